@@ -1,13 +1,15 @@
 """What becomes of an answer when one fact is another than expected: asked of the whole ranking, anew.
 
-``python -m benchmarks.job_moves OUT DAY recommend ...`` runs the command as a user would, on that day, and
-writes to OUT how the answer stands: whether its stated fact flips it, whether another fact of which as much
-is doubtful flips it earlier, and what it costs to have followed it where a fact was wrong.
+``python -m benchmarks.job_moves OUT DAY RECORDS recommend ...`` runs the command as a user would, on that
+day, and writes to OUT how the answer stands: whether its stated fact flips it, whether another fact of which
+as much is doubtful flips it earlier, and what it costs to have followed it where a fact was wrong, or where
+RECORDS (a pickle of `Records`; - for none) tell what came.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +26,7 @@ from advisor.core.values import CheckpointUse, Interval, IterationEstimate, Opti
 from advisor.core.values import Recommendation as Answer
 from advisor.predict.iteration import predict_counts
 from advisor.service.recommend.pipeline import Places, recommendation_of
+from benchmarks.job_records import regrets_of
 from recommender.outcome.bill import price_rise
 from recommender.ranking.value import total_usd, worth_for
 
@@ -295,7 +298,7 @@ def _set_day(moment: datetime) -> None:
 
 def main() -> None:
     """Run the command, and write what becomes of its answer."""
-    out, day, *words = sys.argv[1:]
+    out, day, records, *words = sys.argv[1:]
     _set_day(datetime.fromisoformat(day).replace(tzinfo=UTC))
     ranked_on = recommending.ranked_on
 
@@ -303,7 +306,11 @@ def main() -> None:
         answer = ranked_on(places, warnings, trace, *rest)
         if answer.chosen is not None:
             asked = Asked(trace=trace, places=places, answer=answer, chosen=answer.chosen)
-            Path(out).write_text(json.dumps(report(near(asked))))
+            found = dict(report(near(asked)))
+            if records != "-":
+                kept = pickle.loads(Path(records).read_bytes())  # noqa: S301 - written by benchmarks.jobs
+                found["recorded"] = regrets_of(trace, places, answer, kept)
+            Path(out).write_text(json.dumps(found))
         return answer
 
     recommending.ranked_on = ranked_and_moved  # type: ignore[assignment]

@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.jobs [--out docs/jobs.md] [--shared DIR] [--traces DIR]`` writes the page, and beside
 it the same as JSON, with an independent check of each answer and its regret. Prices are those that ship, on
-one day, without a network. DIR/kineto holds the recorded profile. Without it that job keeps the row of its
-last run, and the page says so.
+one day, without a network. DIR/kineto holds the recorded profile, DIR/prices and DIR/traces what became of
+prices and spot machines. Without them that job keeps the row of its last run, and the page says so, and all
+keep what records said.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import pickle
 import shlex
 import statistics
 import subprocess
@@ -33,13 +35,16 @@ _CHANGE = "What would change this advice: "
 Row = dict[str, Any]
 
 
-def answer(job: Listed, shared: Path | None = None, traces: Path | None = None) -> Row | None:
+def answer(
+    job: Listed, shared: Path | None = None, traces: Path | None = None, records: str = "-"
+) -> Row | None:
     """What is recommended, as JSON of the command, with how it stands; None if the job's file is not there.
 
     Args:
         job: what is typed.
         shared: holds recorded profiles in ``kineto``.
         traces: keeps what was profiled, for jobs of one script and for the next time.
+        records: a file of what became of prices and spot machines; - for none.
     """
     words = _on_trace(job, traces, shared) if traces is not None else _command(job, shared)
     if words is None:
@@ -47,7 +52,7 @@ def answer(job: Listed, shared: Path | None = None, traces: Path | None = None) 
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         _write_settings(home, job)
-        command = ["-m", "benchmarks.job_moves", str(home / "moves.json"), DAY, "recommend", *words]
+        command = ["-m", "benchmarks.job_moves", str(home / "moves.json"), DAY, records, "recommend", *words]
         done = _run(command, home, {"COLUMNS": str(COLUMNS), ANSWER_FILE_VARIABLE: str(home / "answer.json")})
         document: Row = json.loads((home / "answer.json").read_text())
         moves = json.loads((home / "moves.json").read_text())
@@ -216,7 +221,7 @@ def _checked(rows: list[Row]) -> list[str]:
     wrong = [row["name"] for row in moved if not all(row["flips"].values())]
     before = [f"{row['name']} ({', '.join(row['earlier'])})" for row in rows if row["earlier"]]
     faulty = [f"{row['name']}: {'; '.join(row['faults'])}" for row in rows if row["faults"]]
-    worlds = list(rows[0]["regret"])
+    worlds, recorded = list(rows[0]["regret"]), list(rows[0]["recorded"])
     regret = [share for row in rows for share in row["regret"].values() if share is not None]
     missed = [row["name"] for row in rows if None in row["regret"].values()]
     return [
@@ -230,14 +235,14 @@ def _checked(rows: list[Row]) -> list[str]:
         "",
         _REGRET.format(mean=statistics.fmean(regret), worst=max(regret), missed=_listed(missed)),
         "",
-        _line(["job", *worlds]),
-        "|---" * (len(worlds) + 1) + "|",
+        *(f"- {_RECORDED[name]}: {_mean_and_worst(rows, name)}." for name in recorded),
+        "",
+        _line(["job", *worlds, *recorded]),
+        "|---" * (len(worlds) + len(recorded) + 1) + "|",
         *(
-            _line(
-                [row["name"], *("misses" if one is None else f"{one:.1%}" for one in row["regret"].values())]
-            )
-            for row in rows
-            if any(one is None or one >= LEAST_SHOWN for one in row["regret"].values())
+            _line([name, *map(_share, shares)])
+            for name, shares in ((row["name"], _regrets(row)) for row in rows)
+            if any(one is None or one >= LEAST_SHOWN for one in shares)
         ),
         "",
         f"Jobs whose regret is below {LEAST_SHOWN:.1%} throughout are left out.",
@@ -255,7 +260,33 @@ price, step and wait of the pick on 95 % of the way on which the stated one flip
 _REGRET = """\
 **Regret**: what following the advice costs more than the best where a fact was wrong (bill, hours at their
 worth, work): mean {mean:.1%}, worst {worst:.0%}. The pick misses a limit of its job then: {missed}."""
-LEAST_SHOWN = 0.005
+LEAST_SHOWN, MOST_REGRET = 0.005, 0.25
+_RECORDED = {
+    "later prices": "**Later prices**: GCP's machines by quotes of 30, 90 and 180 days before, paid on three"
+    " dates of its price list",
+    "spot traces": "**Spot traces**: machines come and go as in five collections of traces",
+}
+
+
+def _mean_and_worst(rows: list[Row], name: str) -> str:
+    known = [one for row in rows for one in row["recorded"][name]]
+    held = [one for one in known if one is not None]
+    missed = "" if len(held) == len(known) else f"; limits missed in {len(known) - len(held)} of {len(known)}"
+    worst = [f"{row['name']} {most:.0%}" for row in rows if (most := _most(row, name)) > MOST_REGRET]
+    beyond = f"; above {MOST_REGRET:.0%}: {', '.join(worst)}" if worst else ""
+    return (
+        f"mean {statistics.fmean(held):.1%}, worst {max(held):.0%} of {len(held):,} answers{missed}{beyond}"
+    )
+
+
+def _most(row: Row, name: str) -> float:
+    return max((one for one in row["recorded"][name] if one is not None), default=0.0)
+
+
+def _regrets(row: Row) -> list[float | None]:
+    """Of each kind; of records the mean of those that hold the job's limits."""
+    held = ([one for one in found if one is not None] for found in row["recorded"].values())
+    return [*row["regret"].values(), *(statistics.fmean(found) if found else None for found in held)]
 
 
 def _share(regret: float | None) -> str:
@@ -264,6 +295,17 @@ def _share(regret: float | None) -> str:
 
 def _listed(names: list[str]) -> str:
     return "none" if not names else " · ".join(names)
+
+
+def _records(shared: Path | None, folder: Path) -> str:
+    """Where the records are kept for the runs; - for none."""
+    if shared is None:
+        return "-"
+    from benchmarks.job_records import read_records
+
+    path = folder / "records.pickle"
+    path.write_bytes(pickle.dumps(read_records(shared)))
+    return str(path)
 
 
 def main() -> None:
@@ -275,8 +317,13 @@ def main() -> None:
     arguments = parser.parse_args()
     record: Path = arguments.out.with_suffix(".json")
     former = {row["name"]: row for row in json.loads(record.read_text())} if record.exists() else {}
-    answers = [(job, answer(job, arguments.shared, arguments.traces)) for job in JOBS]
-    rows = [former[job.name] if of_job is None else row_of(job, of_job) for job, of_job in answers]
+    with tempfile.TemporaryDirectory() as name:
+        records = _records(arguments.shared, Path(name))
+        answers = [(job, answer(job, arguments.shared, arguments.traces, records)) for job in JOBS]
+    rows = [
+        former[job.name] if of_job is None else former.get(job.name, {}) | row_of(job, of_job)
+        for job, of_job in answers
+    ]
     kept = [job.name for job, of_job in answers if of_job is None]
     stale = [row["name"] for row, job in zip(rows, JOBS, strict=True) if choice_of(row) != job.choice]
     if stale:

@@ -8,6 +8,8 @@ nothing.
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -15,11 +17,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from advisor.core.units import DAY_S
+import numpy as np
+
+from advisor.core.units import DAY_S, MINUTE_S
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue import grids, waits
-from recommender.queue.scoring import check
-from recommender.queue.waits import JobLog
+from recommender.queue.scoring import TRAINED_SHARE, check
+from recommender.queue.waits import Bin, JobLog, QueuedJob, Waits, bin_of, size_bin, walltime_bin
 from research.former_queue_waits import former_scores
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +37,8 @@ LOGS = {
     "MIT SuperCloud 2021, GPU jobs": "mit_supercloud_gpu_2021_sample",
     "Alibaba openb 2023, GPU pods": "alibaba_openb_gpu_2023",
 }
+STREAMS = ("KTH SP2 1996", "CEA Curie 2011", "MetaCentrum wagap 2013")
+"""Logs of all jobs, of which the queue at a moment can be told."""
 # The last 30 % of KTH judge; constants are chosen by what lies before.
 CHOSEN_ON_KTH = 0.6
 CHOICES: Sequence[tuple[int, float, float]] = (
@@ -50,6 +56,10 @@ def main() -> None:
     before: Facts = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results: Facts = {
         "judged": {name: judged(_log(file)) for name, file in LOGS.items()},
+        "to_come": {
+            **{name: still_to_come(_log(LOGS[name])) for name in STREAMS},
+            "DRAC Cedar 2021, pending GPU jobs": cedar_to_come(),
+        },
         "chosen": chosen() if choose else before.get("chosen", []),
     }
     RESULTS.write_text(f"{json.dumps(results, indent=1)}\n")
@@ -63,6 +73,72 @@ def judged(log: JobLog) -> Facts:
     return _rounded(asdict(scores)) | _rounded(
         {"former_online": asdict(online), "former_frozen": asdict(frozen)}
     )
+
+
+def still_to_come(log: JobLog) -> Facts:
+    """Of all jobs that wait at noon of the last 30 % of days: how long they wait from then on."""
+    jobs = sorted(log.jobs)
+    noon_s, state = jobs[math.floor(TRAINED_SHARE * len(jobs))].submit_s, Waits()
+    waits: list[float] = []
+    foreseen: list[grids.Array] = []
+    queued: list[QueuedJob] = []
+    for job in jobs:
+        while job.submit_s > noon_s:
+            state.advance(noon_s)
+            queued = [one for one in queued if one.start_s > noon_s]
+            waits += [grids.to_log_minutes(one.start_s - noon_s) for one in queued]
+            foreseen += [_left(state, bin_of(one), noon_s, noon_s - one.submit_s) for one in queued]
+            noon_s += DAY_S
+        state.submit(job)
+        queued.append(job)
+    return _still_scored(waits, foreseen)
+
+
+def cedar_to_come() -> Facts:
+    """Cedar's queue at noon of its last 30 % of polls, from the jobs that started before.
+
+    The log holds jobs that waited at some noon, so short waits are rare in it. Of a job that waited w days a
+    share of 0.1 / min(1, w) counts, one at most: as many of each length as a log of all jobs would have.
+    """
+    everything = sorted(_log("drac_cedar_gpu_2021").jobs)
+    chance = np.random.default_rng(0).random(len(everything))
+    jobs = [
+        job
+        for job, drawn in zip(everything, chance, strict=True)
+        if drawn < 0.1 / min(1.0, max(job.wait_s, MINUTE_S) / DAY_S)
+    ]
+    with gzip.open(TRACES / "drac_cedar_gpu_polls_2021.csv.gz", "rt") as file:
+        polls = sorted(csv.DictReader(file), key=lambda row: float(row["poll_time"]))
+    state, num_submitted = Waits(), 0
+    waits, foreseen = [], []
+    for row in polls[math.floor(TRAINED_SHARE * len(polls)) :]:
+        now_s = float(row["poll_time"])
+        while num_submitted < len(jobs) and jobs[num_submitted].submit_s < now_s:
+            state.submit(jobs[num_submitted])
+            num_submitted += 1
+        state.advance(now_s)
+        which = size_bin(float(row["gpus"])), walltime_bin(float(row["time_limit_sec"])), None
+        waits.append(grids.to_log_minutes(float(row["poll_wait_sec"])))
+        foreseen.append(_left(state, which, now_s, max(now_s - float(row["eligible_time"]), 0.0)))
+    return _still_scored(waits, foreseen)
+
+
+def _left(state: Waits, which: Bin, now_s: float, waited_s: float) -> grids.Array:
+    """Quantiles of the wait that is left, in log minutes."""
+    expected = state.expect(which)
+    assert expected is not None, "waits of all jobs are known"
+    whole = grids.after(state.reading(now_s).of(expected), grids.to_log_minutes(waited_s))
+    return np.log1p(np.maximum(grids.to_waits_s(whole) - waited_s, 0.0) / MINUTE_S)
+
+
+def _still_scored(waits: Sequence[float], foreseen: Sequence[grids.Array]) -> Facts:
+    covers = {
+        f"p{100 * level:g}": float(
+            np.mean(np.array(waits) <= np.array(foreseen)[:, grids.level_index(level)] + 1e-9)
+        )
+        for level in (0.5, 0.9)
+    }
+    return _rounded({"jobs": len(waits), "coverage": covers})
 
 
 def chosen() -> list[Facts]:
@@ -92,7 +168,12 @@ def _tried(logs: Sequence[JobLog], wider_jobs: int, memory_days: float, right_on
 
 def with_tables(page: str, results: Facts) -> str:
     """The page with its tables written anew."""
-    for name, lines in (("judged", _judged_lines(results)), ("chosen", _chosen_lines(results))):
+    tables = {
+        "judged": _judged_lines(results),
+        "to come": _to_come_lines(results),
+        "chosen": _chosen_lines(results),
+    }
+    for name, lines in tables.items():
         begin, end = f"<!-- written by research/queue_waits.py: {name} -->\n", "<!-- end -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
@@ -110,6 +191,14 @@ def _judged_lines(results: Facts) -> list[str]:
             words = way.replace("former_", "former, ")
             lines.append(f"| {name} | {words} | {' | '.join(_cells(scores[way]))} |")
     return lines
+
+
+def _to_come_lines(results: Facts) -> list[str]:
+    rows = (
+        f"| {name} | {one['jobs']:,} | {one['coverage']['p50']:.1%} | {one['coverage']['p90']:.1%} |"
+        for name, one in results["to_come"].items()
+    )
+    return ["| log | jobs | covers p50 | covers p90 |", "|---|---|---|---|", *rows]
 
 
 def _cells(score: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,5 @@
 """Fused attention as a trace holds it, at cost."""
 
-from __future__ import annotations
-
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
 from advisor.operators.registry import cost_of
 

@@ -1,7 +1,5 @@
 """Small values for tests: everything has a default, each test names only what it is about."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from typing import Any
 

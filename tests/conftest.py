@@ -1,24 +1,27 @@
 """What all tests share."""
 
-from __future__ import annotations
-
 import gc
 import os
 import resource
 import signal
+import sqlite3
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 import pytest
+from botocore.loaders import Loader
 from hypothesis import settings
+from sqlalchemy import Engine, event
 
 from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
 from tests import machine
 from tests.postgres import postgres_server, postgres_url
+from tests.slurm import PACKAGES, slurm
 from tests.warm import cold_children, warm_children, warm_folder
 
 __all__ = [
-    "cold_children", "no_calibration", "postgres_server", "postgres_url", "warm_children", "warm_folder",
+    "cold_children", "no_calibration", "postgres_server", "postgres_url", "slurm", "warm_children",
+    "warm_folder",
 ]  # fmt: skip
 
 # Of a law that does not say how many it needs. Before a release: pytest --hypothesis-profile=thorough.
@@ -58,10 +61,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for the database server needs its programs."""
+    """Whoever asks for a server needs its programs."""
     for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
-            item.add_marker(machine.needs("postgresql"))
+        asked = getattr(item, "fixturenames", ())
+        for package in (
+            ("postgresql",) if "postgres_server" in asked else PACKAGES if "slurm" in asked else ()
+        ):
+            item.add_marker(machine.needs(package))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -77,7 +83,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def no_calibration(tmp_path_factory):
     """Keeps constants that were calibrated on this machine out of the predictions of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
@@ -85,7 +91,7 @@ def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_public_prices() -> Iterator[None]:
+def no_public_prices():
     """No command pulls prices unless its test says so, and nobody listens where the catalogs would be."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CI", "true")
@@ -94,14 +100,42 @@ def no_public_prices() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_steps_on_this_cpu() -> Iterator[None]:
+def no_steps_on_this_cpu():
     """How fast this machine's CPU is decides no test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("advisor.service.recommend.cpu_steps.MOST_FLOPS", -1.0)
+        patch.setattr("advisor.service.recommend.recommending.MOST_FLOPS", -1.0)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_waits_for_the_disk():
+    """No test cuts the power: what is committed may lie in the system's own memory."""
+
+    def trust_the_system(connection, _record):
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", trust_the_system)
+    yield
+    event.remove(Engine, "connect", trust_the_system)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def aws_models_are_read_once():
+    """Each of boto3's sessions parses megabytes of JSON anew, which takes longer than most tests of AWS."""
+    read = {}
+    make = Loader.__init__
+
+    def make_with_what_is_read(self, *arguments, **options):
+        make(self, *arguments, **options)
+        self._cache = read
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loader, "__init__", make_with_what_is_read)
         yield
 
 
 @pytest.fixture(autouse=True)
-def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_terminal(monkeypatch):
     """A test is as wide as it says: whoever runs several at once sets the width for all."""
     monkeypatch.delenv("COLUMNS", raising=False)

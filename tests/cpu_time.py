@@ -3,8 +3,6 @@
 Other processes on a busy machine do not count, and what would take minutes is ended.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

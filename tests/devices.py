@@ -1,7 +1,5 @@
 """What tests that need a device skip for."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 

@@ -1,7 +1,5 @@
 """One test about every row of a catalog: it reports all that are wrong at once, and counts as one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -19,7 +17,7 @@ def of_every(
     """
 
     def decorate(check: Callable[[T], None]) -> Callable[[], None]:
-        def test() -> None:
+        def test():
             assert values
             faults = [fault for value in values if (fault := _fault(check, value, name)) is not None]
             if faults:

@@ -1,7 +1,5 @@
 """A finding of every code, as engines make them, and sentences as findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints

@@ -1,7 +1,5 @@
 """Small catalogs in gpuhunt's own form, and the source that reads them."""
 
-from __future__ import annotations
-
 import io
 import os
 import zipfile

@@ -1,7 +1,5 @@
 """Jobs of a cluster for tests, and the forms a job log comes in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

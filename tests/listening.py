@@ -1,7 +1,5 @@
 """A listener that remembers what it heard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 

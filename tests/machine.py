@@ -7,8 +7,6 @@
 needs them. `--programs none` hides them from all.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil
@@ -26,14 +24,17 @@ PROGRAMS = {
     "chromium": ("chromium",),
     "g++": ("g++", "c++", "clang++", "gcc", "cc", "clang"),
     "postgresql": ("initdb", "pg_ctl", "postgres", "psql"),
+    "mariadb-server": ("mariadbd",),
+    "slurm-wlm": ("slurmctld", "slurmd"),
+    "slurmdbd": ("slurmdbd",),
     "slurm-client": ("sacct", "sbatch", "scontrol", "sinfo", "squeue", "srun"),
     "systemd": ("systemd-analyze", "journalctl", "systemctl", "systemd-run"),
     "universal-ctags": ("ctags",),
     "util-linux": ("setpriv",),
 }
 OPTION = "--programs"
-# Debian keeps the programs of a PostgreSQL server out of the path.
-_MORE_FOLDERS = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+# Debian keeps the programs of a PostgreSQL server out of the path, and an ordinary user's has no daemons.
+_MORE_FOLDERS = [*sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True), "/usr/sbin"]
 _PATH = os.environ.get("PATH", os.defpath)
 _hidden_from_all = False
 
@@ -48,9 +49,13 @@ def find(package: str) -> Path | None:
     """The first program of the package; also where it is hidden from the test that asks."""
     if _hidden_from_all:
         return None
-    path = os.pathsep.join((_PATH, *_MORE_FOLDERS))
-    found = (shutil.which(program, path=path) for program in PROGRAMS[package])
+    found = map(path_of, PROGRAMS[package])
     return next((Path(program) for program in found if program), None)
+
+
+def path_of(program: str) -> str | None:
+    """Where a program is, also where it is hidden from the tests."""
+    return shutil.which(program, path=os.pathsep.join((_PATH, *_MORE_FOLDERS)))
 
 
 @lru_cache

@@ -1,7 +1,5 @@
 """Documents with every kind of chart, made up for tests of pages."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Installs the example plug-in as a stranger's package, without a network."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -3,14 +3,11 @@
 The variable's user must be allowed to create databases and roles; each test gets a database of its own.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ VARIABLE = "ADVISOR_TEST_POSTGRES_URL"
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[sa.URL]:
+def postgres_server():
     """A database on a running server from which others can be created."""
     if given := os.environ.get(VARIABLE):
         yield sa.make_url(given).set(drivername="postgresql+psycopg")
@@ -60,7 +57,7 @@ def postgres_server() -> Iterator[sa.URL]:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: sa.URL) -> Iterator[str]:
+def postgres_url(postgres_server):
     """A new, empty database."""
     name = f"advisor_{uuid.uuid4().hex}"
     engine = sa.create_engine(postgres_server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)

@@ -4,8 +4,6 @@ Predictions are made anew from them at each run of the tests. ``python -m tests.
 again, and has to whenever a model or an example changes: `index.json` holds the digests of their sources.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files of own rates, and what the source makes of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

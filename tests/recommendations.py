@@ -1,7 +1,5 @@
 """Recommendations made up for tests: as many options as wanted, of every kind, nothing predicted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

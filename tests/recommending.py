@@ -1,7 +1,5 @@
 """The way of the product from a trace to its Recommendation, with estimates that a test gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Small recordings for tests: everything has a default, each test names only what it is about."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

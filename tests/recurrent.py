@@ -1,7 +1,5 @@
 """Recurrent layers as a trace holds them, at cost."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from advisor.core.values import Op, Phase, TensorSpec

@@ -1,7 +1,5 @@
 """Schedules for tests, and cron as its manual tells it: minute by minute, slow and clear."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -4,8 +4,6 @@
 Secrets are put together from pieces when the tests run, so that no scanner takes this file for a leak.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import string

@@ -1,7 +1,5 @@
 """The reference data beside the checkout, for tests that need it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

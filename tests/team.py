@@ -1,7 +1,5 @@
 """Runs, recommendations, charges and prices of a made-up team, each with a default for everything."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Documents are generated where they can be, and name what exists."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re
@@ -33,7 +31,7 @@ BACKTICKED_PATH = re.compile(
 )
 
 
-def test_generated_pages_are_up_to_date() -> None:
+def test_generated_pages_are_up_to_date():
     answer = subprocess.run(
         [sys.executable, "tools/build_docs.py", "--check"], capture_output=True, text=True, cwd=ROOT
     )
@@ -41,7 +39,7 @@ def test_generated_pages_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_and_paths_exist(page: Path) -> None:
+def test_links_and_paths_exist(page):
     text = page.read_text()
     for target in LINK.findall(text):
         if not target.startswith(("http://", "https://")):
@@ -52,7 +50,7 @@ def test_links_and_paths_exist(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.name} names {path}"
 
 
-def test_commands_of_ours_name_modules_that_exist() -> None:
+def test_commands_of_ours_name_modules_that_exist():
     """In pages, catalogs and docstrings; history may name what is gone."""
     texts = [path for path in DOCS if path.name != "CHANGELOG.md" and path.parent.name != "decisions"]
     texts += (ROOT / "catalogs").glob("*.toml")
@@ -64,7 +62,7 @@ def test_commands_of_ours_name_modules_that_exist() -> None:
     assert sorted(module for module in named if find_spec(module) is None) == []
 
 
-def test_every_attack_names_tests_that_exist() -> None:
+def test_every_attack_names_tests_that_exist():
     page = (ROOT / "tests" / "security" / "promises.md").read_text()
     written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     named = re.findall(r"`(?:[\w/]+\.py)?(?:::)?(test_\w+)\*?`", page)
@@ -72,7 +70,7 @@ def test_every_attack_names_tests_that_exist() -> None:
     assert not [name for name in named if f"def {name}" not in written]
 
 
-def test_every_command_and_setting_is_documented() -> None:
+def test_every_command_and_setting_is_documented():
     commands = (ROOT / "docs" / "commands.md").read_text()
     names = ("recommend", "profile", "predict", "gpus", "prices", "measure", "calibrate", "doctor", "init")
     groups = ("queue check", "config show", "run record", "run list", "policy explain", "prices refresh")
@@ -82,7 +80,7 @@ def test_every_command_and_setting_is_documented() -> None:
     assert all(f"`{name}`" in settings for name in setting_names())
 
 
-def test_every_json_field_is_documented() -> None:
+def test_every_json_field_is_documented():
     from tests.unit.report.test_options import OPTION_FIELDS
 
     page = (ROOT / "docs" / "json.md").read_text()
@@ -90,13 +88,13 @@ def test_every_json_field_is_documented() -> None:
         assert re.search(rf"\b{field}\b", page), field
 
 
-def test_every_field_of_a_run_is_documented() -> None:
+def test_every_field_of_a_run_is_documented():
     page = (ROOT / "docs" / "json.md").read_text().partition("## advisor run")[2]
     for field in (*(item.name for item in dataclasses.fields(Run)), "total_usd", "is_new"):
         assert re.search(rf"\b{field}\b", page), field
 
 
-def test_the_guide_names_every_column_and_flag() -> None:
+def test_the_guide_names_every_column_and_flag():
     page = (ROOT / "docs" / "recommend.md").read_text()
     for column in (column.name for column in headings(Form.WIDE)):
         assert f"| {column} |" in page
@@ -105,19 +103,19 @@ def test_the_guide_names_every_column_and_flag() -> None:
         assert option in (ROOT / "docs" / "commands.md").read_text()
 
 
-def test_decisions_are_numbered_and_short() -> None:
+def test_decisions_are_numbered_and_short():
     pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     numbers = [int(page.name[:4]) for page in pages]
     assert len(set(numbers)) == len(numbers) > 30
     assert all(len(page.read_text().splitlines()) <= 40 for page in pages)
 
 
-def test_the_readme_starts_with_the_two_commands() -> None:
+def test_the_readme_starts_with_the_two_commands():
     blocks = re.findall(r"```\w*\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert blocks[0].split() == ["make", "demo", "make", "test"]
 
 
-def test_no_path_of_a_developers_machine() -> None:
+def test_no_path_of_a_developers_machine():
     own = [path for path in ROOT.iterdir() if not path.name.startswith(".") and path.name not in BUILT]
     files = [path for top in own for path in ([top] if top.is_file() else top.rglob("*"))]
     texts = [
@@ -128,13 +126,13 @@ def test_no_path_of_a_developers_machine() -> None:
         assert not re.search(r"(?<![\w.])/(?:root|work)/\w", path.read_text()), path
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     readme = (ROOT / "README.md").read_text()
     assert len(readme.split()) < 700
     assert max(map(len, readme.splitlines())) <= 120
 
 
-def test_the_readme_shows_parts_of_the_demo_in_their_order() -> None:
+def test_the_readme_shows_parts_of_the_demo_in_their_order():
     shown = _demo_block(ROOT / "README.md").split("...\n")
     whole = _demo_block(ROOT / "docs" / "getting-started.md")
     assert len(shown) > 2
@@ -159,7 +157,7 @@ main()
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
-def test_getting_started_shows_what_make_demo_prints(tmp_path: Path) -> None:
+def test_getting_started_shows_what_make_demo_prints(tmp_path):
     demo = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "advisor recommend" in line)
     arguments = demo.split("advisor ", 1)[1].split()
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "COLUMNS": "100"}
@@ -184,7 +182,7 @@ def _demo_block(page: Path) -> str:
     return demo
 
 
-def test_the_worked_changes_name_files_of_rooms_that_exist() -> None:
+def test_the_worked_changes_name_files_of_rooms_that_exist():
     blocks = re.findall(r"```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)[1:]
     files = [name for block in blocks for name in re.findall(r"[\w./-]+\.(?:py|toml|md|json)\b", block)]
     assert len(blocks) == 6
@@ -192,14 +190,14 @@ def test_the_worked_changes_name_files_of_rooms_that_exist() -> None:
     assert not [name for name in files if not (ROOT / name).parent.is_dir()]
 
 
-def test_the_readme_counts_the_gpus() -> None:
+def test_the_readme_counts_the_gpus():
     from advisor.core.gpus import load_gpus
 
     assert f" {len(load_gpus())} GPUs " in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the folders of Linux are named")
-def test_what_an_uninstall_leaves_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_uninstall_leaves_is_named(tmp_path, monkeypatch):
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

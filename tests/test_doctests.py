@@ -1,7 +1,5 @@
 """The examples in docstrings hold."""
 
-from __future__ import annotations
-
 import doctest
 import importlib.util
 import pkgutil
@@ -35,11 +33,11 @@ WITH_EXAMPLES = [name for name in MODULES if ">>> " in _text(name)]
 
 
 @of_every(WITH_EXAMPLES, name=str)
-def test_examples(name: str) -> None:
+def test_examples(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted
     assert not found.failed
 
 
-def test_there_are_examples() -> None:
+def test_there_are_examples():
     assert len(WITH_EXAMPLES) > 15

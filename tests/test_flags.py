@@ -32,7 +32,7 @@ OTHER_PROGRAMS = {
         "--recommendation",
         "--yes",
     },
-    "advisor/site_files/slurm.py": {"--format"},  # of sacct
+    "advisor/site_files/job_logs.py": {"--format"},  # of sacct
     "advisor/site_files/log_rows.py": {"--format"},  # of sacct
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
@@ -68,12 +68,12 @@ MODULES = [
 ]
 
 
-def test_no_room_below_the_report_speaks_flags() -> None:
+def test_no_room_below_the_report_speaks_flags():
     spoken = {str(path): {flag for text in texts(ROOT / path) for flag in flags_in(text)} for path in MODULES}
     assert {path: flags for path, flags in spoken.items() if flags} == OTHER_PROGRAMS
 
 
-def test_what_they_name_is_known_and_nothing_else_is() -> None:
+def test_what_they_name_is_known_and_nothing_else_is():
     modules = (*MODULES, Path("advisor/report/words/script_notes.py"))
     named = {name for path in modules for text in texts(ROOT / path) for name in NAME.findall(text)}
     # profile_callable, which takes a setup, is no command.
@@ -81,24 +81,24 @@ def test_what_they_name_is_known_and_nothing_else_is() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMED | FLAGS.keys()))
-def test_each_has_a_flag_that_exists(name: str) -> None:
+def test_each_has_a_flag_that_exists(name):
     assert flag_of(name) in OURS
 
 
-def test_a_flag_stands_where_an_argument_was_named() -> None:
+def test_a_flag_stands_where_an_argument_was_named():
     assert in_flags("`profile.backend` fake, or `world_size` 8") == "--backend fake, or --world 8"
 
 
 @pytest.mark.parametrize("text", ["`advisor prices`", "`--`", "profile.backend", "`profile.nothing`", ""])
-def test_what_names_no_argument_stays(text: str) -> None:
+def test_what_names_no_argument_stays(text):
     assert in_flags(text) == text
 
 
 @pytest.mark.parametrize("text", ["give --python PATH", "(--world N)", "--out"])
-def test_a_flag_in_a_message_is_seen(text: str) -> None:
+def test_a_flag_in_a_message_is_seen(text):
     assert flags_in(text)
 
 
-def test_a_command_to_type_may_have_flags() -> None:
+def test_a_command_to_type_may_have_flags():
     assert not flags_in("`advisor prices --sort place` shows them")
     assert flags_in("advisor prices shows them with --sort place")

@@ -1,7 +1,5 @@
 """No module needs another one that needs it: what is read first can be understood first."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 
 import grimp

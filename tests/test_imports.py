@@ -1,7 +1,5 @@
 """What importing costs: a help page needs no torch, no SDK, no numpy; layers hold."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -30,11 +28,11 @@ def all_modules_after(statement: str) -> set[str]:
     return set(json.loads(answer.stdout.splitlines()[-1]))
 
 
-def test_importing_the_command_line_loads_nothing_heavy() -> None:
+def test_importing_the_command_line_loads_nothing_heavy():
     assert not modules_after("import advisor.cli") & HEAVY
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy():
     run = "import contextlib, io, advisor.cli\nwith contextlib.redirect_stdout(io.StringIO()):\n    "
     assert not modules_after(run + "advisor.cli.app(['--help'], standalone_mode=False)") & HEAVY
 
@@ -51,17 +49,17 @@ def test_help_loads_nothing_heavy() -> None:
         "advisor.store",
     ],
 )
-def test_core_modules_need_the_standard_library_alone(module: str) -> None:
+def test_core_modules_need_the_standard_library_alone(module):
     loaded = modules_after(f"import {module}") - modules_after("pass")
     assert {name for name in loaded if name not in sys.stdlib_module_names} <= {"advisor"}
 
 
 @pytest.mark.parametrize("module", ["advisor.profile", "recommender", "advisor.pricing"])
-def test_libraries_do_without_torch_and_pandas(module: str) -> None:
+def test_libraries_do_without_torch_and_pandas(module):
     assert not modules_after(f"import {module}") & {"torch", "pandas", "boto3"}
 
 
-def test_sources_of_prices_are_made_without_the_code_that_pulls() -> None:
+def test_sources_of_prices_are_made_without_the_code_that_pulls():
     made = "from advisor.pricing.sources.{0} import {0}_source\n{0}_source({{}}).capabilities"
     loaded = all_modules_after("\n".join(made.format(name) for name in ("aws", "gcp")))
     # `aws.calls` has the options as well, and imports what it calls when it calls.
@@ -70,7 +68,7 @@ def test_sources_of_prices_are_made_without_the_code_that_pulls() -> None:
     assert not loaded & {"boto3", "botocore", "google", "requests"}
 
 
-def test_layers() -> None:
+def test_layers():
     program = shutil.which("lint-imports", path=str(Path(sys.executable).parent))
     assert program, "import-linter belongs to the dev extra: make test installs it"
     answer = subprocess.run([program, "--no-cache"], capture_output=True, text=True, cwd=ROOT)

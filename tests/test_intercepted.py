@@ -1,7 +1,5 @@
 """The page on what is intercepted is complete, and names only what there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -17,28 +15,28 @@ PATCHES = sorted(patching.PATCHES)
 
 
 @pytest.mark.parametrize("name", PATCHES)
-def test_every_patch_is_listed(name: str) -> None:
+def test_every_patch_is_listed(name):
     assert f"`{name}`" in PAGE.partition("## Patches of torch")[2]
 
 
-def test_every_listed_patch_exists() -> None:
+def test_every_listed_patch_exists():
     rows = PAGE.partition("|---|---|\n")[2].rpartition("|---|---|\n")[2].splitlines()
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert listed == set(PATCHES)
 
 
 @pytest.mark.parametrize("name", [*ADDED, *TEMPORARY])
-def test_every_variable_is_listed(name: str) -> None:
+def test_every_variable_is_listed(name):
     assert f"`{name}`" in PAGE
 
 
-def test_every_listed_variable_is_set() -> None:
+def test_every_listed_variable_is_set():
     variables = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", PAGE))
     assert variables == {*ADDED, *TEMPORARY}
 
 
 @pytest.mark.torch
-def test_every_library_that_is_changed_is_listed() -> None:
+def test_every_library_that_is_changed_is_listed():
     pytest.importorskip("torch")
     from advisor.payload.fake.patches import downloads, loggers, saving
 

@@ -1,7 +1,5 @@
 """Tests that need a program of the system are skipped without it, and others do not see it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What starts a process: `advisor.core.processes`, and for a reason of its own each of a few others."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache
@@ -61,13 +59,13 @@ def found() -> dict[str, set[str]]:
     return {name: calls for name, calls in by_file.items() if calls}
 
 
-def test_processes_are_started_in_one_place() -> None:
+def test_processes_are_started_in_one_place():
     others = {name: calls - ALLOWED.get(name, set()) for name, calls in found().items()}
     new = {name: sorted(calls) for name, calls in others.items() if calls}
     assert not new, "start programs with advisor.core.processes, which takes none from the working folder"
 
 
-def test_the_exceptions_are_still_needed() -> None:
+def test_the_exceptions_are_still_needed():
     calls = found()
     assert {name: calls.get(name, set()) for name in ALLOWED} == ALLOWED
 
@@ -84,5 +82,5 @@ def test_the_exceptions_are_still_needed() -> None:
         "asyncio.create_subprocess_exec('x')", "loop.subprocess_exec(f, 'x')",
     ],
 )  # fmt: skip
-def test_each_way_is_noticed(code: str) -> None:
+def test_each_way_is_noticed(code):
     assert list(starts(ast.parse(code)))

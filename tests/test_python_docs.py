@@ -1,7 +1,5 @@
 """The page on Python runs as it stands, one example after the other."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
@@ -17,9 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
-def test_the_examples_run_from_script_to_recommendation(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_examples_run_from_script_to_recommendation(monkeypatch, tmp_path):
     pytest.importorskip("torch")
     monkeypatch.chdir(ROOT)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):

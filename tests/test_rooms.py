@@ -1,7 +1,5 @@
 """The tree: a package holds modules and no code of its own, and a file name means one thing."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from pathlib import Path
@@ -25,13 +23,13 @@ def is_re_export(node: ast.stmt) -> bool:
 
 
 @pytest.mark.parametrize("path", INITS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_package_holds_a_docstring_and_re_exports_only(path: Path) -> None:
+def test_a_package_holds_a_docstring_and_re_exports_only(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree), "say what the room is for"
     assert not [ast.unparse(node) for node in tree.body if not is_re_export(node)]
 
 
-def test_the_check_sees_code() -> None:
+def test_the_check_sees_code():
     for code in ("def f(): ...", "X = 1", "class C: ...", "f()", "for x in y: ...", "if x: import y"):
         assert not is_re_export(ast.parse(code).body[0]), code
 
@@ -45,7 +43,7 @@ def takes_all_settings(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool
     )
 
 
-def test_few_functions_take_all_settings() -> None:
+def test_few_functions_take_all_settings():
     """A use case takes the groups that it needs: `StoreSettings`, `PricingSettings`, ..."""
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
@@ -57,7 +55,7 @@ def test_few_functions_take_all_settings() -> None:
     assert 0 < len(found) <= MOST_THAT_TAKE_ALL_SETTINGS, found
 
 
-def test_the_count_sees_each_kind_of_parameter() -> None:
+def test_the_count_sees_each_kind_of_parameter():
     for code in ("def f(c: Config): ...", "def f(*, s: Settings): ...", "async def f(c: 'Config', /): ..."):
         (function,) = ast.parse(code).body
         assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -67,7 +65,7 @@ def test_the_count_sees_each_kind_of_parameter() -> None:
     assert not takes_all_settings(narrow)
 
 
-def test_no_file_name_means_three_things() -> None:
+def test_no_file_name_means_three_things():
     rooms = defaultdict(list)
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):

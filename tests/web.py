@@ -1,7 +1,5 @@
 """A folder behind a real HTTP server on this machine."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Iterator

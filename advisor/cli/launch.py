@@ -36,8 +36,9 @@ def launch(
     from advisor.service.receipts import run_and_keep
 
     wanted = launch_of(file)
+    config = settings_with()
     if not dry_run:
-        wanted.check()
+        wanted.check(config.settings.policy)
     # All of it, whatever its length: it is what a yes agrees to.
     print_text(wanted.text.rstrip())
     print_lines(f"$ {shlex.join(wanted.command)}")
@@ -48,7 +49,7 @@ def launch(
     request = receipt_request(wanted)
     if request is None:
         raise typer.Exit(start(wanted))
-    kept = run_and_keep(request, settings_with(), TERMINAL)
+    kept = run_and_keep(request, config, TERMINAL)
     print_aside(text_of(receipt_document(kept), Format.TABLE))
     raise typer.Exit(kept.exit_code)
 

@@ -79,6 +79,20 @@ def show(
         str | None, option("Run time it asks for: 12h, 1-12:00:00.", metavar="DURATION")
     ] = None,
     queue: Annotated[str | None, option("Queue or partition.", metavar="NAME")] = None,
+    waiting: Annotated[
+        int | None,
+        option(
+            "Jobs that wait in that queue when it is submitted: squeue --states=PENDING. Known of a log that"
+            " was written within the hour.",
+            metavar="N",
+            min=0,
+            max=MAX_MACHINES,
+        ),
+    ] = None,
+    waited: Annotated[
+        str | None,
+        option("How long the job has waited: shows the wait still to come.", metavar="DURATION"),
+    ] = None,
     timezone: ZoneOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -91,25 +105,33 @@ def show(
 
     output = chosen_format(output, as_json)
     if gpus is None:
-        if walltime is not None or queue is not None:
-            raise InputError("--walltime and --queue narrow down a job: give its --gpus N as well.")
+        if any(given is not None for given in (walltime, queue, waiting, waited)):
+            raise InputError(
+                "--walltime, --queue, --waiting and --waited are of one job: give its --gpus N as well."
+            )
         print_document(fit_document(fitted_waits(source, TERMINAL, timezone)), output)
         return
     request = WaitRequest(
-        source=source, num_gpus=gpus, walltime_s=_walltime_s(walltime), queue=queue, timezone=timezone
+        source=source,
+        num_gpus=gpus,
+        walltime_s=_seconds("--walltime", walltime),
+        queue=queue,
+        timezone=timezone,
+        num_waiting=waiting,
+        waited_s=_seconds("--waited", waited),
     )
     wait = expected_wait(request, TERMINAL)
     warn(sentences(wait.warnings))
-    print_document(wait_document(wait.alike, wait.size_unit, wait.warnings), output)
+    print_document(wait_document(wait), output)
 
 
-def _walltime_s(text: str | None) -> float | None:
+def _seconds(flag: str, text: str | None) -> float | None:
     from advisor.site_files.job_logs import parse_walltime_s
 
     try:
         return None if text is None else parse_walltime_s(text)
     except ValueError as error:
-        raise InputError(f"--walltime: {error}.") from error
+        raise InputError(f"{flag}: {error}.") from error
 
 
 spot_app = typer.Typer(

@@ -338,11 +338,14 @@ def _steps_of(recording: Recording) -> tuple[RecordedStep, ...]:
     )
 
 
+# Of the mean work of steps; less is not worth a word.
+_LEAST_DIFFERENCE = 0.01
+
+
 def _differences(steps: Sequence[RecordedStep]) -> list[Finding]:
-    if not steps:
-        return []
     work = [step.work for step in steps]
-    mean = fmean(work)
+    if not work or max(work) - min(work) < _LEAST_DIFFERENCE * (mean := fmean(work)):
+        return []
     return [StepsDiffer(num_steps=len(work), lightest=min(work) / mean, heaviest=max(work) / mean)]
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
+from advisor.core import processes as programs
 from advisor.core.units import format_duration, format_usd
 
 WARNED_SHARE = 0.8
@@ -21,6 +23,7 @@ WARNED_SHARE = 0.8
 MOST_GRACE_SHARE = 0.1
 LAST_SHARE_OF_GRACE = 0.25
 PRICE_AGAIN_S = 600.0
+_SLURM_ANSWERS_WITHIN_S = 20.0
 _S_PER_H = 3600.0
 
 
@@ -192,10 +195,21 @@ class Guard:
         for process in receivers:
             if (process.pid, number) not in self._signalled:
                 self._signalled.add((process.pid, number))
-                with suppress(OSError):
-                    os.kill(process.pid, number)
+                _send(process, number)
         if is_first:
             self._tell(used, _SENT[number])
+
+
+def _send(process: Process, number: int) -> None:
+    """To a process; through Slurm to the tasks of `srun`, which kills them at once when it gets SIGTERM."""
+    job = os.environ.get("SLURM_JOB_ID")
+    if process.name == "srun" and job is not None and number != signal.SIGKILL:
+        with suppress(OSError, subprocess.SubprocessError):
+            done = programs.run(("scancel", f"--signal={number}", job), timeout_s=_SLURM_ANSWERS_WITHIN_S)
+            if not done.returncode:
+                return
+    with suppress(OSError):
+        os.kill(process.pid, number)
 
 
 _SENT = {

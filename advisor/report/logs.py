@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings import Finding
 from advisor.core.units import HOUR_S, format_duration, format_duration_short
 from advisor.core.values import Interval, Quantiles
 from advisor.report.document import (
@@ -25,7 +24,7 @@ from advisor.report.document import (
 )
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
-from advisor.service.waits import FittedMachine
+from advisor.service.waits import FittedMachine, Wait
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score
 
@@ -49,20 +48,33 @@ def queue_fit_document(waits: WaitQuantiles) -> Document:
     return Document(facts=asdict(waits), blocks=(_bins(waits.bins),))
 
 
-def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[Finding]) -> Document:
+def wait_document(wait: Wait) -> Document:
     """The wait of one kind of job, and what it rests on."""
-    wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
+    alike, size_unit = wait.alike, wait.size_unit
     facts = {
         "wait_s": asdict(Quantiles(p50=alike.p50_s, p90=alike.p90_s)),
         "jobs": alike.num_jobs,
         "size_unit": size_unit,
         "based_on": {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue},
-        **warnings_json(warnings),
+        "num_waiting": wait.num_waiting,
+        "waited_s": wait.waited_s,
+        **warnings_json(wait.warnings),
     }
     return Document(
         facts=facts,
-        blocks=(Lines((f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})",)),),
+        blocks=(Lines((f"{_wait_in_words(wait)} ({basis(alike, size_unit)})",)),),
         sheet=_bins([alike]),
+    )
+
+
+def _wait_in_words(wait: Wait) -> str:
+    """Half of the jobs, and 9 of 10: in all, or from now on."""
+    alike = wait.alike
+    after = "" if wait.waited_s is None else f" longer after {_in_words(wait.waited_s)}"
+    behind = "" if wait.num_waiting is None else f" with {wait.num_waiting:,} jobs waiting before them"
+    return (
+        f"half of the jobs wait up to {_in_words(alike.p50_s)}{after}, 9 of 10 within"
+        f" {_in_words(alike.p90_s)}{behind}"
     )
 
 

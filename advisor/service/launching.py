@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,15 +17,18 @@ from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
 from advisor.service.job_files import KINDS, MARK, Handoff
+from advisor.service.recommend.rules import check_guarded
 
 if TYPE_CHECKING:
-    from advisor.config.settings import ProfileSettings, SpotSettings
+    from advisor.config.settings import PolicySettings, ProfileSettings, SpotSettings
     from advisor.core.values import Option
     from advisor.service.receipts import CommandRequest
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest
 
 REQUIREMENTS = "requirements.txt"
+# Of each kind of file: our own guard, coreutils, dstack, Kubernetes.
+_LIMIT = re.compile(r"--max-(time|cost) |timeout --signal=|max_duration: \d|activeDeadlineSeconds: \d")
 _MOST_BYTES = 100_000
 _ASK_WITHIN_S = 60.0
 # Runs in the user's own interpreter: names of modules -> distributions, their versions, and where from.
@@ -154,12 +158,21 @@ class Launch:
     text: str
     command: tuple[str, ...]
 
-    def check(self) -> None:
+    @property
+    def has_limit(self) -> bool:
+        """Whether the job ends at some cost or time, as each file that we write says."""
+        lines = (line for line in self.text.splitlines() if not line.lstrip().startswith("#"))
+        return any(_LIMIT.search(line) for line in lines)
+
+    def check(self, policy: PolicySettings) -> None:
         """Whether it can be started here.
 
         Raises:
             InputError: the tool that starts it is not installed, or the file is to be changed first.
+            PolicyViolationError: the policy demands a limit, and somebody took it out of the file.
         """
+        if not self.has_limit:
+            check_guarded(policy, f"{self.path} has none (any more): write the file again.")
         program = self.command[0]
         if processes.program(program) is None:
             raise InputError(
@@ -222,7 +235,12 @@ def receipt_request(wanted: Launch) -> CommandRequest | None:
 
     if not KINDS[wanted.kind].has_receipt:
         return None
-    return CommandRequest(command=wanted.command, plan=wanted.plan, recommendation=wanted.recommendation)
+    return CommandRequest(
+        command=wanted.command,
+        plan=wanted.plan,
+        recommendation=wanted.recommendation,
+        has_limit=wanted.has_limit,
+    )
 
 
 def start(wanted: Launch) -> int:

@@ -23,6 +23,7 @@ from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_
 from advisor.service.listening import Silence
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.receipt_keeping import Begun, begin, keep
+from advisor.service.recommend.rules import check_guarded
 from advisor.service.watching import Watch, WatchRequest, expected_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class CommandRequest:
         usd_per_h: of the machine.
         receipt: a file to write the receipt to as well.
         watch: limits, and what to compare the first steps with.
+        has_limit: whether it ends at one of its own, as what an emitted file starts does.
     """
 
     command: tuple[str, ...]
@@ -65,6 +67,7 @@ class CommandRequest:
     note: str = ""
     receipt: Path | None = None
     watch: WatchRequest = field(default_factory=WatchRequest)
+    has_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +101,16 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
     Raises:
         InputError: there is no such program, plan or recommendation, so that nothing was run.
+        PolicyViolationError: the policy demands a limit.
         ReceiptLostError: the command ran, and we failed afterwards.
     """
     from advisor.store.transactions import waiting_at_most
 
     _check(request, listener)
+    is_limited = request.has_limit or request.watch.has_limit or _outer_folder(os.environ) is not None
+    if not is_limited:
+        named = f"{listener.name_of('max_usd')} or {listener.name_of('max_s')}"
+        check_guarded(config.settings.policy, f"Give {named}. Nothing was run.")
     with waiting_at_most(_DATABASE_WAIT_S):
         return _run_and_keep(request, config, listener)
 

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Finding
 from advisor.core.limits import MAX_MACHINES, check_count
-from advisor.core.values import Market
+from advisor.core.values import Market, StartWait
+from advisor.service.listening import Listener
+from advisor.site_files.job_logs import log_or_slurm
+from advisor.site_files.log_rows import zone_named
 
 if TYPE_CHECKING:
-    from advisor.core.findings import Finding
-    from advisor.core.values import StartWait
     from advisor.pricing.spot import SpotOdds
-    from advisor.service.listening import Listener
     from recommender.availability.series import Watched
     from recommender.queue.fitted import WaitBin, WaitQuantiles
     from recommender.queue.scoring import QueueCheck
@@ -78,6 +79,8 @@ class WaitRequest:
         walltime_s: the run time that it asks for, if known.
         queue: where it waits, if known.
         timezone: of times in a log that name none; None is this machine's.
+        num_waiting: others that waited there at its submission; None takes those of a log of the last hour.
+        waited_s: how long it has waited; the waits are then those still to come.
     """
 
     source: Path
@@ -85,14 +88,18 @@ class WaitRequest:
     walltime_s: float | None = None
     queue: str | None = None
     timezone: str | None = None
+    num_waiting: int | None = None
+    waited_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The waits of jobs like one, what their sizes count, and doubts."""
+    """The waits of jobs like one, what their sizes count, the state of its queue, and doubts."""
 
     alike: WaitBin
     size_unit: str
+    num_waiting: int | None
+    waited_s: float | None
     warnings: tuple[Finding, ...]
 
 
@@ -102,19 +109,32 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     Raises:
         InputError: a number that cannot be, an unknown queue, or a source that cannot be read.
     """
+    from advisor.service.prices.live import now
     from recommender.queue.fitted import warnings_of
 
     check_count(listener.name_of("num_gpus"), request.num_gpus, most=MAX_MACHINES)
     fitted = fitted_waits(request.source, listener, request.timezone)
-    alike = fitted.of(size=request.num_gpus, walltime_s=request.walltime_s, queue=request.queue)
-    warnings = warnings_of(fitted, alike, request.num_gpus)
-    return Wait(alike=alike, size_unit=fitted.size_unit, warnings=warnings)
+    num_waiting = request.num_waiting
+    if num_waiting is None and request.waited_s is None:
+        num_waiting = fitted.waiting_now(request.queue, now().timestamp())
+    alike = fitted.of(
+        size=request.num_gpus,
+        walltime_s=request.walltime_s,
+        queue=request.queue,
+        num_waiting=num_waiting,
+        waited_s=request.waited_s,
+    )
+    return Wait(
+        alike=alike,
+        size_unit=fitted.size_unit,
+        num_waiting=num_waiting,
+        waited_s=request.waited_s,
+        warnings=warnings_of(fitted, alike, request.num_gpus),
+    )
 
 
 def _read(path: Path, timezone: str | None, listener: Listener) -> JobLog:
     from advisor.site_files.job_logs import read_job_log
-    from advisor.site_files.log_rows import zone_named
-    from advisor.site_files.slurm import log_or_slurm
 
     with log_or_slurm(path) as there:
         log = read_job_log(there, None if timezone is None else zone_named(timezone))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 from collections.abc import Callable, Iterator
@@ -41,6 +42,11 @@ class WatchRequest:
     max_s: float | None = None
     canary: Canary | None = None
     num_nodes: int | None = None
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether the command ends at some cost or time."""
+        return self.max_usd is not None or self.max_s is not None
 
     def check(self, listener: Listener, *, has_recommendation: bool) -> None:
         """Refuse what cannot be meant, before anything runs.
@@ -191,6 +197,9 @@ def words_of(pace: Pace) -> str:
     off = pace.step_s / expected.step_s.p50 - 1
     than = f"{abs(off):.0%} {'slower' if off > 0 else 'faster'} than predicted"
     text = f"the first {pace.num_steps:,} steps take {format_duration(pace.step_s)} each, {than}"
+    if not math.isfinite(expected.step_s.p90):
+        # As of nodes whose network nobody named.
+        return f"{text}: how slow they may be was not known, so nothing follows from it"
     if pace.held:
         return f"{text}: within p10..p90"
     if pace.job_s is None:

@@ -22,7 +22,7 @@ from advisor.site_files.log_rows import zone_named
 from advisor.site_files.spot_logs import SpotHistory, read_spot_log
 from recommender.queue.fitted import WaitQuantiles, fit
 from recommender.queue.grids import LEVELS
-from recommender.queue.waits import ALL
+from recommender.queue.waits import ALL, BACKLOGS
 
 # A fit of thousands of queues.
 _MOST_BYTES = 2**22
@@ -98,7 +98,7 @@ def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:
 
 
 FORMAT = "advisor-queue-waits"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 WAITS = FitKind(
     format=FORMAT,
     version=FORMAT_VERSION,
@@ -140,11 +140,17 @@ def _read_fit(path: Path) -> WaitQuantiles:
         raise InputError(f"{str(path)!r} lacks the bin of all jobs. {WAITS.advice}.")
     if fitted.levels != LEVELS or any(not _rises(one.waits_s) for one in fitted.bins):
         raise InputError(f"{str(path)!r} has waits that are no quantiles. {WAITS.advice}.")
+    if len(fitted.backlog_levels) != len(BACKLOGS) or not all(map(_are_levels, fitted.backlog_levels)):
+        raise InputError(f"{str(path)!r} has backlog_levels that are no levels. {WAITS.advice}.")
     return fitted
 
 
 def _rises(waits_s: Sequence[float]) -> bool:
     return len(waits_s) == len(LEVELS) and waits_s[0] >= 0 and all(a <= b for a, b in pairwise(waits_s))
+
+
+def _are_levels(levels: Sequence[float]) -> bool:
+    return len(levels) == len(LEVELS) and all(a <= b for a, b in pairwise((0.0, *levels, 1.0)))
 
 
 SPOT_HISTORY = FitKind(

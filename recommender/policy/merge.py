@@ -8,6 +8,7 @@ from advisor.core.values import PickName
 from recommender.policy.model import Layer, PolicyFile, gpu_members, may_overlap, section_models
 from recommender.policy.rules import (
     ApprovalRule,
+    GuardRule,
     LimitRule,
     Merging,
     NameRule,
@@ -69,6 +70,11 @@ class Policy:
     def prefer(self) -> PreferRule | None:
         """The tier to take first."""
         return next((rule for rule in self.rules if isinstance(rule, PreferRule)), None)
+
+    @property
+    def guard(self) -> GuardRule | None:
+        """Why a job must have a limit."""
+        return next((rule for rule in self.rules if isinstance(rule, GuardRule)), None)
 
     @property
     def pick(self) -> PickName | None:
@@ -160,6 +166,8 @@ def _rules_of_key(source: Source, section: str, key: str, value: object) -> Iter
             yield SpotRule(key=dotted, origin=origin, setting=value)
         case "objective", str() | float():
             yield ObjectiveRule(key=dotted, origin=origin, setting=value)
+        case "runs", str():
+            yield GuardRule(key=dotted, origin=origin)
 
 
 def _members(key: str, names: Sequence[str]) -> frozenset[str]:

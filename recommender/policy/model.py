@@ -288,6 +288,14 @@ class Objective(Section):
     )
 
 
+class Runs(Section):
+    """How jobs are run."""
+
+    guard: Literal["required"] | None = Field(
+        None, description="required: nothing is run or launched without a limit of its cost or time"
+    )
+
+
 class PolicyFile(Section):
     """A policy of advisor: which machines a job may use, what it may cost and who must agree."""
 
@@ -304,6 +312,7 @@ class PolicyFile(Section):
     prefer: Prefer | None = Field(None, description="a tier to take before the others")
     approval: tuple[Approval, ...] = Field((), description="who must agree to dear jobs")
     objective: Objective = Field(Objective(), description="what the recommended option is chosen by")
+    runs: Runs = Field(Runs(), description="how jobs are run")
     lock: tuple[Annotated[str, AfterValidator(_lockable), Field(json_schema_extra=_add_keys)], ...] = Field(
         (), description="keys that no lower layer may set, such as limits.usd_per_job or deny"
     )
@@ -311,7 +320,14 @@ class PolicyFile(Section):
 
 def section_models() -> dict[str, type[Section]]:
     """The sections whose keys are rules of their own."""
-    return {"allow": Names, "deny": Names, "limits": Limits, "spot": SpotRules, "objective": Objective}
+    return {
+        "allow": Names,
+        "deny": Names,
+        "limits": Limits,
+        "spot": SpotRules,
+        "objective": Objective,
+        "runs": Runs,
+    }
 
 
 def lockable_keys() -> list[str]:

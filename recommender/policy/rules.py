@@ -180,6 +180,22 @@ class ObjectiveRule(Rule):
         return silent("it ranks what is left")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRule(Rule):
+    """``runs.guard``."""
+
+    merging: ClassVar[Merging] = Merging.STRICTEST
+
+    @property
+    def value(self) -> object:
+        """As the file has it."""
+        return "required"
+
+    def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
+        """Nothing: `advisor run` and `advisor launch` obey it."""
+        return silent("it is about how a job is started")
+
+
 # --- Rules that keep, remove or mark a plan: names, limits, spot machines, approvals ---------------------
 
 

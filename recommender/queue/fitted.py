@@ -2,22 +2,36 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitUnsure
-from recommender.queue.grids import FORGOTTEN_S, LEVELS, Reading, level_index, to_waits_s
+from advisor.core.units import HOUR_S, MINUTE_S
+from recommender.queue.grids import (
+    FORGOTTEN_S,
+    LEVELS,
+    Array,
+    Reading,
+    after,
+    at_levels,
+    level_index,
+    levels_within,
+    to_log_minutes,
+    to_waits_s,
+)
 from recommender.queue.waits import (
     ALL,
+    BACKLOGS,
     FEWEST_JOBS,
     GPUS,
     WIDER_BIN_JOBS,
     Bin,
     JobLog,
     Waits,
+    backlog_class,
     replay,
     size_bin,
     walltime_bin,
@@ -44,6 +58,12 @@ class WaitBin:
     p90_s: float
     waits_s: tuple[float, ...]
 
+    def with_waits(self, waits_s: Array) -> "WaitBin":
+        """The same jobs with other quantiles [levels]."""
+        # Means of equal quantiles differ by a rounding.
+        rising = tuple(np.maximum.accumulate(waits_s).tolist())
+        return replace(self, p50_s=rising[P50], p90_s=rising[P90], waits_s=rising)
+
     @property
     def key(self) -> Bin:
         """Where it is looked up."""
@@ -64,6 +84,10 @@ class WaitQuantiles:
         offset_p50: how far the correction moves the median of all jobs, in log minutes.
         offset_p90: as ``offset_p50``.
         levels: probabilities of the bins' quantiles.
+        waiting: jobs that waited at the end, by queue.
+        end_s: when the log was written, as far as it tells.
+        backlog_levels: at which levels the quantiles of a bin are those of a job that finds 0, 1 to 2, 3 to
+            8, ... others waiting in its queue [classes of `waits.BACKLOGS`, levels].
     """
 
     size_unit: str
@@ -76,15 +100,28 @@ class WaitQuantiles:
     offset_p50: float
     offset_p90: float
     levels: tuple[float, ...]
+    waiting: Mapping[str, int]
+    end_s: float
+    backlog_levels: tuple[tuple[float, ...], ...]
     bins: tuple[WaitBin, ...]
 
-    def of(self, *, size: float, walltime_s: float | None = None, queue: str | None = None) -> WaitBin:
-        """The narrowest bin with enough jobs like this one.
+    def of(
+        self,
+        *,
+        size: float,
+        walltime_s: float | None = None,
+        queue: str | None = None,
+        num_waiting: int | None = None,
+        waited_s: float | None = None,
+    ) -> WaitBin:
+        """The narrowest bin with enough jobs like this one, and what the queue's present state makes of it.
 
         Args:
             size: in ``size_unit``.
             walltime_s: the run time it will ask for; None if unknown.
             queue: where it will wait; None if unknown.
+            num_waiting: others that waited there when it was submitted; None if it is not submitted yet.
+            waited_s: how long it has waited; waits are then those still to come.
 
         Raises:
             InputError: the log knows no such queue.
@@ -95,7 +132,22 @@ class WaitQuantiles:
             raise InputError(f"the log has no queue {queue!r}.{hint} It has: {known}.")
         by_key = {one.key: one for one in self.bins}
         walltime = None if walltime_s is None else walltime_bin(walltime_s)
-        return next(by_key[key] for key in widened((size_bin(size), walltime, queue)) if key in by_key)
+        alike = next(by_key[key] for key in widened((size_bin(size), walltime, queue)) if key in by_key)
+        return alike if num_waiting is None and waited_s is None else self._now(alike, num_waiting, waited_s)
+
+    def waiting_now(self, queue: str | None, now_s: float) -> int | None:
+        """Jobs that wait in a queue, or in all; None if the log was not written in the last hour."""
+        if not 0 <= now_s - self.end_s <= HOUR_S:
+            return None
+        return sum(self.waiting.values()) if queue is None else self.waiting.get(queue, 0)
+
+    def _now(self, alike: WaitBin, num_waiting: int | None, waited_s: float | None) -> WaitBin:
+        grid = np.log1p(np.array(alike.waits_s) / MINUTE_S)
+        if num_waiting is not None:
+            grid = at_levels(grid, np.array(self.backlog_levels[backlog_class(num_waiting)]))
+        if waited_s is not None:
+            grid = after(grid, to_log_minutes(waited_s))
+        return alike.with_waits(np.maximum(to_waits_s(grid) - (waited_s or 0.0), 0.0))
 
 
 def fit(log: JobLog) -> WaitQuantiles:
@@ -109,7 +161,7 @@ def fit(log: JobLog) -> WaitQuantiles:
     waits = Waits(foreseen_from_s=log.end_s - FORGOTTEN_S)
     deque(replay((*log.jobs, *log.waiting), waits), maxlen=0)
     waits.advance(log.end_s)
-    reading = waits.reading(log.end_s)
+    reading, wider = waits.reading(log.end_s), waits.shares(log.end_s)
     everything = waits.expect(ALL)
     if everything is None:
         raise _too_few(f"the log has {len(log.jobs)} jobs that started, almost all of one burst")
@@ -126,6 +178,11 @@ def fit(log: JobLog) -> WaitQuantiles:
         offset_p50=float(moved[P50]),
         offset_p90=float(moved[P90]),
         levels=LEVELS,
+        waiting=waits.num_waiting,
+        end_s=log.end_s,
+        backlog_levels=tuple(
+            tuple(levels_within(waits.shares(log.end_s, backlog), wider).tolist()) for backlog in BACKLOGS
+        ),
         bins=tuple(bins),
     )
 
@@ -146,18 +203,11 @@ def _order(item: tuple[Bin, int]) -> tuple[bool, list[str], int]:
 def _wait_bin(waits: Waits, which: Bin, num_jobs: int, reading: Reading) -> WaitBin:
     expected = waits.expect(which)
     assert expected is not None, "a bin with enough jobs has quantiles"  # noqa: S101
-    # Means of equal quantiles differ by a rounding.
-    waits_s = tuple(np.maximum.accumulate(to_waits_s(reading.of(expected))).tolist())
     size, walltime, queue = which
-    return WaitBin(
-        size=size,
-        walltime=walltime,
-        queue=queue,
-        num_jobs=num_jobs,
-        p50_s=waits_s[P50],
-        p90_s=waits_s[P90],
-        waits_s=waits_s,
+    empty = WaitBin(
+        size=size, walltime=walltime, queue=queue, num_jobs=num_jobs, p50_s=0.0, p90_s=0.0, waits_s=()
     )
+    return empty.with_waits(to_waits_s(reading.of(expected)))
 
 
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:

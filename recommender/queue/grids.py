@@ -85,6 +85,36 @@ def _places(count: int) -> tuple[list[tuple[int, int, float]], list[float]]:
     return places, beyond
 
 
+_SCORES: Array = -np.log1p(-np.array(LEVELS))
+"""Of the levels in the exponential distribution: what has waited so long starts anew."""
+
+
+def at_levels(grid: Array, levels: Array) -> Array:
+    """Quantiles at other levels; beyond the last the tail goes on exponentially in log minutes."""
+    return _at_scores(grid, -np.log1p(-np.minimum(levels, 1 - 1e-9)))
+
+
+def after(grid: Array, age: float) -> Array:
+    """The grid of jobs that have waited for ``age`` and wait still; all in log minutes."""
+    # Where quantiles are equal the last one counts: none that waits still waited as long.
+    rising = grid + _EQUAL * np.arange(len(grid))
+    beyond = max(age - grid[-1], 0.0) / _tail(grid)
+    return np.maximum(
+        _at_scores(grid, float(np.interp(age, rising, _SCORES, left=0.0)) + beyond + _SCORES), age
+    )
+
+
+def _at_scores(grid: Array, scores: Array) -> Array:
+    beyond = np.maximum(scores - _SCORES[-1], 0.0)
+    return np.asarray(np.interp(scores, _SCORES, grid) + beyond * _tail(grid))
+
+
+def _tail(grid: Array) -> float:
+    """Growth of waits with scores beyond a grid; a power law of 1 where the last quantiles are equal."""
+    longer = float(grid[-1] - grid[-4])
+    return longer / float(_SCORES[-1] - _SCORES[-4]) if longer > 0 else 1.0
+
+
 # --- What forecasts got wrong lately -> how to read the next ones ----------------------------------------
 #
 # Each wait that becomes known falls into a cell of the forecast that was issued when its job was submitted.
@@ -120,9 +150,29 @@ class Reading:
     places: Array
     longest: float
 
+    @classmethod
+    def by(cls, shares: Array, longest: float) -> "Reading":
+        """Of grids whose cells get these shares of the waits [NUM_CELLS]."""
+        return cls(places=np.interp(LEVELS, _reached(shares), _ENDS), longest=longest)
+
     def of(self, grid: Sequence[float]) -> Array:
         """The corrected grid."""
         return np.interp(self.places, _ENDS[1:], [*grid, max(grid[-1], self.longest)])
+
+
+def levels_within(shares: Array, wider: Array) -> Array:
+    """At which levels quantiles of a wider reading are those of a narrower one [levels].
+
+    Args:
+        shares: of the narrower one's waits, by cell [NUM_CELLS].
+        wider: of the wider one's [NUM_CELLS].
+    """
+    places = np.interp(LEVELS, _reached(shares), _ENDS)
+    return np.asarray(np.interp(places, _ENDS, _reached(wider)))
+
+
+def _reached(shares: Array) -> Array:
+    return np.concatenate([np.zeros(1), np.cumsum(shares)])
 
 
 def weight(age_s: float) -> float:
@@ -144,20 +194,19 @@ class Correction:
         self._counts[within] += weight(wait_s) * CELL_SHARES[within] / CELL_SHARES[within].sum()
         self._at_s = now_s
 
-    def reading(self, now_s: float, waiting: Array, longest: float) -> Reading:
-        """How to read grids now.
+    def shares(self, now_s: float, waiting: Array, wider: Array = CELL_SHARES) -> Array:
+        """How many waits fall into each cell, as far as is known now [NUM_CELLS].
 
         Args:
             now_s: when they are read.
             waiting: weights of jobs that wait still, by the cell that they have reached [NUM_CELLS].
-            longest: the longest that one of them has waited, in log minutes.
+            wider: shares among more jobs, beside which these count [NUM_CELLS].
         """
-        counts = self._faded(now_s) + RIGHT_ONES * CELL_SHARES
+        counts = self._faded(now_s) + RIGHT_ONES * wider
         at_risk = np.cumsum((counts + waiting)[::-1])[::-1]
         surviving = np.cumprod(1 - counts / at_risk)
         surviving[-1] = 0.0  # no wait is longer than the last cell
-        reached: Array = np.concatenate([np.zeros(1), 1 - surviving])
-        return Reading(places=np.interp(LEVELS, reached, _ENDS), longest=longest)
+        return np.asarray(-np.diff(surviving, prepend=1.0))
 
     def _faded(self, now_s: float) -> Array:
         return np.asarray(self._counts * weight(now_s - self._at_s))

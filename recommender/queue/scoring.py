@@ -11,7 +11,7 @@ from advisor.core.errors import InputError
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Quantiles
 from recommender.queue.grids import CELL_ENDS, Array, Reading, cells_of, level_index, to_log_minutes
-from recommender.queue.waits import ALL, WIDER_BIN_JOBS, Bin, JobLog, QueuedJob, Waits, bin_of, replay
+from recommender.queue.waits import ALL, WIDER_BIN_JOBS, Bin, JobLog, Queued, QueuedJob, Waits, bin_of, replay
 
 _P50, _P90 = level_index(0.5), level_index(0.9)
 _TAILS = np.array([0.1, 0.99])
@@ -144,13 +144,13 @@ def check(log: JobLog, trained_share: float = TRAINED_SHARE) -> QueueCheck:
     first = math.floor(len(log.jobs) * trained_share)
     ways, waits = _Ways(log.jobs[first:]), Waits()
     replayed = replay((*log.jobs, *log.waiting), waits)
-    started = ((job, expected) for job, expected in replayed if job.start_s < math.inf)
-    for index, (job, expected) in enumerate(started):
-        if expected is None:
+    started = (queued for queued in replayed if queued.job.start_s < math.inf)
+    for index, queued in enumerate(started):
+        if queued.grid is None:
             continue
-        ways.freeze(job.submit_s, waits)
+        ways.freeze(queued.job.submit_s, waits)
         if index >= first:
-            ways.foresee(index - first, expected, waits)
+            ways.foresee(index - first, queued, waits)
     if ways.num_checked < WIDER_BIN_JOBS:
         raise InputError(
             f"only {ways.num_checked} of {len(log.jobs)} jobs can be checked, which says nothing: a log for"
@@ -170,8 +170,7 @@ class _Ways:
         self._tallies = {way: Tally(self._submits_s) for way in WAYS}
         # A week before them, so that fits of every age foresee each job.
         self._freeze_s = self._submits_s[0] - HORIZON_S
-        self._looked_s = -math.inf
-        self._reading: Reading | None = None
+        self._readings: dict[int, tuple[float, Reading]] = {}
         self.num_checked = self.num_frozen = 0
 
     def freeze(self, now_s: float, waits: Waits) -> None:
@@ -192,18 +191,25 @@ class _Ways:
             self._add("frozen", slice(first, end), [grid(which) for which in self._bins[first:end]])
             self.num_frozen += 1
 
-    def foresee(self, index: int, expected: list[float], waits: Waits) -> None:
+    def foresee(self, index: int, queued: Queued, waits: Waits) -> None:
         """The checked job of this index, by what is known at its submission."""
-        submit_s = self._submits_s[index]
-        if self._reading is None or submit_s - self._looked_s >= CORRECTED_EVERY_S:
-            self._looked_s, self._reading = submit_s, waits.reading(submit_s)
+        assert queued.grid is not None, "jobs are checked once grids are known"  # noqa: S101
         everything = waits.expect(ALL)
         assert everything is not None, "the bin of all jobs holds those of every other"  # noqa: S101
         job = slice(index, index + 1)
-        self._add("online", job, [self._reading.of(expected)])
-        self._add("uncorrected", job, [np.array(expected)])
+        self._add("online", job, [self._read(queued, waits).of(queued.grid)])
+        self._add("uncorrected", job, [np.array(queued.grid)])
         self._add("baseline", job, [np.array(everything)])
         self.num_checked += 1
+
+    def _read(self, queued: Queued, waits: Waits) -> Reading:
+        """How to read the grid of a job that is submitted now."""
+        now_s = queued.job.submit_s
+        looked_s, reading = self._readings.get(queued.backlog, (-math.inf, None))
+        if reading is None or now_s - looked_s >= CORRECTED_EVERY_S:
+            reading = waits.reading(now_s, queued.backlog)
+            self._readings[queued.backlog] = now_s, reading
+        return reading
 
     def scored(self, num_jobs: int) -> QueueCheck:
         """All scores."""

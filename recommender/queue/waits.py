@@ -3,7 +3,8 @@
 - A *bin* holds waits of jobs of one size x requested walltime x queue, among the last 8,000 that count. A bin
   of n waits has the quantiles of these with the weight n, and those of the next wider bin (without the queue,
   then without the walltime, then of all jobs) with the weight 40.
-- A correction for all bins follows what earlier forecasts got wrong.
+- A correction for all bins follows what earlier forecasts got wrong, and one for each class of jobs by how
+  many others they find waiting in their queue.
 
 How well it does on real logs: docs/methods/queue-wait.md.
 
@@ -13,12 +14,13 @@ A cluster that states no wait and has no log is assumed to let jobs wait as othe
 import heapq
 import math
 from bisect import bisect_left, insort
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +31,16 @@ from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S, HOUR_S, MINUTE_S
 from advisor.core.values import AssumedWait
 from advisor.pricing.instance_types import parse_date, positive, read_rows
-from recommender.queue.grids import NUM_CELLS, Correction, Reading, cells_of, grid_of, to_log_minutes, weight
+from recommender.queue.grids import (
+    NUM_CELLS,
+    Array,
+    Correction,
+    Reading,
+    cells_of,
+    grid_of,
+    to_log_minutes,
+    weight,
+)
 
 GPUS = "gpus"
 """The unit of sizes that waits for GPUs are learned from."""
@@ -164,6 +175,24 @@ def widened(which: Bin) -> tuple[Bin, ...]:
     return tuple(dict.fromkeys(steps))
 
 
+BACKLOG_EDGES = (0, 2, 8, 30, 100)
+"""The most jobs that wait in a queue, of each class but the last."""
+BACKLOGS = range(len(BACKLOG_EDGES) + 1)
+
+
+def backlog_class(num_waiting: int) -> int:
+    """The class of a job that finds so many others waiting in its queue, as ``squeue`` counts them."""
+    return bisect_left(BACKLOG_EDGES, num_waiting)
+
+
+class Queued(NamedTuple):
+    """A job at its submission: the grid that is expected of it, uncorrected, and the class of its backlog."""
+
+    job: QueuedJob
+    grid: list[float] | None
+    backlog: int
+
+
 class Waits:
     """What a scheduler's users know at each moment; jobs come in order of submission."""
 
@@ -174,8 +203,10 @@ class Waits:
         self._window: deque[tuple[float, QueuedJob]] = deque()
         self._bursts = Bursts()
         self._correction = Correction()
-        # Those that wait, by their start: when it will be, their number, and what was expected of them.
-        self._queued: list[tuple[float, int, QueuedJob, list[float] | None]] = []
+        self._by_backlog = [Correction() for _ in BACKLOGS]
+        self._num_waiting: Counter[str] = Counter()
+        # Those that wait, by their start: when it will be, and their number.
+        self._queued: list[tuple[float, int, Queued]] = []
         self._num_submitted = 0
 
     def expect(self, which: Bin) -> list[float] | None:
@@ -192,34 +223,64 @@ class Waits:
             ]
         return expected
 
-    def reading(self, now_s: float) -> Reading:
-        """How to read grids at this moment; ``advance`` comes first."""
-        expected = {job: grid for _, _, job, grid in self._queued if grid is not None}
+    def reading(self, now_s: float, backlog: int | None = None) -> Reading:
+        """How to read grids at this moment; arguments as of `shares`."""
+        _, longest = self._still_waiting(now_s)
+        return Reading.by(self.shares(now_s, backlog), longest)
+
+    def shares(self, now_s: float, backlog: int | None = None) -> Array:
+        """How many waits fall into each cell [NUM_CELLS]; ``advance`` comes first.
+
+        Args:
+            now_s: the moment.
+            backlog: class of a job that is submitted now; None for one that comes later.
+        """
+        waiting, _ = self._still_waiting(now_s, backlog)
+        if backlog is None:
+            return self._correction.shares(now_s, waiting)
+        return self._by_backlog[backlog].shares(now_s, waiting, self.shares(now_s))
+
+    def _still_waiting(self, now_s: float, backlog: int | None = None) -> tuple[Array, float]:
+        """Weights of jobs that wait, by the cell that they have reached, and the longest that one has."""
+        expected = {
+            queued.job: queued.grid
+            for _, _, queued in self._queued
+            if queued.grid is not None and backlog in (None, queued.backlog)
+        }
         waiting, longest = np.zeros(NUM_CELLS), 0.0
         for job in that_count(expected):
             age_s = now_s - job.submit_s
             age = to_log_minutes(age_s)
             waiting[bisect_left(expected[job], age)] += weight(age_s)
             longest = max(longest, age)
-        return self._correction.reading(now_s, waiting, longest)
+        return waiting, longest
 
-    def submit(self, job: QueuedJob) -> list[float] | None:
-        """A job enters the queue at its time of submission; the grid that is expected of it, uncorrected."""
+    @property
+    def num_waiting(self) -> dict[str, int]:
+        """Jobs that wait, by queue."""
+        return {queue: count for queue, count in self._num_waiting.items() if count}
+
+    def submit(self, job: QueuedJob) -> Queued:
+        """A job enters the queue at its time of submission."""
         self.advance(job.submit_s)
         expected = self.expect(bin_of(job)) if job.submit_s >= self._foreseen_from_s else None
-        heapq.heappush(self._queued, (job.start_s, self._num_submitted, job, expected))
+        queued = Queued(job, expected, backlog_class(self._num_waiting[job.queue]))
+        heapq.heappush(self._queued, (job.start_s, self._num_submitted, queued))
         self._num_submitted += 1
-        return expected
+        self._num_waiting[job.queue] += 1
+        return queued
 
     def advance(self, now_s: float) -> None:
         """Learn the waits of all jobs that have started by now."""
         while self._queued and self._queued[0][0] <= now_s:
-            start_s, _, job, expected = heapq.heappop(self._queued)
+            start_s, _, (job, expected, backlog) = heapq.heappop(self._queued)
+            self._num_waiting[job.queue] -= 1
             if not self._bursts.is_new(job):
                 continue
             wait = to_log_minutes(job.wait_s)
             if expected is not None:
-                self._correction.learn(cells_of(expected, wait), job.wait_s, start_s)
+                for correction in (self._correction, self._by_backlog[backlog]):
+                    correction.learn(cells_of(expected, wait), job.wait_s, start_s)
             self._remember(wait, job)
 
     def bins(self) -> Iterator[tuple[Bin, int]]:
@@ -245,10 +306,10 @@ def _bins_of(job: QueuedJob) -> tuple[Bin, ...]:
     return (*widened(narrowest), (narrowest[0], None, job.queue))
 
 
-def replay(jobs: Iterable[QueuedJob], waits: Waits) -> Iterator[tuple[QueuedJob, list[float] | None]]:
-    """Each job at its submission, with what was expected of it then. The order given does not matter."""
+def replay(jobs: Iterable[QueuedJob], waits: Waits) -> Iterator[Queued]:
+    """Each job at its submission, with what was known of it then. The order given does not matter."""
     for job in sorted(jobs):
-        yield job, waits.submit(job)
+        yield waits.submit(job)
 
 
 WAITS_FILE = "queue_waits.csv"

@@ -15,8 +15,14 @@ from advisor.core.findings.about_answers import (
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName, Script
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot
-from recommender.ranking.neighbours import nearest, point_of, with_folded, with_ties
-from recommender.ranking.pareto import frontier, frontier_of_three
+from recommender.ranking.neighbours import (
+    frontier,
+    frontier_of_three,
+    nearest,
+    point_of,
+    with_folded,
+    with_ties,
+)
 from recommender.ranking.value import (
     Worth,
     change_usd,
@@ -26,6 +32,7 @@ from recommender.ranking.value import (
     why_least,
     worth_for,
 )
+from recommender.ranking.ways import other_ways
 from recommender.ranking.what_tips import by_checkpoints, summary_of
 
 # --- How sure an option is to go well, as something that can be ordered ----------------------------------
@@ -215,6 +222,7 @@ def rank(
             late,
             script=script,
             tips=by_checkpoints(judged, best, job, script),
+            ways=other_ways(judged, script),
             is_whole=is_whole,
         ),
     )
@@ -298,15 +306,13 @@ def _odds(option: Option) -> float:
 
 
 def nearest_rows(options: Iterable[Option], job: Job) -> tuple[Listed, ...]:
-    """Where nothing is feasible: what misses least, own machines, and the best of each other reason."""
+    """Where nothing is feasible: what misses limits least, else the best of each reason; and own machines."""
     removed = sorted(options, key=lambda option: preference(option, worth_for(job)))
     near = [item.option for item in nearest(removed, job)]
-    first: dict[object, Option] = {option.removed_by[:1]: option for option in reversed(near)}
-    for option in removed:
-        first.setdefault(option.removed_by[:1], option)
-    others = [option for option in first.values() if option not in near]
+    # Which software runs nowhere matters to none whom more money or time would help.
+    first = {option.removed_by[:1]: option for option in ([] if near else reversed(removed))}
     of_merit = [(option, Merit.NEAREST) for option in near]
-    return _rows([*of_merit, *_own(removed, job), *((option, Merit.NEAREST) for option in others)])
+    return _rows([*of_merit, *_own(removed, job), *((one, Merit.NEAREST) for one in first.values())])
 
 
 def _in(by_id: dict[str, Option], option: Option) -> Option:

@@ -180,13 +180,13 @@ def _choices(
 def _expected(
     panel: Panel, prices: Array, rows: Indices, market: Market, then: int, now: int, model: PriceModel
 ) -> tuple[Price, ...]:
-    at = _moment(int(panel.days[then]))
+    at = moment(int(panel.days[then]))
     offers = [_offer(panel, row, market, float(prices[row, then]), at) for row in rows.tolist()]
     return likely_prices(
         offers,
-        now=_moment(int(panel.days[now])),
-        on_demand=_on_demand(panel, then),
-        spot=_spot(panel, then),
+        now=moment(int(panel.days[now])),
+        on_demand=on_demand_at(panel, then),
+        spot=spot_at(panel, then),
         model=model,
     )
 
@@ -199,7 +199,8 @@ def _offer(panel: Panel, row: int, market: Market, usd_per_h: float, at: datetim
     )  # fmt: skip
 
 
-def _on_demand(panel: Panel, column: int) -> OnDemand:
+def on_demand_at(panel: Panel, column: int) -> OnDemand:
+    """What the panel lists on one date."""
     listed = panel.on_demand[:, column].tolist()
     return {
         (panel.provider, *machine): usd
@@ -208,7 +209,8 @@ def _on_demand(panel: Panel, column: int) -> OnDemand:
     }
 
 
-def _spot(panel: Panel, column: int) -> SpotQuotes:
+def spot_at(panel: Panel, column: int) -> SpotQuotes:
+    """What the panel quotes for spot on one date."""
     quotes: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for (name, place), usd in zip(panel.machines, panel.spot[:, column].tolist(), strict=True):
         if not math.isnan(usd):
@@ -216,7 +218,8 @@ def _spot(panel: Panel, column: int) -> SpotQuotes:
     return quotes
 
 
-def _moment(day: int) -> datetime:
+def moment(day: int) -> datetime:
+    """The first moment of a day of a panel."""
     return datetime.min.replace(tzinfo=UTC) + timedelta(days=day - 1)
 
 

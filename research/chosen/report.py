@@ -22,8 +22,8 @@ PAGE, RESULTS, CHART = "prices.md", "prices.json", "prices.svg"
 BEGIN, END = "<!-- written by research.chosen -->\n", "<!-- end -->\n"
 _WINTER_AGES_DAYS = (30, 60)
 _RUN_AGES_DAYS, _RUN_DAYS = (0, 30, 180), (7, 30, 90)
-# The last year of the record stands beside those before it.
-_SPLIT = date(2025, 7, 1).toordinal()
+# From that day on GCP's spot prices rose everywhere. What was paid since stands beside what was paid before.
+_RISE = date(2026, 1, 1).toordinal()
 # A derived price below that share of on-demand is one that the rule of the minimum falls for.
 _LOW_RATIO = 0.15
 
@@ -62,10 +62,7 @@ def judge_all(shared: Path, *, every: int = 1) -> Iterator[Judged]:
     for age, run_days in product(_RUN_AGES_DAYS, _RUN_DAYS):
         run = list(backtest(gcp, Market.SPOT, age, models, every=every, run_days=run_days))
         yield _judged("GCP spot", f"all, the mean over a run of {run_days} days", age, run, run_days=run_days)
-    halves = list(backtest(gcp, Market.SPOT, 180, models, every=every))
-    for when, is_late in (("before", False), ("from", True)):
-        part = [choice for choice in halves if (choice.day >= _SPLIT) == is_late]
-        yield _judged(f"GCP spot, {when} {day_text(_SPLIT)}", "all", 180, part)
+    yield from _before_the_rise(gcp, models, every)
     for age in AGES_DAYS[1:]:
         late = list(backtest(gcp, Market.SPOT, age, models, every=every, lag=True))
         yield _judged("GCP spot, fit as old as the quotes", "all", age, late)
@@ -86,6 +83,17 @@ def _without_extremes(gcp: Panel, models: dict[int, PriceModel], every: int) -> 
         for age in AGES_DAYS[1:-1]:
             choices = list(backtest(fewer, Market.SPOT, age, models, every=every))
             yield _judged(f"GCP spot, without the {name} region", "all", age, choices)
+
+
+def _before_the_rise(gcp: Panel, models: dict[int, PriceModel], every: int) -> Iterator[Judged]:
+    """All places, and all but each machine's cheapest: paid before that day, and since."""
+    fewer = gcp.without_extreme(dearest=False)
+    panels = (("GCP spot", gcp), ("GCP spot, without the cheapest region", fewer))
+    for (name, panel), age in product(panels, (90, 180)):
+        choices = list(backtest(panel, Market.SPOT, age, models, every=every))
+        for when, is_late in (("before", False), ("from", True)):
+            part = [choice for choice in choices if (choice.day >= _RISE) == is_late]
+            yield _judged(f"{name}, {when} {day_text(_RISE)}", "all", age, part)
 
 
 def _derived(shared: Path, model: PriceModel) -> Iterator[Judged]:

@@ -1,7 +1,5 @@
 """Asking the source ``aws`` in tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from advisor.core.values import Offer

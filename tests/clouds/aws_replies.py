@@ -1,7 +1,5 @@
 """Replies of a fake AWS: the EC2 query protocol (XML) and the JSON 1.1 of the price list and quotas."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ with running(small_world()) as aws:
     aws.fail("DescribeRegions", DENIED)
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

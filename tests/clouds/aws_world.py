@@ -1,7 +1,5 @@
 """What a fake AWS knows: made small by hand, or filled from the reference data beside the checkout."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import zlib

@@ -1,7 +1,5 @@
 """A local server that answers as the Cloud Billing Catalog API does, with the faults of a bad day."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

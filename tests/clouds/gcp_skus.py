@@ -4,8 +4,6 @@ Real ones (the sample of A2, GPU SKUs of 2025-06) keep their ids. Of other machi
 record: SKUs of their parts are derived so that they add up again, and their ids begin with ``DERIVED``.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Google's library tries again after a while: here the while is over at once."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -4,8 +4,6 @@ with attacking(dripping_body) as url:
     ...
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
@@ -22,7 +20,7 @@ class Handler(BaseHTTPRequestHandler):
     """Reads the call, and leaves the answer to the attack of its server."""
 
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: "_Server"
 
     def log_message(self, *_: Any) -> None:
         """Says nothing."""

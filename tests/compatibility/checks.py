@@ -1,7 +1,5 @@
 """What a trace does not show of what its row says."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator

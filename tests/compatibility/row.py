@@ -1,7 +1,5 @@
 """A row of docs/compatibility.md: a script, and the arithmetic that tells what its trace must show."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, field
 from itertools import pairwise

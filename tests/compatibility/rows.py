@@ -1,7 +1,5 @@
 """The rows of docs/compatibility.md."""
 
-from __future__ import annotations
-
 from tests.compatibility.row import ADAM, EFFICIENT, FLASH, Row, dense, linear_flops
 from tests.compatibility.rows_of_data import DATA
 from tests.compatibility.rows_of_groups import GROUPS

@@ -1,7 +1,5 @@
 """Rows of scripts whose data is missing, endless, uneven or slow to load."""
 
-from __future__ import annotations
-
 from tests.compatibility.row import ADAM, EFFICIENT, Row, dense, linear_flops
 
 # torchvision's ResNet-18: the stem, then two blocks a width; the first of a new width has a shortcut.

@@ -1,7 +1,5 @@
 """Rows of distributed scripts, each profiled as one process of its group."""
 
-from __future__ import annotations
-
 from math import prod
 
 from tests.compatibility.row import ADAM, EFFICIENT, FLASH, Row, dense, fp32_bytes, linear_flops

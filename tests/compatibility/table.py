@@ -1,7 +1,5 @@
 """Writes docs/compatibility.md from the rows: ``python -m tests.compatibility.table``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.compatibility.row import Row

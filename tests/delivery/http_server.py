@@ -1,7 +1,5 @@
 """A real HTTP server on this machine that takes POSTs, and answers as a test wants it."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,6 @@
 # ruff: noqa: ARG002, N802 - names and arguments are those of aiosmtpd
 """A real mail server on this machine: STARTTLS, a login, and answers as a test wants them."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import socket

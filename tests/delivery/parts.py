@@ -1,7 +1,5 @@
 """Messages, parcels and clocks for tests of deliveries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs the command as a person types it, in a folder and home of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

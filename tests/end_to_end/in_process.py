@@ -5,8 +5,6 @@ environment, the three standard files and the handlers of signals. What stays is
 what the catalogs' caches hold and typer's tree of all commands, which are the same for every command.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

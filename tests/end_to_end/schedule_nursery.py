@@ -6,8 +6,6 @@ file that gets a line for each sending. Each says on stdout where it is, so that
     python -m tests.end_to_end.schedule_nursery FOLDER
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import signal

@@ -1,11 +1,8 @@
 """What the user's accounts may start: read beside live prices, and what a row says of it."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
@@ -26,7 +23,7 @@ GCP = {
 
 
 @pytest.fixture
-def clouds(tmp_path: Path) -> Iterator[Clouds]:
+def clouds(tmp_path):
     with ExitStack() as stack:
         clouds = clouds_of(stack, tmp_path, dataclasses.replace(small_world(), quotas=AWS), small_skus())
         clouds.gcp.quotas = dict(GCP)
@@ -59,7 +56,7 @@ def quotas_of(answer: Answer) -> dict[tuple[str, str, str], tuple[int, int | Non
     }  # fmt: skip
 
 
-def test_a_row_says_what_to_request_where_the_account_has_too_little(clouds: Clouds) -> None:
+def test_a_row_says_what_to_request_where_the_account_has_too_little(clouds):
     assert clouds.run("prices", "refresh").code == 0
     rows = quotas_of(asked(clouds, "--gpu", "A100-SXM-40GB", "--gpu", "L4"))
     assert rows["g6.xlarge", "us-east-1", "on-demand"] == (4, 2)
@@ -69,7 +66,7 @@ def test_a_row_says_what_to_request_where_the_account_has_too_little(clouds: Clo
     assert any(most is None for _, most in rows.values()), "of other regions nothing was said"
 
 
-def test_what_the_account_may_not_start_can_be_left_out(clouds: Clouds) -> None:
+def test_what_the_account_may_not_start_can_be_left_out(clouds):
     clouds.run("prices", "refresh")
     answer = asked(clouds, "--gpu", "L4", ADVISOR_CLOUD__WITHOUT_QUOTA="leave-out")
     left_out = [o for o in answer.document["options"] if "quota" in o["removed_by_codes"]]
@@ -78,7 +75,7 @@ def test_what_the_account_may_not_start_can_be_left_out(clouds: Clouds) -> None:
     assert "it has 4 vCPU, and 2 are allowed for L-DB2E81BA in us-east-1; ask aws for more" in text
 
 
-def test_the_pull_of_a_day_reads_them_too(clouds: Clouds) -> None:
+def test_the_pull_of_a_day_reads_them_too(clouds):
     clouds.run("prices", **DAILY)
     path = clouds.database.parent / "quotas.json"
     until(path.exists)
@@ -94,7 +91,7 @@ def until(is_so: Callable[[], bool]) -> None:
         sleep(0.05)
 
 
-def test_a_service_that_refuses_costs_one_note_and_what_was_known_stays(clouds: Clouds) -> None:
+def test_a_service_that_refuses_costs_one_note_and_what_was_known_stays(clouds):
     clouds.run("prices", "refresh")
     before = quotas_of(asked(clouds, "--gpu", "L4"))
     assert before
@@ -111,7 +108,7 @@ def test_a_service_that_refuses_costs_one_note_and_what_was_known_stays(clouds: 
     assert quotas_of(asked(clouds, "--gpu", "L4")) == before
 
 
-def test_nobody_is_asked_without_credentials_or_a_network(clouds: Clouds) -> None:
+def test_nobody_is_asked_without_credentials_or_a_network(clouds):
     asked(clouds)
     clouds.run("prices")
     assert (clouds.aws.calls, clouds.gcp.calls) == ([], [])

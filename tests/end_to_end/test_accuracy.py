@@ -1,7 +1,5 @@
 """Accuracy against published measurements, with stated tolerances."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import tomllib
@@ -27,7 +25,7 @@ ACCURACY = ROOT / "research" / "docs" / "accuracy"
 FOLDS = ROOT / "research" / "accuracy" / "folds"
 
 
-def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_training_throughput(monkeypatch):
     """Rows that fitted no constant: within 30 % each, 10 % on average; as documented.
 
     But for BERT's fine-tuning, whose table does not name the software, and Transformer-XL and GNMT, whose
@@ -57,7 +55,7 @@ def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_the_recorded_traces_are_of_todays_models() -> None:
+def test_the_recorded_traces_are_of_todays_models():
     assert index()["sources"] == digests(), "run python -m tests.published, and look at what changed"
     assert {path.name for path in TRACES.glob("*.json.gz")} == set(index()["traces"].values())
 
@@ -65,19 +63,19 @@ def test_the_recorded_traces_are_of_todays_models() -> None:
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
 @pytest.mark.parametrize("name", ["ResNet-50 AMP-FP16", "GNMT v2 AMP-FP16"])
-def test_a_recorded_trace_is_what_profiling_gives(name: str) -> None:
+def test_a_recorded_trace_is_what_profiling_gives(name):
     case = next(case for case in CASES if case.name == name)
     assert same_work(case.build()) == recorded_trace(case)
 
 
 @pytest.fixture(scope="module")
-def recorded() -> dict[str, Any]:
+def recorded():
     """What the command in research/docs/accuracy/report.md gave, on weights that are not committed."""
     document: dict[str, Any] = json.loads((ACCURACY / "results.json").read_text())
     return document
 
 
-def test_the_recorded_results_are_no_worse_than_stated(recorded: dict[str, Any]) -> None:
+def test_the_recorded_results_are_no_worse_than_stated(recorded):
     """All 50 rows, and beside the published predictors."""
     summary, left_out = recorded["summary"], recorded["left_out"]
     ours = summary["all"]["advisor"]
@@ -98,7 +96,7 @@ def test_the_recorded_results_are_no_worse_than_stated(recorded: dict[str, Any])
     assert 0.73 <= kernel_coverage(recorded["kernels"], left_out) <= 0.87
 
 
-def test_the_page_shows_the_recorded_results(recorded: dict[str, Any]) -> None:
+def test_the_page_shows_the_recorded_results(recorded):
     from benchmarks.accuracy.summary import table
 
     page = (ACCURACY / "report.md").read_text()
@@ -108,7 +106,7 @@ def test_the_page_shows_the_recorded_results(recorded: dict[str, Any]) -> None:
     assert recorded["evaluated"] in (ACCURACY / "model-card.md").read_text()
 
 
-def test_the_results_are_those_of_the_listed_weights(recorded: dict[str, Any]) -> None:
+def test_the_results_are_those_of_the_listed_weights(recorded):
     """So that who trains again by these lists evaluates the same weights."""
     lines = [line.split() for path in FOLDS.glob("*/SHA256SUMS") for line in path.read_text().splitlines()]
     listed = {digest for digest, name in lines if not name.endswith(".json")}  # the card tells nothing apart
@@ -117,7 +115,7 @@ def test_the_results_are_those_of_the_listed_weights(recorded: dict[str, Any]) -
     assert used == listed
 
 
-def test_nothing_that_others_measured_is_recorded(recorded: dict[str, Any]) -> None:
+def test_nothing_that_others_measured_is_recorded(recorded):
     rows = [*recorded["rows"], *recorded["shipped_rows"], *rows_of(recorded["left_out"], "unseen")]
     assert len(rows) == 150 + 50 + 50
     assert not [key for row in rows for key in row if key.endswith(("_ms", "_s"))]
@@ -173,13 +171,13 @@ def kernel_coverage(main: list[dict[str, Any]], left_out: dict[str, Any]) -> flo
 
 
 @pytest.mark.parametrize("operators", [["softmax"], ["ln"]])
-def test_the_documented_tables_of_wave_scaling(operators: list[str]) -> None:
+def test_the_documented_tables_of_wave_scaling(operators):
     from research.wave_accuracy import table
 
     assert table(KERNELS, operators) in (METHODS / "wave-scaling.md").read_text()
 
 
-def test_the_fitted_constants_are_those_of_the_measurements() -> None:
+def test_the_fitted_constants_are_those_of_the_measurements():
     """Those that NeuSight's kernels tell; other data sets take minutes to read."""
     from research.training.constants import fit_constants
     from research.training.neusight import read_kernels
@@ -193,7 +191,7 @@ def test_the_fitted_constants_are_those_of_the_measurements() -> None:
 
 
 @pytest.mark.parametrize("operator", ["add", "relu", "gelu"])
-def test_large_element_wise_kernels_on_measured_gpus(operator: str) -> None:
+def test_large_element_wise_kernels_on_measured_gpus(operator):
     """Median error of the roofline on calls of 64 MB or more: at most 15 % on every GPU."""
     from advisor.core.gpus import resolve_gpu
     from advisor.predict.constants import constants_for

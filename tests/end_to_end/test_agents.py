@@ -1,7 +1,5 @@
 """``advisor mcp`` by the SDK's own client, over standard input and output as an editor starts it."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path
@@ -20,7 +18,7 @@ TOOLS = {"recommend", "explain", "compare", "prices", "spend"}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder with a trace and a script, and beside it a trace that is not in it."""
     inside = tmp_path / "project"
     inside.mkdir()
@@ -31,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-def test_an_agent_asks_as_a_person_does(folder: Path) -> None:
+def test_an_agent_asks_as_a_person_does(folder):
     """One session: what there is, an answer, and what is refused."""
     shell = Shell(folder=folder)
     command = ["-m", "advisor", "mcp"]
@@ -81,12 +79,12 @@ def called(folder: Path, name: str, arguments: dict[str, object]) -> Any:
         "../project/train.py", "x" * 5000,
     ],
 )  # fmt: skip
-def test_only_saved_traces_of_the_folder_are_read(name: str, folder: Path) -> None:
+def test_only_saved_traces_of_the_folder_are_read(name, folder):
     with pytest.raises(InputError, match="is no saved trace"):
         allowed(folder, name)
 
 
-def test_paths_within_the_folder_are_fine_however_written(folder: Path) -> None:
+def test_paths_within_the_folder_are_fine_however_written(folder):
     for name in ("t.json.gz", "./t.json.gz", "../project/t.json.gz", str(folder / "t.json.gz")):
         assert allowed(folder, name) == folder / "t.json.gz"
 
@@ -107,25 +105,23 @@ def test_paths_within_the_folder_are_fine_however_written(folder: Path) -> None:
         ("recommend", {"recipe": "lora", "model": "../other.json"}, "lies outside"),
     ],
 )
-def test_what_cannot_be_meant_is_an_error_in_words(
-    tool: str, arguments: dict[str, object], words: str, folder: Path
-) -> None:
+def test_what_cannot_be_meant_is_an_error_in_words(tool, arguments, words, folder):
     answer = called(folder, tool, arguments)
     assert answer.is_error
     assert words in answer.content[0].text
 
 
-def test_lists_repeat_a_flag_and_none_leaves_it_out() -> None:
+def test_lists_repeat_a_flag_and_none_leaves_it_out():
     assert _options(gpu=["L4:1", "T4"], max_price=2.5, region=None) == [
         "--gpu", "L4:1", "--gpu", "T4", "--max-price", "2.5",
     ]  # fmt: skip
 
 
-def test_a_folder_that_is_not_there(folder: Path) -> None:
+def test_a_folder_that_is_not_there(folder):
     answer = Shell(folder=folder).run("mcp", "--folder", "nowhere")
     assert_plain_error(answer, 2, "no folder 'nowhere'")
 
 
-def test_without_the_sdk_the_extra_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_sdk_the_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     assert_plain_error(Shell(folder=folder).run("mcp"), 2, "gpu-advisor[agents]")

@@ -1,12 +1,9 @@
 """Live AWS prices over HTTP against a server that holds the reference data."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,7 +13,7 @@ from advisor.core.values import Market, Offer
 from advisor.pricing.sources.protocol import Part
 from tests.clouds.aws_asking import ask
 from tests.clouds.aws_server import FakeAws, running
-from tests.clouds.aws_world import World, ordinary_prices, rows_of, shared_world, with_traps
+from tests.clouds.aws_world import ordinary_prices, rows_of, shared_world, with_traps
 from tests.shared import SHARED, needs_shared
 
 pytestmark = [needs_shared, pytest.mark.shared]
@@ -25,12 +22,12 @@ FLOOR = 0.1001
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world():
     return shared_world(PRICES)
 
 
 @pytest.fixture(scope="module")
-def environment() -> Iterator[pytest.MonkeyPatch]:
+def environment():
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
@@ -43,7 +40,7 @@ def lead(environment: pytest.MonkeyPatch, aws: FakeAws) -> None:
 
 
 @pytest.fixture(scope="module")
-def refreshed(world: World, environment: pytest.MonkeyPatch) -> tuple[dict[str, Part], Counter[str]]:
+def refreshed(world, environment):
     """One refresh of everything, and what was called."""
     with running(world) as aws:
         lead(environment, aws)
@@ -58,7 +55,7 @@ def is_fraction(instance_type: str) -> bool:
     return instance_type.split(".")[0] in {"g6f", "gr6f"}
 
 
-def test_every_region_answers_for_both_markets(refreshed: tuple[dict[str, Part], Counter[str]]) -> None:
+def test_every_region_answers_for_both_markets(refreshed):
     parts, _ = refreshed
     regions = {region for _, region in ordinary_prices(PRICES)}
     assert len(regions) == 28
@@ -67,8 +64,8 @@ def test_every_region_answers_for_both_markets(refreshed: tuple[dict[str, Part],
 
 
 def test_every_on_demand_price_comes_out_to_the_last_digit(
-    refreshed: tuple[dict[str, Part], Counter[str]],
-) -> None:
+    refreshed,
+):
     """Fractions of a GPU are left out; nothing of local zones and government regions comes in."""
     parts, _ = refreshed
     wanted = {key: float(usd) for key, usd in ordinary_prices(PRICES).items() if not is_fraction(key[0])}
@@ -80,8 +77,8 @@ def test_every_on_demand_price_comes_out_to_the_last_digit(
 
 
 def test_fractions_and_gpus_that_the_catalog_lacks_are_told(
-    refreshed: tuple[dict[str, Part], Counter[str]],
-) -> None:
+    refreshed,
+):
     parts, _ = refreshed
     for part in parts.values():
         foreign = {offer.gpu for offer in part.offers} - set(load_gpus())
@@ -92,7 +89,7 @@ def test_fractions_and_gpus_that_the_catalog_lacks_are_told(
         assert any("fraction of a GPU" in gap for gap in parts[f"{region} on-demand"].gaps)
 
 
-def test_every_spot_quote_comes_out_by_zone_id(refreshed: tuple[dict[str, Part], Counter[str]]) -> None:
+def test_every_spot_quote_comes_out_by_zone_id(refreshed):
     parts, _ = refreshed
     on_demand = {key: float(usd) for key, usd in ordinary_prices(PRICES).items()}
     quoted, at_floor = {}, set()
@@ -111,7 +108,7 @@ def test_every_spot_quote_comes_out_by_zone_id(refreshed: tuple[dict[str, Part],
     assert all(f"{instance_type} in {zone}" in text for instance_type, _, zone in at_floor)
 
 
-def test_spot_offers_have_quantiles_and_history(refreshed: tuple[dict[str, Part], Counter[str]]) -> None:
+def test_spot_offers_have_quantiles_and_history(refreshed):
     """The server's history: the quote since a day, 1.3 times as much for 29 days before."""
     parts, _ = refreshed
     for offer in offers_of(parts, Market.SPOT):
@@ -126,8 +123,8 @@ def test_spot_offers_have_quantiles_and_history(refreshed: tuple[dict[str, Part]
 
 
 def test_a_refresh_of_everything_takes_few_calls(
-    refreshed: tuple[dict[str, Part], Counter[str]],
-) -> None:
+    refreshed,
+):
     """Four a region, one more where there are types that the catalog lacks, and the list of regions."""
     _, calls = refreshed
     assert calls.pop("DescribeInstanceTypes") <= 28
@@ -137,7 +134,7 @@ def test_a_refresh_of_everything_takes_few_calls(
     }  # fmt: skip
 
 
-def test_regions_are_asked_at_the_same_time(world: World, environment: pytest.MonkeyPatch) -> None:
+def test_regions_are_asked_at_the_same_time(world, environment):
     """Each answer waits until all 28 regions have asked: one after the other, none would ever get one."""
     with running(world, meets=28) as aws:
         lead(environment, aws)
@@ -145,9 +142,7 @@ def test_regions_are_asked_at_the_same_time(world: World, environment: pytest.Mo
     assert not [part for part in parts.values() if part.failure]
 
 
-def test_traps_change_no_price(
-    world: World, environment: pytest.MonkeyPatch, refreshed: tuple[dict[str, Part], Counter[str]]
-) -> None:
+def test_traps_change_no_price(world, environment, refreshed):
     parts, _ = refreshed
     with running(with_traps(world, "g5.xlarge", "us-east-1"), honours_filters=False) as aws:
         lead(environment, aws)
@@ -159,7 +154,7 @@ def test_traps_change_no_price(
         assert len(new) == (scope == "us-east-1 on-demand")
 
 
-def test_the_entry_point_is_this_source_and_imports_no_sdk() -> None:
+def test_the_entry_point_is_this_source_and_imports_no_sdk():
     program = (
         "import sys; from advisor.core.plugins import load;"
         "load('advisor.price_sources', 'aws')({});"

@@ -1,7 +1,5 @@
 """The backends that need no GPU, as a person types them: what is chosen, refused and told."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.end_to_end.cli import Shell, assert_plain_error
@@ -26,7 +24,7 @@ BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97, 72.00'\n"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     shell = Shell(folder=tmp_path)
     shell.write("train.py", TRAINING)
     return shell

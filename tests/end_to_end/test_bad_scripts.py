@@ -1,7 +1,5 @@
 """``advisor profile`` on scripts that cannot be profiled and on scripts with odd habits."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

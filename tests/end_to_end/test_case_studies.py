@@ -4,8 +4,6 @@ Prices of rented GPUs are Google's by the hour at the time of the paper, without
 the kind of the answer: which GPU wins at what, not by how much.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +60,14 @@ for _ in range(10):
 
 
 @pytest.fixture(scope="module")
-def gnmt(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+def gnmt(tmp_path_factory):
     script = tmp_path_factory.mktemp("gnmt") / "gnmt.py"
     script.write_text(GNMT)
     return profile(script, (), backend="fake")
 
 
 @pytest.fixture(scope="module")
-def dcgan() -> Trace:
+def dcgan():
     return profile(EXAMPLES / "train_dcgan.py", (), backend="fake")
 
 
@@ -96,7 +94,7 @@ class TestShouldIRentACloudGpu:
     def answer(self, gnmt: Trace, **limits: float) -> Recommendation:
         return answer(gnmt, (at_hand("Quadro-P4000"), *RENTED), Job(iterations=500_000, **limits))
 
-    def test_who_can_wait_stays_at_home(self, gnmt: Trace) -> None:
+    def test_who_can_wait_stays_at_home(self, gnmt):
         recommendation = self.answer(gnmt)
         assert picked(recommendation, PickName.CHEAPEST) == "Quadro-P4000"
         assert option(recommendation, "Quadro-P4000").time_s.p50 == max(
@@ -104,14 +102,14 @@ class TestShouldIRentACloudGpu:
         )
         assert "Quadro-P4000" in recommendation.frontier
 
-    def test_who_cannot_rents_the_v100(self, gnmt: Trace) -> None:
+    def test_who_cannot_rents_the_v100(self, gnmt):
         recommendation = self.answer(gnmt)
         assert picked(recommendation, PickName.FASTEST) == "V100-SXM-16GB"
         hurried = self.answer(gnmt, deadline_s=1.01 * option(recommendation, "V100-SXM-16GB").time_s.p90)
         assert hurried.recommended == "V100-SXM-16GB"
         assert option(hurried, "Quadro-P4000").removed_by == (RemovedByDeadline.code,)
 
-    def test_the_t4_is_the_cheapest_to_rent_and_the_p100_is_worth_it_to_nobody(self, gnmt: Trace) -> None:
+    def test_the_t4_is_the_cheapest_to_rent_and_the_p100_is_worth_it_to_nobody(self, gnmt):
         ranked = self.answer(gnmt)
         rented = [o for o in ranked.options if o.plan.tier is Tier.CLOUD]
         assert min(rented, key=lambda o: o.cost_usd.p50).plan.gpu == "T4"
@@ -124,12 +122,12 @@ class TestIsTheV100AlwaysBetter:
     def answer(self, dcgan: Trace, **changes: float) -> Recommendation:
         return answer(dcgan, (at_hand("RTX-2080-Ti"), *RENTED), Job(epochs=25, **changes))
 
-    def test_the_2080_ti_is_recommended(self, dcgan: Trace) -> None:
+    def test_the_2080_ti_is_recommended(self, dcgan):
         recommendation = self.answer(dcgan)
         assert recommendation.recommended == picked(recommendation, PickName.CHEAPEST) == "RTX-2080-Ti"
         assert set(recommendation.frontier) == {"RTX-2080-Ti", "V100-SXM-16GB"}
 
-    def test_the_v100_saves_less_than_half_of_the_time_for_many_times_the_money(self, dcgan: Trace) -> None:
+    def test_the_v100_saves_less_than_half_of_the_time_for_many_times_the_money(self, dcgan):
         recommendation = self.answer(dcgan)
         here, there = option(recommendation, "RTX-2080-Ti"), option(recommendation, "V100-SXM-16GB")
         assert there.time_s.p50 > 0.5 * here.time_s.p50
@@ -138,5 +136,5 @@ class TestIsTheV100AlwaysBetter:
     @pytest.mark.parametrize(
         ("usd_per_h", "gpu"), [(1.0, "RTX-2080-Ti"), (2.0, "RTX-2080-Ti"), (50.0, "V100-SXM-16GB")]
     )
-    def test_it_takes_a_dear_hour_to_rent_it(self, dcgan: Trace, usd_per_h: float, gpu: str) -> None:
+    def test_it_takes_a_dear_hour_to_rent_it(self, dcgan, usd_per_h, gpu):
         assert self.answer(dcgan, value_of_time_usd_per_h=usd_per_h).recommended == gpu

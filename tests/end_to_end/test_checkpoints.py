@@ -1,9 +1,6 @@
 """What a script does with checkpoints, from its text to the answer, as a person asks for it."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +15,7 @@ ASKED = ("--iterations", "200000000", "--gpu", "H100:1", "--offline")
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkpoints")
     (folder / "helper.py").write_text(HELPER)
     (folder / "neither.py").write_text(SCRIPT)
@@ -44,7 +41,7 @@ def asked(shell: Shell, script: str, *more: str) -> dict[str, object]:
         ("resumes.py", "resumes", "helper.py:4 torch.save"),
     ],
 )
-def test_the_answer_follows_from_the_text(shell: Shell, script: str, use: str, place: str | None) -> None:
+def test_the_answer_follows_from_the_text(shell, script, use, place):
     answer = asked(shell, script)
     job = answer["job"]
     assert isinstance(job, dict)
@@ -58,7 +55,7 @@ def test_the_answer_follows_from_the_text(shell: Shell, script: str, use: str, p
     assert {"checkpoints" in option["work"]["kinds"] for option in spot} == {use != "resumes"}
 
 
-def test_the_headline_says_what_to_add(shell: Shell) -> None:
+def test_the_headline_says_what_to_add(shell):
     answer = shell.run("recommend", "neither.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())
     assert "First: neither.py needs checkpoints; it saves none ($25.00 and 30 min more; " in text
@@ -71,14 +68,14 @@ def test_the_headline_says_what_to_add(shell: Shell) -> None:
     assert "make saves.py resume from the checkpoints that it saves (helper.py:4 torch.save)" in text
 
 
-def test_a_trace_keeps_what_was_seen(shell: Shell, tmp_path: Path) -> None:
+def test_a_trace_keeps_what_was_seen(shell, tmp_path):
     shell.run("profile", "saves.py", "--out", "saves.trace.json.gz")
     job = asked(shell, "saves.trace.json.gz")["job"]
     assert isinstance(job, dict)
     assert job["checkpoints"]["saves"] == ["helper.py:4 torch.save"]
 
 
-def test_a_use_that_there_is_not_is_refused(shell: Shell) -> None:
+def test_a_use_that_there_is_not_is_refused(shell):
     answer = shell.run("recommend", "neither.py", *ASKED, "--checkpoints", "sometimes")
     assert_plain_error(answer, 2)
     assert "sometimes" in answer.err

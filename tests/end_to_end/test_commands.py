@@ -1,10 +1,7 @@
 """The smaller commands as a person types them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -16,12 +13,12 @@ from tests.findings import texts
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """An empty folder."""
     return Shell(folder=tmp_path)
 
 
-def test_version_and_help(shell: Shell) -> None:
+def test_version_and_help(shell):
     from advisor import __version__
 
     assert shell.run("--version").out.strip() == __version__
@@ -30,17 +27,17 @@ def test_version_and_help(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("words", ["-h", "help", "help prices", "prices -h", "recommend -h"])
-def test_help_as_people_ask_for_it(shell: Shell, words: str) -> None:
+def test_help_as_people_ask_for_it(shell, words):
     command = " ".join(word for word in words.split() if word not in ("-h", "help"))
     assert shell.run(*words.split()).out == shell.run(*command.split(), "--help").out
 
 
-def test_no_command_prints_help(shell: Shell) -> None:
+def test_no_command_prints_help(shell):
     answer = shell.run()
     assert "Usage:" in answer.out + answer.err
 
 
-def test_unknown_command(shell: Shell) -> None:
+def test_unknown_command(shell):
     assert_plain_error(shell.run("recomend"), 2, "recomend")
 
 
@@ -53,20 +50,18 @@ def test_unknown_command(shell: Shell) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["profile", "predict", "recommend"])
-def test_options_of_the_script_have_a_place(
-    shell: Shell, command: str, arguments: tuple[str, ...], words: tuple[str, ...]
-) -> None:
+def test_options_of_the_script_have_a_place(shell, command, arguments, words):
     assert_plain_error(shell.run(command, *arguments), 2, *words)
 
 
 @pytest.mark.parametrize("name", ["train.csv", "notes.TXT", "model.pt"])
-def test_data_is_not_run_as_a_script(shell: Shell, name: str) -> None:
+def test_data_is_not_run_as_a_script(shell, name):
     shell.write(name, "1, 2\n")
     for command in ("profile", "predict"):
         assert_plain_error(shell.run(command, name), 2, name, "not a Python script", ".py file")
 
 
-def test_completion_can_be_shown(shell: Shell) -> None:
+def test_completion_can_be_shown(shell):
     # A process of its own: inside this one typer's tree is made without the variable.
     answer = shell.run_process("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "complete" in answer.out
@@ -75,14 +70,14 @@ def test_completion_can_be_shown(shell: Shell) -> None:
 # --- gpus -------------------------------------------------------------------------------------------
 
 
-def test_gpus_lists_the_catalog(shell: Shell) -> None:
+def test_gpus_lists_the_catalog(shell):
     answer = shell.run("gpus", "--json")
     names = {gpu["name"] for gpu in answer.document["gpus"]}
     assert {"T4", "L4", "A10G", "V100-SXM-16GB", "A100-SXM-80GB", "H100-SXM-80GB", "RTX-4090"} <= names
     assert all(gpu["source_url"] and gpu["source_date"] for gpu in answer.document["gpus"])
 
 
-def test_gpus_filters_and_compares(shell: Shell) -> None:
+def test_gpus_filters_and_compares(shell):
     names = {gpu["name"] for gpu in shell.run("gpus", "A100", "L4", "--json").document["gpus"]}
     assert "L4" in names
     assert len(names) == 5
@@ -91,7 +86,7 @@ def test_gpus_filters_and_compares(shell: Shell) -> None:
     assert {g["vendor"] for g in shell.run("gpus", "--vendor", "amd", "--json").document["gpus"]} == {"AMD"}
 
 
-def test_gpus_as_multiples(shell: Shell) -> None:
+def test_gpus_as_multiples(shell):
     answer = shell.run(
         "gpus", "V100-SXM-16GB", "A100-SXM-80GB", "--relative-to", "V100-SXM-16GB", "--format", "csv"
     )
@@ -103,7 +98,7 @@ def test_gpus_as_multiples(shell: Shell) -> None:
     assert_plain_error(shell.run("gpus", "--relative-to", "A100"), 2, "several GPUs")
 
 
-def test_gpus_wrong(shell: Shell) -> None:
+def test_gpus_wrong(shell):
     assert_plain_error(shell.run("gpus", "A1000"), 2, "A1000")
     assert_plain_error(shell.run("gpus", "--vendor", "intel"), 2, "intel", "nvidia")
 
@@ -111,7 +106,7 @@ def test_gpus_wrong(shell: Shell) -> None:
 # --- prices -----------------------------------------------------------------------------------------
 
 
-def test_prices_cheapest_first_with_date_and_source(shell: Shell) -> None:
+def test_prices_cheapest_first_with_date_and_source(shell):
     answer = shell.run("prices", "--gpu", "A100-80GB:8", "--json")
     offers = answer.document["offers"]
     prices = [offer["usd_per_h"] for offer in offers]
@@ -121,7 +116,7 @@ def test_prices_cheapest_first_with_date_and_source(shell: Shell) -> None:
     assert "not live" in answer.err
 
 
-def test_prices_filters(shell: Shell) -> None:
+def test_prices_filters(shell):
     answer = shell.run(
         "prices", "--provider", "gcp", "--region", "us-*", "--market", "spot", "--max-price", "1", "--all",
         "--json",
@@ -135,7 +130,7 @@ def test_prices_filters(shell: Shell) -> None:
         assert 0 < offer["usd_per_h"] <= 1
 
 
-def test_prices_all_shows_more(shell: Shell) -> None:
+def test_prices_all_shows_more(shell):
     shell = replace(shell, regions=ALL_REGIONS)
     few = shell.run("prices", "--gpu", "L4", "--json").document["offers"]
     many = shell.run("prices", "--gpu", "L4", "--all", "--json").document["offers"]
@@ -151,14 +146,14 @@ def test_prices_all_shows_more(shell: Shell) -> None:
         (("--market", "x"), "x"),
     ],
 )
-def test_prices_wrong(shell: Shell, arguments: tuple[str, ...], word: str) -> None:
+def test_prices_wrong(shell, arguments, word):
     assert_plain_error(shell.run("prices", *arguments), 2, word)
 
 
 # --- predict ----------------------------------------------------------------------------------------
 
 
-def test_predict_a_saved_trace(shell: Shell) -> None:
+def test_predict_a_saved_trace(shell):
     write_trace(make_trace(), shell.folder / "t.json")
     answer = shell.run("predict", "t.json", "--gpu", "T4", "--gpu", "A100-SXM-80GB:1,8", "--json")
     estimates = answer.document["estimates"]
@@ -174,7 +169,7 @@ def test_predict_a_saved_trace(shell: Shell) -> None:
         assert estimate["assumptions"]
 
 
-def test_predict_all_gpus_as_a_table(shell: Shell) -> None:
+def test_predict_all_gpus_as_a_table(shell):
     write_trace(make_trace(), shell.folder / "t.json")
     answer = shell.run("predict", "t.json")
     assert answer.code == 0
@@ -182,7 +177,7 @@ def test_predict_all_gpus_as_a_table(shell: Shell) -> None:
     assert "MI300X" not in answer.out
 
 
-def test_predict_warns_of_gpus_that_pytorch_has_left(shell: Shell) -> None:
+def test_predict_warns_of_gpus_that_pytorch_has_left(shell):
     write_trace(make_trace(warnings=texts("of the trace")), shell.folder / "t.json")
     answer = shell.run("predict", "t.json", "--gpu", "K80:1,2", "--gpu", "T4", "--json")
     assert answer.code == 0
@@ -194,7 +189,7 @@ def test_predict_warns_of_gpus_that_pytorch_has_left(shell: Shell) -> None:
     assert "K80" in shell.run("predict", "t.json").err
 
 
-def test_predict_tells_methods_and_assumptions_on_stdout(shell: Shell) -> None:
+def test_predict_tells_methods_and_assumptions_on_stdout(shell):
     write_trace(make_trace(warnings=texts("of the trace")), shell.folder / "t.json")
     for columns in (80, 120):
         answer = shell.run("predict", "t.json", "-g", "T4", "-g", "H100-SXM-80GB:1,8", COLUMNS=str(columns))
@@ -212,7 +207,7 @@ def test_predict_tells_methods_and_assumptions_on_stdout(shell: Shell) -> None:
 # --- settings ---------------------------------------------------------------------------------------
 
 
-def test_init_writes_once_and_show_tells_origins(shell: Shell) -> None:
+def test_init_writes_once_and_show_tells_origins(shell):
     first = shell.run("init")
     assert first.code == 0
     path = shell.folder / ".config" / "advisor" / "config.yaml"
@@ -226,13 +221,13 @@ def test_init_writes_once_and_show_tells_origins(shell: Shell) -> None:
     assert shell.run("init", "--force").code == 0
 
 
-def test_init_for_a_project(shell: Shell) -> None:
+def test_init_for_a_project(shell):
     assert shell.run("init", "--project").code == 0
     assert (shell.folder / ".advisor.yaml").is_file()
     assert shell.run("config", "show").code == 0
 
 
-def test_init_where_nothing_can_be_written(shell: Shell) -> None:
+def test_init_where_nothing_can_be_written(shell):
     shell.write(".config", "a file where a folder belongs")
     assert_plain_error(shell.run("init"), 2, "cannot write")
 
@@ -240,7 +235,7 @@ def test_init_where_nothing_can_be_written(shell: Shell) -> None:
 # --- doctor -----------------------------------------------------------------------------------------
 
 
-def test_doctor(shell: Shell) -> None:
+def test_doctor(shell):
     answer = shell.run("doctor", "--json")
     checks = {check["name"]: check for check in answer.document["checks"]}
     assert answer.code == 0, answer
@@ -264,7 +259,7 @@ def test_doctor(shell: Shell) -> None:
     assert "offers" in checks["prices"]["detail"]
 
 
-def test_doctor_with_broken_settings(shell: Shell) -> None:
+def test_doctor_with_broken_settings(shell):
     shell.write(".advisor.yaml", "cloud: {max_gps: 1}\n")
     answer = shell.run("doctor")
     assert answer.code == 1
@@ -274,7 +269,7 @@ def test_doctor_with_broken_settings(shell: Shell) -> None:
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
-def test_the_command_that_people_have(shell: Shell) -> None:
+def test_the_command_that_people_have(shell):
     """A module of a package without __init__.py, a shell script, a notebook beside its module."""
     shell.write("tools/model.py", "import torch\n\n\ndef net():\n    return torch.nn.Linear(8, 4).cuda()\n")
     source = (

@@ -1,7 +1,5 @@
 """``advisor compare`` and ``advisor recommend --curve`` as a person types them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -18,7 +16,7 @@ JOB = ("--epochs", "90", "--offline")
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("compare")
     write_trace(make_trace(), folder / "t.json.gz")
     cluster = "clusters: [{name: lab, gpu: A100-SXM-80GB, num_gpus: 8, wait_p50: 1m, wait_p90: 2h}]\n"
@@ -27,7 +25,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return Shell(folder=folder)
 
 
-def test_two_machines_stand_line_by_line_with_what_decides_above(shell: Shell) -> None:
+def test_two_machines_stand_line_by_line_with_what_decides_above(shell):
     answer = shell.run("compare", "t.json.gz", "L4:4", "p4d.24xlarge on-demand", *JOB)
     assert answer.code == 0
     first = answer.out.partition(".\n")[0]
@@ -39,7 +37,7 @@ def test_two_machines_stand_line_by_line_with_what_decides_above(shell: Shell) -
     assert "the cheapest of" in answer.err
 
 
-def test_figures_are_those_of_recommend_to_the_last_digit(shell: Shell) -> None:
+def test_figures_are_those_of_recommend_to_the_last_digit(shell):
     alone = shell.run("recommend", "t.json.gz", *JOB, "--gpu", "L4", "--gpu", "A100", "--json").document
     by_id = {option["id"]: option for option in alone["options"] if not option["what_if"]}
     a, b = next(iter(by_id)), list(by_id)[-1]
@@ -49,7 +47,7 @@ def test_figures_are_those_of_recommend_to_the_last_digit(shell: Shell) -> None:
             assert pair[name][figure] == by_id[plan_id][figure], figure
 
 
-def test_swapping_the_two_swaps_everything(shell: Shell) -> None:
+def test_swapping_the_two_swaps_everything(shell):
     there = shell.run("compare", "t.json.gz", "lab A100:8", "L4:4", *JOB, "--budget", "50", "--json").document
     back = shell.run("compare", "t.json.gz", "L4:4", "lab A100:8", *JOB, "--budget", "50", "--json").document
     assert (there["a"], there["b"]) == (back["b"], back["a"])
@@ -58,7 +56,7 @@ def test_swapping_the_two_swaps_everything(shell: Shell) -> None:
     assert there["verdict_finding"]["code"] == back["verdict_finding"]["code"]
 
 
-def test_a_name_for_the_cheapest_tells_of_a_guess_that_reads_as_cheaper(shell: Shell) -> None:
+def test_a_name_for_the_cheapest_tells_of_a_guess_that_reads_as_cheaper(shell):
     answer = shell.run("compare", "t.json.gz", "L40S:1", "L4:1", *JOB)
     assert re.search(
         r"'L40S:1' is aws/\S+, the cheapest of \d+ plans .* was never quoted counts at its p90", answer.err
@@ -67,7 +65,7 @@ def test_a_name_for_the_cheapest_tells_of_a_guess_that_reads_as_cheaper(shell: S
     assert "never quoted" not in alone.err.partition("'L4:1'")[0]
 
 
-def test_csv_has_every_line_as_numbers_and_markdown_a_table(shell: Shell) -> None:
+def test_csv_has_every_line_as_numbers_and_markdown_a_table(shell):
     job = (
         "compare",
         "t.json.gz",
@@ -83,7 +81,7 @@ def test_csv_has_every_line_as_numbers_and_markdown_a_table(shell: Shell) -> Non
     assert "| A | B |" in markdown
 
 
-def test_two_p5_nodes_or_four_p4d(shell: Shell) -> None:
+def test_two_p5_nodes_or_four_p4d(shell):
     pair = ("compare", "t.json.gz", "2xp5.48xlarge on-demand", "A100-SXM-40GB:8x4 aws on-demand", *JOB)
     facts = shell.run(*pair, "--json").document
     assert [(facts[name]["num_nodes"], facts[name]["num_gpus"]) for name in "ab"] == [(2, 16), (4, 32)]
@@ -102,13 +100,11 @@ def test_two_p5_nodes_or_four_p4d(shell: Shell) -> None:
         ("local", ("no plan has 'local'",)),
     ],
 )
-def test_a_name_that_is_no_plan_is_an_error_with_what_is_allowed(
-    shell: Shell, a: str, words: tuple[str, ...]
-) -> None:
+def test_a_name_that_is_no_plan_is_an_error_with_what_is_allowed(shell, a, words):
     assert_plain_error(shell.run("compare", "t.json.gz", a, "L4:4", *JOB), 2, *words)
 
 
-def test_a_name_of_several_plans_is_another_than_the_one_beside_it(shell: Shell) -> None:
+def test_a_name_of_several_plans_is_another_than_the_one_beside_it(shell):
     """Was: `g6.xlarge` meant its cheapest plan, spot, and was compared with itself."""
     shell = replace(shell, regions=ALL_REGIONS)
     answer = shell.run("compare", "t.json.gz", "g6.xlarge spot", "g6.xlarge", *JOB, "--json")
@@ -122,18 +118,18 @@ def test_a_name_of_several_plans_is_another_than_the_one_beside_it(shell: Shell)
     assert_plain_error(shell.run("compare", "t.json.gz", *names, *JOB), 2, "same plan", names[0])
 
 
-def test_a_job_without_a_length_and_a_missing_plan_are_errors(shell: Shell) -> None:
+def test_a_job_without_a_length_and_a_missing_plan_are_errors(shell):
     assert_plain_error(shell.run("compare", "t.json.gz", "L4:1", "L4:4", "--offline"), 2, "--epochs")
     assert_plain_error(shell.run("compare", "t.json.gz", "L4:1", *JOB), 2, "Missing argument 'B'")
 
 
-def test_two_plans_that_both_fail_end_with_4(shell: Shell) -> None:
+def test_two_plans_that_both_fail_end_with_4(shell):
     answer = shell.run("compare", "t.json.gz", "L4:1", "L4:4", *JOB, "--deadline", "1m")
     assert_plain_error(answer, 4, "neither plan does the job")
     assert answer.out.startswith("Neither does the job: not A (")
 
 
-def test_a_curve_names_the_number_up_to_which_more_gpus_pay(shell: Shell) -> None:
+def test_a_curve_names_the_number_up_to_which_more_gpus_pay(shell):
     curve = ("recommend", "t.json.gz", *JOB, "--curve", "aws A10G on-demand")
     facts = shell.run(*curve, "--json").document
     assert [point["num_gpus"] for point in facts["points"]] == [1, 4, 8]
@@ -144,7 +140,7 @@ def test_a_curve_names_the_number_up_to_which_more_gpus_pay(shell: Shell) -> Non
     assert "pay" in shown.splitlines()[0]
 
 
-def test_a_curve_beside_another_view_or_of_no_plan_is_an_error(shell: Shell) -> None:
+def test_a_curve_beside_another_view_or_of_no_plan_is_an_error(shell):
     job = ("recommend", "t.json.gz", *JOB)
     assert_plain_error(shell.run(*job, "--curve", "L4", "--explain", "1"), 2, "give one of them")
     assert_plain_error(shell.run(*job, "--curve", "Z9"), 2, "no plan has 'Z9'")

@@ -1,21 +1,17 @@
 """``--to``, ``--preview`` and ``advisor deliver`` as a person types them, against servers of this machine."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.parser import Parser
 from email.policy import SMTP
-from pathlib import Path
 
 import pytest
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.delivery import http_server, mail_server
-from tests.delivery.http_server import HttpServer, Reply
-from tests.delivery.mail_server import PASSWORD, USER, MailServer
+from tests.delivery.http_server import Reply
+from tests.delivery.mail_server import PASSWORD, USER
 from tests.end_to_end.cli import Shell, assert_plain_error
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS:UserWarning")
@@ -44,19 +40,19 @@ delivery:
 
 
 @pytest.fixture
-def mail() -> Iterator[MailServer]:
+def mail():
     with mail_server.serving() as server:
         yield server
 
 
 @pytest.fixture
-def hook() -> Iterator[HttpServer]:
+def hook():
     with http_server.serving() as server:
         yield server
 
 
 @pytest.fixture
-def shell(tmp_path: Path, mail: MailServer, hook: HttpServer) -> Shell:
+def shell(tmp_path, mail, hook):
     """A folder with a trace and three channels."""
     shell = Shell(folder=tmp_path)
     write_trace(make_trace(), tmp_path / "t.json.gz")
@@ -64,7 +60,7 @@ def shell(tmp_path: Path, mail: MailServer, hook: HttpServer) -> Shell:
     return shell
 
 
-def test_a_recommendation_goes_to_each_channel_once(shell: Shell, mail: MailServer, hook: HttpServer) -> None:
+def test_a_recommendation_goes_to_each_channel_once(shell, mail, hook):
     to = ("--to", "mail", "--to", "hook", "--to", "file", "--to", "mail")
     key = {"ADVISOR_DELIVERY_KEY": "weekly-47", "SMTP_PASSWORD": PASSWORD}
     first = shell.run(*RECOMMEND, *to, "--json", **key)
@@ -86,9 +82,7 @@ def test_a_recommendation_goes_to_each_channel_once(shell: Shell, mail: MailServ
     assert PASSWORD not in first.out + first.err + again.out + again.err
 
 
-def test_a_channel_that_was_down_gets_the_report_and_the_others_no_second(
-    shell: Shell, mail: MailServer, hook: HttpServer
-) -> None:
+def test_a_channel_that_was_down_gets_the_report_and_the_others_no_second(shell, mail, hook):
     ended = ("--start", f"{datetime.now(UTC) - timedelta(hours=2):%Y-%m-%dT%H:%M}", "--duration", "1h")
     entered = shell.run(
         "run", "record", "--provider", "aws", "--gpu", "A10G", "--market", "on-demand", *ended, "--cost", "3"
@@ -105,7 +99,7 @@ def test_a_channel_that_was_down_gets_the_report_and_the_others_no_second(
     assert len(mail.mails) == 1
 
 
-def test_a_recommendation_that_is_recorded_twice_is_sent_once(shell: Shell, hook: HttpServer) -> None:
+def test_a_recommendation_that_is_recorded_twice_is_sent_once(shell, hook):
     for _ in range(2):
         answer = shell.run(*RECOMMEND, "--record", "--to", "hook")
         assert answer.code == 0, answer.err
@@ -119,11 +113,11 @@ def test_a_recommendation_that_is_recorded_twice_is_sent_once(shell: Shell, hook
         (("--format", "focus"), "a channel chooses its own form: leave --format focus out"),
     ],
 )
-def test_a_report_is_sent_or_written(shell: Shell, flags: tuple[str, ...], words: str) -> None:
+def test_a_report_is_sent_or_written(shell, flags, words):
     assert_plain_error(shell.run("report", "--to", "file", *flags), 2, words)
 
 
-def test_a_preview_is_what_arrives(shell: Shell, mail: MailServer) -> None:
+def test_a_preview_is_what_arrives(shell, mail):
     key = {"ADVISOR_DELIVERY_KEY": "weekly-47"}
     shown = shell.run(*RECOMMEND, "--to", "mail", "--preview", **key)
     assert shown.code == 0, shown.err
@@ -136,7 +130,7 @@ def test_a_preview_is_what_arrives(shell: Shell, mail: MailServer) -> None:
     assert parts[0].as_bytes() == parts[1].as_bytes()
 
 
-def test_what_fails_is_a_line_and_others_get_it(shell: Shell, hook: HttpServer, mail: MailServer) -> None:
+def test_what_fails_is_a_line_and_others_get_it(shell, hook, mail):
     hook.rule = lambda _: Reply(status=404, body=b"no such hook")
     answer = shell.run("deliver", "test", "mail", "hook", "file", SMTP_PASSWORD="wrong-and-long")
     assert_plain_error(
@@ -149,7 +143,7 @@ def test_what_fails_is_a_line_and_others_get_it(shell: Shell, hook: HttpServer, 
     assert mail.taken == []
 
 
-def test_a_lost_answer_is_said_to_be_perhaps_and_is_not_repeated(shell: Shell, mail: MailServer) -> None:
+def test_a_lost_answer_is_said_to_be_perhaps_and_is_not_repeated(shell, mail):
     mail.resets_at = "DATA"
     key = {"ADVISOR_DELIVERY_KEY": "weekly-47", "SMTP_PASSWORD": PASSWORD}
     for _ in range(2):
@@ -161,13 +155,13 @@ def test_a_lost_answer_is_said_to_be_perhaps_and_is_not_repeated(shell: Shell, m
     assert len(mail.taken) == 1
 
 
-def test_an_answer_is_sent_though_nothing_is_feasible(shell: Shell, hook: HttpServer) -> None:
+def test_an_answer_is_sent_though_nothing_is_feasible(shell, hook):
     answer = shell.run(*RECOMMEND, "--budget", "0.0001", "--to", "hook")
     assert answer.code == 4, answer.err
     assert json.loads(hook.requests[0].body)["subject"].endswith("nothing is feasible")
 
 
-def test_uses_that_cannot_be_meant(shell: Shell) -> None:
+def test_uses_that_cannot_be_meant(shell):
     assert_plain_error(shell.run(*RECOMMEND, "--preview"), 2, "add --to CHANNEL")
     assert_plain_error(shell.run(*RECOMMEND, "--to", "mial"), 2, "no channel 'mial'", "Did you mean 'mail'?")
     assert_plain_error(shell.run("deliver", "test", "x"), 2, "there is no channel 'x'")
@@ -176,7 +170,7 @@ def test_uses_that_cannot_be_meant(shell: Shell) -> None:
     )
 
 
-def test_the_list_says_where_secrets_are_and_how_the_last_delivery_went(shell: Shell) -> None:
+def test_the_list_says_where_secrets_are_and_how_the_last_delivery_went(shell):
     assert shell.run("deliver", "test", "file").code == 0
     answer = shell.run("deliver", "list", "--json")
     channels = {one["name"]: one for one in answer.document["channels"]}
@@ -189,7 +183,7 @@ def test_the_list_says_where_secrets_are_and_how_the_last_delivery_went(shell: S
     assert PASSWORD not in shell.run("config", "show", SMTP_PASSWORD=PASSWORD).out
 
 
-def test_a_project_neither_adds_nor_changes_a_channel(shell: Shell, hook: HttpServer, tmp_path: Path) -> None:
+def test_a_project_neither_adds_nor_changes_a_channel(shell, hook, tmp_path):
     """It would have answers sent to its own server, with a signature by the user's secret."""
     shell.write(
         ".advisor.yaml",

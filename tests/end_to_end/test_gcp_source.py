@@ -1,12 +1,9 @@
 """A whole pull of GCP's price list against what machines are known to cost."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,12 +36,12 @@ def pull(skus: Sequence[dict[str, Any]], query: OfferQuery | None = None) -> lis
 
 
 @pytest.fixture(scope="module")
-def parts() -> list[Part]:
+def parts():
     return pull(gcp_skus.skus())
 
 
 @pytest.fixture(scope="module")
-def offers(parts: list[Part]) -> dict[Key, Offer]:
+def offers(parts):
     return offers_of(parts)
 
 
@@ -81,7 +78,7 @@ def combined_prices() -> dict[Key, float]:
 # --- Prices ---------------------------------------------------------------------------------------
 
 
-def test_every_known_price_comes_out_to_the_cent(offers: dict[Key, Offer]) -> None:
+def test_every_known_price_comes_out_to_the_cent(offers):
     known = known_prices()
     assert len(known) > 650
     missing = set(known) - set(offers)
@@ -90,7 +87,7 @@ def test_every_known_price_comes_out_to_the_cent(offers: dict[Key, Offer]) -> No
     assert not wrong
 
 
-def test_n1_hosts_cost_themselves_and_their_gpus(offers: dict[Key, Offer]) -> None:
+def test_n1_hosts_cost_themselves_and_their_gpus(offers):
     known = combined_prices()
     assert {key[0].partition("x")[2] for key in known} == {"T4", "P4", "P100", "V100"}
     assert len(known) > 500
@@ -102,7 +99,7 @@ def off(usd_per_h: float, offer: Offer) -> bool:
     return abs(offer.usd_per_h - usd_per_h) >= A_CENT
 
 
-def test_nothing_else_has_a_price(offers: dict[Key, Offer]) -> None:
+def test_nothing_else_has_a_price(offers):
     assert set(offers) == set(known_prices()) | set(combined_prices())
 
 
@@ -114,12 +111,12 @@ def test_nothing_else_has_a_price(offers: dict[Key, Offer]) -> None:
         ("n1-standard-8+2xT4", 1.079998),  # 8 x 0.031611 + 30 x 0.004237 + 2 x 0.35
     ],
 )
-def test_machines_everybody_knows(offers: dict[Key, Offer], name: str, usd_per_h: float) -> None:
+def test_machines_everybody_knows(offers, name, usd_per_h):
     offer = offers[name, "us-central1", "on-demand"]
     assert offer.usd_per_h == pytest.approx(usd_per_h, abs=5e-6)
 
 
-def test_offers_are_of_now_and_billed_by_the_second_after_a_minute(offers: dict[Key, Offer]) -> None:
+def test_offers_are_of_now_and_billed_by_the_second_after_a_minute(offers):
     (moment,) = {offer.retrieved_at for offer in offers.values()}
     assert abs((datetime.now(UTC) - moment).total_seconds()) < 3600
     assert {offer.minimum_billed_s for offer in offers.values()} == {60.0}
@@ -131,7 +128,7 @@ def test_offers_are_of_now_and_billed_by_the_second_after_a_minute(offers: dict[
 # --- Gaps -----------------------------------------------------------------------------------------
 
 
-def test_every_machine_and_region_is_priced_or_a_gap(parts: list[Part], offers: dict[Key, Offer]) -> None:
+def test_every_machine_and_region_is_priced_or_a_gap(parts, offers):
     gaps = {tuple(gap.split(":")[0].split(" ")) for part in parts for gap in part.gaps}
     for market in (Market.ON_DEMAND, Market.SPOT):
         startable = {
@@ -145,7 +142,7 @@ def test_every_machine_and_region_is_priced_or_a_gap(parts: list[Part], offers: 
         assert not priced & gaps
 
 
-def test_gaps_are_told_by_region_and_market(parts: list[Part]) -> None:
+def test_gaps_are_told_by_region_and_market(parts):
     for part in parts:
         assert all(f" {part.scope}: no price of " in gap for gap in part.gaps)
         assert all(f"{o.region} {o.market}" == part.scope for o in part.offers)
@@ -156,8 +153,8 @@ def test_gaps_are_told_by_region_and_market(parts: list[Part]) -> None:
 
 
 def test_types_that_start_only_as_spot_or_flex_start_have_no_on_demand_price(
-    offers: dict[Key, Offer],
-) -> None:
+    offers,
+):
     markets = Counter((key[0], key[2]) for key in offers if key[0] in SPOT_ONLY)
     assert set(markets) == {(name, "spot") for name in SPOT_ONLY}
 
@@ -165,7 +162,7 @@ def test_types_that_start_only_as_spot_or_flex_start_have_no_on_demand_price(
 # --- SKUs that must not count ---------------------------------------------------------------------
 
 
-def test_planted_skus_and_those_of_other_markets_change_no_price(parts: list[Part]) -> None:
+def test_planted_skus_and_those_of_other_markets_change_no_price(parts):
     planted = {item["skuId"] for item in gcp_skus.planted()}
     other_markets = {
         row["sku_id"]
@@ -177,7 +174,7 @@ def test_planted_skus_and_those_of_other_markets_change_no_price(parts: list[Par
     assert prices_of(pull(without)) == prices_of(parts)
 
 
-def test_the_order_of_the_list_changes_nothing(parts: list[Part]) -> None:
+def test_the_order_of_the_list_changes_nothing(parts):
     shuffled = list(gcp_skus.skus())
     random.Random(20261121).shuffle(shuffled)  # noqa: S311
     again = pull(shuffled)
@@ -185,7 +182,7 @@ def test_the_order_of_the_list_changes_nothing(parts: list[Part]) -> None:
     assert prices_of(again) == prices_of(parts)
 
 
-def test_a_dws_gpu_with_its_own_host_is_a_market_of_its_own(parts: list[Part]) -> None:
+def test_a_dws_gpu_with_its_own_host_is_a_market_of_its_own(parts):
     """The H100 SKU of 4.20 that other catalogs take for the on-demand price of 9.80."""
     where = ("us-central1",)
     dws = "attached to DWS Defined Duration VMs running in Americas"
@@ -207,7 +204,7 @@ def test_a_dws_gpu_with_its_own_host_is_a_market_of_its_own(parts: list[Part]) -
     assert {key: usd for key, usd in prices.items() if key not in flex} == prices_of(parts)
 
 
-def test_a_commitment_needs_all_its_parts() -> None:
+def test_a_commitment_needs_all_its_parts():
     real = gcp_skus.skus()
     where = ("us-central1",)
     core = sku("C1", "Commitment v1: A2 Cpu in Americas for 1 Year", where, 0.02, usage_type="Commit1Yr")
@@ -227,7 +224,7 @@ def test_a_commitment_needs_all_its_parts() -> None:
 # --- The reference list itself --------------------------------------------------------------------
 
 
-def test_the_list_holds_what_it_claims() -> None:
+def test_the_list_holds_what_it_claims():
     skus = gcp_skus.skus()
     ids = Counter(item["skuId"] for item in skus)
     assert set(ids.values()) == {1}
@@ -237,7 +234,7 @@ def test_the_list_holds_what_it_claims() -> None:
     assert all(len(item["serviceRegions"]) == 1 for item in derived)
 
 
-def test_the_list_needs_every_derived_sku(parts: list[Part]) -> None:
+def test_the_list_needs_every_derived_sku(parts):
     """Dropping the cores of one family in one region removes its machines there and no others."""
     text = "G2 Instance Core running in us-central1"
     assert [item for item in gcp_skus.skus() if item["description"] == text]
@@ -257,7 +254,7 @@ def is_g2(machine: MachineType) -> bool:
 # --- As a person types it -------------------------------------------------------------------------
 
 
-def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path: Path) -> None:
+def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path):
     shell = Shell(folder=tmp_path)
     behaviour = Behaviour(skus=gcp_skus.skus())
     shown = ("prices", "--provider", "gcp", "--gpu", "A100-SXM-40GB:1", "--region", "us-central1", "--json")
@@ -282,7 +279,7 @@ def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path: Path) -> None:
         assert shell.run(*shown, **environ).document["offers"] == live
 
 
-def test_what_could_not_be_priced_keeps_the_snapshots_price_and_says_so(tmp_path: Path) -> None:
+def test_what_could_not_be_priced_keeps_the_snapshots_price_and_says_so(tmp_path):
     shell = Shell(folder=tmp_path)
     shown = ("prices", "--provider", "gcp", "--gpu", "A100-SXM-40GB", "--region", "us-central1", "--json")
     before = shell.run(*shown, "--market", "on-demand").document["offers"]
@@ -296,7 +293,7 @@ def test_what_could_not_be_priced_keeps_the_snapshots_price_and_says_so(tmp_path
     assert "the last pull could not price gcp a2-highgpu-1g on-demand in us-central1" in stale
 
 
-def test_without_credentials_a_refresh_says_how_to_get_some(tmp_path: Path) -> None:
+def test_without_credentials_a_refresh_says_how_to_get_some(tmp_path):
     stranger = dict.fromkeys((ENDPOINT_VARIABLE, "CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS"), "")
     answer = Shell(folder=tmp_path).run(
         "prices", "refresh", "--source", "gcp", NO_GCE_CHECK="true", **stranger

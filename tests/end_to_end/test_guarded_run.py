@@ -1,12 +1,9 @@
 """``advisor run`` with limits and a canary: the budget holds, and no fault ends a job."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,28 +11,14 @@ import pytest
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.training import COUNTS, SAVES
 
 RUN = ("run", "--no-metadata")
-# As the processes of a training do it, but at once: 60 steps and more of ten seconds each.
-COUNTS = """
-import json, os
-record = {"version": 1, "pid": os.getpid(), "rank": 0, "num_steps": 100, "span_s": 0.0, "blocks": [[230, 99]],
-          "failure": None}
-with open(os.path.join(os.environ["ADVISOR_STEPS_FOLDER"], "1.json"), "w") as file:
-    json.dump(record, file)
-"""
-SAVES = """
-import signal, sys
-def save(*_):
-    print("saved", flush=True)
-    sys.exit(0)
-signal.signal(signal.SIGUSR1, save)
-"""
 NVIDIA_SMI = '#!/bin/sh\necho "NVIDIA L4, 23034, 0, 0, 72.00"\n'
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with a script that ends by a signal alone, and one that ends once its steps were seen."""
     shell = Shell(folder=tmp_path)
     shell.write("saves.py", SAVES + COUNTS + "while True: signal.pause()\n")
@@ -56,7 +39,7 @@ def only_run(shell: Shell) -> dict[str, object]:
     ],
     ids=["time", "cost"],
 )
-def test_the_limit_ends_what_would_run_for_ever(limit: tuple[str, ...], named: str, shell: Shell) -> None:
+def test_the_limit_ends_what_would_run_for_ever(limit, named, shell):
     """The job is not finished, and its receipt says what ended it."""
     answer = shell.run(*RUN, *limit, "--", "sh", "-c", "read line < /dev/zero")
     assert answer.code == 128 + signal.SIGKILL
@@ -65,14 +48,14 @@ def test_the_limit_ends_what_would_run_for_ever(limit: tuple[str, ...], named: s
     assert (run["status"], run["note"]) == ("interrupted", f"stopped by its limit of {named}")
 
 
-def test_a_command_that_is_quick_meets_no_guard(shell: Shell) -> None:
+def test_a_command_that_is_quick_meets_no_guard(shell):
     answer = shell.run(*RUN, "--max-time", "20h", "--", "sh", "-c", "exit 3")
     assert answer.code == 3
     assert "used:" not in answer.err
     assert only_run(shell)["status"] == "failed"
 
 
-def test_a_guard_that_is_killed_ends_nothing(shell: Shell) -> None:
+def test_a_guard_that_is_killed_ends_nothing(shell):
     """The command outlives its limit then: better than half a job."""
     command = (*RUN, "--max-time", "1h", "--", "sh", "-c", "echo $$; read line; echo $line")
     with shell.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -87,7 +70,7 @@ def test_a_guard_that_is_killed_ends_nothing(shell: Shell) -> None:
 
 
 @pytest.fixture
-def advised(shell: Shell) -> dict[str, str]:
+def advised(shell):
     """A recommendation for the one L4 of this machine; what commands need to see it."""
     write_trace(make_trace(), shell.folder / "t.json.gz")
     smi = shell.write("bin/nvidia-smi", NVIDIA_SMI)
@@ -97,7 +80,7 @@ def advised(shell: Shell) -> dict[str, str]:
     return {"PATH": f"{smi.parent}:{os.environ['PATH']}"}
 
 
-def test_a_canary_that_is_too_slow_stops_the_job(shell: Shell, advised: dict[str, str]) -> None:
+def test_a_canary_that_is_too_slow_stops_the_job(shell, advised):
     """The script listens before its steps are seen, and has two minutes to save."""
     options = ("--recommendation", "last", "--canary", "stop")
     answer = shell.run_process(*RUN, *options, "--", sys.executable, "saves.py", **advised)
@@ -109,9 +92,7 @@ def test_a_canary_that_is_too_slow_stops_the_job(shell: Shell, advised: dict[str
 
 
 @pytest.mark.parametrize("what", ["go-on", "ask"])
-def test_a_canary_that_may_go_on_says_it_and_goes_on(
-    what: str, shell: Shell, advised: dict[str, str]
-) -> None:
+def test_a_canary_that_may_go_on_says_it_and_goes_on(what, shell, advised):
     """Its standard input is the script's own: there is no terminal to ask at."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
     command = (*RUN, "--recommendation", "last", "--canary", what, "--", sys.executable, "reads.py")
@@ -140,8 +121,24 @@ def test_a_canary_that_may_go_on_says_it_and_goes_on(
         (("--canary", "perhaps"), ("go-on", "ask", "stop")),
     ],
 )
-def test_limits_that_cannot_be_meant_run_nothing(
-    options: tuple[str, ...], words: tuple[str, ...], shell: Shell
-) -> None:
+def test_limits_that_cannot_be_meant_run_nothing(options, words, shell):
     assert_plain_error(shell.run(*RUN, *options, "--", "touch", "ran"), 2, *words)
     assert not (shell.folder / "ran").exists()
+
+
+def test_a_policy_that_demands_a_guard_runs_nothing_without_one(shell: Shell) -> None:
+    """Nor does it launch a file from which the limit was taken; a run within a watched one is watched."""
+    shell.write("policy.yaml", "version: 1\nname: lab\nlayer: team\nruns: {guard: required}\n")
+    shell.write(".config/advisor/config.yaml", f"policy: {{files: [{shell.folder}/policy.yaml]}}\n")
+    words = ("the policy demands a limit (runs.guard: required,", "policy.yaml:4)")
+    assert_plain_error(
+        shell.run(*RUN, "--", "touch", "ran"), 3, *words, "--max-cost or --max-time", "Nothing was run"
+    )
+    mark = '#!/bin/sh\n# advisor launch: {"kind": "command", "plan": "local/1xL4", "recommendation": null}\n'
+    shell.write("job.sh", f"{mark}# --max-time 5m\ntouch ran\n")
+    assert_plain_error(shell.run("launch", "job.sh", "--yes"), 3, *words, "write the file again")
+    assert not (shell.folder / "ran").exists()
+    inner = f"{sys.executable} -m advisor run --no-metadata -- touch ran"
+    shell.write("job.sh", f"{mark}exec {sys.executable} -m advisor run --max-time 5m -- {inner}\n")
+    assert shell.run_process("launch", "job.sh", "--yes").code == 0
+    assert (shell.folder / "ran").exists()

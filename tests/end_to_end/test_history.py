@@ -1,7 +1,5 @@
 """``advisor prices history`` and ``check`` over a database of two sources, one of them at rest for long."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ FLAGS = ("--provider", "aws", "--market", "spot")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """``aws`` tells 2.0 since 200 days; ``gpuhunt`` tells 1.0 since 50 and 1.1 since 10."""
     for source, days, usd_per_h in (("aws", 200, 2.0), ("gpuhunt", 50, 1.0), ("gpuhunt", 10, 1.1)):
         remember(tmp_path, source, days, usd_per_h)
@@ -42,7 +40,7 @@ def environ(shell: Shell) -> dict[str, str]:
     return {"ADVISOR_STORE__URL": f"sqlite:///{shell.folder / 'prices.db'}", "COLUMNS": "200"}
 
 
-def test_sources_are_apart_and_a_price_at_rest_is_in_every_window(shell: Shell) -> None:
+def test_sources_are_apart_and_a_price_at_rest_is_in_every_window(shell):
     answer = shell.run("prices", "history", *FLAGS, "--since", "90d", "--json", **environ(shell))
     assert answer.code == 0, answer.err
     series = {one["source"]: one for one in answer.document["series"]}
@@ -56,7 +54,7 @@ def test_sources_are_apart_and_a_price_at_rest_is_in_every_window(shell: Shell) 
     assert timedelta(days=89) < datetime.now(UTC) - begin < timedelta(days=91)
 
 
-def test_a_table_and_a_plot_name_the_source(shell: Shell) -> None:
+def test_a_table_and_a_plot_name_the_source(shell):
     table = shell.run("prices", "history", *FLAGS, "--since", "5d", **environ(shell))
     assert table.code == 0, table.err
     rows = [line for line in table.out.splitlines() if "g6.xlarge" in line]
@@ -67,7 +65,7 @@ def test_a_table_and_a_plot_name_the_source(shell: Shell) -> None:
     assert "now 2.0000 USD/h (aws)" in plot.out
 
 
-def test_sources_that_differ_are_no_jump(shell: Shell) -> None:
+def test_sources_that_differ_are_no_jump(shell):
     remember(shell.folder, "aws", 1, 2.1)
     answer = shell.run("prices", "check", "--provider", "aws", "--json", **environ(shell))
     assert answer.code in (0, 1), answer.err
@@ -86,19 +84,19 @@ def test_sources_that_differ_are_no_jump(shell: Shell) -> None:
         ("L4:1..8", {"g6.xlarge", "g6.48xlarge"}),
     ],
 )
-def test_the_number_of_gpus_asked_for_counts(shell: Shell, asked: str, machines: set[str]) -> None:
+def test_the_number_of_gpus_asked_for_counts(shell, asked, machines):
     remember(shell.folder, "aws", 3, 9.0, scope="large", instance_type="g6.48xlarge", num_gpus=8)
     answer = shell.run("prices", "history", *FLAGS, "--gpu", asked, "--json", **environ(shell))
     assert {one["instance_type"] for one in answer.document["series"]} == machines, answer.err
     assert "left out" not in answer.err
 
 
-def test_a_size_that_is_not_remembered_is_no_offer(shell: Shell) -> None:
+def test_a_size_that_is_not_remembered_is_no_offer(shell):
     answer = shell.run("prices", "history", *FLAGS, "--gpu", "L4:8", **environ(shell))
     assert_plain_error(answer, 1, "no prices of these are remembered")
 
 
-def test_machines_of_unknown_size_are_left_out_aloud(shell: Shell) -> None:
+def test_machines_of_unknown_size_are_left_out_aloud(shell):
     remember(shell.folder, "aws", 3, 9.0, scope="odd", instance_type="g6.odd")
     remember(shell.folder, "aws", 2, 8.0, scope="odd", instance_type="g6.xlarge", zone="use1-az2")
     command = ("prices", "history", *FLAGS, "--json")
@@ -109,7 +107,7 @@ def test_machines_of_unknown_size_are_left_out_aloud(shell: Shell) -> None:
     assert {one["instance_type"] for one in every.document["series"]} == {"g6.xlarge", "g6.odd"}
 
 
-def test_check_looks_at_the_sizes_asked_for(shell: Shell) -> None:
+def test_check_looks_at_the_sizes_asked_for(shell):
     for days, usd_per_h in ((2, 1.0), (1, 9.0)):
         changes = {"instance_type": "g6.48xlarge", "num_gpus": 8}
         remember(shell.folder, "aws", days, usd_per_h, scope="large", **changes)

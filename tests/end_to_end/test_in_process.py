@@ -1,7 +1,5 @@
 """The command inside this process answers as a process of its own does, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -16,7 +14,7 @@ from tests.end_to_end.in_process import StillRunningError
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     shell = Shell(folder=tmp_path)
     write_trace(make_trace(), tmp_path / "t.json.gz")
     return shell
@@ -37,7 +35,7 @@ def shell(tmp_path: Path) -> Shell:
         (("config", "show"), {"ADVISOR_CLOUD__MAX_GPUS": "many"}),
     ],
 )
-def test_both_ways_answer_the_same(shell: Shell, arguments: tuple[str, ...], environ: dict[str, str]) -> None:
+def test_both_ways_answer_the_same(shell, arguments, environ):
     assert shell.run(*arguments, **environ) == shell.run_process(*arguments, **environ)
 
 
@@ -49,13 +47,13 @@ def state() -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("arguments", [("gpus",), ("nonsense",), ("predict", "no.json.gz")])
-def test_nothing_of_a_call_is_left(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_nothing_of_a_call_is_left(shell, arguments):
     before = state()
     shell.run(*arguments, ADVISOR_CLOUD__MAX_GPUS="2")
     assert state() == before
 
 
-def test_one_call_does_not_see_the_settings_of_another(shell: Shell) -> None:
+def test_one_call_does_not_see_the_settings_of_another(shell):
     """Trust in a project is kept for the length of a command."""
     shell.write(".advisor.yaml", "cloud: {max_gpus: 2}\n")
     plain = shell.run("config", "show", "--json").document
@@ -63,27 +61,27 @@ def test_one_call_does_not_see_the_settings_of_another(shell: Shell) -> None:
     assert shell.run("config", "show", "--json").document == plain
 
 
-def test_what_children_print_is_captured_as_well(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_children_print_is_captured_as_well(shell, monkeypatch):
     monkeypatch.setattr("advisor.__main__.main", lambda: os.system("echo out; echo err >&2"))  # noqa: S605
     answer = shell.run()
     assert (answer.code, answer.out, answer.err) == (0, "out\n", "err\n")
 
 
-def test_a_crash_is_an_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_an_answer(shell, monkeypatch):
     monkeypatch.setattr("advisor.__main__.main", lambda: 1 / 0)
     answer = shell.run()
     assert answer.code == 1
     assert answer.err.endswith("ZeroDivisionError: division by zero\n")
 
 
-def test_what_does_not_end_is_stopped(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_end_is_stopped(shell, monkeypatch):
     monkeypatch.setattr("advisor.__main__.main", signal.pause)
     with pytest.raises(StillRunningError, match=r"within 0\.05 s"):
         shell.run(timeout_s=0.05)
 
 
 @pytest.mark.parametrize("left_s", [0.0, 300.0])
-def test_the_timer_of_the_test_goes_on(shell: Shell, left_s: float) -> None:
+def test_the_timer_of_the_test_goes_on(shell, left_s):
     handler = signal.getsignal(signal.SIGALRM)
     before_s, _ = signal.setitimer(signal.ITIMER_REAL, left_s)
     try:

@@ -4,8 +4,6 @@ Nothing is downloaded: the build uses this environment's scikit-build-core, nano
 environments see this one's numpy.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -113,29 +111,29 @@ def _install(folder: Path, environment: Mapping[str, str]) -> Installed:
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def compiled(tmp_path_factory):
     return _install(tmp_path_factory.mktemp("compiled"), {})
 
 
 @pytest.fixture(scope="module")
-def pure(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def pure(tmp_path_factory):
     return _install(tmp_path_factory.mktemp("pure"), NO_COMPILER)
 
 
-def test_a_wheel_has_what_pages_are_made_of(pure: Installed) -> None:
+def test_a_wheel_has_what_pages_are_made_of(pure):
     folder = ROOT / "advisor" / "report" / "templates"
     assert {f"advisor/report/templates/{path.name}" for path in folder.iterdir()} <= pure.names()
 
 
 @needs("g++")
-def test_with_a_compiler_the_native_module_loads(compiled: Installed) -> None:
+def test_with_a_compiler_the_native_module_loads(compiled):
     assert compiled.facts["compiled"] is True
     assert compiled.facts["why_not"] is None
     assert Path(compiled.facts["folder"]) == compiled.folder
     assert [n for n in compiled.names() if n.startswith("advisor/native/_native.") and n.endswith(".so")]
 
 
-def test_without_a_compiler_the_reference_takes_over(pure: Installed) -> None:
+def test_without_a_compiler_the_reference_takes_over(pure):
     assert pure.facts["compiled"] is False
     assert "_native" in pure.facts["why_not"]
     assert Path(pure.facts["folder"]) == pure.folder
@@ -143,13 +141,13 @@ def test_without_a_compiler_the_reference_takes_over(pure: Installed) -> None:
 
 
 @needs("g++")
-def test_both_give_the_same_times(compiled: Installed, pure: Installed) -> None:
+def test_both_give_the_same_times(compiled, pure):
     assert len(pure.facts["times_s"]) > 40
     assert compiled.facts["times_s"] == pytest.approx(pure.facts["times_s"], rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [pytest.param("compiled", marks=needs("g++")), "pure"])
-def test_the_wheel_has_all_it_needs_and_no_sources(kind: str, request: pytest.FixtureRequest) -> None:
+def test_the_wheel_has_all_it_needs_and_no_sources(kind, request):
     installed: Installed = request.getfixturevalue(kind)
     names = installed.names()
     needed = {

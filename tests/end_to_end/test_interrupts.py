@@ -5,8 +5,6 @@ script or a command that we started does with it is told in `tests/end_to_end/te
 `test_run_command.py` and `test_measure.py`.
 """
 
-from __future__ import annotations
-
 import shlex
 import signal
 import tempfile
@@ -86,7 +84,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     """One folder for all: nothing that is interrupted changes it."""
     shell = Shell(folder=tmp_path_factory.mktemp("interrupted"))
     more = {
@@ -107,9 +105,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 @pytest.mark.parametrize(("typed", "call"), MOMENTS, ids=[f"{typed} in {call}" for typed, call in MOMENTS])
-def test_ctrl_c_is_one_word_and_leaves_all_files_as_they_were(
-    shell: Shell, typed: str, call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_is_one_word_and_leaves_all_files_as_they_were(shell, typed, call, monkeypatch):
     came, first = [], threading.Lock()
 
     def interrupted(*_: Any, **__: Any) -> None:

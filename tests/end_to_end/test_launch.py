@@ -1,7 +1,5 @@
 """From the answer to the run: ``recommend --emit``, then ``advisor launch``, as a person types them."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -30,7 +28,7 @@ for (x,) in DataLoader(TensorDataset(torch.randn(64, 8)), batch_size=8):
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with a `sky` that notes what it was asked for."""
     shell = Shell(folder=tmp_path)
     program = shell.write("bin/sky", '#!/bin/sh\necho "$@" > asked; exit 5\n')
@@ -44,7 +42,7 @@ def launch(shell: Shell, *words: str, path: str | None = None) -> tuple[int, str
     return answer.code, answer.out, answer.err
 
 
-def test_a_script_becomes_a_file_that_starts(shell: Shell) -> None:
+def test_a_script_becomes_a_file_that_starts(shell):
     shell.write("train.py", SCRIPT)
     asked = ("recommend", "train.py", "--epochs", "9", "--offline", "--provider", "aws", "--gpu", "L4:1")
     file = shell.run(*asked, "--emit", "skypilot", "--", "--token", "hunter22")
@@ -65,7 +63,7 @@ def test_a_script_becomes_a_file_that_starts(shell: Shell) -> None:
     assert (run["provider"], run["gpu"], run["status"]) == ("aws", "L4", "failed")
 
 
-def test_nobody_who_does_not_say_yes_starts_anything(shell: Shell) -> None:
+def test_nobody_who_does_not_say_yes_starts_anything(shell):
     shell.write("job.sky.yaml", MARKED % ("skypilot", PLAN) + "run: true\n")
     code, _, err = launch(shell, "job.sky.yaml")
     assert code == 1
@@ -84,9 +82,7 @@ def test_nobody_who_does_not_say_yes_starts_anything(shell: Shell) -> None:
         ("\udcff", ("cannot read",)),
     ],
 )
-def test_what_cannot_be_started_is_one_clear_line(
-    text: str | None, words: tuple[str, ...], shell: Shell
-) -> None:
+def test_what_cannot_be_started_is_one_clear_line(text, words, shell):
     if text is not None:
         (shell.folder / "job").write_bytes(text.encode(errors="surrogateescape"))
     shell.write("bin/kubectl", "#!/bin/sh\n").chmod(0o755)
@@ -94,12 +90,12 @@ def test_what_cannot_be_started_is_one_clear_line(
     assert_plain_error(answer, 2, *words)
 
 
-def test_a_tool_that_is_not_here_is_named(shell: Shell) -> None:
+def test_a_tool_that_is_not_here_is_named(shell):
     shell.write("job", MARKED % ("skypilot", PLAN))
     assert_plain_error(shell.run("launch", "job", "--yes", PATH="/usr/bin:/bin"), 2, "'sky'", "not installed")
 
 
-def test_a_command_file_runs_here_and_its_exit_code_is_ours(shell: Shell) -> None:
+def test_a_command_file_runs_here_and_its_exit_code_is_ours(shell):
     shell.write("job.sh", "#!/bin/sh\n" + MARKED % ("command", PLAN) + "exit 7\n")
     assert launch(shell, "job.sh", "--yes")[0] == 7
 
@@ -112,14 +108,12 @@ def test_a_command_file_runs_here_and_its_exit_code_is_ours(shell: Shell) -> Non
         (("--emit", "command", "--plot"), ("--emit prints a file alone",)),
     ],
 )
-def test_questions_that_contradict_each_other(
-    options: tuple[str, ...], words: tuple[str, ...], shell: Shell
-) -> None:
+def test_questions_that_contradict_each_other(options, words, shell):
     shell.write("train.py", "")
     assert_plain_error(shell.run("recommend", "train.py", "--epochs", "1", *options), 2, *words)
 
 
-def test_packages_are_those_that_the_script_imports(tmp_path: Path) -> None:
+def test_packages_are_those_that_the_script_imports(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(
         "import numpy.linalg, os, beside\nfrom yaml import safe_load\nfrom . import mine\nimport nowhere\n"
@@ -145,9 +139,7 @@ DIRECT = {
 }
 
 
-def test_where_a_package_came_from_is_where_it_is_installed_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_a_package_came_from_is_where_it_is_installed_from(tmp_path, monkeypatch):
     """By what pip wrote beside it (PEP 610)."""
     site = tmp_path / "site"
     for name, direct in DIRECT.items():
@@ -171,9 +163,7 @@ def test_where_a_package_came_from_is_where_it_is_installed_from(
 
 
 @pytest.mark.parametrize("path", ["", ":", ".:", "src"])
-def test_the_working_folder_is_not_imported_from(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_working_folder_is_not_imported_from(path, tmp_path, monkeypatch):
     """An empty entry of PYTHONPATH means it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", path)
@@ -189,7 +179,7 @@ def test_the_working_folder_is_not_imported_from(
     ("text", "python", "words"),
     [("def", sys.executable, "cannot be read"), ("", "/no/such/python", "does not tell")],
 )
-def test_versions_that_cannot_be_told(text: str, python: str, words: str, tmp_path: Path) -> None:
+def test_versions_that_cannot_be_told(text, python, words, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(text)
     with pytest.raises(InputError, match=words):
@@ -204,9 +194,7 @@ def test_versions_that_cannot_be_told(text: str, python: str, words: str, tmp_pa
     ],
     ids=["emit", "explain"],
 )
-def test_an_answer_that_cannot_be_shown_as_asked_is_refused_and_recorded(
-    asked: tuple[str, ...], words: str, shell: Shell
-) -> None:
+def test_an_answer_that_cannot_be_shown_as_asked_is_refused_and_recorded(asked, words, shell):
     write_trace(make_trace(), shell.folder / "t.json.gz")
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record", *asked)
     assert answer.code == 2

@@ -1,7 +1,5 @@
 """advisor measure and advisor calibrate as a person types them, without a GPU."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -28,7 +26,7 @@ FEW = (*CPU, "--only", "bmm,softmax")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     return Shell(folder=tmp_path)
 
 
@@ -202,7 +200,7 @@ def slower(factor: float, **facts: object) -> Measurement:
 
 
 @pytest.fixture
-def recording(shell: Shell) -> Path:
+def recording(shell):
     kernels = [slower(2.0, dtype="float16"), slower(1.25, name="aten::add", shape=(8192, 8192))]
     return write_recording(shell.folder / "l4.jsonl", kernels)
 

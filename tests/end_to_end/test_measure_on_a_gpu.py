@@ -1,9 +1,6 @@
 """advisor measure and advisor calibrate on a GPU that is there."""
 
-from __future__ import annotations
-
 import statistics
-from pathlib import Path
 
 import pytest
 
@@ -56,7 +53,7 @@ def test_small_kernels_show_no_host_time(recording):
     assert min(kernel.time_s for kernel in recording.measurements) < 6e-6
 
 
-def test_calibrating_takes_all_constants_from_this_gpu(tmp_path: Path):
+def test_calibrating_takes_all_constants_from_this_gpu(tmp_path):
     answer = Shell(folder=tmp_path).run("calibrate", "--json", timeout_s=600)
     assert answer.code == 0, answer.err
     constants = answer.document["calibration"]["constants"]

@@ -1,9 +1,5 @@
 """The layout that a script trains in is what the trace tells, as on a GPU."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from advisor.core.values import Op
@@ -39,7 +35,7 @@ def layouts(op: Op) -> set[bool]:
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
-def test_every_image_operator_has_the_layout_of_the_script(tmp_path: Path, layout: str) -> None:
+def test_every_image_operator_has_the_layout_of_the_script(tmp_path, layout):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     trace = profile(script, [layout])

@@ -4,8 +4,6 @@ None shows a traceback of ours, none is silent, and none touches a file that is 
 `tests/unit/cli/test_wrong_uses.py` has the names, numbers and settings that are out of bounds.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -179,7 +177,7 @@ MISUSES = [
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     """One folder for all: nothing that is wrong changes it."""
     shell = Shell(folder=tmp_path_factory.mktemp("misuse"))
     for name, text in FILES.items():
@@ -196,9 +194,7 @@ def files_of(shell: Shell) -> Mapping[Path, bytes]:
 
 
 @pytest.mark.parametrize(("typed", "code", "words"), MISUSES, ids=[typed for typed, *_ in MISUSES])
-def test_what_is_typed_wrong_is_told_and_harms_no_file(
-    shell: Shell, typed: str, code: int, words: str
-) -> None:
+def test_what_is_typed_wrong_is_told_and_harms_no_file(shell, typed, code, words):
     before = files_of(shell)
     answer = shell.run(*shlex.split(typed))
     assert (answer.code, answer.out) == (code, ""), answer
@@ -212,7 +208,7 @@ def test_what_is_typed_wrong_is_told_and_harms_no_file(
     assert files_of(shell) == before
 
 
-def test_every_command_is_among_them() -> None:
+def test_every_command_is_among_them():
     from advisor.cli.commands import app
 
     names = {

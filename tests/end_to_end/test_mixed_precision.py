@@ -1,7 +1,5 @@
 """What mixed precision adds to a step stands in the trace: casts, scaling, clipping, updates."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.gpus import resolve_gpu
@@ -36,7 +34,7 @@ WEIGHTS = 4 * WIDTH**2  # bytes in FP32, as are gradients and each of the two mo
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
+def traces(tmp_path_factory):
     script = tmp_path_factory.mktemp("amp") / "train.py"
     script.write_text(SCRIPT)
     return {kind: profile(script, [kind]) for kind in ("foreach", "fused")}
@@ -52,13 +50,13 @@ def large(trace: Trace, name: str, phase: Phase | None = None) -> list[int]:
     ]
 
 
-def test_weights_are_cast_each_step_and_their_gradients_back(traces: dict[str, Trace]) -> None:
+def test_weights_are_cast_each_step_and_their_gradients_back(traces):
     for trace in traces.values():
         assert large(trace, "_to_copy", Phase.FORWARD) == [WEIGHTS * 3 // 2]
         assert large(trace, "_to_copy", Phase.BACKWARD) == [WEIGHTS * 3 // 2]
 
 
-def test_unscaling_and_clipping_read_and_write_gradients(traces: dict[str, Trace]) -> None:
+def test_unscaling_and_clipping_read_and_write_gradients(traces):
     unscaled = large(traces["foreach"], "_amp_foreach_non_finite_check_and_unscale_")
     assert unscaled == [pytest.approx(2 * WEIGHTS, rel=1e-3)]
     assert large(traces["foreach"], "_foreach_norm") == [pytest.approx(WEIGHTS, rel=1e-3)]
@@ -66,12 +64,12 @@ def test_unscaling_and_clipping_read_and_write_gradients(traces: dict[str, Trace
     assert clipped == pytest.approx(2 * WEIGHTS, rel=1e-3)
 
 
-def test_a_fused_step_moves_everything_once(traces: dict[str, Trace]) -> None:
+def test_a_fused_step_moves_everything_once(traces):
     """Reads weights, gradients and two moments, and writes all but the gradients."""
     assert large(traces["fused"], "_fused_adamw_") == [pytest.approx(7 * WEIGHTS, rel=1e-3)]
 
 
-def test_a_step_over_lists_moves_three_times_as_much(traces: dict[str, Trace]) -> None:
+def test_a_step_over_lists_moves_three_times_as_much(traces):
     """Eight passes: weight decay, two averages (three kernels), and the update by four more."""
     names = ["mul_", "lerp_", "addcmul_", "sqrt", "div_", "add_", "addcdiv_"]
     passes = [num_bytes for name in names for num_bytes in large(traces["foreach"], f"_foreach_{name}")]
@@ -79,7 +77,7 @@ def test_a_step_over_lists_moves_three_times_as_much(traces: dict[str, Trace]) -
     assert sum(passes) - clipped == pytest.approx(21 * WEIGHTS, rel=1e-3)
 
 
-def test_none_of_it_costs_nothing(traces: dict[str, Trace]) -> None:
+def test_none_of_it_costs_nothing(traces):
     gpu, knowledge = resolve_gpu("A100-SXM-80GB"), shipped()
     for trace in traces.values():
         for time in op_times(trace, gpu, constants_for(gpu), knowledge):

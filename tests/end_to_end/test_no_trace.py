@@ -1,7 +1,5 @@
 """What a profiled script leaves behind: nothing, also when it is interrupted."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,9 +1,6 @@
 """``--nodes`` and ``--max-nodes`` as a person types them: the price is of the run, not of a node."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +13,7 @@ JOB = ("recommend", "small.json.gz", "--iterations", "200000", "--offline")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     ops = (make_op("aten::mm", flops=10**13, num_bytes=10**9),)
     write_trace(make_trace(ops=ops), tmp_path / "small.json.gz")
     return Shell(folder=tmp_path)
@@ -27,7 +24,7 @@ def options(answer: Answer) -> dict[str, Any]:
     return {option["id"]: option for option in answer.document["options"]}
 
 
-def test_two_p5_nodes_or_four_p4d(shell: Shell) -> None:
+def test_two_p5_nodes_or_four_p4d(shell):
     asked = ("--gpu", "H100-SXM-80GB:8x2", "--provider", "aws", "--market", "on-demand")
     two = options(shell.run(*JOB, *asked, "--json"))
     assert two
@@ -42,7 +39,7 @@ def test_two_p5_nodes_or_four_p4d(shell: Shell) -> None:
     assert {option["instance_type"] for option in four.values()} == {"p4d.24xlarge"}
 
 
-def test_up_to_four_nodes_stand_beside_one(shell: Shell) -> None:
+def test_up_to_four_nodes_stand_beside_one(shell):
     gpu = ("--gpu", "A100-SXM-40GB", "--provider", "aws")
     one, four = (options(shell.run(*JOB, *gpu, *more, "--json")) for more in ((), ("--max-nodes", "4")))
     assert {option["num_nodes"] for option in four.values()} == {1, 2, 4}
@@ -54,14 +51,14 @@ def test_up_to_four_nodes_stand_beside_one(shell: Shell) -> None:
     assert options(shell.run(*JOB, *gpu, "--max-nodes", "1", "--json")) == one
 
 
-def test_sixteen_gpus_that_no_machine_has_are_two_nodes_of_eight(shell: Shell) -> None:
+def test_sixteen_gpus_that_no_machine_has_are_two_nodes_of_eight(shell):
     sixteen = options(shell.run(*JOB, "--gpu", "H100-SXM-80GB:16", "--json"))
     assert {(option["num_nodes"], option["num_gpus"]) for option in sixteen.values()} == {(2, 16)}
     refused = shell.run(*JOB, "--gpu", "H100-SXM-80GB:16", "--max-nodes", "1")
     assert_plain_error(refused, 2, "no machine has as many GPUs as 'H100-SXM-80GB:16' asks for")
 
 
-def test_a_plan_of_nodes_is_explained_by_its_id_and_by_a_policy(shell: Shell) -> None:
+def test_a_plan_of_nodes_is_explained_by_its_id_and_by_a_policy(shell):
     two = options(shell.run(*JOB, "--gpu", "A100-SXM-40GB", "--nodes", "2", "--json"))
     plan_id = next(name for name in two if name.endswith("/on-demand"))
     explained = shell.run(*JOB, "--gpu", "A100-SXM-40GB", "--nodes", "2", "--explain", plan_id)
@@ -77,7 +74,7 @@ def test_a_plan_of_nodes_is_explained_by_its_id_and_by_a_policy(shell: Shell) ->
     assert facts["usd_per_h"] == pytest.approx(two[plan_id]["usd_per_h"])
 
 
-def test_a_policy_and_a_quota_see_the_whole_plan(shell: Shell) -> None:
+def test_a_policy_and_a_quota_see_the_whole_plan(shell):
     asked = (*JOB, "--gpu", "A100-SXM-40GB", "--provider", "aws", "--max-nodes", "4")
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nlimits: {gpus_per_job: 16}\n")
     under = options(shell.run(*asked, "--policy", "org.yaml", "--json"))
@@ -93,7 +90,7 @@ def test_a_policy_and_a_quota_see_the_whole_plan(shell: Shell) -> None:
     assert "it has 384 vCPU, and 192 are allowed" in nothing.err
 
 
-def test_a_cluster_of_several_nodes(shell: Shell) -> None:
+def test_a_cluster_of_several_nodes(shell):
     lab = (
         "clusters:\n- {name: lab, gpu: H100-SXM-80GB, num_gpus: 8, num_nodes: 4, usd_per_gpu_h: 1.5,"
         " network: infiniband 8x400 Gbit, wait_p50: 1h, wait_p90: 4h}\n"
@@ -113,7 +110,7 @@ def test_a_cluster_of_several_nodes(shell: Shell) -> None:
     assert_plain_error(wrong, 2, "cluster 'lab': 'string 8x400 Gbit' is no network")
 
 
-def test_a_machine_that_cannot_be_clustered_says_so(shell: Shell) -> None:
+def test_a_machine_that_cannot_be_clustered_says_so(shell):
     shell = replace(shell, regions=ALL_REGIONS)
     rows = (
         "provider,instance_type,gpu,num_gpus,region,market,usd_per_h,as_of\n"
@@ -131,7 +128,7 @@ def test_a_machine_that_cannot_be_clustered_says_so(shell: Shell) -> None:
     assert "each stays alone" in alone.err
 
 
-def test_a_change_is_priced_on_several_nodes_too(shell: Shell) -> None:
+def test_a_change_is_priced_on_several_nodes_too(shell):
     ops = (make_op("aten::mm", flops=2 * 10**13, num_bytes=10**9),)
     write_trace(make_trace(ops=ops), shell.folder / "slower.json.gz")
     asked = ("--gpu", "A100-SXM-40GB", "--nodes", "2", "--iterations", "200000", "--offline", "--json")

@@ -1,10 +1,7 @@
 """Odds, picks, spot and time as a person asks for them."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,7 @@ CLUSTER = "{name: lab, gpu: Quadro-P4000, num_gpus: 2, usd_per_gpu_h: 0.01, wait
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     """A folder with a saved trace and a cluster of small GPUs."""
     folder = tmp_path_factory.mktemp("odds")
     write_trace(make_trace(), folder / "t.json.gz")
@@ -36,7 +33,7 @@ def recommend(shell: Shell, *arguments: str, trace: str = "t.json.gz", **environ
     return shell.run("recommend", trace, "--epochs", "1", *arguments, **environ)
 
 
-def test_every_pick_is_an_option_with_a_reason(shell: Shell) -> None:
+def test_every_pick_is_an_option_with_a_reason(shell):
     document = recommend(shell, "--json").document
     by_id = {option["id"]: option for option in document["options"]}
     assert list(document["picks"]) == ["cheapest", "fastest", "best_value", "safest"]
@@ -47,7 +44,7 @@ def test_every_pick_is_an_option_with_a_reason(shell: Shell) -> None:
     assert cheapest["cost_usd"]["p50"] == min(o["cost_usd"]["p50"] for o in by_id.values() if o["feasible"])
 
 
-def test_a_tie_names_an_option_of_the_frontier(shell: Shell) -> None:
+def test_a_tie_names_an_option_of_the_frontier(shell):
     document = recommend(shell, "--json", "--gpu", "L4", "--gpu", "T4").document
     tied = [option for option in document["options"] if option["tie_with"] is not None]
     for option in tied:
@@ -55,21 +52,21 @@ def test_a_tie_names_an_option_of_the_frontier(shell: Shell) -> None:
         assert any(reason.startswith("tie with") for reason in option["reasons"])
 
 
-def test_risk_widens_the_frontier(shell: Shell) -> None:
+def test_risk_widens_the_frontier(shell):
     strict, wider = (recommend(shell, "--json", *flag).document for flag in ((), ("--risk",)))
     assert set(strict["frontier"]) <= set(wider["frontier"])
     assert (strict["job"]["risk_counts"], wider["job"]["risk_counts"]) == (False, True)
     assert wider["picks"]["safest"] in wider["frontier"]
 
 
-def test_the_value_of_an_hour_decides(shell: Shell) -> None:
+def test_the_value_of_an_hour_decides(shell):
     documents = [recommend(shell, "--json", "--value-of-time", value).document for value in ("0.01", "1000")]
     times = [next(o["time_s"]["p50"] for o in d["options"] if o["recommended"]) for d in documents]
     assert times[0] > times[1]
     assert "$0.01/h" in documents[0]["rule"]
 
 
-def test_wait_or_rent_is_told_on_both_rows(shell: Shell) -> None:
+def test_wait_or_rent_is_told_on_both_rows(shell):
     document = recommend(shell, "--json", "--value-of-time", "0.02").document
     ids = [o["id"] for o in document["options"] if any("once the wait exceeds" in r for r in o["reasons"])]
     own = [plan_id for plan_id in ids if plan_id.startswith("cluster/lab/")]
@@ -77,7 +74,7 @@ def test_wait_or_rent_is_told_on_both_rows(shell: Shell) -> None:
     assert len(ids) == len(own) + 1
 
 
-def test_spot_without_checkpoints_is_refused_with_the_number(shell: Shell) -> None:
+def test_spot_without_checkpoints_is_refused_with_the_number(shell):
     never = {"ADVISOR_SPOT__CHECKPOINT_INTERVAL": "null", "ADVISOR_SPOT__PREEMPTIONS_PER_H": "0.5"}
     flags = ("--gpu", "T4:1", "--market", "spot")
     assert_plain_error(recommend(shell, *flags, **never), 4, "nothing is feasible. Nearest: ", "refused: ")
@@ -91,14 +88,14 @@ def test_spot_without_checkpoints_is_refused_with_the_number(shell: Shell) -> No
         assert "0.5 per hour configured" in option["risk"]
 
 
-def test_an_assumed_rate_says_what_the_provider_publishes(shell: Shell) -> None:
+def test_an_assumed_rate_says_what_the_provider_publishes(shell):
     document = recommend(shell, "--json", "--provider", "aws", "--market", "spot").document
     risks = {option["risk"] for option in document["options"] if option["market"] == "spot"}
     assert all(re.search(r"0\.\d+ per hour assumed", risk) for risk in risks)
     assert any("% of machines taken back in a month" in risk for risk in risks)
 
 
-def test_a_cluster_without_a_gpu_that_fits(shell: Shell) -> None:
+def test_a_cluster_without_a_gpu_that_fits(shell):
     answer = recommend(shell, "--gpu", "Quadro-P4000", trace="large.json.gz")
     assert_plain_error(answer, 4, "nothing fits in memory. Nearest: lab (cluster): does not fit: needs")
 
@@ -106,7 +103,7 @@ def test_a_cluster_without_a_gpu_that_fits(shell: Shell) -> None:
 # --- Later starts -----------------------------------------------------------------------------------
 
 
-def test_a_later_start_is_told_from_the_history_of_prices(shell: Shell, tmp_path: Path) -> None:
+def test_a_later_start_is_told_from_the_history_of_prices(shell, tmp_path):
     flags = ("--gpu", "T4:1", "--provider", "aws", "--market", "spot", "--json")
     spot = [o for o in recommend(shell, *flags).document["options"] if o["on_frontier"] and o["market"]]
     assert spot
@@ -119,9 +116,7 @@ def test_a_later_start_is_told_from_the_history_of_prices(shell: Shell, tmp_path
     assert not any("was cheaper over the last" in reason for o in others for reason in o["reasons"])
 
 
-def test_the_history_of_a_less_trusted_source_does_not_spoil_that_of_the_first(
-    shell: Shell, tmp_path: Path
-) -> None:
+def test_the_history_of_a_less_trusted_source_does_not_spoil_that_of_the_first(shell, tmp_path):
     flags = ("--gpu", "T4:1", "--provider", "aws", "--market", "spot", "--json")
     spot = [o for o in recommend(shell, *flags).document["options"] if o["on_frontier"] and o["market"]]
     url = f"sqlite:///{tmp_path / 'prices.db'}"

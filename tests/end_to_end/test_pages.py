@@ -1,8 +1,6 @@
 """Pages in a real browser: nothing leaves them or runs in them; they can be pointed at, sorted and read."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ NUM_CHARTS = {"answer": 1, "history": 1, "estimates": 1, "team": 3, "evil": 3, "
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     """One for all; closed before other tests, whose event loops it would hold up."""
     with playwright.sync_playwright() as driver:
         started = driver.chromium.launch(executable_path=find("chromium"), args=list(FLAGS))
@@ -47,7 +45,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(tmp_path_factory):
     """Each document written as a user's command writes it."""
     folder = tmp_path_factory.mktemp("pages")
     written = {name: folder / f"{name}.html" for name in DOCUMENTS}
@@ -78,12 +76,12 @@ class Visit:
         self.asked.append(route.request.url)
         (route.continue_ if route.request.url == self.url else route.abort)()
 
-    def drawn(self, num_charts: int) -> Visit:
+    def drawn(self, num_charts: int) -> "Visit":
         """Once all charts are there."""
         self.page.wait_for_function(f"document.querySelectorAll('.chart svg').length == {num_charts}")
         return self
 
-    def __enter__(self) -> Visit:
+    def __enter__(self) -> "Visit":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,7 +89,7 @@ class Visit:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_nothing_is_asked_for_nothing_complains_and_nothing_is_too_wide(browser, files, name) -> None:
+def test_nothing_is_asked_for_nothing_complains_and_nothing_is_too_wide(browser, files, name):
     assert files[name].stat().st_size < 1_500_000
     with Visit(browser, files[name]) as visit:
         visit.drawn(NUM_CHARTS[name])
@@ -105,7 +103,7 @@ def test_nothing_is_asked_for_nothing_complains_and_nothing_is_too_wide(browser,
         assert visit.complaints == []
 
 
-def test_names_are_text(browser, files) -> None:
+def test_names_are_text(browser, files):
     visible = EVIL.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
     with Visit(browser, files["evil"]) as visit:
         text = visit.drawn(3).page.inner_text("body")
@@ -117,7 +115,7 @@ def test_names_are_text(browser, files) -> None:
         assert "<script>window.pwned=1</script" in visit.page.locator(".chart svg").nth(1).text_content()
 
 
-def test_the_policy_stops_what_slips_through(browser, files) -> None:
+def test_the_policy_stops_what_slips_through(browser, files):
     inject = """code => {
         const script = document.createElement('script');
         script.textContent = code;
@@ -141,7 +139,7 @@ def tooltip(visit: Visit) -> str:
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
-def test_pointing_at_an_option_tells_what_it_is(browser, files, size) -> None:
+def test_pointing_at_an_option_tells_what_it_is(browser, files, size):
     with Visit(browser, files["answer"], size=size) as visit:
         options = visit.drawn(1).page.locator(".chart svg .mark-symbol path")
         # The cheapest and the fastest stand at the edges.
@@ -168,7 +166,7 @@ def test_pointing_at_an_option_tells_what_it_is(browser, files, size) -> None:
         ("team", 2, ".mark-symbol path", "run 0 on L4"),
     ],
 )
-def test_every_kind_of_chart_can_be_pointed_at(browser, files, name, place, mark, words) -> None:
+def test_every_kind_of_chart_can_be_pointed_at(browser, files, name, place, mark, words):
     with Visit(browser, files[name]) as visit:
         shapes = visit.drawn(NUM_CHARTS[name]).page.locator(".chart svg").nth(place).locator(mark)
         told = set()
@@ -184,7 +182,7 @@ def column(visit: Visit, place: int) -> list[str]:
     return [row.locator("td").nth(place).inner_text() for row in cells]
 
 
-def test_tables_are_sorted_by_value_with_mouse_and_keyboard(browser, files) -> None:
+def test_tables_are_sorted_by_value_with_mouse_and_keyboard(browser, files):
     with Visit(browser, files["team"]) as visit:
         headings = visit.drawn(3).page.locator("main > .scroll th")
         button = headings.nth(1).locator("button")
@@ -200,7 +198,7 @@ def test_tables_are_sorted_by_value_with_mouse_and_keyboard(browser, files) -> N
         assert [heading.get_attribute("aria-sort") for heading in headings.all()] == ["ascending", None, None]
 
 
-def test_options_are_sorted_by_the_price_of_an_hour(browser, files) -> None:
+def test_options_are_sorted_by_the_price_of_an_hour(browser, files):
     with Visit(browser, files["answer"]) as visit:
         # Behind the short list.
         visit.drawn(1).page.get_by_role("button", name="Cost (p90)").last.click()
@@ -214,7 +212,7 @@ def test_options_are_sorted_by_the_price_of_an_hour(browser, files) -> None:
 
 
 @pytest.mark.parametrize("name", ["answer", "team", "report"])
-def test_nothing_serious_stands_in_the_way_of_anybody(browser, files, name) -> None:
+def test_nothing_serious_stands_in_the_way_of_anybody(browser, files, name):
     for scheme, size in (("light", DESKTOP), ("dark", PHONE)):
         with Visit(browser, files[name], size=size, color_scheme=scheme) as visit:
             visit.drawn(NUM_CHARTS[name])
@@ -223,7 +221,7 @@ def test_nothing_serious_stands_in_the_way_of_anybody(browser, files, name) -> N
             assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
 
-def test_dark_pages_are_dark_and_so_are_their_charts(browser, files) -> None:
+def test_dark_pages_are_dark_and_so_are_their_charts(browser, files):
     colours = """() => [getComputedStyle(document.body).backgroundColor,
         getComputedStyle(document.querySelector('.chart svg .role-axis-label text')).fill]"""
     seen = {}
@@ -239,7 +237,7 @@ def test_dark_pages_are_dark_and_so_are_their_charts(browser, files) -> None:
     assert on_paper[0] == "rgb(255, 255, 255)"
 
 
-def test_on_paper_no_table_is_cut(browser, files) -> None:
+def test_on_paper_no_table_is_cut(browser, files):
     for name in ("answer", "history"):
         with Visit(browser, files[name], size=PAPER) as visit:
             visit.drawn(NUM_CHARTS[name]).page.emulate_media(media="print")
@@ -250,7 +248,7 @@ def test_on_paper_no_table_is_cut(browser, files) -> None:
             )
 
 
-def test_without_scripts_charts_are_pictures(browser, files) -> None:
+def test_without_scripts_charts_are_pictures(browser, files):
     with Visit(browser, files["team"], java_script_enabled=False) as visit:
         pictures = visit.page.locator(".still svg")
         assert pictures.count() == 3
@@ -264,7 +262,7 @@ def tab(visit: Visit, name: str) -> Any:
     return visit.page.get_by_role("tabpanel")
 
 
-def test_a_report_has_four_figures_then_a_chart_then_what_to_do_then_tabs(browser, files) -> None:
+def test_a_report_has_four_figures_then_a_chart_then_what_to_do_then_tabs(browser, files):
     with Visit(browser, files["report"]) as visit:
         page = visit.drawn(4).page
         assert page.locator(".tiles .name").all_inner_texts() == [
@@ -288,7 +286,7 @@ def test_a_report_has_four_figures_then_a_chart_then_what_to_do_then_tabs(browse
         assert visit.complaints == []
 
 
-def test_on_a_phone_a_row_is_labels_and_values(browser, files) -> None:
+def test_on_a_phone_a_row_is_labels_and_values(browser, files):
     with Visit(browser, files["report"], size=PHONE) as visit:
         page = visit.drawn(4).page
         for one in page.get_by_role("tab").all():
@@ -300,7 +298,7 @@ def test_on_a_phone_a_row_is_labels_and_values(browser, files) -> None:
         assert shown == '"Limit"'
 
 
-def test_without_scripts_and_on_paper_all_tabs_are_there(browser, files) -> None:
+def test_without_scripts_and_on_paper_all_tabs_are_there(browser, files):
     with Visit(browser, files["report"], java_script_enabled=False) as visit:
         assert all(one.is_visible() for one in visit.page.locator(".tab").all())
     with Visit(browser, files["report"], size=PAPER) as visit:

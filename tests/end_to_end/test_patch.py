@@ -1,7 +1,5 @@
 """``--what-if`` and ``--patch`` as a person uses them, once right and often wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -33,7 +31,7 @@ QUICK = ("--epochs", "1000", "--gpu", "A100:1", "--market", "on-demand")
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     folder = tmp_path_factory.mktemp("patch")
     write_trace(make_trace(), folder / "t.json.gz")
     (folder / "train.py").write_text(SCRIPT)
@@ -48,7 +46,7 @@ def recommend(shell: Shell, *arguments: str, source: str = "t.json.gz") -> Answe
 # --- What-ifs ---------------------------------------------------------------------------------------
 
 
-def test_all_changes_are_a_table_and_facts(shell: Shell) -> None:
+def test_all_changes_are_a_table_and_facts(shell):
     table = recommend(shell, "--what-if", "all")
     assert table.code == 0
     assert "Of a sample's time" in table.out
@@ -63,7 +61,7 @@ def test_all_changes_are_a_table_and_facts(shell: Shell) -> None:
     assert all(gain["saved_share"] is None for gain in gains[len(helping) :])
 
 
-def test_one_change_is_one_row_and_none_is_no_table(shell: Shell) -> None:
+def test_one_change_is_one_row_and_none_is_no_table(shell):
     gains = recommend(shell, "--what-if", "fp16", "--json").document["what_ifs"]
     assert [gain["why_not_finding"]["facts"]["why"] for gain in gains] == ["bf16-instead"]
     assert recommend(shell, "--no-what-if", "--json").document["what_ifs"] == []
@@ -85,9 +83,7 @@ def test_one_change_is_one_row_and_none_is_no_table(shell: Shell) -> None:
         (["--patch", "--what-if", "tf32", "--plot"], "train.py", "leave --explain"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_at_once(
-    shell: Shell, arguments: list[str], source: str, words: str
-) -> None:
+def test_what_cannot_be_meant_is_refused_at_once(shell, arguments, source, words):
     answer = recommend(shell, *arguments, source=source)
     assert_plain_error(answer, 2, words)
 
@@ -97,7 +93,7 @@ def test_what_cannot_be_meant_is_refused_at_once(
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
-def test_the_diff_alone_is_printed_and_the_rest_is_noted(shell: Shell) -> None:
+def test_the_diff_alone_is_printed_and_the_rest_is_noted(shell):
     named = ("--what-if", "fused", "--what-if", "fp16", "--patch")
     answer = recommend(shell, *named, source="train.py")
     assert answer.code == 0
@@ -109,7 +105,7 @@ def test_the_diff_alone_is_printed_and_the_rest_is_noted(shell: Shell) -> None:
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
-def test_a_patched_script_does_what_was_asked(shell: Shell) -> None:
+def test_a_patched_script_does_what_was_asked(shell):
     text = SCRIPT
     for name in PLACED:
         script = read_script(text, "train.py")

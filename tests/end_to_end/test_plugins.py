@@ -1,13 +1,11 @@
 """The example plug-in, built and installed as a stranger's package, asked over HTTP."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +39,13 @@ AS_OF = "2026-11-21T06:00:00+00:00"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """Where the example is installed."""
     return install_acme(tmp_path_factory.mktemp("acme"))
 
 
 @pytest.fixture
-def prices(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+def prices(tmp_path):
     """The folder of the cloud's documents, and its URL."""
     with served(tmp_path) as url:
         yield tmp_path, url
@@ -66,20 +64,20 @@ def ask(site: Path, options: Mapping[str, Any], **query: Any) -> Any:
     return json.loads(answer.stdout)
 
 
-def test_an_installed_plugin_is_registered_beside_ours(site: Path, prices: tuple[Path, str]) -> None:
+def test_an_installed_plugin_is_registered_beside_ours(site, prices):
     reply = ask(site, {"url": prices[1]})
     assert set(reply["registered"]) == {*reply["ours"], "acme"}
     assert reply["distribution"] == "acme-prices"
     assert (reply["is_live"], reply["credentials"], reply["freshness"]) == (True, "not needed", [])
 
 
-def test_without_the_package_there_is_no_such_source() -> None:
+def test_without_the_package_there_is_no_such_source():
     answer = python(None, "-c", ASK, "{}", "{}")
     assert answer.returncode == 1
     assert "nothing named 'acme' is registered under advisor.price_sources" in answer.stderr
 
 
-def test_its_parts_come_out(site: Path, prices: tuple[Path, str]) -> None:
+def test_its_parts_come_out(site, prices):
     folder, url = prices
     write_acme_prices(folder, "north", A8, B1, as_of=AS_OF)
     write_acme_prices(folder, "south", A8 | {"usd_per_h": 9.0, "spot_usd_per_h": None}, as_of=AS_OF)
@@ -102,7 +100,7 @@ def test_its_parts_come_out(site: Path, prices: tuple[Path, str]) -> None:
     assert {o["retrieved_at"] for o in north["offers"]} == {"2026-11-21 06:00:00+00:00"}
 
 
-def test_the_query_counts(site: Path, prices: tuple[Path, str]) -> None:
+def test_the_query_counts(site, prices):
     folder, url = prices
     for region in ("north", "south"):
         write_acme_prices(folder, region, A8, B1, as_of=AS_OF)
@@ -124,9 +122,7 @@ def test_the_query_counts(site: Path, prices: tuple[Path, str]) -> None:
         ("[]", "TypeError"),
     ],
 )
-def test_a_region_in_trouble_fails_alone(
-    site: Path, prices: tuple[Path, str], document: str | None, reason: str
-) -> None:
+def test_a_region_in_trouble_fails_alone(site, prices, document, reason):
     folder, url = prices
     write_acme_prices(folder, "south", A8, as_of=AS_OF)
     if document is not None:
@@ -137,23 +133,23 @@ def test_a_region_in_trouble_fails_alone(
     assert (len(south["offers"]), south["failure"]) == (2, None)
 
 
-def test_nobody_at_the_address(site: Path) -> None:
+def test_nobody_at_the_address(site):
     (part,) = ask(site, {"url": "http://127.0.0.1:9", "regions": ["north"]})["parts"]
     assert part["failure"].startswith("no prices of north: URLError")
 
 
-def test_an_option_that_it_lacks_is_refused(site: Path) -> None:
+def test_an_option_that_it_lacks_is_refused(site):
     answer = python(site, "-c", ASK, '{"ulr": "x"}', "{}")
     assert answer.returncode == 1
     assert "the price source 'acme' has no option 'ulr'. Did you mean 'url'?" in answer.stderr
 
 
-def test_the_example_is_short_and_whole() -> None:
+def test_the_example_is_short_and_whole():
     assert {path.name for path in EXAMPLE.iterdir()} == {"README.md", "acme_prices.py", "pyproject.toml"}
     assert len((EXAMPLE / "acme_prices.py").read_text().splitlines()) < 80
 
 
-def test_the_readme_shows_a_document_that_the_module_reads(site: Path, prices: tuple[Path, str]) -> None:
+def test_the_readme_shows_a_document_that_the_module_reads(site, prices):
     folder, url = prices
     (document,) = re.findall(r"```\n(.*?)```", (EXAMPLE / "README.md").read_text(), flags=re.DOTALL)
     (folder / "north.json").write_text(document)

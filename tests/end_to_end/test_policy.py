@@ -1,7 +1,5 @@
 """``advisor policy`` as a person types it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -26,7 +24,7 @@ lock: [deny]
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with one policy."""
     shell = Shell(folder=tmp_path)
     shell.write("org.yaml", ORG)
@@ -41,14 +39,14 @@ def explain(shell: Shell, *arguments: str) -> Answer:
 # --- check -------------------------------------------------------------------------------------------
 
 
-def test_check_says_what_was_read(shell: Shell) -> None:
+def test_check_says_what_was_read(shell):
     answer = shell.run("policy", "check", "org.yaml", *BANK, COLUMNS="200")
     assert (answer.code, answer.err) == (0, "")
     for word in ("org.yaml", "organisation", "fraud detection", "bank-fraud-team.yaml"):
         assert word in answer.out
 
 
-def test_check_tells_all_faults_at_once(shell: Shell) -> None:
+def test_check_tells_all_faults_at_once(shell):
     shell.write("team.yaml", "version: 1\nname: x\nlayer: team\nlimts: {}\ndeny:\n  regions: [us-*]\n")
     shell.write("project.yaml", "version: 1\nname: x\nlayer: project\nlimits: {usd_per_job: 20 USD}\n")
     shell.write("locked.yaml", "version: 1\nname: x\nlayer: project\n\ndeny:\n  regions: [us-*]\n")
@@ -65,7 +63,7 @@ def test_check_tells_all_faults_at_once(shell: Shell) -> None:
     assert answer.out == ""
 
 
-def test_check_gives_faults_to_programs(shell: Shell) -> None:
+def test_check_gives_faults_to_programs(shell):
     assert shell.run("policy", "check", "org.yaml", "--json").document["files"] == [
         {"file": "org.yaml", "layer": "organisation", "name": "org", "num_rules": 6}
     ]
@@ -81,14 +79,14 @@ def test_check_gives_faults_to_programs(shell: Shell) -> None:
     assert (second["file"], second["line"]) == ("absent.yaml", None)
 
 
-def test_without_files_the_usage_is_told(shell: Shell) -> None:
+def test_without_files_the_usage_is_told(shell):
     assert_plain_error(shell.run("policy", "check"), 2, "FILES")
 
 
 # --- show and schema ---------------------------------------------------------------------------------
 
 
-def test_show_names_where_each_rule_stands(shell: Shell) -> None:
+def test_show_names_where_each_rule_stands(shell):
     shell.write("team.yaml", "version: 1\nname: x\nlayer: team\nlimits: {usd_per_hour: 5}\n")
     answer = shell.run("policy", "show", "org.yaml", "team.yaml", COLUMNS="200")
     assert answer.code == 0
@@ -100,7 +98,7 @@ def test_show_names_where_each_rule_stands(shell: Shell) -> None:
     assert "A100 (means A100-PCIE-40GB, A100-PCIE-80GB, A100-SXM-40GB, A100-SXM-80GB)" in answer.out
 
 
-def test_show_gives_rules_to_programs(shell: Shell) -> None:
+def test_show_gives_rules_to_programs(shell):
     shell.write("team.yaml", "version: 1\nname: x\nlayer: team\nlimits: {usd_per_hour: 5}\n")
     document = shell.run("policy", "show", "org.yaml", "team.yaml", "--json").document
     assert document["schema_version"]
@@ -114,18 +112,18 @@ def test_show_gives_rules_to_programs(shell: Shell) -> None:
     assert document["locks"] == [{"key": "deny", "file": "org.yaml", "line": 9, "layer": "organisation"}]
 
 
-def test_csv_has_a_line_for_each_rule(shell: Shell) -> None:
+def test_csv_has_a_line_for_each_rule(shell):
     lines = shell.run("policy", "show", "org.yaml", "--format", "csv").out.splitlines()
     assert lines[0] == "Rule,Value,From,Layer,State"
     assert len(lines) == 1 + 6 + 1
 
 
-def test_show_refuses_what_check_refuses(shell: Shell) -> None:
+def test_show_refuses_what_check_refuses(shell):
     shell.write("bad.yaml", "version: 1\n")
     assert_plain_error(shell.run("policy", "show", "bad.yaml"), 2, "'layer' is missing")
 
 
-def test_schema_is_the_published_one(shell: Shell) -> None:
+def test_schema_is_the_published_one(shell):
     answer = shell.run("policy", "schema")
     assert answer.code == 0
     assert json.loads(answer.out) == json.loads((ROOT / "docs" / "policy.schema.json").read_text())
@@ -134,7 +132,7 @@ def test_schema_is_the_published_one(shell: Shell) -> None:
 # --- explain -----------------------------------------------------------------------------------------
 
 
-def test_explain_a_plan_of_the_catalog(shell: Shell) -> None:
+def test_explain_a_plan_of_the_catalog(shell):
     answer = explain(shell, "--plan", "aws/p4d.24xlarge/us-east-1/on-demand", "--json")
     assert answer.code == 3
     document = answer.document
@@ -150,7 +148,7 @@ def test_explain_a_plan_of_the_catalog(shell: Shell) -> None:
     )
 
 
-def test_what_is_given_goes_before_the_catalog(shell: Shell) -> None:
+def test_what_is_given_goes_before_the_catalog(shell):
     answer = explain(
         shell, "--plan", "aws/g4dn.xlarge/us-east-1/on-demand", "--usd-per-hour", "20.01", "--json"
     )
@@ -190,11 +188,11 @@ def test_what_is_given_goes_before_the_catalog(shell: Shell) -> None:
         (("--market", "free"), 2, "free"),
     ],
 )
-def test_explain(shell: Shell, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_explain(shell, arguments, code, words):
     assert_plain_error(explain(shell, *arguments), code, words)
 
 
-def test_explain_says_who_must_agree_and_what_is_not_known(shell: Shell) -> None:
+def test_explain_says_who_must_agree_and_what_is_not_known(shell):
     answer = explain(shell, "--provider", "aws", "--usd-per-job", "11")
     assert answer.code == 0
     rows = [" ".join(line.split()) for line in answer.out.splitlines()]
@@ -205,7 +203,7 @@ def test_explain_says_who_must_agree_and_what_is_not_known(shell: Shell) -> None
     assert "deny.gpus: A100 org.yaml:6 unknown the GPU is not known" in rows
 
 
-def test_explain_knows_clusters_and_spot_terms_of_the_settings(shell: Shell) -> None:
+def test_explain_knows_clusters_and_spot_terms_of_the_settings(shell):
     shell.write(
         ".advisor.yaml",
         "clusters:\n- {name: lab, gpu: T4, num_gpus: 4}\nspot: {checkpoint_interval: null}\n",
@@ -221,7 +219,7 @@ def test_explain_knows_clusters_and_spot_terms_of_the_settings(shell: Shell) -> 
     assert explain(shell, "--provider", "aws", "--market", "on-demand").code == 0
 
 
-def test_the_bank_removes_america_and_spot(shell: Shell) -> None:
+def test_the_bank_removes_america_and_spot(shell):
     answer = shell.run(
         "policy", "explain", *BANK, "--plan", "aws/p4d.24xlarge/us-east-1/spot",
         ADVISOR_PRICES__SOURCES="[snapshot]",

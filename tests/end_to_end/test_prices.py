@@ -1,14 +1,12 @@
 """``advisor prices``, its commands and ``advisor catalog build``, with clouds that answer over HTTP."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -51,14 +49,14 @@ class Clouds:
 
 
 @pytest.fixture
-def clouds(tmp_path: Path) -> Iterator[Clouds]:
+def clouds(tmp_path):
     """A small AWS and a small GCP."""
     with ExitStack() as stack:
         yield clouds_of(stack, tmp_path, small_world(), small_skus())
 
 
 @pytest.fixture(scope="module")
-def pulled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clouds]:
+def pulled(tmp_path_factory):
     """The same after a refresh, for tests that only read."""
     with ExitStack() as stack:
         clouds = clouds_of(stack, tmp_path_factory.mktemp("pulled"), small_world(), small_skus())
@@ -98,7 +96,7 @@ def sources(answer: Answer) -> dict[str, Any]:
 # --- Refreshing and reading -------------------------------------------------------------------------
 
 
-def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(clouds: Clouds) -> None:
+def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(clouds):
     before = offers(clouds.run("prices", "--all", "--json"))
     done = clouds.run("prices", "refresh", "--json")
     assert done.code == 0, done.err
@@ -119,7 +117,7 @@ def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(cloud
     assert len(offers(answer)) < len(before) + len(live)
 
 
-def test_the_table_says_where_from_and_when(pulled: Clouds) -> None:
+def test_the_table_says_where_from_and_when(pulled):
     limits = "--provider aws --region us-east-1 --market spot --sort age"
     answer = pulled.run("prices", *limits.split())
     assert answer.code == 0, answer.err
@@ -136,7 +134,7 @@ def counted(offer: Mapping[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("sort", ["price", "gpu-price", "age", "place"])
-def test_sorting(pulled: Clouds, sort: str) -> None:
+def test_sorting(pulled, sort):
     rows = pulled.run("prices", "--all", "--json", "--sort", sort).document["offers"]
     keys = {
         "price": list(map(counted, rows)),
@@ -147,7 +145,7 @@ def test_sorting(pulled: Clouds, sort: str) -> None:
     assert keys[sort] == sorted(keys[sort])
 
 
-def test_sources_tell_age_gaps_and_credentials_but_no_secret(pulled: Clouds) -> None:
+def test_sources_tell_age_gaps_and_credentials_but_no_secret(pulled):
     answer = pulled.run("prices", "sources", "--json")
     by_name = sources(answer)
     assert by_name["aws"]["is_live"]
@@ -162,19 +160,19 @@ def test_sources_tell_age_gaps_and_credentials_but_no_secret(pulled: Clouds) -> 
         assert secret.encode() not in pulled.database.read_bytes()
 
 
-def test_only_the_source_asked_for_is_pulled(clouds: Clouds) -> None:
+def test_only_the_source_asked_for_is_pulled(clouds):
     answer = clouds.run("prices", "refresh", "--source", "gcp", "--json")
     assert {part["source"] for part in answer.document["parts"]} == {"gcp"}
     assert clouds.aws.calls == []
 
 
-def test_regions_narrow_what_is_asked(clouds: Clouds) -> None:
+def test_regions_narrow_what_is_asked(clouds):
     answer = clouds.run("prices", "refresh", "--source", "aws", "--region", "us-east-1", "--json")
     assert answer.code == 0, answer.err
     assert all(part["scope"].startswith("us-east-1") for part in answer.document["parts"])
 
 
-def test_history_grows_only_when_a_price_changes(clouds: Clouds) -> None:
+def test_history_grows_only_when_a_price_changes(clouds):
     for usd in (2.933908, 2.933908, 3.5):
         clouds.gcp.skus = small_skus(usd)
         assert clouds.run("prices", "refresh", "--source", "gcp").code == 0
@@ -190,7 +188,7 @@ def test_history_grows_only_when_a_price_changes(clouds: Clouds) -> None:
     assert "+-----" in plot.out
 
 
-def test_check_finds_a_jump(clouds: Clouds) -> None:
+def test_check_finds_a_jump(clouds):
     clouds.run("prices", "refresh", "--source", "gcp")
     calm = clouds.run("prices", "check", "--provider", "gcp", "--region", "us-central1", "--json")
     assert not [one for one in calm.document["findings"] if one["doubt"] == "jump"]
@@ -202,7 +200,7 @@ def test_check_finds_a_jump(clouds: Clouds) -> None:
     assert ("a2-highgpu-1g", "us-central1") in {(jump["instance_type"], jump["place"]) for jump in jumps}
 
 
-def test_a_snapshot_of_live_prices_serves_a_machine_without_a_network(clouds: Clouds) -> None:
+def test_a_snapshot_of_live_prices_serves_a_machine_without_a_network(clouds):
     clouds.run("prices", "refresh")
     live = offers(clouds.run("prices", "--all", "--json", "--provider", "gcp", "--region", "us-central1"))
     built = clouds.run("catalog", "build", "--out", "made", "--json")
@@ -219,7 +217,7 @@ def test_a_snapshot_of_live_prices_serves_a_machine_without_a_network(clouds: Cl
     assert any("not live" in warning for warning in dated.document["warnings"])
 
 
-def test_recommend_pulls_what_is_due_once_a_day_and_never_offline(clouds: Clouds, trace: Path) -> None:
+def test_recommend_pulls_what_is_due_once_a_day_and_never_offline(clouds, trace):
     command = ("recommend", str(trace), "--iterations", "100", "--json", "--gpu", "A100-SXM-40GB")
     offline = clouds.run(*command, "--offline")
     assert offline.code == 0, offline.err
@@ -241,7 +239,7 @@ def test_recommend_pulls_what_is_due_once_a_day_and_never_offline(clouds: Clouds
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> Path:
+def trace(tmp_path):
     from advisor.formats.trace_files import write_trace
     from tests.builders import make_op, make_trace
 
@@ -253,9 +251,7 @@ def trace(tmp_path: Path) -> Path:
 # --- Faults -----------------------------------------------------------------------------------------
 
 
-def test_a_cloud_that_is_down_keeps_its_old_prices_and_the_rest_is_shown(
-    clouds: Clouds, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cloud_that_is_down_keeps_its_old_prices_and_the_rest_is_shown(clouds, monkeypatch):
     waiting_by(monkeypatch)
     clouds.run("prices", "refresh")
     held = offers(clouds.run("prices", "--all", "--json"))
@@ -270,7 +266,7 @@ def test_a_cloud_that_is_down_keeps_its_old_prices_and_the_rest_is_shown(
     assert gap.startswith("compute engine: not refreshed on ")
 
 
-def test_a_missing_permission_is_named_and_the_other_market_is_pulled(clouds: Clouds) -> None:
+def test_a_missing_permission_is_named_and_the_other_market_is_pulled(clouds):
     clouds.aws.fail("GetProducts", DENIED_JSON)
     answer = clouds.run("prices", "refresh", "--source", "aws", "--json")
     assert answer.code == 0, answer.err
@@ -280,7 +276,7 @@ def test_a_missing_permission_is_named_and_the_other_market_is_pulled(clouds: Cl
     assert by_market["on-demand"] is not None
 
 
-def test_nothing_pulled_is_an_error_that_says_who_lacks_what(tmp_path: Path) -> None:
+def test_nothing_pulled_is_an_error_that_says_who_lacks_what(tmp_path):
     answer = Shell(folder=tmp_path).run(
         "prices", "refresh", "--source", "aws", AWS_EC2_METADATA_DISABLED="true",
         AWS_CONFIG_FILE="/dev/null", AWS_SHARED_CREDENTIALS_FILE="/dev/null",
@@ -301,18 +297,16 @@ def test_nothing_pulled_is_an_error_that_says_who_lacks_what(tmp_path: Path) -> 
         (("prices", "--provider", "azuer"), ("'azuer'",)),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    tmp_path: Path, arguments: tuple[str, ...], words: tuple[str, ...]
-) -> None:
+def test_what_cannot_be_meant_is_refused(tmp_path, arguments, words):
     assert_plain_error(Shell(folder=tmp_path).run(*arguments), 2, *words)
 
 
 @pytest.mark.parametrize("command", [("history",), ("check",)])
-def test_without_a_refresh_there_is_nothing_to_look_at(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_without_a_refresh_there_is_nothing_to_look_at(tmp_path, command):
     assert_plain_error(Shell(folder=tmp_path).run("prices", *command), 1, "advisor prices refresh")
 
 
-def test_a_time_longer_than_all_times_is_all_that_is_remembered(clouds: Clouds) -> None:
+def test_a_time_longer_than_all_times_is_all_that_is_remembered(clouds):
     answer = clouds.run("prices", "refresh", ADVISOR_STORE__RETENTION="9999999d")
     assert answer.code == 0, answer.err
     since = [clouds.run("prices", "history", "--json", "--since", ago) for ago in ("3650d", "9999999d")]
@@ -320,12 +314,12 @@ def test_a_time_longer_than_all_times_is_all_that_is_remembered(clouds: Clouds) 
     assert since[1].document == since[0].document
 
 
-def test_a_set_offline_refuses_to_refresh(tmp_path: Path) -> None:
+def test_a_set_offline_refuses_to_refresh(tmp_path):
     answer = Shell(folder=tmp_path).run("prices", "refresh", ADVISOR_PRICES__OFFLINE="true")
     assert_plain_error(answer, 2, "prices.offline is set")
 
 
-def test_stale_prices_are_an_error_on_request(clouds: Clouds) -> None:
+def test_stale_prices_are_an_error_on_request(clouds):
     clouds.run("prices", "refresh")
     limits = "--provider gcp --region us-central1 --gpu A100-SXM-40GB:1 --market on-demand"
     query = ("prices", *limits.split())
@@ -334,7 +328,7 @@ def test_stale_prices_are_an_error_on_request(clouds: Clouds) -> None:
     assert_plain_error(clouds.run(*query, "--max-age", "1d"), 1, "older than 1 d", "prices refresh")
 
 
-def test_a_clock_that_is_a_day_behind_blames_the_clock_and_pulls_anew(clouds: Clouds, trace: Path) -> None:
+def test_a_clock_that_is_a_day_behind_blames_the_clock_and_pulls_anew(clouds, trace):
     clouds.run("prices", "refresh")
     age_by(clouds.database, days=-1)
     answer = clouds.run("prices", "--json")
@@ -352,13 +346,13 @@ def age_by(database: Path, days: float) -> None:
             connection.execute(moved, (f"{-24 * days} hours",))
 
 
-def test_a_damaged_database_is_one_line(clouds: Clouds) -> None:
+def test_a_damaged_database_is_one_line(clouds):
     clouds.database.parent.mkdir(parents=True)
     clouds.database.write_bytes(b"not a database at all" * 1000)
     assert_plain_error(clouds.run("prices"), 1, "advisor.db")
 
 
-def test_a_damaged_database_keeps_no_recommendation_from_being_made(clouds: Clouds, trace: Path) -> None:
+def test_a_damaged_database_keeps_no_recommendation_from_being_made(clouds, trace):
     clouds.database.parent.mkdir(parents=True)
     clouds.database.write_bytes(b"not a database at all" * 1000)
     answer = clouds.run("recommend", str(trace), "--iterations", "100", "--offline")
@@ -367,7 +361,7 @@ def test_a_damaged_database_keeps_no_recommendation_from_being_made(clouds: Clou
     assert "prices are not live" in answer.err
 
 
-def test_two_refreshes_at_once_are_one(clouds: Clouds) -> None:
+def test_two_refreshes_at_once_are_one(clouds):
     clouds.gcp.always = "slow"
     clouds.gcp.called.clear()
     command = [sys.executable, "-m", "advisor", "prices", "refresh", "--source", "gcp"]
@@ -388,7 +382,7 @@ def test_two_refreshes_at_once_are_one(clouds: Clouds) -> None:
         first.stderr.close()
 
 
-def test_killed_in_the_middle_the_old_prices_are_whole(clouds: Clouds) -> None:
+def test_killed_in_the_middle_the_old_prices_are_whole(clouds):
     clouds.run("prices", "refresh")
     held = offers(clouds.run("prices", "--all", "--json"))
     test_two_refreshes_at_once_are_one(clouds)
@@ -398,7 +392,7 @@ def test_killed_in_the_middle_the_old_prices_are_whole(clouds: Clouds) -> None:
 # --- Capacity ---------------------------------------------------------------------------------------
 
 
-def test_scores_and_quotas_are_asked_of_aws(tmp_path: Path) -> None:
+def test_scores_and_quotas_are_asked_of_aws(tmp_path):
     quotas = {"L-417A185B": 0.0, "L-DB2E81BA": 64.0}
     scores = (("us-east-1", "use1-az1", 3), ("us-east-1", "use1-az2", 9))
     world = dataclasses.replace(small_world(), quotas=quotas, scores=scores)
@@ -425,7 +419,7 @@ def test_scores_and_quotas_are_asked_of_aws(tmp_path: Path) -> None:
 # --- A plug-in, and the whole of both clouds --------------------------------------------------------
 
 
-def test_a_strangers_source_is_seen_once_it_is_installed(tmp_path: Path) -> None:
+def test_a_strangers_source_is_seen_once_it_is_installed(tmp_path):
     machine = {
         "name": "a8",
         "gpu": "NVIDIA A100-SXM4-80GB",
@@ -453,7 +447,7 @@ def test_a_strangers_source_is_seen_once_it_is_installed(tmp_path: Path) -> None
 @needs_shared
 @pytest.mark.shared
 @pytest.mark.slow
-def test_a_whole_refresh_of_both_clouds_is_right_to_the_cent(tmp_path: Path) -> None:
+def test_a_whole_refresh_of_both_clouds_is_right_to_the_cent(tmp_path):
     with ExitStack() as stack:
         skus = [*gcp_skus.skus(), *gcp_skus.planted()]
         clouds = clouds_of(stack, tmp_path, shared_world(SHARED / "prices"), skus)

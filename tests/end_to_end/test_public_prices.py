@@ -1,7 +1,5 @@
 """Fresh prices without an account, as a person types it: gpuhunt's catalogs behind HTTP."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator
@@ -83,7 +81,7 @@ class Public:
 
 
 @pytest.fixture
-def public(tmp_path: Path) -> Iterator[Public]:
+def public(tmp_path):
     root = tmp_path / "bucket"
     root.mkdir()
     with served(root) as url:
@@ -93,13 +91,13 @@ def public(tmp_path: Path) -> Iterator[Public]:
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> str:
+def trace(tmp_path):
     path = tmp_path / "small.json.gz"
     write_trace(make_trace(ops=(make_op("aten::mm", flops=10**15, num_bytes=10**9),)), path)
     return str(path)
 
 
-def test_a_refresh_needs_no_account(public: Public) -> None:
+def test_a_refresh_needs_no_account(public):
     answer = public.run("prices", "refresh", "--json")
     assert answer.code == 0, answer.err
     assert "no credentials found for aws, gcp: refreshing the sources that need none" in answer.err
@@ -115,7 +113,7 @@ def test_a_refresh_needs_no_account(public: Public) -> None:
     assert str(rows["aws", "g6.xlarge", "spot"]["source"]).endswith("cheapest zone")
 
 
-def test_what_is_not_in_a_public_list_keeps_its_older_price(public: Public) -> None:
+def test_what_is_not_in_a_public_list_keeps_its_older_price(public):
     before = public.offers("--region", "us-east-1", "--market", "on-demand")
     public.run("prices", "refresh")
     after = public.offers("--region", "us-east-1", "--market", "on-demand")
@@ -124,7 +122,7 @@ def test_what_is_not_in_a_public_list_keeps_its_older_price(public: Public) -> N
     assert changed == {("aws", "p5.48xlarge", "on-demand"), ("aws", "g6.xlarge", "on-demand")}
 
 
-def test_sources_say_who_needs_no_credentials_and_how_old_each_is(public: Public) -> None:
+def test_sources_say_who_needs_no_credentials_and_how_old_each_is(public):
     public.run("prices", "refresh", "--region", "us-east-1")
     by_name = {one["name"]: one for one in public.run("prices", "sources", "--json").document["sources"]}
     names = list(by_name)
@@ -141,7 +139,7 @@ def test_sources_say_who_needs_no_credentials_and_how_old_each_is(public: Public
 # --- Other providers: one setting ---------------------------------------------------------------------
 
 
-def test_one_setting_adds_a_provider(public: Public) -> None:
+def test_one_setting_adds_a_provider(public):
     public.shell = replace(public.shell, regions=ALL_REGIONS)
     public.shell.write(".config/advisor/config.yaml", "cloud: {providers: [aws, gcp, lambda]}")
     answer = public.run("prices", "refresh", "--json")
@@ -156,9 +154,7 @@ def test_one_setting_adds_a_provider(public: Public) -> None:
     assert not [key for key in public.offers(ADVISOR_CLOUD__PROVIDERS="[aws, gcp]") if key[0] == "lambda"]
 
 
-def test_a_provider_named_on_the_command_line_is_pulled_by_the_recommendation(
-    public: Public, trace: str
-) -> None:
+def test_a_provider_named_on_the_command_line_is_pulled_by_the_recommendation(public, trace):
     command = ("recommend", trace, "--iterations", "1000", "--json", "--provider", "lambda")
     answer = public.run(*command, **DAILY, ADVISOR_CLOUD__REGIONS=ALL_REGIONS)
     assert answer.code == 0, answer.err
@@ -167,7 +163,7 @@ def test_a_provider_named_on_the_command_line_is_pulled_by_the_recommendation(
     assert option["price_retrieved_at"][:10] == f"{TODAY:%Y-%m-%d}"
 
 
-def test_a_strangers_host_is_marked_wherever_it_is_shown(public: Public, trace: str) -> None:
+def test_a_strangers_host_is_marked_wherever_it_is_shown(public, trace):
     everybody = {"ADVISOR_CLOUD__PROVIDERS": "[runpod]", "ADVISOR_CLOUD__REGIONS": ALL_REGIONS}
     public.run("prices", "refresh", **everybody)
     price = public.offers(**everybody)["runpod", "NVIDIA L4", "on-demand"]
@@ -178,13 +174,13 @@ def test_a_strangers_host_is_marked_wherever_it_is_shown(public: Public, trace: 
 
 
 @pytest.mark.parametrize("name", ["lamda", "lambdalabs"])
-def test_a_provider_that_nobody_knows_is_refused_with_near_names(public: Public, name: str) -> None:
+def test_a_provider_that_nobody_knows_is_refused_with_near_names(public, name):
     answer = public.run("prices", ADVISOR_CLOUD__PROVIDERS=f"[aws, {name}]")
     assert_plain_error(answer, 2, f"there are no prices of provider {name!r}", "Did you mean 'lambda'?")
     assert "Known are aws, gcp; by name also azure, cloudrift, crusoe, daytona, digitalocean" in answer.err
 
 
-def test_a_provider_that_was_not_pulled_yet_is_known(public: Public) -> None:
+def test_a_provider_that_was_not_pulled_yet_is_known(public):
     words = "there are no prices of provider 'lambda' yet: name it in the setting cloud.providers"
     assert_plain_error(public.run("prices", "--provider", "lambda"), 2, words)
     beside = public.run("prices", "--provider", "lambda", "--provider", "aws")
@@ -193,7 +189,7 @@ def test_a_provider_that_was_not_pulled_yet_is_known(public: Public) -> None:
     assert_plain_error(public.run("prices", "--provider", "lambda"), 2, words)
 
 
-def test_a_project_that_nobody_trusts_adds_no_provider(public: Public) -> None:
+def test_a_project_that_nobody_trusts_adds_no_provider(public):
     public.shell.write(".advisor.yaml", "cloud: {providers: [aws, lambda]}")
     answer = public.run("prices", "refresh", "--json")
     assert "lambda" not in {part["scope"] for part in answer.document["parts"]}
@@ -212,7 +208,7 @@ def test_a_project_that_nobody_trusts_adds_no_provider(public: Public) -> None:
         "prices: {sources: [gpuhunt]}",
     ],
 )
-def test_a_project_cannot_say_where_prices_are(public: Public, settings: str) -> None:
+def test_a_project_cannot_say_where_prices_are(public, settings):
     public.shell.write(".advisor.yaml", settings)
     answer = public.run("prices", "refresh", "--json", ADVISOR_PRICES__OPTIONS="{}")
     failures = [part["failure"] for part in answer.document["parts"] if part["source"] == "gpuhunt"]
@@ -263,7 +259,7 @@ def until_pulled(public: Public) -> None:
             sleep(0.05)
 
 
-def test_the_first_command_of_a_day_pulls_and_no_other(public: Public, trace: str) -> None:
+def test_the_first_command_of_a_day_pulls_and_no_other(public, trace):
     command = ("recommend", trace, "--iterations", "1000", "--json", "--gpu", "L4:1")
     asked = Counted(public.root)
     with attacking(asked) as url:
@@ -283,7 +279,7 @@ def test_the_first_command_of_a_day_pulls_and_no_other(public: Public, trace: st
 @pytest.mark.parametrize(
     "command", ["prices", "compare TRACE g6.xlarge p5.48xlarge --iterations 9", "recommend TRACE --epochs 1"]
 )
-def test_each_command_that_needs_prices_pulls(public: Public, trace: str, command: str) -> None:
+def test_each_command_that_needs_prices_pulls(public, trace, command):
     words = command.replace("TRACE", trace).split()
     assert "note: pulled 4 prices of gpuhunt" in public.run(*words, **DAILY).err
 
@@ -291,9 +287,7 @@ def test_each_command_that_needs_prices_pulls(public: Public, trace: str, comman
 @pytest.mark.parametrize(
     ("setting", "value"), [("REFRESH", "auto"), ("REFRESH", "never"), ("OFFLINE", "true")]
 )
-def test_what_forbids_a_pull_opens_no_socket_and_starts_nothing(
-    public: Public, trace: str, setting: str, value: str
-) -> None:
+def test_what_forbids_a_pull_opens_no_socket_and_starts_nothing(public, trace, setting, value):
     """The variable CI is set in all tests, and `auto` obeys it."""
     with hearing("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.posix_spawn") as heard:
         answer = public.run("recommend", trace, "--iterations", "1000", **DAILY | {
@@ -307,9 +301,7 @@ def test_what_forbids_a_pull_opens_no_socket_and_starts_nothing(
     assert line.endswith("; `advisor prices refresh` pulls newer ones and needs no account")
 
 
-def test_a_network_that_stalls_holds_nothing_up_and_makes_nothing_look_fresh(
-    public: Public, trace: str
-) -> None:
+def test_a_network_that_stalls_holds_nothing_up_and_makes_nothing_look_fresh(public, trace):
     command = ("recommend", trace, "--iterations", "1000", "--json", "--gpu", "L4:1")
     asked = Counted(public.root, stalls="aws")
     with attacking(asked) as url:
@@ -331,7 +323,7 @@ def test_a_network_that_stalls_holds_nothing_up_and_makes_nothing_look_fresh(
     assert len(asked.asked) == 3, "one pull: of aws a version that stalls, of gcp both files"
 
 
-def test_a_pull_outlives_its_command(public: Public) -> None:
+def test_a_pull_outlives_its_command(public):
     later = DAILY | {"ADVISOR_PRICES__REFRESH_WAIT": "0s", "GPUHUNT_CATALOG_URL": public.url}
     assert public.shell.run_process("prices", **NOBODY | later).code == 0
     until_pulled(public)
@@ -339,7 +331,7 @@ def test_a_pull_outlives_its_command(public: Public) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://nothing.invalid"])
-def test_a_network_that_refuses_costs_one_line_and_is_remembered(public: Public, url: str) -> None:
+def test_a_network_that_refuses_costs_one_line_and_is_remembered(public, url):
     first = public.run("prices", GPUHUNT_CATALOG_URL=url, **DAILY)
     (line,) = [line for line in first.err.splitlines() if "not refreshed" in line]
     assert "gpuhunt: " in line
@@ -350,7 +342,7 @@ def test_a_network_that_refuses_costs_one_line_and_is_remembered(public: Public,
     assert "not refreshed" not in second.err
 
 
-def test_two_commands_at_once_pull_once(public: Public) -> None:
+def test_two_commands_at_once_pull_once(public):
     asked = Counted(public.root)
     with attacking(asked) as url, ThreadPoolExecutor() as threads:
         there = NOBODY | DAILY | {"GPUHUNT_CATALOG_URL": url}
@@ -400,9 +392,7 @@ def hearing(*names: str) -> Iterator[list[str]]:
         ),
     ],
 )
-def test_trouble_is_one_line_and_older_prices_stay_as_old_as_they_are(
-    public: Public, trouble: object, words: str
-) -> None:
+def test_trouble_is_one_line_and_older_prices_stay_as_old_as_they_are(public, trouble, words):
     public.fill(TODAY - timedelta(days=3))
     public.run("prices", "refresh")
     held = public.offers()
@@ -416,7 +406,7 @@ def test_trouble_is_one_line_and_older_prices_stay_as_old_as_they_are(
     assert public.offers() == held
 
 
-def test_absurd_prices_are_told_and_never_offered(public: Public) -> None:
+def test_absurd_prices_are_told_and_never_offered(public):
     prices = {"g6.xlarge": 0.00001, "g6.2xlarge": 1e6, "g6.4xlarge": 1.32}
     rows = [item(name, usd_per_h, **AWS, **L4) for name, usd_per_h in prices.items()]
     publish(public.root, "aws", f"{TODAY:%Y%m%d}", *rows)
@@ -428,7 +418,7 @@ def test_absurd_prices_are_told_and_never_offered(public: Public) -> None:
     assert 0.5 < float(str(offered["aws", "g6.2xlarge", "on-demand"]["usd_per_h"])) < 2
 
 
-def test_without_a_network_nothing_changes_and_each_source_says_why(public: Public) -> None:
+def test_without_a_network_nothing_changes_and_each_source_says_why(public):
     answer = public.run("prices", "refresh", GPUHUNT_CATALOG_URL="http://nothing.invalid")
     lines = [line for line in answer.err.splitlines() if "not refreshed" in line]
     assert len(lines) == 2
@@ -436,7 +426,7 @@ def test_without_a_network_nothing_changes_and_each_source_says_why(public: Publ
     assert_plain_error(answer, 1, "no price could be pulled, and stored prices are unchanged")
 
 
-def test_an_old_list_that_is_pulled_today_stays_old(public: Public) -> None:
+def test_an_old_list_that_is_pulled_today_stays_old(public):
     public.fill(TODAY - timedelta(days=400))
     public.run("prices", "refresh")
     answer = public.run("prices", "--provider", "aws", "--json")
@@ -446,7 +436,7 @@ def test_an_old_list_that_is_pulled_today_stays_old(public: Public) -> None:
     assert not str(price["source"]).startswith("gpuhunt")
 
 
-def test_a_provider_that_cannot_be_pulled_is_told_beside_what_there_is(public: Public, trace: str) -> None:
+def test_a_provider_that_cannot_be_pulled_is_told_beside_what_there_is(public, trace):
     everybody = {"GPUHUNT_CATALOG_URL": "http://127.0.0.1:9"} | DAILY
     command = ("recommend", trace, "--iterations", "1000")
     alone = public.run(*command, "--provider", "lambda", **everybody)

@@ -1,9 +1,7 @@
 """``advisor queue`` as a person types it, and a cluster's log in the answer of ``recommend``."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
+import time
 from typing import Any
 
 import pytest
@@ -17,7 +15,7 @@ HOUR_S = 3600.0
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with two logs of 600 jobs: one GPU waits a minute, four wait three hours."""
     jobs = [
         make_job(20 * i, size=size, wait_s=wait_s)
@@ -30,7 +28,7 @@ def shell(tmp_path: Path) -> Shell:
     return shell
 
 
-def test_check_has_the_fields_of_the_contract(shell: Shell) -> None:
+def test_check_has_the_fields_of_the_contract(shell):
     document = shell.run("queue", "check", "jobs.csv", "--json").document
     assert set(document) == {
         "schema_version", "jobs", "jobs_checked", "fits_frozen", "coverage", "pinball", "online", "frozen",
@@ -43,13 +41,13 @@ def test_check_has_the_fields_of_the_contract(shell: Shell) -> None:
     assert shell.run("queue", "check", "jobs.csv", "--format", "json").document == document
 
 
-def test_check_as_a_table(shell: Shell) -> None:
+def test_check_as_a_table(shell):
     out = shell.run("queue", "check", "jobs.csv").out
     assert "of all jobs" in out
     assert "180 of 600 jobs checked" in out
 
 
-def test_fit_then_show(shell: Shell) -> None:
+def test_fit_then_show(shell):
     fitted = shell.run("queue", "fit", "jobs.csv", "--out", "waits.json")
     assert fitted.code == 0
     assert "wrote 'waits.json'" in fitted.err
@@ -64,8 +62,37 @@ def test_fit_then_show(shell: Shell) -> None:
     assert "300 jobs of 4..7 gpus" in shell.run("queue", "show", "waits.json", *asked).out
 
 
+def test_show_takes_the_state_of_the_queue(shell):
+    asked = ("queue", "show", "jobs.csv", "--gpus", "4", "--queue", "gpu")
+    left = shell.run(*asked, "--waited", "2h", "--json").document
+    assert 0.5 * HOUR_S < left["wait_s"]["p50"] <= left["wait_s"]["p90"] < 3 * HOUR_S
+    assert (left["waited_s"], left["num_waiting"]) == (2 * HOUR_S, None)
+    assert "longer after 2 h" in shell.run(*asked, "--waited", "2h").out
+    behind = shell.run(*asked, "--waiting", "40")
+    assert "with 40 jobs waiting before them" in behind.out
+
+
+def test_a_log_of_the_last_hour_says_how_many_wait(shell):
+    """Its last ten jobs wait still, and so does whoever comes now."""
+    now_s = time.time()
+    jobs = [
+        f"{now_s - 60 * (600 - i):.0f},{'' if i > 589 else f'{now_s - 60 * (590 - i):.0f}'},1,3600,gpu"
+        for i in range(600)
+    ]
+    shell.write("live.csv", "\n".join(["submit,start,gpus,walltime,queue", *jobs, ""]))
+    shown = shell.run("queue", "show", "live.csv", "--gpus", "1", "--json").document
+    assert shown["num_waiting"] == 10
+    write_trace(make_trace(), shell.folder / "t.json.gz")
+    cluster = "{name: lab, gpu: L4, num_gpus: 1, usd_per_gpu_h: 0.1, queue: gpu, wait_log: live.csv}"
+    shell.write(".advisor.yaml", f"clusters: [{cluster}]\nprices: {{offline: true}}\n")
+    assert shell.run("trust").code == 0
+    answer = shell.run("recommend", "t.json.gz", "--iterations", "5000", "--json")
+    (own,) = [one for one in answer.document["options"] if one["tier"] == "cluster"]
+    assert any("; 10 jobs waited there within the last hour" in reason for reason in own["reasons"])
+
+
 @pytest.mark.parametrize("log", ["jobs.csv", "sacct.txt"])
-def test_show_takes_a_log_too(shell: Shell, log: str) -> None:
+def test_show_takes_a_log_too(shell, log):
     shell.run("queue", "fit", "jobs.csv", "--out", "waits.json")
     asked = ("--gpus", "1", "--walltime", "00:30:00", "--json")
     assert shell.run("queue", "show", log, *asked).document == shell.run(
@@ -73,17 +100,17 @@ def test_show_takes_a_log_too(shell: Shell, log: str) -> None:
     ).document  # fmt: skip
 
 
-def test_show_without_a_job_shows_all_kinds(shell: Shell) -> None:
+def test_show_without_a_job_shows_all_kinds(shell):
     assert shell.run("queue", "show", "jobs.csv").out == shell.run("queue", "fit", "jobs.csv").out
 
 
-def test_a_rare_size_is_warned_of(shell: Shell) -> None:
+def test_a_rare_size_is_warned_of(shell):
     answer = shell.run("queue", "show", "jobs.csv", "--gpus", "64", "--json")
     assert "warning: the log has fewer than 10 jobs of this size" in answer.err
     assert len(answer.document["warnings"]) == 1
 
 
-def test_a_log_is_read_in_its_own_zone(shell: Shell) -> None:
+def test_a_log_is_read_in_its_own_zone(shell):
     """From 01:00 to 03:30 in a night of spring, in which Berlin's clock skips an hour."""
     night = "2026-03-29T01:00:00,2026-03-29T03:30:00"
     rows = ["submit,start,gpus,user", *(f"{night},1,u{i}" for i in range(20))]
@@ -93,7 +120,7 @@ def test_a_log_is_read_in_its_own_zone(shell: Shell) -> None:
         assert answer.document["wait_s"]["p50"] == pytest.approx(hours * HOUR_S)
 
 
-def test_jobs_that_wait_still_count_and_are_noted(shell: Shell) -> None:
+def test_jobs_that_wait_still_count_and_are_noted(shell):
     path = shell.folder / "jobs.csv"
     before = shell.run("queue", "fit", "jobs.csv", "--json").document
     last = max(float(line.split(",")[1]) for line in path.read_text().splitlines()[1:])
@@ -105,7 +132,7 @@ def test_jobs_that_wait_still_count_and_are_noted(shell: Shell) -> None:
         assert one["p90_s"] >= then["p90_s"] - 1e-6
 
 
-def test_what_is_left_out_is_said(shell: Shell) -> None:
+def test_what_is_left_out_is_said(shell):
     path = shell.folder / "jobs.csv"
     path.write_text(path.read_text() + "100,,1,60,gpu\n200,100,1,60,gpu\n")
     errors = shell.run("queue", "check", "jobs.csv").err
@@ -127,12 +154,12 @@ def test_what_is_left_out_is_said(shell: Shell) -> None:
         (("fit", "jobs.csv", "--out", "none/waits.json"), "cannot write 'none/waits.json'"),
     ],
 )
-def test_wrong_questions_are_refused_in_words(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+def test_wrong_questions_are_refused_in_words(shell, arguments, words):
     shell.write("bad.csv", "submit,start,gpus\n0,soon,1\n")
     assert_plain_error(shell.run("queue", *arguments), 2, words)
 
 
-def test_recommend_takes_the_wait_from_the_log(shell: Shell) -> None:
+def test_recommend_takes_the_wait_from_the_log(shell):
     write_trace(make_trace(), shell.folder / "t.json.gz")
     shell.write(
         ".advisor.yaml",
@@ -153,7 +180,7 @@ def test_recommend_takes_the_wait_from_the_log(shell: Shell) -> None:
     assert "electricity alone" in explained
 
 
-def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell: Shell) -> None:
+def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell):
     write_trace(make_trace(), shell.folder / "t.json.gz")
     program = shell.write("bin/nvidia-smi", '#!/bin/sh\nprintf "NVIDIA L4, 23034, 1, %s, 72.00\\n" 0 92\n')
     program.chmod(0o755)
@@ -177,7 +204,7 @@ def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell: Shell) -> None:
     assert "no wait is configured" not in warnings
 
 
-def test_a_board_that_may_draw_less_is_slower_and_cheaper_to_run(shell: Shell) -> None:
+def test_a_board_that_may_draw_less_is_slower_and_cheaper_to_run(shell):
     dense = make_op(flops=10**14, num_bytes=10**9)
     write_trace(make_trace(ops=(dense,)), shell.folder / "t.json.gz")
     lab = "gpu: A100-SXM-80GB, num_gpus: 1, usd_per_gpu_h: 1, wait_p50: 1m, wait_p90: 2m"

@@ -1,7 +1,5 @@
 """The main job from a saved trace, once right and many times wrong."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -20,7 +18,7 @@ from tests.end_to_end.cli import Shell, assert_plain_error
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     """A folder with a saved trace, t.json.gz."""
     folder = tmp_path_factory.mktemp("recommend")
     write_trace(make_trace(), folder / "t.json.gz")
@@ -30,7 +28,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 # --- Right ------------------------------------------------------------------------------------------
 
 
-def test_a_ranked_table(shell: Shell) -> None:
+def test_a_ranked_table(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--budget", "5", "--top", "15")
     assert answer.code == 0, answer
     states = {line.split("  ")[0].strip() for line in answer.out.splitlines()}
@@ -49,7 +47,7 @@ def test_a_ranked_table(shell: Shell) -> None:
         ("--budget", "0.01"),
     ],
 )
-def test_an_answer_is_one_screen(shell: Shell, asked: tuple[str, ...]) -> None:
+def test_an_answer_is_one_screen(shell, asked):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", *asked, COLUMNS="100")
     assert answer.code in (0, 4)
     assert len(answer.out.splitlines()) <= 24, answer.out
@@ -57,7 +55,7 @@ def test_an_answer_is_one_screen(shell: Shell, asked: tuple[str, ...]) -> None:
     assert len(warnings) <= 3
 
 
-def test_the_first_sentences_are_true_of_the_document(shell: Shell) -> None:
+def test_the_first_sentences_are_true_of_the_document(shell):
     """Recomputed by nothing of ours but the figures in JSON."""
     command = ("recommend", "t.json.gz", "--epochs", "1", "--budget", "5")
     text = shell.run(*command, COLUMNS="200").out.splitlines()
@@ -77,14 +75,14 @@ def test_the_first_sentences_are_true_of_the_document(shell: Shell) -> None:
         assert not (is_better and len(row["work"]) <= len(best["work"])), row
 
 
-def test_what_an_answer_rests_on(shell: Shell) -> None:
+def test_what_an_answer_rests_on(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--budget", "5", "--assumptions")
     assert answer.code == 0, answer
     assert answer.out.startswith("Recommended: ")
     assert "prices are not live" in answer.out
 
 
-def test_json_by_contract(shell: Shell) -> None:
+def test_json_by_contract(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--budget", "200", "--json")
     document = answer.document
     by_id = {option["id"]: option for option in document["options"]}
@@ -103,7 +101,7 @@ def test_json_by_contract(shell: Shell) -> None:
         assert option["cost_usd"]["p50"] == pytest.approx(sum(option["cost_breakdown"].values()), rel=1e-6)
 
 
-def test_a_page_is_written_beside_the_answer(shell: Shell) -> None:
+def test_a_page_is_written_beside_the_answer(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--budget", "200")
     answer = shell.run(*command, "--html", "answer.html")
     page = (shell.folder / "answer.html").read_text("utf-8")
@@ -115,17 +113,17 @@ def test_a_page_is_written_beside_the_answer(shell: Shell) -> None:
     assert printed.rstrip("\n") == page.rstrip("\n")
 
 
-def test_a_page_has_a_place_before_the_answer_is_sought(shell: Shell) -> None:
+def test_a_page_has_a_place_before_the_answer_is_sought(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--html", "missing/answer.html")
     assert_plain_error(answer, 2, "Make it first")
 
 
-def test_two_runs_agree(shell: Shell) -> None:
+def test_two_runs_agree(shell):
     command = ("recommend", "t.json.gz", "--iterations", "1000", "--json")
     assert shell.run(*command).out == shell.run(*command).out
 
 
-def test_local_and_cluster_tiers(shell: Shell) -> None:
+def test_local_and_cluster_tiers(shell):
     shell.write(
         "site/.advisor.yaml",
         "clusters:\n- {name: lab, gpu: V100-PCIE-32GB, num_gpus: 4, usd_per_gpu_h: 0.5,"
@@ -149,7 +147,7 @@ def test_local_and_cluster_tiers(shell: Shell) -> None:
     assert "no hourly cost" in answer.err
 
 
-def test_a_family_widens_and_is_said_aloud(shell: Shell) -> None:
+def test_a_family_widens_and_is_said_aloud(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "A100:1..2", "--json")
     options = answer.document["options"]
     assert {option["gpu"] for option in options} == {"A100-SXM-40GB", "A100-SXM-80GB"}
@@ -157,7 +155,7 @@ def test_a_family_widens_and_is_said_aloud(shell: Shell) -> None:
     assert "'A100:1..2' means" in answer.err
 
 
-def test_the_whole_machine_is_priced(shell: Shell) -> None:
+def test_the_whole_machine_is_priced(shell):
     """Case 6: host and GPU together, never 2.93 and never 0.74."""
     answer = shell.run(
         "recommend", "t.json.gz", "--epochs", "1", "--gpu", "A100-SXM-40GB:1", "--region", "us-central1",
@@ -168,7 +166,7 @@ def test_the_whole_machine_is_priced(shell: Shell) -> None:
     assert option["usd_per_h"] == pytest.approx(3.673385, abs=1e-6)
 
 
-def test_explain_by_row_and_by_id(shell: Shell) -> None:
+def test_explain_by_row_and_by_id(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--explain")
     by_row = shell.run(*command, "1")
     plan_id = by_row.out.splitlines()[0]
@@ -177,7 +175,7 @@ def test_explain_by_row_and_by_id(shell: Shell) -> None:
         assert title in by_row.out
 
 
-def test_what_explain_prints_adds_up(shell: Shell) -> None:
+def test_what_explain_prints_adds_up(shell):
     text = shell.run(
         "recommend", "t.json.gz", "--epochs", "20", "--dataset-gb", "50", "--result-gb", "5",
         "--market", "spot", "--gpu", "A10G:8", "--region", "us-east-1", "--explain", "1", COLUMNS="80",
@@ -193,7 +191,7 @@ def test_what_explain_prints_adds_up(shell: Shell) -> None:
     assert sum(seconds[:-1]) == seconds[-1]
 
 
-def test_a_plot_instead_of_the_table(shell: Shell) -> None:
+def test_a_plot_instead_of_the_table(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--plot")
     answer = shell.run(*command, COLUMNS="80")
     assert answer.code == 0, answer
@@ -206,7 +204,7 @@ def test_a_plot_instead_of_the_table(shell: Shell) -> None:
     assert_plain_error(shell.run(*command, "--json"), 2, "--plot draws in the terminal")
 
 
-def test_every_row_in_eighty_columns(shell: Shell) -> None:
+def test_every_row_in_eighty_columns(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--budget", "5")
     answer = shell.run(*command, "--all", COLUMNS="80")
     assert max(map(len, answer.out.splitlines())) <= 80
@@ -217,7 +215,7 @@ def test_every_row_in_eighty_columns(shell: Shell) -> None:
     assert [int(re.search(r" (\d+)  \d+ x ", row)[1]) for row in rows] == list(range(1, num_options + 1))
 
 
-def test_csv_and_markdown(shell: Shell) -> None:
+def test_csv_and_markdown(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--top", "5", "--format")
     rows = list(csv.DictReader(io.StringIO(shell.run(*command, "csv").out)))
     assert rows[0]["status"] in ("recommended", "frontier")
@@ -231,7 +229,7 @@ def test_csv_and_markdown(shell: Shell) -> None:
     assert "\n- prices are not live" in markdown
 
 
-def test_a_number_means_the_row_that_was_shown_whatever_is_asked_beside_it(shell: Shell) -> None:
+def test_a_number_means_the_row_that_was_shown_whatever_is_asked_beside_it(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--offline")
     answer = shell.run(*command)
     (number,) = re.findall(r"(?m)^ cheapest +(\d+) ", answer.out)
@@ -250,7 +248,7 @@ def test_a_number_means_the_row_that_was_shown_whatever_is_asked_beside_it(shell
         assert of_this_question != in_its_row
 
 
-def test_settings_reach_the_answer(shell: Shell) -> None:
+def test_settings_reach_the_answer(shell):
     answer = shell.run(
         "recommend", "t.json.gz", "--epochs", "1", "--json",
         ADVISOR_CLOUD__PROVIDERS="[gcp]", ADVISOR_CLOUD__MARKETS="[on-demand]", ADVISOR_CLOUD__MAX_GPUS="1",
@@ -259,7 +257,7 @@ def test_settings_reach_the_answer(shell: Shell) -> None:
     assert {(o["provider"], o["market"], o["num_gpus"]) for o in options} == {("gcp", "on-demand", 1)}
 
 
-def test_no_cloud_credentials_reach_the_output(shell: Shell) -> None:
+def test_no_cloud_credentials_reach_the_output(shell):
     answer = shell.run(
         "recommend", "t.json.gz", "--epochs", "1", "--json", AWS_SECRET_ACCESS_KEY="hunter2-secret"
     )
@@ -269,37 +267,37 @@ def test_no_cloud_credentials_reach_the_output(shell: Shell) -> None:
 # --- Wrong ------------------------------------------------------------------------------------------
 
 
-def test_unknown_gpu(shell: Shell) -> None:
+def test_unknown_gpu(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "A1000")
     assert_plain_error(answer, 2, "no GPU is called 'A1000'", "Did you mean")
 
 
-def test_ambiguous_local_gpu(shell: Shell) -> None:
+def test_ambiguous_local_gpu(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--local-gpu", "A100")
     assert_plain_error(answer, 2, "several GPUs", "A100-SXM-80GB")
 
 
-def test_misspelt_setting(shell: Shell) -> None:
+def test_misspelt_setting(shell):
     shell.write("misspelt/.advisor.yaml", "cloud: {max_gps: 3}\n")
     wrong = Shell(folder=shell.folder / "misspelt")
     answer = wrong.run("recommend", "../t.json.gz", "--epochs", "1")
     assert_plain_error(answer, 2, "cloud.max_gps", "Did you mean 'cloud.max_gpus'")
 
 
-def test_one_gpu_twice_under_two_names(shell: Shell) -> None:
+def test_one_gpu_twice_under_two_names(shell):
     node = "{name: lab, gpu: %s, num_gpus: 2}"
     shell.write("twice/.advisor.yaml", f"clusters: [{node % 'T4'}, {node % 'Tesla T4'}]\n")
     twice = Shell(folder=shell.folder / "twice")
     assert_plain_error(twice.run("recommend", "../t.json.gz", "--epochs", "1"), 2, "'lab' has T4 twice")
 
 
-def test_unreadable_yaml(shell: Shell) -> None:
+def test_unreadable_yaml(shell):
     shell.write("broken/.advisor.yaml", "cloud: [\n")
     broken = Shell(folder=shell.folder / "broken")
     assert_plain_error(broken.run("recommend", "../t.json.gz", "--epochs", "1"), 2, "not valid YAML")
 
 
-def test_a_strange_variable_warns_and_changes_nothing(shell: Shell) -> None:
+def test_a_strange_variable_warns_and_changes_nothing(shell):
     answer = shell.run("config", "show", ADVISOR_LICENSE_KEY="x")
     assert answer.code == 0
     assert "ADVISOR_LICENSE_KEY is no setting of ours" in answer.err
@@ -333,36 +331,36 @@ def test_a_strange_variable_warns_and_changes_nothing(shell: Shell) -> None:
         (("--epochs", "1", "--result-gb", "much"), ("--result-gb",)),
     ],
 )
-def test_wrong_use(shell: Shell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+def test_wrong_use(shell, arguments, words):
     assert_plain_error(shell.run("recommend", "t.json.gz", *arguments), 2, *words)
 
 
-def test_a_region_without_offers(shell: Shell) -> None:
+def test_a_region_without_offers(shell):
     job = ("recommend", "t.json.gz", "--epochs", "1")
     assert_plain_error(shell.run(*job, "--region", "mars-*"), 2, "'mars-*'", "Regions begin with")
     empty = shell.run(*job, "--region", "eu-*", "--gpu", "B300")
     assert_plain_error(empty, 1, "nothing to choose from", "Without --region there are")
 
 
-def test_stale_prices(shell: Shell) -> None:
+def test_stale_prices(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--max-age", "1d")
     assert_plain_error(answer, 1, "older than 1 d", "--max-age")
 
 
-def test_nothing_feasible_names_the_nearest(shell: Shell) -> None:
+def test_nothing_feasible_names_the_nearest(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1000", "--budget", "1")
     assert_plain_error(answer, 4, "nothing is feasible", "Nearest:", "over the budget")
     assert "over budget" in answer.out
 
 
-def test_nothing_feasible_in_json(shell: Shell) -> None:
+def test_nothing_feasible_in_json(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1000", "--budget", "1", "--json")
     assert answer.code == 4
     assert answer.document["recommended"] is None
     assert answer.document["frontier"] == []
 
 
-def test_nothing_fits_in_memory(shell: Shell) -> None:
+def test_nothing_fits_in_memory(shell):
     from dataclasses import replace
 
     huge = replace(make_trace().memory, peak_bytes=10**13, activation_bytes=10**12)
@@ -371,13 +369,13 @@ def test_nothing_fits_in_memory(shell: Shell) -> None:
     assert_plain_error(answer, 4, "nothing fits in memory", "weights, gradients and optimizer state alone")
 
 
-def test_only_gpus_that_pytorch_left_behind(shell: Shell) -> None:
+def test_only_gpus_that_pytorch_left_behind(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "K80")
     assert_plain_error(answer, 4, "PyTorch no longer runs")
     assert "memory" not in answer.err
 
 
-def test_the_confidence_it_suggests_is_enough(shell: Shell) -> None:
+def test_the_confidence_it_suggests_is_enough(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--gpu", "L4:1", "--market", "on-demand")
     options = shell.run(*command, "--json").document["options"]
     budget = str(min(option["cost_usd"]["p50"] for option in options) * 1.1)
@@ -387,30 +385,30 @@ def test_the_confidence_it_suggests_is_enough(shell: Shell) -> None:
     assert shell.run(*command, "--budget", budget, "--confidence", suggested).code == 0
 
 
-def test_data_without_a_length(shell: Shell) -> None:
+def test_data_without_a_length(shell):
     write_trace(make_trace(iterations_per_epoch=None, samples_per_epoch=None), shell.folder / "n.json")
     answer = shell.run("recommend", "n.json", "--epochs", "1")
     assert_plain_error(answer, 2, "has no length", "--iterations-per-epoch")
     assert shell.run("recommend", "n.json", "--epochs", "1", "--iterations-per-epoch", "100").code == 0
 
 
-def test_missing_file(shell: Shell) -> None:
+def test_missing_file(shell):
     assert_plain_error(shell.run("recommend", "no.py", "--epochs", "1"), 2, "no file 'no.py'")
 
 
-def test_truncated_trace(shell: Shell) -> None:
+def test_truncated_trace(shell):
     raw = (shell.folder / "t.json.gz").read_bytes()
     (shell.folder / "cut.json.gz").write_bytes(raw[: len(raw) // 2])
     answer = shell.run("recommend", "cut.json.gz", "--epochs", "1")
     assert_plain_error(answer, 2, "truncated or damaged")
 
 
-def test_arguments_for_a_saved_trace(shell: Shell) -> None:
+def test_arguments_for_a_saved_trace(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--", "--batch-size", "3")
     assert_plain_error(answer, 2, "is a saved trace")
 
 
-def test_amd_needs_to_be_allowed(shell: Shell) -> None:
+def test_amd_needs_to_be_allowed(shell):
     write_trace(make_trace(ops=(make_op(flops=10**12),)), shell.folder / "a.json")
 
     def gpus(*more: str) -> set[str]:
@@ -427,9 +425,7 @@ def test_amd_needs_to_be_allowed(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("limits", "code"), [((), 0), (("--budget", "0.0001"), 4)])
-def test_a_reader_who_left_changes_neither_the_page_nor_the_exit_code(
-    shell: Shell, limits: tuple[str, ...], code: int
-) -> None:
+def test_a_reader_who_left_changes_neither_the_page_nor_the_exit_code(shell, limits, code):
     reader, writer = os.pipe()
     os.close(reader)
     asked = ("recommend", "t.json.gz", "--epochs", "1", *limits, "--html", "unread.html")
@@ -451,7 +447,7 @@ def test_a_reader_who_left_changes_neither_the_page_nor_the_exit_code(
     page.unlink()
 
 
-def test_documents_are_valid_json_without_infinities(shell: Shell) -> None:
+def test_documents_are_valid_json_without_infinities(shell):
     answer = shell.run(
         "recommend", "t.json.gz", "--epochs", "100", "--json", ADVISOR_SPOT__CHECKPOINT_INTERVAL="null"
     )
@@ -465,7 +461,7 @@ def test_documents_are_valid_json_without_infinities(shell: Shell) -> None:
     assert not any(option["on_frontier"] for option in spot if option["time_s"]["p50"] is None)
 
 
-def test_sharing_a_trace_file_by_path(shell: Shell) -> None:
+def test_sharing_a_trace_file_by_path(shell):
     path = Path("deep") / "er" / "t.json"
     (shell.folder / path).parent.mkdir(parents=True)
     write_trace(make_trace(), shell.folder / path)

@@ -1,10 +1,7 @@
 """``advisor recommend`` under policies: what is removed says by which rule of which file."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +12,7 @@ from tests.end_to_end.cli import ALL_REGIONS, Answer, Shell, assert_plain_error
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     ops = (make_op("aten::mm", flops=10**13, num_bytes=10**9),)
     write_trace(make_trace(ops=ops), tmp_path / "small.json.gz")
     return Shell(folder=tmp_path)
@@ -34,7 +31,7 @@ def kept(answer: Answer) -> list[Any]:
     return [o for o in answer.document["options"] if "policy" not in (o["removed_by"] or "")]
 
 
-def test_a_denied_region_is_removed_with_rule_file_and_line(shell: Shell) -> None:
+def test_a_denied_region_is_removed_with_rule_file_and_line(shell):
     free = recommend(shell, "--json")
     best = by_id(free)[free.document["recommended"]]
     deny = f"deny:\n  regions: [{best['region']}]\n"
@@ -51,7 +48,7 @@ def test_a_denied_region_is_removed_with_rule_file_and_line(shell: Shell) -> Non
     assert "policy" in table.out
 
 
-def test_a_denied_cheapest_place_does_not_hide_an_allowed_dearer_one(shell: Shell) -> None:
+def test_a_denied_cheapest_place_does_not_hide_an_allowed_dearer_one(shell):
     shell = replace(shell, regions=ALL_REGIONS)
     free = recommend(shell, "--json", "--market", "on-demand", "--provider", "gcp")
     first = free.document["options"][0]
@@ -63,7 +60,7 @@ def test_a_denied_cheapest_place_does_not_hide_an_allowed_dearer_one(shell: Shel
     assert same[0]["region"] != first["region"]
 
 
-def test_files_of_the_settings_count_and_all_layers_hold(shell: Shell) -> None:
+def test_files_of_the_settings_count_and_all_layers_hold(shell):
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n")
     shell.write("team.yaml", "version: 1\nname: vision\nlayer: team\nspot: {allowed: false}\n")
     shell.write(".advisor.yaml", "policy: {files: [org.yaml, team.yaml]}\n")
@@ -73,14 +70,14 @@ def test_files_of_the_settings_count_and_all_layers_hold(shell: Shell) -> None:
     assert {(o["provider"], o["market"]) for o in kept(answer)} == {("gcp", "on-demand")}
 
 
-def test_everything_removed_is_exit_3_and_names_the_rule_that_would_have_to_give_way(shell: Shell) -> None:
+def test_everything_removed_is_exit_3_and_names_the_rule_that_would_have_to_give_way(shell):
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nlimits: {usd_per_hour: 0.01}\n")
     answer = recommend(shell, "--policy", "org.yaml")
     assert_plain_error(answer, 3, "limits.usd_per_hour: 0.01", "org.yaml:4")
     assert answer.out == ""
 
 
-def test_a_monthly_limit_counts_what_really_ran(shell: Shell) -> None:
+def test_a_monthly_limit_counts_what_really_ran(shell):
     shell.write("team.yaml", "version: 1\nname: vision\nlayer: team\nlimits: {usd_per_month: 500}\n")
     before = recommend(shell, "--policy", "team.yaml", "--json")
     assert before.code == 0, before.err
@@ -99,7 +96,7 @@ def first_of_month() -> str:
     return datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0).isoformat()
 
 
-def test_files_of_the_settings_count_from_their_folder(shell: Shell) -> None:
+def test_files_of_the_settings_count_from_their_folder(shell):
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n")
     shell.write(".advisor.yaml", "policy: {files: [org.yaml]}\n")
     (shell.folder / "inner").mkdir()
@@ -112,7 +109,7 @@ def test_files_of_the_settings_count_from_their_folder(shell: Shell) -> None:
     assert {o["provider"] for o in kept(answer) if o["tier"] == "cloud"} == {"gcp"}
 
 
-def test_two_regions_may_have_zones_of_one_name(shell: Shell) -> None:
+def test_two_regions_may_have_zones_of_one_name(shell):
     shell = replace(shell, regions=ALL_REGIONS)
     box = {"provider": "mine", "instance_type": "box", "zone": "b", "gpu": "A100-SXM-80GB", "num_gpus": 1}
     rates = [box | {"region": name, "usd_per_h": 2.0, "as_of": "2026-11-01"} for name in ("berlin", "paris")]
@@ -126,14 +123,14 @@ def test_two_regions_may_have_zones_of_one_name(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("pick", ["cheapest", "fastest", "safest", "best-value"])
-def test_the_objective_says_what_is_recommended(shell: Shell, pick: str) -> None:
+def test_the_objective_says_what_is_recommended(shell, pick):
     shell.write("team.yaml", f"version: 1\nname: vision\nlayer: team\nobjective: {{pick: {pick}}}\n")
     document = recommend(shell, "--policy", "team.yaml", "--json").document
     assert document["recommended"] == document["picks"][pick.replace("-", "_")]
     assert document["rule"].startswith("the policy's objective")
 
 
-def test_the_value_of_an_hour_is_the_policys_unless_it_is_typed(shell: Shell) -> None:
+def test_the_value_of_an_hour_is_the_policys_unless_it_is_typed(shell):
     shell.write("team.yaml", "version: 1\nname: v\nlayer: team\nobjective: {value_of_time_usd_per_h: 30}\n")
     ours = recommend(shell, "--policy", "team.yaml", "--json").document
     typed = recommend(shell, "--policy", "team.yaml", "--value-of-time", "2", "--json").document
@@ -141,7 +138,7 @@ def test_the_value_of_an_hour_is_the_policys_unless_it_is_typed(shell: Shell) ->
     assert "at $2/h" in typed["rule"]
 
 
-def test_an_approval_is_a_reason_and_removes_nothing(shell: Shell) -> None:
+def test_an_approval_is_a_reason_and_removes_nothing(shell):
     text = "version: 1\nname: v\nlayer: team\napproval: [{over_usd_per_job: 0.001, by: team lead}]\n"
     shell.write("team.yaml", text)
     answer = recommend(shell, "--policy", "team.yaml", "--json")
@@ -151,7 +148,7 @@ def test_an_approval_is_a_reason_and_removes_nothing(shell: Shell) -> None:
     assert held == dear
 
 
-def test_what_ifs_obey_the_policy(shell: Shell) -> None:
+def test_what_ifs_obey_the_policy(shell):
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\ndeny: {markets: [spot]}\n")
     answer = recommend(shell, "--policy", "org.yaml", "--what-if", "all", "--json")
     changed = [option for option in answer.document["options"] if option["what_if"]]
@@ -167,21 +164,19 @@ def test_what_ifs_obey_the_policy(shell: Shell) -> None:
         ("version: 1\nname: a\nlayer: team\ncurrency: EUR\n", ("USD",)),
     ],
 )
-def test_a_wrong_policy_is_told_before_anything_is_profiled(
-    shell: Shell, text: str, words: tuple[str, ...]
-) -> None:
+def test_a_wrong_policy_is_told_before_anything_is_profiled(shell, text, words):
     shell.write("org.yaml", text)
     assert_plain_error(recommend(shell, "--policy", "org.yaml"), 2, *words)
 
 
-def test_a_missing_policy_is_an_error_never_no_policy(shell: Shell) -> None:
+def test_a_missing_policy_is_an_error_never_no_policy(shell):
     assert_plain_error(recommend(shell, "--policy", "nowhere.yaml"), 2, "nowhere.yaml")
 
 
 # --- Quotas and waits of clouds -----------------------------------------------------------------------
 
 
-def test_what_a_quota_forbids_is_removed_with_the_figures(shell: Shell) -> None:
+def test_what_a_quota_forbids_is_removed_with_the_figures(shell):
     text = "quotas:\n- {provider: aws, instance_types: ['p*'], markets: [on-demand], vcpus: 0}\n"
     shell.write(".advisor.yaml", text)
     answer = recommend(shell, "--json")
@@ -194,7 +189,7 @@ def test_what_a_quota_forbids_is_removed_with_the_figures(shell: Shell) -> None:
     assert "over quota" in recommend(shell, "--all").out
 
 
-def test_a_configured_wait_for_clouds_counts(shell: Shell) -> None:
+def test_a_configured_wait_for_clouds_counts(shell):
     shell.write(".config/advisor/config.yaml", "cloud: {wait_p50: 1h, wait_p90: 3h}\n")
     answer = recommend(shell, "--json")
     assert answer.code == 0, answer.err
@@ -214,7 +209,7 @@ def test_a_configured_wait_for_clouds_counts(shell: Shell) -> None:
         "quotas:\n- {provider: aws, vcpu: 8}\n",
     ],
 )
-def test_half_a_wait_and_a_wrong_quota_are_refused(shell: Shell, text: str) -> None:
+def test_half_a_wait_and_a_wrong_quota_are_refused(shell, text):
     shell.write(".advisor.yaml", text)
     assert_plain_error(recommend(shell), 2, "wait_p" if "wait" in text else "quotas")
 
@@ -222,7 +217,7 @@ def test_half_a_wait_and_a_wrong_quota_are_refused(shell: Shell, text: str) -> N
 # --- How policies come in -----------------------------------------------------------------------------
 
 
-def test_a_flag_adds_rules_and_takes_none_of_the_organisation_away(shell: Shell) -> None:
+def test_a_flag_adds_rules_and_takes_none_of_the_organisation_away(shell):
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n")
     shell.write("mine.yaml", "version: 1\nname: me\nlayer: project\nspot: {allowed: false}\n")
     shell.write(".advisor.yaml", "policy: {files: [org.yaml]}\n")
@@ -230,13 +225,13 @@ def test_a_flag_adds_rules_and_takes_none_of_the_organisation_away(shell: Shell)
     assert {(o["provider"], o["market"]) for o in kept(answer)} == {("gcp", "on-demand")}
 
 
-def test_a_projects_month_needs_the_projects_name(shell: Shell) -> None:
+def test_a_projects_month_needs_the_projects_name(shell):
     shell.write("p.yaml", "version: 1\nname: vision\nlayer: project\nlimits: {usd_per_month: 500}\n")
     assert_plain_error(recommend(shell, "--policy", "p.yaml"), 2, "--project")
     assert recommend(shell, "--policy", "p.yaml", "--project", "vision").code == 0
 
 
-def test_what_only_the_policy_forbids_is_named_where_nothing_is_feasible(shell: Shell) -> None:
+def test_what_only_the_policy_forbids_is_named_where_nothing_is_feasible(shell):
     text = "version: 1\nname: v\nlayer: team\nallow: {gpus: [K80]}\n"
     shell.write("team.yaml", text)
     command = ("recommend", "small.json.gz", "--iterations", "20000", "--offline", "--policy", "team.yaml")

@@ -1,7 +1,5 @@
 """``advisor report`` as a person types it: a year of a made-up team, and everything that can be wrong."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -10,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,21 +31,21 @@ HEADINGS = (
 
 
 @pytest.fixture(scope="module")
-def team(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def team(tmp_path_factory):
     folder = tmp_path_factory.mktemp("team")
     write_team(folder, END)
     return Shell(folder=folder, regions=ALL_REGIONS)
 
 
 @pytest.fixture(scope="module")
-def year(team: Shell) -> Any:
+def year(team):
     answer = team.run("report", *YEAR, "--json")
     assert answer.code == 0, answer.err
     return answer.document
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     return Shell(folder=tmp_path)
 
 
@@ -111,7 +108,7 @@ def assert_cents(shares: list[dict[str, Any]], expected: Sums) -> None:
     }
 
 
-def test_spending_is_what_the_raw_rows_add_up_to(team: Shell, year: Any) -> None:
+def test_spending_is_what_the_raw_rows_add_up_to(team, year):
     sums: dict[str, Sums] = defaultdict(lambda: defaultdict(Decimal))
     num_runs, num_unknown, total = 0, 0, Decimal(0)
     for row in raw_runs(team):
@@ -135,7 +132,7 @@ def test_spending_is_what_the_raw_rows_add_up_to(team: Shell, year: Any) -> None
         assert_cents(spending[f"by_{name}"], sums[name])
 
 
-def test_bills_are_what_their_raw_rows_add_up_to(team: Shell, year: Any) -> None:
+def test_bills_are_what_their_raw_rows_add_up_to(team, year):
     by_provider: Sums = defaultdict(Decimal)
     by_machine: Sums = defaultdict(Decimal)
     other: Sums = defaultdict(Decimal)
@@ -167,7 +164,7 @@ def test_bills_are_what_their_raw_rows_add_up_to(team: Shell, year: Any) -> None
     }
 
 
-def test_idle_machines_are_what_runs_do_not_explain(team: Shell, year: Any) -> None:
+def test_idle_machines_are_what_runs_do_not_explain(team, year):
     explained: Sums = defaultdict(Decimal)
     for row in raw_runs(team):
         if inside(row["started_at"]) and row["cost_usd"] is not None:
@@ -178,7 +175,7 @@ def test_idle_machines_are_what_runs_do_not_explain(team: Shell, year: Any) -> N
         assert to_cents(machine["idle_usd"]) == to_cents(Decimal(str(machine["billed_usd"])) - usd)
 
 
-def test_intervals_held_as_the_raw_rows_say(team: Shell, year: Any) -> None:
+def test_intervals_held_as_the_raw_rows_say(team, year):
     with sqlite3.connect(team.folder / "advisor.db") as connection:
         (num, within, cheap) = connection.execute(
             """SELECT count(*), sum(r.duration_s <= a.num_iterations * a.iteration_p90_s),
@@ -195,7 +192,7 @@ def test_intervals_held_as_the_raw_rows_say(team: Shell, year: Any) -> None:
     assert within == pytest.approx(0.9 * num, rel=0.03)
 
 
-def test_failed_runs_leak_what_they_cost(team: Shell, year: Any) -> None:
+def test_failed_runs_leak_what_they_cost(team, year):
     expected: Sums = defaultdict(Decimal)
     for row in raw_runs(team):
         if inside(row["started_at"]) and row["cost_usd"] is not None:
@@ -205,7 +202,7 @@ def test_failed_runs_leak_what_they_cost(team: Shell, year: Any) -> None:
         assert to_cents(leaks[status]["usd"]) == to_cents(expected[status])
 
 
-def test_prices_are_the_first_and_last_of_the_history(team: Shell, year: Any) -> None:
+def test_prices_are_the_first_and_last_of_the_history(team, year):
     with sqlite3.connect(team.folder / "advisor.db") as connection:
         for move in year["prices"]:
             points = connection.execute(
@@ -222,7 +219,7 @@ def test_prices_are_the_first_and_last_of_the_history(team: Shell, year: Any) ->
     assert {move["market"] for move in year["prices"]} == {"on-demand", "spot"}
 
 
-def test_every_saving_is_sure_and_its_command_asks_for_it(year: Any) -> None:
+def test_every_saving_is_sure_and_its_command_asks_for_it(year):
     assert year["savings"]
     for saving in year["savings"]:
         assert saving["usd"]["p50"] <= saving["usd"]["p90"] < saving["usd_per_run"]
@@ -235,7 +232,7 @@ def test_every_saving_is_sure_and_its_command_asks_for_it(year: Any) -> None:
 # --- Formats ----------------------------------------------------------------------------------------------
 
 
-def test_a_terminal_shows_sums_that_add_up_to_the_cent(team: Shell) -> None:
+def test_a_terminal_shows_sums_that_add_up_to_the_cent(team):
     answer = team.run("report", *YEAR)
     assert answer.code == 0
     assert answer.err == ""
@@ -248,7 +245,7 @@ def test_a_terminal_shows_sums_that_add_up_to_the_cent(team: Shell) -> None:
     assert shown == Decimal(total.replace(",", ""))
 
 
-def test_who_spent_it_adds_up_to_what_was_spent_once(year: Any) -> None:
+def test_who_spent_it_adds_up_to_what_was_spent_once(year):
     showback = year["showback"]
     assert {part["name"] for part in showback["by_team"]} >= {"vision", "language"}
     for parts in (showback["by_team"], showback["by_project"]):
@@ -258,7 +255,7 @@ def test_who_spent_it_adds_up_to_what_was_spent_once(year: Any) -> None:
     assert billed <= showback["usd"] < billed + year["spending"]["usd"]
 
 
-def test_a_mistyped_project_is_refused(shell: Shell) -> None:
+def test_a_mistyped_project_is_refused(shell):
     write_focus(shell.folder / "bill.csv")
     known = shell.run("report", "--bills", "bill.csv", "--project", "resnet")
     assert known.code == 0, known
@@ -269,7 +266,7 @@ def test_a_mistyped_project_is_refused(shell: Shell) -> None:
     assert shell.run("report", "--bills", "bill.csv", "--project", "newcomer").code == 0
 
 
-def test_a_team_and_a_project_are_parts_of_all(team: Shell, year: Any) -> None:
+def test_a_team_and_a_project_are_parts_of_all(team, year):
     parts = [
         team.run("report", *YEAR, "--json", *flags).document
         for flags in (("--team", "vision"), ("--project", "bert"))
@@ -282,7 +279,7 @@ def test_a_team_and_a_project_are_parts_of_all(team: Shell, year: Any) -> None:
     assert {part["budgets"][0]["spent_usd"] for part in parts} == {year["budgets"][0]["spent_usd"]}
 
 
-def test_a_spreadsheet_has_a_row_for_each_run(team: Shell, year: Any) -> None:
+def test_a_spreadsheet_has_a_row_for_each_run(team, year):
     answer = team.run("report", *YEAR, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(answer.out)))
     assert len(rows) == year["spending"]["num_runs"]
@@ -291,7 +288,7 @@ def test_a_spreadsheet_has_a_row_for_each_run(team: Shell, year: Any) -> None:
     assert "warning: the cost of" in answer.err
 
 
-def test_a_file_is_written_whole_and_nothing_printed(shell: Shell) -> None:
+def test_a_file_is_written_whole_and_nothing_printed(shell):
     write_focus(shell.folder / "bill.csv")
     (shell.folder / "out").mkdir()
     answer = shell.run("report", "--bills", "bill.csv", "--format", "markdown", "--out", "out/report.md")
@@ -314,16 +311,14 @@ def test_a_file_is_written_whole_and_nothing_printed(shell: Shell) -> None:
         ("r", ("--json",), "{\n"),
     ],
 )
-def test_the_name_of_a_file_says_its_format(
-    shell: Shell, name: str, flags: tuple[str, ...], begins: str
-) -> None:
+def test_the_name_of_a_file_says_its_format(shell, name, flags, begins):
     record(shell)
     answer = shell.run("report", *flags, "--out", name)
     assert answer.code == 0, answer
     assert (shell.folder / name).read_text()[:200].startswith(begins)
 
 
-def test_focus_rows_are_read_back_as_the_same_charges(team: Shell, year: Any, shell: Shell) -> None:
+def test_focus_rows_are_read_back_as_the_same_charges(team, year, shell):
     rows = team.run("report", *YEAR, "--format", "focus").out
     shell.write("ours.csv", rows)
     again = shell.run("report", *YEAR, "--bills", "ours.csv", "--json").document
@@ -339,7 +334,7 @@ def test_focus_rows_are_read_back_as_the_same_charges(team: Shell, year: Any, sh
 # --- What can be wrong ------------------------------------------------------------------------------------
 
 
-def test_without_a_ledger_the_first_steps_are_shown(shell: Shell) -> None:
+def test_without_a_ledger_the_first_steps_are_shown(shell):
     answer = shell.run("report")
     assert answer.code == 0
     assert answer.out.startswith("Nothing is recorded yet")
@@ -350,7 +345,7 @@ def test_without_a_ledger_the_first_steps_are_shown(shell: Shell) -> None:
     assert document["next_steps"]
 
 
-def test_a_store_of_prices_alone_is_no_ledger(team: Shell, shell: Shell) -> None:
+def test_a_store_of_prices_alone_is_no_ledger(team, shell):
     record(shell)
     path = next(shell.folder.rglob("*.db"))
     with sqlite3.connect(path) as connection:
@@ -358,7 +353,7 @@ def test_a_store_of_prices_alone_is_no_ledger(team: Shell, shell: Shell) -> None
     assert shell.run("report").out.startswith("Nothing is recorded yet")
 
 
-def test_a_threshold_ends_with_5_when_the_report_is_written(shell: Shell) -> None:
+def test_a_threshold_ends_with_5_when_the_report_is_written(shell):
     record(shell)
     (shell.folder / "org.yaml").write_text(
         "version: 1\nname: Acme\nlayer: organisation\nlimits: {usd_per_month: 4}\n"
@@ -371,7 +366,7 @@ def test_a_threshold_ends_with_5_when_the_report_is_written(shell: Shell) -> Non
     assert shell.run(*words, "90%").code == 0
 
 
-def test_bills_alone_make_a_report(shell: Shell) -> None:
+def test_bills_alone_make_a_report(shell):
     write_focus(shell.folder / "bill.csv")
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv", "--json")
     assert answer.document["billing"]["usd"] == 1.25
@@ -379,7 +374,7 @@ def test_bills_alone_make_a_report(shell: Shell) -> None:
     assert answer.document["billing"]["machines"][0]["idle_usd"] == 1.2
 
 
-def test_an_empty_period_says_so(shell: Shell) -> None:
+def test_an_empty_period_says_so(shell):
     record(shell)
     answer = shell.run("report", "--since", "2025-01-01", "--until", "2025-01-08")
     assert answer.code == 0
@@ -398,11 +393,11 @@ def test_an_empty_period_says_so(shell: Shell) -> None:
         (("--policy", "none.yaml"), "none.yaml"),
     ],
 )
-def test_what_was_typed_wrong_is_told(shell: Shell, flags: tuple[str, ...], words: str) -> None:
+def test_what_was_typed_wrong_is_told(shell, flags, words):
     assert_plain_error(shell.run("report", *flags), 2, words)
 
 
-def test_an_unknown_team_has_its_nearest_match(shell: Shell) -> None:
+def test_an_unknown_team_has_its_nearest_match(shell):
     assert_plain_error(shell.run("report", "--team", "vision"), 2, "No team is configured", "report.teams:")
     shell.write(".config/advisor/config.yaml", "report: {teams: {vision: [resnet], speech: [whisper]}}")
     assert_plain_error(
@@ -415,13 +410,13 @@ def test_an_unknown_team_has_its_nearest_match(shell: Shell) -> None:
     )
 
 
-def test_a_project_file_makes_no_teams(shell: Shell) -> None:
+def test_a_project_file_makes_no_teams(shell):
     shell.write(".advisor.yaml", "report: {teams: {vision: [resnet]}, bills: [theirs.csv]}")
     answer = shell.run("report", "--team", "vision")
     assert_plain_error(answer, 2, "report.teams: ", "is refused: a project may not set it", "report.bills: ")
 
 
-def test_a_corrupt_store_is_left_as_it_is_and_the_way_out_is_told(shell: Shell) -> None:
+def test_a_corrupt_store_is_left_as_it_is_and_the_way_out_is_told(shell):
     record(shell)
     path = next(shell.folder.rglob("advisor.db"))
     with sqlite3.connect(path) as connection:
@@ -434,13 +429,13 @@ def test_a_corrupt_store_is_left_as_it_is_and_the_way_out_is_told(shell: Shell) 
     assert path.read_bytes() == damaged
 
 
-def test_a_store_that_is_none_is_told(shell: Shell) -> None:
+def test_a_store_that_is_none_is_told(shell):
     shell.write(".config/advisor/config.yaml", "store: {url: 'sqlite:///notes.txt'}")
     shell.write(".config/advisor/notes.txt", "not a database, but long enough to look like one" * 20)
     assert_plain_error(shell.run("report"), 1, "notes.txt", "file is not a database", "move this one away")
 
 
-def test_other_money_is_listed_and_not_added_up(shell: Shell) -> None:
+def test_other_money_is_listed_and_not_added_up(shell):
     write_focus(shell.folder / "bill.csv", {}, {"BillingCurrency": "EUR", "BilledCost": "40"})
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv")
     assert "1 charge in EUR, 40.00 in all, was not converted and is not included" in answer.out
@@ -448,7 +443,7 @@ def test_other_money_is_listed_and_not_added_up(shell: Shell) -> None:
     assert "$41.25" not in answer.out
 
 
-def test_a_csv_that_is_cut_off_counts_its_torn_row(shell: Shell) -> None:
+def test_a_csv_that_is_cut_off_counts_its_torn_row(shell):
     path = write_focus(shell.folder / "bill.csv", {}, {})
     path.write_text(path.read_text()[:-90])
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv")
@@ -456,7 +451,7 @@ def test_a_csv_that_is_cut_off_counts_its_torn_row(shell: Shell) -> None:
     assert "Not included" in answer.out
 
 
-def test_a_parquet_file_that_is_cut_off_is_refused(shell: Shell) -> None:
+def test_a_parquet_file_that_is_cut_off_is_refused(shell):
     pq.write_table(pa.Table.from_pylist([dict(FOCUS_ROW)]), shell.folder / "bill.parquet")
     whole = (shell.folder / "bill.parquet").read_bytes()
     (shell.folder / "bill.parquet").write_bytes(whole[: len(whole) // 2])
@@ -464,7 +459,7 @@ def test_a_parquet_file_that_is_cut_off_is_refused(shell: Shell) -> None:
     assert_plain_error(answer, 2, "bill.parquet", "no whole Parquet file: copy or export it again")
 
 
-def test_a_focus_file_without_needed_columns_is_refused(shell: Shell) -> None:
+def test_a_focus_file_without_needed_columns_is_refused(shell):
     text = focus_text(without(FOCUS_ROW, ["BilledCost", "ChargePeriodEnd"]))
     shell.write("bill.csv", text)
     answer = shell.run("report", "--bills", "bill.csv")
@@ -472,7 +467,7 @@ def test_a_focus_file_without_needed_columns_is_refused(shell: Shell) -> None:
     assert_plain_error(shell.run("report", "--bills", "none.csv"), 2, "cannot read 'none.csv': No such file")
 
 
-def test_names_of_runs_do_nothing_to_who_reads_them(shell: Shell) -> None:
+def test_names_of_runs_do_nothing_to_who_reads_them(shell):
     record(shell, script="<script>alert(1)</script>\x1b[2J", project="=cmd()|x")
     flags = ("report", "--since", "2026-10-30", "--until", "2026-11-05")
     assert "\x1b" not in shell.run(*flags).out

@@ -1,10 +1,7 @@
 """From a recommendation to what it really took, as a person types it."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -21,13 +18,13 @@ PLACE = ("--provider", "aws", "--gpu", "L4:8", "--market", "spot")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with a saved trace and no database."""
     write_trace(make_trace(), tmp_path / "t.json.gz")
     return Shell(folder=tmp_path)
 
 
-def test_a_recommendation_is_recorded_when_asked_and_its_run_beside_it(shell: Shell) -> None:
+def test_a_recommendation_is_recorded_when_asked_and_its_run_beside_it(shell):
     plain = shell.run(*JOB)
     assert "Recorded" not in plain.out + plain.err
     assert not (shell.folder / DATABASE).exists()
@@ -52,7 +49,7 @@ def test_a_recommendation_is_recorded_when_asked_and_its_run_beside_it(shell: Sh
     assert_plain_error(shell.run(*RUN, "--recommendation", near), 2, f"Did you mean '{entry_id}'?")
 
 
-def test_the_setting_records_and_the_flag_overrules_it(shell: Shell) -> None:
+def test_the_setting_records_and_the_flag_overrules_it(shell):
     shell.write(".config/advisor/config.yaml", "store: {record: true}\n")
     document = shell.run(*JOB, "--json").document
     assert shell.run(*JOB, "--json", "--no-record").document["recorded_as"] is None
@@ -64,14 +61,14 @@ def test_the_setting_records_and_the_flag_overrules_it(shell: Shell) -> None:
     ]
 
 
-def test_nothing_recommended_is_nothing_recorded(shell: Shell) -> None:
+def test_nothing_recommended_is_nothing_recorded(shell):
     answer = shell.run(*JOB, "--budget", "0.0001", "--record", "--json")
     assert answer.code == 4
     assert answer.document["recorded_as"] is None
     assert not (shell.folder / DATABASE).exists()
 
 
-def test_a_database_that_is_down_takes_nothing_from_the_answer(shell: Shell) -> None:
+def test_a_database_that_is_down_takes_nothing_from_the_answer(shell):
     shell.write("file", "")
     url = {"ADVISOR_STORE__URL": f"sqlite:///{shell.folder}/file/advisor.db"}
     answer = shell.run(*JOB, "--record", **url)
@@ -80,14 +77,14 @@ def test_a_database_that_is_down_takes_nothing_from_the_answer(shell: Shell) -> 
     assert_plain_error(answer, 1, "cannot make the database")
 
 
-def test_the_same_id_twice_is_one_run(shell: Shell) -> None:
+def test_the_same_id_twice_is_one_run(shell):
     first, second = (shell.run(*RUN, *PLACE, "--id", "mine") for _ in range(2))
     assert first.out == "Recorded as mine.\n"
     assert second.out == "Nothing changed: it was recorded before as mine.\n"
     assert len(shell.run("run", "list", "--json").document["runs"]) == 1
 
 
-def test_a_run_without_a_cost_is_unknown_not_free(shell: Shell) -> None:
+def test_a_run_without_a_cost_is_unknown_not_free(shell):
     without = [word for word in RUN if word not in ("--cost", "5.5")]
     assert shell.run(*without, *PLACE, "--status", "Failed").code == 0
     assert "1 run, $0.00 and the unknown cost of 1" in shell.run("run", "list").out
@@ -105,9 +102,7 @@ def test_a_run_without_a_cost_is_unknown_not_free(shell: Shell) -> None:
         (("--plan", "nonsense"), ("not the id of a plan",)),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(
-    arguments: tuple[str, ...], words: tuple[str, ...], shell: Shell
-) -> None:
+def test_what_cannot_be_is_one_clear_line(arguments, words, shell):
     answer = shell.run(*RUN, *PLACE, *arguments)
     assert_plain_error(answer, 2, *words)
     assert not (shell.folder / DATABASE).exists()

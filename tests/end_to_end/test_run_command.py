@@ -1,7 +1,5 @@
 """``advisor run -- COMMAND`` as a person types it: the command is itself, and a receipt is kept."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -9,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -38,7 +35,7 @@ echo "NVIDIA L4, 23034, 0, 0, 72.00"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with a training script and a torch that has nothing but hooks."""
     shell = Shell(folder=tmp_path)
     shell.write("train.py", TRAINING)
@@ -62,7 +59,7 @@ def quickly_trained(shell: Shell, *options: str, **environ: str) -> Answer:
     return shell.run(*RUN, *options, *COMMAND, "0", **environ)
 
 
-def test_the_command_is_itself_and_its_receipt_is_kept(shell: Shell) -> None:
+def test_the_command_is_itself_and_its_receipt_is_kept(shell):
     answer = trained(shell, "--project", "vision", "--usd-per-hour", "3600", code=7)
     assert answer.code == 7
     assert answer.out == "trained with 7 --lr 3\n"
@@ -79,7 +76,7 @@ def test_the_command_is_itself_and_its_receipt_is_kept(shell: Shell) -> None:
     assert f"recorded   as {run['id']}" in answer.err
 
 
-def test_what_is_unknown_is_told_as_unknown(shell: Shell) -> None:
+def test_what_is_unknown_is_told_as_unknown(shell):
     answer = shell.run(*RUN, "--", "true", PATH="/usr/bin:/bin")
     assert (answer.code, answer.out) == (0, "")
     for line in ("cost       unknown", "steps      none seen", "of an unknown provider"):
@@ -88,7 +85,7 @@ def test_what_is_unknown_is_told_as_unknown(shell: Shell) -> None:
     assert (run["cost_usd"], run["cost_kind"], run["num_steps"], run["provider"]) == (None, None, None, "")
 
 
-def test_predicted_and_actual_stand_side_by_side(shell: Shell) -> None:
+def test_predicted_and_actual_stand_side_by_side(shell):
     write_trace(make_trace(), shell.folder / "t.json.gz")
     smi = shell.write("bin/nvidia-smi", NVIDIA_SMI)
     smi.chmod(0o755)
@@ -107,7 +104,7 @@ def test_predicted_and_actual_stand_side_by_side(shell: Shell) -> None:
     assert run["price_retrieved_at"] is not None
 
 
-def test_on_another_gpu_nothing_was_predicted(shell: Shell) -> None:
+def test_on_another_gpu_nothing_was_predicted(shell):
     write_trace(make_trace(), shell.folder / "t.json.gz")
     assert (
         shell.run("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record", "--gpu", "T4:1").code
@@ -131,14 +128,12 @@ def test_on_another_gpu_nothing_was_predicted(shell: Shell) -> None:
         (("run", "record"), ("--start and --duration, or --receipt FILE",)),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_one_clear_line_and_nothing_runs(
-    arguments: tuple[str, ...], words: tuple[str, ...], shell: Shell
-) -> None:
+def test_what_cannot_be_is_one_clear_line_and_nothing_runs(arguments, words, shell):
     assert_plain_error(shell.run(*arguments), 2, *words)
     assert not (shell.folder / DATABASE).exists()
 
 
-def test_the_file_of_a_receipt_enters_another_database(shell: Shell) -> None:
+def test_the_file_of_a_receipt_enters_another_database(shell):
     assert quickly_trained(shell, "--receipt", "r.json").code == 0
     here = {"ADVISOR_STORE__URL": f"sqlite:///{shell.folder}/other.db"}
     first, second = (shell.run("run", "record", "--receipt", "r.json", **here) for _ in range(2))
@@ -147,7 +142,7 @@ def test_the_file_of_a_receipt_enters_another_database(shell: Shell) -> None:
     assert shell.run("run", "list", "--json", **here).document["runs"] == listed(shell)
 
 
-def test_a_database_that_is_down_costs_nothing_but_a_word(shell: Shell) -> None:
+def test_a_database_that_is_down_costs_nothing_but_a_word(shell):
     shell.write("file", "")
     down = {"ADVISOR_STORE__URL": "postgresql://nobody@127.0.0.1:9/advisor?connect_timeout=2"}
     answer = trained(shell, code=3, **down)
@@ -161,7 +156,7 @@ def test_a_database_that_is_down_costs_nothing_but_a_word(shell: Shell) -> None:
     assert list((shell.folder / RECEIPTS).iterdir()) == []
 
 
-def test_a_run_within_a_run_counts_once(shell: Shell) -> None:
+def test_a_run_within_a_run_counts_once(shell):
     inner = f"{sys.executable} -m advisor run --no-metadata -- true"
     answer = shell.run(*RUN, "--", "sh", "-c", inner)
     assert answer.code == 0, answer.err
@@ -170,7 +165,7 @@ def test_a_run_within_a_run_counts_once(shell: Shell) -> None:
     assert len(listed(shell)) == 1
 
 
-def test_many_waiting_receipts_are_one_note(shell: Shell) -> None:
+def test_many_waiting_receipts_are_one_note(shell):
     assert shell.run(*RUN, "--receipt", "r.json", "--", "true").code == 0
     text = (shell.folder / "r.json").read_text()
     whole = json.loads(text)["run"]["id"]
@@ -182,7 +177,7 @@ def test_many_waiting_receipts_are_one_note(shell: Shell) -> None:
     assert "entered 320 runs that waited in" in note
 
 
-def test_neither_database_nor_folder_is_the_last_resort(shell: Shell) -> None:
+def test_neither_database_nor_folder_is_the_last_resort(shell):
     """The home is a file, so that nothing can be made in it."""
     home = str(shell.write("file", ""))
     answer = trained(shell, HOME=home, XDG_DATA_HOME=home, XDG_CONFIG_HOME=home)
@@ -192,7 +187,7 @@ def test_neither_database_nor_folder_is_the_last_resort(shell: Shell) -> None:
     assert json.loads(text)["run"]["num_steps"] == 50
 
 
-def test_a_server_takes_it_though_the_home_cannot_be_written(shell: Shell, postgres_url: str) -> None:
+def test_a_server_takes_it_though_the_home_cannot_be_written(shell, postgres_url):
     home = str(shell.write("file", ""))
     elsewhere = {"XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home, "ADVISOR_STORE__URL": postgres_url}
     answer = quickly_trained(shell, **elsewhere)
@@ -201,7 +196,7 @@ def test_a_server_takes_it_though_the_home_cannot_be_written(shell: Shell, postg
     assert len(shell.run("run", "list", "--json", **elsewhere).document["runs"]) == 1
 
 
-def test_a_damaged_database_keeps_the_receipt(shell: Shell) -> None:
+def test_a_damaged_database_keeps_the_receipt(shell):
     place = ("--provider", "aws", "--gpu", "L4", "--market", "spot")
     assert shell.run("run", "record", *place, "--start", "2026-11-01", "--duration", "1h").code == 0
     with sqlite3.connect(shell.folder / DATABASE) as connection:
@@ -211,7 +206,7 @@ def test_a_damaged_database_keeps_the_receipt(shell: Shell) -> None:
     assert "the receipt waits in" in answer.err
 
 
-def test_advisor_is_killed_and_the_run_is_not_forgotten(shell: Shell) -> None:
+def test_advisor_is_killed_and_the_run_is_not_forgotten(shell):
     """Its command goes on; what it said of its steps by then is read when somebody looks again."""
     waits = "import sys; print('begun', flush=True); sys.stdin.read()"
     command = (*RUN, "--", sys.executable, "-c", waits)
@@ -231,7 +226,7 @@ def test_advisor_is_killed_and_the_run_is_not_forgotten(shell: Shell) -> None:
     assert (run["status"], run["duration_s"], run["cost_usd"], run["exit_code"]) == ("lost", None, None, None)
 
 
-def test_a_signal_reaches_the_command_and_the_receipt_is_kept(shell: Shell) -> None:
+def test_a_signal_reaches_the_command_and_the_receipt_is_kept(shell):
     waits = "import signal; print('ready', flush=True); signal.pause()"
     command = (*RUN, "--", sys.executable, "-c", waits)
     with shell.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -248,7 +243,7 @@ def test_a_signal_reaches_the_command_and_the_receipt_is_kept(shell: Shell) -> N
 ANY_BYTES = os.fsdecode(b"caf\xe9")
 
 
-def test_names_of_any_bytes_pass_through_and_are_kept_as_text(shell: Shell) -> None:
+def test_names_of_any_bytes_pass_through_and_are_kept_as_text(shell):
     """Before: a traceback after the command had run, exit code 1, and no receipt."""
     folder = shell.folder / ANY_BYTES
     folder.mkdir()
@@ -275,7 +270,7 @@ def test_names_of_any_bytes_pass_through_and_are_kept_as_text(shell: Shell) -> N
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
-def test_the_exit_code_stays_where_standard_error_is_gone(shell: Shell, redirection: str) -> None:
+def test_the_exit_code_stays_where_standard_error_is_gone(shell, redirection):
     line = f"{sys.executable} -m advisor run --no-metadata -- sh -c 'echo out; exit 7' {redirection}"
     done = subprocess.run(
         ["sh", "-c", line],
@@ -288,7 +283,7 @@ def test_the_exit_code_stays_where_standard_error_is_gone(shell: Shell, redirect
     assert (done.returncode, done.stdout) == (7, "out\n")
 
 
-def test_the_exit_code_stays_where_our_own_work_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_exit_code_stays_where_our_own_work_fails(shell, monkeypatch):
     for name in ("begin", "keep"):
         with monkeypatch.context() as patch:
             patch.setattr(f"advisor.service.receipts.{name}", lambda *_, **__: 1 / 0)
@@ -298,7 +293,7 @@ def test_the_exit_code_stays_where_our_own_work_fails(shell: Shell, monkeypatch:
             assert "ZeroDivisionError" in answer.err
 
 
-def test_receipts_that_cannot_be_true_stop_nothing_and_are_counted(shell: Shell) -> None:
+def test_receipts_that_cannot_be_true_stop_nothing_and_are_counted(shell):
     quickly_trained(shell, "--receipt", "good.json")
     folder = shell.folder / RECEIPTS
     good = (shell.folder / "good.json").read_text()
@@ -326,7 +321,7 @@ def test_receipts_that_cannot_be_true_stop_nothing_and_are_counted(shell: Shell)
     assert "e+308" not in json.dumps(shell.run("report", "--json").document["spending"])
 
 
-def test_a_store_that_is_locked_keeps_no_command_waiting(shell: Shell) -> None:
+def test_a_store_that_is_locked_keeps_no_command_waiting(shell):
     """Before: a minute for each look into it. Commands ask it for a second, and the receipt waits."""
     quickly_trained(shell)
     with sqlite3.connect(shell.folder / DATABASE, isolation_level=None) as other:
@@ -338,7 +333,7 @@ def test_a_store_that_is_locked_keeps_no_command_waiting(shell: Shell) -> None:
     assert len(listed(shell)) == 2
 
 
-def test_a_secret_in_a_note_is_kept_nowhere(shell: Shell) -> None:
+def test_a_secret_in_a_note_is_kept_nowhere(shell):
     """Before: `--note` was stored and listed as it was typed."""
     token = "ghp_" + "a1B2" * 9
     quickly_trained(shell, "--receipt", "r.json", "--note", f"with {token} of mine")

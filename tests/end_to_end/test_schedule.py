@@ -1,7 +1,5 @@
 """Schedules as a person types them: added, listed, run, exported, and what is wrong with them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -25,13 +23,13 @@ CHANNEL = "delivery:\n  channels:\n    inbox: {kind: file, path: ~/inbox.txt}\n"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder without a database."""
     return Shell(folder=tmp_path)
 
 
 @pytest.fixture
-def weekly(shell: Shell) -> Shell:
+def weekly(shell):
     """With one schedule, Mondays at eight in Zurich."""
     shell.write(".config/advisor/config.yaml", CHANNEL)
     answer = shell.run(*ADD, "0 8 * * MON", "--tz", "Europe/Zurich", "--name", "weekly", *PRICES)
@@ -39,7 +37,7 @@ def weekly(shell: Shell) -> Shell:
     return shell
 
 
-def test_what_is_added_is_listed_with_its_next_time_here_and_in_utc(weekly: Shell) -> None:
+def test_what_is_added_is_listed_with_its_next_time_here_and_in_utc(weekly):
     listed = weekly.run("schedule", "list")
     (row,) = [line for line in listed.out.splitlines() if "weekly" in line]
     assert "0 8 * * MON" in row
@@ -56,7 +54,7 @@ def test_what_is_added_is_listed_with_its_next_time_here_and_in_utc(weekly: Shel
     assert schedule["last"] is None
 
 
-def test_a_schedule_without_a_name_is_called_after_its_command(shell: Shell) -> None:
+def test_a_schedule_without_a_name_is_called_after_its_command(shell):
     for expected in ("Added prices-refresh: advisor prices refresh", "Added prices-refresh-2:"):
         answer = shell.run(*ADD, "0 6 * * *", "--", "prices", "refresh")
         assert answer.out.startswith(expected), answer
@@ -96,21 +94,19 @@ def test_a_schedule_without_a_name_is_called_after_its_command(shell: Shell) -> 
         (("0 8 * * *", "--", "recommend", "t.py", "--", "--token", "hunter22"), ("looks like a password",)),
     ],
 )
-def test_what_is_typed_wrong_is_told_and_keeps_nothing(
-    shell: Shell, words: tuple[str, ...], messages: tuple[str, ...]
-) -> None:
+def test_what_is_typed_wrong_is_told_and_keeps_nothing(shell, words, messages):
     answer = shell.run(*ADD, *words)
     assert_plain_error(answer, 2, *messages)
     assert "hunter22" not in answer.err
     assert shell.run("schedule", "list", "--json").document["schedules"] == []
 
 
-def test_a_name_is_taken_once(weekly: Shell) -> None:
+def test_a_name_is_taken_once(weekly):
     answer = weekly.run(*ADD, "0 9 * * *", "--name", "weekly", *PRICES)
     assert_plain_error(answer, 2, "there is a schedule 'weekly' already", "advisor schedule remove weekly")
 
 
-def test_a_name_that_nobody_has(weekly: Shell) -> None:
+def test_a_name_that_nobody_has(weekly):
     for command in (("remove",), ("show",), ("run-now",), ("export", "--to", "cron")):
         answer = weekly.run("schedule", *command, "weekl")
         assert_plain_error(answer, 2, "there is no schedule 'weekl'. Did you mean 'weekly'?")
@@ -118,7 +114,7 @@ def test_a_name_that_nobody_has(weekly: Shell) -> None:
     assert_plain_error(weekly.run("schedule", "remove", "weekly"), 2, "nor any other", "schedule add")
 
 
-def test_without_a_database_there_is_nothing_yet_and_none_is_made(shell: Shell) -> None:
+def test_without_a_database_there_is_nothing_yet_and_none_is_made(shell):
     assert "No schedules yet. An example: advisor schedule add" in shell.run("schedule", "list").out
     for command in (("remove", "x"), ("show", "x"), ("run-now", "x"), ("export", "x", "--to", "cron")):
         assert_plain_error(shell.run("schedule", *command), 2, "no schedule 'x', nor any other")
@@ -126,13 +122,13 @@ def test_without_a_database_there_is_nothing_yet_and_none_is_made(shell: Shell) 
     assert not (shell.folder / ".local/share/advisor/advisor.db").exists()
 
 
-def test_a_database_that_cannot_be_read_is_told(shell: Shell) -> None:
+def test_a_database_that_cannot_be_read_is_told(shell):
     shell.write("broken.db", "no database at all, but long enough to look like one" * 50)
     answer = shell.run("schedule", "list", ADVISOR_STORE__URL=f"sqlite:///{shell.folder}/broken.db")
     assert_plain_error(answer, 1, "cannot use the database", "broken.db")
 
 
-def test_run_now_runs_it_delivers_and_keeps_what_it_wrote(weekly: Shell) -> None:
+def test_run_now_runs_it_delivers_and_keeps_what_it_wrote(weekly):
     added = weekly.run(*ADD, "0 8 * * *", "--name", "mailed", "--to", "inbox", *PRICES)
     assert added.code == 0, added
     answer = weekly.run("schedule", "run-now", "mailed")
@@ -150,7 +146,7 @@ def test_run_now_runs_it_delivers_and_keeps_what_it_wrote(weekly: Shell) -> None
     assert "g2-standard" in one["output"]
 
 
-def test_when_a_job_fits_its_budget_somebody_hears_of_it(weekly: Shell) -> None:
+def test_when_a_job_fits_its_budget_somebody_hears_of_it(weekly):
     """Exit code 4 keeps quiet; that the job fits is delivered."""
     write_trace(make_trace(), weekly.folder / "t.json.gz")
     job = ("--", "recommend", "t.json.gz", "--epochs", "1", "--offline", "--gpu", "L4", "--budget")
@@ -170,7 +166,7 @@ def test_when_a_job_fits_its_budget_somebody_hears_of_it(weekly: Shell) -> None:
     assert occurrence["recommended"] in (weekly.folder / "inbox.txt").read_text()
 
 
-def test_a_failing_command_fails_and_tells_why(weekly: Shell) -> None:
+def test_a_failing_command_fails_and_tells_why(weekly):
     assert (
         weekly.run(
             *ADD, "0 8 * * *", "--name", "lost", "--", "recommend", "gone.json.gz", "--epochs", "1"
@@ -184,7 +180,7 @@ def test_a_failing_command_fails_and_tells_why(weekly: Shell) -> None:
     assert "failed" in weekly.run("schedule", "list").out
 
 
-def test_what_is_due_is_run_once_by_a_process(weekly: Shell) -> None:
+def test_what_is_due_is_run_once_by_a_process(weekly):
     """The service itself would wait for Monday: what was due is dated back."""
     import sqlite3
 
@@ -201,7 +197,7 @@ def test_what_is_due_is_run_once_by_a_process(weekly: Shell) -> None:
     assert "missed" in shown.out
 
 
-def test_the_service_ends_when_it_is_asked_to(weekly: Shell) -> None:
+def test_the_service_ends_when_it_is_asked_to(weekly):
     service = subprocess.Popen(
         [sys.executable, "-m", "advisor", "schedule", "run"],
         cwd=weekly.folder, env=weekly.environ(), stderr=subprocess.PIPE, text=True,
@@ -216,7 +212,7 @@ def test_the_service_ends_when_it_is_asked_to(weekly: Shell) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["cron", "systemd", "github-actions", "kubernetes"])
-def test_exports_are_printed_or_written(weekly: Shell, scheduler: str) -> None:
+def test_exports_are_printed_or_written(weekly, scheduler):
     image = ("--image", "registry.example.org/advisor:1") if scheduler == "kubernetes" else ()
     printed = weekly.run("schedule", "export", "weekly", "--to", scheduler, *image)
     assert printed.code == 0, printed
@@ -228,7 +224,7 @@ def test_exports_are_printed_or_written(weekly: Shell, scheduler: str) -> None:
     assert all(text.rstrip() in printed.out for text in texts)
 
 
-def test_exports_that_lack_something(weekly: Shell) -> None:
+def test_exports_that_lack_something(weekly):
     export = ("schedule", "export")
     assert_plain_error(weekly.run(*export, "--to", "cron"), 2, "name one schedule, or ask for all of them")
     assert_plain_error(weekly.run(*export, "weekly", "--all", "--to", "cron"), 2, "name one schedule")
@@ -239,7 +235,7 @@ def test_exports_that_lack_something(weekly: Shell) -> None:
     assert_plain_error(taken, 2, "cannot write to taken/x")
 
 
-def test_secrets_of_channels_are_referenced_by_name(weekly: Shell) -> None:
+def test_secrets_of_channels_are_referenced_by_name(weekly):
     weekly.write(
         ".config/advisor/config.yaml",
         CHANNEL + "    chat: {kind: slack, url: 'env:SLACK_HOOK'}\n",
@@ -253,7 +249,7 @@ def test_secrets_of_channels_are_referenced_by_name(weekly: Shell) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["github-actions", "kubernetes"])
-def test_an_exported_report_has_its_channels_and_teams_with_it(weekly: Shell, scheduler: str) -> None:
+def test_an_exported_report_has_its_channels_and_teams_with_it(weekly, scheduler):
     settings = f"{CHANNEL}    mail: {{kind: slack, url: 'env:SLACK_HOOK'}}\n"
     settings += "report: {teams: {vision: [resnet]}}\n"
     path = weekly.write(".config/advisor/config.yaml", settings)
@@ -279,7 +275,7 @@ def test_an_exported_report_has_its_channels_and_teams_with_it(weekly: Shell, sc
     assert_plain_error(refused, 2, "the channel mail reads url from a file of this machine")
 
 
-def test_install_writes_enables_and_starts_the_service(shell: Shell) -> None:
+def test_install_writes_enables_and_starts_the_service(shell):
     fake = shell.write("bin/systemctl", '#!/bin/sh\necho "$@" >> "$HOME/calls"\nexit ${FAILS:-0}\n')
     fake.chmod(0o755)
     path = f"{fake.parent}:{os.environ['PATH']}"
@@ -294,5 +290,5 @@ def test_install_writes_enables_and_starts_the_service(shell: Shell) -> None:
     assert_plain_error(shell.run("schedule", "install", PATH="/nowhere"), 2, "--to cron")
 
 
-def test_json_of_an_empty_list(shell: Shell) -> None:
+def test_json_of_an_empty_list(shell):
     assert json.loads(shell.run("schedule", "list", "--json").out)["schedules"] == []

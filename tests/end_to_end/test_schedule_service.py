@@ -1,7 +1,5 @@
 """Services of schedules as processes: two at once, killed in the middle of commands and sendings."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import queue
@@ -12,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -103,7 +100,7 @@ class Nursery:
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator[Nursery]:
+def nursery(tmp_path):
     """Two schedules that come each minute for four hours, and nobody who runs them yet."""
     with open_store(f"sqlite:///{tmp_path}/advisor.db") as store:
         for name in ("a", "b"):
@@ -134,7 +131,7 @@ def key(one: Occurrence) -> str:
     return f"{one.schedule_id}@{one.due_at:%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
-def test_two_services_that_are_killed_thirty_times_send_nothing_twice(nursery: Nursery) -> None:
+def test_two_services_that_are_killed_thirty_times_send_nothing_twice(nursery):
     chance = random.Random(16)  # noqa: S311
     names = (f"{letter}{number}" for number in range(1000) for letter in "xy")
     for _ in range(2):
@@ -182,7 +179,7 @@ def test_two_services_that_are_killed_thirty_times_send_nothing_twice(nursery: N
     assert any(one.attempts > 1 for one in done)
 
 
-def test_two_services_without_any_trouble_run_each_time_once(nursery: Nursery) -> None:
+def test_two_services_without_any_trouble_run_each_time_once(nursery):
     for name in ("x", "y"):
         nursery.start(name)
     while nursery.now < START + timedelta(minutes=12):

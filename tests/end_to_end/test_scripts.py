@@ -1,7 +1,5 @@
 """From a script as a person types it: right once, wrong in the usual ways, and without a network."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -42,14 +40,14 @@ socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with train.py."""
     shell = Shell(folder=tmp_path)
     shell.write("train.py", TRAINING)
     return shell
 
 
-def test_recommend_a_script(shell: Shell) -> None:
+def test_recommend_a_script(shell):
     answer = shell.run("recommend", "train.py", "--epochs", "90", "--budget", "200", "--json")
     assert answer.code == 0, answer
     document = answer.document
@@ -59,7 +57,7 @@ def test_recommend_a_script(shell: Shell) -> None:
     assert sorted(path.name for path in shell.folder.iterdir()) == ["train.py"]
 
 
-def test_profile_then_predict_and_recommend_the_trace(shell: Shell) -> None:
+def test_profile_then_predict_and_recommend_the_trace(shell):
     answer = shell.run("profile", "train.py", "--out", "t.trace.json.gz", "--json", "--", "128")
     assert answer.code == 0, answer
     assert answer.document["trace"]["parameter_bytes"] >= 4 * (128 * 256 + 256 * 10)
@@ -69,7 +67,7 @@ def test_profile_then_predict_and_recommend_the_trace(shell: Shell) -> None:
     assert direct == saved
 
 
-def test_nothing_needs_a_network(shell: Shell) -> None:
+def test_nothing_needs_a_network(shell):
     shell.write("quiet/sitecustomize.py", NO_NETWORK)
     quiet = str(shell.folder / "quiet")
     answer = shell.run_process("recommend", "train.py", "--epochs", "1", PYTHONPATH=quiet)
@@ -77,7 +75,7 @@ def test_nothing_needs_a_network(shell: Shell) -> None:
     assert "recommended" in answer.out
 
 
-def test_a_script_that_raises_shows_its_own_lines_only(shell: Shell) -> None:
+def test_a_script_that_raises_shows_its_own_lines_only(shell):
     shell.write("bad.py", "import torch\ndef build():\n    raise KeyError('oops')\nbuild()\n")
     answer = shell.run("recommend", "bad.py", "--epochs", "1")
     assert answer.code == 1
@@ -87,7 +85,7 @@ def test_a_script_that_raises_shows_its_own_lines_only(shell: Shell) -> None:
         assert ours not in answer.err
 
 
-def test_a_missing_package_is_named_with_the_interpreter(shell: Shell) -> None:
+def test_a_missing_package_is_named_with_the_interpreter(shell):
     shell.write("needs.py", "import a_package_that_nobody_has\n")
     answer = shell.run("recommend", "needs.py", "--epochs", "1")
     assert answer.code == 1
@@ -104,12 +102,12 @@ def test_a_missing_package_is_named_with_the_interpreter(shell: Shell) -> None:
         ("empty.py", "", 1, "optimizer"),
     ],
 )
-def test_scripts_that_do_not_train(shell: Shell, name: str, text: str, code: int, word: str) -> None:
+def test_scripts_that_do_not_train(shell, name, text, code, word):
     shell.write(name, text)
     assert_plain_error(shell.run("recommend", name, "--epochs", "1"), code, word)
 
 
-def test_an_endless_script_is_stopped(shell: Shell) -> None:
+def test_an_endless_script_is_stopped(shell):
     shell.write("endless.py", "while True:\n    pass\n")
     answer = shell.run("profile", "endless.py", "--timeout", "3s")
     assert_plain_error(answer, 1, "3 s")
@@ -128,18 +126,18 @@ def test_an_endless_script_is_stopped(shell: Shell) -> None:
         (("recommend", "train.py", "--epochs", "1", "--budget", "-3"), ("--budget",)),
     ],
 )
-def test_wrong_use(shell: Shell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+def test_wrong_use(shell, arguments, words):
     assert_plain_error(shell.run(*arguments), 2, *words)
 
 
-def test_secrets_do_not_reach_the_trace_or_the_messages(shell: Shell) -> None:
+def test_secrets_do_not_reach_the_trace_or_the_messages(shell):
     shell.write("leaky.py", "import os\nraise RuntimeError(str(dict(os.environ)))\n")
     answer = shell.run("profile", "leaky.py", AWS_SECRET_ACCESS_KEY="hunter2-aws", MY_API_KEY="hunter2-key")
     assert answer.code == 1
     assert "hunter2" not in answer.err + answer.out
 
 
-def test_secret_arguments_stay_out_of_the_trace(shell: Shell) -> None:
+def test_secret_arguments_stay_out_of_the_trace(shell):
     shell.write("keyed.py", TRAINING.replace("int(sys.argv[1]) if len(sys.argv) > 1 else 64", "64"))
     answer = shell.run("profile", "keyed.py", "--json", "--", "--api-key", "hunter2", "--token=hunter2")
     assert answer.code == 0, answer
@@ -148,7 +146,7 @@ def test_secret_arguments_stay_out_of_the_trace(shell: Shell) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_one_line(shell: Shell) -> None:
+def test_a_full_disk_is_one_line(shell):
     command = [sys.executable, "-m", "advisor", "gpus"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=shell.folder)
@@ -157,7 +155,7 @@ def test_a_full_disk_is_one_line(shell: Shell) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_polite_kill_leaves_nothing_running_and_no_file(shell: Shell) -> None:
+def test_a_polite_kill_leaves_nothing_running_and_no_file(shell):
     """What a batch system and timeout(1) send."""
     shell.write("endless.py", "open('started', 'w').close()\nwhile True:\n    pass\n")
     temporary = shell.folder / "tmp"
@@ -179,7 +177,7 @@ def test_a_polite_kill_leaves_nothing_running_and_no_file(shell: Shell) -> None:
     assert str(temporary) not in running
 
 
-def test_an_epochs_short_last_iteration_is_not_taken_for_a_steady_one(shell: Shell) -> None:
+def test_an_epochs_short_last_iteration_is_not_taken_for_a_steady_one(shell):
     """Ten batches of 50, four to a step: the third step of an epoch takes two."""
     accumulating = (
         TRAINING.replace("torch.randn(1000, width)", "torch.randn(500, width)")
@@ -197,7 +195,7 @@ def test_an_epochs_short_last_iteration_is_not_taken_for_a_steady_one(shell: She
     assert (facts["accumulation"], facts["batch_size"], facts["iterations_per_epoch"]) == (4, 200, 3)
 
 
-def test_the_script_believes_it_has_the_gpu_it_is_told(shell: Shell) -> None:
+def test_the_script_believes_it_has_the_gpu_it_is_told(shell):
     facts = "torch.cuda.get_device_capability(), torch.cuda.get_device_properties(0).multi_processor_count"
     shell.write("asks.py", f"import torch\nassert ({facts}) == ((7, 5), 40), ({facts})\n" + TRAINING)
     answer = shell.run("profile", "asks.py", "--as", "T4")
@@ -215,7 +213,7 @@ def test_the_script_believes_it_has_the_gpu_it_is_told(shell: Shell) -> None:
         ("open('checkpoint.pt')", "torch.save"),
     ],
 )
-def test_what_only_happens_under_the_profiler_is_hinted_at(shell: Shell, line: str, word: str) -> None:
+def test_what_only_happens_under_the_profiler_is_hinted_at(shell, line, word):
     shell.write("odd.py", f"import torch\n{line}\n")
     answer = shell.run("profile", "odd.py")
     assert answer.code == 1

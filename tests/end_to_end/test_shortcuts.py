@@ -1,7 +1,5 @@
 """What repeats is recognised: a profile with shortcuts is the one without them, to the last count."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -125,9 +123,7 @@ def recording(job: Job, python: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def recordings(
-    tmp_path_factory: pytest.TempPathFactory, warm_folder: Path
-) -> dict[str, list[dict[str, Any]]]:
+def recordings(tmp_path_factory, warm_folder):
     """By case, with shortcuts and without."""
     python = warm_folder / "bin" / "python"
     folder = tmp_path_factory.mktemp("shortcuts")

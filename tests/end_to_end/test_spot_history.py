@@ -1,9 +1,6 @@
 """``advisor spot fit`` as a person types it, and what its file does to the answer of ``recommend``."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +18,7 @@ JOB = ("recommend", "trace.json", "--epochs", "1", "--offline", "--gpu", "T4:1",
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     shell = Shell(folder=tmp_path)
     shell.write("bad.csv", BAD)
     shell.write("calm.csv", CALM)
@@ -34,7 +31,7 @@ def option(shell: Shell, **env: str) -> dict[str, Any]:
     return next(o for o in answer["options"] if o["instance_type"] == "g4dn.xlarge")
 
 
-def test_fit_shows_each_machine_and_how_sure_it_is(shell: Shell) -> None:
+def test_fit_shows_each_machine_and_how_sure_it_is(shell):
     (machine,) = shell.run("spot", "fit", "bad.csv", "--json").document["machines"]
     assert (machine["machine"], machine["gpu"], machine["num_gpus"]) == ("g4dn.xlarge", "T4", 1)
     assert (machine["up_h"], machine["num_losses"]) == (120.0, 239)
@@ -47,7 +44,7 @@ def test_fit_shows_each_machine_and_how_sure_it_is(shell: Shell) -> None:
     assert "spot.history takes the log" in out
 
 
-def test_the_file_holds_no_rows_and_says_as_much_as_the_log(shell: Shell) -> None:
+def test_the_file_holds_no_rows_and_says_as_much_as_the_log(shell):
     answer = shell.run("spot", "fit", "bad.csv", "--out", "fit.json")
     assert "wrote 'fit.json'" in answer.err
     assert set(json.loads((shell.folder / "fit.json").read_text())) == {"format", "version", "machines"}
@@ -55,7 +52,7 @@ def test_the_file_holds_no_rows_and_says_as_much_as_the_log(shell: Shell) -> Non
     assert by_log == by_file
 
 
-def test_a_log_replaces_what_is_assumed(shell: Shell) -> None:
+def test_a_log_replaces_what_is_assumed(shell):
     assumed, bad, calm = (
         option(shell, **({"ADVISOR_SPOT__HISTORY": name} if name else {}))
         for name in ("", "bad.csv", "calm.csv")
@@ -67,12 +64,12 @@ def test_a_log_replaces_what_is_assumed(shell: Shell) -> None:
     assert any(text.startswith("wait from your log of 2,400 h") for text in calm["reasons"])
 
 
-def test_a_setting_goes_before_the_log(shell: Shell) -> None:
+def test_a_setting_goes_before_the_log(shell):
     row = option(shell, ADVISOR_SPOT__HISTORY="bad.csv", ADVISOR_SPOT__PREEMPTIONS_PER_H="0")
     assert "0 per hour configured" in row["risk"]
 
 
-def test_rented_machines_wait_and_say_that_it_is_assumed(shell: Shell) -> None:
+def test_rented_machines_wait_and_say_that_it_is_assumed(shell):
     row = option(shell)
     assert 0 < row["wait_s"]["p50"] < row["wait_s"]["p90"] <= row["time_s"]["p90"]
     assert {"p_at_once", "at_once_s", "later_p50_s", "later_p90_s"} < set(row["wait_s"])
@@ -84,7 +81,7 @@ def test_rented_machines_wait_and_say_that_it_is_assumed(shell: Shell) -> None:
     assert "wait-assumed" not in [finding["code"] for finding in row["reason_findings"]]
 
 
-def test_a_log_with_a_fault_is_refused_with_its_line(shell: Shell) -> None:
+def test_a_log_with_a_fault_is_refused_with_its_line(shell):
     shell.write("broken.csv", "time,event\n0,up\n1,gone\n")
     fault = "line 3: event 'gone' is none of"
     assert_plain_error(shell.run("spot", "fit", "broken.csv"), 2, fault)

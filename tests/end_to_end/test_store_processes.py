@@ -1,14 +1,11 @@
 """Many processes and one database: nothing is lost, doubled or half there, also when one is killed."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +30,7 @@ SERVED.set_forkserver_preload([__name__])
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs("postgresql"))])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request, tmp_path):
     if request.param == "postgresql":
         url: str = request.getfixturevalue("postgres_url")
         return url
@@ -110,7 +107,7 @@ def append_and_read(pipe: Connection, url: str, barrier: Any, number: int) -> No
     pipe.send(seen)
 
 
-def test_eight_processes_lose_and_double_nothing(store_url: str) -> None:
+def test_eight_processes_lose_and_double_nothing(store_url):
     answers = run_all(append_and_read, store_url)
     allowed = {price_of(round_) for round_ in range(NUM_ROUNDS)}
     for prices in (prices for seen in answers for prices in seen):
@@ -147,7 +144,7 @@ def take_lock(pipe: Connection, url: str, barrier: Any, number: int) -> None:
             pipe.send(None)
 
 
-def test_one_of_eight_processes_gets_the_lock(store_url: str) -> None:
+def test_one_of_eight_processes_gets_the_lock(store_url):
     answers = run_all(take_lock, store_url)
     winners = [number for number, answer in enumerate(answers) if answer is None]
     assert len(winners) == 1
@@ -174,7 +171,7 @@ def stop_before(pipe: Connection, url: str, beginning: str) -> None:
 
 
 @pytest.mark.parametrize("beginning", ["INSERT INTO offers", "INSERT INTO price_points"])
-def test_a_save_that_is_killed_in_the_middle_changes_nothing(store_url: str, beginning: str) -> None:
+def test_a_save_that_is_killed_in_the_middle_changes_nothing(store_url, beginning):
     with open_store(store_url) as store:
         save_part(store, "aws", "all", offers_of(0), (), (), NOON)
         before = current_offers(store, "aws"), pulls(store), price_points(store)
@@ -199,7 +196,7 @@ def hold_lock(pipe: Connection, url: str) -> None:
         signal.pause()
 
 
-def test_a_killed_holder_blocks_nobody(store_url: str) -> None:
+def test_a_killed_holder_blocks_nobody(store_url):
     process, pipe = start(hold_lock, store_url)
     with pipe:
         assert pipe.poll(120)
@@ -230,7 +227,7 @@ def make_and_die(pipe: Connection, url: str) -> None:
     open_store(url)
 
 
-def test_a_database_that_was_being_made_is_made_anew(store_url: str) -> None:
+def test_a_database_that_was_being_made_is_made_anew(store_url):
     process, pipe = start(make_and_die, store_url)
     with pipe:
         assert pipe.poll(120)

@@ -1,14 +1,11 @@
 """A script that is supposed to be wrapped in DDP takes as long as the same script that is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Trace
 from advisor.predict import predict
 from advisor.profile.profiling import profile
 
@@ -35,7 +32,7 @@ for (x,) in DataLoader(TensorDataset(torch.rand(4096, width)), 256):
 
 
 @pytest.fixture(scope="module", params=[("1024", "24"), ("2048", "6")], ids=["24 x 1024", "6 x 2048"])
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Trace]:
+def pair(request, tmp_path_factory):
     script = tmp_path_factory.mktemp("ddp") / "train.py"
     Path(script).write_text(SCRIPT)
     plain = profile(script, ["plain", *request.param])
@@ -47,9 +44,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("gpu", ["A100-SXM-80GB", "H100-SXM-80GB", "L4", "T4"])
 @pytest.mark.parametrize("num_gpus", [2, 8])
-def test_a_supposed_wrap_takes_as_long_as_a_recorded_one(
-    pair: tuple[Trace, Trace], gpu: str, num_gpus: int
-) -> None:
+def test_a_supposed_wrap_takes_as_long_as_a_recorded_one(pair, gpu, num_gpus):
     supposed, recorded = (predict(trace, resolve_gpu(gpu), num_gpus) for trace in pair)
     assert supposed.iteration_s.p50 == pytest.approx(recorded.iteration_s.p50, rel=0.01)
     assert supposed.memory_bytes == pytest.approx(recorded.memory_bytes, rel=0.02)

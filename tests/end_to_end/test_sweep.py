@@ -1,7 +1,5 @@
 """``advisor sweep``: all jobs of a grid, each answered once, and what moved between two nights."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -33,7 +31,7 @@ HUGE = "subjects: [t1.json.gz]\noptions:\n" + "".join(
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with two traces and a grid of four jobs."""
     shell = Shell(folder=tmp_path)
     for name in ("t1", "t2"):
@@ -42,7 +40,7 @@ def shell(tmp_path: Path) -> Shell:
     return shell
 
 
-def test_a_second_night_computes_what_changed(shell: Shell) -> None:
+def test_a_second_night_computes_what_changed(shell):
     first = shell.run("sweep", "grid.yaml", "--offline", "--json").document
     assert [one["is_new"] for one in first["jobs"]] == [True] * 4
     assert all(one["advice"]["plan"] for one in first["jobs"])
@@ -60,7 +58,7 @@ def test_a_second_night_computes_what_changed(shell: Shell) -> None:
     assert "Nothing moved since the last sweep." in third.out
 
 
-def test_one_that_fails_takes_nobody_with_it(shell: Shell) -> None:
+def test_one_that_fails_takes_nobody_with_it(shell):
     (shell.folder / "t2.json.gz").write_bytes(b"broken")
     answer = shell.run("sweep", "grid.yaml", "--offline", "--json")
     assert answer.code == 0
@@ -70,7 +68,7 @@ def test_one_that_fails_takes_nobody_with_it(shell: Shell) -> None:
     assert "2 without an answer" in shell.run("sweep", "grid.yaml", "--offline").out
 
 
-def test_what_was_computed_before_a_kill_is_kept(shell: Shell) -> None:
+def test_what_was_computed_before_a_kill_is_kept(shell):
     """kill -9 as soon as one answer is there: the next sweep goes on from it, and nothing is half written."""
     command = ("sweep", "grid.yaml", "--offline", "--workers", "1")
     with shell.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -85,7 +83,7 @@ def test_what_was_computed_before_a_kill_is_kept(shell: Shell) -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+def asked(monkeypatch):
     """Answers that cost nothing, and who asked for them."""
     jobs: list[Job] = []
 
@@ -102,7 +100,7 @@ def sweep_of(folder: Path, **changes: Any) -> Sweep:
     return Sweep(**facts | changes)
 
 
-def test_any_change_of_what_an_answer_rests_on_asks_again(shell: Shell, asked: list[Job]) -> None:
+def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
     script = shell.write("s/train.py", "import helper")
     shell.write("s/helper.py", "")
     jobs = [Job(subject=str(script), arguments="", options=("--epochs", "1"))]
@@ -119,7 +117,7 @@ def test_any_change_of_what_an_answer_rests_on_asks_again(shell: Shell, asked: l
     assert num_asked(offline=False) == 1
 
 
-def test_a_damaged_answer_is_computed_again(shell: Shell, asked: list[Job]) -> None:
+def test_a_damaged_answer_is_computed_again(shell, asked):
     jobs = read_grid(shell.folder / "grid.yaml")
     sweep_of(shell.folder).sweep(jobs, Silence())
     for path in (shell.folder / "kept").glob("*.json"):
@@ -129,7 +127,7 @@ def test_a_damaged_answer_is_computed_again(shell: Shell, asked: list[Job]) -> N
     assert len(asked) == 8
 
 
-def test_one_worker_or_many_give_the_same(shell: Shell, asked: list[Job]) -> None:
+def test_one_worker_or_many_give_the_same(shell, asked):
     jobs = read_grid(shell.folder / "grid.yaml")
     one = sweep_of(shell.folder, num_workers=1).sweep(jobs, Silence())
     many = sweep_of(shell.folder / "other", num_workers=8).sweep(jobs, Silence())
@@ -152,12 +150,12 @@ THEN = Advice(plan="a", gpu="L4", num_gpus=1, usd_per_h=1.0, step_s=0.1)
         (THEN, Advice(error="x"), "is possible now"),
     ],
 )
-def test_why_advice_moved(now: Advice, then: Advice | None, moved: str | None) -> None:
+def test_why_advice_moved(now, then, moved):
     job = Job(subject="t", arguments="", options=())
     assert Swept(job=job, advice=now, before=then, is_new=True).moved == moved
 
 
-def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell: Shell, asked: list[Job]) -> None:
+def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell, asked):
     shell.write("grid.yaml", "subjects: [t1.json.gz]\narguments: ['--token hunter22', '--lr 0.1']\n")
     jobs = read_grid(shell.folder / "grid.yaml")
     assert [job.name.partition(" -- ")[2] for job in jobs] == ["--token hunter22", "--lr 0.1"]
@@ -179,15 +177,13 @@ def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell: Shell, asked: 
         ("subjects: {", ("grid",)),
     ],
 )  # fmt: skip
-def test_a_grid_that_cannot_be_meant_is_one_clear_line(
-    text: str, words: tuple[str, ...], shell: Shell
-) -> None:
+def test_a_grid_that_cannot_be_meant_is_one_clear_line(text, words, shell):
     shell.write("grid.yaml", text)
     assert_plain_error(shell.run("sweep", "grid.yaml"), 2, *words)
     assert not (shell.folder / "grid.yaml.sweep").exists()
 
 
-def test_a_folder_that_cannot_be_written(shell: Shell) -> None:
+def test_a_folder_that_cannot_be_written(shell):
     shell.write("file", "")
     answer = shell.run("sweep", "grid.yaml", "--offline", "--folder", "file/x")
     assert_plain_error(answer, 2, "cannot keep answers in")

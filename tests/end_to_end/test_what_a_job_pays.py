@@ -1,9 +1,6 @@
 """Every line of the bill as a person meets it: disks, data, contracts, and what has no known rate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +17,7 @@ ON_DEMAND = ("--market", "on-demand", "--gpu", "A10G:1")
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     """A folder with a saved trace, t.json.gz."""
     folder = tmp_path_factory.mktemp("pays")
     write_trace(make_trace(), folder / "t.json.gz")
@@ -45,7 +42,7 @@ def run_h(option: dict[str, Any]) -> float:
     return float(option["time_s"]["p50"]) / 3600
 
 
-def test_the_boot_disk_is_paid_by_the_hour(shell: Shell) -> None:
+def test_the_boot_disk_is_paid_by_the_hour(shell):
     rows = options(shell, *ON_DEMAND, "--region", "us-east-1")
     assert rows
     for option in rows:
@@ -59,14 +56,14 @@ def test_the_boot_disk_is_paid_by_the_hour(shell: Shell) -> None:
         assert option["cost_usd"]["p50"] == pytest.approx(billed, abs=option["usd_per_h"] / 3600)
 
 
-def test_no_boot_disk_is_no_line(shell: Shell) -> None:
+def test_no_boot_disk_is_no_line(shell):
     for option in options(shell, *ON_DEMAND, ADVISOR_CLOUD__BOOT_DISK_GB="0"):
         assert option["storage_usd_per_h"] == 0
         assert "storage" not in option["cost_breakdown"]
         assert "rate-unknown" not in {one["code"] for one in option["reason_findings"]}
 
 
-def test_a_data_set_takes_time_and_a_disk(shell: Shell) -> None:
+def test_a_data_set_takes_time_and_a_disk(shell):
     place = (*ON_DEMAND, "--region", "us-central1", "--region", "us-east-1")
     without = {option["id"]: option for option in options(shell, *place)}
     download_s = 200 * GIB * 8 / 1e9
@@ -78,14 +75,14 @@ def test_a_data_set_takes_time_and_a_disk(shell: Shell) -> None:
         assert startup == pytest.approx(option["usd_per_h"] * download_s / 3600)
 
 
-def test_a_faster_network_shortens_the_download(shell: Shell) -> None:
+def test_a_faster_network_shortens_the_download(shell):
     place = (*ON_DEMAND, "--region", "us-east-1", "--dataset-gb", "200")
     slow = options(shell, *place)[0]["time_s"]["p50"]
     fast = options(shell, *place, ADVISOR_CLOUD__DOWNLOAD_GBIT_PER_S="10")[0]["time_s"]["p50"]
     assert slow - fast == pytest.approx(0.9 * 200 * GIB * 8 / 1e9)
 
 
-def test_bringing_the_result_home_is_paid_once(shell: Shell) -> None:
+def test_bringing_the_result_home_is_paid_once(shell):
     rows = options(shell, "--result-gb", "100", "--region", "us-east-1", "--region", "us-central1")
     usd = {"aws": 9.0, "gcp": 12.0}
     assert {option["provider"] for option in rows} == {"aws", "gcp"}
@@ -94,7 +91,7 @@ def test_bringing_the_result_home_is_paid_once(shell: Shell) -> None:
         assert option["egress_usd"] == pytest.approx(usd[option["provider"]])
 
 
-def test_a_region_without_rates_pays_the_dearest_of_its_cloud_and_says_so(shell: Shell) -> None:
+def test_a_region_without_rates_pays_the_dearest_of_its_cloud_and_says_so(shell):
     rows = options(shell, "--region", "ap-southeast-3", "--result-gb", "5")
     assert rows
     for option in rows:
@@ -109,7 +106,7 @@ REGIONS = ("us-east-1", "eu-central-1", "us-central1")
 FAR = (*ON_DEMAND, "--gpu", "L4:1", *(word for region in REGIONS for word in ("--region", region)))
 
 
-def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
+def test_data_is_moved_to_where_it_is_not(shell):
     answer = shell.run(*JOB, *FAR, "--dataset-gb", "3000", "--data", "s3://photos@eu-central-1")
     place = {"name": "s3://photos", "provider": "aws", "region": "eu-central-1"}
     assert answer.document["job"]["data"] == {"gib": 3000, "place": place}
@@ -132,7 +129,7 @@ def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
     assert chosen["region"] == "eu-central-1"
 
 
-def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell: Shell) -> None:
+def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell):
     unknown = shell.run(*JOB, *FAR, "--dataset-gb", "10")
     assert "data set location unknown" in " ".join(unknown.document["warnings"])
     home = shell.run(*JOB, *FAR, "--dataset-gb", "10", "--data", "local")
@@ -142,7 +139,7 @@ def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell: Shell)
         assert {option["transfer"]["gib"] for option in answer.document["options"]} == {10}
 
 
-def test_a_bucket_somewhere_is_far_from_every_machine_and_dear(shell: Shell) -> None:
+def test_a_bucket_somewhere_is_far_from_every_machine_and_dear(shell):
     answer = shell.run(*JOB, *FAR, "--dataset-gb", "100", "--data", "s3://photos", "--offline")
     assert "region of s3://photos unknown" in " ".join(answer.document["warnings"])
     usd = {"aws": 100 * 0.147, "gcp": 100 * 0.15}
@@ -157,11 +154,11 @@ def test_a_bucket_somewhere_is_far_from_every_machine_and_dear(shell: Shell) -> 
         (("--data", "us-east-1"), ("--data", "--dataset-gb")),
     ],
 )
-def test_a_place_that_cannot_be_meant(shell: Shell, more: tuple[str, ...], words: tuple[str, ...]) -> None:
+def test_a_place_that_cannot_be_meant(shell, more, words):
     assert_plain_error(shell.run(*JOB, *more), 2, *words)
 
 
-def test_own_rates_replace_those_that_ship(shell: Shell) -> None:
+def test_own_rates_replace_those_that_ship(shell):
     rates = "rates:\n- {provider: aws, kind: block-storage, usd: 0}\n"
     rates += "- {provider: aws, kind: egress-region, to_region: us-east-1, usd: 0.005}\n"
     here = site(shell, "rates", rates)
@@ -170,7 +167,7 @@ def test_own_rates_replace_those_that_ship(shell: Shell) -> None:
         assert option["transfer"]["usd"] == pytest.approx(0.5 if option["region"] == "us-east-1" else 0)
 
 
-def test_regions_to_enable_first_are_left_out_unless_named(shell: Shell) -> None:
+def test_regions_to_enable_first_are_left_out_unless_named(shell):
     shell = replace(shell, regions=ALL_REGIONS)
     everywhere = shell.run(*JOB, "--gpu", "A10G:1", "--provider", "aws")
     assert "in regions that an account must enable first" in " ".join(everywhere.document["warnings"])
@@ -184,7 +181,7 @@ def test_regions_to_enable_first_are_left_out_unless_named(shell: Shell) -> None
     assert "ap-southeast-3" in {option["region"] for option in allowed}
 
 
-def test_a_large_result_is_brought_home_from_where_that_is_cheap(shell: Shell) -> None:
+def test_a_large_result_is_brought_home_from_where_that_is_cheap(shell):
     """In the region with the least rent egress may cost more than the rent saves: both are shown."""
     command = ("--gpu", "A10G:1", "--market", "on-demand", "--provider", "aws", "--result-gb", "5000")
     by_type: dict[str, list[dict[str, Any]]] = {}
@@ -195,7 +192,7 @@ def test_a_large_result_is_brought_home_from_where_that_is_cheap(shell: Shell) -
     assert cheap_rent["egress_usd"] > cheap_egress["egress_usd"]
 
 
-def test_explain_shows_each_line_with_its_rate(shell: Shell) -> None:
+def test_explain_shows_each_line_with_its_rate(shell):
     answer = shell.run(
         *JOB[:-1], *ON_DEMAND, "--region", "us-east-1", "--explain", "1",
         "--dataset-gb", "50", "--result-gb", "10",
@@ -220,7 +217,7 @@ contracts:
 """
 
 
-def test_contracts_lower_what_is_paid_and_leave_the_list_price(shell: Shell) -> None:
+def test_contracts_lower_what_is_paid_and_leave_the_list_price(shell):
     here = site(shell, "contracts", CONTRACTS)
     place = ("--region", "us-east-1", "--region", "us-central1", "--gpu", "A10G", "--gpu", "L4")
     listed = {option["id"]: option for option in options(shell, *place)}
@@ -242,7 +239,7 @@ def test_contracts_lower_what_is_paid_and_leave_the_list_price(shell: Shell) -> 
     assert {("gcp", "on-demand", False), ("gcp", "spot", False)} <= markets
 
 
-def test_explain_shows_the_three_prices_apart(shell: Shell) -> None:
+def test_explain_shows_the_three_prices_apart(shell):
     here = site(shell, "explained", CONTRACTS)
     command = (
         *JOB[:-1],
@@ -258,7 +255,7 @@ def test_explain_shows_the_three_prices_apart(shell: Shell) -> None:
     assert "list price" not in shell.run(*command).out
 
 
-def test_a_contract_that_has_ended_is_told_once(shell: Shell) -> None:
+def test_a_contract_that_has_ended_is_told_once(shell):
     here = site(shell, "ended", CONTRACTS)
     answer = here.run(*JOB)
     assert answer.err.count("aws (until 2020-01-31)") == 1
@@ -276,7 +273,7 @@ quotas:
 """
 
 
-def test_a_rule_that_is_about_nothing_is_told_once_and_by_the_doctor(shell: Shell) -> None:
+def test_a_rule_that_is_about_nothing_is_told_once_and_by_the_doctor(shell):
     here = site(shell, "idle", IDLE)
     expected = ("contracts, entry 2", "aws p55* in *, on-demand", "quotas, entry 1", "past its regions")
     answer = here.run(*JOB)
@@ -291,7 +288,7 @@ def test_a_rule_that_is_about_nothing_is_told_once_and_by_the_doctor(shell: Shel
     assert "contracts, entry 3" not in told, "its end is told already"
 
 
-def test_a_rule_about_what_was_not_asked_for_is_not_told(shell: Shell) -> None:
+def test_a_rule_about_what_was_not_asked_for_is_not_told(shell):
     here = site(shell, "elsewhere", "contracts: [{provider: gcp, instance_types: [a2*], discount: 0.1}]\n")
     answer = here.run("prices", "--gpu", "T4", "--provider", "aws", "--json")
     assert answer.document["offers"]
@@ -307,6 +304,6 @@ def test_a_rule_about_what_was_not_asked_for_is_not_told(shell: Shell) -> None:
         ("{provider: aws, until: soon}", ("contracts.0.until",)),
     ],
 )
-def test_a_contract_that_cannot_be_meant(tmp_path: Path, entry: str, words: tuple[str, ...]) -> None:
+def test_a_contract_that_cannot_be_meant(tmp_path, entry, words):
     shell = site(Shell(folder=tmp_path), "wrong", f"contracts: [{entry}]\n")
     assert_plain_error(shell.run(*JOB), 2, *words)

@@ -1,7 +1,5 @@
 """What-ifs as a person sees them, and against scripts that really have autocast written in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ LOWER = ("--what-if", "tf32", "--what-if", "bf16", "--what-if", "fp16")
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     """A folder with a trace in FP32, and one of a script that uses autocast."""
     folder = tmp_path_factory.mktemp("what_if")
     write_trace(make_trace(), folder / "t.json.gz")
@@ -43,7 +41,7 @@ def recommend(shell: Shell, *arguments: str, trace: str = "t.json.gz", **environ
 # --- The command ------------------------------------------------------------------------------------
 
 
-def test_by_default_one_line_and_no_rows(shell: Shell) -> None:
+def test_by_default_one_line_and_no_rows(shell):
     answer = recommend(shell)
     (line,) = [line for line in answer.out.splitlines() if line.startswith("What if ")]
     assert " less " in line
@@ -51,11 +49,11 @@ def test_by_default_one_line_and_no_rows(shell: Shell) -> None:
     assert not any(line.startswith("what if") for line in answer.out.splitlines())
 
 
-def test_without_what_ifs_no_word_of_them(shell: Shell) -> None:
+def test_without_what_ifs_no_word_of_them(shell):
     assert "what if" not in recommend(shell, "--no-what-if").out.lower()
 
 
-def test_rows_below_and_the_recommendation_as_before(shell: Shell) -> None:
+def test_rows_below_and_the_recommendation_as_before(shell):
     answer = recommend(shell, *LOWER, "--all")
     states = [line.split("  ")[0].strip() for line in answer.out.splitlines()]
     rows = [i for i, state in enumerate(states) if state.startswith("what if")]
@@ -73,7 +71,7 @@ def by_id(answer: Answer) -> dict[str, Any]:
     return {option["id"]: option for option in answer.document["options"]}
 
 
-def test_json_only_adds_what_ifs(shell: Shell) -> None:
+def test_json_only_adds_what_ifs(shell):
     plain, full = (
         recommend(shell, "--json"),
         recommend(shell, "--json", *LOWER),
@@ -94,7 +92,7 @@ def test_json_only_adds_what_ifs(shell: Shell) -> None:
         assert words in option["script_changes"][0]
 
 
-def test_one_in_full(shell: Shell) -> None:
+def test_one_in_full(shell):
     options = by_id(recommend(shell, "--json", *LOWER)).values()
     chosen = next(option["id"] for option in options if option["what_if"] == "bf16")
     answer = recommend(shell, "--what-if", "bf16", "--explain", chosen)
@@ -102,13 +100,13 @@ def test_one_in_full(shell: Shell) -> None:
     assert "follow from the operators; not profiled so" in " ".join(answer.out.split())
 
 
-def test_a_script_in_lower_precision_already_has_none(shell: Shell) -> None:
+def test_a_script_in_lower_precision_already_has_none(shell):
     answer = recommend(shell, trace="amp.json.gz")
     assert answer.code == 0
     assert "what if" not in answer.out.lower()
 
 
-def test_nothing_feasible_still_ends_with_4_and_says_what_would_be(shell: Shell) -> None:
+def test_nothing_feasible_still_ends_with_4_and_says_what_would_be(shell):
     # The machine is there and stays: the deadline alone decides.
     sure = {
         "ADVISOR_CLOUD__WAIT_P50": "0s",
@@ -172,12 +170,12 @@ def recorded(name: str, gpu: str) -> tuple[Trace, Trace]:
     [(resnet50, "bfloat16"), (gpt, "bfloat16")],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
-def test_autocast_supposed_is_near_autocast_written_in(shell: Shell, example: Any, dtype: str) -> None:
+def test_autocast_supposed_is_near_autocast_written_in(shell, example, dtype):
     full, real = example(shell, dtype)
     check_supposed(full, real, dtype)
 
 
-def test_autocast_supposed_is_near_the_recorded_one() -> None:
+def test_autocast_supposed_is_near_the_recorded_one():
     """Of ResNet-50: BERT's published rows differ by their optimizers, too, of which one waits for norms."""
     full, real = recorded("ResNet-50", "A100-SXM-80GB")
     check_supposed(full, real, "float16", as_published=True)

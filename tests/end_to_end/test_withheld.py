@@ -1,9 +1,5 @@
 """A script that asks for a variable which scripts do not get: told in one line, by name, never by value."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from advisor.core.errors import ProfileError
@@ -31,14 +27,14 @@ SECRET = "hunter22" + "xyz"
 
 
 @pytest.fixture
-def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def variables(monkeypatch):
     monkeypatch.setenv("DATA_ROOT", "/data")
     monkeypatch.setenv("DB_PASS", SECRET)
     monkeypatch.setenv("SLACK_WEBHOOK", f"https://example.org/{SECRET}")
 
 
 @pytest.mark.usefixtures("variables")
-def test_what_it_asked_for_is_named(tmp_path: Path) -> None:
+def test_what_it_asked_for_is_named(tmp_path):
     """Before: it got all three."""
     script = tmp_path / "train.py"
     script.write_text(ASKS.format(expected="here") + TRAINS)
@@ -49,7 +45,7 @@ def test_what_it_asked_for_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("variables")
-def test_what_is_handed_on_is_there(tmp_path: Path) -> None:
+def test_what_is_handed_on_is_there(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(ASKS.format(expected="/data") + TRAINS)
     trace = profile(script, backend="fake", env=["DATA_ROOT"])
@@ -61,7 +57,7 @@ def test_what_is_handed_on_is_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ['os.environ["DB_PASS"]', 'os.getenv("DB_PASS").upper()', 'sys.exit(os.getenv("DB_PASS"))']
 )
-def test_a_crash_says_how_it_gets_it(line: str, tmp_path: Path) -> None:
+def test_a_crash_says_how_it_gets_it(line, tmp_path):
     """Before: there was nothing to say, since it got the password."""
     script = tmp_path / "train.py"
     script.write_text(f"import os, sys, torch\n{line}\n")
@@ -73,7 +69,7 @@ def test_a_crash_says_how_it_gets_it(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("variables")
-def test_what_libraries_ask_for_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_libraries_ask_for_is_not_told(tmp_path, monkeypatch):
     """Each of them looks for tokens of its own accord."""
     package = tmp_path / "site-packages"
     package.mkdir()

@@ -1,7 +1,5 @@
 """Every row of what boards and machines exchange over: dated, sourced, and of some machine."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 
 import pytest
@@ -26,13 +24,13 @@ def name(row: Board | Machine) -> str:
 
 
 @pytest.mark.parametrize("row", [*FABRICS.boards, *FABRICS.machines], ids=name)
-def test_every_row_is_dated_and_sourced(row: Board | Machine) -> None:
+def test_every_row_is_dated_and_sourced(row):
     assert date(2020, 1, 1) <= row.as_of <= datetime.now(UTC).date()
     assert len(row.source) > 10
 
 
 @pytest.mark.parametrize("board", FABRICS.boards, ids=name)
-def test_boards_are_of_gpus_with_nvlink(board: Board) -> None:
+def test_boards_are_of_gpus_with_nvlink(board):
     for glob in board.gpus:
         members = [gpu for gpu in load_gpus().values() if is_any([glob], gpu.name)]
         assert members
@@ -41,7 +39,7 @@ def test_boards_are_of_gpus_with_nvlink(board: Board) -> None:
 
 
 @pytest.mark.parametrize("machine", FABRICS.machines, ids=name)
-def test_machines_are_somebodys_and_counted_once(machine: Machine) -> None:
+def test_machines_are_somebodys_and_counted_once(machine):
     assert machine.provider in load_providers()
     if machine.provider in LISTED:
         for glob in set(machine.instance_types) - COMING:
@@ -52,7 +50,7 @@ def test_machines_are_somebodys_and_counted_once(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("machine", FABRICS.machines, ids=name)
-def test_rates_are_of_networks_that_there_are(machine: Machine) -> None:
+def test_rates_are_of_networks_that_there_are(machine):
     bits_per_s = machine.network_bits_per_s
     assert bits_per_s is None or 10e9 <= bits_per_s <= 6400e9
     if machine.network not in (Network.TCP, Network.EFA):
@@ -61,7 +59,7 @@ def test_rates_are_of_networks_that_there_are(machine: Machine) -> None:
     assert machine.link_bytes_per_s is None or 25e9 <= machine.link_bytes_per_s <= 1e12
 
 
-def test_every_machine_with_several_gpus_has_a_network() -> None:
+def test_every_machine_with_several_gpus_has_a_network():
     """A layout over several nodes then rests on a rate that somebody documented."""
     without = [
         instance.key

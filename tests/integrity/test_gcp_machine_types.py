@@ -1,7 +1,5 @@
 """Every GCP machine type of the catalog: billed by what it has, in regions that exist, dated."""
 
-from __future__ import annotations
-
 import csv
 import re
 from datetime import date
@@ -53,7 +51,7 @@ def kinds(machine: MachineType) -> list[Kind]:
 
 
 @BY_MACHINE
-def test_a_machine_is_billed_by_host_gpu_and_disks_or_by_slices(machine: MachineType) -> None:
+def test_a_machine_is_billed_by_host_gpu_and_disks_or_by_slices(machine):
     disks = [Kind.SSD] if machine.instance.local_ssd_bytes else []
     assert kinds(machine) in ([Kind.CORE, Kind.RAM, Kind.GPU, *disks], [Kind.SLICE])
     (gpu,) = (name for name in machine.needs if kind_of(name) in (Kind.GPU, Kind.SLICE))
@@ -61,7 +59,7 @@ def test_a_machine_is_billed_by_host_gpu_and_disks_or_by_slices(machine: Machine
 
 
 @BY_MACHINE
-def test_amounts_are_those_of_the_instance_type(machine: MachineType) -> None:
+def test_amounts_are_those_of_the_instance_type(machine):
     instance = machine.instance
     amounts = {kind_of(name): float(amount) for name, amount in machine.needs.items()}
     expected = {
@@ -75,21 +73,21 @@ def test_amounts_are_those_of_the_instance_type(machine: MachineType) -> None:
 
 
 @BY_MACHINE
-def test_regions_are_regions(machine: MachineType) -> None:
+def test_regions_are_regions(machine):
     assert len(set(machine.regions)) == len(machine.regions)
     assert list(machine.regions) == sorted(machine.regions)
     assert all(REGION.fullmatch(region) for region in machine.regions)
 
 
 @BY_MACHINE
-def test_host_and_family_agree(machine: MachineType) -> None:
+def test_host_and_family_agree(machine):
     family = machine.instance.instance_type.split("-")[0].upper()
     hosts = {name.split(" ")[0] for name in machine.needs if kind_of(name) in (Kind.CORE, Kind.RAM)}
     assert len(hosts) <= 1
     assert all(host.split("-")[0] == family for host in hosts)
 
 
-def test_markets_are_limited_where_google_limits_them() -> None:
+def test_markets_are_limited_where_google_limits_them():
     limited = {name: m.markets for name, m in MACHINES.items() if m.markets != tuple(Market)}
     assert set(limited) == SPOT_ONLY | NEVER_ON_DEMAND
     for name, markets in limited.items():
@@ -98,11 +96,11 @@ def test_markets_are_limited_where_google_limits_them() -> None:
         assert (Market.COMMIT_1Y in markets) == (name in NEVER_ON_DEMAND)
 
 
-def test_every_component_is_needed_by_some_machine() -> None:
+def test_every_component_is_needed_by_some_machine():
     assert {name for machine in MACHINES.values() for name in machine.needs} == set(COMPONENTS)
 
 
-def test_rows_have_source_and_date_and_are_sorted() -> None:
+def test_rows_have_source_and_date_and_are_sorted():
     with catalog_path(MACHINE_FILE).open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
     assert all(date(2026, 1, 1) <= date.fromisoformat(row["as_of"]) <= date(2026, 11, 21) for row in table)
@@ -110,7 +108,7 @@ def test_rows_have_source_and_date_and_are_sorted() -> None:
     assert [row["machine_type"] for row in table] == sorted(MACHINES)
 
 
-def test_the_snapshot_prices_machines_only_where_they_exist() -> None:
+def test_the_snapshot_prices_machines_only_where_they_exist():
     for offer in read_offers(catalog_path("prices/gcp.csv"), INSTANCES):
         machine = MACHINES[offer.instance_type]
         assert offer.region in machine.regions, offer
@@ -119,7 +117,7 @@ def test_the_snapshot_prices_machines_only_where_they_exist() -> None:
 
 @pytest.mark.shared
 @needs_shared
-def test_regions_are_those_of_the_collected_tables() -> None:
+def test_regions_are_those_of_the_collected_tables():
     (column,) = (name for name in rows("gcp_machine_types.csv")[0] if name.startswith("regions_available"))
     for row in rows("gcp_machine_types.csv"):
         if machine := MACHINES.get(row["machine_type"]):

@@ -1,7 +1,5 @@
 """Every GPU of the catalog: in range, consistent with itself and with NVIDIA's hardware rules."""
 
-from __future__ import annotations
-
 import csv
 import tomllib
 from datetime import date
@@ -52,7 +50,7 @@ FP64_FRACTION = {
 }  # fmt: skip
 
 
-def test_there_are_enough_gpus_and_the_ones_clouds_rent() -> None:
+def test_there_are_enough_gpus_and_the_ones_clouds_rent():
     assert len(GPUS) >= 45
     rented = (
         "K80 M60 P4 P100-PCIE-16GB V100-SXM-16GB V100-SXM-32GB T4 T4G L4 A10G A100-SXM-40GB"
@@ -63,7 +61,7 @@ def test_there_are_enough_gpus_and_the_ones_clouds_rent() -> None:
 
 
 @BY_GPU
-def test_figures_are_of_their_type_and_in_range(gpu: GpuSpec) -> None:
+def test_figures_are_of_their_type_and_in_range(gpu):
     assert type(gpu.num_sms) is int
     assert 5 <= gpu.num_sms <= 400
     assert 0.4e9 <= gpu.base_clock_hz <= gpu.boost_clock_hz <= 3e9
@@ -78,7 +76,7 @@ def test_figures_are_of_their_type_and_in_range(gpu: GpuSpec) -> None:
 
 
 @BY_GPU
-def test_peaks_are_known_dtypes_in_range(gpu: GpuSpec) -> None:
+def test_peaks_are_known_dtypes_in_range(gpu):
     assert {"fp64", "fp32"} <= set(gpu.vector_flops_per_s) <= {"fp64", "fp32", "fp16", "bf16"}
     assert set(gpu.tensor_flops_per_s) <= {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8"}
     assert all(0.05 * TB <= peak <= 200 * TB for peak in gpu.vector_flops_per_s.values())
@@ -86,38 +84,38 @@ def test_peaks_are_known_dtypes_in_range(gpu: GpuSpec) -> None:
 
 
 @BY_GPU
-def test_source_and_date_are_there(gpu: GpuSpec) -> None:
+def test_source_and_date_are_there(gpu):
     assert gpu.source_url.startswith("https://")
     assert date(2020, 1, 1) <= gpu.source_date <= date(2026, 11, 21)
 
 
 @BY_GPU
-def test_every_way_to_name_it_leads_to_it(gpu: GpuSpec) -> None:
+def test_every_way_to_name_it_leads_to_it(gpu):
     for name in (gpu.name, *gpu.aliases):
         assert resolve_gpu(name) is gpu
     for family in gpu.families:
         assert gpu in resolve_gpus(family)
 
 
-def test_no_name_or_alias_is_shared() -> None:
+def test_no_name_or_alias_is_shared():
     forms = [form for gpu in GPUS for form in {normal_form(n) for n in (gpu.name, *gpu.aliases)}]
     assert len(forms) == len(set(forms))
 
 
 @BY_NVIDIA_GPU
-def test_fp32_peak_is_sms_x_lanes_x_2_x_boost_clock(gpu: GpuSpec) -> None:
+def test_fp32_peak_is_sms_x_lanes_x_2_x_boost_clock(gpu):
     formula = gpu.num_sms * FP32_LANES[gpu.compute_capability] * 2 * gpu.boost_clock_hz
     assert gpu.vector_flops_per_s["fp32"] == pytest.approx(formula, rel=0.01)
 
 
 @BY_NVIDIA_GPU
-def test_fp64_peak_is_the_architectures_fraction_of_fp32(gpu: GpuSpec) -> None:
+def test_fp64_peak_is_the_architectures_fraction_of_fp32(gpu):
     ratio = gpu.vector_flops_per_s["fp32"] / gpu.vector_flops_per_s["fp64"]
     assert ratio == pytest.approx(FP64_FRACTION[gpu.compute_capability], rel=0.02)
 
 
 @BY_NVIDIA_GPU
-def test_tensor_peaks_are_dense(gpu: GpuSpec) -> None:
+def test_tensor_peaks_are_dense(gpu):
     """A figure with sparsity is twice the formula, so 3 % tells them apart."""
     peaks = gpu.tensor_flops_per_s
     if gpu.compute_capability not in TENSOR_FLOP:
@@ -135,7 +133,7 @@ def is_geforce(gpu: GpuSpec) -> bool:
 
 
 @BY_NVIDIA_GPU
-def test_tensor_peaks_of_other_dtypes_follow_fp16(gpu: GpuSpec) -> None:
+def test_tensor_peaks_of_other_dtypes_follow_fp16(gpu):
     peaks = gpu.tensor_flops_per_s
     assert ("bf16" in peaks) == (gpu.compute_capability in set(TENSOR_FLOP) - {"7.0", "7.5"})
     for dtype, ratio in (("tf32", 0.5), ("bf16", 1.0), ("fp8", 2.0)):
@@ -144,7 +142,7 @@ def test_tensor_peaks_of_other_dtypes_follow_fp16(gpu: GpuSpec) -> None:
 
 
 @BY_NVIDIA_GPU
-def test_occupancy_limits_are_whole_units(gpu: GpuSpec) -> None:
+def test_occupancy_limits_are_whole_units(gpu):
     limits = gpu.occupancy
     assert limits is not None
     assert limits.max_threads in {1024, 1536, 2048}
@@ -157,7 +155,7 @@ def test_occupancy_limits_are_whole_units(gpu: GpuSpec) -> None:
     assert limits.reserved_shared_bytes_per_block == (KIB if float(gpu.compute_capability) >= 8 else 0)
 
 
-def test_occupancy_limits_of_a_v100_are_what_a_device_reported() -> None:
+def test_occupancy_limits_of_a_v100_are_what_a_device_reported():
     """deviceProperties of a Tesla V100-DGXS-32GB in a profiler trace (2021-06)."""
     gpu = resolve_gpu("Tesla V100-DGXS-32GB")
     assert gpu.num_sms == 80
@@ -169,7 +167,7 @@ def test_occupancy_limits_of_a_v100_are_what_a_device_reported() -> None:
     assert gpu.occupancy.max_shared_bytes_per_block == 98304
 
 
-def test_other_vendors_have_no_cuda_occupancy() -> None:
+def test_other_vendors_have_no_cuda_occupancy():
     others = [gpu for gpu in GPUS if gpu.vendor != "NVIDIA"]
     assert {gpu.vendor for gpu in others} == {"AMD"}
     assert all(gpu.occupancy is None for gpu in others)
@@ -195,13 +193,13 @@ def test_other_vendors_have_no_cuda_occupancy() -> None:
     ],
 )
 def test_facts_that_matter_most(
-    name: str,
-    num_sms: int,
-    memory_gib: float,
-    memory_tb_per_s: float,
-    fp16_tflops: float | None,
-    nvlink_gb_per_s: float,
-) -> None:
+    name,
+    num_sms,
+    memory_gib,
+    memory_tb_per_s,
+    fp16_tflops,
+    nvlink_gb_per_s,
+):
     gpu = resolve_gpu(name)
     assert gpu.num_sms == num_sms
     assert gpu.memory_bytes / GIB == pytest.approx(memory_gib, rel=0.005)
@@ -211,7 +209,7 @@ def test_facts_that_matter_most(
         assert gpu.tensor_flops_per_s["fp16"] == pytest.approx(fp16_tflops * 1e12, rel=0.005)
 
 
-def test_names_of_clouds_lead_to_their_gpu() -> None:
+def test_names_of_clouds_lead_to_their_gpu():
     document = tomllib.loads(catalog_path("gpus.toml").read_text(encoding="utf-8"))
     for text, name in document["exact_names"].items():
         assert resolve_gpu(text).name == name
@@ -223,7 +221,7 @@ def test_names_of_clouds_lead_to_their_gpu() -> None:
 
 
 @pytest.mark.shared
-def test_every_gpu_of_the_collected_table_is_known_or_left_out_on_purpose() -> None:
+def test_every_gpu_of_the_collected_table_is_known_or_left_out_on_purpose():
     if not SHARED_SPECS.is_file():
         pytest.skip("no ../shared/gpus beside the checkout")
     with SHARED_SPECS.open(encoding="utf-8", newline="") as file:

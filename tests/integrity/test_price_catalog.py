@@ -1,7 +1,5 @@
 """Every instance type and price of the catalog: plausible, dated, sourced, joined."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import Counter
@@ -38,11 +36,11 @@ def one(provider: str, instance_type: str, region: str, market: Market) -> Offer
 # --- Instance types -------------------------------------------------------------------------------
 
 
-def test_every_instance_type_has_a_gpu_of_the_catalog() -> None:
+def test_every_instance_type_has_a_gpu_of_the_catalog():
     assert {instance.gpu for instance in INSTANCES.values()} <= set(load_gpus())
 
 
-def test_what_a_process_sees_is_a_little_less_than_what_the_cloud_documents() -> None:
+def test_what_a_process_sees_is_a_little_less_than_what_the_cloud_documents():
     for instance in INSTANCES.values():
         amount, unit = instance.gpu_memory.split(" ")
         documented_gb = float(amount)
@@ -52,7 +50,7 @@ def test_what_a_process_sees_is_a_little_less_than_what_the_cloud_documents() ->
         assert lower <= usable_bytes <= upper, instance
 
 
-def test_instance_types_are_in_range() -> None:
+def test_instance_types_are_in_range():
     for i in INSTANCES.values():
         assert i.provider in {"aws", "gcp"}
         assert i.num_gpus in {1, 2, 4, 8, 16}, i
@@ -64,19 +62,19 @@ def test_instance_types_are_in_range() -> None:
         assert i.network_bits_per_s is None or 1e9 <= i.network_bits_per_s <= 7e12, i
 
 
-def test_what_a_price_includes_agrees_with_the_columns() -> None:
+def test_what_a_price_includes_agrees_with_the_columns():
     for i in INSTANCES.values():
         arm = " (Arm)" if i.architecture == "arm64" else ""
         assert i.includes[:2] == (f"{i.vcpus} vCPU{arm}", f"{i.memory_bytes / GIB:g} GiB RAM")
         assert any("SSD" in part for part in i.includes) == (i.local_ssd_bytes > 0)
 
 
-def test_instance_types_have_source_and_date() -> None:
+def test_instance_types_have_source_and_date():
     assert all(date(2024, 1, 1) <= i.as_of <= TODAY for i in INSTANCES.values())
     assert all(len(i.source) > 5 for i in INSTANCES.values())
 
 
-def test_instance_types_without_a_price_are_the_known_gaps() -> None:
+def test_instance_types_without_a_price_are_the_known_gaps():
     priced = {(offer.provider, offer.instance_type) for offer in OFFERS}
     assert {name for _, name in set(INSTANCES) - priced} == {
         "a3-edgegpu-8g", "a3-edgegpu-8g-nolssd", "a3-ultragpu-8g", "a3-ultragpu-8g-nolssd",
@@ -84,7 +82,7 @@ def test_instance_types_without_a_price_are_the_known_gaps() -> None:
     }  # fmt: skip
 
 
-def test_no_fraction_of_a_gpu_is_offered() -> None:
+def test_no_fraction_of_a_gpu_is_offered():
     fractions = re.compile(r"gr?6f\.|g4-standard-(6|12|24)$")
     assert not [name for _, name in INSTANCES if fractions.match(name)]
 
@@ -92,19 +90,19 @@ def test_no_fraction_of_a_gpu_is_offered() -> None:
 # --- Prices ---------------------------------------------------------------------------------------
 
 
-def test_both_clouds_and_markets_are_well_covered() -> None:
+def test_both_clouds_and_markets_are_well_covered():
     counts = Counter((offer.provider, offer.market) for offer in OFFERS)
     assert set(counts) == {(p, m) for p in ("aws", "gcp") for m in (Market.ON_DEMAND, Market.SPOT)}
     assert min(counts.values()) > 650
 
 
-def test_prices_per_gpu_are_plausible() -> None:
+def test_prices_per_gpu_are_plausible():
     for offer in OFFERS:
         usd_per_gpu_h = offer.usd_per_h / offer.num_gpus
         assert 0.03 <= usd_per_gpu_h <= 25, offer
 
 
-def test_every_price_is_in_the_file_of_its_provider_and_a_region_of_it() -> None:
+def test_every_price_is_in_the_file_of_its_provider_and_a_region_of_it():
     for name in PRICE_FILES:
         with catalog_path(name).open(encoding="utf-8", newline="") as file:
             assert {row["provider"] for row in csv.DictReader(file)} == {
@@ -114,19 +112,19 @@ def test_every_price_is_in_the_file_of_its_provider_and_a_region_of_it() -> None
     assert not [o for o in OFFERS if o.region.startswith("us-gov-")]
 
 
-def test_zones_are_aws_zone_ids_never_account_names() -> None:
+def test_zones_are_aws_zone_ids_never_account_names():
     zones = {offer.zone for offer in OFFERS if offer.zone}
     assert zones
     assert all(re.fullmatch(r"[a-z]+\d-az\d", zone) for zone in zones)
     assert not [o for o in OFFERS if o.zone and o.market is Market.ON_DEMAND]
 
 
-def test_every_price_has_a_date_and_a_source() -> None:
+def test_every_price_has_a_date_and_a_source():
     assert all(date(2025, 6, 28) <= offer.retrieved_at.date() <= date(2026, 8, 3) for offer in OFFERS)
     assert all("@" in offer.source or offer.source.startswith(DERIVED) for offer in OFFERS)
 
 
-def test_no_spot_price_is_above_on_demand_or_at_the_floor() -> None:
+def test_no_spot_price_is_above_on_demand_or_at_the_floor():
     on_demand = {
         (o.provider, o.instance_type, o.region): o.usd_per_h for o in OFFERS if o.market is Market.ON_DEMAND
     }
@@ -138,7 +136,7 @@ def test_no_spot_price_is_above_on_demand_or_at_the_floor() -> None:
             assert floor * listed < offer.usd_per_h <= listed * (1 + 1e-5), offer
 
 
-def test_derived_prices_are_aws_spot_of_whole_regions() -> None:
+def test_derived_prices_are_aws_spot_of_whole_regions():
     derived = [offer for offer in OFFERS if offer.source.startswith(DERIVED)]
     assert derived
     for offer in derived:
@@ -149,7 +147,7 @@ def test_derived_prices_are_aws_spot_of_whole_regions() -> None:
     assert not quoted & {(o.instance_type, o.region) for o in derived}
 
 
-def test_more_of_the_same_gpu_costs_more_in_a_region() -> None:
+def test_more_of_the_same_gpu_costs_more_in_a_region():
     """a2 and a3 sizes are multiples of one machine, N1 hosts stay while GPUs are added."""
     sizes = (
         ("a2-highgpu-1g", "a2-highgpu-8g", Market.ON_DEMAND),
@@ -163,14 +161,14 @@ def test_more_of_the_same_gpu_costs_more_in_a_region() -> None:
     assert two_t4.usd_per_h - one_t4.usd_per_h == pytest.approx(0.35)
 
 
-def test_types_that_google_only_starts_as_spot_have_no_other_price() -> None:
+def test_types_that_google_only_starts_as_spot_have_no_other_price():
     query = OfferQuery(providers=("gcp",), gpus=("H100-SXM-80GB",))
     small = [o for o in load_offers(query, now=NOW).offers if o.num_gpus < 8]
     assert {offer.instance_type for offer in small} == SPOT_ONLY
     assert {offer.market for offer in small} == {Market.SPOT}
 
 
-def test_a_price_is_of_the_whole_machine() -> None:
+def test_a_price_is_of_the_whole_machine():
     """Decision 6: host 0.739477 + A100 2.933908, never one of them alone."""
     offer = one("gcp", "a2-highgpu-1g", "us-central1", Market.ON_DEMAND)
     assert offer.usd_per_h == 3.673385
@@ -188,12 +186,12 @@ def test_a_price_is_of_the_whole_machine() -> None:
         ("gcp", "a3-highgpu-8g", "us-central1", 88.49),
     ],
 )
-def test_known_prices(provider: str, instance_type: str, region: str, usd_per_h: float) -> None:
+def test_known_prices(provider, instance_type, region, usd_per_h):
     offer = one(provider, instance_type, region, Market.ON_DEMAND)
     assert offer.usd_per_h == pytest.approx(usd_per_h, abs=0.005)
 
 
-def test_the_shipped_snapshot_tells_its_age() -> None:
+def test_the_shipped_snapshot_tells_its_age():
     offers = load_offers(OfferQuery(), now=NOW)
     assert len(offers.offers) == len(OFFERS)
     assert sentence(offers.warnings[0]).startswith("prices are not live: aws ")

@@ -1,7 +1,5 @@
 """The build of the price catalog: what it keeps and drops, and that it can be repeated."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -52,7 +50,7 @@ def rows_of(*prices: PriceRow) -> CatalogRows:
     return CatalogRows(instances=[machine()], prices=list(prices))
 
 
-def test_a_machine_is_converted_to_our_units_and_names() -> None:
+def test_a_machine_is_converted_to_our_units_and_names():
     row = machine(local_ssd_gb=7600, architecture="arm64")
     assert row.gpu == "L4"
     assert row.memory_bytes == 16 * 2**30
@@ -62,7 +60,7 @@ def test_a_machine_is_converted_to_our_units_and_names() -> None:
     assert machine(network_gbps=None).network_bits_per_s is None
 
 
-def test_a_machine_with_an_unknown_gpu_is_an_error() -> None:
+def test_a_machine_with_an_unknown_gpu_is_an_error():
     with pytest.raises(UnknownGpuError, match=r"'L5' with 22\.35 GiB"):
         machine(gpu_name="L5")
 
@@ -76,7 +74,7 @@ def test_a_machine_with_an_unknown_gpu_is_an_error() -> None:
         (price("0.5", SPOT, instance_type="g7.2xlarge"), "types that the catalog does not hold"),
     ],
 )
-def test_misleading_spot_prices_are_dropped_with_the_reason(spot: PriceRow, reason: str) -> None:
+def test_misleading_spot_prices_are_dropped_with_the_reason(spot, reason):
     rows = rows_of(price(), spot)
     check_prices(rows)
     assert rows.prices == [price()]
@@ -87,24 +85,24 @@ def test_misleading_spot_prices_are_dropped_with_the_reason(spot: PriceRow, reas
 
 
 @pytest.mark.parametrize("usd_per_h", ["0.11", "0.5", "1.0", "1.000001"])
-def test_a_spot_price_up_to_on_demand_is_kept(usd_per_h: str) -> None:
+def test_a_spot_price_up_to_on_demand_is_kept(usd_per_h):
     rows = rows_of(price(), price(usd_per_h, SPOT, zone="use1-az1"))
     check_prices(rows)
     assert len(rows.prices) == 2
 
 
 @pytest.mark.parametrize("usd_per_h", ["0", "-1", "nan"])
-def test_a_price_of_0_stops_the_build(usd_per_h: str) -> None:
+def test_a_price_of_0_stops_the_build(usd_per_h):
     with pytest.raises(ValueError, match="must be above 0"):
         check_prices(rows_of(price(usd_per_h)))
 
 
-def test_a_price_that_is_there_twice_stops_the_build() -> None:
+def test_a_price_that_is_there_twice_stops_the_build():
     with pytest.raises(ValueError, match="priced twice"):
         check_prices(rows_of(price(), price("1.2")))
 
 
-def test_what_is_written_reads_back(tmp_path: Path) -> None:
+def test_what_is_written_reads_back(tmp_path):
     write(rows_of(price(), price("0.5", SPOT)), tmp_path)
     parts = SnapshotSource(tmp_path).offers(OfferQuery())
     assert [offer.usd_per_h for part in parts for offer in part.offers] == [1.0, 0.5]
@@ -112,7 +110,7 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == files
 
 
-def test_a_broken_catalog_replaces_nothing(tmp_path: Path) -> None:
+def test_a_broken_catalog_replaces_nothing(tmp_path):
     write(rows_of(price()), tmp_path)
     before = (tmp_path / "prices/aws.csv").read_bytes()
     with pytest.raises(CatalogError, match="line 2: Invalid isoformat"):
@@ -121,7 +119,7 @@ def test_a_broken_catalog_replaces_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
-def test_the_build_reproduces_the_committed_files_byte_for_byte(tmp_path: Path) -> None:
+def test_the_build_reproduces_the_committed_files_byte_for_byte(tmp_path):
     if not (SHARED / "prices").is_dir():
         pytest.skip("no ../shared/prices beside the checkout")
     script = ROOT / "tools" / "build_price_catalog.py"

@@ -1,7 +1,5 @@
 """Every row of who rents GPUs, and of the forms of their GPUs: dated, sourced and of use."""
 
-from __future__ import annotations
-
 import csv
 import re
 from datetime import UTC, date, datetime
@@ -11,7 +9,7 @@ import pytest
 
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.providers import FORM_FILE, PROVIDER_FILE, Access, Machines, Provider, load_providers
+from advisor.pricing.providers import FORM_FILE, PROVIDER_FILE, Access, Machines, load_providers
 
 RENTERS = load_providers()
 
@@ -22,26 +20,26 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("row", [*rows(PROVIDER_FILE), *rows(FORM_FILE)], ids=lambda row: row["provider"])
-def test_every_row_is_dated_and_sourced(row: dict[str, str]) -> None:
+def test_every_row_is_dated_and_sourced(row):
     assert date(2020, 1, 1) <= date.fromisoformat(row["as_of"]) <= datetime.now(UTC).date()
     assert len(row["source"]) > 10
 
 
 @pytest.mark.parametrize("provider", RENTERS.values(), ids=lambda provider: provider.name)
-def test_every_provider_bills_in_a_way_that_can_be(provider: Provider) -> None:
+def test_every_provider_bills_in_a_way_that_can_be(provider):
     assert provider.name == provider.name.lower()
     assert 1 <= provider.billed_step_s <= 3600
     assert 60 <= provider.minimum_billed_s <= 3600
     assert provider.spot_floor_share is None or 0 < provider.spot_floor_share < 1
 
 
-def test_names_mean_one_provider_each() -> None:
+def test_names_mean_one_provider_each():
     assert len({provider.gpuhunt_name for provider in RENTERS.values()}) == len(RENTERS)
     foreign = {provider.gpuhunt_name for name, provider in RENTERS.items() if provider.gpuhunt_name != name}
     assert not foreign & RENTERS.keys()
 
 
-def test_nobody_whose_terms_are_unknown_bills_less_than_anybody_whose_are_known() -> None:
+def test_nobody_whose_terms_are_unknown_bills_less_than_anybody_whose_are_known():
     """What is not known never looks better than what is."""
     known = [provider for provider in RENTERS.values() if provider.are_terms_known]
     for provider in RENTERS.values():
@@ -50,23 +48,23 @@ def test_nobody_whose_terms_are_unknown_bills_less_than_anybody_whose_are_known(
             assert provider.billed_step_s == max(one.billed_step_s for one in known)
 
 
-def test_the_clouds_of_our_catalog_are_among_them() -> None:
+def test_the_clouds_of_our_catalog_are_among_them():
     assert {provider for provider, _ in load_instances()} <= RENTERS.keys()
 
 
-def test_hosts_of_a_marketplace_are_all_of_others() -> None:
+def test_hosts_of_a_marketplace_are_all_of_others():
     for provider in RENTERS.values():
         assert provider.machines is not Machines.HOSTS or provider.community_locations == ("*",)
 
 
-def test_forms_are_those_of_our_gpus_and_of_known_providers() -> None:
+def test_forms_are_those_of_our_gpus_and_of_known_providers():
     words = {word for name in load_gpus() for word in name.split("-")}
     for row in rows(FORM_FILE):
         assert row["provider"] in RENTERS
         assert row["form"] in words & {"PCIE", "SXM", "NVL"}
 
 
-def test_the_page_names_each_and_how_it_is_known() -> None:
+def test_the_page_names_each_and_how_it_is_known():
     page = (Path(__file__).parents[2] / "docs/prices.md").read_text(encoding="utf-8")
     lines = {
         Access.PUBLISHED: next(line for line in page.splitlines() if "publishes a catalog a day" in line),

@@ -1,7 +1,5 @@
 """Every rate of storage and egress: plausible, dated, sourced, and of a region where GPUs are rented."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import date
 from fnmatch import fnmatchcase
@@ -35,27 +33,27 @@ def by_place() -> dict[tuple[str, str, RateKind, str], list[Rate]]:
     return rates
 
 
-def test_rates_are_in_range() -> None:
+def test_rates_are_in_range():
     for rate in RATES:
         low, high = PLAUSIBLE_USD[rate.kind]
         assert low <= rate.usd <= high, rate
 
 
-def test_every_rate_says_that_it_was_written_by_hand_and_where_to_look() -> None:
+def test_every_rate_says_that_it_was_written_by_hand_and_where_to_look():
     hosts = {"aws": "https://aws.amazon.com/", "gcp": "https://cloud.google.com/"}
     for rate in RATES:
         assert rate.source.startswith(f"written down by hand; see {hosts[rate.provider]}"), rate
         assert date(2024, 1, 1) <= rate.as_of <= date(2026, 11, 21), rate
 
 
-def test_every_region_or_glob_is_one_where_gpus_are_rented() -> None:
+def test_every_region_or_glob_is_one_where_gpus_are_rented():
     for rate in RATES:
         assert any(
             rate.provider == provider and fnmatchcase(region, rate.region) for provider, region in PLACES
         )
 
 
-def test_a_region_is_priced_by_one_row_or_glob() -> None:
+def test_a_region_is_priced_by_one_row_or_glob():
     for provider, region in PLACES:
         for kind in RateKind:
             names = {
@@ -66,19 +64,19 @@ def test_a_region_is_priced_by_one_row_or_glob() -> None:
             assert len(names) <= 1, (provider, region, kind)
 
 
-def test_more_is_never_dearer_by_the_unit() -> None:
+def test_more_is_never_dearer_by_the_unit():
     for tiers in by_place().values():
         rates = [tier.usd for tier in tiers]
         assert rates == sorted(rates, reverse=True)
 
 
-def test_what_is_kept_has_no_last_tier() -> None:
+def test_what_is_kept_has_no_last_tier():
     for (_, _, kind, _), tiers in by_place().items():
         if kind is not RateKind.EGRESS_INTERNET:
             assert tiers[-1].up_to_gib == float("inf"), tiers
 
 
-def test_a_disk_in_a_main_region_of_each_continent_has_a_rate() -> None:
+def test_a_disk_in_a_main_region_of_each_continent_has_a_rate():
     for provider, region in (
         ("aws", "us-east-1"),
         ("aws", "eu-central-1"),
@@ -105,7 +103,7 @@ def test_a_disk_in_a_main_region_of_each_continent_has_a_rate() -> None:
         ("gcp", "us-central1", RateKind.EGRESS_INTERNET, 1024 + 100, 122.88 + 11.0),
     ],
 )
-def test_known_rates(provider: str, region: str, kind: RateKind, gib: float, usd: float) -> None:
+def test_known_rates(provider, region, kind, gib, usd):
     assert usd_of(rates_at(RATES, kind, provider, region), gib) == pytest.approx(usd)
 
 
@@ -122,11 +120,11 @@ def test_known_rates(provider: str, region: str, kind: RateKind, gib: float, usd
         ("aws", "ap-southeast-3", "us-east-1", 14.7),  # not known: the dearest of AWS
     ],
 )
-def test_known_routes(provider: str, region: str, to_region: str, usd: float) -> None:
+def test_known_routes(provider, region, to_region, usd):
     charged = charge(RATES, RateKind.EGRESS_REGION, provider, region, gib=100, to_region=to_region)
     assert charged.usd == pytest.approx(usd)
 
 
-def test_unknown_regions_stay_unknown() -> None:
+def test_unknown_regions_stay_unknown():
     assert not rates_at(RATES, RateKind.BLOCK_STORAGE, "aws", "ap-southeast-3")
     assert usd_of(rates_at(RATES, RateKind.EGRESS_INTERNET, "aws", "ap-south-1"), 20_000) is None

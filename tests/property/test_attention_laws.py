@@ -1,7 +1,5 @@
 """Laws of fused attention on every GPU: more work is never faster, a better GPU never slower."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -56,9 +54,7 @@ def no_less(more_s: float, less_s: float) -> bool:
 
 
 @given(CALLS, KERNELS, GPUS, MORE, MORE)
-def test_longer_sequences_are_never_faster(
-    call: dict[str, Any], kernel: Any, gpu: GpuSpec, queries: int, keys: int
-) -> None:
+def test_longer_sequences_are_never_faster(call, kernel, gpu, queries, keys):
     longer = {**call, "queries": call["queries"] + queries, "keys": call["keys"] + keys}
     if call["is_causal"]:  # further queries see further keys: of both as many
         call = {**call, "keys": call["queries"]}
@@ -67,20 +63,18 @@ def test_longer_sequences_are_never_faster(
 
 
 @given(CALLS, KERNELS, GPUS)
-def test_causal_is_never_slower_than_full(call: dict[str, Any], kernel: Any, gpu: GpuSpec) -> None:
+def test_causal_is_never_slower_than_full(call, kernel, gpu):
     full, causal = {**call, "is_causal": False}, {**call, "is_causal": True}
     assert no_less(time_s(full, kernel, gpu), time_s(causal, kernel, gpu))
 
 
 @given(CALLS, KERNELS, GPUS, st.integers(1, 8))
-def test_more_heads_are_never_faster(call: dict[str, Any], kernel: Any, gpu: GpuSpec, more: int) -> None:
+def test_more_heads_are_never_faster(call, kernel, gpu, more):
     assert no_less(time_s({**call, "heads": call["heads"] + more}, kernel, gpu), time_s(call, kernel, gpu))
 
 
 @given(CALLS, KERNELS, GPUS, st.integers(1, 200), st.floats(1, 10))
-def test_more_sms_and_bandwidth_are_never_slower(
-    call: dict[str, Any], kernel: Any, gpu: GpuSpec, more: int, bandwidth: float
-) -> None:
+def test_more_sms_and_bandwidth_are_never_slower(call, kernel, gpu, more, bandwidth):
     factor = (gpu.num_sms + more) / gpu.num_sms
     better = replace(
         gpu,
@@ -92,16 +86,14 @@ def test_more_sms_and_bandwidth_are_never_slower(
 
 
 @given(CALLS, KERNELS, GPUS)
-def test_nothing_is_faster_than_its_flops_at_the_peak(
-    call: dict[str, Any], kernel: Any, gpu: GpuSpec
-) -> None:
+def test_nothing_is_faster_than_its_flops_at_the_peak(call, kernel, gpu):
     full = {**call, "is_causal": False}
     op = make_attention(**full)
     assert no_less(time_s(full, kernel, gpu), op.flops / gpu.tensor_flops_per_s["bf16"])
 
 
 @given(CALLS, GPUS)
-def test_every_call_has_a_time_on_every_gpu_that_runs_it(call: dict[str, Any], gpu: GpuSpec) -> None:
+def test_every_call_has_a_time_on_every_gpu_that_runs_it(call, gpu):
     op = make_attention(**call)
     known = attention_call(op)
     assert known is not None
@@ -114,7 +106,7 @@ def test_every_call_has_a_time_on_every_gpu_that_runs_it(call: dict[str, Any], g
 
 
 @given(CALLS, KERNELS, GPUS)
-def test_within_a_tile_lengths_cost_the_same_tiles(call: dict[str, Any], kernel: Any, gpu: GpuSpec) -> None:
+def test_within_a_tile_lengths_cost_the_same_tiles(call, kernel, gpu):
     """What differs is bytes: a part of a tile is computed whole. Blocks that are not full start sooner."""
     whole = {**call, "queries": -(-call["queries"] // TILE) * TILE, "keys": -(-call["keys"] // TILE) * TILE}
     bytes_apart = kernel.traffic * (called(whole).num_bytes - called(call).num_bytes)

@@ -1,7 +1,5 @@
 """Whatever a bill holds, it is read or refused; a row that is damaged harms no other."""
 
-from __future__ import annotations
-
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +23,7 @@ def folder() -> tempfile.TemporaryDirectory[str]:
 
 
 @given(AMOUNTS)
-def test_charges_add_up_to_what_was_written(amounts: list[Decimal]) -> None:
+def test_charges_add_up_to_what_was_written(amounts):
     with folder() as place:
         path = write_focus(Path(place) / "bill.csv", *({"BilledCost": f"{amount:f}"} for amount in amounts))
         assert [charge.billed_cost for charge in read_bill(path, "project").charges] == amounts
@@ -33,7 +31,7 @@ def test_charges_add_up_to_what_was_written(amounts: list[Decimal]) -> None:
 
 @settings(max_examples=40)
 @given(CHANGES)
-def test_each_row_is_a_charge_or_a_fault(changes: list[dict[str, str]]) -> None:
+def test_each_row_is_a_charge_or_a_fault(changes):
     with folder() as place:
         path = write_focus(Path(place) / "bill.csv", {}, *changes)
         bill = read_bill(path, "project")
@@ -43,7 +41,7 @@ def test_each_row_is_a_charge_or_a_fault(changes: list[dict[str, str]]) -> None:
 
 
 @given(st.data())
-def test_a_file_that_is_cut_anywhere_is_read_or_refused(data: st.DataObject) -> None:
+def test_a_file_that_is_cut_anywhere_is_read_or_refused(data):
     with folder() as place:
         write = data.draw(st.sampled_from([write_focus, write_gcp]))
         path = write(Path(place) / "bill", {}, {})
@@ -57,7 +55,7 @@ def test_a_file_that_is_cut_anywhere_is_read_or_refused(data: st.DataObject) -> 
 
 
 @given(st.binary(max_size=300))
-def test_bytes_of_any_kind_are_no_bill(payload: bytes) -> None:
+def test_bytes_of_any_kind_are_no_bill(payload):
     with folder() as place:
         path = Path(place) / "bill"
         path.write_bytes(payload)
@@ -74,7 +72,7 @@ JSON = st.recursive(
 
 @settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(sorted(GCP_ROW)), JSON, max_size=4))
-def test_values_of_any_shape_in_an_export_are_faults_at_worst(change: dict[str, object]) -> None:
+def test_values_of_any_shape_in_an_export_are_faults_at_worst(change):
     with folder() as place:
         path = write_gcp(Path(place) / "export.jsonl", {}, change)
         bill = read_bill(path, "project")

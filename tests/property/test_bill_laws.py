@@ -1,7 +1,5 @@
 """Laws of the bill: never less than what ran, at most a step more, and every dollar under a name."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import date
@@ -36,9 +34,7 @@ def billed(run_s: float, minimum_s: float, step_s: float) -> float:
 
 
 @given(SECONDS, MINIMA, STEPS)
-def test_time_billed_is_between_what_ran_and_a_step_more(
-    run_s: float, minimum_s: float, step_s: float
-) -> None:
+def test_time_billed_is_between_what_ran_and_a_step_more(run_s, minimum_s, step_s):
     billed_s = billed(run_s, minimum_s, step_s)
     assert billed_s >= minimum_s
     assert billed_s >= run_s - TOLERANCE * step_s
@@ -46,19 +42,19 @@ def test_time_billed_is_between_what_ran_and_a_step_more(
 
 
 @given(SECONDS, MINIMA, st.sampled_from([1.0, 60.0, 3600.0]))
-def test_time_billed_is_the_minimum_or_whole_steps(run_s: float, minimum_s: float, step_s: float) -> None:
+def test_time_billed_is_the_minimum_or_whole_steps(run_s, minimum_s, step_s):
     billed_s = billed(run_s, minimum_s, step_s)
     assert billed_s == minimum_s or billed_s % step_s == 0
 
 
 @given(SECONDS, SECONDS, MINIMA, STEPS)
-def test_running_longer_is_never_billed_less(a_s: float, b_s: float, minimum_s: float, step_s: float) -> None:
+def test_running_longer_is_never_billed_less(a_s, b_s, minimum_s, step_s):
     short, long = sorted((a_s, b_s))
     assert billed(short, minimum_s, step_s) <= billed(long, minimum_s, step_s)
 
 
 @given(SECONDS, MINIMA, STEPS)
-def test_what_was_billed_is_billed_the_same_again(run_s: float, minimum_s: float, step_s: float) -> None:
+def test_what_was_billed_is_billed_the_same_again(run_s, minimum_s, step_s):
     once = billed(run_s, minimum_s, step_s)
     assume(not step_s or once % step_s == 0)
     assert billed(once, minimum_s, step_s) == once
@@ -80,7 +76,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @given(plans(), SECONDS, st.floats(0, 1e6))
-def test_cost_is_price_times_billed_time_and_extras(plan: Plan, run_s: float, away_s: float) -> None:
+def test_cost_is_price_times_billed_time_and_extras(plan, run_s, away_s):
     kept_s = run_s + away_s
     value = float(cost_usd(plan, run_s=np.array([run_s]), kept_s=np.array([kept_s]))[0])
     rent = (plan.usd_per_h or 0) * billed(run_s, plan.minimum_billed_s, plan.billed_step_s) / 3600
@@ -89,7 +85,7 @@ def test_cost_is_price_times_billed_time_and_extras(plan: Plan, run_s: float, aw
 
 
 @given(plans(), SECONDS)
-def test_the_lines_add_up_whatever_the_terms(plan: Plan, train_s: float) -> None:
+def test_the_lines_add_up_whatever_the_terms(plan, train_s):
     run_s = np.array([plan.startup_s + train_s])
     total = float(cost_usd(plan, run_s=run_s, kept_s=run_s)[0])
     lines = breakdown_usd(plan, total, train_s)
@@ -122,13 +118,13 @@ def tiers(draw: st.DrawFn) -> tuple[Rate, ...]:
 
 
 @given(tiers(), st.floats(0, 2e5), st.floats(0, 2e5))
-def test_more_data_never_costs_less(rates: tuple[Rate, ...], a_gib: float, b_gib: float) -> None:
+def test_more_data_never_costs_less(rates, a_gib, b_gib):
     few, many = (usd_of(rates, gib) for gib in sorted((a_gib, b_gib)))
     assert many is None or (few is not None and few <= many * (1 + 1e-12))
 
 
 @given(tiers(), st.floats(0, 2e5))
-def test_data_costs_between_the_cheapest_and_the_dearest_tier(rates: tuple[Rate, ...], gib: float) -> None:
+def test_data_costs_between_the_cheapest_and_the_dearest_tier(rates, gib):
     usd = usd_of(rates, gib)
     assert (usd is None) == (gib > rates[-1].up_to_gib)
     if usd is not None:
@@ -158,9 +154,7 @@ def catalogs(draw: st.DrawFn) -> tuple[Rate, ...]:
 
 
 @given(catalogs(), st.sampled_from(["aws", "gcp", "lambda"]), st.floats(0, 2e5))
-def test_unknown_is_never_cheaper_than_the_dearest_known(
-    rates: tuple[Rate, ...], provider: str, gib: float
-) -> None:
+def test_unknown_is_never_cheaper_than_the_dearest_known(rates, provider, gib):
     def usd(at: str, region: str) -> float:
         return charge(rates, RateKind.EGRESS_INTERNET, at, region, gib=gib).usd
 
@@ -199,15 +193,13 @@ def total_usd(plan: Plan, hours: float) -> float:
 
 
 @given(places(), st.floats(0, 100))
-def test_the_places_kept_hold_the_cheapest_for_a_job_of_any_length(plans: list[Plan], hours: float) -> None:
+def test_the_places_kept_hold_the_cheapest_for_a_job_of_any_length(plans, hours):
     kept = cheapest_plans(plans)
     assert min(total_usd(plan, hours) for plan in kept) == min(total_usd(plan, hours) for plan in plans)
 
 
 @given(places(Market.SPOT), st.floats(0, 100), st.floats(0, 100))
-def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
-    plans: list[Plan], run_h: float, away_h: float
-) -> None:
+def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(plans, run_h, away_h):
     draws = make_draws(np.random.default_rng(0))
     plans = [replace(plan, storage_usd_per_h=1.0) for plan in plans]
 
@@ -224,7 +216,7 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
 
 
 @given(places())
-def test_no_place_that_is_kept_is_beaten_by_another(plans: list[Plan]) -> None:
+def test_no_place_that_is_kept_is_beaten_by_another(plans):
     def price(plan: Plan) -> tuple[float, float, float]:
         once_usd = plan.egress_usd + plan.transfer_usd
         return total_usd(plan, 1.0) - total_usd(plan, 0.0), once_usd, plan.startup_s

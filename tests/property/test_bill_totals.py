@@ -1,7 +1,5 @@
 """Each total of a bill, beside the same by a slow loop over the rows of its file."""
 
-from __future__ import annotations
-
 import csv
 import json
 import tempfile
@@ -132,7 +130,7 @@ def all_totals(billing: Billing) -> dict[Any, Decimal]:
 
 @settings(max_examples=60)
 @given(st.lists(rows(), min_size=1, max_size=25))
-def test_every_total_is_that_of_a_slow_loop_over_the_file(written: list[Row]) -> None:
+def test_every_total_is_that_of_a_slow_loop_over_the_file(written):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bill.csv"
         path.write_text(focus_text(*written))

@@ -1,7 +1,5 @@
 """Laws of scarcity: what is rarer, or goes away more often, is never the better for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -65,9 +63,7 @@ def run_and_usd(plan: Plan, terms: SpotTerms, work_h: float) -> tuple[Run, Array
 
 
 @given(GPUS, MARKETS, st.sampled_from([1, 2, 8]), st.none() | SEEN)
-def test_no_rented_machine_is_there_in_no_time(
-    gpu: str, market: Market, num_gpus: int, seen: Watched | None
-) -> None:
+def test_no_rented_machine_is_there_in_no_time(gpu, market, num_gpus, seen):
     offer = make_offer(gpu, market=market, num_gpus=num_gpus)
     history = {} if seen is None else {"": seen}
     (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0, history=history))
@@ -76,9 +72,7 @@ def test_no_rented_machine_is_there_in_no_time(
 
 
 @given(GPUS, st.sampled_from([1, 8]), st.floats(0, 1e4))
-def test_what_is_configured_or_measured_takes_the_place_of_what_is_assumed(
-    gpu: str, num_gpus: int, wait_s: float
-) -> None:
+def test_what_is_configured_or_measured_takes_the_place_of_what_is_assumed(gpu, num_gpus, wait_s):
     given_wait = Quantiles(p50=wait_s, p90=2 * wait_s)
     offer = make_offer(gpu, market=Market.SPOT, num_gpus=num_gpus)
     (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0, wait_s=given_wait))
@@ -87,7 +81,7 @@ def test_what_is_configured_or_measured_takes_the_place_of_what_is_assumed(
 
 @settings(max_examples=30, deadline=None)
 @given(WAITS, st.floats(0.05, 0.95), st.floats(0.1, 50), st.floats(1, 100))
-def test_rarer_never_ranks_better(often: StartWait, share: float, work_h: float, deadline_h: float) -> None:
+def test_rarer_never_ranks_better(often, share, work_h, deadline_h):
     rarely = StartWait.of(
         p_at_once=often.p_at_once * share,
         at_once_s=often.at_once_s,
@@ -110,9 +104,7 @@ def test_rarer_never_ranks_better(often: StartWait, share: float, work_h: float,
 
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.5, 100), st.floats(0.01, 1), st.floats(1, 5), st.floats(1, 6), st.floats(1, 4))
-def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(
-    work_h: float, rate: float, more: float, up: float, down: float
-) -> None:
+def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(work_h, rate, more, up, down):
     plan = make_plan("X", 1.0, market=Market.SPOT)
     few = SpotTerms(preemptions_per_h=rate, dispersion_up=up, dispersion_down=down, most_per_h=5.0)
     many = replace(few, preemptions_per_h=rate * more)
@@ -123,9 +115,7 @@ def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(
 
 @settings(max_examples=50, deadline=None)
 @given(GPUS, st.sampled_from([1, 8]), st.floats(0.01, 200), st.none() | SEEN)
-def test_p90_is_never_below_p50_and_spot_never_below_its_work(
-    gpu: str, num_gpus: int, work_h: float, seen: Watched | None
-) -> None:
+def test_p90_is_never_below_p50_and_spot_never_below_its_work(gpu, num_gpus, work_h, seen):
     plan = make_plan(gpu, 1.0, num_gpus=num_gpus, market=Market.SPOT)
     terms = replace(ASSUMED_TERMS, history={} if seen is None else {"": seen})
     run, usd = run_and_usd(plan, terms_at(plan, terms, None), work_h)
@@ -138,7 +128,7 @@ def test_p90_is_never_below_p50_and_spot_never_below_its_work(
 
 
 @given(GPUS, st.floats(0.001, 1))
-def test_a_configured_rate_takes_the_place_of_what_is_assumed(gpu: str, rate: float) -> None:
+def test_a_configured_rate_takes_the_place_of_what_is_assumed(gpu, rate):
     plan = make_plan(gpu, market=Market.SPOT)
     configured = replace(
         ASSUMED_TERMS, preemptions_per_h=rate, assumed=ASSUMED_TERMS.assumed - {"preemptions_per_h"}

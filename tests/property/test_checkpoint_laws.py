@@ -1,7 +1,5 @@
 """Laws of checkpoints: restarts from zero cost no less, nothing changes without preemptions, work counts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -56,7 +54,7 @@ def running(option: Option) -> tuple[float, float]:
 
 @settings(max_examples=30, deadline=None)
 @given(places(), RATES)
-def test_a_restart_from_zero_is_never_cheaper_or_sooner_than_resuming(pair: Places, rate: float) -> None:
+def test_a_restart_from_zero_is_never_cheaper_or_sooner_than_resuming(pair, rate):
     spot = SpotTerms(preemptions_per_h=rate, checkpoint_h=0.0)
     for use in (CheckpointUse.NONE, CheckpointUse.SAVES):
         rng = np.random.default_rng(1)
@@ -71,7 +69,7 @@ def test_a_restart_from_zero_is_never_cheaper_or_sooner_than_resuming(pair: Plac
 
 @settings(max_examples=30, deadline=None)
 @given(places(), USES)
-def test_without_preemptions_nothing_changes(pair: Places, use: CheckpointUse | None) -> None:
+def test_without_preemptions_nothing_changes(pair, use):
     here, there = decide(pair, use, 0.0), decide(pair, CheckpointUse.RESUMES, 0.0)
     assert here.recommended == there.recommended
     assert list(map(running, here.options)) == list(map(running, there.options))
@@ -80,9 +78,7 @@ def test_without_preemptions_nothing_changes(pair: Places, use: CheckpointUse | 
 
 @settings(max_examples=30, deadline=None)
 @given(places(), st.sampled_from([CheckpointUse.NONE, CheckpointUse.SAVES]), RATES)
-def test_a_script_that_resumes_never_costs_more_and_work_is_never_free(
-    pair: Places, use: CheckpointUse, rate: float
-) -> None:
+def test_a_script_that_resumes_never_costs_more_and_work_is_never_free(pair, use, rate):
     here, resumes = decide(pair, use, rate), decide(pair, CheckpointUse.RESUMES, rate)
     worth = worth_for(here.job)
     for option, by_itself in zip(here.options, resumes.options, strict=True):
@@ -99,9 +95,7 @@ def test_a_script_that_resumes_never_costs_more_and_work_is_never_free(
 
 @settings(max_examples=30, deadline=None)
 @given(places(), USES, RATES)
-def test_the_best_as_it_is_needs_no_work_and_no_option_without_work_goes_before_it(
-    pair: Places, use: CheckpointUse | None, rate: float
-) -> None:
+def test_the_best_as_it_is_needs_no_work_and_no_option_without_work_goes_before_it(pair, use, rate):
     answer = decide(pair, use, rate)
     worth, as_it_is = worth_for(answer.job), answer.as_it_is
     free = [option for option in answer.options if option.feasible and not option.work]

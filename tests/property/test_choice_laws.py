@@ -1,7 +1,5 @@
 """Independence of irrelevant alternatives: what is not chosen decides nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,12 +75,12 @@ VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
 @settings(max_examples=25, deadline=None)
 @given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *PickName]))
 def test_what_is_not_chosen_can_go_and_the_choice_stays(
-    drawn: list[Case],
-    limits: dict[str, float],
-    value: float | None,
-    change_usd: float | None,
-    pick: PickName | None,
-) -> None:
+    drawn,
+    limits,
+    value,
+    change_usd,
+    pick,
+):
     job = {**limits, "value_of_time_usd_per_h": value, "change_usd": change_usd, "pick": pick}
     answer = decide(drawn, **job)
     for plan, _ in drawn:
@@ -92,7 +90,7 @@ def test_what_is_not_chosen_can_go_and_the_choice_stays(
 
 @settings(max_examples=25, deadline=None)
 @given(cases(), LIMITS)
-def test_each_pick_stays_without_what_is_not_picked(drawn: list[Case], limits: dict[str, float]) -> None:
+def test_each_pick_stays_without_what_is_not_picked(drawn, limits):
     picks = {pick.name: pick for pick in decide(drawn, **limits).picks}
     for plan, _ in drawn:
         fewer = {pick.name: pick for pick in decide(without(drawn, plan.id), **limits).picks}
@@ -102,9 +100,7 @@ def test_each_pick_stays_without_what_is_not_picked(drawn: list[Case], limits: d
 
 @settings(max_examples=25, deadline=None)
 @given(cases(), st.sampled_from([0.01, 2.0, 300.0]), CHANGES)
-def test_which_of_two_is_preferred_never_depends_on_a_third(
-    drawn: list[Case], value: float, change_usd: float | None
-) -> None:
+def test_which_of_two_is_preferred_never_depends_on_a_third(drawn, value, change_usd):
     def order(some: list[Case]) -> list[str]:
         answer = decide(some, value_of_time_usd_per_h=value, change_usd=change_usd)
         options = [o for o in answer.options if o.feasible]
@@ -117,9 +113,7 @@ def test_which_of_two_is_preferred_never_depends_on_a_third(
 
 @settings(max_examples=25, deadline=None)
 @given(cases(), VALUES, st.sampled_from([None, *PickName]))
-def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
-    drawn: list[Case], value: float | None, pick: PickName | None
-) -> None:
+def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(drawn, value, pick):
     answer = decide(drawn, value_of_time_usd_per_h=value, pick=pick)
     into = {option.plan.id: option.folded_into for option in answer.options}
     assert answer.recommended is None or into[answer.recommended] is None
@@ -135,7 +129,7 @@ def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
 
 @settings(max_examples=25, deadline=None)
 @given(cases())
-def test_without_what_is_folded_the_choice_and_the_rows_stay(drawn: list[Case]) -> None:
+def test_without_what_is_folded_the_choice_and_the_rows_stay(drawn):
     answer = decide(drawn)
     hidden = {option.plan.id for option in answer.options if option.folded_into is not None}
     left = decide([case for case in drawn if case[0].id not in hidden]) if hidden else answer

@@ -1,7 +1,5 @@
 """Laws of collectives: more to move, further away or over less is never faster."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
+from advisor.core.values import Fabric, Layout, Link, Network
 from advisor.predict.exchange.collective_time import collective_law, collective_time
 from tests.builders import make_gpu
 
@@ -39,17 +37,13 @@ ROUNDING = 1 + 1e-9
 
 
 @given(KINDS, SIZES, FACTORS, LAYOUTS, GPUS)
-def test_more_bytes_are_never_faster(
-    kind: str, num_bytes: float, factor: float, layout: Layout, gpu: GpuSpec
-) -> None:
+def test_more_bytes_are_never_faster(kind, num_bytes, factor, layout, gpu):
     base = collective_time(kind, num_bytes, layout, gpu).seconds
     assert 0 <= base <= collective_time(kind, factor * num_bytes, layout, gpu).seconds * ROUNDING
 
 
 @given(KINDS, SIZES, FACTORS, LAYOUTS, FABRICS, GPUS)
-def test_a_faster_link_is_never_slower(
-    kind: str, num_bytes: float, factor: float, layout: Layout, fabric: Fabric, gpu: GpuSpec
-) -> None:
+def test_a_faster_link_is_never_slower(kind, num_bytes, factor, layout, fabric, gpu):
     faster = replace(fabric, link_bytes_per_s=factor * fabric.link_bytes_per_s)
     base, better = (
         collective_time(kind, num_bytes, replace(layout, fabric=each), gpu).seconds
@@ -59,9 +53,7 @@ def test_a_faster_link_is_never_slower(
 
 
 @given(KINDS, SIZES, FACTORS, LAYOUTS, FABRICS, GPUS)
-def test_a_faster_network_is_never_slower(
-    kind: str, num_bytes: float, factor: float, layout: Layout, fabric: Fabric, gpu: GpuSpec
-) -> None:
+def test_a_faster_network_is_never_slower(kind, num_bytes, factor, layout, fabric, gpu):
     assume(fabric.network_bytes_per_s is not None)
     faster = replace(fabric, network_bytes_per_s=factor * (fabric.network_bytes_per_s or 0.0))
     base, better = (
@@ -72,9 +64,7 @@ def test_a_faster_network_is_never_slower(
 
 
 @given(KINDS, SIZES, LAYOUTS, st.integers(1, 8), GPUS)
-def test_more_nodes_are_never_faster(
-    kind: str, num_bytes: float, layout: Layout, times: int, gpu: GpuSpec
-) -> None:
+def test_more_nodes_are_never_faster(kind, num_bytes, layout, times, gpu):
     more = replace(layout, num_nodes=layout.num_nodes * times)
     base = collective_time(kind, num_bytes, layout, gpu).seconds
     assert base <= collective_time(kind, num_bytes, more, gpu).seconds * ROUNDING
@@ -82,8 +72,8 @@ def test_more_nodes_are_never_faster(
 
 @given(KINDS, SIZES, LAYOUTS, FABRICS, GPUS)
 def test_a_network_that_nobody_states_is_never_faster_than_one_of_10_gbit(
-    kind: str, num_bytes: float, layout: Layout, fabric: Fabric, gpu: GpuSpec
-) -> None:
+    kind, num_bytes, layout, fabric, gpu
+):
     least = 10e9 / 8
     known = replace(
         fabric,
@@ -98,9 +88,7 @@ def test_a_network_that_nobody_states_is_never_faster_than_one_of_10_gbit(
 
 
 @given(KINDS, SIZES, st.integers(2, 16), st.floats(1e9, 1e12), GPUS)
-def test_a_detour_through_the_host_is_never_faster(
-    kind: str, num_bytes: float, num_gpus: int, bytes_per_s: float, gpu: GpuSpec
-) -> None:
+def test_a_detour_through_the_host_is_never_faster(kind, num_bytes, num_gpus, bytes_per_s, gpu):
     peers, host = (
         collective_time(
             kind,
@@ -114,13 +102,13 @@ def test_a_detour_through_the_host_is_never_faster(
 
 
 @given(KINDS, SIZES, LAYOUTS, GPUS)
-def test_one_gpu_exchanges_nothing(kind: str, num_bytes: float, layout: Layout, gpu: GpuSpec) -> None:
+def test_one_gpu_exchanges_nothing(kind, num_bytes, layout, gpu):
     alone = collective_time(kind, num_bytes, replace(layout, gpus_per_node=1, num_nodes=1), gpu)
     assert (alone.seconds, alone.sigma) == (0, 0)
 
 
 @given(st.floats(1e12, 1e13), LAYOUTS, GPUS)
-def test_a_large_all_reduce_is_a_scatter_and_a_gather(num_bytes: float, layout: Layout, gpu: GpuSpec) -> None:
+def test_a_large_all_reduce_is_a_scatter_and_a_gather(num_bytes, layout, gpu):
     """A switch that adds up in passing saves up to half of it; small ones go along a tree, and are faster."""
     assume(layout.num_gpus > 1)
     scatter, gather, reduce = (
@@ -132,9 +120,7 @@ def test_a_large_all_reduce_is_a_scatter_and_a_gather(num_bytes: float, layout: 
 
 
 @given(KINDS, st.lists(SIZES, min_size=1, max_size=20), LAYOUTS, GPUS)
-def test_many_sizes_at_once_take_what_each_takes(
-    kind: str, sizes: list[float], layout: Layout, gpu: GpuSpec
-) -> None:
+def test_many_sizes_at_once_take_what_each_takes(kind, sizes, layout, gpu):
     times = collective_law(kind, layout, gpu).times(np.array(sizes))
     each = [collective_time(kind, size, layout, gpu) for size in sizes]
     assert times.seconds == pytest.approx([one.seconds for one in each])

@@ -1,7 +1,5 @@
 """Laws of two plans side by side, over random plans: the mirror, a plan beside itself, the recommendation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -46,7 +44,7 @@ def both_ways(one: Judged, other: Judged, job: Job) -> tuple[PlanComparison, Pla
 
 @settings(max_examples=25, deadline=None)
 @given(pair=PAIRS, value=VALUES)
-def test_b_beside_a_is_the_mirror_of_a_beside_b(pair, value) -> None:
+def test_b_beside_a_is_the_mirror_of_a_beside_b(pair, value):
     job = make_job(value_of_time_usd_per_h=value)
     one, other = judged_of(pair, job)[:2]
     there, back = both_ways(one, other, job)
@@ -65,7 +63,7 @@ def test_b_beside_a_is_the_mirror_of_a_beside_b(pair, value) -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(pair=plans_and_estimates())
-def test_a_plan_beside_itself_shows_no_difference(pair) -> None:
+def test_a_plan_beside_itself_shows_no_difference(pair):
     job = make_job()
     one = judged_of(pair, job)[0]
     assume(one.option.feasible)
@@ -76,7 +74,7 @@ def test_a_plan_beside_itself_shows_no_difference(pair) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(pair=PAIRS, value=VALUES)
-def test_figures_and_choice_are_those_of_the_recommendation(pair, value) -> None:
+def test_figures_and_choice_are_those_of_the_recommendation(pair, value):
     """Of the same plans and seed: two of them alone lead to what they lead to among all."""
     job = make_job(value_of_time_usd_per_h=value)
     plans, estimates = pair
@@ -101,7 +99,7 @@ def test_figures_and_choice_are_those_of_the_recommendation(pair, value) -> None
 
 @settings(max_examples=20, deadline=None)
 @given(pair=plans_and_estimates(), low=st.floats(0.01, 10), more=st.floats(1, 1000))
-def test_whoever_pays_more_for_an_hour_never_stops_earlier(pair, low, more) -> None:
+def test_whoever_pays_more_for_an_hour_never_stops_earlier(pair, low, more):
     """The plans stand for numbers of one GPU, each faster than the smaller one or not."""
     job = make_job()
     options = [

@@ -1,7 +1,5 @@
 """Laws of contracts: no contract makes dearer, none touches what it does not name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given
@@ -43,9 +41,7 @@ def offers(draw: st.DrawFn) -> Offer:
 
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(), max_size=4))
-def test_effective_is_at_most_contracted_is_at_most_list(
-    listed: list[Offer], contract: list[ContractSettings]
-) -> None:
+def test_effective_is_at_most_contracted_is_at_most_list(listed, contract):
     for before, after in zip(listed, contracted(listed, contract), strict=True):
         assert after.list_usd_per_h == before.list_usd_per_h
         negotiated = (
@@ -57,24 +53,20 @@ def test_effective_is_at_most_contracted_is_at_most_list(
 
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(discount=0, commitment_discount=0), max_size=3))
-def test_rules_without_a_discount_change_nothing(
-    listed: list[Offer], contract: list[ContractSettings]
-) -> None:
+def test_rules_without_a_discount_change_nothing(listed, contract):
     assert contracted(listed, contract) == tuple(listed)
     assert contracted(listed, ()) == tuple(listed)
 
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(markets=[Market.ON_DEMAND]), max_size=3))
-def test_spot_that_no_rule_names_stays(listed: list[Offer], contract: list[ContractSettings]) -> None:
+def test_spot_that_no_rule_names_stays(listed, contract):
     for before, after in zip(listed, contracted(listed, contract), strict=True):
         if before.market is not Market.ON_DEMAND:
             assert after == before
 
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(), max_size=3), st.lists(rules(), max_size=3))
-def test_what_the_first_rules_price_later_ones_never_change(
-    listed: list[Offer], first: list[ContractSettings], later: list[ContractSettings]
-) -> None:
+def test_what_the_first_rules_price_later_ones_never_change(listed, first, later):
     alone, together = contracted(listed, first), contracted(listed, [*first, *later])
     for before, one, both in zip(listed, alone, together, strict=True):
         assert both == one or one == before

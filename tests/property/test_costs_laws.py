@@ -1,7 +1,5 @@
 """Laws of FLOPs and bytes: they scale with the batch, are never negative, and parts add up."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whatever a job log holds, it is read or refused in words."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,20 +41,20 @@ def read(payload: bytes) -> None:
 @example(b"|")
 @example(b",")
 @example(gzip.compress(WHOLE[0])[:-9])
-def test_any_bytes(payload: bytes) -> None:
+def test_any_bytes(payload):
     read(payload)
 
 
 @given(st.sampled_from(WHOLE), st.integers(0, 2000), st.binary(max_size=4), st.integers(0, 4))
-def test_a_log_with_a_hole(whole: bytes, at: int, put: bytes, cut: int) -> None:
+def test_a_log_with_a_hole(whole, at, put, cut):
     read(whole[:at] + put + whole[at + cut :])
 
 
 @given(st.lists(st.lists(FIELD, min_size=11, max_size=11), max_size=15))
-def test_any_fields_under_the_columns_of_slurm(rows: list[list[str]]) -> None:
+def test_any_fields_under_the_columns_of_slurm(rows):
     read("\n".join([SACCT_COLUMNS, *("|".join(row) for row in rows)]).encode())
 
 
 @given(st.lists(st.lists(FIELD, min_size=5, max_size=5), max_size=15))
-def test_any_fields_under_the_columns_of_csv(rows: list[list[str]]) -> None:
+def test_any_fields_under_the_columns_of_csv(rows):
     read("\n".join(["submit,start,gpus,walltime,queue", *(",".join(row) for row in rows)]).encode())

@@ -1,11 +1,8 @@
 """Whatever a trace's file holds, advisor predict answers or says in words what is wrong with it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,12 +113,12 @@ GPUS = ("-g", "V100-PCIE-32GB", "-g", "A100-SXM-80GB:1,8")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("damaged")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_the_traces_themselves_can_be_predicted(name: str, folder: Path) -> None:
+def test_the_traces_themselves_can_be_predicted(name, folder):
     (folder / "whole.json").write_text(json.dumps(DOCUMENTS[name]))
     assert exit_code(str(folder / "whole.json"), *GPUS) == 0
 
@@ -134,10 +131,9 @@ def test_the_traces_themselves_can_be_predicted(name: str, folder: Path) -> None
     value=st.sampled_from(ABSURD),
     output=st.sampled_from(["table", "json", "csv"]),
 )
-def test_one_absurd_value_is_answered_or_told(
-    place: tuple[str, Path_], value: object, output: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "t.json").write_text(damaged(*place, value))
+def test_one_absurd_value_is_answered_or_told(place, value, output, folder, capsys):
+    name, path = place
+    (folder / "t.json").write_text(damaged(name, path, value))
     code = exit_code(str(folder / "t.json"), *GPUS, "--format", output)
     printed = capsys.readouterr().out
     assert code in (0, 2)
@@ -190,9 +186,7 @@ def test_one_absurd_value_is_answered_or_told(
         (("arguments", 0), 3, "arguments is 3"),
     ],
 )  # fmt: skip
-def test_the_message_names_the_field_and_its_value(
-    path: Path_, value: object, words: str, tmp_path: Path
-) -> None:
+def test_the_message_names_the_field_and_its_value(path, value, words, tmp_path):
     name = "distributed" if path[0] == "collectives" else "measured"
     (tmp_path / "t.json").write_text(damaged(name, path, value))
     answer = Shell(folder=tmp_path).run("predict", "t.json", "-g", "T4")

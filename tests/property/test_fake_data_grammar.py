@@ -1,7 +1,5 @@
 """Laws of the ``--fake-data`` grammar: what is written is read back, anything else is an InputError."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +19,7 @@ def written(field: FakeField) -> str:
 
 
 @given(PARTS, st.booleans())
-def test_what_is_written_is_read_back(parts: list[tuple[tuple[int, ...], str]], named: bool) -> None:
+def test_what_is_written_is_read_back(parts, named):
     fields = tuple(
         FakeField(name=f"part_{number}" if named else None, shape=shape, kind=kind)
         for number, (shape, kind) in enumerate(parts)
@@ -30,7 +28,7 @@ def test_what_is_written_is_read_back(parts: list[tuple[tuple[int, ...], str]], 
 
 
 @given(st.text(max_size=40) | st.text(alphabet="=:,x 0123class float", max_size=40))
-def test_any_other_text_is_an_input_error(text: str) -> None:
+def test_any_other_text_is_an_input_error(text):
     try:
         fields = parse_fake_data(text)
     except InputError as error:

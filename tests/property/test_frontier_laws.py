@@ -1,13 +1,11 @@
 """Laws of the frontier: brute force agrees, and no offer hurts."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recommender.ranking.pareto import EPSILON, Point, frontier, frontier_of_three, ties
+from recommender.ranking.neighbours import EPSILON, Point, frontier, frontier_of_three, ties
 
 # Few distinct values, so that ties and duplicates are common.
 AXIS = st.one_of(st.integers(0, 6).map(float), st.floats(0, 1e6, allow_nan=False), st.just(math.inf))
@@ -27,26 +25,26 @@ def brute_force(points: list[Point]) -> set[int]:
 
 
 @given(POINTS)
-def test_equals_brute_force(points: list[Point]) -> None:
+def test_equals_brute_force(points):
     assert set(frontier(points)) == brute_force(points)
 
 
 @given(POINTS)
-def test_is_sorted_by_time_and_falls_in_cost(points: list[Point]) -> None:
+def test_is_sorted_by_time_and_falls_in_cost(points):
     chosen = [points[i] for i in frontier(points)]
     assert chosen == sorted(chosen)
     assert [cost for _, cost in chosen] == sorted((c for _, c in chosen), reverse=True)
 
 
 @given(POINTS, st.tuples(AXIS, AXIS))
-def test_a_new_point_only_removes_what_it_dominates(points: list[Point], new: Point) -> None:
+def test_a_new_point_only_removes_what_it_dominates(points, new):
     before = {points[i] for i in frontier(points)}
     after = {[*points, new][i] for i in frontier([*points, new])}
     assert all(dominates(new, point) for point in before - after)
 
 
 @given(POINTS)
-def test_is_never_empty_where_something_is_finite(points: list[Point]) -> None:
+def test_is_never_empty_where_something_is_finite(points):
     finite = any(all(map(math.isfinite, point)) for point in points)
     assert bool(frontier(points)) == finite
 
@@ -56,7 +54,7 @@ POINTS3 = st.lists(st.tuples(AXIS, AXIS, st.integers(0, 3).map(float)), max_size
 
 
 @given(POINTS3)
-def test_with_risk_it_equals_brute_force_in_three_axes(points: list[Point3]) -> None:
+def test_with_risk_it_equals_brute_force_in_three_axes(points):
     def beats(a: Point3, b: Point3) -> bool:
         return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
 
@@ -69,12 +67,12 @@ def test_with_risk_it_equals_brute_force_in_three_axes(points: list[Point3]) -> 
 
 
 @given(POINTS)
-def test_with_equal_risk_it_is_the_frontier_of_time_and_cost(points: list[Point]) -> None:
+def test_with_equal_risk_it_is_the_frontier_of_time_and_cost(points):
     assert frontier_of_three([(*point, 1.0) for point in points]) == frontier(points)
 
 
 @given(POINTS)
-def test_ties_equal_brute_force(points: list[Point]) -> None:
+def test_ties_equal_brute_force(points):
     def nearly(a: Point, b: Point) -> bool:
         return all(max(x, y) <= min(x, y) * (1 + EPSILON) for x, y in zip(a, b, strict=True))
 
@@ -86,7 +84,7 @@ def test_ties_equal_brute_force(points: list[Point]) -> None:
 
 
 @given(POINTS, st.permutations(range(25)))
-def test_the_order_of_offers_does_not_matter(points: list[Point], order: list[int]) -> None:
+def test_the_order_of_offers_does_not_matter(points, order):
     shuffled = [points[i] for i in order if i < len(points)]
     one, other = frontier(points), frontier(shuffled)
     assert [points[i] for i in one] == [shuffled[i] for i in other]

@@ -4,8 +4,6 @@ Most hold by construction and for any weights, so they are asked of random ones 
 weights alone depend on what was learned.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -81,9 +79,7 @@ def seconds(ops: list[Op], gpu: GpuSpec, which: int | str) -> np.ndarray:
 
 @of_any_weights
 @given(OPS, GPUS, FASTER, FASTER, FASTER, st.integers(0, 200))
-def test_a_better_gpu_is_never_slower(
-    which: int | str, op: Op, gpu: GpuSpec, bandwidth: float, compute: float, clock: float, sms: int
-) -> None:
+def test_a_better_gpu_is_never_slower(which, op, gpu, bandwidth, compute, clock, sms):
     better = replace(
         gpu,
         num_sms=gpu.num_sms + sms,
@@ -100,7 +96,7 @@ def test_a_better_gpu_is_never_slower(
 
 @of_any_weights
 @given(OPS, GPUS, FASTER)
-def test_each_roof_alone_is_never_slower(which: int | str, op: Op, gpu: GpuSpec, faster: float) -> None:
+def test_each_roof_alone_is_never_slower(which, op, gpu, faster):
     (before,) = seconds([op], gpu, which)
     vector = {name: rate * faster for name, rate in gpu.vector_flops_per_s.items()}
     tensor = {name: rate * faster for name, rate in gpu.tensor_flops_per_s.items()}
@@ -113,16 +109,14 @@ def test_each_roof_alone_is_never_slower(which: int | str, op: Op, gpu: GpuSpec,
 
 @of_any_weights
 @given(OPS, GPUS, FASTER, st.integers(1, 500))
-def test_clocks_and_sms_tell_nothing(which: int | str, op: Op, gpu: GpuSpec, clock: float, sms: int) -> None:
+def test_clocks_and_sms_tell_nothing(which, op, gpu, clock, sms):
     other = replace(gpu, num_sms=sms, boost_clock_hz=gpu.boost_clock_hz * clock, base_clock_hz=1e9)
     assert seconds([op], other, which) == pytest.approx(seconds([op], gpu, which), rel=1e-12)
 
 
 @of_any_weights
 @given(st.one_of(PRODUCTS, CONVOLUTIONS, NORMS), GPUS, st.integers(0, 10**12), st.integers(0, 10**11))
-def test_more_work_of_the_same_shapes_is_never_faster(
-    which: int | str, op: Op, gpu: GpuSpec, flops: int, num_bytes: int
-) -> None:
+def test_more_work_of_the_same_shapes_is_never_faster(which, op, gpu, flops, num_bytes):
     more = replace(op, flops=op.flops + flops, bytes=op.bytes + num_bytes)
     (before,), (after,) = seconds([op], gpu, which), seconds([more], gpu, which)
     assert after >= before * (1 - 1e-12)
@@ -130,15 +124,13 @@ def test_more_work_of_the_same_shapes_is_never_faster(
 
 @of_any_weights
 @given(STREAMS, GPUS, st.integers(0, 10**12))
-def test_flops_of_element_wise_operators_do_not_count(
-    which: int | str, op: Op, gpu: GpuSpec, flops: int
-) -> None:
+def test_flops_of_element_wise_operators_do_not_count(which, op, gpu, flops):
     assert (seconds([replace(op, flops=flops)], gpu, which) == seconds([op], gpu, which)).all()
 
 
 @of_any_weights
 @given(st.lists(ANY_OPS, min_size=1, max_size=5), GPUS, st.integers(1, 1000))
-def test_time_is_linear_in_the_count(which: int | str, ops: list[Op], gpu: GpuSpec, count: int) -> None:
+def test_time_is_linear_in_the_count(which, ops, gpu, count):
     def total_s(count: int) -> np.ndarray:
         counted = tuple(replace(op, count=count) for op in ops)
         knowledge = knowledge_of(which)
@@ -151,9 +143,7 @@ def test_time_is_linear_in_the_count(which: int | str, ops: list[Op], gpu: GpuSp
 
 @of_any_weights
 @given(st.data(), st.lists(ANY_OPS, min_size=1, max_size=12), GPUS)
-def test_permuted_operators_have_permuted_times(
-    which: int | str, data: st.DataObject, ops: list[Op], gpu: GpuSpec
-) -> None:
+def test_permuted_operators_have_permuted_times(which, data, ops, gpu):
     order = data.draw(st.permutations(range(len(ops))))
     permuted = seconds([ops[i] for i in order], gpu, which)
     assert permuted == pytest.approx(seconds(ops, gpu, which)[list(order)], rel=1e-5, nan_ok=True)
@@ -161,7 +151,7 @@ def test_permuted_operators_have_permuted_times(
 
 @of_any_weights
 @given(st.lists(ANY_OPS, min_size=1, max_size=12), GPUS)
-def test_all_at_once_is_one_by_one(which: int | str, ops: list[Op], gpu: GpuSpec) -> None:
+def test_all_at_once_is_one_by_one(which, ops, gpu):
     alone = [seconds([op], gpu, which)[0] for op in ops]
     assert seconds(ops, gpu, which) == pytest.approx(alone, rel=1e-5, nan_ok=True)
 
@@ -194,7 +184,7 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
 @of_any_weights
 @settings(max_examples=15)
 @given(st.lists(ANY_OPS, min_size=1, max_size=4), GPUS)
-def test_times_are_those_of_slow_loops(which: int | str, ops: list[Op], gpu: GpuSpec) -> None:
+def test_times_are_those_of_slow_loops(which, ops, gpu):
     knowledge = knowledge_of(which)
     times = learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
     expected = np.array([slowly(op, gpu, knowledge) for op in ops])
@@ -205,7 +195,7 @@ def test_times_are_those_of_slow_loops(which: int | str, ops: list[Op], gpu: Gpu
 
 @of_any_weights
 @given(OPS, GPUS)
-def test_times_and_sigmas_are_positive_and_finite(which: int | str, op: Op, gpu: GpuSpec) -> None:
+def test_times_and_sigmas_are_positive_and_finite(which, op, gpu):
     knowledge = knowledge_of(which)
     times = learned_times((op,), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
     assert KERNEL_FLOOR_S < times.time_s[0] < math.inf
@@ -214,7 +204,7 @@ def test_times_and_sigmas_are_positive_and_finite(which: int | str, op: Op, gpu:
 
 @of_any_weights
 @given(st.lists(OPS, min_size=1, max_size=4), GPUS, st.floats(0.01, 2))
-def test_a_correction_divides_the_work(which: int | str, ops: list[Op], gpu: GpuSpec, reached: float) -> None:
+def test_a_correction_divides_the_work(which, ops, gpu, reached):
     families = ("gemm", "conv", "norm", "pointwise")
     knowledge = knowledge_of(which)
     corrected = replace(knowledge, corrections={gpu.name: dict.fromkeys(families, reached)})
@@ -259,13 +249,13 @@ BATCHED = {
     " (mm, bmm, convolution), at worst 0.78, 0.76 and 0.52 of the time"
 )
 @pytest.mark.parametrize("name", BATCHED)
-def test_twice_the_batch_of_a_product_is_never_faster(name: str) -> None:
+def test_twice_the_batch_of_a_product_is_never_faster(name):
     assert of_twice(*BATCHED[name]).min() >= 1
 
 
 @needs_shipped
 @pytest.mark.parametrize("name", BATCHED)
-def test_twice_the_batch_of_a_product_is_seldom_faster(name: str) -> None:
+def test_twice_the_batch_of_a_product_is_seldom_faster(name):
     """Not never: waves of tiles make steps, and cuDNN's choice of a kernel jumps; networks follow both."""
     ratios = of_twice(*BATCHED[name])
     assert (ratios < 0.95).mean() <= 0.1
@@ -276,14 +266,14 @@ def test_twice_the_batch_of_a_product_is_seldom_faster(name: str) -> None:
 
 @needs_shipped
 @given(ROWS, DIM, GPUS)
-def test_twice_the_rows_are_never_faster(rows: int, columns: int, gpu: GpuSpec) -> None:
+def test_twice_the_rows_are_never_faster(rows, columns, gpu):
     for build in (add, layer_norm):
         before, after = seconds([build(rows, columns), build(2 * rows, columns)], gpu, SHIPPED)
         assert after >= before
 
 
 @needs_shipped
-def test_twice_the_rows_of_a_softmax_are_seldom_faster() -> None:
+def test_twice_the_rows_of_a_softmax_are_seldom_faster():
     """Not never: 400 x 400 on a T4 takes 16.8 us and 800 x 400 13.0 us by the network that ships."""
     sizes = [(rows, columns) for rows in SOFTMAX_ROWS for columns in (8, 64, 272, 400, 1024, 4096)]
     ops = [softmax(times * rows, columns) for times in (1, 2) for rows, columns in sizes]
@@ -295,7 +285,7 @@ def test_twice_the_rows_of_a_softmax_are_seldom_faster() -> None:
     assert 1.3 <= np.median(ratios) <= 2.0
 
 
-def test_more_bytes_of_an_element_wise_operator_may_be_faster_for_bad_weights() -> None:
+def test_more_bytes_of_an_element_wise_operator_may_be_faster_for_bad_weights():
     """Bytes are a feature of element-wise operators: that more are never faster is learned, not built in."""
     memory = np.zeros((1, 2, 3), np.float32)
     memory[0, 0, 1] = -1.5  # a penalty that falls faster than the bytes rise
@@ -320,6 +310,6 @@ def test_more_bytes_of_an_element_wise_operator_may_be_faster_for_bad_weights() 
 
 @needs_shipped
 @given(st.integers(0, 31), GPUS)
-def test_larger_element_wise_operators_are_not_faster(power: int, gpu: GpuSpec) -> None:
+def test_larger_element_wise_operators_are_not_faster(power, gpu):
     before, after = seconds([add(2**power), add(2 ** (power + 1))], gpu, SHIPPED)
     assert after >= before * (1 - 1e-9)

@@ -1,7 +1,5 @@
 """Laws of memory: a larger batch needs more, more ranks hold less each, and parts add up."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -66,7 +64,7 @@ def version_of(tensors: Footprint, layout: Layout = ONE) -> Version:
 
 
 @given(footprints(), SHARES, SHARES)
-def test_memory_is_monotone_in_the_batch(tensors: Footprint, one: float, other: float) -> None:
+def test_memory_is_monotone_in_the_batch(tensors, one, other):
     less, more = sorted((one, other))
     beside = overheads(make_trace(), make_gpu(), ONE)
     small, large = (need_of(tensors, beside, share).need_bytes for share in (less, more))
@@ -74,7 +72,7 @@ def test_memory_is_monotone_in_the_batch(tensors: Footprint, one: float, other: 
 
 
 @given(footprints(), SHARES)
-def test_parts_add_up_to_the_need(tensors: Footprint, share: float) -> None:
+def test_parts_add_up_to_the_need(tensors, share):
     need = need_of(tensors, overheads(make_trace(), make_gpu(), ONE), share)
     assert sum(need.parts.values()) == need.need_bytes.p50
     assert min(need.parts.values()) >= 0
@@ -82,9 +80,7 @@ def test_parts_add_up_to_the_need(tensors: Footprint, share: float) -> None:
 
 
 @given(footprints(), st.integers(1, 256), st.integers(1, 8), st.sampled_from(LEVELS))
-def test_more_ranks_never_hold_more_each(
-    tensors: Footprint, ranks: int, factor: int, level: Sharding
-) -> None:
+def test_more_ranks_never_hold_more_each(tensors, ranks, factor, level):
     few, many = (
         sum(sharded(tensors, level, Layout(gpus_per_node=count)).parts().values())
         for count in (ranks, ranks * factor)
@@ -94,9 +90,7 @@ def test_more_ranks_never_hold_more_each(
 
 
 @given(footprints(), st.integers(2, 256))
-def test_each_level_of_sharding_holds_no_more_state_than_the_one_before(
-    tensors: Footprint, ranks: int
-) -> None:
+def test_each_level_of_sharding_holds_no_more_state_than_the_one_before(tensors, ranks):
     layout = Layout(gpus_per_node=ranks)
     parts = [sharded(tensors, level, layout) for level in LEVELS]
     states = [part.weights + part.gradients + part.optimizer for part in parts]
@@ -104,9 +98,7 @@ def test_each_level_of_sharding_holds_no_more_state_than_the_one_before(
 
 
 @given(footprints(), st.integers(1, 512), st.integers(1, 4), st.integers(GIB, 256 * GIB))
-def test_the_largest_batch_fits_and_one_more_does_not(
-    tensors: Footprint, samples: int, passes: int, limit_bytes: int
-) -> None:
+def test_the_largest_batch_fits_and_one_more_does_not(tensors, samples, passes, limit_bytes):
     beside = overheads(make_trace(), make_gpu(), ONE)
     trace = make_trace(batch_size=samples * passes, accumulation=passes)
     largest = largest_batch(trace, lambda share: need_bytes(tensors, beside, share), limit_bytes)
@@ -123,7 +115,7 @@ def test_the_largest_batch_fits_and_one_more_does_not(
 
 
 @given(footprints())
-def test_checkpointing_needs_no_more_memory_and_takes_no_less_time(tensors: Footprint) -> None:
+def test_checkpointing_needs_no_more_memory_and_takes_no_less_time(tensors):
     script = version_of(tensors)
     after = changed(script, ["checkpointing"])
     if after is not None:
@@ -132,7 +124,7 @@ def test_checkpointing_needs_no_more_memory_and_takes_no_less_time(tensors: Foot
 
 
 @given(footprints(), st.sampled_from(["8-bit-optimizer", "zero-1", "zero-2"]))
-def test_what_shrinks_state_alone_takes_no_less_time(tensors: Footprint, name: str) -> None:
+def test_what_shrinks_state_alone_takes_no_less_time(tensors, name):
     script = version_of(tensors, Layout(gpus_per_node=8))
     after = changed(script, [name])
     if after is not None:
@@ -145,7 +137,7 @@ def test_what_shrinks_state_alone_takes_no_less_time(tensors: Footprint, name: s
 
 @settings(max_examples=25)
 @given(footprints(), st.integers(GIB, 128 * GIB), st.sampled_from([1, 8]))
-def test_remedies_fit(tensors: Footprint, limit_bytes: int, num_gpus: int) -> None:
+def test_remedies_fit(tensors, limit_bytes, num_gpus):
     script = version_of(tensors, Layout(gpus_per_node=num_gpus))
     offered = remedies(script, limit_bytes)
     assert all(one.need_bytes.p50 <= limit_bytes for one in offered)
@@ -154,9 +146,7 @@ def test_remedies_fit(tensors: Footprint, limit_bytes: int, num_gpus: int) -> No
 
 
 @given(SIZES, SIZES, st.integers(2, 64))
-def test_memory_grows_with_the_peak_and_with_data_parallelism(
-    peak: int, gradients: int, num_gpus: int
-) -> None:
+def test_memory_grows_with_the_peak_and_with_data_parallelism(peak, gradients, num_gpus):
     memory = MemoryUse(
         parameter_bytes=0, gradient_bytes=gradients, optimizer_bytes=0, activation_bytes=peak, peak_bytes=peak
     )
@@ -172,7 +162,7 @@ def test_memory_grows_with_the_peak_and_with_data_parallelism(
 
 
 @given(SHARES, SHARES)
-def test_a_share_of_a_share_is_a_share(one: float, other: float) -> None:
+def test_a_share_of_a_share_is_a_share(one, other):
     tensors = footprint(make_transformer(), ONE)
     assert tensors is not None
     scaled = replace(

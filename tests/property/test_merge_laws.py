@@ -1,7 +1,5 @@
 """Laws of merging: equal to a slow clear reference, blind to order inside an answer, one source a machine."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
@@ -69,7 +67,7 @@ def machine(offer: Offer) -> tuple[Place, str]:
 
 
 @given(answers())
-def test_merging_equals_the_reference(given_answers: list[Answer]) -> None:
+def test_merging_equals_the_reference(given_answers):
     expected = tuple(
         dataclasses.replace(
             answer, offers=tuple(o for o in answer.offers if has_the_word(o, given_answers[:number]))
@@ -80,7 +78,7 @@ def test_merging_equals_the_reference(given_answers: list[Answer]) -> None:
 
 
 @given(answers(), st.randoms(use_true_random=False))
-def test_order_inside_an_answer_changes_nothing_but_the_order(given_answers: list[Answer], random) -> None:
+def test_order_inside_an_answer_changes_nothing_but_the_order(given_answers, random):
     shuffled = [
         dataclasses.replace(a, offers=tuple(random.sample(a.offers, len(a.offers)))) for a in given_answers
     ]
@@ -89,7 +87,7 @@ def test_order_inside_an_answer_changes_nothing_but_the_order(given_answers: lis
 
 
 @given(answers())
-def test_every_machine_has_one_source_in_a_region_and_market(given_answers: list[Answer]) -> None:
+def test_every_machine_has_one_source_in_a_region_and_market(given_answers):
     sources: dict[tuple[Place, str], set[str]] = {}
     for answer in merged(given_answers):
         for offer in answer.offers:
@@ -101,7 +99,7 @@ def test_every_machine_has_one_source_in_a_region_and_market(given_answers: list
 
 
 @given(answers())
-def test_a_covered_place_never_shows_offers_of_a_later_source(given_answers: list[Answer]) -> None:
+def test_a_covered_place_never_shows_offers_of_a_later_source(given_answers):
     joined = merged(given_answers)
     for number, answer in enumerate(joined):
         for later in joined[number + 1 :]:
@@ -110,6 +108,6 @@ def test_a_covered_place_never_shows_offers_of_a_later_source(given_answers: lis
 
 
 @given(answers())
-def test_merging_again_changes_nothing(given_answers: list[Answer]) -> None:
+def test_merging_again_changes_nothing(given_answers):
     once = merged(given_answers)
     assert merged(once) == once

@@ -1,7 +1,5 @@
 """Laws of several nodes: each costs what one costs, none makes a start or a run any surer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -52,9 +50,7 @@ def plan_of(offer: Offer, num_nodes: int, terms: CloudTerms, p90: float = 2.0) -
 
 
 @given(OFFERS, NODES, TERMS, st.floats(1, 3))
-def test_n_nodes_cost_n_times_one_by_the_hour_and_never_less_once(
-    offer: Offer, num_nodes: int, terms: CloudTerms, p90: float
-) -> None:
+def test_n_nodes_cost_n_times_one_by_the_hour_and_never_less_once(offer, num_nodes, terms, p90):
     one, many = (plan_of(offer, count, terms, p90) for count in (1, num_nodes))
     assert many.num_gpus == num_nodes * one.num_gpus
     for mine, each in (
@@ -69,7 +65,7 @@ def test_n_nodes_cost_n_times_one_by_the_hour_and_never_less_once(
 
 
 @given(OFFERS, NODES, NODES)
-def test_a_start_of_more_nodes_never_waits_less(offer: Offer, left: int, right: int) -> None:
+def test_a_start_of_more_nodes_never_waits_less(offer, left, right):
     few, many = (
         waits(wait_of(offer, configured=None, history={}, num_nodes=count)[0], DRAWS.wait)
         for count in sorted((left, right))
@@ -88,8 +84,8 @@ def spot_run(terms: SpotTerms, num_nodes: int, hours: float) -> tuple[Run, SpotT
     st.floats(0.001, 3), st.floats(0, 5), st.floats(0.05, 2), st.floats(0.2, 50), NODES, NODES
 )  # fmt: skip
 def test_a_node_more_never_lowers_the_odds_of_a_preemption_nor_what_it_costs(
-    rate: float, away_h: float, sigma: float, hours: float, left: int, right: int
-) -> None:
+    rate, away_h, sigma, hours, left, right
+):
     terms = SpotTerms(preemptions_per_h=rate, reacquire_h=away_h, sigma_rate=sigma, sigma_reacquire=sigma)
     (few, few_at), (many, many_at) = (spot_run(terms, count, hours) for count in sorted((left, right)))
     assert many_at.preemptions_per_h >= few_at.preemptions_per_h
@@ -101,7 +97,7 @@ def test_a_node_more_never_lowers_the_odds_of_a_preemption_nor_what_it_costs(
 
 
 @given(st.lists(OFFERS, min_size=1, max_size=12), st.data())
-def test_one_node_at_most_is_what_there_was_before(offers: list[Offer], data: st.DataObject) -> None:
+def test_one_node_at_most_is_what_there_was_before(offers, data):
     gpus = sorted({offer.gpu for offer in offers})
     wanted = data.draw(st.dictionaries(st.sampled_from(gpus), st.sets(st.sampled_from([1, 2, 4, 8, 16]))))
     alone = node_counts(offers, ALONE, wanted, {})
@@ -123,8 +119,8 @@ def test_one_node_at_most_is_what_there_was_before(offers: list[Offer], data: st
     st.booleans(),
 )
 def test_nothing_of_several_nodes_is_on_the_frontier_that_one_node_dominates(
-    hours: float, efficiencies: list[float], usd_per_h: float, is_spot: bool
-) -> None:
+    hours, efficiencies, usd_per_h, is_spot
+):
     offer = make_offer("X", usd_per_h, num_gpus=8, market=Market.SPOT if is_spot else Market.ON_DEMAND)
     numbers = (1, 2, 4, 8)
     plans = plans_of_offers([offer], terms=CloudTerms(startup_s=300.0), node_counts=lambda _: numbers)
@@ -151,7 +147,7 @@ def dominates(one: Option, other: Option) -> bool:
 
 
 @given(NODES, st.integers(1, 16))
-def test_a_layout_in_words_counts_its_gpus(num_nodes: int, gpus_per_node: int) -> None:
+def test_a_layout_in_words_counts_its_gpus(num_nodes, gpus_per_node):
     layout = Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes)
     *numbers, gpu = layout.of("H100").split(" x ")
     assert gpu == "H100"

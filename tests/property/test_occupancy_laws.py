@@ -2,8 +2,6 @@
 
 # ruff: noqa: N806 -- the capital letters are shape suffixes
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -67,9 +65,7 @@ def launches(threads: int, registers: int, shared: int, limits: OccupancyLimits)
 
 
 @given(THREADS, REGISTERS, SHARED_BYTES, LIMITS)
-def test_resident_blocks_are_the_most_that_fit(
-    threads: int, registers: int, shared: int, limits: OccupancyLimits
-) -> None:
+def test_resident_blocks_are_the_most_that_fit(threads, registers, shared, limits):
     num_blocks = resident_blocks(threads, registers, shared, limits)
     if not launches(threads, registers, shared, limits):
         assert num_blocks == 0
@@ -79,23 +75,21 @@ def test_resident_blocks_are_the_most_that_fit(
 
 
 @given(THREADS, REGISTERS, SHARED_BYTES, LIMITS)
-def test_occupancy_is_a_share(threads: int, registers: int, shared: int, limits: OccupancyLimits) -> None:
+def test_occupancy_is_a_share(threads, registers, shared, limits):
     num_blocks = resident_blocks(threads, registers, shared, limits)
     assert 0.0 <= occupancy(threads, num_blocks, limits) <= 1.0
 
 
 @given(THREADS, REGISTERS, REGISTERS, SHARED_BYTES, SHARED_BYTES, LIMITS)
 def test_asking_for_more_never_makes_more_blocks_resident(
-    threads: int, registers: int, more: int, shared: int, more_shared: int, limits: OccupancyLimits
-) -> None:
+    threads, registers, more, shared, more_shared, limits
+):
     few = resident_blocks(threads, registers + more, shared + more_shared, limits)
     assert few <= resident_blocks(threads, registers, shared, limits)
 
 
 @given(THREADS, REGISTERS, SHARED_BYTES, LIMITS, LIMITS)
-def test_a_bigger_sm_never_holds_fewer_blocks(
-    threads: int, registers: int, shared: int, limits: OccupancyLimits, other: OccupancyLimits
-) -> None:
+def test_a_bigger_sm_never_holds_fewer_blocks(threads, registers, shared, limits, other):
     sizes = [name for name in LIMIT_COLUMNS if name.startswith("max_")]
     bigger = replace(limits, **{name: max(getattr(limits, name), getattr(other, name)) for name in sizes})
     assert resident_blocks(threads, registers, shared, bigger) >= resident_blocks(
@@ -105,9 +99,7 @@ def test_a_bigger_sm_never_holds_fewer_blocks(
 
 @needs_compiled
 @given(st.lists(st.tuples(THREADS, REGISTERS, SHARED_BYTES), max_size=8), st.lists(LIMITS, max_size=4))
-def test_compiled_counts_equal_the_reference(
-    launched: list[tuple[int, int, int]], limits: list[OccupancyLimits]
-) -> None:
+def test_compiled_counts_equal_the_reference(launched, limits):
     kernels = make_kernels(*({"threads": t, "registers": r, "shared": s} for t, r, s in launched))
     gpus = with_limits(limits)
     np.testing.assert_array_equal(
@@ -117,9 +109,7 @@ def test_compiled_counts_equal_the_reference(
 
 @needs_compiled
 @given(*[st.integers(0, 2**63 - 1)] * 3, st.lists(st.integers(1, 2**31 - 1), min_size=11, max_size=11))
-def test_compiled_counts_equal_the_reference_at_the_edge_of_64_bits(
-    threads: int, registers: int, shared: int, row: list[int]
-) -> None:
+def test_compiled_counts_equal_the_reference_at_the_edge_of_64_bits(threads, registers, shared, row):
     assume(threads > 0)
     kernels: KernelArrays = make_kernels({"threads": threads, "registers": registers, "shared": shared})
     gpus = with_limits([OccupancyLimits(**dict(zip(LIMIT_COLUMNS, row, strict=True)))])

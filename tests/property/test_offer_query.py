@@ -1,7 +1,5 @@
 """Laws of queries: a filter keeps exactly what its limits, checked one by one, allow."""
 
-from __future__ import annotations
-
 import csv
 from datetime import UTC, datetime
 
@@ -34,7 +32,7 @@ QUERIES = st.builds(
 
 
 @given(QUERIES)
-def test_a_query_equals_brute_force(query: OfferQuery) -> None:
+def test_a_query_equals_brute_force(query):
     kept = set(range(len(OFFERS)))
     for limit, values in (
         (query.providers, [o.provider for o in OFFERS]),
@@ -51,13 +49,13 @@ def test_a_query_equals_brute_force(query: OfferQuery) -> None:
 
 
 @given(QUERIES, st.sampled_from(OFFERS))
-def test_a_glob_keeps_at_least_what_the_regions_it_covers_keep(query: OfferQuery, offer) -> None:
+def test_a_glob_keeps_at_least_what_the_regions_it_covers_keep(query, offer):
     narrow = OfferQuery(regions=(offer.region,), providers=query.providers)
     wide = OfferQuery(regions=(offer.region[:3] + "*",), providers=query.providers)
     assert wide.matches(offer) == narrow.matches(offer)
 
 
-def test_every_price_row_is_offered_to_the_cent() -> None:
+def test_every_price_row_is_offered_to_the_cent():
     rows = []
     for name in PRICE_FILES:
         with catalog_path(name).open(encoding="utf-8", newline="") as file:

@@ -1,7 +1,5 @@
 """Bills and runs together: each dollar once, and teams with nobody's money add up to the whole."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import date, timedelta
 from decimal import Decimal
@@ -73,7 +71,7 @@ def _last_day(charge: Charge, of_cloud: list[Charge]) -> date:
 
 
 @given(st.lists(charges(), max_size=12), st.lists(RUNS, max_size=12))
-def test_each_dollar_counts_once(bill: list[Charge], runs: list[Run]) -> None:
+def test_each_dollar_counts_once(bill, runs):
     spent = outlays_of(bill, map(outlay_of, runs))
     assert abs(sum((one.usd for one in spent), Decimal(0)) - slow_total(bill, runs)) < TINY
     by_project: dict[str, Decimal] = defaultdict(Decimal)

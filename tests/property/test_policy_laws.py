@@ -1,7 +1,5 @@
 """Laws of policies: more files never keep more plans, order does not matter, lifting is minimal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import chain, combinations, product
@@ -85,17 +83,13 @@ def is_kept(sources: Sequence[Source], facts: Facts) -> bool:
 
 
 @given(contents=st.lists(CONTENTS, min_size=1, max_size=4), facts=FACTS)
-def test_a_plan_is_kept_if_and_only_if_every_file_alone_keeps_it(
-    contents: list[dict[str, Any]], facts: Facts
-) -> None:
+def test_a_plan_is_kept_if_and_only_if_every_file_alone_keeps_it(contents, facts):
     sources = sources_of(contents)
     assert is_kept(sources, facts) == all(is_kept([source], facts) for source in sources)
 
 
 @given(contents=st.lists(CONTENTS, max_size=4), facts=FACTS, data=st.data())
-def test_the_order_of_the_files_does_not_matter(
-    contents: list[dict[str, Any]], facts: Facts, data: st.DataObject
-) -> None:
+def test_the_order_of_the_files_does_not_matter(contents, facts, data):
     sources = sources_of(contents)
     shuffled = data.draw(st.permutations(sources))
     assert is_kept(sources, facts) == is_kept(shuffled, facts)
@@ -103,7 +97,7 @@ def test_the_order_of_the_files_does_not_matter(
 
 
 @given(contents=st.lists(CONTENTS, max_size=4))
-def test_every_rule_is_in_force_or_overruled_by_one_that_is(contents: list[dict[str, Any]]) -> None:
+def test_every_rule_is_in_force_or_overruled_by_one_that_is(contents):
     policy, _ = merge(sources_of(contents))
     in_force = {id(rule) for rule in policy.rules}
     assert all(id(winner) in in_force and id(rule) not in in_force for rule, winner in policy.overruled)
@@ -111,7 +105,7 @@ def test_every_rule_is_in_force_or_overruled_by_one_that_is(contents: list[dict[
 
 
 @given(contents=st.lists(CONTENTS, min_size=1, max_size=3), facts=FACTS)
-def test_every_removal_names_a_rule_and_its_file(contents: list[dict[str, Any]], facts: Facts) -> None:
+def test_every_removal_names_a_rule_and_its_file(contents, facts):
     policy, _ = merge(sources_of(contents))
     places = {(rule.text, str(rule.origin)) for rule in policy.rules}
     for removal in judge_facts(facts, policy).removals:
@@ -120,7 +114,7 @@ def test_every_removal_names_a_rule_and_its_file(contents: list[dict[str, Any]],
 
 
 @given(content=CONTENTS)
-def test_what_is_read_is_what_the_schema_allows(content: dict[str, Any]) -> None:
+def test_what_is_read_is_what_the_schema_allows(content):
     import jsonschema
 
     page = Path(__file__).resolve().parents[2] / "docs" / "policy.schema.json"
@@ -133,7 +127,7 @@ REMOVED = st.dictionaries(st.integers(0, 9), st.lists(RULES, min_size=1, max_siz
 
 
 @given(removed=REMOVED)
-def test_what_gives_way_agrees_with_trying_every_set(removed: dict[int, list[str]]) -> None:
+def test_what_gives_way_agrees_with_trying_every_set(removed):
     removals = {
         str(plan): [RemovedByPolicy(rule=rule, file="f:1", detail="") for rule in rules]
         for plan, rules in removed.items()
@@ -149,7 +143,7 @@ def test_what_gives_way_agrees_with_trying_every_set(removed: dict[int, list[str
 
 
 @given(left=TEXTS, right=TEXTS)
-def test_globs_overlap_if_and_only_if_both_match_a_name(left: str, right: str) -> None:
+def test_globs_overlap_if_and_only_if_both_match_a_name(left, right):
     # A name that both match need not be longer than both globs together.
     names = ("".join(name) for n in range(len(left) + len(right) + 1) for name in product("ab", repeat=n))
     expected = any(matches(left, name) and matches(right, name) for name in names)
@@ -157,5 +151,5 @@ def test_globs_overlap_if_and_only_if_both_match_a_name(left: str, right: str) -
 
 
 @given(glob=TEXTS, name=st.text("ab", max_size=6))
-def test_a_name_overlaps_a_glob_if_and_only_if_it_matches(glob: str, name: str) -> None:
+def test_a_name_overlaps_a_glob_if_and_only_if_it_matches(glob, name):
     assert may_overlap(glob, name) == matches(glob, name)

@@ -1,7 +1,5 @@
 """Laws of the prediction: a better GPU is never slower, more work never faster, sums add up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -68,25 +66,21 @@ def scaled(gpu: GpuSpec, *, bandwidth: float = 1, compute: float = 1) -> GpuSpec
 
 
 @given(OPS, GPUS, PRECISIONS, FASTER, FASTER)
-def test_a_better_gpu_is_never_slower(
-    op: Op, gpu: GpuSpec, precision: Precision, bandwidth: float, compute: float
-) -> None:
+def test_a_better_gpu_is_never_slower(op, gpu, precision, bandwidth, compute):
     better = scaled(gpu, bandwidth=bandwidth, compute=compute)
     before = seconds(op, gpu, CONSTANTS, precision)
     assert seconds(op, better, CONSTANTS, precision) <= before * (1 + 1e-12)
 
 
 @given(OPS, GPUS, PRECISIONS, st.integers(0, 10**12), st.integers(0, 10**10))
-def test_more_work_is_never_faster(
-    op: Op, gpu: GpuSpec, precision: Precision, flops: int, num_bytes: int
-) -> None:
+def test_more_work_is_never_faster(op, gpu, precision, flops, num_bytes):
     more = replace(op, flops=op.flops + flops, bytes=op.bytes + num_bytes)
     before = seconds(op, gpu, CONSTANTS, precision)
     assert seconds(more, gpu, CONSTANTS, precision) >= before
 
 
 @given(OPS, GPUS)
-def test_tf32_is_never_slower_than_fp32(op: Op, gpu: GpuSpec) -> None:
+def test_tf32_is_never_slower_than_fp32(op, gpu):
     exact = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
     loose = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
     exact_s = seconds(op, gpu, CONSTANTS, exact)
@@ -96,7 +90,7 @@ def test_tf32_is_never_slower_than_fp32(op: Op, gpu: GpuSpec) -> None:
 
 @settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=10), GPUS, st.sampled_from([1, 2, 4, 8]))
-def test_an_estimate_adds_up(ops: list[Op], gpu: GpuSpec, num_gpus: int) -> None:
+def test_an_estimate_adds_up(ops, gpu, num_gpus):
     estimate = predict(make_trace(ops=tuple(ops)), gpu, num_gpus)
     families, methods = sum(estimate.by_family.values()), sum(estimate.by_method.values())
     p50_s = estimate.iteration_s.p50
@@ -112,9 +106,7 @@ WORKERS = st.integers(0, 64)
 
 @settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, LOADING_S, WORKERS, st.sampled_from([1, 4]))
-def test_waiting_for_data_is_part_of_the_sum(
-    ops: list[Op], gpu: GpuSpec, loading_s: float, workers: int, num_gpus: int
-) -> None:
+def test_waiting_for_data_is_part_of_the_sum(ops, gpu, loading_s, workers, num_gpus):
     trace = make_trace(ops=tuple(ops), data_loading_s=loading_s, num_workers=workers)
     estimate = predict(trace, gpu, num_gpus)
     p50_s = estimate.iteration_s.p50
@@ -128,9 +120,7 @@ def test_waiting_for_data_is_part_of_the_sum(
 
 @settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, LOADING_S, WORKERS, st.integers(1, 8))
-def test_more_workers_are_never_slower_and_more_loading_never_faster(
-    ops: list[Op], gpu: GpuSpec, loading_s: float, workers: int, more: int
-) -> None:
+def test_more_workers_are_never_slower_and_more_loading_never_faster(ops, gpu, loading_s, workers, more):
     def p50_s(seconds: float, count: int) -> float:
         trace = make_trace(ops=tuple(ops), data_loading_s=seconds, num_workers=count)
         return predict(trace, gpu).iteration_s.p50
@@ -141,7 +131,7 @@ def test_more_workers_are_never_slower_and_more_loading_never_faster(
 
 
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, WORKERS)
-def test_no_loading_changes_nothing(ops: list[Op], gpu: GpuSpec, workers: int) -> None:
+def test_no_loading_changes_nothing(ops, gpu, workers):
     without = make_trace(ops=tuple(ops), data_loading_s=0.0, num_workers=None)
     trace = make_trace(ops=tuple(ops), data_loading_s=0.0, num_workers=workers)
     assert predict(trace, gpu) == predict(without, gpu)
@@ -149,9 +139,7 @@ def test_no_loading_changes_nothing(ops: list[Op], gpu: GpuSpec, workers: int) -
 
 @settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, st.one_of(st.none(), WORKERS), st.floats(0.25, 256))
-def test_an_unknown_loader_is_never_faster_than_its_kind(
-    ops: list[Op], gpu: GpuSpec, workers: int | None, vcpus: float
-) -> None:
+def test_an_unknown_loader_is_never_faster_than_its_kind(ops, gpu, workers, vcpus):
     trace = make_trace(ops=tuple(ops), data_loading_s=None, num_workers=workers)
     assumed = assumed_cpu_s(trace)
     estimate = fed(predict(trace, gpu), vcpus)
@@ -164,6 +152,6 @@ def test_an_unknown_loader_is_never_faster_than_its_kind(
 
 @settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS)
-def test_counts_agree_with_single_predictions(ops: list[Op], gpu: GpuSpec) -> None:
+def test_counts_agree_with_single_predictions(ops, gpu):
     trace = make_trace(ops=tuple(ops))
     assert predict_counts(trace, gpu, [1, 4]) == (predict(trace, gpu, 1), predict(trace, gpu, 4))

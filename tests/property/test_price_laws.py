@@ -1,7 +1,5 @@
 """Laws of likely prices: older, derived or rarer is never better, and unknown is never cheaper than known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -76,17 +74,15 @@ OTHERS = st.lists(RATIOS, min_size=1, max_size=5)
 
 
 @given(models(), RATIOS, AGES, st.floats(0, 900), OTHERS)
-def test_an_older_quote_among_others_is_never_the_better_one(
-    model: PriceModel, ratio: float, age: float, more: float, others: list[float]
-) -> None:
+def test_an_older_quote_among_others_is_never_the_better_one(model, ratio, age, more, others):
     newer, older = (among_of(offer_of(ratio, at), others, model) for at in (age, age + more))
     assert is_no_better(older, newer)
 
 
 @given(models(), RATIOS, AGES, OTHERS)
 def test_a_median_lies_between_the_quote_and_the_dearest_of_its_like_and_above_the_floor(
-    model: PriceModel, ratio: float, age: float, others: list[float]
-) -> None:
+    model, ratio, age, others
+):
     price = among_of(offer := offer_of(ratio, age), others, model)
     known = model.ratio_of("aws", "X")
     assert known is not None
@@ -106,17 +102,13 @@ def is_no_better(one: Price, other: Price) -> bool:
 
 
 @given(models(), RATIOS, AGES, AGES, MARKETS)
-def test_an_older_quote_is_never_the_better_one(
-    model: PriceModel, ratio: float, age: float, more: float, market: Market
-) -> None:
+def test_an_older_quote_is_never_the_better_one(model, ratio, age, more, market):
     newer, older = offer_of(ratio, age, market), offer_of(ratio, age + more, market)
     assert is_no_better(price_of(older, model), price_of(newer, model))
 
 
 @given(models(), RATIOS, AGES, MARKETS, RUNS, RUNS)
-def test_a_longer_run_is_never_the_surer_one(
-    model: PriceModel, ratio: float, age: float, market: Market, run_days: float, more: float
-) -> None:
+def test_a_longer_run_is_never_the_surer_one(model, ratio, age, market, run_days, more):
     price = price_of(offer_of(ratio, age, market), model)
     shorter, longer = price.p90_over(run_days), price.p90_over(run_days + more)
     assert price.usd_per_h.p90 * (1 - 1e-12) <= shorter <= longer * (1 + 1e-12)
@@ -125,26 +117,20 @@ def test_a_longer_run_is_never_the_surer_one(
 
 
 @given(models(), RATIOS, AGES, AGES, RUNS)
-def test_an_older_quote_is_never_the_better_one_for_a_run_of_any_length(
-    model: PriceModel, ratio: float, age: float, more: float, run_days: float
-) -> None:
+def test_an_older_quote_is_never_the_better_one_for_a_run_of_any_length(model, ratio, age, more, run_days):
     newer, older = (price_of(offer_of(ratio, at), model) for at in (age, age + more))
     assert older.p90_over(run_days) >= newer.p90_over(run_days) * (1 - 1e-12)
 
 
 @given(models(), RATIOS, AGES)
-def test_a_derived_price_is_never_better_than_the_same_one_quoted(
-    model: PriceModel, ratio: float, age: float
-) -> None:
+def test_a_derived_price_is_never_better_than_the_same_one_quoted(model, ratio, age):
     quoted = offer_of(ratio, age)
     derived = replace(quoted, source="derived from savings")
     assert is_no_better(price_of(derived, model), price_of(quoted, model))
 
 
 @given(models(), st.floats(0.3, 1.0), AGES)
-def test_a_price_of_unknown_standing_is_never_cheaper_than_a_usual_one(
-    model: PriceModel, ratio: float, age: float
-) -> None:
+def test_a_price_of_unknown_standing_is_never_cheaper_than_a_usual_one(model, ratio, age):
     offer = offer_of(ratio, age)
     known = model.ratio_of("aws", "X")
     assume(known is not None and ratio >= known.p10)
@@ -154,9 +140,7 @@ def test_a_price_of_unknown_standing_is_never_cheaper_than_a_usual_one(
 
 
 @given(models(), RATIOS, AGES, MARKETS)
-def test_quantiles_ascend_around_the_quote(
-    model: PriceModel, ratio: float, age: float, market: Market
-) -> None:
+def test_quantiles_ascend_around_the_quote(model, ratio, age, market):
     usd = price_of(offer := offer_of(ratio, age, market), model).usd_per_h
     assert usd.p10 <= usd.p50 <= usd.p90
     assert usd.p50 >= offer.usd_per_h * (1 - 1e-12)
@@ -164,7 +148,7 @@ def test_quantiles_ascend_around_the_quote(
 
 
 @given(models(), RATIOS, AGES, st.floats(0.01, 1000))
-def test_prices_scale_with_their_currency(model: PriceModel, ratio: float, age: float, scale: float) -> None:
+def test_prices_scale_with_their_currency(model, ratio, age, scale):
     assume(abs(ratio - 0.1001) > 1e-6)
     one = price_of(offer_of(ratio, age), model).usd_per_h
     other = price_of(offer_of(ratio, age, scale=10.0 * scale), model, on_demand=10.0 * scale).usd_per_h
@@ -174,16 +158,14 @@ def test_prices_scale_with_their_currency(model: PriceModel, ratio: float, age: 
 
 
 @given(models(), RATIOS)
-def test_a_quote_of_this_moment_is_the_price(model: PriceModel, ratio: float) -> None:
+def test_a_quote_of_this_moment_is_the_price(model, ratio):
     price = price_of(offer := offer_of(ratio, 0.0), model)
     assert (price.kind, price.usd_per_h.p50) == (QuoteKind.LIVE, offer.usd_per_h)
     assert price.usd_per_h.p90 == pytest.approx(offer.usd_per_h)
 
 
 @given(models(), st.lists(st.tuples(RATIOS, AGES, st.booleans()), min_size=1, max_size=6))
-def test_what_else_is_offered_moves_no_price(
-    model: PriceModel, drawn: list[tuple[float, float, bool]]
-) -> None:
+def test_what_else_is_offered_moves_no_price(model, drawn):
     offers = [
         replace(offer_of(ratio, age), source="derived from x" if is_derived else "a test")
         for ratio, age, is_derived in drawn
@@ -194,9 +176,7 @@ def test_what_else_is_offered_moves_no_price(
 
 @settings(deadline=None)
 @given(RATIOS, AGES, AGES, st.booleans())
-def test_an_older_or_derived_price_never_hides_a_newer_equal_one(
-    ratio: float, age: float, more: float, is_derived: bool
-) -> None:
+def test_an_older_or_derived_price_never_hides_a_newer_equal_one(ratio, age, more, is_derived):
     newer = replace(offer_of(ratio, age), region="zz")
     older = offer_of(ratio, age + more)
     if is_derived:
@@ -217,8 +197,8 @@ def test_an_older_or_derived_price_never_hides_a_newer_equal_one(
     st.floats(0.1, 20),
 )
 def test_ageing_or_deriving_a_price_never_makes_its_machine_the_choice(
-    machines: list[tuple[float, float, float]], more: float, is_derived: bool, value_usd_per_h: float
-) -> None:
+    machines, more, is_derived, value_usd_per_h
+):
     offers = [
         replace(offer_of(ratio, age), gpu=f"G{i}", instance_type=f"m{i}")
         for i, (ratio, age, _) in enumerate(machines)

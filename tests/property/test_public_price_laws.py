@@ -1,7 +1,5 @@
 """Laws of several sources that know the same machines at different times."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -43,19 +41,19 @@ def shown(answers: tuple[Answer, ...]) -> list[Offer]:
 
 
 @given(st.booleans().flatmap(lambda all_: answers(knows_all=all_, days=st.integers(0, 500))))
-def test_of_a_machine_one_source_has_the_word(drawn: list[Answer]) -> None:
+def test_of_a_machine_one_source_has_the_word(drawn):
     machines = [machine_of(offer) for offer in shown(merged(drawn))]
     assert len(machines) == len(set(machines))
 
 
 @given(answers(knows_all=False, days=st.integers(0, 500)))
-def test_lists_that_leave_machines_out_hide_none(drawn: list[Answer]) -> None:
+def test_lists_that_leave_machines_out_hide_none(drawn):
     named = {machine_of(offer) for answer in drawn for offer in answer.offers}
     assert {machine_of(offer) for offer in shown(merged(drawn))} == named
 
 
 @given(answers(knows_all=False, days=st.integers(0, 500)))
-def test_what_is_shown_is_at_most_a_day_older_than_what_anybody_knows(drawn: list[Answer]) -> None:
+def test_what_is_shown_is_at_most_a_day_older_than_what_anybody_knows(drawn):
     newest: dict[object, datetime] = {}
     for offer in (offer for answer in drawn for offer in answer.offers):
         newest[machine_of(offer)] = max(offer.retrieved_at, newest.get(machine_of(offer), offer.retrieved_at))
@@ -66,9 +64,7 @@ def test_what_is_shown_is_at_most_a_day_older_than_what_anybody_knows(drawn: lis
 @given(
     answers(knows_all=False, days=st.integers(100, 500)), offers("late", st.integers(0, 99)), st.booleans()
 )
-def test_an_older_source_at_the_end_changes_nothing_of_those_before(
-    drawn: list[Answer], older: tuple[Offer, ...], knows_all: bool
-) -> None:
+def test_an_older_source_at_the_end_changes_nothing_of_those_before(drawn, older, knows_all):
     """A pull that brought nothing newer neither freshens nor hides."""
     late = Answer(source="late", is_live=True, offers=older, knows_all=knows_all)
     assert merged([*drawn, late])[:-1] == merged(drawn)

@@ -1,7 +1,5 @@
 """Laws of own rates: both forms of file say the same; one GPU's price times their number is the machine's."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import tempfile
@@ -58,7 +56,7 @@ def read(row: dict[str, Any], suffix: str) -> Offer:
 
 
 @given(RATES, PRICES)
-def test_both_forms_say_the_same(rate: dict[str, Any], usd_per_h: float) -> None:
+def test_both_forms_say_the_same(rate, usd_per_h):
     row = rate | {"usd_per_h": usd_per_h}
     in_yaml, in_csv = read(row, ".yaml"), read(row, ".csv")
     assert dataclasses.replace(in_yaml, source="") == dataclasses.replace(in_csv, source="")
@@ -68,7 +66,7 @@ def test_both_forms_say_the_same(rate: dict[str, Any], usd_per_h: float) -> None
 
 
 @given(RATES, PRICES)
-def test_the_price_of_one_gpu_times_their_number_is_the_machines(rate: dict[str, Any], usd: float) -> None:
+def test_the_price_of_one_gpu_times_their_number_is_the_machines(rate, usd):
     offer = read(rate | {"usd_per_gpu_h": usd}, ".csv")
     assert offer.usd_per_h == pytest.approx(usd * rate["num_gpus"])
     assert offer.list_usd_per_h == offer.contracted_usd_per_h

@@ -1,7 +1,5 @@
 """What holds of corrections by receipts, whatever ran."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given
@@ -35,7 +33,7 @@ def width(estimate: IterationEstimate) -> float:
 
 
 @given(sigmas, st.lists(ratios, max_size=5))
-def test_no_receipts_and_receipts_of_other_gpus_change_nothing(sigma: float, others: list[float]) -> None:
+def test_no_receipts_and_receipts_of_other_gpus_change_nothing(sigma, others):
     estimate = estimate_of(sigma)
     runs = [run_of(ratio, str(i), gpu="T4") for i, ratio in enumerate(others)]
     assert after(estimate) is estimate
@@ -43,7 +41,7 @@ def test_no_receipts_and_receipts_of_other_gpus_change_nothing(sigma: float, oth
 
 
 @given(sigmas, st.lists(ratios, min_size=1, max_size=12))
-def test_a_band_never_widens_and_the_median_moves_to_what_was_seen(sigma: float, seen: list[float]) -> None:
+def test_a_band_never_widens_and_the_median_moves_to_what_was_seen(sigma, seen):
     estimate = estimate_of(sigma)
     moved = after(estimate, *(run_of(ratio, str(i)) for i, ratio in enumerate(seen)))
     assert width(moved) <= width(estimate) * (1 + 1e-9)
@@ -52,7 +50,7 @@ def test_a_band_never_widens_and_the_median_moves_to_what_was_seen(sigma: float,
 
 
 @given(sigmas, ratios, st.integers(1, 30))
-def test_one_more_job_that_agrees_narrows_and_brings_nearer(sigma: float, ratio: float, number: int) -> None:
+def test_one_more_job_that_agrees_narrows_and_brings_nearer(sigma, ratio, number):
     estimate = estimate_of(sigma)
     runs = [run_of(ratio, str(i)) for i in range(number + 1)]
     fewer, more = after(estimate, *runs[:-1]), after(estimate, *runs)
@@ -64,7 +62,7 @@ def test_one_more_job_that_agrees_narrows_and_brings_nearer(sigma: float, ratio:
 
 
 @given(sigmas, st.lists(st.floats(0.95, 1.05), min_size=4, max_size=12), st.floats(0.001, 1000.0))
-def test_one_wild_run_moves_little(sigma: float, sane: list[float], wild: float) -> None:
+def test_one_wild_run_moves_little(sigma, sane, wild):
     estimate = estimate_of(sigma)
     runs = [run_of(ratio, str(i)) for i, ratio in enumerate(sane)]
     before, now = after(estimate, *runs), after(estimate, *runs, run_of(wild, "wild"))
@@ -72,20 +70,20 @@ def test_one_wild_run_moves_little(sigma: float, sane: list[float], wild: float)
 
 
 @given(sigmas, st.floats(0.001, 1000.0))
-def test_even_alone_a_wild_run_moves_less_than_a_sigma(sigma: float, wild: float) -> None:
+def test_even_alone_a_wild_run_moves_less_than_a_sigma(sigma, wild):
     moved = after(estimate_of(sigma), run_of(wild, "wild"))
     assert abs(math.log(moved.device_s.p50 / P50_S)) <= 2 * sigma / (1 + math.pi / 2) + 1e-9
 
 
 @given(sigmas, ratios, st.integers(1, 20))
-def test_runs_of_one_job_count_as_one(sigma: float, ratio: float, number: int) -> None:
+def test_runs_of_one_job_count_as_one(sigma, ratio, number):
     estimate = estimate_of(sigma)
     once, often = after(estimate, run_of(ratio, "a")), after(estimate, *[run_of(ratio, "a")] * number)
     assert often.device_s == once.device_s
 
 
 @given(sigmas, st.lists(ratios, min_size=1, max_size=6))
-def test_parts_still_add_up_and_the_way_back_is_known(sigma: float, seen: list[float]) -> None:
+def test_parts_still_add_up_and_the_way_back_is_known(sigma, seen):
     estimate = estimate_of(sigma)
     moved = after(estimate, *(run_of(ratio, str(i)) for i, ratio in enumerate(seen)))
     for name in ("by_family", "by_method", "by_operator", "by_bound"):

@@ -1,7 +1,5 @@
 """Laws of the recommendation over random plans: money adds up, and a larger budget never hurts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -85,7 +83,7 @@ def ready_s(option: Option) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
-def test_the_breakdown_adds_up_to_the_cost(pair: tuple[list[Plan], list[IterationEstimate]]) -> None:
+def test_the_breakdown_adds_up_to_the_cost(pair):
     for option in decide(pair).options:
         parts = sum(option.cost_breakdown_usd.values())
         assert parts == pytest.approx(option.cost_usd.p50, rel=2e-6)
@@ -94,8 +92,8 @@ def test_the_breakdown_adds_up_to_the_cost(pair: tuple[list[Plan], list[Iteratio
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
 def test_cost_is_price_times_billed_time_and_extras_without_preemption(
-    pair: tuple[list[Plan], list[IterationEstimate]],
-) -> None:
+    pair,
+):
     for option in decide(pair).options:
         plan = option.plan
         if plan.offer is not None and plan.offer.market is Market.SPOT:
@@ -110,9 +108,7 @@ def test_cost_is_price_times_billed_time_and_extras_without_preemption(
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates(), st.floats(1, 1e6), st.floats(1, 10))
-def test_a_higher_budget_never_lowers_the_best_time(
-    pair: tuple[list[Plan], list[IterationEstimate]], budget: float, factor: float
-) -> None:
+def test_a_higher_budget_never_lowers_the_best_time(pair, budget, factor):
     def best_time_s(limit: float) -> float:
         feasible = [o for o in decide(pair, budget_usd=limit).options if o.feasible]
         return min((o.time_s.p50 for o in feasible), default=float("inf"))
@@ -123,8 +119,8 @@ def test_a_higher_budget_never_lowers_the_best_time(
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
 def test_the_recommended_is_feasible_and_nothing_is_expected_to_beat_it(
-    pair: tuple[list[Plan], list[IterationEstimate]],
-) -> None:
+    pair,
+):
     answer = decide(pair)
     feasible = {option.plan.id: option for option in answer.options if option.feasible}
     assert (answer.recommended is None) == (not feasible)
@@ -140,8 +136,8 @@ def test_the_recommended_is_feasible_and_nothing_is_expected_to_beat_it(
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
 def test_the_frontier_is_what_nothing_feasible_dominates(
-    pair: tuple[list[Plan], list[IterationEstimate]],
-) -> None:
+    pair,
+):
     answer = decide(pair)
     points = {o.plan.id: (o.time_s.p50, o.cost_usd.p50) for o in answer.options if o.feasible}
     expected = {
@@ -155,8 +151,8 @@ def test_the_frontier_is_what_nothing_feasible_dominates(
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
 def test_a_new_offer_changes_no_figure_of_the_others_and_removes_only_what_it_beats(
-    pair: tuple[list[Plan], list[IterationEstimate]],
-) -> None:
+    pair,
+):
     plans, estimates = pair
     if len(plans) < 2:
         return
@@ -175,9 +171,7 @@ def test_a_new_offer_changes_no_figure_of_the_others_and_removes_only_what_it_be
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates(), st.floats(1, 1e5))
-def test_picks_are_the_best_of_the_feasible(
-    pair: tuple[list[Plan], list[IterationEstimate]], budget: float
-) -> None:
+def test_picks_are_the_best_of_the_feasible(pair, budget):
     answer = decide(pair, budget_usd=budget)
     feasible = {option.plan.id: option for option in answer.options if option.feasible}
     picks = {pick.name: feasible[pick.plan_id] for pick in answer.picks}
@@ -193,9 +187,7 @@ def test_picks_are_the_best_of_the_feasible(
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates(), st.floats(0.01, 100), st.floats(1, 100))
-def test_the_more_an_hour_is_worth_the_faster_the_choice(
-    pair: tuple[list[Plan], list[IterationEstimate]], value: float, factor: float
-) -> None:
+def test_the_more_an_hour_is_worth_the_faster_the_choice(pair, value, factor):
     def hours(usd_per_h: float) -> float:
         chosen = decide(pair, value_of_time_usd_per_h=usd_per_h).chosen
         return 0.0 if chosen is None else ready_s(chosen)
@@ -204,7 +196,7 @@ def test_the_more_an_hour_is_worth_the_faster_the_choice(
 
 
 @given(WAITS, st.floats(1, 100))
-def test_waits_keep_their_quantiles(p50_s: float, factor: float) -> None:
+def test_waits_keep_their_quantiles(p50_s, factor):
     given_quantiles = Quantiles(p50=p50_s, p90=max(p50_s * factor, 1.0))
     draws = make_draws(np.random.default_rng(0))
     quantiles = quantiles_of(waits(given_quantiles, draws.wait))
@@ -213,7 +205,7 @@ def test_waits_keep_their_quantiles(p50_s: float, factor: float) -> None:
 
 
 @given(st.floats(0.01, 1000), st.floats(0, 2), st.floats(0.01, 3))
-def test_preemption_only_ever_costs(work_h: float, rate: float, interval_h: float) -> None:
+def test_preemption_only_ever_costs(work_h, rate, interval_h):
     terms = SpotTerms(preemptions_per_h=rate, checkpoint_interval_h=interval_h)
     makespan, billed = makespan_and_billed_h(np.array([work_h]), terms, rate_per_h=rate, reacquire_h=0.5)
     assert billed[0] >= work_h * (1 - 1e-6)
@@ -221,7 +213,7 @@ def test_preemption_only_ever_costs(work_h: float, rate: float, interval_h: floa
 
 
 @given(st.floats(0.1, 100), st.floats(0.01, 1), st.floats(1, 5))
-def test_more_preemptions_never_finish_sooner(work_h: float, rate: float, more: float) -> None:
+def test_more_preemptions_never_finish_sooner(work_h, rate, more):
     terms = SpotTerms(checkpoint_interval_h=0.5)
     work = np.array([work_h])
     fewer, _ = makespan_and_billed_h(work, terms, rate_per_h=rate, reacquire_h=0.5)
@@ -229,7 +221,7 @@ def test_more_preemptions_never_finish_sooner(work_h: float, rate: float, more: 
     assert many[0] >= fewer[0] * (1 - 1e-9)
 
 
-def test_a_hopeless_spot_plan_is_infinite_and_never_on_the_frontier() -> None:
+def test_a_hopeless_spot_plan_is_infinite_and_never_on_the_frontier():
     estimates = [make_estimate("S", 1.0), make_estimate("D", 1.0)]
     plans = [make_plan("S", 0.01, market=Market.SPOT), make_plan("D", 1000.0)]
     answer = recommend(

@@ -1,7 +1,5 @@
 """Laws of recurrent layers on every GPU: a better one is never slower, more work never faster."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -46,9 +44,7 @@ def no_less(more_s: float, less_s: float) -> bool:
 
 
 @given(CALLS, GPUS, PRECISIONS, FACTOR, FACTOR)
-def test_more_bandwidth_and_a_higher_clock_are_never_slower(
-    call: dict[str, Any], gpu: GpuSpec, precision: Precision, bandwidth: float, clock: float
-) -> None:
+def test_more_bandwidth_and_a_higher_clock_are_never_slower(call, gpu, precision, bandwidth, clock):
     better = replace(
         gpu,
         memory_bytes_per_s=gpu.memory_bytes_per_s * bandwidth,
@@ -61,9 +57,7 @@ def test_more_bandwidth_and_a_higher_clock_are_never_slower(
 
 
 @given(CALLS, GPUS, PRECISIONS, st.integers(1, 200))
-def test_more_of_the_same_sms_are_never_slower(
-    call: dict[str, Any], gpu: GpuSpec, precision: Precision, more: int
-) -> None:
+def test_more_of_the_same_sms_are_never_slower(call, gpu, precision, more):
     factor = (gpu.num_sms + more) / gpu.num_sms
     larger = replace(
         gpu,
@@ -82,9 +76,7 @@ def test_more_of_the_same_sms_are_never_slower(
     st.sampled_from(["steps", "batch_size", "width", "hidden"]),
     st.integers(1, 999),
 )
-def test_longer_wider_and_larger_is_never_faster(
-    call: dict[str, Any], gpu: GpuSpec, precision: Precision, size: str, more: int
-) -> None:
+def test_longer_wider_and_larger_is_never_faster(call, gpu, precision, size, more):
     larger = {**call, size: call[size] + more}
     assert no_less(
         seconds(make_layers(**larger), gpu, precision), seconds(make_layers(**call), gpu, precision)
@@ -92,14 +84,12 @@ def test_longer_wider_and_larger_is_never_faster(
 
 
 @given(CALLS)
-def test_steps_are_known_of_whatever_has_rows_and_states(call: dict[str, Any]) -> None:
+def test_steps_are_known_of_whatever_has_rows_and_states(call):
     assert steps_of(make_layers(**call)) is not None
 
 
 @given(CALLS, GPUS, PRECISIONS)
-def test_another_layer_and_the_other_direction_are_never_faster(
-    call: dict[str, Any], gpu: GpuSpec, precision: Precision
-) -> None:
+def test_another_layer_and_the_other_direction_are_never_faster(call, gpu, precision):
     one_way = {**call, "bidirectional": False}
     base_s = seconds(make_layers(**one_way), gpu, precision)
     deeper = make_layers(**{**one_way, "layers": call["layers"] + 1})
@@ -109,25 +99,21 @@ def test_another_layer_and_the_other_direction_are_never_faster(
 
 
 @given(CALLS, GPUS)
-def test_tf32_is_never_slower_than_fp32(call: dict[str, Any], gpu: GpuSpec) -> None:
+def test_tf32_is_never_slower_than_fp32(call, gpu):
     exact = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
     op = make_layers(**call)
     assert no_less(seconds(op, gpu, exact), seconds(op, gpu, replace(exact, tf32_cudnn=True)))
 
 
 @given(CALLS, GPUS, PRECISIONS, st.integers(0, 10**12), st.integers(0, 10**11))
-def test_more_flops_and_bytes_are_never_faster(
-    call: dict[str, Any], gpu: GpuSpec, precision: Precision, flops: int, num_bytes: int
-) -> None:
+def test_more_flops_and_bytes_are_never_faster(call, gpu, precision, flops, num_bytes):
     op = make_layers(**call)
     more = replace(op, flops=op.flops + flops, bytes=op.bytes + num_bytes)
     assert no_less(seconds(more, gpu, precision), seconds(op, gpu, precision))
 
 
 @given(CALLS, GPUS, PRECISIONS, LENGTHS)
-def test_packed_sequences_are_never_slower_than_padded_ones(
-    call: dict[str, Any], gpu: GpuSpec, precision: Precision, lengths: list[int]
-) -> None:
+def test_packed_sequences_are_never_slower_than_padded_ones(call, gpu, precision, lengths):
     """Of equal length they are the same."""
     longest = max(lengths)
     packed = tuple(sum(length > step for length in lengths) for step in range(longest))
@@ -137,9 +123,7 @@ def test_packed_sequences_are_never_slower_than_padded_ones(
 
 
 @given(CALLS, GPUS, PRECISIONS)
-def test_steps_never_take_less_than_their_flops_and_weights(
-    call: dict[str, Any], gpu: GpuSpec, precision: Precision
-) -> None:
+def test_steps_never_take_less_than_their_flops_and_weights(call, gpu, precision):
     """The roofline of the whole is a lower bound."""
     op = make_layers(**call)
     steps = steps_of(op)

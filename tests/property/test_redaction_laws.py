@@ -1,7 +1,5 @@
 """Laws of hiding: a planted secret never survives, ordinary words always do."""
 
-from __future__ import annotations
-
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -33,9 +31,7 @@ words = st.lists(st.text(alphabet="abcdefghij.,:()'-", max_size=8), max_size=6).
 @given(place=st.sampled_from(PLACES), first=secrets, mark=marks, last=secrets, before=words, after=words)
 @example(place=PLACES[3], first="7Q0", mark="/", last="7Q1", before="", after="")
 @example(place=DIGITS, first="7Q0", mark="/", last="7Q1", before="", after="")
-def test_a_planted_secret_never_survives(
-    place: str, first: str, mark: str, last: str, before: str, after: str
-) -> None:
+def test_a_planted_secret_never_survives(place, first, mark, last, before, after):
     # A name that ends with a slash is a host, and what follows is a path.
     assume(mark != "/" or place != "https://{}@acme.test/prices")
     message = f"{before} {place.format(first + mark + last)} {after}"
@@ -45,11 +41,11 @@ def test_a_planted_secret_never_survives(
 
 
 @given(words)
-def test_ordinary_words_stay(text: str) -> None:
+def test_ordinary_words_stay(text):
     assert redact_message(text) == text
 
 
 @given(place=st.sampled_from(PLACES), secret=secrets)
-def test_hiding_twice_is_hiding_once(place: str, secret: str) -> None:
+def test_hiding_twice_is_hiding_once(place, secret):
     once = redact_message(place.format(secret))
     assert redact_message(once) == once

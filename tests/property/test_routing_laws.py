@@ -1,7 +1,5 @@
 """Laws of choices by scores that nobody computes: all are chosen equally often, none twice by one row."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

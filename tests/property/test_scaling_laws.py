@@ -1,7 +1,5 @@
 """Laws of several GPUs: what a faster network, larger gradients or more passes must do to an iteration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -58,9 +56,7 @@ def seconds(trace: Trace, *layouts: Layout | int) -> list[float]:
 
 @settings(deadline=None)
 @given(traces(), st.integers(2, 8), NODES, NETWORKS)
-def test_several_gpus_are_never_faster_than_as_many_times_one(
-    trace: Trace, num_gpus: int, num_nodes: int, network: float
-) -> None:
+def test_several_gpus_are_never_faster_than_as_many_times_one(trace, num_gpus, num_nodes, network):
     several = layout(num_nodes, network, num_gpus)
     one, many = (
         estimate.iteration_s.p50 - estimate.by_family.get("optimizer", 0.0)
@@ -72,7 +68,7 @@ def test_several_gpus_are_never_faster_than_as_many_times_one(
 
 @settings(deadline=None)
 @given(traces(), NODES, NETWORKS, st.floats(1.0, 100.0))
-def test_more_network_is_never_slower(trace: Trace, num_nodes: int, network: float, more: float) -> None:
+def test_more_network_is_never_slower(trace, num_nodes, network, more):
     slow_s, fast_s = seconds(trace, layout(num_nodes, network), layout(num_nodes, network * more))
     assert fast_s <= slow_s * EXACT
 
@@ -82,9 +78,7 @@ VARIATIONS = st.none() | st.floats(0.0, 2.0)
 
 @settings(deadline=None)
 @given(traces(), VARIATIONS, st.floats(0.0, 1.0), st.integers(1, 64), st.integers(1, 8))
-def test_batches_that_differ_more_are_never_faster_nor_surer(
-    trace: Trace, variation: float | None, more: float, num_gpus: int, passes: int
-) -> None:
+def test_batches_that_differ_more_are_never_faster_nor_surer(trace, variation, more, num_gpus, passes):
     one = replace(trace, batch_variation=variation, accumulation=passes)
     other = replace(one, batch_variation=(variation or 0.0) + more)
     few, many = (predict_counts(each, GPU, [num_gpus])[0].iteration_s for each in (one, other))
@@ -97,7 +91,7 @@ def test_batches_that_differ_more_are_never_faster_nor_surer(
 
 @settings(deadline=None)
 @given(traces(), GRADIENTS, NODES, NETWORKS)
-def test_larger_gradients_are_never_faster(trace: Trace, more: int, num_nodes: int, network: float) -> None:
+def test_larger_gradients_are_never_faster(trace, more, num_nodes, network):
     plain = replace(trace, collectives=(), world_size=None, is_sharded=False)
     whole = (plain.memory.gradient_bytes or 0) + more
     memory = replace(plain.memory, gradient_bytes=whole)
@@ -109,9 +103,7 @@ def test_larger_gradients_are_never_faster(trace: Trace, more: int, num_nodes: i
 
 @settings(deadline=None)
 @given(traces(), st.integers(2, 8), NODES, NETWORKS)
-def test_accumulation_is_never_slower_per_sample(
-    trace: Trace, passes: int, num_nodes: int, network: float
-) -> None:
+def test_accumulation_is_never_slower_per_sample(trace, passes, num_nodes, network):
     plain = replace(trace, collectives=(), world_size=None, is_sharded=False)
     ops = tuple(
         op if op.phase is Phase.OPTIMIZER else replace(op, count=passes * op.count) for op in plain.ops
@@ -123,12 +115,12 @@ def test_accumulation_is_never_slower_per_sample(
 
 
 @given(st.integers(1, 10**5), st.integers(1, 10**5), st.floats(0, 0.2))
-def test_the_slowest_of_more_is_later(few: int, more: int, spread: float) -> None:
+def test_the_slowest_of_more_is_later(few, more, spread):
     scaling = Scaling(spread=spread)
     assert 0 <= scaling.waiting(few) <= scaling.waiting(few + more)
 
 
-def test_the_slowest_of_eight_and_of_a_thousand() -> None:
+def test_the_slowest_of_eight_and_of_a_thousand():
     # Harter, "Expected values of normal order statistics", Biometrika 48, 1961: 1.4236 and 3.2414.
     assert Scaling(spread=1.0).waiting(8) == pytest.approx(1.4236, rel=0.01)
     assert Scaling(spread=1.0).waiting(1000) == pytest.approx(3.2414, rel=0.01)

@@ -1,7 +1,5 @@
 """Laws of a divided model: what more GPUs, more network or more parts must do to time and memory."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -52,9 +50,7 @@ def need_of(estimate: IterationEstimate) -> float:
 
 @settings(deadline=None, max_examples=30)
 @given(transformers(), POWERS, POWERS)
-def test_a_divided_model_is_never_faster_than_its_gpus_are_many(
-    trace: Trace, tensor: int, pipeline: int
-) -> None:
+def test_a_divided_model_is_never_faster_than_its_gpus_are_many(trace, tensor, pipeline):
     split = Split(tensor=tensor, pipeline=pipeline)
     alone = predict(trace, GPU).iteration_s.p50
     assert estimate_of(trace, split, layout_of(split)).iteration_s.p50 * split.gpus_per_copy * EXACT >= alone
@@ -62,9 +58,7 @@ def test_a_divided_model_is_never_faster_than_its_gpus_are_many(
 
 @settings(deadline=None, max_examples=20)
 @given(transformers(), SHARDINGS, POWERS, st.sampled_from([2, 4]), st.floats(1e9, 1e11), st.floats(1, 50))
-def test_more_network_is_never_slower(
-    trace: Trace, sharding: Sharding, tensor: int, pipeline: int, network: float, more: float
-) -> None:
+def test_more_network_is_never_slower(trace, sharding, tensor, pipeline, network, more):
     split = Split(sharding=sharding, tensor=tensor, pipeline=pipeline)
     slow, fast = (estimate_of(trace, split, layout_of(split, rate, 2)) for rate in (network, network * more))
     assert fast.iteration_s.p50 <= slow.iteration_s.p50 * EXACT
@@ -72,7 +66,7 @@ def test_more_network_is_never_slower(
 
 @settings(deadline=None, max_examples=20)
 @given(transformers(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
-def test_more_parts_hold_no_more_each(trace: Trace, tensor: int, pipeline: int) -> None:
+def test_more_parts_hold_no_more_each(trace, tensor, pipeline):
     split, finer = Split(tensor=tensor, pipeline=pipeline), Split(tensor=2 * tensor, pipeline=pipeline)
     need, less = (
         need_of(estimate_of(trace, one, Layout(gpus_per_node=32, num_nodes=4))) for one in (split, finer)
@@ -82,7 +76,7 @@ def test_more_parts_hold_no_more_each(trace: Trace, tensor: int, pipeline: int) 
 
 @settings(deadline=None, max_examples=20)
 @given(transformers(), SHARDINGS, st.sampled_from([2, 4, 8]))
-def test_sharding_copies_holds_no_more_each(trace: Trace, sharding: Sharding, tensor: int) -> None:
+def test_sharding_copies_holds_no_more_each(trace, sharding, tensor):
     layout = Layout(gpus_per_node=16, num_nodes=2)
     plain, shared = (
         need_of(estimate_of(trace, Split(tensor=tensor, sharding=one), layout))
@@ -93,7 +87,7 @@ def test_sharding_copies_holds_no_more_each(trace: Trace, sharding: Sharding, te
 
 @settings(deadline=None, max_examples=20)
 @given(transformers(), POWERS, POWERS)
-def test_parts_of_the_time_add_up(trace: Trace, tensor: int, pipeline: int) -> None:
+def test_parts_of_the_time_add_up(trace, tensor, pipeline):
     split = Split(tensor=tensor, pipeline=pipeline)
     estimate = estimate_of(trace, split, layout_of(split))
     parts = sum(estimate.by_family.values()) + estimate.communication_s
@@ -104,8 +98,8 @@ def test_parts_of_the_time_add_up(trace: Trace, tensor: int, pipeline: int) -> N
 @settings(deadline=None, max_examples=20)
 @given(transformers(), POWERS, st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4, 8]))
 def test_stages_wait_for_the_slowest_no_longer_than_as_many_copies_would(
-    trace: Trace, pipeline: int, copies: int, micro_batches: int
-) -> None:
+    trace, pipeline, copies, micro_batches
+):
     split = Split(pipeline=pipeline, micro_batches=micro_batches)
     estimate = predict(trace, GPU, pipeline * copies, split=split)
     of_all = estimate.by_family

@@ -1,7 +1,5 @@
 """Laws of the store, on SQLite: what goes in comes out, saving twice is saving once, a dict does the same."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 from collections.abc import Iterator
@@ -162,7 +160,7 @@ def is_overtaken(save: Save, pull: Pull | None) -> bool:
 
 @laws
 @given(st.lists(any_offers, max_size=5), texts, texts)
-def test_any_offer_comes_back_as_it_was(offers: list[Offer], source: str, scope: str) -> None:
+def test_any_offer_comes_back_as_it_was(offers, source, scope):
     with new_store() as store:
         save_part(store, source, scope, offers, (), (), NOON)
         kept = current_offers(store, source)
@@ -172,7 +170,7 @@ def test_any_offer_comes_back_as_it_was(offers: list[Offer], source: str, scope:
 
 @laws
 @given(st.lists(near_points, max_size=20))
-def test_any_history_comes_back_once_and_in_order(points: list[PricePoint]) -> None:
+def test_any_history_comes_back_once_and_in_order(points):
     with new_store() as store:
         save_part(store, "a", "a", (), points, (), NOON)
         kept = price_points(store)
@@ -185,9 +183,7 @@ def test_any_history_comes_back_once_and_in_order(points: list[PricePoint]) -> N
 
 @laws
 @given(st.lists(near_points, max_size=20), few_times)
-def test_a_window_tells_every_price_in_it_that_the_whole_history_tells(
-    points: list[PricePoint], since: datetime
-) -> None:
+def test_a_window_tells_every_price_in_it_that_the_whole_history_tells(points, since):
     with new_store() as store:
         save_part(store, "a", "a", (), points, (), NOON)
         whole, kept = price_points(store), price_points(store, since=since)
@@ -197,7 +193,7 @@ def test_a_window_tells_every_price_in_it_that_the_whole_history_tells(
 
 @laws
 @given(saves)
-def test_saving_twice_is_saving_once(done: list[Save]) -> None:
+def test_saving_twice_is_saving_once(done):
     with new_store() as store:
         for save in done:
             save.do(store)
@@ -208,7 +204,7 @@ def test_saving_twice_is_saving_once(done: list[Save]) -> None:
 
 @laws
 @given(saves)
-def test_offers_and_pulls_are_those_of_a_dict(done: list[Save]) -> None:
+def test_offers_and_pulls_are_those_of_a_dict(done):
     offers: dict[tuple[str, str], tuple[Offer, ...]] = {}
     model: dict[tuple[str, str], Pull] = {}
     with new_store() as store:
@@ -240,7 +236,7 @@ def test_offers_and_pulls_are_those_of_a_dict(done: list[Save]) -> None:
 
 @laws
 @given(saves)
-def test_the_history_tells_each_offers_price_at_its_time(done: list[Save]) -> None:
+def test_the_history_tells_each_offers_price_at_its_time(done):
     """Of the cheapest, where several are of one machine and place, and unless the past was told otherwise."""
     with new_store() as store:
         for save in done:
@@ -273,7 +269,7 @@ def test_the_history_tells_each_offers_price_at_its_time(done: list[Save]) -> No
 
 @laws
 @given(saves, few_times)
-def test_forgetting_drops_the_old_but_the_newest_of_a_series(done: list[Save], before: datetime) -> None:
+def test_forgetting_drops_the_old_but_the_newest_of_a_series(done, before):
     with new_store() as store:
         for save in done:
             save_part(store, "a", save.scope, save.offers, save.history, (), save.at)

@@ -2,8 +2,6 @@
 
 # ruff: noqa: N806 -- the capital letters are shape suffixes
 
-from __future__ import annotations
-
 import math
 from types import ModuleType
 from typing import Any
@@ -55,14 +53,12 @@ def full_waves(kernel: Row, gpu: Row) -> int:
 
 
 @given(KERNELS, GPUS, FORMS)
-def test_scaling_to_the_origin_returns_the_origin(kernel: Row, gpu: Row, form: WaveForm) -> None:
+def test_scaling_to_the_origin_returns_the_origin(kernel, gpu, form):
     assert one(kernel, gpu, gpu, form) == kernel["duration"]
 
 
 @given(KERNELS, GPUS, GPUS, MORE)
-def test_more_bandwidth_is_never_slower_in_the_large_form(
-    kernel: Row, origin: Row, gpu: Row, more: float
-) -> None:
+def test_more_bandwidth_is_never_slower_in_the_large_form(kernel, origin, gpu, more):
     # g stays where it was if the peak grows along.
     faster = gpu | {"bandwidth": gpu["bandwidth"] * more, "peak": gpu["peak"] * more}
     assert one(kernel, origin, faster, WaveForm.LARGE) <= one(kernel, origin, gpu, WaveForm.LARGE) * (
@@ -71,9 +67,7 @@ def test_more_bandwidth_is_never_slower_in_the_large_form(
 
 
 @given(KERNELS, GPUS, GPUS, st.integers(0, 100), MORE)
-def test_more_sms_and_clock_are_never_slower_in_the_large_form(
-    kernel: Row, origin: Row, gpu: Row, more_sms: int, more: float
-) -> None:
+def test_more_sms_and_clock_are_never_slower_in_the_large_form(kernel, origin, gpu, more_sms, more):
     faster = gpu | {"sms": gpu["sms"] + more_sms, "clock": gpu["clock"] * more}
     assert one(kernel, origin, faster, WaveForm.LARGE) <= one(kernel, origin, gpu, WaveForm.LARGE) * (
         1 + 1e-12
@@ -81,14 +75,14 @@ def test_more_sms_and_clock_are_never_slower_in_the_large_form(
 
 
 @given(KERNELS, GPUS, GPUS, MORE)
-def test_a_higher_clock_is_never_slower_in_any_form(kernel: Row, origin: Row, gpu: Row, more: float) -> None:
+def test_a_higher_clock_is_never_slower_in_any_form(kernel, origin, gpu, more):
     faster = gpu | {"clock": gpu["clock"] * more}
     for form in WaveForm:
         assert one(kernel, origin, faster, form) <= one(kernel, origin, gpu, form) * (1 + 1e-12)
 
 
 @given(KERNELS, GPUS, GPUS)
-def test_exact_and_large_differ_by_at_most_one_wave(kernel: Row, origin: Row, gpu: Row) -> None:
+def test_exact_and_large_differ_by_at_most_one_wave(kernel, origin, gpu):
     num_waves = min(full_waves(kernel, origin), full_waves(kernel, gpu))
     assume(num_waves >= 1)
     ratio = one(kernel, origin, gpu, WaveForm.EXACT) / one(kernel, origin, gpu, WaveForm.LARGE)
@@ -97,25 +91,21 @@ def test_exact_and_large_differ_by_at_most_one_wave(kernel: Row, origin: Row, gp
 
 
 @given(KERNELS, GPUS, GPUS, FORMS)
-def test_there_and_back_is_the_measured_time_at_the_same_g(
-    kernel: Row, origin: Row, gpu: Row, form: WaveForm
-) -> None:
+def test_there_and_back_is_the_measured_time_at_the_same_g(kernel, origin, gpu, form):
     gpu = gpu | {"peak": gpu["bandwidth"] * (origin["peak"] / origin["bandwidth"])}
     there = kernel | {"duration": one(kernel, origin, gpu, form)}
     assert one(there, gpu, origin, form) == pytest.approx(kernel["duration"], rel=1e-9)
 
 
 @given(KERNELS, GPUS, GPUS, MORE, FORMS)
-def test_time_is_proportional_to_the_measured_time(
-    kernel: Row, origin: Row, gpu: Row, more: float, form: WaveForm
-) -> None:
+def test_time_is_proportional_to_the_measured_time(kernel, origin, gpu, more, form):
     longer = kernel | {"duration": kernel["duration"] * more}
     expected = one(kernel, origin, gpu, form) * more
     assert one(longer, origin, gpu, form) == pytest.approx(expected, rel=1e-12)
 
 
 @given(st.floats(0.0, 1e6), st.floats(1e-3, 1e6))
-def test_g_falls_from_1_through_a_half_at_the_ridge_towards_0(intensity: float, ridge: float) -> None:
+def test_g_falls_from_1_through_a_half_at_the_ridge_towards_0(intensity, ridge):
     g = reference.memory_weight(intensity, ridge)
     assert 0.0 <= g <= 1.0
     assert (g > 0.5) == (intensity < ridge) or g == pytest.approx(0.5)
@@ -124,9 +114,7 @@ def test_g_falls_from_1_through_a_half_at_the_ridge_towards_0(intensity: float, 
 
 @needs_compiled
 @given(st.lists(KERNELS, max_size=6), GPUS, st.lists(GPUS, max_size=4), FORMS)
-def test_compiled_times_equal_the_reference(
-    kernels: list[Row], origin: Row, gpus: list[Row], form: WaveForm
-) -> None:
+def test_compiled_times_equal_the_reference(kernels, origin, gpus, form):
     arguments = (make_kernels(*kernels), make_gpus(origin), make_gpus(*gpus))
     expected_KG = reference.scale_kernels(*arguments, form=form)
     time_s_KG = native.scale_kernels(*arguments, form=form)
@@ -135,9 +123,7 @@ def test_compiled_times_equal_the_reference(
 
 @needs_compiled
 @given(KERNELS, GPUS, GPUS, st.integers(0, 1100), st.integers(0, 300), st.integers(0, 250_000))
-def test_compiled_refusals_equal_the_reference(
-    kernel: Row, origin: Row, gpu: Row, threads: int, registers: int, shared: int
-) -> None:
+def test_compiled_refusals_equal_the_reference(kernel, origin, gpu, threads, registers, shared):
     launch = make_kernels(kernel | {"threads": threads, "registers": registers, "shared": shared})
     for unlaunchable in Unlaunchable:
         arguments = (launch, make_gpus(origin), make_gpus(gpu), unlaunchable)

@@ -1,7 +1,5 @@
 """Laws of what-ifs: they touch nothing, come only where a GPU gains, and do the same work."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -84,7 +82,7 @@ def total_flops(ops: tuple[Op, ...]) -> int:
 
 
 @given(TRACES, DTYPES)
-def test_a_changed_trace_does_the_same_work(trace: Trace, dtype: str) -> None:
+def test_a_changed_trace_does_the_same_work(trace, dtype):
     for changed in (under_autocast(trace, dtype), allow_tf32(trace)):
         if changed is not None:
             assert total_flops(changed.ops) == total_flops(trace.ops)
@@ -93,7 +91,7 @@ def test_a_changed_trace_does_the_same_work(trace: Trace, dtype: str) -> None:
 
 
 @given(TRACES, DTYPES)
-def test_autocast_never_adds_bytes_but_those_of_casts(trace: Trace, dtype: str) -> None:
+def test_autocast_never_adds_bytes_but_those_of_casts(trace, dtype):
     changed = under_autocast(trace, dtype)
     if changed is None:
         return
@@ -107,7 +105,7 @@ def test_autocast_never_adds_bytes_but_those_of_casts(trace: Trace, dtype: str) 
 
 
 @given(TRACES, DTYPES)
-def test_a_change_is_made_once(trace: Trace, dtype: str) -> None:
+def test_a_change_is_made_once(trace, dtype):
     once = under_autocast(trace, dtype)
     assert once is None or under_autocast(once, dtype) is None
     allowed = allow_tf32(trace)
@@ -116,7 +114,7 @@ def test_a_change_is_made_once(trace: Trace, dtype: str) -> None:
 
 @settings(max_examples=25)
 @given(TRACES, st.lists(GPUS, min_size=1, max_size=3), st.floats(0.01, 1e4))
-def test_what_is_told_of_the_script_as_it_is_stays(trace: Trace, gpus: list[GpuSpec], budget: float) -> None:
+def test_what_is_told_of_the_script_as_it_is_stays(trace, gpus, budget):
     answer = answer_for(trace, gpus, budget_usd=budget)
     changed = changed_answer(trace, gpus, budget_usd=budget)
     for name in ("job", "options", "frontier", "recommended", "rule", "warnings"):
@@ -125,7 +123,7 @@ def test_what_is_told_of_the_script_as_it_is_stays(trace: Trace, gpus: list[GpuS
 
 @settings(max_examples=25)
 @given(TRACES, st.lists(GPUS, min_size=1, max_size=3))
-def test_a_what_if_is_its_plan_changed_feasible_and_faster(trace: Trace, gpus: list[GpuSpec]) -> None:
+def test_a_what_if_is_its_plan_changed_feasible_and_faster(trace, gpus):
     answer = changed_answer(trace, gpus)
     by_id = {option.plan.id: option for option in answer.options}
     ids = [option.plan.id for option in answer.what_ifs]
@@ -139,7 +137,7 @@ def test_a_what_if_is_its_plan_changed_feasible_and_faster(trace: Trace, gpus: l
 
 
 @pytest.mark.parametrize("gpu", CATALOG.values(), ids=lambda gpu: gpu.name)
-def test_each_gpu_gets_what_its_tensor_cores_can_do(gpu: GpuSpec) -> None:
+def test_each_gpu_gets_what_its_tensor_cores_can_do(gpu):
     names = suited_changes(gpu)
     if not gpu.tensor_flops_per_s:
         assert not names
@@ -159,15 +157,13 @@ def test_each_gpu_gets_what_its_tensor_cores_can_do(gpu: GpuSpec) -> None:
         ("gfx942", {"tf32": 1e14, "bf16": 1e14}, {"bf16"}),
     ],
 )
-def test_suited_changes(capability_: str, tensor: dict[str, float], expected: set[str]) -> None:
+def test_suited_changes(capability_, tensor, expected):
     gpu = make_gpu(compute_capability=capability_, tensor_flops_per_s=tensor)
     assert suited_changes(gpu) == expected
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1, 3), st.floats(1, 3), st.floats(0, 1))
-def test_widening_keeps_the_median_and_never_narrows(
-    p50: float, low: float, high: float, sigma: float
-) -> None:
+def test_widening_keeps_the_median_and_never_narrows(p50, low, high, sigma):
     interval = Interval(p10=p50 / low, p50=p50, p90=p50 * high)
     wide = widened(interval, sigma)
     assert wide.p50 == p50
@@ -176,7 +172,7 @@ def test_widening_keeps_the_median_and_never_narrows(
     assert widened(interval, 0.0).p90 == pytest.approx(interval.p90)
 
 
-def test_the_best_what_if_is_of_the_recommended_machine() -> None:
+def test_the_best_what_if_is_of_the_recommended_machine():
     answer = changed_answer(
         make_trace(), [CATALOG["A100-SXM-80GB"], CATALOG["T4"], CATALOG["P100-PCIE-16GB"]]
     )
@@ -187,11 +183,11 @@ def test_the_best_what_if_is_of_the_recommended_machine() -> None:
     assert not any(name.startswith("P100") for name in (option.plan.gpu for option in answer.what_ifs))
 
 
-def test_there_is_no_best_without_what_ifs() -> None:
+def test_there_is_no_best_without_what_ifs():
     assert best_what_if(answer_for(make_trace(), [CATALOG["T4"]])) is None
 
 
-def test_a_change_can_meet_a_deadline_that_nothing_else_meets() -> None:
+def test_a_change_can_meet_a_deadline_that_nothing_else_meets():
     trace, gpus = make_trace(), [CATALOG["A100-SXM-80GB"]]
     full_s = answer_for(trace, gpus).options[0].time_s
     answer = changed_answer(trace, gpus, deadline_s=0.6 * full_s.p50)
@@ -202,7 +198,7 @@ def test_a_change_can_meet_a_deadline_that_nothing_else_meets() -> None:
     assert best.instead in answer.what_ifs
 
 
-def test_its_estimate_is_wider_and_says_what_it_supposes() -> None:
+def test_its_estimate_is_wider_and_says_what_it_supposes():
     answer = changed_answer(make_trace(), [CATALOG["A100-SXM-80GB"]])
     assert {option.what_if for option in answer.what_ifs} == {"tf32", "bf16"}
     for option in answer.what_ifs:
@@ -220,14 +216,14 @@ def both_ways(answer: Recommendation, gpus: dict[str, GpuSpec]) -> list[Recommen
     st.lists(st.sampled_from(sorted(CATALOG)), min_size=1, max_size=6, unique=True),
     st.sampled_from([{}, {"budget_usd": 5.0}, {"pick": PickName.FASTEST}]),
 )
-def test_the_best_alone_is_the_best_of_all(names: list[str], limits: dict[str, Any]) -> None:
+def test_the_best_alone_is_the_best_of_all(names, limits):
     gpus = {name: CATALOG[name] for name in names}
     best = both_ways(answer_for(make_trace(), list(gpus.values()), **limits), gpus)
     assert best_what_if(best[0]) == best_what_if(best[1])
     assert all(option in best[0].what_ifs for option in best[1].what_ifs)
 
 
-def test_so_it_is_among_more_than_are_looked_at() -> None:
+def test_so_it_is_among_more_than_are_looked_at():
     plans = [
         make_plan(
             name, (0.5 + 0.1 * i) * num_gpus, num_gpus=num_gpus, id=f"{name}-{i}-{num_gpus}", market=market

@@ -1,7 +1,5 @@
 """Files of users are parsed by libyaml where it reads as PyYAML does, which must hold for any text."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from hypothesis import example, given
@@ -47,15 +45,13 @@ def read(text: str) -> Document | None:
 @given(VALUES, st.sampled_from([True, False, None]), EDITS)
 @example("a", True, [(0.0, 0, "b: |#c\n ")])  # libyaml takes for a comment what PyYAML refuses
 @example("a", True, [(0.0, 0, "b: >-#c\n ")])
-def test_both_parsers_find_the_same_in_a_text_or_what_is_wrong_with_it(
-    value: object, flow: bool | None, edits: list[tuple[float, int, str]]
-) -> None:
+def test_both_parsers_find_the_same_in_a_text_or_what_is_wrong_with_it(value, flow, edits):
     text = edited(yaml.safe_dump(value, default_flow_style=flow), edits)
     assert repr(read(text)) == repr(by_python(text))
 
 
 @given(VALUES, st.sampled_from([True, False, None]))
-def test_libyaml_reads_what_is_written_plainly(value: object, flow: bool | None) -> None:
+def test_libyaml_reads_what_is_written_plainly(value, flow):
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)
     if not user_files._READ_OTHERWISE.search(text):
         found = user_files._document(user_files._FastLoader(text, MOST_VALUES))

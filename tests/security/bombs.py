@@ -1,7 +1,5 @@
 """Small files that become large, and children that are not allowed to."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

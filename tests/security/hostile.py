@@ -1,7 +1,5 @@
 """Texts that a terminal, a spreadsheet or a browser would act on, and what is none of them."""
 
-from __future__ import annotations
-
 import unicodedata
 
 from hypothesis import strategies as st

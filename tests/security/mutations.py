@@ -1,7 +1,5 @@
 """Valid documents made hostile: values of other kinds, absurd numbers, lost and doubled keys, damage."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

@@ -4,8 +4,6 @@ Each probe answers with what it got hold of, and with nothing where it was kept 
 machine where it works. The numbers of system calls are those of x86_64.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import glob

@@ -1,7 +1,5 @@
 """What tests of the sandbox share: commands of a shell and of Python in it, as root and as another user."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

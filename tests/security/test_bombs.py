@@ -1,12 +1,9 @@
 """A small hostile file costs little: one line, 300 MB and a few seconds of the command's own CPU."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from advisor.core.errors import StoreError
 from advisor.formats.recording_files import FORMAT as RECORDING
 from advisor.store.database import open_store
 from tests.recordings import make_header
-from tests.security.bombs import Ending, Run, launcher, write_gzip
+from tests.security.bombs import Ending, launcher, write_gzip
 
 MOST_BYTES = 300e6
 # One or two here. A busy machine counts up to thrice as many, a reader without limits 40 and more.
@@ -32,7 +29,7 @@ OP = (
 
 
 @pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
+def run():
     """Runs commands."""
     with launcher() as ready:
         yield ready
@@ -67,16 +64,14 @@ def assert_one_line(ending: Ending, code: int = 2) -> None:
         pytest.param(b'{"traceEvents":[{"ph":"X","cat":"kernel","args":{', b'"a":{},', 10**7, id="one event"),
     ],
 )
-def test_gzips_in_the_place_of_a_trace(
-    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
-) -> None:
+def test_gzips_in_the_place_of_a_trace(run, head, unit, number, tmp_path):
     """Before: a file of 0.3 MB took 42 s and 5.8 GB."""
     path = write_gzip(tmp_path / "t.json.gz", head, unit, number)
     assert path.stat().st_size < 10**6
     assert_one_line(run(tmp_path, "predict", path, "-g", "T4"))
 
 
-def test_the_bomb_is_a_valid_gzip(tmp_path: Path) -> None:
+def test_the_bomb_is_a_valid_gzip(tmp_path):
     """A broken file would be refused for another reason."""
     path = write_gzip(tmp_path / "x.gz", b"[", b"[],", 10**6, b"[]]")
     assert len(json.loads(gzip.decompress(path.read_bytes()))) > 10**6
@@ -91,9 +86,7 @@ def test_the_bomb_is_a_valid_gzip(tmp_path: Path) -> None:
         pytest.param(HEADER + b'{"case":', b"[", 10**8, id="10^8 levels"),
     ],
 )
-def test_gzips_in_the_place_of_a_recording(
-    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
-) -> None:
+def test_gzips_in_the_place_of_a_recording(run, head, unit, number, tmp_path):
     """Before: 10^8 empty lines took 1.6 GB."""
     path = write_gzip(tmp_path / "k.jsonl.gz", head, unit, number)
     assert_one_line(run(tmp_path, "calibrate", "--from", path))
@@ -108,9 +101,7 @@ def test_gzips_in_the_place_of_a_recording(
         pytest.param(b"; SWF\n", b";\n", 10**8, id="10^8 comments"),
     ],
 )
-def test_gzips_in_the_place_of_a_job_log(
-    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
-) -> None:
+def test_gzips_in_the_place_of_a_job_log(run, head, unit, number, tmp_path):
     """Before: 10^7 jobs took two minutes and 5 GB."""
     path = write_gzip(tmp_path / "jobs.csv.gz", head, unit, number)
     assert_one_line(run(tmp_path, "queue", "fit", path))
@@ -139,9 +130,7 @@ GCP = (
         pytest.param(b'{"cost":', b"[", 10**8, id="10^8 levels"),
     ],
 )
-def test_gzips_in_the_place_of_a_bill(
-    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
-) -> None:
+def test_gzips_in_the_place_of_a_bill(run, head, unit, number, tmp_path):
     """Before: 10^7 torn lines were kept as 10^7 faults, and a list was read as a whole."""
     path = write_gzip(tmp_path / "bill.gz", head, unit, number)
     ending = run(tmp_path, "report", "--bills", path)
@@ -149,7 +138,7 @@ def test_gzips_in_the_place_of_a_bill(
     assert "bill.gz" in ending.err
 
 
-def test_a_parquet_of_very_many_rows_in_the_place_of_a_bill(run: Run, tmp_path: Path) -> None:
+def test_a_parquet_of_very_many_rows_in_the_place_of_a_bill(run, tmp_path):
     """A column of equal values takes no place."""
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -185,7 +174,7 @@ def _export(marks: int, operators: int) -> bytes:
     return json.dumps({"traceEvents": events}).encode()
 
 
-def test_steps_that_overlap(run: Run, tmp_path: Path) -> None:
+def test_steps_that_overlap(run, tmp_path):
     """Before: each of 5,000 steps held all of 20,000 calls."""
     (tmp_path / "t.json.gz").write_bytes(gzip.compress(_export(5_000, 20_000)))
     ending = run(tmp_path, "predict", tmp_path / "t.json.gz", "-g", "T4", "--origin-gpu", "T4")
@@ -205,7 +194,7 @@ YAMLS = {
 
 
 @pytest.mark.parametrize("kind", YAMLS)
-def test_a_megabyte_of_yaml(run: Run, kind: str, tmp_path: Path) -> None:
+def test_a_megabyte_of_yaml(run, kind, tmp_path):
     """Before: a number of base 60 took minutes, empty lists 10 s and 375 MB."""
     (tmp_path / "p.yaml").write_text(YAMLS[kind])
     ending = run(tmp_path, "policy", "check", "p.yaml")
@@ -215,7 +204,7 @@ def test_a_megabyte_of_yaml(run: Run, kind: str, tmp_path: Path) -> None:
     assert ending.cpu_s < MOST_CPU_S
 
 
-def test_a_table_of_rates_with_100_000_columns(run: Run, tmp_path: Path) -> None:
+def test_a_table_of_rates_with_100_000_columns(run, tmp_path):
     """Before: near matches of each took two minutes."""
     (tmp_path / "r.csv").write_text(",".join(f"c{i}" for i in range(100_000)))
     folder = tmp_path / "home" / "advisor"
@@ -254,9 +243,7 @@ def folder(path: Path) -> Path:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_what_is_no_file_is_not_waited_for(
-    run: Run, arguments: tuple[str, ...], make: Callable[[Path], Path], tmp_path: Path
-) -> None:
+def test_what_is_no_file_is_not_waited_for(run, arguments, make, tmp_path):
     """Before: ``predict`` and ``recommend`` waited for a pipe's writer for ever."""
     path = make(tmp_path / "x.json")
     ending = run(tmp_path, *(str(path) if word == "FILE" else word for word in arguments))
@@ -270,7 +257,7 @@ def test_what_is_no_file_is_not_waited_for(
 @pytest.mark.parametrize(
     "version", ["-1", "0", "0000", "\u00b2", "9999", "", "1", 3, -1, 3.5, b"\xff", None, "x" * 10_000]
 )
-def test_a_store_of_an_impossible_version(version: object, tmp_path: Path) -> None:
+def test_a_store_of_an_impossible_version(version, tmp_path):
     """Before: 0 and an integer in the column of the version ended in a traceback of 60 lines."""
     path = tmp_path / "advisor.db"
     with open_store(f"sqlite:///{path}"):
@@ -285,7 +272,7 @@ def test_a_store_of_an_impossible_version(version: object, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("at", [0, 20, 100, 4096, 5000])
-def test_a_store_that_is_damaged(run: Run, at: int, tmp_path: Path) -> None:
+def test_a_store_that_is_damaged(run, at, tmp_path):
     """Held before, too: kept so."""
     path = tmp_path / "home" / "advisor" / "advisor.db"
     path.parent.mkdir(parents=True)
@@ -299,7 +286,7 @@ def test_a_store_that_is_damaged(run: Run, at: int, tmp_path: Path) -> None:
     assert len(ending.err.splitlines()) <= 1
 
 
-def test_a_pipe_in_the_place_of_the_store(run: Run, tmp_path: Path) -> None:
+def test_a_pipe_in_the_place_of_the_store(run, tmp_path):
     """Held before, too: kept so."""
     path = tmp_path / "home" / "advisor" / "advisor.db"
     path.parent.mkdir(parents=True)

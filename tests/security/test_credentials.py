@@ -1,7 +1,5 @@
 """What a script learns of advisor's credentials: as root and another user, with and without a sandbox."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -90,20 +88,20 @@ def another_user() -> dict[str, Any]:
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
-def test_the_scripts_parent_never_had_a_credential(tmp_path) -> None:
+def test_the_scripts_parent_never_had_a_credential(tmp_path):
     """Was: ``/proc/$PPID/environ`` held all of them."""
     *_, parent = seen("bare", {}, tmp_path)
     assert parent == "[]"
 
 
-def test_another_user_than_root_finds_them_nowhere(tmp_path) -> None:
+def test_another_user_than_root_finds_them_nowhere(tmp_path):
     """Was: advisor's own environment could be read, too."""
     *_, holders, parent = seen("bare", another_user(), tmp_path)
     assert (holders, parent) == ("[]", "[]")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="for root")
-def test_root_without_a_sandbox_finds_them_and_is_warned(tmp_path) -> None:
+def test_root_without_a_sandbox_finds_them_and_is_warned(tmp_path):
     """Nothing keeps root from it; the documentation says so."""
     advisor, _, holders, _ = seen("bare", {}, tmp_path)
     assert holders == f"['/proc/{advisor}/environ']"
@@ -111,27 +109,27 @@ def test_root_without_a_sandbox_finds_them_and_is_warned(tmp_path) -> None:
     assert warning_for_root(in_sandbox=True) == ()
 
 
-def test_nobody_else_is_warned(monkeypatch) -> None:
+def test_nobody_else_is_warned(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert warning_for_root(in_sandbox=False) == ()
 
 
 @needs("bubblewrap")
 @pytest.mark.parametrize("user", [{}, another_user()], ids=["this user", "another"])
-def test_in_the_sandbox_no_process_of_outside_is_there(user, tmp_path) -> None:
+def test_in_the_sandbox_no_process_of_outside_is_there(user, tmp_path):
     _, number, holders, parent = seen("sandbox", user, tmp_path)
     assert int(number) <= 4
     assert (holders, parent) == ("[]", "[]")
 
 
-def test_this_process_can_be_read_again_afterwards() -> None:
+def test_this_process_can_be_read_again_afterwards():
     """Debuggers attach and crashes leave core files, but while a script runs."""
     with unreadable():
         assert dumpable() == 0
     assert dumpable() == 1
 
 
-def test_the_last_of_several_threads_opens_it_again() -> None:
+def test_the_last_of_several_threads_opens_it_again():
     """The first to end would open it for the other, and the second might close it for good."""
     first, second = unreadable(), unreadable()
     first.__enter__()
@@ -156,12 +154,12 @@ def dumpable() -> int:
         "host=db user=a password=hunter22",
     ],
 )
-def test_an_address_with_a_password_is_kept_back_whatever_its_name(value: str, tmp_path) -> None:
+def test_an_address_with_a_password_is_kept_back_whatever_its_name(value, tmp_path):
     """Was: ``DATABASE_URL`` and ``ADVISOR_STORE_URL`` were handed on."""
     for name in ("DATABASE_URL", "TORCH_HOME"):
         assert name not in child_environment({name: value}, tmp_path)
 
 
 @pytest.mark.parametrize("value", ["https://host:8080/a@b", "sqlite:///here.db", "tcp://10.0.0.1:23456"])
-def test_an_address_without_one_is_handed_on(value: str, tmp_path) -> None:
+def test_an_address_without_one_is_handed_on(value, tmp_path):
     assert child_environment({"TORCH_HOME": value}, tmp_path)["TORCH_HOME"] == value

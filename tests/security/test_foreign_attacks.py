@@ -3,8 +3,6 @@
 What runs in the sandbox is in ``probes.py``. It runs once for each user; each probe is a case.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -84,7 +82,7 @@ def a_machine(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def reached() -> Iterator[dict[str, dict[str, str]]]:
+def reached():
     """What each probe reached: outside, and in the sandbox of each user."""
     with (
         tempfile.TemporaryDirectory(prefix="advisor-attack-") as name,
@@ -112,12 +110,12 @@ class TestSandbox:
 
     pytestmark = in_the_sandbox
 
-    def test_nothing_is_reached(self, probe: str, user: str, reached: dict[str, dict[str, str]]) -> None:
+    def test_nothing_is_reached(self, probe, user, reached):
         assert reached[user][probe] == ""
 
 
 @pytest.mark.parametrize("probe", HARMLESS)
-def test_outside_the_same_is_reached(probe: str, reached: dict[str, dict[str, str]]) -> None:
+def test_outside_the_same_is_reached(probe, reached):
     assert reached["outside"][probe] not in ("", "could not be tried")
 
 
@@ -128,7 +126,7 @@ test_outside_the_same_is_reached.pytestmark += in_the_sandbox  # type: ignore[at
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repository(tmp_path, monkeypatch):
     folder = tmp_path / "repository"
     folder.mkdir()
     monkeypatch.chdir(committed(folder))
@@ -146,7 +144,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "*:train.py",
     ],
 )  # fmt: skip
-def test_a_revision_is_no_option_and_no_path_outside(repository: Path, text: str) -> None:
+def test_a_revision_is_no_option_and_no_path_outside(repository, text):
     with pytest.raises(InputError), laid_out(text):
         pass
     assert not Path("/tmp/x").exists()  # noqa: S108
@@ -162,7 +160,7 @@ ODD_TREES = {
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git: apt install git")
 @pytest.mark.parametrize("mode_and_name", ODD_TREES.values(), ids=ODD_TREES)
-def test_a_made_up_tree_is_one_line(repository: Path, mode_and_name: tuple[bytes, bytes]) -> None:
+def test_a_made_up_tree_is_one_line(repository, mode_and_name):
     blob = git(repository, "hash-object", "-w", "--stdin", content=b"/etc/passwd")
     tree = b"%s %s\0%s" % (*mode_and_name, bytes.fromhex(blob))
     name = git(repository, "hash-object", "-t", "tree", "-w", "--stdin", "--literally", content=tree)
@@ -172,7 +170,7 @@ def test_a_made_up_tree_is_one_line(repository: Path, mode_and_name: tuple[bytes
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git: apt install git")
-def test_grafts_do_not_change_what_a_revision_is(repository: Path) -> None:
+def test_grafts_do_not_change_what_a_revision_is(repository):
     for name in ("new", "evil"):
         (repository / "train.py").write_text(name)
         git(repository, "commit", "-qam", name)
@@ -186,7 +184,7 @@ def test_grafts_do_not_change_what_a_revision_is(repository: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git: apt install git")
-def test_attributes_change_no_file(repository: Path) -> None:
+def test_attributes_change_no_file(repository):
     written = "$Id$ $Format:%H$\n"
     (repository / ".gitattributes").write_text(
         "*.py working-tree-encoding=UTF-16 ident eol=crlf export-subst text\n"
@@ -220,16 +218,14 @@ def test_attributes_change_no_file(repository: Path) -> None:
         b"clusters:\n" + b"".join(b"  c%d: {}\n" % number for number in range(4000)),
     ],
 )
-def test_a_projects_settings_are_refused(text: bytes, tmp_path: Path) -> None:
+def test_a_projects_settings_are_refused(text, tmp_path):
     (tmp_path / ".advisor.yaml").write_bytes(text)
     with pytest.raises(AdvisorError):
         load_config(environ={}, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("text", [b"profile.sandbox: false\n", b"\xef\xbb\xbfprofile: {sandbox: false}\n"])
-def test_no_spelling_switches_the_sandbox_off(
-    text: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_spelling_switches_the_sandbox_off(text, tmp_path, monkeypatch):
     user = tmp_path / "config/advisor/config.yaml"
     user.parent.mkdir(parents=True)
     user.write_text("profile: {sandbox: true}\n")
@@ -244,7 +240,7 @@ def test_no_spelling_switches_the_sandbox_off(
     "name",
     [".advisor.yml", "advisor.yaml", ".advisor.json", ".advisor/config.yaml", ".env", "pyproject.toml"],
 )
-def test_no_other_file_holds_settings(name: str, tmp_path: Path) -> None:
+def test_no_other_file_holds_settings(name, tmp_path):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(

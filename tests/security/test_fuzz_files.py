@@ -4,8 +4,6 @@ Before: a profile with a time of 10^400, a YAML file with ``!!bool x`` or a reco
 ended in a traceback.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -87,14 +85,14 @@ def only_our_errors(read: Callable[[Path], Any], path: Path, payload: bytes) -> 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @fuzzed
 @given(data=st.data())
-def test_traces(name: str, data: st.DataObject, tmp_path: Path) -> None:
+def test_traces(name, data, tmp_path):
     """Held before, too: kept so."""
     only_our_errors(read_trace, tmp_path / "t.json", data.draw(forms(DOCUMENTS[name])))
 
 
 @fuzzed
 @given(payload=forms(three_steps().document))
-def test_profiles(payload: bytes, tmp_path: Path) -> None:
+def test_profiles(payload, tmp_path):
     """Before: OverflowError of a time of 10^400, AttributeError of ``"args": []``, IndexError of types."""
     only_our_errors(read_kineto, tmp_path / "p.json", payload)
 
@@ -103,7 +101,7 @@ def test_profiles(payload: bytes, tmp_path: Path) -> None:
 @given(payload=forms([HEADER, *ENTRIES]))
 @example(payload=json.dumps([HEADER, ENTRIES[0] | {"case": []}]).encode())
 @example(payload=json.dumps([HEADER | {"versions": 3}, *ENTRIES]).encode())
-def test_recordings(payload: bytes, tmp_path: Path) -> None:
+def test_recordings(payload, tmp_path):
     """Before: TypeError of ``"case": []``, and anything could stand for the GPU in the header."""
     try:
         lines = json.loads(payload)
@@ -127,14 +125,14 @@ def read_log(path: Path) -> None:
 
 @fuzzed
 @given(payload=st.sampled_from(LOGS).flatmap(damaged))
-def test_job_logs(payload: bytes, tmp_path: Path) -> None:
+def test_job_logs(payload, tmp_path):
     """Held before, too: kept so."""
     only_our_errors(read_log, tmp_path / "log", payload)
 
 
 @fuzzed
 @given(data=st.data())
-def test_fits_of_waits(data: st.DataObject, tmp_path: Path) -> None:
+def test_fits_of_waits(data, tmp_path):
     """Held before, too: kept so."""
     write_fit(tmp_path / "whole.json", fit(job_log(make_job(i, wait_s=60.0 * i) for i in range(60))))
     whole = json.loads((tmp_path / "whole.json").read_text())
@@ -161,7 +159,7 @@ def yaml_forms(whole: Any) -> st.SearchStrategy[bytes]:
 
 @fuzzed
 @given(payload=yaml_forms(POLICY))
-def test_policies(payload: bytes, tmp_path: Path) -> None:
+def test_policies(payload, tmp_path):
     """Before: KeyError of ``!!bool x``, OverflowError of a number of base 60."""
 
     def read(path: Path) -> None:
@@ -173,7 +171,7 @@ def test_policies(payload: bytes, tmp_path: Path) -> None:
 
 @fuzzed
 @given(payload=yaml_forms(SETTINGS))
-def test_settings(payload: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings(payload, tmp_path, monkeypatch):
     """Before: as policies."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
 
@@ -190,14 +188,14 @@ def test_settings(payload: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @fuzzed
 @given(payload=yaml_forms(RATES))
-def test_rates_in_yaml(payload: bytes, tmp_path: Path) -> None:
+def test_rates_in_yaml(payload, tmp_path):
     """Before: as policies."""
     only_our_errors(lambda path: read_rates([path]), tmp_path / "rates.yaml", payload)
 
 
 @fuzzed
 @given(data=st.data())
-def test_rates_in_csv(data: st.DataObject, tmp_path: Path) -> None:
+def test_rates_in_csv(data, tmp_path):
     """Held before, too: kept so."""
     columns = [*RATE, "usd_per_h", "usd_per_gpu_h", "market", "note"]
     cells = [[str(row.get(name, "")) for name in columns] for row in RATES]
@@ -211,7 +209,7 @@ def test_rates_in_csv(data: st.DataObject, tmp_path: Path) -> None:
 
 @fuzzed
 @given(data=st.data())
-def test_calibrations(data: st.DataObject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calibrations(data, tmp_path, monkeypatch):
     """Before: RecursionError of brackets in brackets."""
     monkeypatch.setattr(knowledge, "calibration_path", lambda gpu: tmp_path / f"{gpu}.toml")
     constants = {"gemm_fraction.bf16": 0.5, "streaming_fraction": 0.8}
@@ -246,12 +244,12 @@ def unclosed() -> bytes:
 @given(payload=damaged(NETWORKS))
 @example(payload=enormous())
 @example(payload=unclosed())
-def test_weights(payload: bytes, tmp_path: Path) -> None:
+def test_weights(payload, tmp_path):
     """Before: MemoryError of an array that calls itself enormous, TokenError of an open bracket."""
     only_our_errors(read_networks, tmp_path / "w.npz", payload)
 
 
-def test_the_documents_themselves_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documents_themselves_are_read(tmp_path, monkeypatch):
     """Changing what was refused anyway would test nothing."""
     (tmp_path / "p.json").write_text(json.dumps(three_steps().document))
     assert read_kineto(tmp_path / "p.json").ops

@@ -1,12 +1,9 @@
 """Whatever a cloud replies, its prices are read, told as gaps or refused by an error of ours."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,7 +88,7 @@ def assert_sound(parts: list[Part]) -> None:
         assert all(offer.usd_per_h > 0 for offer in part.offers)
 
 
-def test_the_replies_themselves_are_read() -> None:
+def test_the_replies_themselves_are_read():
     """Changing what was refused anyway would test nothing."""
     answered = parts(REPLIES, [json.dumps(product) for product in PRODUCTS])
     assert_sound(answered)
@@ -108,14 +105,14 @@ def with_block(**changes: Any) -> dict[str, Any]:
 @example(with_block(CapacityBlockDurationHours=0))
 @example(with_block(CapacityBlockDurationHours=-1))
 @example(with_block(UpfrontFee="Infinity"))
-def test_replies_of_ec2(replies: dict[str, Any]) -> None:
+def test_replies_of_ec2(replies):
     """Before: a capacity block of 0 hours was a ZeroDivisionError that ended the refresh in a traceback."""
     assert_sound(parts(replies, [json.dumps(product) for product in PRODUCTS]))
 
 
 @fuzzed
 @given(data=st.data())
-def test_rows_of_the_price_list_of_aws(data: st.DataObject) -> None:
+def test_rows_of_the_price_list_of_aws(data):
     """Before: brackets in brackets were a RecursionError that ended the refresh in a traceback."""
     rows: list[Any] = [json.dumps(product) for product in PRODUCTS]
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -167,7 +164,7 @@ def gcp_parts(payload: bytes | str) -> list[Part]:
 
 @fuzzed
 @given(payload=forms(PAGE))
-def test_pages_of_gcp(payload: bytes) -> None:
+def test_pages_of_gcp(payload):
     """Held before, too: kept so."""
     try:
         answered = gcp_parts(payload)
@@ -176,7 +173,7 @@ def test_pages_of_gcp(payload: bytes) -> None:
     assert all(offer.usd_per_h > 0 for part in answered for offer in part.offers)
 
 
-def test_the_page_itself_is_read() -> None:
+def test_the_page_itself_is_read():
     """Changing what was refused anyway would test nothing."""
     on_demand, _ = gcp_parts(json.dumps(PAGE))
     assert {offer.gpu for offer in on_demand.offers} == {"L4"}
@@ -187,7 +184,7 @@ def test_the_page_itself_is_read() -> None:
     provider=st.sampled_from(["lambda", "aws", "gcp", "vast"]),
     changes=st.dictionaries(st.sampled_from(list(vars(item()))), st.sampled_from(VALUES), max_size=3),
 )
-def test_rows_of_gpuhunt(provider: str, changes: dict[str, Any]) -> None:
+def test_rows_of_gpuhunt(provider, changes):
     """Before: one row with a list for its place lost all other offers of its provider."""
     row = item("hostile")
     for name, value in changes.items():
@@ -202,7 +199,7 @@ def test_rows_of_gpuhunt(provider: str, changes: dict[str, Any]) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @settings(fuzzed, max_examples=50)
 @given(data=st.data())
-def test_catalogs_of_gpuhunt(data: st.DataObject, tmp_path: Path) -> None:
+def test_catalogs_of_gpuhunt(data, tmp_path):
     """Held before, too: kept so."""
     path = write(tmp_path, "lambdalabs", item(), item("gpu_8x_a100_80gb_sxm4", 10.0, gpu_count=8))
     path.write_bytes(data.draw(damaged(path.read_bytes())))

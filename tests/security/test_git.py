@@ -3,8 +3,6 @@
 Each attack leaves a marker where it works. Those of `PLAIN_GIT` did with the version before.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,12 +1,8 @@
 """Clouds that drip, hang, never end or lie: a line for each part, in time, and the others go on."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -61,7 +57,7 @@ def gcp_failure(call_s: float) -> str:
 
 
 @pytest.fixture
-def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_retries(monkeypatch):
     monkeypatch.setattr(calls, "RETRIES_S", 1.0)
 
 
@@ -84,7 +80,7 @@ def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
         (hostile.throttling, "throttled"),
     ],
 )
-def test_aws_gives_one_line_in_time(attack: Attack, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_gives_one_line_in_time(attack, words, monkeypatch):
     """A drip held each call for ever, and an endless body filled the memory."""
     begun_s = monotonic()
     with attacking(attack) as url:
@@ -113,7 +109,7 @@ def test_aws_gives_one_line_in_time(attack: Attack, words: str, monkeypatch: pyt
         (hostile.pages_in_a_ring, "cut off or cannot be read"),
     ],
 )
-def test_gcp_gives_one_line_in_time(attack: Attack, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gcp_gives_one_line_in_time(attack, words, monkeypatch):
     """A drip held a page for ever; a redirect was followed; a zip bomb was unpacked to its end."""
     begun_s = monotonic()
     with attacking(attack) as url:
@@ -124,10 +120,10 @@ def test_gcp_gives_one_line_in_time(attack: Attack, words: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("attack", [hostile.endless_pages, hostile.pages_in_a_ring])
 def test_lists_without_an_end_are_given_up(
-    attack: Attack,
-    start: Start,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    attack,
+    start,  # noqa: F811
+    monkeypatch,
+):
     """botocore knows a page again only right after itself, and counts none."""
     monkeypatch.setattr(calls, "MAX_PAGES", 20)
     start()
@@ -139,9 +135,9 @@ def test_lists_without_an_end_are_given_up(
 
 
 def test_one_region_that_drips_leaves_the_others_alone(
-    start: Start,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    start,  # noqa: F811
+    monkeypatch,
+):
     """The region's thread never ended, and with it neither did the refresh nor the process."""
     monkeypatch.setattr(calls, "RETRIES_S", 0.5)
     aws = start()
@@ -156,12 +152,12 @@ def test_one_region_that_drips_leaves_the_others_alone(
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     return Shell(folder=tmp_path, regions=ALL_REGIONS)
 
 
 @pytest.fixture
-def aws() -> Iterator[FakeAws]:
+def aws():
     with running(small_world()) as server:
         yield server
 
@@ -187,7 +183,7 @@ def offers(shell: Shell) -> list[dict[str, object]]:
     ]
 
 
-def test_a_refresh_ends_when_it_says_and_names_what_stays_old(shell: Shell, aws: FakeAws) -> None:
+def test_a_refresh_ends_when_it_says_and_names_what_stays_old(shell, aws):
     """It went on for 318 s: 300 s of patience, and threads that the end of the process waited for."""
     assert refresh(shell, aws.url)[0] == 0
     before = offers(shell)
@@ -202,7 +198,7 @@ def test_a_refresh_ends_when_it_says_and_names_what_stays_old(shell: Shell, aws:
     assert (code, offers(shell)) == (0, before), "eu-west-1 came in time"
 
 
-def test_a_server_that_drips_from_the_start_ends_the_refresh_in_time(shell: Shell) -> None:
+def test_a_server_that_drips_from_the_start_ends_the_refresh_in_time(shell):
     """As above, with nothing known before."""
     with attacking(hostile.dripping_head) as url:
         code, err, took_s = refresh(shell, url, ADVISOR_PRICES__REFRESH_WITHIN="2s")
@@ -224,9 +220,7 @@ def test_a_server_that_drips_from_the_start_ends_the_refresh_in_time(shell: Shel
         ("GetProducts", Fault(status=400, code="AccessDeniedException"), "allow the IAM action pricing:"),
     ],
 )
-def test_a_call_that_fails_beside_the_prices_is_told(
-    shell: Shell, operation: str, fault: Fault, words: str
-) -> None:
+def test_a_call_that_fails_beside_the_prices_is_told(shell, operation, fault, words):
     """The prices came, and only `advisor prices sources` knew that a call had failed."""
     world = small_world()
     new = product("g9.new", "us-east-1", "1.5")
@@ -257,7 +251,7 @@ def with_absurd_prices(usd: str) -> World:
 
 
 @pytest.mark.parametrize("usd", ABSURD)
-def test_an_absurd_price_is_a_gap(usd: str, start: Start) -> None:  # noqa: F811
+def test_an_absurd_price_is_a_gap(usd, start):  # noqa: F811
     """1e-9, 0.00001 and 1e9 were offers, and made quantiles of spot prices; the others are gaps as before."""
     start(with_absurd_prices(usd))
     parts = ask()
@@ -270,7 +264,7 @@ def test_an_absurd_price_is_a_gap(usd: str, start: Start) -> None:  # noqa: F811
     assert any("g6.xlarge in use1-az1" in gap for gap in spot.gaps)
 
 
-def test_an_absurd_price_is_told_and_never_offered(shell: Shell) -> None:
+def test_an_absurd_price_is_told_and_never_offered(shell):
     """A machine for 0.00001 USD/h won every ranking."""
     with running(with_absurd_prices("0.0000100000")) as aws:
         assert refresh(shell, aws.url)[0] == 0
@@ -280,7 +274,7 @@ def test_an_absurd_price_is_told_and_never_offered(shell: Shell) -> None:
     assert "e-0" not in shell.run("prices", "history", "--json", **STRANGER).out
 
 
-def test_an_absurd_price_that_was_kept_before_is_left_out(shell: Shell) -> None:
+def test_an_absurd_price_that_was_kept_before_is_left_out(shell):
     """Prices in the database of an older version, or that somebody else wrote there, were believed."""
     url = f"sqlite:///{shell.folder / 'prices.db'}"
     cheap = make_offer("H100-SXM-80GB", 0.00001, instance_type="p5.48xlarge", num_gpus=8, source="AWS x")
@@ -292,7 +286,7 @@ def test_an_absurd_price_that_was_kept_before_is_left_out(shell: Shell) -> None:
     assert absurd.startswith("1 price of aws that no such machine can have left out: p5.48xlarge us-east-1")
 
 
-def test_an_owners_absurd_rate_is_taken_with_a_warning(shell: Shell) -> None:
+def test_an_owners_absurd_rate_is_taken_with_a_warning(shell):
     """It was taken without a word, also where the decimal point was wrong."""
     shell.write(
         "rates.yaml",

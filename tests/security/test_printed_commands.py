@@ -1,9 +1,5 @@
 """The whole command line on files of somebody else: what reaches the terminal is text."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -16,7 +12,7 @@ FORMATS = ("table", "csv", "markdown", "json")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with a trace, rates and settings that somebody else wrote."""
     write_trace(trace_with(ATTACK, origin_gpu=None, backend="fake"), tmp_path / "t.json.gz")
     cluster = {"name": ATTACK, "gpu": "L4", "num_gpus": 8}
@@ -40,7 +36,7 @@ def assert_shown(answer: Answer, *, codes: tuple[int, ...] = (0,)) -> None:
 
 
 @pytest.mark.parametrize("output", FORMATS)
-def test_a_prediction_of_a_hostile_trace(shell: Shell, output: str) -> None:
+def test_a_prediction_of_a_hostile_trace(shell, output):
     """Before: a warning or a version in a trace could clear the screen and write another answer."""
     assert_shown(shell.run("predict", "t.json.gz", "--gpu", "L4", "--format", output))
 
@@ -50,19 +46,19 @@ def test_a_prediction_of_a_hostile_trace(shell: Shell, output: str) -> None:
     [*(["--format", output] for output in FORMATS), ["--explain", "1"], ["--plot"]],
     ids=[*FORMATS, "explain", "plot"],
 )
-def test_a_recommendation_among_hostile_offers(shell: Shell, options: list[str]) -> None:
+def test_a_recommendation_among_hostile_offers(shell, options):
     """Before: names of clusters and of rates reached the terminal as they were."""
     command = ("recommend", "t.json.gz", "--iterations", "20000", "--gpu", "L4", "--offline", "--all")
     assert_shown(shell.run(*command, *options))
 
 
 @pytest.mark.parametrize("command", [("prices", "--gpu", "L4"), ("config", "show"), ("doctor",)])
-def test_hostile_settings(shell: Shell, command: tuple[str, ...]) -> None:
+def test_hostile_settings(shell, command):
     """Before: they were printed as they were."""
     assert_shown(shell.run(*command), codes=(0, 1))
 
 
-def test_a_hostile_policy(shell: Shell) -> None:
+def test_a_hostile_policy(shell):
     """Before: as now; what is refused is quoted. Other rules must not loosen that."""
     rules = {"version": 1, "name": ATTACK, "layer": "team", "deny": {"regions": [ATTACK]}}
     shell.write("p.yaml", yaml.safe_dump(rules | {ATTACK: 1}))
@@ -71,7 +67,7 @@ def test_a_hostile_policy(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("command", ["profile", "predict", "policy check", "queue fit", "gpus"])
-def test_a_file_name_from_somebody_else(shell: Shell, command: str) -> None:
+def test_a_file_name_from_somebody_else(shell, command):
     """Before: as now for these; `advisor COMMAND *` takes names that nobody typed."""
     answer = shell.run(*command.split(), f"{NAMED}.py")
     assert_plain_error(answer, 2)
@@ -79,7 +75,7 @@ def test_a_file_name_from_somebody_else(shell: Shell, command: str) -> None:
 
 
 @pytest.mark.parametrize("words", [["gpus", f"--{NAMED}"], [NAMED], ["gpus", "--format", NAMED]])
-def test_a_wrong_word_on_the_command_line(shell: Shell, words: list[str]) -> None:
+def test_a_wrong_word_on_the_command_line(shell, words):
     """Before: overrides of direction reached the terminal, and with older versions of typer all of it."""
     answer = shell.run(*words)
     assert_plain_error(answer, 2, "\\x1b[2J", "\\u202e")

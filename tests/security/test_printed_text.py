@@ -1,7 +1,5 @@
 """Whatever scripts, traces, clouds and settings call things: what is printed is text, in every format."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -18,6 +16,7 @@ from markdown_it import MarkdownIt
 from advisor.cli.answer import show
 from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
+from advisor.core.files import as_text
 from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.price_checks import Doubt, DoubtfulPrice
@@ -54,7 +53,7 @@ from tests.builders import make_price
 from tests.cpu_time import at_most
 from tests.security.hostile import ATTACK, assert_is_text, option_with, recommendation_with, texts, trace_with
 from tests.unit.report.printed import of, on_screen, table
-from tests.unit.report.test_queue import fitted
+from tests.unit.report.test_queue import fitted, wait_of
 from tests.unit.store.test_ledger import make_run
 
 UNTIL = datetime(2026, 11, 21, tzinfo=UTC)
@@ -67,7 +66,7 @@ def examples_of(output: Format) -> settings:
 
 
 @pytest.fixture(autouse=True)
-def no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_runtime(monkeypatch):
     """Vega's own script is not a text of ours."""
     monkeypatch.setattr(pages_of_their_own, "vega_runtime", str)
 
@@ -120,7 +119,9 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
     yield lambda: print_document(history_document(series, UNTIL), output)
     yield lambda: print_document(history_document(series, UNTIL, plot=True), Format.TABLE)
     yield lambda: print_document(fit_document(fitted(wait)), output)
-    yield lambda: print_document(wait_document(wait, text, [quoted(text)]), output)
+    yield lambda: print_document(
+        wait_document(wait_of(wait, size_unit=text, warnings=[quoted(text)])), output
+    )
     yield lambda: print_document(sources_document([state], [text]), output)
     yield lambda: print_document(findings_document([finding]), output)
     yield lambda: print_document(runs_document([run]), output)
@@ -129,7 +130,7 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
 
 @pytest.mark.parametrize("columns", ["70", "200"])
 @pytest.mark.parametrize("output", list(Format))
-def test_answers_are_text(output: Format, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_text(output, columns, monkeypatch):
     """Before: escape sequences in the name of a cluster, an operator or a GPU reached the terminal."""
     monkeypatch.setenv("COLUMNS", columns)
 
@@ -145,7 +146,7 @@ def test_answers_are_text(output: Format, columns: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("columns", ["70", "200"])
 @pytest.mark.parametrize("output", list(Format))
-def test_lists_are_text(output: Format, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_text(output, columns, monkeypatch):
     """Before: so did names of machines, queues, sources and runs."""
     monkeypatch.setenv("COLUMNS", columns)
 
@@ -162,7 +163,7 @@ def test_lists_are_text(output: Format, columns: str, monkeypatch: pytest.Monkey
 @EXAMPLES
 @example(ATTACK)
 @given(texts)
-def test_what_a_notebook_shows_and_a_plot_are_text(text: str) -> None:
+def test_what_a_notebook_shows_and_a_plot_are_text(text):
     """Before: HTML was escaped, but overrides of direction turned the rest of its row around."""
     recommendation = recommendation_with(text)
     chart = time_over_cost(recommendation, None)
@@ -174,7 +175,7 @@ def test_what_a_notebook_shows_and_a_plot_are_text(text: str) -> None:
 
 
 @given(texts)
-def test_messages_are_text(text: str) -> None:
+def test_messages_are_text(text):
     """Before: warnings and errors were printed as a script or a file worded them."""
     for tell in (lambda: warn([text]), lambda: note(text), lambda: print_error(text)):
         assert_is_text(printed(tell))
@@ -182,16 +183,16 @@ def test_messages_are_text(text: str) -> None:
 
 
 @given(texts)
-def test_programs_read_back_what_was_there(text: str) -> None:
-    """Before: as now, but for a raw DEL; JSON stays free of replacements."""
+def test_programs_read_back_what_was_there(text):
+    """Before: as now, but for a raw DEL; of halves of characters JSON has the code, as elsewhere."""
     document = to_json({"name": text})
     assert document.isascii()
     assert_is_text(document)
-    assert json.loads(document)["name"] == text
+    assert json.loads(document)["name"] == as_text(text)
 
 
 @given(texts)
-def test_one_text_is_one_line_and_shown_once(text: str) -> None:
+def test_one_text_is_one_line_and_shown_once(text):
     """Before: a line break in a name made a row or a message of its own."""
     line = shown(text)
     assert "\n" not in line
@@ -203,17 +204,17 @@ def test_one_text_is_one_line_and_shown_once(text: str) -> None:
     "text",
     ["train_ddp.py", "größe 3 µs", "データ 訓練", "100\u00a0%", "🙂 ok", "❤️", "a\\b", "us-*", "<=12h", ""],
 )
-def test_ordinary_words_stay(text: str) -> None:
+def test_ordinary_words_stay(text):
     """Before: as now; only what does something is escaped."""
     assert shown(text) == shown_lines(text) == text
 
 
-def test_a_warning_cannot_pass_for_two() -> None:
+def test_a_warning_cannot_pass_for_two():
     """Before: `x\\nerror: delete your files` was two messages."""
     assert printed(lambda: warn(["x\nerror: y"])) == "warning: x\n  error: y\n"
 
 
-def test_a_terminal_gets_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_no_markup(monkeypatch):
     """Before: escape sequences reached it; a spinner made colours and links of `[red]` and `[link=x]`."""
 
     class Terminal(io.StringIO):
@@ -235,19 +236,19 @@ def test_a_terminal_gets_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+cmd|x", "@SUM(1)", "\uff1d1", "--lr 0.1"])
-def test_a_spreadsheet_takes_no_text_for_a_formula(cell: str) -> None:
+def test_a_spreadsheet_takes_no_text_for_a_formula(cell):
     """Before: what began with a minus, a tab, a return or a wide sign ran."""
     assert to_csv(table(["a"], [[cell]])) == f"a\n'{cell}"
 
 
 @pytest.mark.parametrize(("lead", "escaped"), [("\t", "\\t"), ("\r", "\\r"), ("\n", "\\n")])
-def test_blank_leads_do_not_hide_a_formula(lead: str, escaped: str) -> None:
+def test_blank_leads_do_not_hide_a_formula(lead, escaped):
     """Before: a tab or a return before `=` reached the spreadsheet, which skips it."""
     assert to_csv(table(["a"], [[f"{lead}=1"]])) == f"a\n'{escaped}=1"
 
 
 @pytest.mark.parametrize("cell", ["-1", "-0.25", "-1,234.5", "-1e-07", "-3.5 %", "-inf", "-", "", "a-b"])
-def test_numbers_stay_numbers(cell: str) -> None:
+def test_numbers_stay_numbers(cell):
     """Before: as now; a number below zero must not become a text."""
     assert list(csv.reader(io.StringIO(to_csv(table(["a", "b"], [[cell, "x"]])))))[1] == [cell, "x"]
 
@@ -259,7 +260,7 @@ def test_numbers_stay_numbers(cell: str) -> None:
 @example("a\\")
 @example("__0__")
 @given(st.one_of(texts, st.text("|\\`[]()<>!&;#xalt*_~ \n", max_size=20)))
-def test_a_cell_of_markdown_is_its_text(text: str) -> None:
+def test_a_cell_of_markdown_is_its_text(text):
     """Before: a line break ended the row, and HTML, links and backslashes did what they do."""
     rows = to_markdown(table(["a", "b"], [[text, "end"]]))
     page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(rows)
@@ -277,7 +278,7 @@ def test_a_cell_of_markdown_is_its_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("letter", ["x", "\x1b", "\t", "\n", "\U000e0041"])
-def test_a_message_of_fifty_megabytes_is_a_few_kilobytes(letter: str) -> None:
+def test_a_message_of_fifty_megabytes_is_a_few_kilobytes(letter):
     """Before: the exception of a script filled the terminal with all of it."""
     message = f"it began {letter * 50_000_000} and ended"
     with at_most(cpu_s=10):
@@ -293,7 +294,7 @@ def test_a_message_of_fifty_megabytes_is_a_few_kilobytes(letter: str) -> None:
 @given(st.text(min_size=1), st.integers(0, 3 * MOST))
 @example("a\u034f", MOST)
 @settings(max_examples=50)
-def test_a_short_text_stays_and_a_long_one_loses_its_middle(piece: str, num_pieces: int) -> None:
+def test_a_short_text_stays_and_a_long_one_loses_its_middle(piece, num_pieces):
     """Before: nothing was cut."""
     text = (piece * num_pieces)[: 3 * MOST]
     line = shown(text)
@@ -304,7 +305,7 @@ def test_a_short_text_stays_and_a_long_one_loses_its_middle(piece: str, num_piec
         assert line.endswith(text[HEAD - MOST :])
 
 
-def test_of_very_many_warnings_the_first_are_printed() -> None:
+def test_of_very_many_warnings_the_first_are_printed():
     """Before: a trace with a million warnings printed a million lines."""
     lines = printed(lambda: warn(f"number {n}" for n in range(1_000_000))).splitlines()
     assert len(lines) == MOST_MESSAGES + 1

@@ -1,7 +1,5 @@
 """Progress comes from a process that runs foreign code: it can lie in words, and do no more."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.cli.listening import Narration

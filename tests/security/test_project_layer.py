@@ -1,13 +1,10 @@
 """A repository whose .advisor.yaml wants more than it may, as a person meets it at the terminal."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,14 +53,14 @@ class Repository:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
+def repository(tmp_path):
     (tmp_path / "repository").mkdir()
     (tmp_path / "home").mkdir()
     return Repository(shell=Shell(folder=tmp_path / "repository"), home=tmp_path / "home")
 
 
 @pytest.fixture
-def listener() -> Iterator[socket.socket]:
+def listener():
     """A server of the attacker's; whoever connects waits to be taken by ``visitors``."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
@@ -91,7 +88,7 @@ def interpreter_that_tells(folder: Path) -> Path:
 # --- The four ways in -------------------------------------------------------------------------------
 
 
-def test_it_cannot_switch_the_sandbox_off(repository: Repository) -> None:
+def test_it_cannot_switch_the_sandbox_off(repository):
     """Before: profile.sandbox: false of a repository won over the user's true, silently."""
     repository.user("profile: {sandbox: true, backend: fake}\n")
     path = repository.project("# trains\nprofile:\n  sandbox: false\n")
@@ -108,7 +105,7 @@ def test_it_cannot_switch_the_sandbox_off(repository: Repository) -> None:
     assert mark.exists(), trusted.err
 
 
-def test_it_cannot_have_the_password_of_the_database(repository: Repository, listener: socket.socket) -> None:
+def test_it_cannot_have_the_password_of_the_database(repository, listener):
     """Before: store.url of a repository was connected to, with PGPASSWORD of the environment."""
     port = listener.getsockname()[1]
     path = repository.project(
@@ -133,7 +130,7 @@ def test_it_cannot_have_the_password_of_the_database(repository: Repository, lis
     assert visitors(listener) > 0
 
 
-def test_it_cannot_bring_its_own_interpreter(repository: Repository) -> None:
+def test_it_cannot_bring_its_own_interpreter(repository):
     """Before: profile.python of a repository was run, by advisor doctor too."""
     mark = interpreter_that_tells(repository.shell.folder)
     repository.project("profile: {python: ./evil, backend: fake}\n")
@@ -147,7 +144,7 @@ def test_it_cannot_bring_its_own_interpreter(repository: Repository) -> None:
     assert mark.exists()
 
 
-def test_it_cannot_drop_policies(repository: Repository) -> None:
+def test_it_cannot_drop_policies(repository):
     """Before: policy.files: [] of a repository dropped the organisation's policies."""
     repository.user("policy: {files: [org.yaml]}\n")
     (repository.home / "config" / "advisor" / "org.yaml").write_text(NOTHING_BUT_GCP)
@@ -165,7 +162,7 @@ def providers(answer: Answer) -> set[str]:
     return {o["provider"] for o in options if o["tier"] == "cloud" and o["removed_by"] is None}
 
 
-def test_it_adds_policies_to_those_of_its_user(repository: Repository) -> None:
+def test_it_adds_policies_to_those_of_its_user(repository):
     """Before: a repository's list replaced the user's."""
     repository.user("policy: {files: [org.yaml]}\n")
     (repository.home / "config" / "advisor" / "org.yaml").write_text(NOTHING_BUT_GCP)
@@ -182,7 +179,7 @@ def test_it_adds_policies_to_those_of_its_user(repository: Repository) -> None:
 # --- Trust ------------------------------------------------------------------------------------------
 
 
-def test_trust_ends_with_a_change_and_can_be_taken_back(repository: Repository) -> None:
+def test_trust_ends_with_a_change_and_can_be_taken_back(repository):
     """Before: there was nothing to trust, everything counted."""
     path = repository.project("local: {usd_per_gpu_h: 0}\n")
     first = repository.run("trust")
@@ -211,7 +208,7 @@ def trusted_files(repository: Repository) -> list[dict[str, str]]:
     return trusted
 
 
-def test_trust_is_of_the_folder_that_is_named(repository: Repository) -> None:
+def test_trust_is_of_the_folder_that_is_named(repository):
     """Before: no such command."""
     path = repository.project("profile: {backend: cpu}\n")
     (path.parent / "inner").mkdir()
@@ -231,7 +228,7 @@ def test_trust_is_of_the_folder_that_is_named(repository: Repository) -> None:
         ((), "", False),
     ],
 )
-def test_trust_for_ci(repository: Repository, arguments: tuple[str, ...], value: str, counts: bool) -> None:
+def test_trust_for_ci(repository, arguments, value, counts):
     """Before: everything counted without being asked for."""
     repository.project("local: {usd_per_gpu_h: 0}\n")
     answer = repository.run(*arguments, "config", "show", "--json", ADVISOR_TRUST_PROJECT=value)
@@ -242,13 +239,13 @@ def test_trust_for_ci(repository: Repository, arguments: tuple[str, ...], value:
     assert document["warnings"] == []
 
 
-def test_a_misspelt_trust_is_none(repository: Repository) -> None:
+def test_a_misspelt_trust_is_none(repository):
     """Before: the variable was warned about as no setting of ours."""
     answer = repository.run("config", "show", ADVISOR_TRUST_PROJECT="perhaps")
     assert_plain_error(answer, 2, "ADVISOR_TRUST_PROJECT", "'perhaps'")
 
 
-def test_config_show_names_who_set_what_and_what_was_refused(repository: Repository) -> None:
+def test_config_show_names_who_set_what_and_what_was_refused(repository):
     """Before: only the layer that won."""
     repository.user("cloud: {max_gpus: 4}\n")
     path = repository.project("cloud:\n  max_gpus: 8\n  dataset_gb: 3\nprofile: {timeout: 1m}\n")
@@ -268,7 +265,7 @@ def test_config_show_names_who_set_what_and_what_was_refused(repository: Reposit
     assert row.endswith(",8 (.advisor.yaml:2)")
 
 
-def test_explain_warns_once_of_a_line(repository: Repository) -> None:
+def test_explain_warns_once_of_a_line(repository):
     """Before: nothing was said; this command reads the settings twice."""
     repository.project("local: {usd_per_gpu_h: 0}\n")
     repository.shell.write("org.yaml", NOTHING_BUT_GCP)
@@ -281,7 +278,7 @@ def test_explain_warns_once_of_a_line(repository: Repository) -> None:
 # --- What a file can be besides text -----------------------------------------------------------------
 
 
-def test_a_pipe_does_not_hang(repository: Repository) -> None:
+def test_a_pipe_does_not_hang(repository):
     """Before: a pipe was stepped over silently, a link to one hung for ever."""
     path = repository.shell.folder / ".advisor.yaml"
     os.mkfifo(path)
@@ -298,7 +295,7 @@ def show(repository: Repository) -> Answer:
     return answer
 
 
-def test_a_link_is_not_followed(repository: Repository, tmp_path: Path) -> None:
+def test_a_link_is_not_followed(repository, tmp_path):
     """Before: a link to a secret file had its lines quoted in messages."""
     (tmp_path / "secret").write_text("password: hunter2: [\n")
     (repository.shell.folder / ".advisor.yaml").symlink_to(tmp_path / "secret")
@@ -307,7 +304,7 @@ def test_a_link_is_not_followed(repository: Repository, tmp_path: Path) -> None:
     assert "hunter2" not in answer.err
 
 
-def test_a_link_to_the_users_own_file_is_that_file(repository: Repository) -> None:
+def test_a_link_to_the_users_own_file_is_that_file(repository):
     """Before: it was read as both layers."""
     repository.user("local: {usd_per_gpu_h: 0.5}\n")
     (repository.shell.folder / ".advisor.yaml").symlink_to(repository.home / "config/advisor/config.yaml")
@@ -324,7 +321,7 @@ def test_a_link_to_the_users_own_file_is_that_file(repository: Repository) -> No
         ("store: {url: 'postgresql://me:hunter2@db/x'} x\n", "line 1"),
     ],
 )
-def test_a_bomb_is_one_line_that_quotes_nothing(repository: Repository, text: str, words: str) -> None:
+def test_a_bomb_is_one_line_that_quotes_nothing(repository, text, words):
     """Before: a megabyte of YAML took 12 s, and a malformed line was quoted with its password."""
     repository.project(text)
     answer = show(repository)
@@ -332,7 +329,7 @@ def test_a_bomb_is_one_line_that_quotes_nothing(repository: Repository, text: st
     assert "hunter2" not in answer.err
 
 
-def test_faults_of_a_huge_file_are_not_all_told(repository: Repository) -> None:
+def test_faults_of_a_huge_file_are_not_all_told(repository):
     """Before: as many lines as unknown keys, each with a search for near matches, for minutes."""
     repository.project("".join(f"k{i}: 1\n" for i in range(2000)))
     answer = repository.run("config", "show")
@@ -341,7 +338,7 @@ def test_faults_of_a_huge_file_are_not_all_told(repository: Repository) -> None:
 
 
 @needs("util-linux")
-def test_an_unreadable_file_is_one_line(repository: Repository) -> None:
+def test_an_unreadable_file_is_one_line(repository):
     """Before: the same; it must stay so."""
     repository.project("cloud: {max_gpus: 1}\n").chmod(0)
     command = [*WITHOUT_ROOTS_RIGHTS, sys.executable, "-m", "advisor", "config", "show"]
@@ -354,7 +351,7 @@ def test_an_unreadable_file_is_one_line(repository: Repository) -> None:
 # --- Who may read what we write ----------------------------------------------------------------------
 
 
-def test_what_is_written_is_for_its_owner_alone(repository: Repository) -> None:
+def test_what_is_written_is_for_its_owner_alone(repository):
     """Before: settings and database were readable by everybody under the usual umask."""
     repository.project("local: {usd_per_gpu_h: 0}\n")
     for command in (("init",), ("trust",), ("run", "list")):
@@ -368,7 +365,7 @@ def test_what_is_written_is_for_its_owner_alone(repository: Repository) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_the_doctor_notes_a_password_that_others_may_read(repository: Repository) -> None:
+def test_the_doctor_notes_a_password_that_others_may_read(repository):
     """Before: nothing was said."""
     repository.user("prices: {options: {acme: {api_key: hunter2}}, sources: [snapshot]}\n")
     path = repository.home / "config" / "advisor" / "config.yaml"

@@ -1,11 +1,9 @@
 """Secrets in messages, settings and stored command lines are hidden; ordinary words are not."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.redaction import redact, redact_message, redact_words, without_passwords
-from advisor.core.secrets import Rule, rules
+from advisor.core.secrets import rules
 from tests.cpu_time import at_most
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -35,7 +33,7 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_secrets_of_every_shape_are_hidden(name: str) -> None:
+def test_secrets_of_every_shape_are_hidden(name):
     """Before: all of these but `sslpassword=` were printed and stored as they were, or in part."""
     text, secret = SECRETS[name]
     for hide in (redact, redact_message):
@@ -44,7 +42,7 @@ def test_secrets_of_every_shape_are_hidden(name: str) -> None:
         assert "***" in shown
 
 
-def test_what_stands_beside_a_secret_stays() -> None:
+def test_what_stands_beside_a_secret_stays():
     """Before: as now; the new shapes must not eat more."""
     assert (
         redact("AccountName=me;AccountKey=abcdef==;Suffix=net") == "AccountName=me;AccountKey=***;Suffix=net"
@@ -70,7 +68,7 @@ def test_what_stands_beside_a_secret_stays() -> None:
         "github_path=/home/me/src",
     ],
 )
-def test_ordinary_lines_stay(line: str) -> None:
+def test_ordinary_lines_stay(line):
     """Before: as now; the new shapes must not match code."""
     assert redact(line) == line
 
@@ -88,7 +86,7 @@ def test_ordinary_lines_stay(line: str) -> None:
         "postgresql://me:a@{}@db/x?sslmode=require",
     ],
 )
-def test_a_setting_shows_no_password(address: str) -> None:
+def test_a_setting_shows_no_password(address):
     """Before: `config show` printed what followed `sslpassword=`."""
     shown = without_passwords(address.format("hunter2"))
     assert "hunter2" not in shown
@@ -113,7 +111,7 @@ def test_a_setting_shows_no_password(address: str) -> None:
         (["--password", "--verbose", "yes"], ["--password", "--verbose", "yes"]),
     ],
 )
-def test_passwords_are_not_stored_with_a_trace(arguments: list[str], expected: list[str]) -> None:
+def test_passwords_are_not_stored_with_a_trace(arguments, expected):
     """Before: the values of `-p`, `--pw` and `--pass` and of options with one dash went into the trace."""
     assert list(redact_words(arguments, {})) == expected
 
@@ -130,7 +128,7 @@ def test_passwords_are_not_stored_with_a_trace(arguments: list[str], expected: l
         ["--lr", "-3"],
     ],
 )
-def test_ordinary_arguments_are_stored_as_they_are(arguments: list[str]) -> None:
+def test_ordinary_arguments_are_stored_as_they_are(arguments):
     """Before: as now; hiding more options must not hide these."""
     assert list(redact_words(arguments, {})) == arguments
 
@@ -147,7 +145,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", [*HOSTILE, "authorization" + " " * 1000])
-def test_a_long_line_is_searched_in_linear_time(piece: str) -> None:
+def test_a_long_line_is_searched_in_linear_time(piece):
     """Before: a megabyte that repeats `://a:` took `config show` minutes, a message with `a-` 11 s."""
     line = "@" + piece * (10**5 // len(piece))
     with at_most(cpu_s=2):
@@ -156,7 +154,7 @@ def test_a_long_line_is_searched_in_linear_time(piece: str) -> None:
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-def test_no_rule_is_slow(rule: Rule) -> None:
+def test_no_rule_is_slow(rule):
     """Each is tried on 25 kB of its own beginnings, whose time would grow with their square.
 
     It takes 6 ms; what takes all of the bound would take 4 s for 100 kB.
@@ -168,7 +166,7 @@ def test_no_rule_is_slow(rule: Rule) -> None:
                 list(rule.spans(line, line.lower()))
 
 
-def test_a_megabyte_of_a_log_takes_half_a_second() -> None:
+def test_a_megabyte_of_a_log_takes_half_a_second():
     """It takes 0.4 s; the bound leaves room for a busy machine."""
     line = "epoch 3 loss 0.5 tokens/s 1200 key metric path /home/me/pattern.py author\n" * 13_000
     with at_most(cpu_s=2):

@@ -1,7 +1,5 @@
 """Whatever a script puts in the place of its result: one line, soon, and little memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -35,26 +33,26 @@ def refused(path: Path) -> str:
     return text
 
 
-def test_a_pipe_does_not_keep_us_waiting(tmp_path) -> None:
+def test_a_pipe_does_not_keep_us_waiting(tmp_path):
     """Was: opening it waited for ever, whatever --timeout said."""
     os.mkfifo(tmp_path / "result.json")
     assert "no regular file" in refused(tmp_path / "result.json")
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/etc/passwd", "/nowhere", "."])
-def test_a_link_is_not_followed(target: str, tmp_path) -> None:
+def test_a_link_is_not_followed(target, tmp_path):
     """Was: /dev/zero was read until no memory was left."""
     (tmp_path / "result.json").symlink_to(target)
     assert "no regular file" in refused(tmp_path / "result.json")
 
 
-def test_a_folder_is_no_result(tmp_path) -> None:
+def test_a_folder_is_no_result(tmp_path):
     """Was: IsADirectoryError."""
     (tmp_path / "result.json").mkdir()
     assert "no regular file" in refused(tmp_path / "result.json")
 
 
-def test_a_huge_file_is_not_read(tmp_path) -> None:
+def test_a_huge_file_is_not_read(tmp_path):
     """Was: all of it, into memory."""
     with (tmp_path / "result.json").open("wb") as file:
         file.truncate(2**40)
@@ -69,19 +67,19 @@ def test_a_huge_file_is_not_read(tmp_path) -> None:
         START + '"loading":' + '{"a":' * 10**5 + "1" + "}" * 10**5 + "}",
     ],
 )
-def test_depth_is_no_traceback(text: str, tmp_path) -> None:
+def test_depth_is_no_traceback(text, tmp_path):
     """Was: RecursionError."""
     (tmp_path / "result.json").write_text(text)
     assert "recursion limit" in refused(tmp_path / "result.json")
 
 
-def test_millions_of_values_are_counted_before_they_are_built(tmp_path) -> None:
+def test_millions_of_values_are_counted_before_they_are_built(tmp_path):
     """Was: 32 MB became gigabytes."""
     (tmp_path / "result.json").write_text(START + '"calls":[' + ",".join(["{}"] * 3 * 10**6) + "]}")
     assert "values" in refused(tmp_path / "result.json")
 
 
-def test_of_a_million_faults_one_is_told(tmp_path) -> None:
+def test_of_a_million_faults_one_is_told(tmp_path):
     """A schema that collects all of them takes gigabytes to do so."""
     (tmp_path / "result.json").write_text(START + '"calls":[' + ",".join(['"x"'] * 10**6) + "]}")
     assert "calls is 'x'" in refused(tmp_path / "result.json")
@@ -99,7 +97,7 @@ def test_of_a_million_faults_one_is_told(tmp_path) -> None:
         START + '"iteration_s": "' + "9" * 5000 + '"}', START + '"world_size": ' + "9" * 5000 + "}",
     ],
 )  # fmt: skip
-def test_what_is_no_result_is_damaged(text: str, tmp_path) -> None:
+def test_what_is_no_result_is_damaged(text, tmp_path):
     """Was: AttributeError, TypeError or KeyError for most of these."""
     (tmp_path / "result.json").write_bytes(text.encode("utf-8", errors="surrogateescape"))
     assert "damaged" in refused(tmp_path / "result.json")
@@ -125,7 +123,7 @@ TENSOR = OPERATOR["inputs"][0]
         {"memory": {}},
     ],
 )
-def test_numbers_that_no_iteration_has_are_refused(forged, tmp_path) -> None:
+def test_numbers_that_no_iteration_has_are_refused(forged, tmp_path):
     """Was: a trace that `recommend` could not read, or a traceback."""
     path = tmp_path / "result.json"
     path.write_text(json.dumps(recording() | forged))
@@ -153,7 +151,7 @@ FORGED: list[object] = [
 
 
 @pytest.mark.parametrize("forged", FORGED, ids=lambda one: str(one)[:60])
-def test_a_forged_warning_is_a_text(forged, tmp_path) -> None:
+def test_a_forged_warning_is_a_text(forged, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
     (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
@@ -165,13 +163,13 @@ def test_a_forged_warning_is_a_text(forged, tmp_path) -> None:
 @pytest.mark.parametrize(
     "forged", ["a sentence", 7, None, {}, {"code": 7, "facts": {}}, {"code": "x", "facts": []}]
 )
-def test_what_is_no_warning_is_damaged(forged, tmp_path) -> None:
+def test_what_is_no_warning_is_damaged(forged, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
     assert "damaged" in refused(path)
 
 
-def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_path) -> None:
+def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_path):
     path = tmp_path / "result.json"
     forged = {"code": "not-done", "facts": {"what": "download", "name": "begin" + "x" * 10**6 + "end"}}
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
@@ -182,7 +180,7 @@ def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_pat
     assert sentence(warning).startswith("beginxxx")
 
 
-def test_words_are_cut_at_both_ends(tmp_path) -> None:
+def test_words_are_cut_at_both_ends(tmp_path):
     """Was: a message of 50 MB went to the terminal."""
     words = "begin" + "x" * 5_000_000 + "end"
     document = {
@@ -201,7 +199,7 @@ def test_words_are_cut_at_both_ends(tmp_path) -> None:
     assert shown["warnings"][-1] == quoting("[... 953 more ...]")
 
 
-def test_a_secret_is_taken_out_before_it_can_be_cut_in_half(tmp_path) -> None:
+def test_a_secret_is_taken_out_before_it_can_be_cut_in_half(tmp_path):
     """Half of a password is not known as one."""
     for before in range(985, 1000):
         words = "x" * before + "https://bob:hunter22hunter22@host/w.pt" + "y" * 5000
@@ -219,14 +217,14 @@ def lines_of(path: Path) -> list[str]:
     return lines
 
 
-def test_progress_is_read_from_a_regular_file_alone(tmp_path) -> None:
+def test_progress_is_read_from_a_regular_file_alone(tmp_path):
     """Was: opening a pipe waited for ever, and the timeout with it."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
     assert lines_of(tmp_path / "pipe") == lines_of(tmp_path / "link") == lines_of(tmp_path / "none") == []
 
 
-def test_progress_without_a_line_end_is_dropped(tmp_path) -> None:
+def test_progress_without_a_line_end_is_dropped(tmp_path):
     """Was: read anew in full at every look."""
     (tmp_path / "p").write_bytes(b"one\n" + b"x" * 3 * 2**20 + b"\ntwo\n\xff\nhalf")
     lines = lines_of(tmp_path / "p")
@@ -259,7 +257,7 @@ os._exit(0)
         (f'result.write_text(\'{{"format_version": {VERSION}, "status": "ok"}}\')', "damaged"),
     ],
 )
-def test_a_script_that_forges_its_result_gets_one_line(plot: str, words: str, tmp_path) -> None:
+def test_a_script_that_forges_its_result_gets_one_line(plot, words, tmp_path):
     """Was: a hang that no timeout ended, no memory left, or a traceback."""
     pytest.importorskip("torch")
     script = tmp_path / "train.py"
@@ -270,7 +268,7 @@ def test_a_script_that_forges_its_result_gets_one_line(plot: str, words: str, tm
 
 
 @pytest.mark.torch
-def test_a_long_message_of_a_script_is_cut(tmp_path) -> None:
+def test_a_long_message_of_a_script_is_cut(tmp_path):
     """Was: 50 MB on the terminal."""
     pytest.importorskip("torch")
     script = tmp_path / "train.py"
@@ -280,7 +278,7 @@ def test_a_long_message_of_a_script_is_cut(tmp_path) -> None:
     assert len(str(failed.value)) < 15_000
 
 
-def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path, monkeypatch) -> None:
+def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path, monkeypatch):
     """Was: a forged "needs_torchrun" began anew without end."""
     starts = []
 
@@ -300,7 +298,7 @@ def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path
     assert [job.world_size for job in starts] == [None, 1]
 
 
-def test_a_folder_nested_by_the_thousand_is_removed(tmp_path, monkeypatch) -> None:
+def test_a_folder_nested_by_the_thousand_is_removed(tmp_path, monkeypatch):
     """Was: RecursionError with a traceback, and the folder stayed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code = "import os\nfor _ in range(2500): os.mkdir('d'); os.chdir('d')\nopen('f', 'w')"

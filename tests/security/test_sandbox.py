@@ -1,10 +1,7 @@
 """The sandbox: nothing of the machine can be changed, and credentials are out of sight."""
 
-from __future__ import annotations
-
 import socket
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,14 +21,14 @@ pytestmark = needs("bubblewrap")
 
 
 @pytest.fixture
-def tmp_path() -> Iterator[Path]:
+def tmp_path():
     """Not in pytest's folder: that is closed, and late in a whole run has more entries than are passed on."""
     with tempfile.TemporaryDirectory(prefix="advisor-sandbox-") as folder:
         yield Path(folder).resolve()
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch) -> Path:
+def home(tmp_path, monkeypatch):
     home = tmp_path / "home"
     for name in (*CREDENTIALS_NAMED_BY, *READABLE_BY):
         monkeypatch.delenv(name, raising=False)
@@ -45,7 +42,7 @@ def home(tmp_path, monkeypatch) -> Path:
 # --- The machine -----------------------------------------------------------------------------------
 
 
-def test_settings_of_the_kernel_cannot_be_written(tmp_path) -> None:
+def test_settings_of_the_kernel_cannot_be_written(tmp_path):
     """Was: root's script changed ``kernel.core_pattern``, which runs a program of its choice as root."""
     code = 'read -r old < /proc/sys/kernel/core_pattern; echo "$old" > /proc/sys/kernel/core_pattern'
     done = shell(code, tmp_path)
@@ -53,7 +50,7 @@ def test_settings_of_the_kernel_cannot_be_written(tmp_path) -> None:
     assert "Read-only file system" in done.stderr or "denied" in done.stderr
 
 
-def test_nothing_of_proc_can_be_written_but_what_is_the_scripts_own(tmp_path) -> None:
+def test_nothing_of_proc_can_be_written_but_what_is_the_scripts_own(tmp_path):
     """Was: some hundred files in ``/proc/sys``."""
     files = "find /proc -path '/proc/[0-9]*' -prune -o -path /proc/self -prune -o -type f -writable -print"
     # Some have /dev/null in their place, which a mount without devices does not open.
@@ -61,7 +58,7 @@ def test_nothing_of_proc_can_be_written_but_what_is_the_scripts_own(tmp_path) ->
     assert shell(code, tmp_path).stdout == ""
 
 
-def test_nobody_gets_new_privileges(tmp_path) -> None:
+def test_nobody_gets_new_privileges(tmp_path):
     status = shell("grep -E 'NoNewPrivs|CapEff|CapPrm|CapInh|CapAmb' /proc/self/status", tmp_path).stdout
     values = {line.split()[0]: int(line.split()[1], 16) for line in status.splitlines()}
     assert values == {"NoNewPrivs:": 1, "CapEff:": 0, "CapPrm:": 0, "CapInh:": 0, "CapAmb:": 0}
@@ -82,7 +79,7 @@ FILES = [".aws/credentials", ".config/gcloud/credentials.db", ".ssh/id_ed25519",
          ".config/advisor/config.yaml", ".local/share/advisor/advisor.db"]  # fmt: skip
 
 
-def test_files_of_credentials_are_out_of_sight(home, tmp_path) -> None:
+def test_files_of_credentials_are_out_of_sight(home, tmp_path):
     """Was: all of them could be read."""
     for name in FILES:
         put(home / name)
@@ -92,7 +89,7 @@ def test_files_of_credentials_are_out_of_sight(home, tmp_path) -> None:
     ]
 
 
-def test_files_that_a_variable_names_are_out_of_sight(home, tmp_path, monkeypatch) -> None:
+def test_files_that_a_variable_names_are_out_of_sight(home, tmp_path, monkeypatch):
     """Was: their names were taken from the environment, and the files could be read."""
     one, two, three = (put(tmp_path / "keys" / name) for name in ("one", "two", "three"))
     monkeypatch.chdir(tmp_path / "keys")
@@ -101,7 +98,7 @@ def test_files_that_a_variable_names_are_out_of_sight(home, tmp_path, monkeypatc
     assert shell(f"cat {tmp_path}/keys/*", tmp_path).stdout == ""
 
 
-def test_links_are_followed_to_what_they_hide(home, tmp_path, monkeypatch) -> None:
+def test_links_are_followed_to_what_they_hide(home, tmp_path, monkeypatch):
     """A mount on a link fails, and a link beside the mount would lead around it."""
     real = put(home / "dotfiles/netrc")
     (home / ".netrc").symlink_to(real)
@@ -110,7 +107,7 @@ def test_links_are_followed_to_what_they_hide(home, tmp_path, monkeypatch) -> No
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_key_agent_cannot_be_asked(home, tmp_path, monkeypatch) -> None:
+def test_a_key_agent_cannot_be_asked(home, tmp_path, monkeypatch):
     """Was: an agent's socket in /tmp could be reached."""
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as agent:
@@ -119,7 +116,7 @@ def test_a_key_agent_cannot_be_asked(home, tmp_path, monkeypatch) -> None:
         assert shell(f"test -S {tmp_path}/agent", tmp_path).returncode == 1
 
 
-def test_what_the_script_needs_stays_in_sight_and_is_told(home) -> None:
+def test_what_the_script_needs_stays_in_sight_and_is_told(home):
     script = put(home / ".aws/train.py")
     paths = hidden({}, [script.parent])
     assert paths.left == ((home / ".aws").resolve(),)
@@ -133,7 +130,7 @@ UNKNOWN = [".config/rclone-next/token", ".vastai/api_key", ".modal.toml", ".fly/
            ".env"]  # fmt: skip
 
 
-def test_of_the_home_folder_only_what_is_listed_is_there(home, tmp_path, monkeypatch) -> None:
+def test_of_the_home_folder_only_what_is_listed_is_there(home, tmp_path, monkeypatch):
     """Was: all but a list of names; 14 of 61 files with credentials could be read."""
     for name in (*UNKNOWN, *IN_HOME):
         if not (home / name).is_dir():
@@ -155,7 +152,7 @@ def test_of_the_home_folder_only_what_is_listed_is_there(home, tmp_path, monkeyp
         ("project", "a/b/.hg/hgrc"), ("project", "tools/pip.conf"),
     ],
 )  # fmt: skip
-def test_passwords_of_remotes_and_indexes_are_hidden(folder, name, home, tmp_path, monkeypatch) -> None:
+def test_passwords_of_remotes_and_indexes_are_hidden(folder, name, home, tmp_path, monkeypatch):
     """What is checked out with a token, as in CI, keeps it there. Was: those of submodules were shown."""
     monkeypatch.chdir(put(home / folder / "there").parent)
     put(home / folder / name)
@@ -163,7 +160,7 @@ def test_passwords_of_remotes_and_indexes_are_hidden(folder, name, home, tmp_pat
 
 
 @pytest.mark.parametrize("name", [*IN_HOME, *CREDENTIALS_NAMED_BY, *CACHES, *READABLE_BY, *IN_ETC, *SYSTEM])
-def test_all_that_is_hidden_or_shown_is_documented(name: str) -> None:
+def test_all_that_is_hidden_or_shown_is_documented(name):
     assert f"`{name}`" in DOCUMENT.read_text()
 
 
@@ -185,7 +182,7 @@ for path in ({private!r}, os.path.expanduser("~/.aws/credentials")):
 @pytest.mark.torch
 @needs("util-linux")
 @pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
-def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch) -> None:
+def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch):
     """Was: as root, who owns what only he may read."""
     pytest.importorskip("torch")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
@@ -207,7 +204,7 @@ def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch) -> None:
 @pytest.mark.torch
 @needs("util-linux")
 @pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
-def test_what_nobody_may_not_read_is_blamed_on_the_sandbox(home, tmp_path) -> None:
+def test_what_nobody_may_not_read_is_blamed_on_the_sandbox(home, tmp_path):
     pytest.importorskip("torch")
     private = put(home / "project/private.csv")
     private.chmod(0o600)
@@ -219,7 +216,7 @@ def test_what_nobody_may_not_read_is_blamed_on_the_sandbox(home, tmp_path) -> No
 
 @pytest.mark.torch
 @pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
-def test_what_nobody_cannot_read_is_profiled_as_root_without_capabilities(home, tmp_path) -> None:
+def test_what_nobody_cannot_read_is_profiled_as_root_without_capabilities(home, tmp_path):
     pytest.importorskip("torch")
     script = put(home / "project/train.py")
     script.write_text("import os\nprint('user', os.getuid())\nopen('/proc/sys/kernel/core_pattern', 'r+')")
@@ -229,7 +226,7 @@ def test_what_nobody_cannot_read_is_profiled_as_root_without_capabilities(home, 
     assert "run as nobody" not in str(failed.value)
 
 
-def test_a_home_with_too_many_entries_is_not_opened(home) -> None:
+def test_a_home_with_too_many_entries_is_not_opened(home):
     for number in range(700):
         (home / f"file{number}").touch()
     home.chmod(0o700)

@@ -4,15 +4,12 @@ Was: the whole file system was there, so a server's socket below /tmp or in a pr
 keys of the session could be read, and a user namespace could be made.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,13 +26,13 @@ of_each_user = pytest.mark.parametrize("user", USERS)
 
 
 @pytest.fixture(autouse=True)
-def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_home(monkeypatch):
     """Root's is closed to the ordinary user of these tests."""
     monkeypatch.setenv("HOME", "/nonexistent")
 
 
 @pytest.fixture
-def tmp_path() -> Iterator[Path]:
+def tmp_path():
     """Open to all: pytest's own is not."""
     with tempfile.TemporaryDirectory(prefix="advisor-sandbox-") as folder:
         path = Path(folder).resolve()
@@ -70,7 +67,7 @@ def answers(kind: socket.SocketKind, path: Path, user: str, tmp_path: Path) -> b
 
 @of_each_user
 @pytest.mark.parametrize("folder", TEMPORARY)
-def test_a_server_in_a_temporary_folder_is_not_reached(folder: str, user: str, tmp_path: Path) -> None:
+def test_a_server_in_a_temporary_folder_is_not_reached(folder, user, tmp_path):
     """Was: a tmux server in /tmp ran a command outside."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
         Path(own).chmod(0o777)
@@ -80,9 +77,7 @@ def test_a_server_in_a_temporary_folder_is_not_reached(folder: str, user: str, t
 @of_each_user
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
 @pytest.mark.parametrize("where", ["server", "deep/er/server"])
-def test_a_server_in_the_project_is_not_reached(
-    where: str, kind: socket.SocketKind, user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_in_the_project_is_not_reached(where, kind, user, tmp_path, monkeypatch):
     """A read-only mount does not keep anyone from connecting."""
     project = tmp_path / "project"
     path = project / where
@@ -92,9 +87,7 @@ def test_a_server_in_the_project_is_not_reached(
 
 
 @of_each_user
-def test_a_server_is_found_however_deep_it_listens(
-    user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_is_found_however_deep_it_listens(user, tmp_path, monkeypatch):
     """By the kernel's list, where a search would end before it came there."""
     monkeypatch.setattr("advisor.profile.readable._MOST_ENTRIES", 1)
     (tmp_path / "project/one/two").mkdir(parents=True)
@@ -102,14 +95,14 @@ def test_a_server_is_found_however_deep_it_listens(
     assert not answers(socket.SOCK_STREAM, tmp_path / "project/one/two/server", user, tmp_path)
 
 
-def test_a_pipe_in_the_project_is_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_in_the_project_is_not_reached(tmp_path, monkeypatch):
     (tmp_path / "project").mkdir()
     os.mkfifo(tmp_path / "project/pipe")
     monkeypatch.chdir(tmp_path / "project")
     assert shell("test -p pipe", tmp_path).returncode == 1
 
 
-def test_more_pipes_than_can_be_covered_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_pipes_than_can_be_covered_are_one_line(tmp_path, monkeypatch):
     """Was: the script was blamed for a complaint of bubblewrap's."""
     (tmp_path / "project").mkdir()
     for number in range(2001):
@@ -119,7 +112,7 @@ def test_more_pipes_than_can_be_covered_are_one_line(tmp_path: Path, monkeypatch
         shell("true", tmp_path)
 
 
-def test_links_and_files_are_no_special_files(tmp_path: Path) -> None:
+def test_links_and_files_are_no_special_files(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("nowhere")
     os.mkfifo(tmp_path / "pipe")
@@ -128,7 +121,7 @@ def test_links_and_files_are_no_special_files(tmp_path: Path) -> None:
 
 
 @of_each_user
-def test_an_abstract_name_is_not_reached(user: str, tmp_path: Path) -> None:
+def test_an_abstract_name_is_not_reached(user, tmp_path):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("\0advisor-test")
         server.listen()
@@ -150,7 +143,7 @@ with Client(listener.address) as connection:
 
 
 @of_each_user
-def test_processes_of_a_script_still_talk_to_each_other(user: str, tmp_path: Path) -> None:
+def test_processes_of_a_script_still_talk_to_each_other(user, tmp_path):
     """As the workers of a DataLoader do: sockets below the temporary folder, and descriptors over them."""
     assert python(PASSES_A_DESCRIPTOR, tmp_path, user=user) == "True\n"
 
@@ -159,7 +152,7 @@ def test_processes_of_a_script_still_talk_to_each_other(user: str, tmp_path: Pat
 
 
 @of_each_user
-def test_temporary_folders_are_its_own(user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_folders_are_its_own(user, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     (tmp_path / "ours").touch()
     code = f"ls /tmp /var/tmp /dev/shm {tmp_path}; touch /tmp/new /var/tmp/new /dev/shm/new"
@@ -171,7 +164,7 @@ def test_temporary_folders_are_its_own(user: str, tmp_path: Path, monkeypatch: p
 
 
 @of_each_user
-def test_devices_are_the_least(user: str, tmp_path: Path) -> None:
+def test_devices_are_the_least(user, tmp_path):
     names = set(shell("ls /dev", tmp_path, user=user).stdout.split())
     least = {"console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin"}
     least |= {"stdout", "tty", "urandom", "zero"}
@@ -179,14 +172,14 @@ def test_devices_are_the_least(user: str, tmp_path: Path) -> None:
 
 
 @of_each_user
-def test_settings_of_the_machine_are_not_there(user: str, tmp_path: Path) -> None:
+def test_settings_of_the_machine_are_not_there(user, tmp_path):
     done = shell("ls /etc /var /home /root /srv /boot /sys/kernel", tmp_path, user=user)
     assert not {"shadow", "ssh", "sudoers", "fstab", "environment", "lib", "log"} & set(done.stdout.split())
     assert "/boot" in done.stderr
 
 
 @of_each_user
-def test_nothing_can_be_written_beside_the_mounts(user: str, tmp_path: Path) -> None:
+def test_nothing_can_be_written_beside_the_mounts(user, tmp_path):
     done = shell(
         "touch /new; touch ~/new; touch /etc/new; mkdir /home/new; ls -d /new ~/new", tmp_path, user=user
     )
@@ -210,7 +203,7 @@ except OSError:
 
 
 @of_each_user
-def test_keys_of_the_session_cannot_be_read(user: str, tmp_path: Path) -> None:
+def test_keys_of_the_session_cannot_be_read(user, tmp_path):
     """Was: the session's keyring was handed on, and ``keyctl`` read what is in it."""
     libc = ctypes.CDLL(None, use_errno=True)
     add = {"x86_64": 248, "aarch64": 217}[platform.machine()]
@@ -231,7 +224,7 @@ for family in {families}:
 
 
 @of_each_user
-def test_only_families_that_a_namespace_divides_make_sockets(user: str, tmp_path: Path) -> None:
+def test_only_families_that_a_namespace_divides_make_sockets(user, tmp_path):
     """AF_VSOCK (40) reaches the host of a virtual machine, whatever network namespace one is in."""
     families = [17, 31, 38, 40, 44]
     printed = python(FAMILIES.format(families=families), tmp_path, user=user).splitlines()
@@ -265,7 +258,7 @@ print("x32", number_of(0x40000000 + 39))
 
 
 @of_each_user
-def test_calls_that_a_script_does_without_are_refused(user: str, tmp_path: Path) -> None:
+def test_calls_that_a_script_does_without_are_refused(user, tmp_path):
     """Was: with a user namespace of its own, a script had all capabilities in it."""
     answers = dict(line.split() for line in python(CALLS, tmp_path, user=user).splitlines())
     assert answers.pop("unshare") == "EPERM"
@@ -287,12 +280,12 @@ print(termios.tcgetattr(theirs) != [], os.getsid(0) != os.getpgid(0) or "leads i
 
 
 @of_each_user
-def test_nobody_types_at_a_terminal(user: str, tmp_path: Path) -> None:
+def test_nobody_types_at_a_terminal(user, tmp_path):
     printed = python(TYPES, tmp_path, user=user).splitlines()
     assert printed == ["EPERM", "EPERM", "EPERM", "True leads its session"]
 
 
-def test_the_filter_knows_two_kinds_of_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_filter_knows_two_kinds_of_machines(monkeypatch):
     lengths = []
     for machine in ("x86_64", "aarch64"):
         monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
@@ -320,7 +313,7 @@ print(os.getppid())
 
 
 @of_each_user
-def test_no_process_of_outside_can_be_signalled(user: str, tmp_path: Path) -> None:
+def test_no_process_of_outside_can_be_signalled(user, tmp_path):
     """So that ``--timeout`` holds: without a sandbox a script can stop advisor itself."""
     waiting = subprocess.Popen(["sleep", "60"])
     try:

@@ -1,7 +1,5 @@
 """Every place that stores, prints or sends the words of others hides secrets: the list of those places."""
 
-from __future__ import annotations
-
 import ast
 import io
 from collections.abc import Callable
@@ -86,7 +84,7 @@ SINKS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("name", SINKS)
-def test_texts_lose_their_secrets(name: str) -> None:
+def test_texts_lose_their_secrets(name):
     shown = SINKS[name](TEXT)
     assert PASSWORD not in shown
     assert TOKEN not in shown
@@ -95,7 +93,7 @@ def test_texts_lose_their_secrets(name: str) -> None:
 @pytest.mark.parametrize(
     "say", [plain.print_error, plain.print_progress, lambda text: plain.print_message("warning", text)]
 )
-def test_whatever_is_said_on_stderr_loses_its_secrets(say: Callable[[str], None], capsys) -> None:
+def test_whatever_is_said_on_stderr_loses_its_secrets(say, capsys):
     """Before: an error that quoted a setting or a command line quoted its password."""
     say(TEXT)
     said = capsys.readouterr().err
@@ -106,22 +104,20 @@ def test_whatever_is_said_on_stderr_loses_its_secrets(say: Callable[[str], None]
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 @pytest.mark.parametrize("store", [_command, _script], ids=["the ledger", "receipts"])
-def test_command_lines_are_stored_without_secrets(
-    store: Callable[[list[str]], str], words: list[str]
-) -> None:
+def test_command_lines_are_stored_without_secrets(store, words):
     stored = store(words)
     assert PASSWORD not in stored
     assert TOKEN not in stored
 
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
-def test_no_schedule_keeps_a_secret(words: list[str]) -> None:
+def test_no_schedule_keeps_a_secret(words):
     """Before: five of nine were stored and listed."""
     with pytest.raises(InputError, match="what looks like a password"):
         check_words(["recommend", "t.py", "--", *words])
 
 
-def test_ordinary_schedules_are_kept() -> None:
+def test_ordinary_schedules_are_kept():
     check_words(
         [
             "recommend",
@@ -140,7 +136,7 @@ def test_ordinary_schedules_are_kept() -> None:
     check_words(["report", "--since", "30d", "--format", "json", "--out", "/srv/report-{date}.html"])
 
 
-def test_nothing_else_writes_to_stderr() -> None:
+def test_nothing_else_writes_to_stderr():
     """What does not go through `plain` would not lose its secrets."""
     writers = set()
     for path in sorted((ROOT / "advisor").rglob("*.py")):

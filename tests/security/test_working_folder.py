@@ -4,8 +4,6 @@ It has a module of every name of the standard library and of what advisor import
 that it starts. Each leaves a marker.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What cases with their arithmetic by hand share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.core.values import (

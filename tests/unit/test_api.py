@@ -1,14 +1,11 @@
 """``import advisor``: the functions, what importing costs, and the same answers as the command line."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import logging
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +29,7 @@ TRACE = make_trace()
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """A folder without settings, where a trace lies."""
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
@@ -55,14 +52,14 @@ def modules_after(code: str) -> set[str]:
     return {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
 
 
-def test_importing_the_package_imports_no_more_than_the_hook_of_notebooks() -> None:
+def test_importing_the_package_imports_no_more_than_the_hook_of_notebooks():
     assert modules_after("import advisor") == {"advisor", "advisor.core", "advisor.core.notebook"}
     loaded = modules_after("import advisor; dir(advisor); advisor.recommend")
     assert not loaded & {"numpy", "pydantic", "typer"}
 
 
 @pytest.mark.parametrize("before", ["", "import advisor.predict, advisor.profile"])
-def test_functions_can_be_called_whether_rooms_of_their_names_were_imported_or_not(before: str) -> None:
+def test_functions_can_be_called_whether_rooms_of_their_names_were_imported_or_not(before):
     code = f"""
 import advisor
 {before}
@@ -76,7 +73,7 @@ for name in {FUNCTIONS}:
     assert [line.partition("(")[0] for line in done.stdout.splitlines()] == [*FUNCTIONS]
 
 
-def test_rooms_stay_packages() -> None:
+def test_rooms_stay_packages():
     import advisor.predict
     from advisor.predict import predict
 
@@ -87,13 +84,13 @@ def test_rooms_stay_packages() -> None:
         room.predicts  # noqa: B018
 
 
-def test_the_face_is_whole() -> None:
+def test_the_face_is_whole():
     assert {*FUNCTIONS, "__version__"} == {*advisor.__all__} <= {*dir(advisor)}
     assert {"Logged", *FUNCTIONS} == {*api.__all__}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_argument_is_described(name: str) -> None:
+def test_each_argument_is_described(name):
     function = getattr(api, name)
     described = inspect.getdoc(function) or ""
     for argument in inspect.signature(function).parameters:
@@ -132,9 +129,7 @@ def flags_of(job: Mapping[str, Any]) -> list[str]:
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(job=JOBS)
-def test_python_and_the_command_line_give_the_same_options(
-    home: Path, capsys: pytest.CaptureFixture[str], job: dict[str, Any]
-) -> None:
+def test_python_and_the_command_line_give_the_same_options(home, capsys, job):
     answer, refused = outcome(lambda: advisor.recommend("t.json.gz", **job))
     capsys.readouterr()
     _, error = outcome(lambda: ran("recommend", "t.json.gz", "--format", "json", *flags_of(job)))
@@ -153,7 +148,7 @@ def outcome(call: Callable[[], Recommendation | None]) -> tuple[Recommendation |
         return None, error
 
 
-def test_predictions_are_those_of_the_command(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predictions_are_those_of_the_command(home, capsys):
     estimates = advisor.predict("t.json.gz", gpus=["L4", "A100-SXM-80GB:1..2"])
     ran("predict", "t.json.gz", "--gpu", "L4", "--gpu", "A100-SXM-80GB:1..2", "--json")
     shown = json.loads(capsys.readouterr().out)["estimates"]
@@ -162,7 +157,7 @@ def test_predictions_are_those_of_the_command(home: Path, capsys: pytest.Capture
     ]
 
 
-def test_comparisons_are_those_of_the_command(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparisons_are_those_of_the_command(home, capsys):
     pair = advisor.compare("t.json.gz", "L4:4", "p4d.24xlarge", epochs=5, value_of_time_usd_per_h=20.0)
     capsys.readouterr()
     ran("compare", "t.json.gz", "L4:4", "p4d.24xlarge", "--epochs", "5", "--value-of-time", "20", "--json")
@@ -173,7 +168,7 @@ def test_comparisons_are_those_of_the_command(home: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("order", ["price", "gpu-price", "age", "place"])
-def test_prices_are_those_of_the_command(home: Path, capsys: pytest.CaptureFixture[str], order: str) -> None:
+def test_prices_are_those_of_the_command(home, capsys, order):
     offers = advisor.prices(["L4"], regions=["us-*"], order=order).offers
     ran("prices", "--gpu", "L4", "--region", "us-*", "--sort", order, "--json")
     shown = json.loads(capsys.readouterr().out)["offers"]
@@ -183,7 +178,7 @@ def test_prices_are_those_of_the_command(home: Path, capsys: pytest.CaptureFixtu
     assert offers
 
 
-def test_settings_count_and_arguments_go_above_them(home: Path) -> None:
+def test_settings_count_and_arguments_go_above_them(home):
     (home / "advisor").mkdir()
     (home / "advisor/config.yaml").write_text("cloud: {regions: [us-east-1], markets: [spot]}\n")
     offers = advisor.prices(["L4"], every_zone=True).offers
@@ -192,7 +187,7 @@ def test_settings_count_and_arguments_go_above_them(home: Path) -> None:
     assert {(offer.region, str(offer.market)) for offer in moved} == {("us-west-2", "on-demand")}
 
 
-def test_clusters_and_policies_count(home: Path) -> None:
+def test_clusters_and_policies_count(home):
     (home / "policy.yaml").write_text(
         "version: 1\nname: lab\nlayer: organisation\ndeny: {providers: [aws]}\n"
     )
@@ -212,7 +207,7 @@ def test_clusters_and_policies_count(home: Path) -> None:
     assert "cluster/lab/1xT4" in {option.plan.id for option in answer.options}
 
 
-def test_what_is_to_be_recorded_is(home: Path) -> None:
+def test_what_is_to_be_recorded_is(home):
     heard = Heard()
     advisor.recommend(TRACE, epochs=1, settings={"store.record": True}, listener=heard)
     assert heard.notes[-1].startswith("Recorded as ")
@@ -221,7 +216,7 @@ def test_what_is_to_be_recorded_is(home: Path) -> None:
 # --- What is heard and refused ----------------------------------------------------------------------
 
 
-def test_notes_and_warnings_are_logged_as_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_notes_and_warnings_are_logged_as_text(caplog):
     logged = api.Logged()
     with caplog.at_level(logging.INFO, logger="advisor"):
         logged.warn(["a\x1b[2Jwarning"])
@@ -250,14 +245,14 @@ def test_notes_and_warnings_are_logged_as_text(caplog: pytest.LogCaptureFixture)
         ({"epochs": 1, "settings": {"cloud.max_gpu": 4}}, "(set by argument)"),
     ],
 )
-def test_errors_name_arguments_and_no_flags(home: Path, arguments: dict[str, Any], words: str) -> None:
+def test_errors_name_arguments_and_no_flags(home, arguments, words):
     with pytest.raises(AdvisorError) as caught:
         advisor.recommend(TRACE, **arguments)
     assert words in str(caught.value)
     assert " --" not in str(caught.value).replace("`advisor prices --sort place`", "")
 
 
-def test_what_is_no_script_is_refused(home: Path) -> None:
+def test_what_is_no_script_is_refused(home):
     with pytest.raises(InputError, match="source must be of type"):
         advisor.predict(5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"there is no file 'gone\.py'"):

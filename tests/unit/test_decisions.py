@@ -1,7 +1,5 @@
 """Cases whose arithmetic is written out by hand; the recommender must come to the same figures."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import ClassVar
@@ -60,28 +58,28 @@ class TestCase1FrontierBudgetDeadline:
     def decide(self, **limits: float) -> Recommendation:
         return decide(list(self.PLANS), list(self.ESTIMATES), make_job(**limits))
 
-    def test_time_and_cost(self) -> None:
+    def test_time_and_cost(self):
         answer = self.decide()
         times = [time_h(answer, name).p50 for name in "XYZ"]
         assert times == pytest.approx([2.7778, 6.9444, 8.3333], abs=TOLERANCE)
         costs = [cost_usd(answer, name) for name in "XYZ"]
         assert costs == pytest.approx([8.3333, 6.25, 10.00], abs=TOLERANCE)
 
-    def test_frontier(self) -> None:
+    def test_frontier(self):
         assert self.decide().frontier == ("X", "Y")
 
-    def test_budget(self) -> None:
+    def test_budget(self):
         answer = self.decide(budget_usd=7)
         assert answer.recommended == "Y"
         assert answer.frontier == ("Y",)
         assert answer.options[0].removed_by == (RemovedByBudget.code,)
 
-    def test_deadline(self) -> None:
+    def test_deadline(self):
         answer = self.decide(deadline_s=4 * HOUR_S)
         assert answer.recommended == "X"
         assert answer.options[1].removed_by == (RemovedByDeadline.code,)
 
-    def test_nothing_feasible_names_the_nearest(self) -> None:
+    def test_nothing_feasible_names_the_nearest(self):
         answer = self.decide(budget_usd=7, deadline_s=4 * HOUR_S)
         assert answer.recommended is None
         assert answer.frontier == ()
@@ -100,14 +98,14 @@ class TestCase2ClusterAgainstCloud:
     )
     ESTIMATES = (make_estimate("X", 0.10), make_estimate("C", 0.12))
 
-    def test_time_cost_and_frontier(self) -> None:
+    def test_time_cost_and_frontier(self):
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job())
         assert time_h(answer, "C").p50 == pytest.approx(6.3333, abs=TOLERANCE)
         assert time_h(answer, "C").p90 == pytest.approx(11.3333, abs=TOLERANCE)
         assert cost_usd(answer, "C") == pytest.approx(1.6667, abs=TOLERANCE)
         assert set(answer.frontier) == {"X", "C"}
 
-    def test_a_deadline_counts_the_wait(self) -> None:
+    def test_a_deadline_counts_the_wait(self):
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(deadline_s=4 * HOUR_S))
         assert answer.frontier == ("X",)
         (late,) = (option for option in answer.options if option.plan.id == "C")
@@ -115,7 +113,7 @@ class TestCase2ClusterAgainstCloud:
         assert late.p_within_deadline is not None
         assert late.p_within_deadline < 0.9
 
-    def test_the_wait_from_which_renting_pays(self) -> None:
+    def test_the_wait_from_which_renting_pays(self):
         # 8.3333 + 2 x 2.7778 = 1.6667 + 2 x (w + 3.3333): w = 2.7778 h.
         plans = [self.PLANS[0], replace(self.PLANS[1], wait_s=Quantiles(p50=HOUR_S, p90=HOUR_S))]
         answer = decide(plans, list(self.ESTIMATES), make_job(value_of_time_usd_per_h=2.0))
@@ -125,7 +123,7 @@ class TestCase2ClusterAgainstCloud:
         assert answer.recommended == "C"
 
     @pytest.mark.parametrize(("wait_h", "recommended"), [(2.77, "C"), (2.79, "X")])
-    def test_from_there_on_it_is_recommended(self, wait_h: float, recommended: str) -> None:
+    def test_from_there_on_it_is_recommended(self, wait_h, recommended):
         wait_s = Quantiles(p50=wait_h * HOUR_S, p90=wait_h * HOUR_S)
         plans = [self.PLANS[0], replace(self.PLANS[1], wait_s=wait_s)]
         answer = decide(plans, list(self.ESTIMATES), make_job(value_of_time_usd_per_h=2.0))
@@ -146,15 +144,15 @@ class TestCase3Spot:
         makespan, billed = makespan_and_billed_h(np.array([8.0]), terms, rate_per_h=0.4, reacquire_h=0.5)
         return float(makespan[0]), float(billed[0])
 
-    def test_without_checkpoints(self) -> None:
+    def test_without_checkpoints(self):
         assert self.hours(None) == pytest.approx((73.479, 61.232), abs=1e-3)
 
-    def test_best_interval(self) -> None:
+    def test_best_interval(self):
         best = best_checkpoint_interval_h(self.TERMS)
         assert best == pytest.approx(0.3162, abs=TOLERANCE)
         assert self.hours(best) == pytest.approx((11.371, 9.476), abs=1e-3)
 
-    def test_hourly_checkpoints(self) -> None:
+    def test_hourly_checkpoints(self):
         assert self.hours(1.0) == pytest.approx((12.585, 10.49), abs=5e-3)
 
     def decide(self, interval_h: float | None) -> Recommendation:
@@ -164,12 +162,12 @@ class TestCase3Spot:
             plans, estimates, make_job(), spot=replace(self.TERMS, checkpoint_interval_h=interval_h)
         )
 
-    def test_on_demand(self) -> None:
+    def test_on_demand(self):
         answer = self.decide(None)
         assert time_h(answer, "D").p50 == pytest.approx(8.0)
         assert cost_usd(answer, "D") == pytest.approx(24.0)
 
-    def test_without_checkpoints_it_is_refused_with_the_number(self) -> None:
+    def test_without_checkpoints_it_is_refused_with_the_number(self):
         answer = self.decide(None)
         assert answer.frontier == ("D",)
         assert answer.options[0].removed_by == (RemovedBySpot.code,)
@@ -178,7 +176,7 @@ class TestCase3Spot:
         assert "with one every 19 min: 11.4 h and $9.48" in words
 
     @pytest.mark.parametrize("interval_h", [0.3162, 1.0])
-    def test_with_checkpoints_it_is_a_choice(self, interval_h: float) -> None:
+    def test_with_checkpoints_it_is_a_choice(self, interval_h):
         answer = self.decide(interval_h)
         assert set(answer.frontier) == {"S", "D"}
         assert "(least is lost at 19 min)" in said(answer.options[0].script_changes)
@@ -188,7 +186,7 @@ class TestCase4EpochsToSteps:
     PLANS = (make_plan("T", 1.0), make_plan("T", 8.0, num_gpus=8))
     ESTIMATES = (make_estimate("T", 0.2), make_estimate("T", 0.2 / 0.9, num_gpus=8))
 
-    def test_weak_scaling(self) -> None:
+    def test_weak_scaling(self):
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(epochs=90))
         one, eight = answer.options
         assert one.iterations == 1_801_710
@@ -201,7 +199,7 @@ class TestCase4EpochsToSteps:
 
 
 class TestCase5MemoryFirst:
-    def test_what_does_not_fit_stays_visible_with_the_reason(self) -> None:
+    def test_what_does_not_fit_stays_visible_with_the_reason(self):
         need = 31 * GB
         estimates = [
             make_estimate("SMALL", 0.2, memory_bytes=need, memory_limit_bytes=24 * GB),
@@ -217,7 +215,7 @@ class TestCase5MemoryFirst:
 
 
 class TestCase6WholeMachine:
-    def test_host_and_gpu_are_priced_together(self) -> None:
+    def test_host_and_gpu_are_priced_together(self):
         query = OfferQuery(regions=("us-central1",), gpus=("A100-SXM-40GB",), markets=(Market.ON_DEMAND,))
         offers = [offer for part in SnapshotSource().offers(query) for offer in part.offers]
         (offer,) = (offer for offer in offers if offer.instance_type == "a2-highgpu-1g")
@@ -227,7 +225,7 @@ class TestCase6WholeMachine:
 
 
 class TestCase7BillingMinimum:
-    def test_twenty_seconds_cost_a_minute(self) -> None:
+    def test_twenty_seconds_cost_a_minute(self):
         plan = make_plan("X", 3.6, minimum_billed_s=60.0)
         answer = decide([plan], [make_estimate("X", 0.1)], make_job(iterations=200))
         option = answer.options[0]
@@ -235,7 +233,7 @@ class TestCase7BillingMinimum:
         assert option.cost_usd.p50 == pytest.approx(0.06)
         assert sum(option.cost_breakdown_usd.values()) == pytest.approx(0.06)
 
-    def test_so_they_do_by_an_offer_billed_by_the_second(self) -> None:
+    def test_so_they_do_by_an_offer_billed_by_the_second(self):
         offer = make_offer("X", 3.6, minimum_billed_s=60.0)
         (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0))
         answer = decide([plan], [make_estimate("X", 0.1)], make_job(iterations=200))
@@ -250,16 +248,16 @@ class TestCase8NearTie:
         plans = [*self.PLANS, *(plan for plan, _ in more)]
         return decide(plans, [*estimates, *(estimate for _, estimate in more)], make_job())
 
-    def test_neither_pushes_the_other_off(self) -> None:
+    def test_neither_pushes_the_other_off(self):
         assert set(self.decide().frontier) == {"P", "Q"}
 
-    def test_both_are_called_a_tie(self) -> None:
+    def test_both_are_called_a_tie(self):
         answer = self.decide()
         by_id = {option.plan.id: option for option in answer.options}
         assert (by_id["P"].tie_with, by_id["Q"].tie_with) == ("Q", "P")
         assert "tie with Q" in reasons(answer, "P")
 
-    def test_so_is_one_that_is_a_little_worse_in_both(self) -> None:
+    def test_so_is_one_that_is_a_little_worse_in_both(self):
         worse = (make_plan("R", 5.0), make_estimate("R", around(0.3685)))
         answer = self.decide(worse)
         assert set(answer.frontier) == {"P", "Q"}
@@ -282,19 +280,19 @@ class TestCase11AnUnknownWaitIsNotZero:
         job = make_job(deadline_s=8 * HOUR_S)
         return decide(list(plans), list(self.ESTIMATES), job, spot=self.NEVER)
 
-    def test_only_what_is_there_in_time_meets_the_deadline(self) -> None:
+    def test_only_what_is_there_in_time_meets_the_deadline(self):
         answer = self.decide(self.PLANS)
         assert answer.recommended == "4xD"
         assert answer.options[0].removed_by == (RemovedByDeadline.code,)
         assert time_h(answer, "8xC").p90 == pytest.approx(25.0, abs=0.01)
         assert time_h(answer, "4xD").p90 == pytest.approx(6.5, abs=0.01)
 
-    def test_with_the_wait_taken_as_nothing_it_would_have_passed(self) -> None:
+    def test_with_the_wait_taken_as_nothing_it_would_have_passed(self):
         answer = self.decide((replace(self.PLANS[0], wait_s=None), self.PLANS[1]))
         assert answer.options[0].feasible
         assert time_h(answer, "8xC").p90 == pytest.approx(1.0, abs=0.01)
 
-    def test_what_nobody_tells_is_assumed_by_class_and_keeps_it_out(self) -> None:
+    def test_what_nobody_tells_is_assumed_by_class_and_keeps_it_out(self):
         rented = [
             make_offer("B200-SXM-180GB", 40.0, num_gpus=8, market=Market.SPOT),
             make_offer("L4", 2.0, num_gpus=4),
@@ -320,7 +318,7 @@ class TestCase11AnUnknownWaitIsNotZero:
 
 
 class TestCase9FreeIsNotFree:
-    def test_a_cluster_without_a_cost_warns(self) -> None:
+    def test_a_cluster_without_a_cost_warns(self):
         plan = make_plan("C", None, tier=Tier.CLUSTER)
         answer = decide([plan], [make_estimate("C", 0.1)], make_job())
         option = answer.options[0]
@@ -328,7 +326,7 @@ class TestCase9FreeIsNotFree:
         assert "cost unknown" in said(option.reasons)
         assert "no hourly cost" in said(answer.warnings)
 
-    def test_recommended_says_that_the_cost_is_unknown(self) -> None:
+    def test_recommended_says_that_the_cost_is_unknown(self):
         answer = decide([make_plan("C", None, tier=Tier.CLUSTER)], [make_estimate("C", 0.1)], make_job())
         assert answer.recommended == "C"
         assert answer.rule is not None
@@ -351,16 +349,16 @@ class TestCase17AScriptThatHoldsTheGlobalBatch:
         recommendation = decide(plans, estimates, make_job(epochs=1), trace)
         return {option.plan.num_gpus: option for option in recommendation.options}
 
-    def test_it_takes_as_many_steps_on_any_number_of_gpus(self) -> None:
+    def test_it_takes_as_many_steps_on_any_number_of_gpus(self):
         assert {option.iterations for option in self.options(self.TRACE).values()} == {5005}
 
-    def test_four_gpus_take_64_samples_each_and_no_hint_names_another_batch(self) -> None:
+    def test_four_gpus_take_64_samples_each_and_no_hint_names_another_batch(self):
         option = self.options(self.TRACE)[4]
         assert "holds its global batch of 256, 64 a GPU, as two profiles show" in said(option.reasons)
         assert RetuneLearningRate not in {type(change) for change in option.script_changes}
         assert "128" not in said(option.script_changes)
 
-    def test_a_script_that_holds_the_batch_of_a_gpu_is_told_apart(self) -> None:
+    def test_a_script_that_holds_the_batch_of_a_gpu_is_told_apart(self):
         work = RankWork(world_size=1, batch_size=32, accumulation=1, flops=0)
         four = self.options(replace(self.TRACE, work_elsewhere=work))[4]
         assert four.iterations == 10_010
@@ -376,7 +374,7 @@ class TestCase15Folding:
         estimates = [make_estimate(name, minutes * 0.06) for name, (minutes, _) in points.items()]
         return decide(plans, estimates, make_job(iterations=1000))
 
-    def test_rows_that_save_little_are_folded_into_their_neighbour(self) -> None:
+    def test_rows_that_save_little_are_folded_into_their_neighbour(self):
         answer = self.decide()
         assert {o.plan.id: o.folded_into for o in answer.options} == {
             "P": "R",
@@ -388,7 +386,7 @@ class TestCase15Folding:
         assert "2 like it, up to 18 s faster, up to $9.48 dearer" in reasons(answer, "R")
 
     @pytest.mark.parametrize("names", ["PQRS", "QRS", "PRS", "PQR", "PR"])
-    def test_r_is_recommended(self, names: str) -> None:
+    def test_r_is_recommended(self, names):
         assert self.decide(names).recommended == "R"
 
 
@@ -404,14 +402,14 @@ class TestCase16IrrelevantAlternatives:
     @pytest.mark.parametrize(
         ("value", "best"), [(1.0, "A"), (2.9, "A"), (3.1, "B"), (24.9, "B"), (25.1, "C"), (99.0, "C")]
     )
-    def test_what_an_hour_is_worth_decides(self, value: float, best: str) -> None:
+    def test_what_an_hour_is_worth_decides(self, value, best):
         assert self.decide("ABC", value).recommended == best
         assert self.decide("ABCX", value).recommended == best
         for other in {"A", "B", "C"} - {best}:
             assert self.decide("ABC".replace(other, ""), value).recommended == best
 
     @pytest.mark.parametrize("value", [1.0, 2.9, 3.1, 24.9, 25.1, 99.0])
-    def test_the_order_of_the_rest_stays(self, value: float) -> None:
+    def test_the_order_of_the_rest_stays(self, value):
         def order(names: str) -> str:
             options = self.decide(names, value).options
             return "".join(
@@ -423,7 +421,7 @@ class TestCase16IrrelevantAlternatives:
 
 
 class TestCase18SafestWithoutADeadline:
-    def test_the_least_cost_at_p90_of_what_is_not_preempted(self) -> None:
+    def test_the_least_cost_at_p90_of_what_is_not_preempted(self):
         plans = [
             make_plan("E", 0.60),
             make_plan("F", 10.90, num_gpus=8),
@@ -455,14 +453,14 @@ class TestCase19WhatIfOnTheSameMachine:
             what_ifs=tuple(what_ifs),
         )  # fmt: skip
 
-    def test_the_machine_is_compared_with_itself_and_another_would_then_be_recommended(self) -> None:
+    def test_the_machine_is_compared_with_itself_and_another_would_then_be_recommended(self):
         change = best_what_if(self.answer())
         assert change is not None
         assert change.same is not None
         assert change.instead is not None
         assert (change.same.plan.id, change.instead.plan.id) == ("M+bf16", "K+bf16")
 
-    def test_it_says_so_in_two_sentences(self) -> None:
+    def test_it_says_so_in_two_sentences(self):
         answer = self.answer()
         document = recommendation_document(answer, top=None, what_if=best_what_if(answer))
         text = on_screen(document, 200)
@@ -493,7 +491,7 @@ class TestCase20CheckpointsByWhatWasSeen:
         trace = make_trace(checkpoints=Checkpoints(use=use))
         return decide(plans, estimates, make_job(iterations=100_000), trace, self.TERMS)
 
-    def test_a_script_that_resumes_takes_the_spot_machine(self) -> None:
+    def test_a_script_that_resumes_takes_the_spot_machine(self):
         answer = self.answer(CheckpointUse.RESUMES)
         assert answer.recommended == "S"
         assert option_of(answer, "S").work == ()
@@ -501,7 +499,7 @@ class TestCase20CheckpointsByWhatWasSeen:
         assert total_usd(option_of(answer, "S"), Worth()) == pytest.approx(32.22, rel=0.02)
 
     @pytest.mark.parametrize("use", [CheckpointUse.NONE, CheckpointUse.SAVES])
-    def test_one_that_does_not_is_asked_to_and_stays_on_demand(self, use: CheckpointUse) -> None:
+    def test_one_that_does_not_is_asked_to_and_stays_on_demand(self, use):
         answer = self.answer(use)
         assert answer.recommended == "D"
         spot = option_of(answer, "S")
@@ -511,7 +509,7 @@ class TestCase20CheckpointsByWhatWasSeen:
         assert answer.as_it_is == answer.chosen
         assert answer.with_work == spot
 
-    def test_the_answer_says_what_checkpoints_would_make_it(self) -> None:
+    def test_the_answer_says_what_checkpoints_would_make_it(self):
         answer = self.answer(CheckpointUse.NONE)
         text = on_screen(recommendation_document(answer, top=None), 200)
         assert "Use" not in text
@@ -523,7 +521,7 @@ class TestCase21WorkInTheOpen:
     PLANS = (make_plan("A", 2.0), make_plan("B", 6.0, num_gpus=8))
     ESTIMATES = (make_estimate("A", 0.45), make_estimate("B", 0.72, num_gpus=8))
 
-    def test_work_counts_and_is_shown(self) -> None:
+    def test_work_counts_and_is_shown(self):
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(iterations=80_000))
         totals = {option.plan.id: total_usd(option, Worth()) for option in answer.options}
         assert totals == pytest.approx({"A": 40.0, "8xB": 42.0})
@@ -536,14 +534,14 @@ class TestCase21WorkInTheOpen:
         text = on_screen(assumptions_document(answer), 200)
         assert "the least expected cost and time at $2/h, work on the script counted: $20.00 and 10 h" in text
 
-    def test_a_script_that_has_ddp_takes_the_eight(self) -> None:
+    def test_a_script_that_has_ddp_takes_the_eight(self):
         reduced = Collective(kind="all_reduce", num_bytes=10**8, world_size=8, count=1)
         trace = make_trace(world_size=8, collectives=(reduced,))
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(iterations=10_000), trace)
         assert answer.recommended == "8xB"
         assert total_usd(option_of(answer, "8xB"), Worth()) == pytest.approx(16.0)
 
-    def test_dearer_work_is_shown_beside_the_script_as_it_is(self) -> None:
+    def test_dearer_work_is_shown_beside_the_script_as_it_is(self):
         job = make_job(iterations=80_000, change_usd=10.0)
         answer = decide(list(self.PLANS), list(self.ESTIMATES), job)
         assert answer.recommended == "8xB"

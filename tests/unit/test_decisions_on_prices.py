@@ -1,7 +1,5 @@
 """Cases of prices, and of data that lie elsewhere: their arithmetic is written out by hand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -50,12 +48,12 @@ class TestCase10TheMinimumOfNoisyPrices:
         calm = SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)
         return decide(plans, [make_estimate("X", 0.36)], make_job(), spot=calm)
 
-    def test_the_derived_price_is_shrunk_towards_its_family(self) -> None:
+    def test_the_derived_price_is_shrunk_towards_its_family(self):
         (price,) = likely_prices([self.derived()], now=self.NOW, on_demand=self.ON_DEMAND, model=self.MODEL)
         assert price.usd_per_h.p50 == pytest.approx(3.0314, abs=TOLERANCE)
         assert price.usd_per_h.p90 == pytest.approx(4.4703, abs=TOLERANCE)
 
-    def test_the_quoted_one_is_recommended_and_the_derived_one_stays_visible(self) -> None:
+    def test_the_quoted_one_is_recommended_and_the_derived_one_stays_visible(self):
         answer = self.decide(self.quoted("a", 4.0), self.derived())
         assert answer.recommended == "aws/x.xlarge/a/spot"
         costs = {option.plan.id: option.cost_usd for option in answer.options}
@@ -65,7 +63,7 @@ class TestCase10TheMinimumOfNoisyPrices:
         assert derived.p90 == pytest.approx(44.70, abs=0.01)
         assert "never quoted" in reasons(answer, "aws/x.xlarge/b/spot")
 
-    def test_quoted_today_at_the_same_price_it_would_be_recommended(self) -> None:
+    def test_quoted_today_at_the_same_price_it_would_be_recommended(self):
         answer = self.decide(self.quoted("a", 4.0), self.quoted("b", 1.0))
         assert answer.recommended == "aws/x.xlarge/b/spot"
         assert cost_usd(answer, "aws/x.xlarge/b/spot") == pytest.approx(10.00)
@@ -101,7 +99,7 @@ class TestCase13FarFromTheData:
         trace = replace(make_trace(), iterations_per_epoch=100_000)
         return decide(plans, [make_estimate(name, 0.72) for name in "MN"], make_job(), trace)
 
-    def test_moving_takes_time_and_money(self) -> None:
+    def test_moving_takes_time_and_money(self):
         answer = self.decide()
         assert [time_h(answer, name).p50 for name in "MN"] == pytest.approx([21.3333, 20.0], abs=TOLERANCE)
         assert [cost_usd(answer, name) for name in "MN"] == pytest.approx([81.3333, 60.0], abs=TOLERANCE)
@@ -109,7 +107,7 @@ class TestCase13FarFromTheData:
         assert far.cost_breakdown_usd["moving the data"] == pytest.approx(60.0)
         assert "3,000 GiB of data come from us-east-1 for $60.00 in 1 h 20 min" in reasons(answer, "M")
 
-    def test_n_is_recommended(self) -> None:
+    def test_n_is_recommended(self):
         assert self.decide().recommended == "N"
 
 
@@ -118,7 +116,7 @@ class TestCase14ADiskWithoutARate:
         rate(RateKind.BLOCK_STORAGE, usd, region) for usd, region in ((0.08, "a"), (0.10, "b"), (0.18, "c"))
     )
 
-    def test_it_costs_the_dearest_of_the_provider_and_says_so(self) -> None:
+    def test_it_costs_the_dearest_of_the_provider_and_says_so(self):
         terms = CloudTerms(startup_s=0.0, boot_disk_gib=500.0)
         (plan,) = plans_of_offers([make_offer(region="d")], terms=terms, catalog=self.RATES)
         plan = replace(plan, wait_s=Quantiles(p50=0.0, p90=0.0))

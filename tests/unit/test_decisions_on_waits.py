@@ -1,7 +1,5 @@
 """Case of a cluster that states no wait: its arithmetic is written out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.findings.about_options import RemovedByDeadline, RentOrWait
@@ -31,21 +29,21 @@ class TestCase28AClusterThatStatesNoWait:
         never = SpotTerms(preemptions_per_h=0.0, checkpoint_interval_h=None)
         return decide(list(self.PLANS), list(self.ESTIMATES), job, spot=never)
 
-    def test_its_time_is_that_of_the_training_and_of_the_assumed_wait(self) -> None:
+    def test_its_time_is_that_of_the_training_and_of_the_assumed_wait(self):
         time = time_h(self.decide(None), "C")
         assert (time.p50, time.p90) == (pytest.approx(2.5, abs=0.01), pytest.approx(10.0, abs=0.01))
 
     @pytest.mark.parametrize("deadline_h", [4.0, 11.0, 13.9])
-    def test_no_deadline_relies_on_the_wait(self, deadline_h: float) -> None:
+    def test_no_deadline_relies_on_the_wait(self, deadline_h):
         """9 of 10 would be there in 10 h, but nobody knows that of this cluster."""
         answer = self.decide(deadline_h)
         assert option_of(answer, "C").removed_by == (RemovedByDeadline.code,)
         assert answer.recommended == "D"
 
-    def test_a_deadline_beyond_the_longest_wait_is_met(self) -> None:
+    def test_a_deadline_beyond_the_longest_wait_is_met(self):
         assert option_of(self.decide(14.1), "C").feasible
 
-    def test_without_a_deadline_it_is_the_cluster_and_the_answer_says_until_which_wait(self) -> None:
+    def test_without_a_deadline_it_is_the_cluster_and_the_answer_says_until_which_wait(self):
         answer = self.decide(None)
         own, rented = (option_of(answer, name).expected for name in "CD")
         total_usd = [one.counted_usd + 2.0 * one.time_s / HOUR_S for one in (own, rented)]

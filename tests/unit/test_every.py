@@ -1,18 +1,16 @@
 """A test of every row fails for each that is wrong, and names them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.every import of_every
 
 
 @of_every((1, 2, 3), name=str)
-def test_none_is_wrong(number: int) -> None:
+def test_none_is_wrong(number):
     assert number > 0
 
 
-def test_all_that_are_wrong_are_named() -> None:
+def test_all_that_are_wrong_are_named():
     @of_every((1, 2, 3, 4), name=lambda number: f"number {number}")
     def is_odd(number: int) -> None:
         """Odd."""
@@ -24,6 +22,6 @@ def test_all_that_are_wrong_are_named() -> None:
     assert [error.__notes__ for error in failed.value.exceptions] == [["of number 2"], ["of number 4"]]
 
 
-def test_nothing_to_look_at_is_a_failure() -> None:
+def test_nothing_to_look_at_is_a_failure():
     with pytest.raises(AssertionError):
         of_every((), name=str)(lambda _: None)()

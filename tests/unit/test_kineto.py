@@ -1,7 +1,5 @@
 """Exported profiler traces: both schemas by hand-made events, the real files where they are at hand."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import replace
@@ -162,7 +160,7 @@ def find(trace: Trace, name: str, phase: Phase) -> list[Op]:
 
 @pytest.mark.parametrize("new", [True, False], ids=["newest schema", "schema of 2021"])
 @pytest.mark.parametrize("name", ["x.json", "x.json.gz"])
-def test_the_median_step_with_phases_and_kernels(tmp_path: Path, new: bool, name: str) -> None:
+def test_the_median_step_with_phases_and_kernels(tmp_path, new, name):
     trace = read_kineto(three_steps(new=new).write(tmp_path, name))
     assert trace.origin_gpu == "V100-SXM-16GB"
     assert trace.backend == "kineto"
@@ -180,7 +178,7 @@ def test_the_median_step_with_phases_and_kernels(tmp_path: Path, new: bool, name
     assert trace.memory.peak_bytes is None
 
 
-def test_equal_launches_are_counted(tmp_path: Path) -> None:
+def test_equal_launches_are_counted(tmp_path):
     export = Export()
     begin = export.now
     for dur in (10, 20, 30):
@@ -192,7 +190,7 @@ def test_equal_launches_are_counted(tmp_path: Path) -> None:
     assert op.kernels[0].duration_s == pytest.approx(20e-6)
 
 
-def test_kernels_of_unknown_operators_are_kept_and_their_share_is_told(tmp_path: Path) -> None:
+def test_kernels_of_unknown_operators_are_kept_and_their_share_is_told(tmp_path):
     export = Export()
     begin = export.now
     export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]))
@@ -207,7 +205,7 @@ def test_kernels_of_unknown_operators_are_kept_and_their_share_is_told(tmp_path:
     assert sentence(unjoined).startswith("50.0% of the kernels (25.0% of their time) could not be joined")
 
 
-def test_a_launch_without_an_id_belongs_to_the_operator_around_it(tmp_path: Path) -> None:
+def test_a_launch_without_an_id_belongs_to_the_operator_around_it(tmp_path):
     export = Export()
     begin = export.now
     export.op("aten::relu", [[8, 8]])
@@ -216,7 +214,7 @@ def test_a_launch_without_an_id_belongs_to_the_operator_around_it(tmp_path: Path
     assert [op.name for op in read_kineto(export.write(tmp_path)).ops] == ["aten::relu"]
 
 
-def test_copies_cross_the_link(tmp_path: Path) -> None:
+def test_copies_cross_the_link(tmp_path):
     export = Export()
     begin = export.now
     export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]))
@@ -228,7 +226,7 @@ def test_copies_cross_the_link(tmp_path: Path) -> None:
     assert by_name["advisor::memcpy"].bytes == 2000
 
 
-def test_communication_is_told_and_left_out(tmp_path: Path) -> None:
+def test_communication_is_told_and_left_out(tmp_path):
     export = Export()
     begin = export.now
     export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]))
@@ -241,7 +239,7 @@ def test_communication_is_told_and_left_out(tmp_path: Path) -> None:
     assert any("1 NCCL kernels" in warning for warning in sentences(trace.warnings))
 
 
-def test_without_shapes_sizes_stay_unknown(tmp_path: Path) -> None:
+def test_without_shapes_sizes_stay_unknown(tmp_path):
     export = three_steps()
     for event in export.events:
         event["args"].pop("Input Dims", None)
@@ -253,7 +251,7 @@ def test_without_shapes_sizes_stay_unknown(tmp_path: Path) -> None:
     assert "size of the gradients is unknown" in said(eight.assumptions)
 
 
-def test_launches_of_cuda_graphs_have_no_grid(tmp_path: Path) -> None:
+def test_launches_of_cuda_graphs_have_no_grid(tmp_path):
     export = Export()
     begin = export.now
     export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]), grid=None)
@@ -263,7 +261,7 @@ def test_launches_of_cuda_graphs_have_no_grid(tmp_path: Path) -> None:
     assert op.measured_s == pytest.approx(30e-6)
 
 
-def test_without_step_marks_optimizer_steps_bound_an_iteration(tmp_path: Path) -> None:
+def test_without_step_marks_optimizer_steps_bound_an_iteration(tmp_path):
     export = three_steps()
     export.events[:] = [e for e in export.events if not e["name"].startswith("ProfilerStep")]
     trace = read_kineto(export.write(tmp_path))
@@ -271,7 +269,7 @@ def test_without_step_marks_optimizer_steps_bound_an_iteration(tmp_path: Path) -
     assert sum(op.count for op in trace.ops) == 4
 
 
-def test_the_gpu_can_be_named(tmp_path: Path) -> None:
+def test_the_gpu_can_be_named(tmp_path):
     path = three_steps(device=None).write(tmp_path)
     with pytest.raises(InputError, match="`origin_gpu`"):
         read_kineto(path)
@@ -280,7 +278,7 @@ def test_the_gpu_can_be_named(tmp_path: Path) -> None:
         read_kineto(path, origin_gpu="Z9")
 
 
-def test_no_dtypes_means_float32_and_is_told(tmp_path: Path) -> None:
+def test_no_dtypes_means_float32_and_is_told(tmp_path):
     export = three_steps()
     for event in export.events:
         if "Input type" in event["args"]:
@@ -290,7 +288,7 @@ def test_no_dtypes_means_float32_and_is_told(tmp_path: Path) -> None:
     assert any("no dtypes" in warning for warning in sentences(trace.warnings))
 
 
-def test_half_precision_is_read(tmp_path: Path) -> None:
+def test_half_precision_is_read(tmp_path):
     export = Export()
     begin = export.now
     types = {"Input type": ["c10::BFloat16", "c10::Half", "long int", "Scalar"]}
@@ -304,7 +302,7 @@ def test_half_precision_is_read(tmp_path: Path) -> None:
 # --- Wrong ------------------------------------------------------------------------------------------
 
 
-def test_missing(tmp_path: Path) -> None:
+def test_missing(tmp_path):
     with pytest.raises(TraceError, match="cannot read"):
         read_kineto(tmp_path / "no.json")
 
@@ -322,28 +320,28 @@ def test_missing(tmp_path: Path) -> None:
         ("\x00\x01", "truncated"),
     ],
 )
-def test_foreign_files(tmp_path: Path, text: str, message: str) -> None:
+def test_foreign_files(tmp_path, text, message):
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(TraceError, match=message):
         read_kineto(path)
 
 
-def test_truncated_gzip(tmp_path: Path) -> None:
+def test_truncated_gzip(tmp_path):
     path = three_steps().write(tmp_path, "x.json.gz")
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(TraceError, match="truncated"):
         read_kineto(path)
 
 
-def test_a_profile_without_kernels_names_what_it_has(tmp_path: Path) -> None:
+def test_a_profile_without_kernels_names_what_it_has(tmp_path):
     export = three_steps()
     export.events[:] = [e for e in export.events if e["cat"] != "kernel"]
     with pytest.raises(TraceError, match=r"0 GPU kernels \(categories: cpu_op, cuda_runtime"):
         read_kineto(export.write(tmp_path))
 
 
-def test_a_profile_without_steps(tmp_path: Path) -> None:
+def test_a_profile_without_steps(tmp_path):
     export = Export()
     export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]))
     with pytest.raises(TraceError, match=r"prof\.step"):
@@ -354,20 +352,20 @@ def test_a_profile_without_steps(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def v100() -> Trace:
+def v100():
     return read_kineto(SHARED / "kineto" / "resnet50_v100_2021-06.pt.trace.json.gz")
 
 
 @needs_shared
 @pytest.mark.shared
 class TestResNet50OnV100:
-    def test_origin_steps_and_join(self, v100: Trace) -> None:
+    def test_origin_steps_and_join(self, v100):
         assert v100.origin_gpu == "V100-DGXS-32GB"
         assert "of 6 recorded steps" in sentences(v100.warnings)[0]
         assert not any("could not be joined" in warning for warning in sentences(v100.warnings))
         assert sum(op.count * len(op.kernels) for op in v100.ops) == 8772 // 6
 
-    def test_time_and_work_of_a_step(self, v100: Trace) -> None:
+    def test_time_and_work_of_a_step(self, v100):
         seconds = sum(op.count * (op.measured_s or 0) for op in v100.ops)
         assert seconds == pytest.approx(0.1003, rel=0.01)
         # 4.09 GFLOP multiply-adds an image forward, twice that backward, 32 images.
@@ -375,13 +373,13 @@ class TestResNet50OnV100:
         assert flops == pytest.approx(32 * 3 * 2 * 4.09e9, rel=0.02)
         assert v100.memory.gradient_bytes == pytest.approx(25_557_032 * 4, rel=1e-3)
 
-    def test_phases(self, v100: Trace) -> None:
+    def test_phases(self, v100):
         calls = {phase: sum(op.count for op in v100.ops if op.phase is phase) for phase in Phase}
         convolutions = [op.phase for op in v100.ops if op.name == "aten::cudnn_convolution"]
         assert set(convolutions) == {Phase.FORWARD}
         assert calls[Phase.OPTIMIZER] == 161 * 4
 
-    def test_the_roofline_agrees_with_the_measured_step(self, v100: Trace) -> None:
+    def test_the_roofline_agrees_with_the_measured_step(self, v100):
         """Without the measurements, from shapes alone: within 25 %."""
         gpu = resolve_gpu("V100-DGXS-32GB")
         measured_s = predict(v100, gpu).iteration_s.p50
@@ -389,7 +387,7 @@ class TestResNet50OnV100:
         assert from_shapes.p50 == pytest.approx(measured_s, rel=0.25)
         assert from_shapes.p10 < measured_s < from_shapes.p90
 
-    def test_native_equals_reference_on_every_kernel_and_gpu(self) -> None:
+    def test_native_equals_reference_on_every_kernel_and_gpu(self):
         recording = read_recording(SHARED / "kineto" / "resnet50_v100_2021-06.pt.trace.json.gz")
         kernels = [kernel_of(event) for event in recording.device_events if event.kind == "kernel"]
         assert len(kernels) == 8772
@@ -407,7 +405,7 @@ class TestResNet50OnV100:
 
 @needs_shared
 @pytest.mark.shared
-def test_the_older_schema_tells_its_unjoined_share() -> None:
+def test_the_older_schema_tells_its_unjoined_share():
     path = SHARED / "kineto" / "resnet50_2021-01.pt.trace.json.gz"
     trace = read_kineto(path, origin_gpu="V100-SXM2-32GB")
     text = " ".join(sentences(trace.warnings))

@@ -1,7 +1,5 @@
 """Kernels to operators, phases and steps, by events made by hand; seconds are whole numbers here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

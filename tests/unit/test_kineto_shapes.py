@@ -1,7 +1,5 @@
 """Shapes, FLOPs and bytes out of profiled operators, by arithmetic done by hand."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How the process of a command begins and ends."""
 
-from __future__ import annotations
-
 import ast
 import os
 import signal
@@ -25,7 +23,7 @@ main()
 """
 
 
-def test_nothing_is_looked_through_for_garbage_at_exit() -> None:
+def test_nothing_is_looked_through_for_garbage_at_exit():
     done = subprocess.run([sys.executable, "-c", ENDS], check=True, capture_output=True, text=True)
     _, still_run, ends = done.stdout.splitlines()
     assert (still_run, ends) == ("still run", f"True {NEW_OBJECTS_BEFORE_COLLECTION}")
@@ -58,7 +56,7 @@ raise SystemExit(f"{module} was not imported")
         ("rich.console", "SIGTERM", ""),
     ],
 )
-def test_a_signal_among_imports_is_no_traceback(module: str, number: str, words: str) -> None:
+def test_a_signal_among_imports_is_no_traceback(module, number, words):
     """Ctrl-C in the first half second was one."""
     signalled = signal.Signals[number]
     command = [sys.executable, "-c", HIT, module, str(signalled.value)]
@@ -68,7 +66,7 @@ def test_a_signal_among_imports_is_no_traceback(module: str, number: str, words:
     assert done.stderr.strip() in (words, "interrupted")
 
 
-def test_nothing_is_imported_before_signals_are_handled() -> None:
+def test_nothing_is_imported_before_signals_are_handled():
     tree = ast.parse(Path(advisor.__main__.__file__).read_text())
     imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
     assert not {name for name in imported if name and name.startswith("advisor")}
@@ -76,7 +74,7 @@ def test_nothing_is_imported_before_signals_are_handled() -> None:
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(("words", "code"), [("gpus", 0), ("--help", 0), ("nope", 2)])
-def test_a_closed_stream_is_no_traceback(closed: str, words: str, code: int, tmp_path: Path) -> None:
+def test_a_closed_stream_is_no_traceback(closed, words, code, tmp_path):
     """Was one, and the next file that was opened had the number of stdout."""
     said = tmp_path / "said"
     line = f'"{sys.executable}" -P -m advisor {words} {closed}; echo $? > {said}'
@@ -86,7 +84,7 @@ def test_a_closed_stream_is_no_traceback(closed: str, words: str, code: int, tmp
 
 
 @pytest.mark.parametrize("words", ["gpus", "--help", "prices --json", "prices --format csv"])
-def test_who_reads_no_further_gets_no_complaint(words: str) -> None:
+def test_who_reads_no_further_gets_no_complaint(words):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as out:

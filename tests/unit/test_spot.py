@@ -1,7 +1,5 @@
 """Drawn spot runs against a slow, plain simulation of each preemption."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -45,7 +43,7 @@ def simulate(work_h: float, terms: SpotTerms, rng: np.random.Generator) -> tuple
 @pytest.mark.parametrize(
     ("work_h", "rate", "interval_h"), [(8, 0.1, 0.5), (8, 0.4, 1.0), (40, 0.1, 0.5), (20, 0.4, 0.3)]
 )
-def test_quantiles_agree_with_the_simulation(work_h: float, rate: float, interval_h: float) -> None:
+def test_quantiles_agree_with_the_simulation(work_h, rate, interval_h):
     """Within 5 % at the median and 12 % at p90, of makespan and of the bill."""
     terms = SpotTerms(preemptions_per_h=rate, checkpoint_interval_h=interval_h)
     rng = np.random.default_rng(7)
@@ -93,7 +91,7 @@ def simulate_dispersed(work_h: float, terms: SpotTerms, rng: np.random.Generator
 
 
 @pytest.mark.parametrize(("work_h", "rate"), [(4, 0.3), (12, 0.3), (48, 0.3), (48, 0.8)])
-def test_dispersed_runs_agree_with_their_simulation(work_h: float, rate: float) -> None:
+def test_dispersed_runs_agree_with_their_simulation(work_h, rate):
     """The bill within 8 % at the median and 15 % at p90, the makespan within 15 and 20 %.
 
     The closed form has no memory: it is the mean of what is drawn, and a little above that of many short
@@ -113,7 +111,7 @@ def test_dispersed_runs_agree_with_their_simulation(work_h: float, rate: float) 
         assert computed.p90 == pytest.approx(expected[1], rel=within[1])
 
 
-def test_as_many_runs_are_undisturbed_as_in_the_simulation() -> None:
+def test_as_many_runs_are_undisturbed_as_in_the_simulation():
     """Within a tenth: the median of short runs is then their work and checkpoints, and nothing more."""
     terms = SpotTerms(preemptions_per_h=0.3, reacquire_h=1.0, dispersion_up=5.0, dispersion_down=2.25)
     rng, draws = np.random.default_rng(5), make_draws(np.random.default_rng(0))
@@ -130,9 +128,7 @@ def test_as_many_runs_are_undisturbed_as_in_the_simulation() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.5, 100), st.floats(0, 2), st.floats(0.1, 3), st.floats(1, 6), st.floats(1, 4))
-def test_worse_luck_is_never_cheaper(
-    work_h: float, rate: float, away_h: float, up: float, down: float
-) -> None:
+def test_worse_luck_is_never_cheaper(work_h, rate, away_h, up, down):
     terms = SpotTerms(preemptions_per_h=rate, dispersion_up=up, dispersion_down=down)
     z = np.linspace(-3.2, 3.2, 101)
     sure = np.ones_like(z)
@@ -141,7 +137,7 @@ def test_worse_luck_is_never_cheaper(
         assert (np.diff(ends) >= -1e-9 * ends[:-1]).all()
 
 
-def test_dispersion_leaves_the_mean_to_the_closed_form() -> None:
+def test_dispersion_leaves_the_mean_to_the_closed_form():
     draws = make_draws(np.random.default_rng(0))
     sure = np.ones_like(draws.wait)
     even, uneven = (
@@ -157,7 +153,7 @@ def test_dispersion_leaves_the_mean_to_the_closed_form() -> None:
             assert hours.mean() == pytest.approx(expected[0], rel=0.01)
 
 
-def test_luck_never_makes_a_run_shorter_than_its_work_and_checkpoints() -> None:
+def test_luck_never_makes_a_run_shorter_than_its_work_and_checkpoints():
     draws = make_draws(np.random.default_rng(0))
     work = np.full_like(draws.wait, 10.0)
     rate = np.full_like(work, 0.5)
@@ -170,7 +166,7 @@ def test_luck_never_makes_a_run_shorter_than_its_work_and_checkpoints() -> None:
     assert (makespan >= billed - 1e-9).all()
 
 
-def test_many_short_segments_lose_as_many_uniform_parts_as_poisson_says() -> None:
+def test_many_short_segments_lose_as_many_uniform_parts_as_poisson_says():
     """The squared variation of n parts is the mean square over the squared mean, over n."""
     rate, work_h, num_failures = 0.1, 200.0, 20.0
     terms = SpotTerms(checkpoint_interval_h=0.01, checkpoint_h=0.0, restart_h=0.0)

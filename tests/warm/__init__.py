@@ -10,8 +10,6 @@ runs is `advisor/payload/child.py`, patches and all. How a child really starts i
 `tests/unit/profile` and `tests/security`, and wherever a test asks for `cold_children`.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess
@@ -39,7 +37,7 @@ def settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def warm_folder() -> Iterator[Path]:
+def warm_folder():
     """The virtual environment, for the rest of the session."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("needs torch")
@@ -48,7 +46,7 @@ def warm_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def warm_children(warm_folder: Path) -> Iterator[None]:
+def warm_children(warm_folder):
     """All profiles of the module, those of its fixtures included, run in forks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CONDA_PREFIX", raising=False)
@@ -57,7 +55,7 @@ def warm_children(warm_folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def cold_children(monkeypatch: pytest.MonkeyPatch) -> None:
+def cold_children(monkeypatch):
     """One test whose children really start."""
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
 

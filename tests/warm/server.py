@@ -20,7 +20,16 @@ import traceback
 
 PATIENCE_S = 30.0
 # What torch imports late, for nearly every job under the fake GPU.
-LATE = ("sympy", "torch.fx.experimental.symbolic_shapes", "torch.distributed.tensor", "torch.export")
+LATE = (
+    "sympy", "torch.fx.experimental.symbolic_shapes", "torch.distributed.fsdp", "torch.distributed.tensor",
+    "torch.export",
+)  # fmt: skip
+# What training libraries import, as far as they are installed: no part of it looks at the GPU or at torch's
+# functions, which are patched in the fork alone. Of transformers only its table of models.
+LIBRARIES = (
+    "boto3", "huggingface_hub.hf_api", "matplotlib.pyplot", "networkx", "PIL.Image", "psutil", "pydantic",
+    "safetensors.torch", "tokenizers", "transformers.models.auto.auto_factory", "yaml",
+)  # fmt: skip
 
 
 def load(child_path):
@@ -41,6 +50,9 @@ def load_fake(child):
         child.load_payload(f"fake.patches.{file}")
     for name in LATE:
         importlib.import_module(name)
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
 
 class Server:

@@ -1,7 +1,5 @@
 """A fork is as good as a child that really starts, and ends with whoever asked for it."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
@@ -29,16 +27,14 @@ def profiled(script: str, backend: str) -> Trace:
 
 
 @pytest.mark.parametrize(("script", "backend"), [("quickstart", "auto"), ("bf16_autocast", "fake")])
-def test_the_trace_is_that_of_a_child_that_really_starts(
-    script: str, backend: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_trace_is_that_of_a_child_that_really_starts(script, backend, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     warm = profiled(script, backend)
     monkeypatch.delenv("VIRTUAL_ENV")
     assert warm == profiled(script, backend)
 
 
-def test_a_script_sees_the_same_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_script_sees_the_same_process(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PL_KEPT", "yes")
     (tmp_path / "look.py").write_text(LOOK)
@@ -53,7 +49,7 @@ def test_a_script_sees_the_same_process(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.parametrize("words", [[], [b" "], [b" ", b'{"arguments": [']], ids=["none", "one", "half"])
-def test_a_client_that_is_ended_in_the_middle_harms_no_other(words: list[bytes], warm_folder: Path) -> None:
+def test_a_client_that_is_ended_in_the_middle_harms_no_other(words, warm_folder):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(warm_folder / "fake"))
         for word in words:
@@ -61,7 +57,7 @@ def test_a_client_that_is_ended_in_the_middle_harms_no_other(words: list[bytes],
     assert profiled("bf16_autocast", "fake").ops
 
 
-def test_a_fork_ends_at_the_timeout(tmp_path: Path) -> None:
+def test_a_fork_ends_at_the_timeout(tmp_path):
     script = tmp_path / "endless.py"
     script.write_text(
         f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
@@ -78,16 +74,14 @@ def test_a_fork_ends_at_the_timeout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "variables"), [(("-c", "print(6 * 7)"), {}), (("-c", "print(42)"), {"PYTHONPATH": "x"})]
 )
-def test_other_commands_are_the_real_interpreters(
-    arguments: tuple[str, ...], variables: dict[str, str], warm_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_commands_are_the_real_interpreters(arguments, variables, warm_folder, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     command = [warm_folder / "bin" / "python", *arguments]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "42\n"
 
 
-def test_the_real_one_is_ours(warm_folder: Path) -> None:
+def test_the_real_one_is_ours(warm_folder):
     command = [warm_folder / "bin" / "python", "-c", "import sys; print(sys.executable)"]
     assert (
         subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == sys.executable

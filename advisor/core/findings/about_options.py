@@ -296,6 +296,7 @@ class WaitOfLog(Note):
     size_unit: str
     walltime: str | None
     queue: str | None
+    num_waiting: int | None = None
 
 
 class WaitOfStarts(Note):

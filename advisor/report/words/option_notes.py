@@ -161,7 +161,8 @@ def _(it: about_options.WaitOfLog) -> str:
     jobs = basis(
         num_jobs=it.num_jobs, size=it.size, size_unit=it.size_unit, walltime=it.walltime, queue=it.queue
     )
-    return f"wait from {jobs}"
+    now = "" if it.num_waiting is None else f"; {it.num_waiting:,} jobs waited there within the last hour"
+    return f"wait from {jobs}{now}"
 
 
 @in_names.register

@@ -7,7 +7,8 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import islice, permutations, zip_longest
 from typing import TYPE_CHECKING, assert_never
 
 from rich.cells import cell_len
@@ -17,6 +18,7 @@ from rich.text import Text
 
 from advisor.report.document import NAME_WIDTH, Block, Chart, Column, Document, Lines, Section, Table, Tone
 from advisor.report.plain import Shown, shown, shown_code
+from advisor.report.writers.plot import draw_chart
 from advisor.report.writers.text_formats import entry_lines, row_texts
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ def column_widths(
     """Characters of each column: what it needs, or as much as there is room for.
 
     A column keeps room for its longest word, one that must not break for its longest line; what is left goes
-    to the columns that still need most. Where even that is too much, the widest words are broken, and at last
-    what must not break.
+    to the columns that still need most, and from one to another where that saves lines. Where even that is
+    too much, the widest words are broken, and at last what must not break.
 
     Args:
         columns: the texts of each, its heading among them.
@@ -42,7 +44,9 @@ def column_widths(
     """
     least = least_widths(columns, kept_whole=kept_whole)
     widths = _leveled(least, available, may_shrink=[not whole for whole in kept_whole])
-    return _filled(widths, list(map(_longest_line, columns)), available)
+    needed = list(map(_longest_line, columns))
+    rows = list(islice(zip_longest(*columns, fillvalue=""), _JUDGED_BY))
+    return _lowered(_filled(widths, needed, available), least, needed, rows)
 
 
 def least_widths(columns: Sequence[Sequence[str]], *, kept_whole: Sequence[bool]) -> list[int]:
@@ -76,6 +80,42 @@ def _filled(widths: Sequence[int], needed: Sequence[int], available: int) -> lis
             break
         filled[lacking] += 1
     return filled
+
+
+# Rows of a screen: a longer table is as wide as these ask for.
+_JUDGED_BY = 24
+
+
+def _lowered(
+    widths: list[int], least: Sequence[int], needed: Sequence[int], rows: Sequence[Sequence[str]]
+) -> list[int]:
+    """Columns with more than their longest word give of it to those that lack, as long as it saves lines."""
+    count = cache(_num_lines)
+
+    def height(of: Sequence[int]) -> int:
+        return sum(max(map(count, row, of)) for row in rows)
+
+    while True:
+        given = [
+            [width + moved * ((i == b) - (i == a)) for i, width in enumerate(widths)]
+            for a, b in permutations(range(len(widths)), 2)
+            for moved in range(1, min(widths[a] - least[a], needed[b] - widths[b]) + 1)
+        ]
+        lowest = min(given, key=height, default=widths)
+        if height(lowest) >= height(widths):
+            return widths
+        widths = lowest
+
+
+def _num_lines(cell: str, width: int) -> int:
+    """Of a cell none of whose words is wider."""
+    num_lines, used = 0, 0
+    for line in cell.split("\n"):
+        num_lines, used = num_lines + 1, 0
+        for word in map(len, line.split()):
+            begins = used > 0 and used + 1 + word > width
+            num_lines, used = num_lines + begins, word if begins or not used else used + 1 + word
+    return num_lines
 
 
 # Characters of a table beside its cells: both edges, and between two columns.
@@ -252,8 +292,6 @@ def _folded(text: str, width: int, *, indent: str = "", hanging: str) -> str:
 
 
 def _chart(chart: Chart, width: int) -> Iterator[str]:
-    from advisor.report.writers.plot import draw_chart
-
     for line in draw_chart(chart, width):
         yield line if len(line) <= width else textwrap.fill(line, width, subsequent_indent=_INDENT)
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
+from advisor.core.fabrics import stated_fabric
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitOfLog
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MIN_W
 from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
-    from advisor.service.listening import Listener
     from recommender.plans.candidates import LoggedWait, Machine
     from recommender.queue.fitted import WaitBin, WaitQuantiles
 
@@ -146,8 +147,6 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
 
 def _fabric_of(cluster: ClusterSettings) -> Fabric | None:
     """What the settings say of its links and network; None where nothing is said and needed."""
-    from advisor.core.fabrics import stated_fabric
-
     if cluster.link is None and cluster.network is None and cluster.num_nodes == 1:
         return None
     try:
@@ -192,15 +191,17 @@ def _sizes(cluster: ClusterSettings) -> Iterator[tuple[int, int]]:
 def _logged_wait(
     fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
 ) -> LoggedWait:
+    from advisor.service.prices.live import now
     from recommender.plans.candidates import LoggedWait
     from recommender.plans.start_waits import nodes_note, together
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus
-    alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
+    num_waiting = fitted.waiting_now(cluster.queue, now().timestamp())
+    alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue, num_waiting=num_waiting)
     doubts = warnings_of(fitted, alike, size)
     wait_s = EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s)
-    notes = (_basis(alike, fitted.size_unit), *doubts)
+    notes = (_basis(alike, fitted.size_unit, num_waiting), *doubts)
     if alike.size is not None or num_nodes == 1:
         return LoggedWait(wait_s=wait_s, notes=notes)
     # Jobs of any size are small ones, most of them.
@@ -208,11 +209,12 @@ def _logged_wait(
     return LoggedWait(wait_s=longer, notes=(*notes, nodes_note(longer, num_nodes)))
 
 
-def _basis(alike: WaitBin, size_unit: str) -> Finding:
+def _basis(alike: WaitBin, size_unit: str, num_waiting: int | None) -> Finding:
     return WaitOfLog(
         num_jobs=alike.num_jobs,
         size=alike.size,
         size_unit=size_unit,
         walltime=alike.walltime,
         queue=alike.queue,
+        num_waiting=num_waiting,
     )

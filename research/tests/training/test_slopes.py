@@ -1,7 +1,5 @@
 """The fit finds the constants that made the data, overhead and wild rows notwithstanding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,18 +22,18 @@ def streaming(fraction: float, count: int = 200) -> MeasuredKernels:
 
 
 @given(st.floats(0.3, 1.0))
-def test_bandwidth(fraction: float) -> None:
+def test_bandwidth(fraction):
     assert fit_bandwidth_fraction(streaming(fraction), BANDWIDTH) == pytest.approx(fraction, rel=1e-6)
 
 
-def test_wild_rows_do_no_harm() -> None:
+def test_wild_rows_do_no_harm():
     kernels = streaming(0.8)
     kernels.time_s[::10] *= 5
     assert fit_bandwidth_fraction(kernels, BANDWIDTH) == pytest.approx(0.8, rel=0.05)
 
 
 @given(st.floats(0.2, 1.2))
-def test_compute(fraction: float) -> None:
+def test_compute(fraction):
     flops = np.logspace(6, 12, 200)
     kernels = MeasuredKernels(
         time_s=OVERHEAD_S + flops / (fraction * PEAK), flops=flops, num_bytes=np.full(200, 1e3)
@@ -43,7 +41,7 @@ def test_compute(fraction: float) -> None:
     assert fit_compute_fraction(kernels, PEAK, BANDWIDTH) == pytest.approx(fraction, rel=1e-3)
 
 
-def test_too_few_rows() -> None:
+def test_too_few_rows():
     with pytest.raises(ValueError, match="20 needed"):
         fit_bandwidth_fraction(streaming(0.8, count=10), BANDWIDTH)
     with pytest.raises(ValueError, match="20 needed"):
@@ -51,6 +49,6 @@ def test_too_few_rows() -> None:
 
 
 @given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
-def test_median_slope_of_a_line(slope: float, offset: float) -> None:
+def test_median_slope_of_a_line(slope, offset):
     x = np.arange(50.0)
     assert median_slope(x, slope * x + offset) == pytest.approx(slope, abs=1e-6)

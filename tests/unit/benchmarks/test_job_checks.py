@@ -1,7 +1,5 @@
 """The independent check finds each fault that an answer could have."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +56,7 @@ def found(change: Callable[[Row], object], screen: str = "a\nb\n", warnings: str
     return faults(document, screen, warnings)
 
 
-def test_an_answer_that_holds_has_no_fault() -> None:
+def test_an_answer_that_holds_has_no_fault():
     assert found(lambda _: None) == []
 
 
@@ -75,11 +73,11 @@ def test_an_answer_that_holds_has_no_fault() -> None:
         (lambda d: d["options"][3].update(time_s={"p50": 50000.0}), "D is folded into A"),
     ],
 )
-def test_each_fault_is_named(change: Callable[[Row], object], words: str) -> None:
+def test_each_fault_is_named(change, words):
     assert any(words in fault for fault in found(change))
 
 
-def test_in_a_job_of_minutes_a_dearer_row_that_gains_no_minute_is_like() -> None:
+def test_in_a_job_of_minutes_a_dearer_row_that_gains_no_minute_is_like():
     def minutes(document: Row) -> None:
         document["options"][0]["time_s"] = {"p50": 600.0, "p90": 600.0}
         document["summary_findings"][1]["facts"].update(time_p50_s=600.0, time_p90_s=600.0)
@@ -97,5 +95,5 @@ def test_in_a_job_of_minutes_a_dearer_row_that_gains_no_minute_is_like() -> None
         ("line\n" * 24, "warning: a\nnote: b\n", []),
     ],
 )
-def test_a_screen_has_24_lines_and_three_warnings(screen: str, warnings: str, words: list[str]) -> None:
+def test_a_screen_has_24_lines_and_three_warnings(screen, warnings, words):
     assert found(lambda _: None, screen, warnings) == words

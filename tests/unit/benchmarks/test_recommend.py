@@ -1,10 +1,7 @@
 """The benchmark of the main job runs, on as many options as it says, and stays within its memory."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +21,7 @@ runpy.run_module("advisor", run_name="__main__")
 
 
 @pytest.mark.slow
-def test_every_offer_is_an_option_and_memory_stays_small(tmp_path: Path) -> None:
+def test_every_offer_is_an_option_and_memory_stays_small(tmp_path):
     command = prepared(tmp_path, CASES[0])
     at = command.index("-m")
     command[at : at + 2] = ["-c", MEASURED]

@@ -1,7 +1,5 @@
 """What ``show`` prints, what it leaves out, and how it ends when nothing is feasible."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial
@@ -42,7 +40,7 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
 
 
 @pytest.fixture(autouse=True)
-def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+def _wide(monkeypatch):
     """No sentence is broken."""
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -273,6 +271,17 @@ def test_each_limit_has_its_nearest(capsys):
     assert text.count(";") == 1
 
 
+def test_what_runs_nowhere_is_no_row_where_money_or_time_would_do():
+    late, old = removed(CHEAP, RemovedByDeadline), removed(FAST, RemovedBySoftware)
+    alone = removed(MIDDLE, RemovedByMemory)
+    assert [row.option for row in nearest_rows([old, late, alone], make_job(deadline_s=HOUR_S))] == [late]
+    # Where neither would, each reason has one.
+    rows = [row.option for row in nearest_rows([old, alone], make_job())]
+    assert len(rows) == 2
+    assert old in rows
+    assert alone in rows
+
+
 def test_both_limits_may_be_missed_at_once(capsys):
     options = [removed(CHEAP, RemovedByBudget, RemovedByDeadline)]
     text = ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)
@@ -411,7 +420,7 @@ def test_hidden_what_ifs_are_counted(capsys):
 
 
 @pytest.mark.parametrize("change", [{}, {"output": Format.JSON}, {"explain": "CHEAP"}, {"plot": True}])
-def test_the_page_holds_the_whole_answer_whatever_else_is_shown(capsys, tmp_path, change) -> None:
+def test_the_page_holds_the_whole_answer_whatever_else_is_shown(capsys, tmp_path, change):
     without, err = shown(capsys, answer(), **change)
     path = tmp_path / "answer.html"
     assert shown(capsys, answer(), html=path, **change) == (without, err)
@@ -422,14 +431,14 @@ def test_the_page_holds_the_whole_answer_whatever_else_is_shown(capsys, tmp_path
     assert 'class="chart"' in html
 
 
-def test_a_page_is_written_where_nothing_is_feasible_too(capsys, tmp_path) -> None:
+def test_a_page_is_written_where_nothing_is_feasible_too(capsys, tmp_path):
     path = tmp_path / "answer.html"
     with pytest.raises(NothingFeasibleError):
         shown(capsys, answer(recommended=None), html=path)
     assert "<h1>Where to run" in path.read_text("utf-8")
 
 
-def test_one_option_is_a_page_too(capsys) -> None:
+def test_one_option_is_a_page_too(capsys):
     out, _ = shown(capsys, answer(), explain="CHEAP", output=Format.HTML)
     assert "<h1>aws cheap.xlarge us-east-1 on-demand</h1>" in out
     assert "<h2>" in out

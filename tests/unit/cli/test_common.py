@@ -1,7 +1,5 @@
 """What commands share: formats, and settings with flags on top."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

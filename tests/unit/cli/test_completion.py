@@ -1,7 +1,5 @@
 """What the shell completes, asked as bash and zsh ask, and that trouble stays silent."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -60,11 +58,11 @@ def zsh(folder: Path, line: str) -> str:
         ("advisor prices --gpu nothing", []),
     ],
 )
-def test_bash_completes_names(tmp_path: Path, line: str, expected: list[str]) -> None:
+def test_bash_completes_names(tmp_path, line, expected):
     assert bash(tmp_path, line) == expected
 
 
-def test_regions_are_those_of_the_cloud_that_was_named(tmp_path: Path) -> None:
+def test_regions_are_those_of_the_cloud_that_was_named(tmp_path):
     assert bash(tmp_path, "advisor prices --provider GCP --region us-east") == [
         "us-east1",
         "us-east4",
@@ -72,17 +70,17 @@ def test_regions_are_those_of_the_cloud_that_was_named(tmp_path: Path) -> None:
     ]
 
 
-def test_zsh_completes_names_and_commands(tmp_path: Path) -> None:
+def test_zsh_completes_names_and_commands(tmp_path):
     assert '"H100-NVL-94GB"' in zsh(tmp_path, "advisor prices --gpu H100-N")
     assert '"recommend"' in zsh(tmp_path, "advisor rec")
 
 
-def test_broken_settings_say_nothing_in_the_middle_of_a_line(tmp_path: Path) -> None:
+def test_broken_settings_say_nothing_in_the_middle_of_a_line(tmp_path):
     (tmp_path / ".advisor.yaml").write_text("cloud: [broken")
     assert bash(tmp_path, "advisor prices --gpu H100-N", ADVISOR_CLOUD__MAX_GPUS="x") == ["H100-NVL-94GB"]
 
 
-def test_broken_catalogs_complete_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_catalogs_complete_nothing(monkeypatch):
     def broken(*_: Any) -> Any:
         raise CatalogError("gpus.toml is missing")
 
@@ -93,7 +91,7 @@ def test_broken_catalogs_complete_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert completion.region_names(context, "") == []
 
 
-def test_what_was_typed_is_kept_and_nothing_comes_twice() -> None:
+def test_what_was_typed_is_kept_and_nothing_comes_twice():
     names = completion.gpu_names("a100")
     assert names
     assert all(name.startswith("a100") for name in names)
@@ -101,7 +99,7 @@ def test_what_was_typed_is_kept_and_nothing_comes_twice() -> None:
     assert completion.vendor_names("N") == ["Nvidia"]
 
 
-def test_names_need_neither_numpy_nor_the_settings() -> None:
+def test_names_need_neither_numpy_nor_the_settings():
     code = (
         "import sys; from types import SimpleNamespace as S; from advisor.cli import options as c;"
         "assert c.gpu_names('') and c.region_names(S(params={}), '') and c.provider_names('');"
@@ -114,7 +112,7 @@ def test_names_need_neither_numpy_nor_the_settings() -> None:
 @pytest.mark.parametrize(
     ("shell", "script"), [("bash", ".bash_completions/advisor.sh"), ("zsh", ".zfunc/_advisor")]
 )
-def test_completion_is_installed_on_request(tmp_path: Path, shell: str, script: str) -> None:
+def test_completion_is_installed_on_request(tmp_path, shell, script):
     disabled = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     done = ask(tmp_path, "--install-completion", shell, **disabled)
     assert f"{shell} completion installed" in done
@@ -122,7 +120,7 @@ def test_completion_is_installed_on_request(tmp_path: Path, shell: str, script: 
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_itself_completes_with_what_was_installed(tmp_path: Path) -> None:
+def test_bash_itself_completes_with_what_was_installed(tmp_path):
     script = ask(tmp_path, "--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     (tmp_path / "advisor.sh").write_text(script)
     asked = (

@@ -1,7 +1,5 @@
 """No help page cuts the line of a command."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -31,9 +29,7 @@ def page(name: str) -> str:
 
 @pytest.mark.parametrize("columns", ["80", "60"])
 @pytest.mark.parametrize("name", GROUPS)
-def test_a_group_shows_the_whole_first_sentence_of_each_command(
-    name: str, columns: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_shows_the_whole_first_sentence_of_each_command(name, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("TERMINAL_WIDTH", columns)
     _, heading, listed = page(name).partition("Commands:\n")
@@ -46,16 +42,14 @@ def test_a_group_shows_the_whole_first_sentence_of_each_command(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_explained_and_no_line_of_its_page_is_cut(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_is_explained_and_no_line_of_its_page_is_cut(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert COMMANDS[name].help
     body = page(name).split("\n\n", 1)[1]
     assert not [line for line in body.splitlines() if line.rstrip().endswith("...") or len(line) > 80]
 
 
-def test_there_are_groups_to_look_at() -> None:
+def test_there_are_groups_to_look_at():
     assert {"advisor", "advisor prices", "advisor queue", "advisor policy"} <= set(GROUPS)
     assert len(COMMANDS) > 25
 
@@ -65,12 +59,12 @@ def options_on(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_page_shows_more_than_twenty_options(name: str) -> None:
+def test_no_page_shows_more_than_twenty_options(name):
     assert len(options_on(page(name))) <= 20
 
 
 @pytest.mark.parametrize("name", COMMON_OPTIONS)
-def test_a_long_command_shows_its_common_options_and_all_with_help_all(name: str) -> None:
+def test_a_long_command_shows_its_common_options_and_all_with_help_all(name):
     command = COMMANDS[f"advisor {name}"]
     declared = [param.opts[0] for param in command.params if param.param_type_name == "option"]
     assert len(declared) > 20
@@ -84,7 +78,7 @@ def test_a_long_command_shows_its_common_options_and_all_with_help_all(name: str
     assert f"Show all {len(declared) + 1} options" in everything.output
 
 
-def test_a_short_command_has_no_second_page() -> None:
+def test_a_short_command_has_no_second_page():
     command = COMMANDS["advisor profile"]
     context = command.make_context("advisor profile", [], resilient_parsing=True)
     assert full_help(command, context) == page("advisor profile")

@@ -1,18 +1,16 @@
 """The command line as a listener: what it hears goes to standard error, arguments are flags."""
 
-from __future__ import annotations
-
 import pytest
 from typer.main import get_command
 
 from advisor.cli import app
 from advisor.cli.listening import TERMINAL
 from advisor.report.plain import FLAGS
-from advisor.service.listening import Listener, Silence
+from advisor.service.listening import Silence
 
 
 @pytest.mark.parametrize("listener", [TERMINAL, Silence()])
-def test_what_listens_has_all_that_is_asked_of_it(listener: Listener) -> None:
+def test_what_listens_has_all_that_is_asked_of_it(listener):
     with listener.step("reading") as step:
         step.update("a phase")
         step.follow("no event")
@@ -20,7 +18,7 @@ def test_what_listens_has_all_that_is_asked_of_it(listener: Listener) -> None:
         count(1, 2)
 
 
-def test_notes_and_warnings_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_and_warnings_go_to_standard_error(capsys):
     TERMINAL.note("one")
     TERMINAL.warn(["two", "three"])
     with TERMINAL.step("pulling prices", at_once=True):
@@ -44,12 +42,12 @@ def test_notes_and_warnings_go_to_standard_error(capsys: pytest.CaptureFixture[s
         ("project", "--project"),
     ],
 )
-def test_an_argument_is_called_by_its_flag(argument: str, flag: str) -> None:
+def test_an_argument_is_called_by_its_flag(argument, flag):
     assert TERMINAL.name_of(argument) == flag
     assert Silence().name_of(argument) == argument
 
 
-def test_every_flag_that_differs_from_its_argument_exists() -> None:
+def test_every_flag_that_differs_from_its_argument_exists():
     def flags(command: object) -> set[str]:
         own = {name for parameter in command.params for name in parameter.opts}  # type: ignore[attr-defined]
         return own.union(*(flags(inner) for inner in getattr(command, "commands", {}).values()))

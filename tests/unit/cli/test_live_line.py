@@ -1,7 +1,5 @@
 """Where long work is: a live line on a terminal, now and then a line elsewhere."""
 
-from __future__ import annotations
-
 import io
 import sys
 import threading
@@ -26,7 +24,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 

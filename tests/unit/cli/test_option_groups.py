@@ -1,7 +1,5 @@
 """Options that a command takes as one value, and typer reads one by one."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import dataclass, fields
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What clouds offer on its way to the ranking: GPUs nobody knows must not end it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +19,7 @@ from tests.findings import texts
 
 
 @pytest.fixture
-def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def trace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -40,9 +38,7 @@ def recommend(
     app(["recommend", str(trace), "--epochs", "1", *flags], standalone_mode=False)
 
 
-def test_an_offer_of_an_unknown_gpu_is_left_out_and_named_once(
-    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_offer_of_an_unknown_gpu_is_left_out_and_named_once(trace, monkeypatch, capsys):
     new = make_offer("aws B400", 0.01, instance_type="p7.48xlarge")
     other = replace(new, gpu="gcp X9", region="us-central1", provider="gcp")
     recommend(monkeypatch, trace, make_offer("T4"), new, replace(new, region="eu-west-1"), other)
@@ -53,9 +49,7 @@ def test_an_offer_of_an_unknown_gpu_is_left_out_and_named_once(
     assert "prices are old" in printed.err
 
 
-def test_nothing_but_unknown_gpus_is_nothing_to_choose_from(
-    trace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_but_unknown_gpus_is_nothing_to_choose_from(trace, monkeypatch):
     with pytest.raises(NoOfferError):
         recommend(monkeypatch, trace, make_offer("aws B400"))
 
@@ -65,9 +59,7 @@ def spot(zone: str, usd_per_h: float, p90: float) -> Offer:
     return make_offer("T4", usd_per_h, zone=zone, market=Market.SPOT, spot_usd_per_h=past)
 
 
-def test_a_zone_whose_price_rises_does_not_hide_one_that_keeps_the_budget(
-    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_zone_whose_price_rises_does_not_hide_one_that_keeps_the_budget(trace, monkeypatch, capsys):
     rises, steady = spot("use1-az1", 20.0, p90=60.0), spot("use1-az2", 20.01, p90=20.01)
     recommend(monkeypatch, trace, rises, steady, flags=["--json"])
     options = {o["id"].split("/")[2]: o for o in json.loads(capsys.readouterr().out)["options"]}
@@ -109,14 +101,14 @@ SPOT_ID = "aws/t4.xlarge/use1-az1/spot"
     ],
 )
 def test_what_a_script_does_with_checkpoints_can_be_said(
-    flags: list[str],
-    use: str,
-    source: str,
-    work: list[str],
-    trace: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    flags,
+    use,
+    source,
+    work,
+    trace,
+    monkeypatch,
+    capsys,
+):
     answer = long_job(monkeypatch, trace, capsys, *flags)
     known = answer["job"]["checkpoints"]
     assert (known["use"], known["source"]) == (use, source)
@@ -138,13 +130,13 @@ def test_what_a_script_does_with_checkpoints_can_be_said(
     ],
 )
 def test_an_interval_that_was_set_says_that_scripts_resume(
-    setting: str,
-    use: str,
-    source: str,
-    trace: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    setting,
+    use,
+    source,
+    trace,
+    monkeypatch,
+    capsys,
+):
     folder = trace.parent / "advisor"
     folder.mkdir()
     (folder / "config.yaml").write_text(f"spot: {setting if setting[0] == '{' else '{' + setting + '}'}\n")
@@ -152,9 +144,7 @@ def test_an_interval_that_was_set_says_that_scripts_resume(
     assert (known["use"], known["source"]) == (use, source)
 
 
-def test_an_unknown_use_of_checkpoints_is_said_on_the_row(
-    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_use_of_checkpoints_is_said_on_the_row(trace, monkeypatch, capsys):
     answer = long_job(monkeypatch, trace, capsys, "--epochs", "3", on_demand=5.6)
     assert answer["recommended"] == SPOT_ID
     (there,) = [option for option in answer["options"] if option["id"] == SPOT_ID]
@@ -164,9 +154,7 @@ def test_an_unknown_use_of_checkpoints_is_said_on_the_row(
     assert "if train.py saves no checkpoints (--checkpoints none), " in str(answer["summary"])
 
 
-def test_where_an_hour_is_worth_nothing_the_cheapest_is_recommended(
-    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_an_hour_is_worth_nothing_the_cheapest_is_recommended(trace, monkeypatch, capsys):
     offers = [make_offer("T4", 1.0), make_offer("H100-SXM-80GB", 30.0)]
     for value, gpu in (("0", "T4"), ("1000", "H100-SXM-80GB")):
         flags = ["--json", "--epochs", "30", "--value-of-time", value]

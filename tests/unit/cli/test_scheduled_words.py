@@ -1,7 +1,5 @@
 """What may be scheduled is there, and parses as it would when the time has come."""
 
-from __future__ import annotations
-
 import pytest
 import typer
 
@@ -21,7 +19,7 @@ def has_command(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", SCHEDULABLE)
-def test_what_may_be_scheduled_is_a_command_and_other_options_are_refused(name: str) -> None:
+def test_what_may_be_scheduled_is_a_command_and_other_options_are_refused(name):
     if not has_command(name):
         with pytest.raises(InputError, match=f"this advisor has no command '{name}' yet"):
             check_command_line(ROOT, name.split())
@@ -30,7 +28,7 @@ def test_what_may_be_scheduled_is_a_command_and_other_options_are_refused(name: 
         check_command_line(ROOT, [*name.split(), "--no-such-option"])
 
 
-def test_words_are_parsed_and_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_are_parsed_and_nothing_runs(capsys):
     check_command_line(ROOT, ["prices", "refresh", "--region", "us-east-1"])
     check_command_line(ROOT, ["prices", "--gpu", "H100", "--json"])
     check_command_line(ROOT, ["recommend", "gone.py", "--epochs", "1", "--", "--lr", "0.1"])

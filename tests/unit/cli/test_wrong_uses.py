@@ -1,7 +1,5 @@
 """Wrong uses of commands: exit code 2, and one line that says what is allowed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -20,7 +18,7 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path, monkeypatch):
     """Runs a command in an empty home with a trace; answers exit code and message."""
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
@@ -131,9 +129,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), [*NAMES, *NUMBERS])
-def test_a_wrong_use_is_one_line_that_says_what_is_allowed(
-    run: Run, arguments: tuple[str, ...], words: str
-) -> None:
+def test_a_wrong_use_is_one_line_that_says_what_is_allowed(run, arguments, words):
     Path("p.yaml").write_text("version: 1\nname: us\nlayer: organisation\n")
     code, message = run(arguments)
     assert code == 2, message
@@ -156,7 +152,7 @@ USAGE = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), USAGE)
-def test_what_cannot_be_parsed_is_told_in_one_line_of_our_own(arguments: tuple[str, ...], words: str) -> None:
+def test_what_cannot_be_parsed_is_told_in_one_line_of_our_own(arguments, words):
     with pytest.raises(InputError) as error:
         app(arguments, standalone_mode=False)
     message = error_text(error.value)
@@ -165,7 +161,7 @@ def test_what_cannot_be_parsed_is_told_in_one_line_of_our_own(arguments: tuple[s
     assert not [part for part in ("\n", "Value error", "Input should") if part in message]
 
 
-def test_a_setting_that_a_flag_hides_keeps_its_own_name(run: Run) -> None:
+def test_a_setting_that_a_flag_hides_keeps_its_own_name(run):
     """The flag has the word: what the variable says is never looked at."""
     code, message = run((*JOB, "--dataset-gb", "-2"), ADVISOR_CLOUD__DATASET_GB="-1")
     assert (code, message) == (2, "--dataset-gb: it must be greater than or equal to 0; got -2.0.")
@@ -173,7 +169,7 @@ def test_a_setting_that_a_flag_hides_keeps_its_own_name(run: Run) -> None:
     assert message.startswith("setting 'cloud.dataset_gb' (set by ADVISOR_CLOUD__DATASET_GB): it must")
 
 
-def test_a_cluster_of_an_unknown_gpu_is_told_with_its_file(run: Run) -> None:
+def test_a_cluster_of_an_unknown_gpu_is_told_with_its_file(run):
     file = Path(".advisor.yaml").resolve()
     file.write_text("clusters: [{name: lab, gpu: A1000, num_gpus: 4}]\n")
     code, message = run(JOB)
@@ -182,7 +178,7 @@ def test_a_cluster_of_an_unknown_gpu_is_told_with_its_file(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("variable", "value", "words"), SETTINGS)
-def test_a_setting_obeys_the_limits_of_its_flag(run: Run, variable: str, value: str, words: str) -> None:
+def test_a_setting_obeys_the_limits_of_its_flag(run, variable, value, words):
     code, message = run(JOB, **{variable: value})
     assert code == 2, message
     assert words in message
@@ -212,11 +208,11 @@ def test_a_setting_obeys_the_limits_of_its_flag(run: Run, variable: str, value: 
         ),
     ],
 )
-def test_letter_case_never_counts_and_generous_numbers_pass(run: Run, arguments: tuple[str, ...]) -> None:
+def test_letter_case_never_counts_and_generous_numbers_pass(run, arguments):
     assert run(arguments) == (0, "")
 
 
-def test_settings_may_be_written_in_any_case(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_may_be_written_in_any_case(run, capsys):
     flags = ("--provider", "aws", "--region", "us-east-1", "--market", "spot")
     assert run(("prices", *flags, "--format", "csv")) == (0, "")
     by_flags = capsys.readouterr().out
@@ -245,16 +241,14 @@ def test_settings_may_be_written_in_any_case(run: Run, capsys: pytest.CaptureFix
         (("gpus", "--min-memory-gib", "500"), "the largest with 288.0 GiB"),
     ],
 )
-def test_the_limit_that_has_to_give_way_is_named(run: Run, arguments: tuple[str, ...], words: str) -> None:
+def test_the_limit_that_has_to_give_way_is_named(run, arguments, words):
     code, message = run(arguments)
     assert code == 1, message
     assert words in message
     assert "\n" not in message
 
 
-def test_the_number_that_is_told_is_what_comes_without_the_limit(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_number_that_is_told_is_what_comes_without_the_limit(run, capsys):
     _, message = run(("prices", "--gpu", "L4", "--market", "spot", "--max-price", "0.01"))
     (number,) = re.findall(r"Without --max-price there are ([\d,]+)", message)
     capsys.readouterr()
@@ -266,7 +260,7 @@ def test_the_number_that_is_told_is_what_comes_without_the_limit(
     assert f"{cheapest['instance_type']} in {cheapest['region']}" in message
 
 
-def test_the_file_that_set_the_limit_is_named(run: Run) -> None:
+def test_the_file_that_set_the_limit_is_named(run):
     path = Path(".advisor.yaml").absolute()
     path.write_text("cloud: {regions: [eu-*], providers: [GCP]}\n")
     code, message = run((*JOB, "--gpu", "L4"))
@@ -275,16 +269,14 @@ def test_the_file_that_set_the_limit_is_named(run: Run) -> None:
     assert "Without cloud.providers there are" in message
 
 
-def test_a_program_gets_an_empty_answer(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_gets_an_empty_answer(run, capsys):
     code, message = run(("prices", "--gpu", "B300", "--region", "eu-*", "--json"))
     assert code == 1
     document = json.loads(capsys.readouterr().out)
     assert (document["offers"], document["warnings"]) == ([], [message])
 
 
-def test_own_machines_are_ranked_though_clouds_have_nothing(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_own_machines_are_ranked_though_clouds_have_nothing(run, capsys):
     command = (*JOB, "--gpu", "L4:1", "--region", "af-*", "--local-gpu", "L4", "--json")
     assert run(command) == (0, "")
     document = json.loads(capsys.readouterr().out)

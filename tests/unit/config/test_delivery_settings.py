@@ -1,7 +1,5 @@
 """Channels: what each kind may hold, and that no secret stands in a settings file or in an error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +36,19 @@ def refused(tmp_path: Path, channel: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_there_is_an_example_of_each_kind() -> None:
+def test_there_is_an_example_of_each_kind():
     assert set(EACH) == set(CHANNEL_KINDS)
 
 
 @pytest.mark.parametrize("kind", EACH)
-def test_each_kind_is_read_and_survives_a_round_trip(kind: str) -> None:
+def test_each_kind_is_read_and_survives_a_round_trip(kind):
     settings = Settings.model_validate({"delivery": {"channels": {"team": EACH[kind]}}})
     assert settings.delivery.channels["team"].kind == kind
     for by_alias in (True, False):
         assert Settings.model_validate(settings.model_dump(mode="json", by_alias=by_alias)) == settings
 
 
-def test_defaults_are_the_safe_ones(tmp_path: Path) -> None:
+def test_defaults_are_the_safe_ones(tmp_path):
     mail = load(tmp_path, **MAIL)
     assert (mail.security, mail.attach, mail.cc) == ("starttls", (), ())
     assert load(tmp_path, **EACH["webhook"]).knows_repeats is True
@@ -92,7 +90,7 @@ def test_defaults_are_the_safe_ones(tmp_path: Path) -> None:
         ({"password": SECRET}, "team needs a kind"),
     ],
 )
-def test_what_is_refused_and_how_to_mend_it(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_what_is_refused_and_how_to_mend_it(tmp_path, change, words):
     assert words in refused(tmp_path, change)
 
 
@@ -105,13 +103,13 @@ def test_what_is_refused_and_how_to_mend_it(tmp_path: Path, change: dict[str, An
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["from", "to", "cc"])
-def test_what_is_no_mail_address_never_reaches_a_header(tmp_path: Path, place: str, address: str) -> None:
+def test_what_is_no_mail_address_never_reaches_a_header(tmp_path, place, address):
     value = address if place == "from" else [address]
     assert "write one mail address" in refused(tmp_path, MAIL | {place: value})
 
 
 @pytest.mark.parametrize("address", ["ann@example.org", "Änn Lee <ann@example.org>", '"Lee, Ann" <a@b.co>'])
-def test_mail_addresses_may_have_names(tmp_path: Path, address: str) -> None:
+def test_mail_addresses_may_have_names(tmp_path, address):
     assert load(tmp_path, **MAIL | {"to": [address]}).to == (address,)
 
 
@@ -129,14 +127,14 @@ def test_mail_addresses_may_have_names(tmp_path: Path, address: str) -> None:
         ({"security": "ssl"}, "'starttls', 'tls' or 'none'"),
     ],
 )
-def test_mail_that_cannot_be_meant(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_mail_that_cannot_be_meant(tmp_path, change, words):
     assert words in refused(tmp_path, MAIL | change)
 
 
 @pytest.mark.parametrize(
     "name", ["a", "a.pdf", "{time}.md", "{date:%Y}.md", "{date.year}.md", "{}.md", "{date.md", "{{key}}.md"]
 )
-def test_names_of_files_that_are_refused(tmp_path: Path, name: str) -> None:
+def test_names_of_files_that_are_refused(tmp_path, name):
     for channel in (
         {"kind": "file", "path": name},
         {"kind": "s3", "url": f"s3://b/{name}"},
@@ -147,22 +145,22 @@ def test_names_of_files_that_are_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_names_of_files_that_are_taken(tmp_path: Path, suffix: str) -> None:
+def test_names_of_files_that_are_taken(tmp_path, suffix):
     assert load(tmp_path, kind="file", path="~/{date}/{key}" + suffix).path.suffix == suffix
 
 
 @pytest.mark.parametrize("url", ["s3://", "s3://b", "s3://b/", "gs://b/a.md", "https://b/a.md"])
-def test_places_in_no_bucket(tmp_path: Path, url: str) -> None:
+def test_places_in_no_bucket(tmp_path, url):
     assert "write s3://BUCKET/FOLDER/{date}.html" in refused(tmp_path, {"kind": "s3", "url": url})
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-a", "a/b", "a\n", "ä", "x" * 65])
-def test_names_of_channels(tmp_path: Path, name: str) -> None:
+def test_names_of_channels(tmp_path, name):
     with pytest.raises(ConfigError):
         load_config({"delivery.channels": {name: {"kind": "stdout"}}}, environ={}, cwd=tmp_path)
 
 
-def test_the_key_of_a_scheduler_is_no_stray_variable(tmp_path: Path) -> None:
+def test_the_key_of_a_scheduler_is_no_stray_variable(tmp_path):
     config = load_config(environ={"ADVISOR_DELIVERY_KEY": "x", "ADVISOR_DELIVERY_KAY": "x"}, cwd=tmp_path)
     (warning,) = config.warnings
     assert "ADVISOR_DELIVERY_KAY" in warning

@@ -1,7 +1,5 @@
 """Layers, origins, and every way a settings file can be wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from advisor.report.settings import template
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """A home of our own, so that no settings of the machine leak in."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path
@@ -33,7 +31,7 @@ def write_project(folder: Path, text: str) -> Path:
     return path
 
 
-def test_defaults(tmp_path: Path) -> None:
+def test_defaults(tmp_path):
     config = load_config(environ={}, cwd=tmp_path)
     assert config.settings == Settings()
     assert config.settings.cloud.startup == 300
@@ -41,13 +39,13 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.warnings == ()
 
 
-def test_a_policy_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_policy_file_that_is_no_text_is_refused(tmp_path):
     write_project(tmp_path, "policy: {files: [1]}\n")
     with pytest.raises(ConfigError, match=r"policy\.files\.0"):
         load_config(environ={}, cwd=tmp_path)
 
 
-def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
+def test_each_layer_wins_over_the_one_below(tmp_path):
     user = write_user("cloud: {max_gpus: 1, startup: 1m, providers: [aws]}\nlocal: {num_gpus: 1}\n")
     project = write_project(tmp_path, "cloud: {max_gpus: 2, startup: 2m}\nlocal: {num_gpus: 2}\n")
     environ = {"ADVISOR_CLOUD__MAX_GPUS": "3", "ADVISOR_LOCAL__NUM_GPUS": "3"}
@@ -65,7 +63,7 @@ def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     }
 
 
-def test_the_project_file_is_found_from_below(tmp_path: Path) -> None:
+def test_the_project_file_is_found_from_below(tmp_path):
     path = write_project(tmp_path, "profile: {backend: cpu}")
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
@@ -73,14 +71,14 @@ def test_the_project_file_is_found_from_below(tmp_path: Path) -> None:
     assert load_config(environ={}, cwd=below).settings.profile.backend == "cpu"
 
 
-def test_lists_and_null_in_the_environment(tmp_path: Path) -> None:
+def test_lists_and_null_in_the_environment(tmp_path):
     environ = {"ADVISOR_CLOUD__REGIONS": "[us-*, europe-west4]", "ADVISOR_SPOT__CHECKPOINT_INTERVAL": "null"}
     settings = load_config(environ=environ, cwd=tmp_path).settings
     assert settings.cloud.regions == ("us-*", "europe-west4")
     assert settings.spot.checkpoint_interval is None
 
 
-def test_strange_environment_variables_warn(tmp_path: Path) -> None:
+def test_strange_environment_variables_warn(tmp_path):
     config = load_config(environ={"ADVISOR_CLOUD__MAX_GPU": "3"}, cwd=tmp_path)
     assert len(config.warnings) == 1
     assert "ADVISOR_CLOUD__MAX_GPUS" in config.warnings[0]
@@ -119,7 +117,7 @@ def test_strange_environment_variables_warn(tmp_path: Path) -> None:
         ("!!python/object/apply:os.system [echo]", "not valid YAML"),
     ],
 )
-def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
+def test_wrong_files(tmp_path, text, message):
     path = write_project(tmp_path, text)
     with pytest.raises(ConfigError, match=message.replace("[", r"\[")) as caught:
         load_config(environ={}, cwd=tmp_path)
@@ -127,30 +125,30 @@ def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_section_that_is_no_section_below_a_variable(tmp_path: Path) -> None:
+def test_a_section_that_is_no_section_below_a_variable(tmp_path):
     write_project(tmp_path, "local: 5")
     with pytest.raises(ConfigError, match="local"):
         load_config(environ={"ADVISOR_LOCAL__GPU": "T4"}, cwd=tmp_path)
 
 
-def test_settings_survive_a_round_trip() -> None:
+def test_settings_survive_a_round_trip():
     settings = Settings.model_validate({"cloud": {"startup": "1h30m20s"}, "spot": {"checkpoint": "90s"}})
     assert Settings.model_validate(settings.model_dump(mode="json")) == settings
 
 
-def test_all_faults_at_once(tmp_path: Path) -> None:
+def test_all_faults_at_once(tmp_path):
     write_project(tmp_path, "cloud: {max_gps: 3, startup: 5}\nlocl: {}\n")
     with pytest.raises(ConfigError) as caught:
         load_config(environ={}, cwd=tmp_path)
     assert len(str(caught.value).splitlines()) == 3
 
 
-def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
+def test_an_empty_file_changes_nothing(tmp_path):
     write_project(tmp_path, "# nothing\n")
     assert load_config(environ={}, cwd=tmp_path).settings == Settings()
 
 
-def test_the_template_lists_every_setting_and_changes_nothing(tmp_path: Path) -> None:
+def test_the_template_lists_every_setting_and_changes_nothing(tmp_path):
     text = template()
     for name in setting_names():
         assert f"{name.rpartition('.')[2]}:" in text
@@ -158,7 +156,7 @@ def test_the_template_lists_every_setting_and_changes_nothing(tmp_path: Path) ->
     assert load_config(environ={}, cwd=tmp_path).settings == Settings()
 
 
-def test_the_uncommented_template_is_valid_and_equals_the_defaults(tmp_path: Path) -> None:
+def test_the_uncommented_template_is_valid_and_equals_the_defaults(tmp_path):
     body = "\n".join(
         line.removeprefix("# ")
         for line in template().splitlines()
@@ -173,6 +171,6 @@ def test_the_uncommented_template_is_valid_and_equals_the_defaults(tmp_path: Pat
     )
 
 
-def test_names_and_variables() -> None:
+def test_names_and_variables():
     assert "cloud.max_gpus" in setting_names()
     assert environment_variable("cloud.max_gpus") == "ADVISOR_CLOUD__MAX_GPUS"

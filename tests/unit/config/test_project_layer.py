@@ -1,7 +1,5 @@
 """What a project may do: every setting says so, and the rules hold for settings and lists."""
 
-from __future__ import annotations
-
 import os
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,7 +25,7 @@ FOLDER = Path("/project")
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     return tmp_path
@@ -51,18 +49,18 @@ def layered(home: Path, user: str, project: str) -> Config:
 
 
 @pytest.mark.parametrize("name", setting_names())
-def test_every_setting_declares_what_a_project_may(name: str) -> None:
+def test_every_setting_declares_what_a_project_may(name):
     declared = [item for item in setting_field(name).metadata if isinstance(item, ProjectMay)]
     assert declared == [project_may(name)]
 
 
-def test_what_does_not_declare_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_declare_it_is_an_error(monkeypatch):
     monkeypatch.setattr(setting_field("store.url"), "metadata", [])
     with pytest.raises(LookupError, match=r"store\.url"):
         project_may("store.url")
 
 
-def test_what_reaches_elsewhere_is_not_for_projects() -> None:
+def test_what_reaches_elsewhere_is_not_for_projects():
     nothing = {name for name in setting_names() if project_may(name) is ProjectMay.NOTHING}
     assert {name for name in setting_names() if name.startswith(("store.", "local.", "delivery."))} <= nothing
     assert {"run.metadata_url", "profile.python", "prices.sources", "prices.options", "contracts"} <= nothing
@@ -113,11 +111,11 @@ def test_what_reaches_elsewhere_is_not_for_projects() -> None:
         ("policy.files", ["/etc/org.yaml"], [], False),
     ],
 )
-def test_rules(name: str, old: Any, new: Any, is_allowed: bool) -> None:
+def test_rules(name, old, new, is_allowed):
     assert verdict(name, old, new) is (None if is_allowed else Why.NOT_ALLOWED)
 
 
-def test_an_entry_of_the_users_name_stays_as_it_is() -> None:
+def test_an_entry_of_the_users_name_stays_as_it_is():
     for changed in (CLUSTER | {"usd_per_gpu_h": 0}, CLUSTER | {"gpu": "L4"}):
         assert verdict("clusters", [CLUSTER], [changed]) is Why.CHANGES_AN_ENTRY
 
@@ -127,13 +125,13 @@ NAMES = st.text(alphabet="ab-", max_size=4)
 
 
 @given(wide=GLOBS, narrow=GLOBS, name=NAMES)
-def test_what_passes_as_narrower_means_no_name_more(wide: str, narrow: str, name: str) -> None:
+def test_what_passes_as_narrower_means_no_name_more(wide, narrow, name):
     if verdict("cloud.regions", [wide], [narrow]) is None and fnmatchcase(name, narrow):
         assert fnmatchcase(name, wide)
 
 
 @pytest.mark.parametrize("key", ["policy.files", "clusters"])
-def test_files_that_a_project_names_lie_in_its_folder(key: str, home: Path) -> None:
+def test_files_that_a_project_names_lie_in_its_folder(key, home):
     inside = home / "repository"
     inside.mkdir()
     (inside / "plain").write_text("")
@@ -153,7 +151,7 @@ def test_files_that_a_project_names_lie_in_its_folder(key: str, home: Path) -> N
         assert of(path) is Why.NAMES_A_FILE_ELSEWHERE, path
 
 
-def test_lists_are_put_behind_the_users_and_both_files_are_named(home: Path) -> None:
+def test_lists_are_put_behind_the_users_and_both_files_are_named(home):
     config = layered(
         home,
         "quotas: [{provider: aws, vcpus: 8}]\n"
@@ -168,7 +166,7 @@ def test_lists_are_put_behind_the_users_and_both_files_are_named(home: Path) -> 
     assert (config.origins["quotas"], config.refused) == (origin, ())
 
 
-def test_refused_lines_are_values_with_their_place(home: Path) -> None:
+def test_refused_lines_are_values_with_their_place(home):
     config = layered(
         home, "", "# a\nprices:\n  options:\n    acme: {api_key: hunter2}\nstore.url: sqlite:///x\n"
     )
@@ -182,7 +180,7 @@ def test_refused_lines_are_values_with_their_place(home: Path) -> None:
     assert "hunter2" not in refused_in_words(config.refused[0])
 
 
-def test_flags_and_variables_are_the_users_own(home: Path) -> None:
+def test_flags_and_variables_are_the_users_own(home):
     layered(home, "cloud: {max_gpus: 2}\n", "cloud: {max_gpus: 1}\n")
     environ = {"ADVISOR_CLOUD__MAX_GPUS": "16"}
     assert load_config(environ=environ, cwd=home / "repository").settings.cloud.max_gpus == 16
@@ -190,7 +188,7 @@ def test_flags_and_variables_are_the_users_own(home: Path) -> None:
     assert load_config(flags, environ={}, cwd=home / "repository").settings.cloud.max_gpus == 32
 
 
-def test_a_project_in_the_home_folder_is_one(home: Path) -> None:
+def test_a_project_in_the_home_folder_is_one(home):
     (home / ".advisor.yaml").write_text("store: {url: sqlite:///x}\n")
     config = load_config(environ={}, cwd=home)
     assert [line.setting for line in config.refused] == ["store.url"]
@@ -201,7 +199,7 @@ VALUES = SCALARS | st.lists(SCALARS, max_size=2)
 
 
 @given(name=st.sampled_from([name for name in setting_names() if "." in name]), old=VALUES, new=VALUES)
-def test_whatever_both_files_say_the_rule_decides(name: str, old: Any, new: Any) -> None:
+def test_whatever_both_files_say_the_rule_decides(name, old, new):
     try:
         before, after = settings_of(name, old), settings_of(name, new)
     except ValueError:
@@ -213,7 +211,7 @@ def test_whatever_both_files_say_the_rule_decides(name: str, old: Any, new: Any)
         assert why is Why.NOT_ALLOWED
 
 
-def test_long_lists_are_compared_without_their_square() -> None:
+def test_long_lists_are_compared_without_their_square():
     before = [Path(f"/policies/{i}.yaml") for i in range(20_000)]
     after = [*before, Path("/project/own.yaml")]
     with at_most(5):
@@ -221,7 +219,7 @@ def test_long_lists_are_compared_without_their_square() -> None:
         assert verdict("policy.files", before, after) is None
 
 
-def test_a_thousand_clusters_are_told_apart_without_their_square() -> None:
+def test_a_thousand_clusters_are_told_apart_without_their_square():
     clusters = [{**CLUSTER, "name": f"lab{i}"} for i in range(10_000)]
     with at_most(5):
         assert len(settings_of("clusters", clusters).clusters) == len(clusters)
@@ -240,20 +238,20 @@ def test_a_thousand_clusters_are_told_apart_without_their_square() -> None:
         ("!!python/object/apply:os.system [echo]", "not valid YAML"),
     ],
 )
-def test_variables_are_read_as_strictly_as_files(text: str, words: str, tmp_path: Path) -> None:
+def test_variables_are_read_as_strictly_as_files(text, words, tmp_path):
     with pytest.raises(ConfigError, match=words) as caught:
         load_config(environ={"ADVISOR_CLOUD__REGIONS": text}, cwd=tmp_path)
     assert "the environment variable ADVISOR_CLOUD__REGIONS" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_malformed_variable_is_not_quoted(tmp_path: Path) -> None:
+def test_a_malformed_variable_is_not_quoted(tmp_path):
     with pytest.raises(ConfigError) as caught:
         load_config(environ={"ADVISOR_STORE__URL": "'postgresql://me:hunter2@db"}, cwd=tmp_path)
     assert "ADVISOR_STORE__URL" in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_bad_variable_is_one_line_at_the_terminal(tmp_path: Path) -> None:
+def test_a_bad_variable_is_one_line_at_the_terminal(tmp_path):
     answer = Shell(folder=tmp_path).run("config", "show", ADVISOR_CLOUD__REGIONS="&a [*a]")
     assert (answer.code, len(answer.err.splitlines())) == (2, 1)

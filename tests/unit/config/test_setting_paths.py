@@ -1,7 +1,5 @@
 """Relative paths of settings: from the file that names them, or from where the command is typed."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -59,7 +57,7 @@ each_path = pytest.mark.parametrize(("name", "value", "place"), PATHS, ids=[str(
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -78,7 +76,7 @@ def settings_in(file: Path, name: str, value: Any, *, cwd: Path) -> Settings:
 
 
 @each_path
-def test_a_relative_path_counts_from_its_file(name: str, value: Any, place: Any, tmp_path: Path) -> None:
+def test_a_relative_path_counts_from_its_file(name, value, place, tmp_path):
     inner = tmp_path / "project" / "src"
     inner.mkdir(parents=True)
     for file, cwd in ((tmp_path / "project" / ".advisor.yaml", inner), (user_file(), Path("/"))):
@@ -89,48 +87,44 @@ def test_a_relative_path_counts_from_its_file(name: str, value: Any, place: Any,
 
 
 @each_path
-def test_an_absolute_path_stays(name: str, value: Any, place: Any, tmp_path: Path) -> None:
+def test_an_absolute_path_stays(name, value, place, tmp_path):
     settings = settings_in(tmp_path / ".advisor.yaml", name, written(value, "/etc/a"), cwd=tmp_path)
     assert str(place(settings)) == "/etc/a"
 
 
 @each_path
-def test_home_is_nowhere_beside_the_file(
-    name: str, value: Any, place: Any, tmp_path: Path, home: Path
-) -> None:
+def test_home_is_nowhere_beside_the_file(name, value, place, tmp_path, home):
     settings = settings_in(tmp_path / ".advisor.yaml", name, written(value, "~/a"), cwd=tmp_path)
     assert str(place(settings)) in ("~/a", str(home / "a"))
 
 
 @each_path
-def test_a_variable_and_a_flag_count_from_the_working_directory(
-    name: str, value: Any, place: Any, tmp_path: Path
-) -> None:
+def test_a_variable_and_a_flag_count_from_the_working_directory(name, value, place, tmp_path):
     text = json.dumps(written(value, "a.b"))
     assert str(place(load_config(environ={environment_variable(name): text}, cwd=tmp_path).settings)) == "a.b"
     assert str(place(load_config({name: written(value, "a.b")}, environ={}, cwd=tmp_path).settings)) == "a.b"
 
 
 @pytest.mark.parametrize("name", ["profile.python", "policy.files"])
-def test_paths_of_settings_expand_home(name: str, home: Path, tmp_path: Path) -> None:
+def test_paths_of_settings_expand_home(name, home, tmp_path):
     flags = {name: "~/x" if name == "profile.python" else ["~/x"]}
     settings = load_config(flags, environ={}, cwd=tmp_path).settings
     assert home / "x" in (settings.profile.python, *settings.policy.files)
 
 
-def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
+def test_the_home_of_nobody_stays_as_it_is_written(tmp_path):
     settings = load_config({"policy.files": ["~nobody-of-this-name/x"]}, environ={}, cwd=tmp_path).settings
     assert settings.policy.files == (Path("~nobody-of-this-name/x"),)
 
 
-def test_no_setting_with_a_path_is_forgotten() -> None:
+def test_no_setting_with_a_path_is_forgotten():
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
     assert schema.count('"format": "path"') == 8, "add it to layers.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])
-def test_wildcards_of_a_folders_name_are_none(folder: str, tmp_path: Path) -> None:
+def test_wildcards_of_a_folders_name_are_none(folder, tmp_path):
     project = tmp_path / folder
     project.mkdir()
     write_yaml(project / "one.yaml", RATE)
@@ -150,13 +144,13 @@ def test_wildcards_of_a_folders_name_are_none(folder: str, tmp_path: Path) -> No
         ("prices.options", []), ("store.url", 5), ("profile.python", [1]),
     ],
 )  # fmt: skip
-def test_what_is_malformed_is_still_told(name: str, value: Any, tmp_path: Path) -> None:
+def test_what_is_malformed_is_still_told(name, value, tmp_path):
     with pytest.raises(ConfigError, match=name.replace(".", r"\.")):
         settings_in(tmp_path / ".advisor.yaml", name, value, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("url", ["postgresql://me@host/a", "sqlite:///", "advisor.db"])
-def test_a_url_without_a_path_stays(url: str) -> None:
+def test_a_url_without_a_path_stays(url):
     assert beside(Path("/project"), {"store.url": url}) == {"store.url": url}
 
 
@@ -171,14 +165,14 @@ YAML = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([name for name, *_ in PATHS] + ["cloud.regions"]), YAML, max_size=3))
-def test_whatever_a_file_holds_keeps_its_form_and_absolute_paths_stay(values: dict[str, Any]) -> None:
+def test_whatever_a_file_holds_keeps_its_form_and_absolute_paths_stay(values):
     once = beside(Path("/project"), values)
     assert list(once) == list(values)
     assert once.get("cloud.regions") == values.get("cloud.regions")
     assert beside(Path("/other"), once) == once
 
 
-def test_from_another_folder_the_command_finds_what_the_project_names(tmp_path: Path) -> None:
+def test_from_another_folder_the_command_finds_what_the_project_names(tmp_path):
     (tmp_path / "src").mkdir()
     write_yaml(tmp_path / "rates.yaml", RATE)
     (tmp_path / ".advisor.yaml").write_text("prices: {options: {custom: {files: [rates.yaml]}}}")

@@ -1,7 +1,5 @@
 """Defaults in seconds, and the edges of what a setting takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +19,7 @@ def valid(section: str, **values: Any) -> Any:
     return getattr(Settings.model_validate({section: values}), section)
 
 
-def test_durations_are_seconds_inside() -> None:
+def test_durations_are_seconds_inside():
     settings = Settings()
     assert (settings.profile.timeout, settings.cloud.startup) == (300, 300)
     spot = settings.spot
@@ -29,7 +27,7 @@ def test_durations_are_seconds_inside() -> None:
     assert settings.prices.max_age is None
 
 
-def test_the_spot_defaults_are_those_of_the_recommender() -> None:
+def test_the_spot_defaults_are_those_of_the_recommender():
     spot, terms = Settings().spot, SpotTerms()
     assert (spot.preemptions_per_h, spot.reacquire, spot.history) == (None, None, None)
     assert terms.checkpoint_interval_h is not None
@@ -42,7 +40,7 @@ def test_the_spot_defaults_are_those_of_the_recommender() -> None:
         assert seconds == pytest.approx(hours * 3600)
 
 
-def test_what_counts_by_default() -> None:
+def test_what_counts_by_default():
     cloud = Settings().cloud
     assert cloud.providers == ("*",)
     assert cloud.regions == ("*",)
@@ -69,7 +67,7 @@ def test_what_counts_by_default() -> None:
         ("cloud", "download_gbit_per_s", 100, 100),
     ],
 )
-def test_values_at_the_edge_are_taken(section: str, name: str, value: Any, expected: Any) -> None:
+def test_values_at_the_edge_are_taken(section, name, value, expected):
     taken = getattr(valid(section, **{name: value}), name)
     assert taken == expected
 
@@ -101,30 +99,30 @@ def test_values_at_the_edge_are_taken(section: str, name: str, value: Any, expec
         ("cloud", "nonsense", 1),
     ],
 )
-def test_values_beyond_the_edge_are_refused(section: str, name: str, value: Any) -> None:
+def test_values_beyond_the_edge_are_refused(section, name, value):
     with pytest.raises(ValidationError):
         Settings.model_validate({section: {name: value}})
 
 
-def test_a_duration_without_a_unit_says_how_to_write_one() -> None:
+def test_a_duration_without_a_unit_says_how_to_write_one():
     with pytest.raises(ValidationError, match="90m"):
         valid("cloud", startup=300)
 
 
 @pytest.mark.parametrize("change", [{"name": ""}, {"gpu": ""}, {"num_gpus": 0}, {"name": "local"}])
-def test_a_cluster_needs_a_name_a_gpu_and_a_count(change: dict[str, Any]) -> None:
+def test_a_cluster_needs_a_name_a_gpu_and_a_count(change):
     with pytest.raises(ValidationError):
         Settings.model_validate({"clusters": [LAB | change]})
 
 
 @pytest.mark.parametrize("missing", LAB)
-def test_a_cluster_has_no_defaults_for_what_it_is(missing: str) -> None:
+def test_a_cluster_has_no_defaults_for_what_it_is(missing):
     values = {key: value for key, value in LAB.items() if key != missing}
     with pytest.raises(ValidationError, match=missing):
         Settings.model_validate({"clusters": [values]})
 
 
-def test_one_cluster_may_have_several_gpus_but_each_once() -> None:
+def test_one_cluster_may_have_several_gpus_but_each_once():
     settings = Settings.model_validate({"clusters": [LAB, LAB | {"gpu": "A100"}, LAB | {"name": "other"}]})
     assert len(settings.clusters) == 3
     with pytest.raises(ValidationError, match="lab"):
@@ -133,7 +131,7 @@ def test_one_cluster_may_have_several_gpus_but_each_once() -> None:
         Settings.model_validate({"clusters": [LAB | {"gpu": "T4"}, LAB | {"gpu": "Tesla T4"}]})
 
 
-def test_a_gpu_that_nobody_knows_is_left_to_those_who_need_it() -> None:
+def test_a_gpu_that_nobody_knows_is_left_to_those_who_need_it():
     Settings.model_validate({"clusters": [LAB | {"gpu": "Voodoo 5"}, LAB | {"gpu": "Voodoo 6"}]})
 
 
@@ -149,7 +147,7 @@ def test_a_gpu_that_nobody_knows_is_left_to_those_who_need_it() -> None:
         ({"timezone": "Europe/Berlin"}, "timezone is that of a wait_log"),
     ],
 )
-def test_a_cluster_has_one_whole_wait(waits: dict[str, str], words: str) -> None:
+def test_a_cluster_has_one_whole_wait(waits, words):
     with pytest.raises(ValidationError, match=words):
         Settings.model_validate({"clusters": [LAB | waits]})
 
@@ -169,24 +167,24 @@ def test_a_cluster_has_one_whole_wait(waits: dict[str, str], words: str) -> None
         ("percent", 10),
     ],
 )
-def test_a_contract_within_reason(name: str, value: Any) -> None:
+def test_a_contract_within_reason(name, value):
     with pytest.raises(ValidationError, match=name):
         Settings.model_validate({"contracts": [{"provider": "aws", name: value}]})
 
 
-def test_a_contract_without_figures_changes_nothing_and_names_no_spot() -> None:
+def test_a_contract_without_figures_changes_nothing_and_names_no_spot():
     (rule,) = Settings.model_validate({"contracts": [{"provider": "aws"}]}).contracts
     assert (rule.discount, rule.commitment_discount, rule.coverage, rule.until) == (0, 0, 1, None)
     assert rule.markets == (Market.ON_DEMAND,)
     assert (rule.instance_types, rule.regions) == (("*",), ("*",))
 
 
-def test_settings_do_not_change_once_made() -> None:
+def test_settings_do_not_change_once_made():
     with pytest.raises(ValidationError, match="frozen"):
         Settings().cloud.max_gpus = 2
 
 
-def test_settings_survive_a_round_trip_through_text() -> None:
+def test_settings_survive_a_round_trip_through_text():
     values = {
         "cloud": {"startup": "90s", "markets": ["spot"]},
         "spot": {"checkpoint_interval": None},
@@ -197,7 +195,7 @@ def test_settings_survive_a_round_trip_through_text() -> None:
     assert Settings.model_validate(settings.model_dump(mode="json")) == settings
 
 
-def test_names_are_dotted_and_clusters_are_one() -> None:
+def test_names_are_dotted_and_clusters_are_one():
     names = setting_names()
     assert len(set(names)) == len(names)
     assert {"clusters", "cloud.max_gpus", "spot.reacquire", "prices.max_age"} <= set(names)
@@ -218,7 +216,7 @@ def _sections(model: type[Section] = Section) -> Iterator[type[Section]]:
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: repr(value)[:20])
-def test_no_setting_takes_what_is_no_number_that_can_be_meant(value: object) -> None:
+def test_no_setting_takes_what_is_no_number_that_can_be_meant(value):
     """Whatever the section: each field alone, so that a new one is tested as well."""
     num_tried = 0
     for section in set(_sections()):

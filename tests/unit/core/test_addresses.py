@@ -1,7 +1,5 @@
 """Addresses of a machine's own services are told by number, in every form, and by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.addresses import is_link_local, why_no_address
@@ -17,7 +15,7 @@ SERVICES = (
 
 
 @pytest.mark.parametrize("host", SERVICES)
-def test_nothing_is_sent_to_a_machines_own_services(host: str) -> None:
+def test_nothing_is_sent_to_a_machines_own_services(host):
     why = why_no_address(f"https://{host}/latest/meta-data")
     assert why is not None
     assert "a machine's own services" in why
@@ -28,7 +26,7 @@ def test_nothing_is_sent_to_a_machines_own_services(host: str) -> None:
     ["example.org", "127.0.0.1", "localhost", "[::1]", "10.1.2.3", "169.253.1.1", "[fec0::1]", "8.8.8.8",
      "ip-10-0-0-1.ec2.internal", "metadata.example.org"],
 )  # fmt: skip
-def test_other_addresses_may_be_sent_to(host: str) -> None:
+def test_other_addresses_may_be_sent_to(host):
     assert why_no_address(f"https://{host}:8443/hook") is None
 
 
@@ -37,10 +35,10 @@ def test_other_addresses_may_be_sent_to(host: str) -> None:
     ["https://a.org/\r\nX: y", "https://a.org/\n", "https://a\t.org/", "https://a.org/ b", "https://a.org/\x00",
      "ftp://a.org/", "https://", "https://a.org:99999/", "https://[::1/", "a.org"],
 )  # fmt: skip
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_what_is_no_address_is_refused(url):
     assert why_no_address(url) is not None
 
 
-def test_any_text_is_a_host_or_none() -> None:
+def test_any_text_is_a_host_or_none():
     for text in ("", ".", "\0", "9" * 100_000, "\udcff", "%"):
         assert not is_link_local(text)

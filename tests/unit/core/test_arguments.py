@@ -1,7 +1,5 @@
 """Figures and names that cannot be meant: always one of our errors, which says what would do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,7 +83,7 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize(("misuse", "message"), MISUSES.values(), ids=MISUSES)
-def test_a_misuse_is_told_where_it_happens(misuse: Callable[[], Any], message: str) -> None:
+def test_a_misuse_is_told_where_it_happens(misuse, message):
     with pytest.raises(InputError, match=message):
         misuse()
 
@@ -100,12 +98,12 @@ def test_a_misuse_is_told_where_it_happens(misuse: Callable[[], Any], message: s
         (lambda: read_policies(["/nowhere/policy.yaml"]), PolicyError),
     ],
 )
-def test_what_is_not_there_is_our_error(misuse: Callable[[], Any], error: type[Exception]) -> None:
+def test_what_is_not_there_is_our_error(misuse, error):
     with pytest.raises(error):
         misuse()
 
 
-def test_what_is_meant_well_still_passes() -> None:
+def test_what_is_meant_well_still_passes():
     assert answer().recommended == PLANS[0].id
     assert answer(plans=tuple(PLANS), job=Job(epochs=np.float64(0.5), iterations_per_epoch=np.int64(9)))
     assert plans_of_offers(iter(OFFERS), terms=TERMS) == PLANS
@@ -116,7 +114,7 @@ def test_what_is_meant_well_still_passes() -> None:
     assert len(list(GPUS)) == len(GPUS)
 
 
-def test_integers_of_numpy_are_as_good_as_pythons() -> None:
+def test_integers_of_numpy_are_as_good_as_pythons():
     four = np.int64(4)
     estimate = predict(TRACE, GPUS["L4"], four)
     assert estimate == predict(TRACE, GPUS["L4"], 4)
@@ -146,23 +144,23 @@ def refused(call: Callable[[], None]) -> bool:
 
 
 @given(ANYTHING)
-def test_a_number_is_finite_and_large_enough_or_refused(value: Any) -> None:
+def test_a_number_is_finite_and_large_enough_or_refused(value):
     is_good = isinstance(value, int | float) and 1 <= value < float("inf")
     assert refused(lambda: check_number("x", value, least=1)) is not is_good
 
 
 @given(ANYTHING | st.integers(-2, 2).map(np.int64) | st.floats().map(np.float64))
-def test_a_count_is_whole_and_1_or_more_or_refused(value: Any) -> None:
+def test_a_count_is_whole_and_1_or_more_or_refused(value):
     is_good = type(value) in (int, np.int64) and value >= 1
     assert refused(lambda: check_count("x", value)) is not is_good
 
 
 @given(ANYTHING)
-def test_a_list_is_a_list_or_refused(value: Any) -> None:
+def test_a_list_is_a_list_or_refused(value):
     assert refused(lambda: check_each("x", value, int, "give numbers")) is not isinstance(value, list)
 
 
-def test_a_message_stays_short_whatever_was_handed_in() -> None:
+def test_a_message_stays_short_whatever_was_handed_in():
     with pytest.raises(InputError) as caught:
         check_kind("plan", [TRACE] * 100, Plan, "make one")
     assert len(str(caught.value)) < 400

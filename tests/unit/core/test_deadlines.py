@@ -1,7 +1,5 @@
 """Calls that hang keep nobody, and what they raise comes out."""
 
-from __future__ import annotations
-
 import math
 import threading
 
@@ -11,7 +9,7 @@ from advisor.core.deadlines import LateError, completed, left_s, within
 from advisor.pricing.sources.downloads import REPLY_BYTES, Allowance, LongReplyError, read_whole
 
 
-def test_what_a_call_returns_and_raises_comes_out() -> None:
+def test_what_a_call_returns_and_raises_comes_out():
     assert within(60.0, lambda: 7) == 7
     with pytest.raises(KeyError, match="gone"):
         within(60.0, lambda: {}["gone"])
@@ -20,7 +18,7 @@ def test_what_a_call_returns_and_raises_comes_out() -> None:
         within(60.0, lambda: (_ for _ in ()).throw(TimeoutError("own")))
 
 
-def test_a_call_that_hangs_is_left_to_a_daemon() -> None:
+def test_a_call_that_hangs_is_left_to_a_daemon():
     released = threading.Event()
     threads: list[threading.Thread] = []
 
@@ -34,13 +32,13 @@ def test_a_call_that_hangs_is_left_to_a_daemon() -> None:
     assert all(thread.daemon for thread in threads)
 
 
-def test_a_call_knows_how_long_it_has() -> None:
+def test_a_call_knows_how_long_it_has():
     assert left_s() == math.inf
     assert 0 < within(50.0, left_s) <= 50.0
     assert 0 < within(50.0, lambda: within(100.0, left_s)) <= 50.0
 
 
-def test_jobs_are_done_by_daemons_and_a_hanging_one_holds_up_no_other() -> None:
+def test_jobs_are_done_by_daemons_and_a_hanging_one_holds_up_no_other():
     released = threading.Event()
 
     def hang() -> bool:
@@ -68,7 +66,7 @@ class Drip:
         self.closed = True
 
 
-def test_a_body_has_an_end_in_time_and_size() -> None:
+def test_a_body_has_an_end_in_time_and_size():
     drip = Drip()
     with pytest.raises(LateError):
         read_whole(drip, Allowance(), within_s=0.0)

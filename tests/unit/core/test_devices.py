@@ -1,7 +1,5 @@
 """nvidia-smi's answers, whole and broken."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.report.words import sentence
 
 
-def test_two_cards() -> None:
+def test_two_cards():
     text = "NVIDIA A100-SXM4-80GB, 81920, 512, 37, 300.00\nTesla T4, 15360, 0, 0, [N/A]\n"
     first, second = parse_devices(text)
     assert resolve_gpu(first.name).name == "A100-SXM-80GB"
@@ -31,7 +29,7 @@ def test_two_cards() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "No devices were found", "a, b"])
-def test_no_cards(text: str) -> None:
+def test_no_cards(text):
     assert parse_devices(text) == ()
 
 
@@ -41,7 +39,7 @@ def fake_program(folder: Path, body: str) -> None:
     program.chmod(0o755)
 
 
-def test_the_program_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_asked(tmp_path, monkeypatch):
     fake_program(tmp_path, 'echo "NVIDIA L4, 23034, 1, [N/A], 72.00"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     (device,) = detect_devices()
@@ -50,18 +48,18 @@ def test_the_program_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("body", ["exit 9", "kill -9 $$", "echo nonsense"])
-def test_a_broken_driver_means_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+def test_a_broken_driver_means_no_gpu(tmp_path, monkeypatch, body):
     fake_program(tmp_path, body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert detect_devices() == ()
 
 
-def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_driver(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert detect_devices() == ()
 
 
-def test_one_card_is_asked_for_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_card_is_asked_for_by_its_name(tmp_path, monkeypatch):
     fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "NVIDIA L4, 23034, 1, 50, 72.00"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     user = detect_device("GPU-8932f937 ; x")
@@ -71,7 +69,7 @@ def test_one_card_is_asked_for_by_its_name(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("body", ["exit 6", "echo 'No devices were found'"])
-def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+def test_a_name_that_nobody_knows(tmp_path, monkeypatch, body):
     fake_program(tmp_path, body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert detect_device("GPU-8932f937") is None
@@ -101,7 +99,7 @@ def device(used_mib: float | None, utilization: float | None, total_mib: int | N
         (device(99, None, total_mib=None), None),
     ],
 )
-def test_a_card_that_others_use_says_what_for(user: Device, reason: str | None) -> None:
+def test_a_card_that_others_use_says_what_for(user, reason):
     why = why_in_use(1, user)
     assert (None if why is None else sentence(why)) == reason
 
@@ -109,7 +107,7 @@ def test_a_card_that_others_use_says_what_for(user: Device, reason: str | None) 
 # --- What times depend on ------------------------------------------------------------------------
 
 
-def test_driver_clocks_and_power_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_clocks_and_power_limit(tmp_path, monkeypatch):
     fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "580.95.05, 1980, 1980, 700.00"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     state = device_state("3")
@@ -118,7 +116,7 @@ def test_driver_clocks_and_power_limit(tmp_path: Path, monkeypatch: pytest.Monke
     assert "--id=3" in (tmp_path / "asked").read_text()
 
 
-def test_what_a_card_does_not_tell_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_card_does_not_tell_is_unknown(tmp_path, monkeypatch):
     fake_program(tmp_path, 'echo "580.95, [N/A], 1980, [Not Supported]"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     state = device_state("0")
@@ -126,9 +124,7 @@ def test_what_a_card_does_not_tell_is_unknown(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("body", ["exit 9", "echo nonsense", "echo 'NVIDIA L4, 1, 2'"])
-def test_nothing_is_known_without_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
-) -> None:
+def test_nothing_is_known_without_an_answer(tmp_path, monkeypatch, body):
     fake_program(tmp_path, body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     state = device_state("0")

@@ -1,7 +1,5 @@
 """The tree of errors, its exit codes, and near matches."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest
@@ -40,12 +38,12 @@ CLASSES: dict[str, type[AdvisorError]] = {
 }
 
 
-def test_the_tree_is_complete() -> None:
+def test_the_tree_is_complete():
     assert set(CLASSES) == set(TREE)
 
 
 @pytest.mark.parametrize("name", TREE)
-def test_each_error_has_its_parent_and_exit_code(name: str) -> None:
+def test_each_error_has_its_parent_and_exit_code(name):
     parent, exit_code = TREE[name]
     cls = CLASSES[name]
     assert cls.__bases__[0].__name__ == parent
@@ -53,7 +51,7 @@ def test_each_error_has_its_parent_and_exit_code(name: str) -> None:
     assert issubclass(cls, AdvisorError)
 
 
-def test_the_docstring_draws_the_same_tree() -> None:
+def test_the_docstring_draws_the_same_tree():
     lines = (errors.__doc__ or "").splitlines()
     drawn = {words[0]: int(words[1]) for words in (line.strip("│├└─ ").split() for line in lines)
              if len(words) > 1 and words[0] in TREE}  # fmt: skip
@@ -61,30 +59,30 @@ def test_the_docstring_draws_the_same_tree() -> None:
 
 
 @pytest.mark.parametrize("exit_code", [0, 130])
-def test_no_error_ends_as_success_or_as_an_interrupt(exit_code: int) -> None:
+def test_no_error_ends_as_success_or_as_an_interrupt(exit_code):
     assert exit_code not in {cls.exit_code for cls in CLASSES.values()}
 
 
-def test_letter_case_does_not_matter_and_the_answer_keeps_its_own() -> None:
+def test_letter_case_does_not_matter_and_the_answer_keeps_its_own():
     assert did_you_mean("a100-sxm-40gb", ["A100-SXM-40GB"]) == " Did you mean 'A100-SXM-40GB'?"
     assert did_you_mean("BUDGET", ["budget"]) == " Did you mean 'budget'?"
 
 
-def test_the_nearest_comes_first() -> None:
+def test_the_nearest_comes_first():
     hint = did_you_mean("regionss", ["region", "regions"])
     assert hint.index("'regions'") < hint.index("'region'")
 
 
-def test_three_at_most_unless_told_otherwise() -> None:
+def test_three_at_most_unless_told_otherwise():
     choices = [f"budget{i}" for i in range(6)]
     assert did_you_mean("budget", choices).count("'budget") == 3
     assert did_you_mean("budget", choices, most=1).count("'budget") == 1
 
 
 @pytest.mark.parametrize(("name", "choices"), [("budget", []), ("", ["budget"]), ("zzz", ["budget"])])
-def test_nothing_near_is_no_hint(name: str, choices: list[str]) -> None:
+def test_nothing_near_is_no_hint(name, choices):
     assert did_you_mean(name, choices) == ""
 
 
-def test_choices_may_be_read_once() -> None:
+def test_choices_may_be_read_once():
     assert "'budget'" in did_you_mean("budgt", iter(["budget", "deadline"]))

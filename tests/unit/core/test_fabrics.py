@@ -1,9 +1,5 @@
 """What boards, rented machines and people's own clusters exchange over."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from advisor.core.errors import CatalogError, ConfigError
@@ -24,11 +20,11 @@ GPUS = load_gpus()
         ("A100-PCIE-80GB", Fabric(link=Link.HOST, link_bytes_per_s=31.5e9)),
     ],
 )
-def test_a_board_tells_of_its_links(gpu: str, expected: Fabric) -> None:
+def test_a_board_tells_of_its_links(gpu, expected):
     assert board_fabric(GPUS[gpu]) == expected
 
 
-def test_machines_are_matched_by_provider_and_glob() -> None:
+def test_machines_are_matched_by_provider_and_glob():
     p5 = machine_of("AWS", "p5.48xlarge")
     assert p5 is not None
     assert p5.network is Network.EFA
@@ -36,13 +32,13 @@ def test_machines_are_matched_by_provider_and_glob() -> None:
     assert machine_of("aws", "p3.2xlarge") is None
 
 
-def test_another_link_has_the_rate_of_the_data_sheet() -> None:
+def test_another_link_has_the_rate_of_the_data_sheet():
     assert linked(GPUS["L4"], Link.PCIE) == Fabric(link=Link.PCIE, link_bytes_per_s=31.5e9)
     assert linked(GPUS["H100-SXM-80GB"], Link.PCIE).link_bytes_per_s == 63e9
     assert linked(GPUS["A100-PCIE-80GB"], Link.NVLINK_PAIRS, 300e9).link_bytes_per_s == 300e9
 
 
-def test_the_link_of_the_board_keeps_its_peers() -> None:
+def test_the_link_of_the_board_keeps_its_peers():
     """A rate that is stated replaces the data sheet's, and nothing else."""
     assert linked(GPUS["V100-SXM-16GB"], None) == board_fabric(GPUS["V100-SXM-16GB"])
     halved = linked(GPUS["V100-SXM-16GB"], Link.NVLINK_MESH, 75e9)
@@ -61,12 +57,12 @@ def test_the_link_of_the_board_keeps_its_peers() -> None:
         ("tcp", Network.TCP, None),
     ],
 )
-def test_people_write_networks_in_words(network: str, kind: Network, bytes_per_s: float | None) -> None:
+def test_people_write_networks_in_words(network, kind, bytes_per_s):
     fabric = stated_fabric(GPUS["L4"], network=network)
     assert (fabric.link, fabric.network, fabric.network_bytes_per_s) == (Link.HOST, kind, bytes_per_s)
 
 
-def test_people_write_links_in_words() -> None:
+def test_people_write_links_in_words():
     pairs = stated_fabric(GPUS["RTX-3090"], "nvlink-pairs 56 GB/s")
     assert pairs == Fabric(link=Link.NVLINK_PAIRS, link_bytes_per_s=56e9)
     assert stated_fabric(GPUS["L4"], "PCIe").link_bytes_per_s == 31.5e9
@@ -87,7 +83,7 @@ def test_people_write_links_in_words() -> None:
         ({"link": "infiniband 200 Gbit"}, "is no link"),
     ],
 )
-def test_what_is_no_link_or_network_is_named(words: dict[str, str], message: str) -> None:
+def test_what_is_no_link_or_network_is_named(words, message):
     with pytest.raises(ConfigError, match=message):
         stated_fabric(GPUS["L4"], **words)
 
@@ -102,13 +98,13 @@ def test_what_is_no_link_or_network_is_named(words: dict[str, str], message: str
         ("[[machine]]", "[[machine]"),
     ],
 )
-def test_a_broken_file_is_named(tmp_path: Path, before: str, after: str) -> None:
+def test_a_broken_file_is_named(tmp_path, before, after):
     path = tmp_path / FABRICS_FILE
     path.write_text(catalog_path(FABRICS_FILE).read_text().replace(before, after, 1))
     with pytest.raises(CatalogError, match=FABRICS_FILE):
         read_fabrics(path)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CatalogError, match=FABRICS_FILE):
         read_fabrics(tmp_path / FABRICS_FILE)

@@ -1,7 +1,5 @@
 """A file is whole or not there."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -16,7 +14,7 @@ import advisor
 from advisor.core.files import write_atomically
 
 
-def test_write_and_overwrite(tmp_path: Path) -> None:
+def test_write_and_overwrite(tmp_path):
     path = tmp_path / "a"
     for payload in (b"one", b"two"):
         write_atomically(path, payload)
@@ -26,9 +24,7 @@ def test_write_and_overwrite(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_an_interruption_keeps_the_old_file_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
+def test_an_interruption_keeps_the_old_file_and_leaves_nothing(tmp_path, monkeypatch, error):
     path = tmp_path / "a"
     path.write_bytes(b"old")
 
@@ -42,12 +38,12 @@ def test_an_interruption_keeps_the_old_file_and_leaves_nothing(
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_missing_folder(tmp_path: Path) -> None:
+def test_a_missing_folder(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         write_atomically(tmp_path / "no" / "a", b"")
 
 
-def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+def test_a_link_stays_and_its_target_is_replaced(tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "target").write_bytes(b"old")
@@ -62,7 +58,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
     assert sorted(entry.name for entry in folder.iterdir()) == ["new", "target"]
 
 
-def test_links_in_a_ring_are_one_error(tmp_path: Path) -> None:
+def test_links_in_a_ring_are_one_error(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="symbolic links"):
@@ -70,7 +66,7 @@ def test_links_in_a_ring_are_one_error(tmp_path: Path) -> None:
     assert (tmp_path / "a").is_symlink()
 
 
-def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+def test_a_pipe_is_written_into(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -81,7 +77,7 @@ def test_a_pipe_is_written_into(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
-def test_a_device_node_in_a_folder_that_root_may_write_stays(tmp_path: Path) -> None:
+def test_a_device_node_in_a_folder_that_root_may_write_stays(tmp_path):
     path = tmp_path / "null"
     try:
         os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -96,7 +92,7 @@ def test_a_device_node_in_a_folder_that_root_may_write_stays(tmp_path: Path) -> 
         assert link.is_symlink()
 
 
-def test_what_standard_output_goes_to_gets_it_too(tmp_path: Path) -> None:
+def test_what_standard_output_goes_to_gets_it_too(tmp_path):
     """By a link of the test: a fault of ours, run by root, would replace /dev/stdout itself."""
     link = tmp_path / "stdout"
     link.symlink_to("/proc/self/fd/1")
@@ -111,7 +107,7 @@ def test_what_standard_output_goes_to_gets_it_too(tmp_path: Path) -> None:
     assert piped.stdout == "before\nanswer\nafter\n"
 
 
-def test_folders_and_sockets_are_refused(tmp_path: Path) -> None:
+def test_folders_and_sockets_are_refused(tmp_path):
     with pytest.raises(IsADirectoryError):
         write_atomically(tmp_path, b"")
     with socket.socket(socket.AF_UNIX) as server:
@@ -121,7 +117,7 @@ def test_folders_and_sockets_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "s").is_socket()
 
 
-def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+def test_a_replaced_file_keeps_its_permissions(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     path.chmod(0o640)
@@ -131,7 +127,7 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_all_writers_of_whole_files_are_this_one() -> None:
+def test_all_writers_of_whole_files_are_this_one():
     """Whoever opens a file for writing elsewhere is named here with the reason."""
     allowed = {
         "core/files.py": "the writer itself",

@@ -1,7 +1,5 @@
 """Names of GPUs, GPU strings, and reading the catalog."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -69,7 +67,7 @@ from advisor.core.units import MIB
         ("rtx 4070 ti super", "RTX-4070-Ti-SUPER"),
     ],
 )
-def test_a_name_means_one_gpu(text: str, name: str) -> None:
+def test_a_name_means_one_gpu(text, name):
     assert resolve_gpu(text).name == name
 
 
@@ -84,22 +82,22 @@ def test_a_name_means_one_gpu(text: str, name: str) -> None:
         ("L40", ["L40"]),
     ],
 )
-def test_a_family_widens_to_its_members_and_a_model_does_not(family: str, members: list[str]) -> None:
+def test_a_family_widens_to_its_members_and_a_model_does_not(family, members):
     assert [gpu.name for gpu in resolve_gpus(family)] == members
 
 
-def test_a_family_where_one_gpu_is_needed_lists_its_members() -> None:
+def test_a_family_where_one_gpu_is_needed_lists_its_members():
     with pytest.raises(AmbiguousGpuError, match="choose one of A100-PCIE-80GB, A100-SXM-80GB"):
         resolve_gpu("A100-80GB")
 
 
 @pytest.mark.parametrize("text", ["A101", "A100-SXM-60GB", "L", "", "NVIDIA", "A100 80GB SXM9"])
-def test_an_unknown_gpu_is_an_error_that_quotes_it(text: str) -> None:
+def test_an_unknown_gpu_is_an_error_that_quotes_it(text):
     with pytest.raises(UnknownGpuError, match=f"no GPU is called {text!r}"):
         resolve_gpus(text)
 
 
-def test_an_unknown_gpu_is_told_the_near_matches() -> None:
+def test_an_unknown_gpu_is_told_the_near_matches():
     with pytest.raises(UnknownGpuError, match="Did you mean 'RTX-3090'"):
         resolve_gpu("NVIDIA GeForce RTX 3091")
 
@@ -118,7 +116,7 @@ def test_an_unknown_gpu_is_told_the_near_matches() -> None:
         ("RTX:3090:2", ["RTX-3090"], (2,)),
     ],
 )
-def test_gpu_strings(text: str, names: list[str], counts: tuple[int, ...]) -> None:
+def test_gpu_strings(text, names, counts):
     request = parse_gpu_request(text)
     assert [gpu.name for gpu in request.gpus] == names
     assert request.counts == counts
@@ -126,22 +124,22 @@ def test_gpu_strings(text: str, names: list[str], counts: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize("text", ["L4:", "L4:0", "L4:-1", "L4:4..1", "L4:1,,2", "L4:1.5", "L4:99999"])
-def test_a_wrong_number_of_gpus_says_what_is_allowed(text: str) -> None:
+def test_a_wrong_number_of_gpus_says_what_is_allowed(text):
     with pytest.raises(InputError, match=r"is not a number of GPUs: write NAME:8"):
         parse_gpu_request(text)
 
 
-def test_an_unknown_gpu_with_a_count_is_named_without_it() -> None:
+def test_an_unknown_gpu_with_a_count_is_named_without_it():
     with pytest.raises(UnknownGpuError, match="no GPU is called 'Z99'"):
         parse_gpu_request("Z99:8")
 
 
-def test_what_is_neither_memory_nor_a_count_is_part_of_the_name() -> None:
+def test_what_is_neither_memory_nor_a_count_is_part_of_the_name():
     with pytest.raises(UnknownGpuError, match="no GPU is called 'A100:90GB'"):
         parse_gpu_request("A100:90GB")
 
 
-def test_a_clouds_own_name_needs_its_memory() -> None:
+def test_a_clouds_own_name_needs_its_memory():
     assert provider_gpu("aws", "A100", "40 GiB").name == "A100-SXM-40GB"
     assert provider_gpu("aws", "A100", "80 GiB").name == "A100-SXM-80GB"
     assert provider_gpu("gcp", "A100-80GB", "80 GB").name == "A100-SXM-80GB"
@@ -151,13 +149,13 @@ def test_a_clouds_own_name_needs_its_memory() -> None:
         provider_gpu("azure", "A100", "80 GiB")
 
 
-def test_normal_form_keeps_what_tells_models_apart() -> None:
+def test_normal_form_keeps_what_tells_models_apart():
     assert normal_form("Tesla V100-SXM2-16GB") == "v-100-sxm-2-16-gb"
     assert normal_form("L40S") != normal_form("L40")
     assert normal_form("A100-SXM4-80GB") != normal_form("A100-SXM-480GB")
 
 
-def test_the_catalog_is_read_once_and_cannot_be_changed() -> None:
+def test_the_catalog_is_read_once_and_cannot_be_changed():
     catalog = load_gpus()
     assert load_gpus() is catalog
     with pytest.raises(TypeError):
@@ -166,15 +164,13 @@ def test_the_catalog_is_read_once_and_cannot_be_changed() -> None:
         catalog["L4"].vector_flops_per_s["fp32"] = 1.0  # type: ignore[index]
 
 
-def test_catalogs_are_found_in_the_checkout_or_the_package() -> None:
+def test_catalogs_are_found_in_the_checkout_or_the_package():
     assert catalog_path("gpus.toml").is_file()
     with pytest.raises(CatalogError, match=r"'none\.toml' is missing: looked in .*_catalogs"):
         catalog_path("none.toml")
 
 
-def test_installed_catalogs_win_over_those_beside_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_installed_catalogs_win_over_those_beside_the_package(tmp_path, monkeypatch):
     installed = tmp_path / "advisor" / "_catalogs"
     installed.mkdir(parents=True)
     (tmp_path / "catalogs").mkdir()
@@ -212,16 +208,14 @@ def break_catalog(tmp_path: Path, old: str, new: str) -> Path:
         ("fp32 = 30.29e12", 'fp32 = "fast"', "could not convert"),
     ],
 )
-def test_a_broken_catalog_is_refused_with_the_reason(
-    tmp_path: Path, old: str, new: str, problem: str
-) -> None:
+def test_a_broken_catalog_is_refused_with_the_reason(tmp_path, old, new, problem):
     path = break_catalog(tmp_path, old, new)
     with pytest.raises(CatalogError, match=problem) as caught:
         read_catalog(path)
     assert str(path) in str(caught.value)
 
 
-def test_an_incomplete_or_unreadable_catalog_is_refused(tmp_path: Path) -> None:
+def test_an_incomplete_or_unreadable_catalog_is_refused(tmp_path):
     path = tmp_path / "gpus.toml"
     path.write_text("[gpu]\n", encoding="utf-8")
     with pytest.raises(CatalogError, match="missing 'compute_capability'"):

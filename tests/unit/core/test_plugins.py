@@ -1,9 +1,6 @@
 """Plug-ins by name: found in other packages, ours first, and told apart from what cannot be loaded."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -17,7 +14,7 @@ Install = Callable[..., None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+def install(tmp_path, monkeypatch):
     """Installs a distribution with entry points of the test's group."""
     monkeypatch.syspath_prepend(str(tmp_path))
     registered.cache_clear()
@@ -33,14 +30,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     registered.cache_clear()
 
 
-def test_our_sources_are_registered_like_anybodys() -> None:
+def test_our_sources_are_registered_like_anybodys():
     ours = registered(GROUP, foreign=False)
     assert list(ours) == sorted(ours)
     assert {"snapshot", "custom", "aws", "gcp", "gpuhunt"} <= set(ours)
     assert all(point.dist is not None and point.dist.name == OWN_DISTRIBUTION for point in ours.values())
 
 
-def test_plugins_are_in_alphabetical_order_whoever_brings_them(install: Install) -> None:
+def test_plugins_are_in_alphabetical_order_whoever_brings_them(install):
     install("zeta", b="json:loads", d="json:dumps")
     install(OWN_DISTRIBUTION, c="json:load")
     install("alpha", a="json:dump")
@@ -49,26 +46,24 @@ def test_plugins_are_in_alphabetical_order_whoever_brings_them(install: Install)
 
 
 @pytest.mark.parametrize("other", ["aaa", "zzz"])
-def test_a_plugin_never_takes_the_place_of_ours(install: Install, other: str) -> None:
+def test_a_plugin_never_takes_the_place_of_ours(install, other):
     install(OWN_DISTRIBUTION, same="json:loads")
     install(other, same="json:dumps")
     assert registered(TEST_GROUP)["same"].value == "json:loads"
 
 
-def test_a_group_that_nobody_has_is_empty() -> None:
+def test_a_group_that_nobody_has_is_empty():
     assert registered("advisor.nobody") == {}
 
 
-def test_what_is_registered_is_imported_when_it_is_needed(
-    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_registered_is_imported_when_it_is_needed(install, tmp_path, monkeypatch):
     (tmp_path / "lazy_plugin.py").write_text("raise ImportError('only when loaded')\n")
     install("lazy", lazy="lazy_plugin:source", good="json:loads")
     assert set(registered(TEST_GROUP)) == {"lazy", "good"}
     assert load(TEST_GROUP, "good")("[1]") == [1]
 
 
-def test_an_unknown_name_names_the_near_ones(install: Install) -> None:
+def test_an_unknown_name_names_the_near_ones(install):
     install("acme", acme_prices="json:loads")
     with pytest.raises(
         ConfigError, match=r"'acme_price'.*Did you mean 'acme_prices'\?.*Known are acme_prices"
@@ -76,7 +71,7 @@ def test_an_unknown_name_names_the_near_ones(install: Install) -> None:
         load(TEST_GROUP, "acme_price")
 
 
-def test_a_name_in_an_empty_group_says_how_there_could_be_one() -> None:
+def test_a_name_in_an_empty_group_says_how_there_could_be_one():
     with pytest.raises(ConfigError, match=r"Known are none; a plug-in must be installed"):
         load("advisor.nobody", "acme")
 
@@ -90,9 +85,7 @@ def test_a_name_in_an_empty_group_says_how_there_could_be_one() -> None:
         ("def source(:", "source", "SyntaxError"),
     ],
 )
-def test_a_broken_plugin_is_named_with_the_reason(
-    install: Install, tmp_path: Path, body: str, target: str, reason: str
-) -> None:
+def test_a_broken_plugin_is_named_with_the_reason(install, tmp_path, body, target, reason):
     module = tmp_path.name.replace("-", "_")
     (tmp_path / f"{module}.py").write_text(body + "\n")
     install("broken", broken=f"{module}:{target}")

@@ -1,7 +1,5 @@
 """Messages of others keep their words and lose their secrets."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.redaction import error_in_words, redact, redact_message, redact_with, without_passwords
@@ -28,7 +26,7 @@ from tests.cpu_time import at_most
         "signature=S3cret",
     ],
 )
-def test_secrets_do_not_survive(message: str) -> None:
+def test_secrets_do_not_survive(message):
     shown = redact_message(message)
     assert "S3cr" not in shown
     assert "et@" not in shown.replace("***", "")
@@ -44,16 +42,16 @@ def test_secrets_do_not_survive(message: str) -> None:
         "KeyError: 'price'",
     ],
 )
-def test_ordinary_messages_stay(message: str) -> None:
+def test_ordinary_messages_stay(message):
     assert redact_message(message) == message
 
 
-def test_a_script_may_print_a_key_function() -> None:
+def test_a_script_may_print_a_key_function():
     line = "  rows = sorted(rows, key=len)"
     assert redact(line) == line
 
 
-def test_an_error_that_cannot_be_told_still_has_a_kind() -> None:
+def test_an_error_that_cannot_be_told_still_has_a_kind():
     class BrokenError(Exception):
         def __str__(self) -> str:
             raise ValueError
@@ -62,14 +60,14 @@ def test_an_error_that_cannot_be_told_still_has_a_kind() -> None:
     assert error_in_words(OSError("")) == "OSError"
 
 
-def test_an_error_is_one_line_cut_after_its_secrets_are_hidden() -> None:
+def test_an_error_is_one_line_cut_after_its_secrets_are_hidden():
     text = error_in_words(ValueError("a\n" * 20 + "https://u:" + "p" * 400 + "@host " + "b" * 900), most=80)
     assert "\n" not in text
     assert "pp" not in text
     assert len(text) == len("ValueError: ") + 80
 
 
-def test_who_logs_in_stays_in_a_setting() -> None:
+def test_who_logs_in_stays_in_a_setting():
     assert without_passwords("postgresql://me:a@b@db/x") == "postgresql://me:***@db/x"
     assert without_passwords("postgresql://me:pw hunter2@db/x") == "postgresql://me:***@db/x"
     assert without_passwords("postgresql://me:1/2#3@db/x") == "postgresql://me:***@db/x"
@@ -78,7 +76,7 @@ def test_who_logs_in_stays_in_a_setting() -> None:
 @pytest.mark.parametrize(
     "line", ["a://b:c" * 9000, "key" * 20000, "?a" * 30000, "key=" * 15000, "auth " * 9000]
 )
-def test_a_long_line_is_searched_in_no_time(line: str) -> None:
+def test_a_long_line_is_searched_in_no_time(line):
     with at_most(cpu_s=5):
         redact_message(line)
 
@@ -98,20 +96,20 @@ def test_a_long_line_is_searched_in_no_time(line: str) -> None:
         ("value of the password: correct horse", "correct horse"),
     ],
 )
-def test_secrets_are_hidden(text: str, hidden: str) -> None:
+def test_secrets_are_hidden(text, hidden):
     shown = redact_with(text, {"SOME_TOKEN": "0123456789", "DB_PASS": "correct horse"})
     assert hidden not in shown
     assert "***" in shown
 
 
-def test_of_an_address_the_place_stays() -> None:
+def test_of_an_address_the_place_stays():
     text = "not downloaded: 'https://bob:hunter22secret@host:8080/a/w.pt?Signature=abc', kept"
     assert redact(text) == "not downloaded: 'https://***@host:8080/a/w.pt?***', kept"
     plain = "see https://host/a@b/w.pt#part, s3://bucket/key, or mail me@host?"
     assert redact(plain) == plain
 
 
-def test_ordinary_output_stays() -> None:
+def test_ordinary_output_stays():
     """Before: the region of `AWS_DEFAULT_REGION` was hidden wherever it stood."""
     text = 'epoch 3 loss 0.5: tokens per second 1200, in us-east-1, File "train.py", line 3'
     assert (
@@ -123,6 +121,6 @@ def test_ordinary_output_stays() -> None:
 @pytest.mark.parametrize(
     "line", ["x" * 65536, "a-" * 32768, "a.b" * 20000, "token" * 13000, "http://" * 9000, "a://x@?" * 9000]
 )
-def test_a_line_of_64_kilobytes_is_searched_in_no_time(line: str) -> None:
+def test_a_line_of_64_kilobytes_is_searched_in_no_time(line):
     with at_most(cpu_s=5):
         redact(line)

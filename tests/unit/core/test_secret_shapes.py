@@ -1,7 +1,5 @@
 """What redaction hides and what it leaves: every shape of a secret, and harmless texts that look alike."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest
@@ -22,7 +20,7 @@ def is_gone(secret: str, shown: str) -> bool:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_shape_is_hidden(name: str) -> None:
+def test_every_shape_is_hidden(name):
     """Before: 30 to 45 of 63 to 85 shapes were printed and stored as they are."""
     text, secret = SHAPES[name]
     for hide in (redact, redact_message):
@@ -31,13 +29,13 @@ def test_every_shape_is_hidden(name: str) -> None:
         assert is_gone(secret, shown), shown
 
 
-def test_there_are_many_of_both() -> None:
+def test_there_are_many_of_both():
     assert len(SHAPES) >= 85
     assert len(HARMLESS) >= 60
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_harmless_texts_stay(text: str) -> None:
+def test_harmless_texts_stay(text):
     """Before: counts of tokens, names of tokenizers and the like were hidden."""
     assert redact(text) == text
 
@@ -50,7 +48,7 @@ ISSUED = [
 
 
 @pytest.mark.parametrize("name", ISSUED)
-def test_colours_and_broken_lines_do_not_save_them(name: str) -> None:
+def test_colours_and_broken_lines_do_not_save_them(name):
     """Before: half of the secret was left."""
     _, secret = SHAPES[name]
     for split in (split_by_escapes, split_by_lines):
@@ -60,20 +58,20 @@ def test_colours_and_broken_lines_do_not_save_them(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ISSUED)
-def test_base64_does_not_save_them(name: str) -> None:
+def test_base64_does_not_save_them(name):
     """Before: it was printed."""
     wrapped = base64.b64encode(f"x: {SHAPES[name][1]}".encode()).decode()
     assert wrapped[:20] not in redact(f"data: {wrapped}.")
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_hiding_twice_is_hiding_once(name: str) -> None:
+def test_hiding_twice_is_hiding_once(name):
     text, secret = SHAPES[name]
     once = redact(text.format(secret))
     assert redact(once) == once
 
 
-def test_every_rule_begins_with_its_anchor() -> None:
+def test_every_rule_begins_with_its_anchor():
     """An anchor that no pattern begins with would never be tried."""
     for rule in rules():
         assert rule.anchors, rule.id

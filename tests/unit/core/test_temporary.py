@@ -1,7 +1,5 @@
 """Temporary folders: what a killed process left is removed by the next one, and nothing else."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal
@@ -26,7 +24,7 @@ with temporary_folder("profile") as folder:
 
 
 @pytest.fixture(autouse=True)
-def folders(tmp_path, monkeypatch) -> Path:
+def folders(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
@@ -48,14 +46,14 @@ def left(folders: Path, name: str = f"{PREFIX}profile-abcd0123") -> Path:
     return folders / name
 
 
-def test_it_is_removed_at_the_end() -> None:
+def test_it_is_removed_at_the_end():
     with temporary_folder("profile") as folder:
         (folder / "deep").mkdir()
         assert folder.stat().st_mode & 0o777 == 0o700
     assert not folder.exists()
 
 
-def test_a_killed_process_leaves_it_to_the_next_one(folders) -> None:
+def test_a_killed_process_leaves_it_to_the_next_one(folders):
     """Was: it stayed for good."""
     process, folder = holder()
     process.send_signal(signal.SIGKILL)
@@ -65,7 +63,7 @@ def test_a_killed_process_leaves_it_to_the_next_one(folders) -> None:
         assert list(folders.iterdir()) == [own]
 
 
-def test_that_of_a_process_that_is_there_stays() -> None:
+def test_that_of_a_process_that_is_there_stays():
     process, folder = holder()
     try:
         assert remove_left() == []
@@ -78,13 +76,13 @@ def test_that_of_a_process_that_is_there_stays() -> None:
 @pytest.mark.parametrize(
     "name", ["advisor-profile-abcd0123", f"{PREFIX}notes", f"{PREFIX}profile-abcd0123.bak", "mine"]
 )
-def test_what_has_another_name_stays(name, folders) -> None:
+def test_what_has_another_name_stays(name, folders):
     left(folders, name)
     assert remove_left() == []
     assert (folders / name / "deep/er/file").exists()
 
 
-def test_links_are_not_followed(folders, tmp_path_factory) -> None:
+def test_links_are_not_followed(folders, tmp_path_factory):
     outside = left(tmp_path_factory.mktemp("outside"), "mine")
     (folders / f"{PREFIX}profile-abcd0123").symlink_to(outside)
     (left(folders, f"{PREFIX}profile-abcd0124") / "link").symlink_to(outside)
@@ -93,7 +91,7 @@ def test_links_are_not_followed(folders, tmp_path_factory) -> None:
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root makes folders of other users")
-def test_that_of_another_user_stays(folders) -> None:
+def test_that_of_another_user_stays(folders):
     folder = left(folders)
     os.chown(folder, 12345, 12345)
     assert remove_left() == []
@@ -102,7 +100,7 @@ def test_that_of_another_user_stays(folders) -> None:
     assert remove_left() == [folder]
 
 
-def test_one_that_was_removed_before_it_was_locked_is_made_anew(folders, monkeypatch) -> None:
+def test_one_that_was_removed_before_it_was_locked_is_made_anew(folders, monkeypatch):
     """Two processes that begin at once."""
     lock, calls = fcntl.flock, []
 

@@ -1,7 +1,5 @@
 """The face of the values: whole, and the one place to import them from."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import inspect
@@ -29,13 +27,13 @@ def made_in(module: ModuleType) -> list[type]:
     ]
 
 
-def test_the_face_shows_every_value() -> None:
+def test_the_face_shows_every_value():
     shown = {name for name, value in vars(values).items() if inspect.isclass(value)}
     assert shown >= {one.__name__ for module in MODULES for one in made_in(module)}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_values_are_frozen_slotted_and_keyword_only(module: ModuleType) -> None:
+def test_values_are_frozen_slotted_and_keyword_only(module):
     for one in made_in(module):
         if issubclass(one, Enum | tuple):
             continue
@@ -46,7 +44,7 @@ def test_values_are_frozen_slotted_and_keyword_only(module: ModuleType) -> None:
         assert all(field.kw_only for field in dataclasses.fields(one)), one
 
 
-def test_everybody_imports_from_the_face() -> None:
+def test_everybody_imports_from_the_face():
     paths = [
         path for folder in ("advisor", "recommender", "benchmarks") for path in (ROOT / folder).rglob("*.py")
     ]

@@ -1,12 +1,10 @@
 """kill -9 in the middle of a send: whoever sends next sends once, or says that it may have been sent."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -83,12 +81,12 @@ def killed(work: Callable[..., None], reached: Callable[[], bool], *arguments: A
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(tmp_path):
     return f"sqlite:///{tmp_path}/advisor.db"
 
 
 @pytest.fixture
-def mail() -> Iterator[MailServer]:
+def mail():
     with mail_server.serving() as server:
         yield server
 
@@ -99,9 +97,7 @@ def settings_of(mail: MailServer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("command", "num_kills"), [("EHLO", 1), ("MAIL", 1), ("RCPT", 3)])
-def test_before_the_data_the_next_one_sends_it_once(
-    mail: MailServer, url: str, command: str, num_kills: int
-) -> None:
+def test_before_the_data_the_next_one_sends_it_once(mail, url, command, num_kills):
     for _ in range(num_kills):
         mail.stop_at, mail.asked[:] = command, []
         killed(post_in_child, lambda: command in mail.asked, url, settings_of(mail), {"P": PASSWORD})
@@ -111,7 +107,7 @@ def test_before_the_data_the_next_one_sends_it_once(
     assert len(mail.taken) == 1
 
 
-def test_after_the_data_it_may_have_been_sent_and_is_not_repeated(mail: MailServer, url: str) -> None:
+def test_after_the_data_it_may_have_been_sent_and_is_not_repeated(mail, url):
     mail.stop_at = "DATA"
     killed(post_in_child, lambda: bool(mail.taken), url, settings_of(mail), {"P": PASSWORD})
     mail.stop_at = ""
@@ -135,7 +131,7 @@ class Receiver:
         return Reply(hangs=self.stops)
 
 
-def test_a_webhook_that_knows_repeats_gets_it_again_and_keeps_it_once(url: str) -> None:
+def test_a_webhook_that_knows_repeats_gets_it_again_and_keeps_it_once(url):
     receiver = Receiver()
     with http_server.serving(HttpServer(rule=receiver.take)) as server:
         settings = {"kind": "webhook", "url": server.url}
@@ -148,7 +144,7 @@ def test_a_webhook_that_knows_repeats_gets_it_again_and_keeps_it_once(url: str) 
         assert len({request.body for request in server.requests}) == len(receiver.kept) == 1
 
 
-def test_slack_is_left_alone_after_its_body_was_on_the_way(url: str) -> None:
+def test_slack_is_left_alone_after_its_body_was_on_the_way(url):
     with http_server.serving(HttpServer(rule=lambda _: Reply(hangs=True))) as server:
         settings, environ = {"kind": "slack", "url": "env:U"}, {"U": server.url}
         killed(post_in_child, lambda: bool(server.requests), url, settings, environ)
@@ -156,7 +152,7 @@ def test_slack_is_left_alone_after_its_body_was_on_the_way(url: str) -> None:
         assert len(server.requests) == 1
 
 
-def test_a_file_is_written_whole_by_the_next_one(tmp_path: Path, url: str) -> None:
+def test_a_file_is_written_whole_by_the_next_one(tmp_path, url):
     settings = {"kind": "file", "path": str(tmp_path / "{date}.md")}
     stopped = tmp_path / "stopped"
     killed(post_and_stop_at_the_file, stopped.exists, str(tmp_path), url, settings, {})
@@ -166,7 +162,7 @@ def test_a_file_is_written_whole_by_the_next_one(tmp_path: Path, url: str) -> No
     assert written.read_text() == "# Page\n"
 
 
-def test_of_two_processes_at_once_one_sends(mail: MailServer, url: str) -> None:
+def test_of_two_processes_at_once_one_sends(mail, url):
     """The other one says who is at it, and later that it was sent."""
     mail.stop_at = "RCPT"
     here, there = SERVED.Pipe()
@@ -182,7 +178,7 @@ def test_of_two_processes_at_once_one_sends(mail: MailServer, url: str) -> None:
     assert len(mail.taken) == 1
 
 
-def test_of_many_that_begin_at_one_moment_one_sends(url: str) -> None:
+def test_of_many_that_begin_at_one_moment_one_sends(url):
     """Slack cannot tell repeats: the outbox has to."""
     gate = SERVED.Event()
     with http_server.serving() as server:

@@ -1,7 +1,5 @@
 """Mail as text: nothing in it ends a header, and the same parcel is the same bytes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from email.parser import BytesParser
 from email.policy import SMTP
@@ -26,12 +24,12 @@ def parsed(raw: bytes) -> Any:
     return BytesParser(policy=SMTP).parsebytes(raw)
 
 
-def test_the_same_parcel_is_the_same_bytes() -> None:
+def test_the_same_parcel_is_the_same_bytes():
     first, second = (mail_bytes(make_parcel(), settings(attach=["html"]), "team") for _ in range(2))
     assert first == second
 
 
-def test_a_repeat_can_be_seen_by_its_id_and_another_answer_has_another() -> None:
+def test_a_repeat_can_be_seen_by_its_id_and_another_answer_has_another():
     def message_id(channel: str = "team", **changes: Any) -> str:
         return str(parsed(mail_bytes(make_parcel(**changes), settings(), channel))["Message-ID"])
 
@@ -39,12 +37,12 @@ def test_a_repeat_can_be_seen_by_its_id_and_another_answer_has_another() -> None
     assert len({message_id(), message_id(key="week-48"), message_id("others")}) == 3
 
 
-def test_a_text_alone_has_one_part() -> None:
+def test_a_text_alone_has_one_part():
     mail = parsed(mail_bytes(make_parcel(message=make_message(html=None)), settings(), "team"))
     assert (mail.get_content_type(), mail.is_multipart()) == ("text/plain", False)
 
 
-def test_every_line_is_short_and_of_seven_bits() -> None:
+def test_every_line_is_short_and_of_seven_bits():
     """No server need be asked whether it takes more."""
     long = make_message(text="ä" * 5000, html=lambda: Html(text="<p>" + "€" * 5000), subject="ü" * 300)
     raw = mail_bytes(make_parcel(message=long), settings(attach=["html", "json"]), "team")
@@ -53,12 +51,12 @@ def test_every_line_is_short_and_of_seven_bits() -> None:
     assert b"\n" not in raw.replace(b"\r\n", b"")
 
 
-def test_a_form_that_an_answer_lacks_cannot_be_attached() -> None:
+def test_a_form_that_an_answer_lacks_cannot_be_attached():
     with pytest.raises(PermanentError, match="no form 'html' to attach"):
         mail_bytes(make_parcel(message=make_message(files=())), settings(attach=["html"]), "team")
 
 
-def test_everybody_gets_it_once() -> None:
+def test_everybody_gets_it_once():
     both = settings(to=["Ann <ann@example.org>", "bob@example.org"], cc=["ann@example.org"])
     assert recipients(both) == ("ann@example.org", "bob@example.org")
 
@@ -69,7 +67,7 @@ hostile = st.text(st.characters(codec="utf-8") | st.sampled_from("\r\n\0\x0b\x85
 
 @few_examples
 @given(hostile)
-def test_no_subject_adds_a_header(text: str) -> None:
+def test_no_subject_adds_a_header(text):
     message = make_message(subject=f"{text}\r\nBcc: eve@example.org")
     mail = parsed(mail_bytes(make_parcel(message=message), settings(), "team"))
     assert mail["Bcc"] is None
@@ -81,7 +79,7 @@ def test_no_subject_adds_a_header(text: str) -> None:
 
 @few_examples
 @given(hostile)
-def test_no_text_ends_its_part(text: str) -> None:
+def test_no_text_ends_its_part(text):
     """A text may hold lines that look like boundaries and headers."""
     words = f"{text}\n--=_0\nContent-Type: text/html\n\n.\n"
     mail = parsed(mail_bytes(make_parcel(message=make_message(text=words)), settings(), "team"))
@@ -92,12 +90,12 @@ def test_no_text_ends_its_part(text: str) -> None:
 
 @few_examples
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=300))
-def test_plain_text_arrives_as_it_was(text: str) -> None:
+def test_plain_text_arrives_as_it_was(text):
     mail = parsed(mail_bytes(make_parcel(message=make_message(text=text, html=None)), settings(), "team"))
     assert mail.get_content().rstrip("\r\n") == text
 
 
-def test_the_hash_of_a_message_covers_all_that_it_says() -> None:
+def test_the_hash_of_a_message_covers_all_that_it_says():
     message = make_message()
     changes: list[dict[str, Any]] = [
         {"subject": "x"}, {"text": "x"}, {"blocks": ()}, {"facts": {}},

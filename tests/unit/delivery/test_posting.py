@@ -1,7 +1,5 @@
 """What is tried again, for how long, and what is said in the end; channels of the test's own making."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,14 +53,14 @@ def state(store: Store) -> State:
     return posted.state
 
 
-def test_the_first_attempt_is_enough(store: Store, time: SetClock) -> None:
+def test_the_first_attempt_is_enough(store, time):
     delivery = send(Scripted(), store, time)
     assert (delivery.outcome, delivery.attempts, delivery.is_there) == (Outcome.SENT, 1, True)
     assert delivery.target == "x/2026-11-23.md"
     assert time.slept == []
 
 
-def test_waits_double_up_to_a_minute_until_the_time_is_over(store: Store, time: SetClock) -> None:
+def test_waits_double_up_to_a_minute_until_the_time_is_over(store, time):
     busy: list[Exception | str] = [TemporaryError("busy") for _ in range(20)]
     delivery = send(Scripted(busy), store, time)
     assert (delivery.outcome, delivery.error) == (Outcome.FAILED, "busy")
@@ -71,7 +69,7 @@ def test_waits_double_up_to_a_minute_until_the_time_is_over(store: Store, time: 
 
 
 @given(st.lists(st.floats(0, 1e6) | st.none(), min_size=1, max_size=30), st.floats(1, 3600), st.floats(0, 1))
-def test_no_sleep_leads_beyond_the_end(asked: list[float | None], total_s: float, chance: float) -> None:
+def test_no_sleep_leads_beyond_the_end(asked, total_s, chance):
     patience, passed_s = Patience(total_s=total_s), 0.0
     for attempts, asked_s in enumerate(asked, start=1):
         wait_s = patience.wait_s(attempts, asked_s, chance)
@@ -81,34 +79,34 @@ def test_no_sleep_leads_beyond_the_end(asked: list[float | None], total_s: float
     assert passed_s < total_s
 
 
-def test_what_cannot_work_is_tried_once(store: Store, time: SetClock) -> None:
+def test_what_cannot_work_is_tried_once(store, time):
     channel = Scripted([PermanentError("no such user")])
     assert send(channel, store, time).outcome is Outcome.FAILED
     assert time.slept == []
     assert send(channel, store, time).outcome is Outcome.SENT, "somebody may have mended it"
 
 
-def test_nobody_knows_and_so_it_is_not_repeated(store: Store, time: SetClock) -> None:
+def test_nobody_knows_and_so_it_is_not_repeated(store, time):
     channel = Scripted([UncertainError("the connection ended")])
     outcomes = [send(channel, store, time).outcome for _ in range(3)]
     assert outcomes == [Outcome.PERHAPS] * 3
     assert channel.sent == []
 
 
-def test_nobody_knows_and_repeats_do_no_harm(store: Store, time: SetClock) -> None:
+def test_nobody_knows_and_repeats_do_no_harm(store, time):
     channel = Scripted([UncertainError("ended"), UncertainError("ended")], drops_repeats=True)
     delivery = send(channel, store, time)
     assert (delivery.outcome, delivery.attempts) == (Outcome.SENT, 3)
 
 
-def test_once_uncertain_a_failure_stays_uncertain(store: Store, time: SetClock) -> None:
+def test_once_uncertain_a_failure_stays_uncertain(store, time):
     """The first attempt may have arrived, whatever the second one says."""
     channel = Scripted([UncertainError("ended"), PermanentError("gone")], drops_repeats=True)
     assert send(channel, store, time).outcome is Outcome.PERHAPS
     assert send(channel, store, time).outcome is Outcome.SENT
 
 
-def test_whoever_is_not_reached_is_an_error_though_others_are(store: Store, time: SetClock) -> None:
+def test_whoever_is_not_reached_is_an_error_though_others_are(store, time):
     delivery = send(Scripted(["refused: bob"]), store, time)
     assert (delivery.outcome, delivery.error, delivery.is_there) == (Outcome.SENT, "refused: bob", False)
     again = send(Scripted(), store, time)
@@ -116,9 +114,7 @@ def test_whoever_is_not_reached_is_an_error_though_others_are(store: Store, time
 
 
 @pytest.mark.parametrize(("has_begun", "expected"), [(False, State.FAILED), (True, State.PERHAPS)])
-def test_an_interrupt_leaves_what_is_known(
-    store: Store, time: SetClock, has_begun: bool, expected: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_what_is_known(store, time, has_begun, expected, monkeypatch):
     def interrupted(channel: Scripted, parcel: Parcel, begin: Callable[[], None], *, within_s: float) -> None:
         if has_begun:
             begin()
@@ -130,18 +126,18 @@ def test_an_interrupt_leaves_what_is_known(
     assert state(store) is expected
 
 
-def test_what_a_library_raises_is_one_line_without_secrets(store: Store, time: SetClock) -> None:
+def test_what_a_library_raises_is_one_line_without_secrets(store, time):
     delivery = send(Scripted([RuntimeError("a bug with hunter2")]), store, time)
     assert (delivery.outcome, delivery.error) == (Outcome.PERHAPS, "RuntimeError: a bug with ***")
 
 
-def test_a_secret_that_is_not_there_stops_nobody_else(store: Store, time: SetClock) -> None:
+def test_a_secret_that_is_not_there_stops_nobody_else(store, time):
     delivery = send(Scripted(secrets=Secrets({})), store, time)
     assert delivery.outcome is Outcome.FAILED
     assert str(delivery.error).startswith("the variable P is not set")
 
 
-def test_why_it_waits_is_heard(store: Store, time: SetClock) -> None:
+def test_why_it_waits_is_heard(store, time):
     heard: list[tuple[str, float]] = []
     post = Post(
         store=store,
@@ -153,7 +149,7 @@ def test_why_it_waits_is_heard(store: Store, time: SetClock) -> None:
     assert heard == [("busy", 9.0)]
 
 
-def test_an_attempt_that_was_given_up_sends_nothing_later() -> None:
+def test_an_attempt_that_was_given_up_sends_nothing_later():
     """It may wake up long after the next one has sent."""
     go, done = threading.Event(), threading.Event()
     begun: list[str] = []
@@ -174,6 +170,6 @@ def test_an_attempt_that_was_given_up_sends_nothing_later() -> None:
     assert (channel.sent, begun) == ([], [])
 
 
-def test_kinds_of_errors_are_told_apart() -> None:
+def test_kinds_of_errors_are_told_apart():
     for kind in (TemporaryError, PermanentError, UncertainError):
         assert issubclass(kind, SendingError)

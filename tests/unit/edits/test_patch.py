@@ -1,7 +1,5 @@
 """Changes written into scripts: where that is safe, and why not elsewhere."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -46,13 +44,13 @@ def refused(name: str, text: str) -> str:
     return why.why
 
 
-def test_tf32_stands_behind_the_imports() -> None:
+def test_tf32_stands_behind_the_imports():
     assert after("tf32") == ["+", '+torch.set_float32_matmul_precision("high")']
     named = SCRIPT.replace("import torch\n", "import torch as th\n").replace("torch.optim", "th.optim")
     assert after("tf32", named)[-1] == '+th.set_float32_matmul_precision("high")'
 
 
-def test_tf32_takes_the_place_of_what_forbids_it() -> None:
+def test_tf32_takes_the_place_of_what_forbids_it():
     text = SCRIPT + 'torch.set_float32_matmul_precision("highest")\n'
     assert after("tf32", text) == [
         '-torch.set_float32_matmul_precision("highest")',
@@ -60,23 +58,23 @@ def test_tf32_takes_the_place_of_what_forbids_it() -> None:
     ]
 
 
-def test_fused_suits_a_script_that_clips_by_itself_or_a_trainer_that_does_not() -> None:
+def test_fused_suits_a_script_that_clips_by_itself_or_a_trainer_that_does_not():
     assert after("fused", SCRIPT + "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n")
     assert after("fused", SCRIPT + "L.Trainer(max_epochs=3)\n")
 
 
-def test_fused_joins_the_arguments_of_every_optimizer() -> None:
+def test_fused_joins_the_arguments_of_every_optimizer():
     assert after("fused")[-1] == "+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)"
     comma = SCRIPT.replace("lr=1e-3)", "lr=1e-3,\n)")
     assert after("fused", comma)[-1].endswith("lr=1e-3, fused=True,")
 
 
-def test_layout_and_compilation_come_before_the_optimizer() -> None:
+def test_layout_and_compilation_come_before_the_optimizer():
     assert after("channels_last") == ["+model.to(memory_format=torch.channels_last)"]
     assert after("compile") == ["+model.compile()"]
 
 
-def test_autocast_holds_what_makes_the_loss_and_no_more() -> None:
+def test_autocast_holds_what_makes_the_loss_and_no_more():
     assert after("bf16") == [
         "-    outputs = model(images)",
         "-    loss = nn.functional.mse_loss(outputs, labels)",
@@ -118,25 +116,25 @@ UNNAMED = SCRIPT.replace("    loss = ", "    ").replace("labels)\n    loss.backw
         ("batch", SCRIPT, "by-hand"),
     ],
 )
-def test_what_is_not_plain_is_refused(name: str, text: str, code: str) -> None:
+def test_what_is_not_plain_is_refused(name, text, code):
     assert refused(name, text) == code
 
 
-def test_several_changes_are_one_diff() -> None:
+def test_several_changes_are_one_diff():
     patch = patch_of(SCRIPT, "train.py", ["fused", "tf32", "fp16", "bf16"])
     assert patch.changes == ("fused", "tf32", "bf16")
     assert set(patch.refused) == {"fp16"}
     assert patch.diff.count("--- a/train.py") == 1
 
 
-def test_a_text_that_is_no_python_is_refused() -> None:
+def test_a_text_that_is_no_python_is_refused():
     with pytest.raises(InputError, match=r"train\.py cannot be parsed"):
         patch_of("for x in:\n", "train.py", ["tf32"])
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("name", sorted(PLACES))
-def test_whatever_is_placed_is_python_and_is_placed_once(path: Path, name: str) -> None:
+def test_whatever_is_placed_is_python_and_is_placed_once(path, name):
     text = path.read_text()
     patch = patch_of(text, path.name, [name])
     if not patch.changes:
@@ -152,7 +150,7 @@ def test_whatever_is_placed_is_python_and_is_placed_once(path: Path, name: str) 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @given(comment=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20))
-def test_all_else_stays_as_it_was(newline: str, comment: str) -> None:
+def test_all_else_stays_as_it_was(newline, comment):
     text = SCRIPT.replace("import torch\n", f"import torch  # {comment}\f\n", 1).replace("\n", newline)
     for name in ("tf32", "fused", "bf16", "channels_last"):
         script = read_script(text, "train.py")

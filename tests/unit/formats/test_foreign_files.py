@@ -1,7 +1,5 @@
 """Files of somebody else: opened if they are files, unpacked in proportion."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import socket
@@ -16,7 +14,7 @@ from advisor.formats.foreign_files import first_bytes, is_gzip, open_regular, op
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "x"
 
 
@@ -26,7 +24,7 @@ def read_unpacked(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("content", [b"", b"a", b"\x1f", b"plain " * 100_000])
-def test_contents_are_the_same_zipped_or_not(path: Path, content: bytes) -> None:
+def test_contents_are_the_same_zipped_or_not(path, content):
     path.write_bytes(content)
     assert read_plain(path, most_bytes=10**6) == read_unpacked(path) == content
     path.write_bytes(gzip.compress(content))
@@ -34,20 +32,20 @@ def test_contents_are_the_same_zipped_or_not(path: Path, content: bytes) -> None
     assert is_gzip(path)
 
 
-def test_files_that_were_zipped_one_after_the_other_are_one(path: Path) -> None:
+def test_files_that_were_zipped_one_after_the_other_are_one(path):
     path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n"))
     with open_unpacked(path) as file:
         assert file.readlines() == [b"a\n", b"b\n"]
 
 
-def test_a_limit_is_told(path: Path) -> None:
+def test_a_limit_is_told(path):
     path.write_bytes(b"x" * 2_000_001)
     with pytest.raises(ValueError, match="it holds more than 2 MB"):
         read_plain(path, most_bytes=2_000_000)
     assert len(read_plain(path, most_bytes=2_000_001)) == 2_000_001
 
 
-def test_what_unpacks_out_of_proportion_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_unpacks_out_of_proportion_is_refused(path, monkeypatch):
     path.write_bytes(gzip.compress(bytes(10**6)))
     assert len(read_unpacked(path)) == 10**6
     monkeypatch.setattr(foreign_files, "_ALWAYS_BYTES", 1000)
@@ -55,7 +53,7 @@ def test_what_unpacks_out_of_proportion_is_refused(path: Path, monkeypatch: pyte
         read_unpacked(path)
 
 
-def test_damage_is_told_by_its_kind(path: Path) -> None:
+def test_damage_is_told_by_its_kind(path):
     whole = gzip.compress(os.urandom(10_000))
     path.write_bytes(whole[:-20])
     with pytest.raises(EOFError):
@@ -68,7 +66,7 @@ def test_damage_is_told_by_its_kind(path: Path) -> None:
         read_unpacked(path)
 
 
-def test_the_beginning_of_what_cannot_be_read_is_empty(path: Path) -> None:
+def test_the_beginning_of_what_cannot_be_read_is_empty(path):
     assert first_bytes(path, 4) == b""
     path.write_bytes(b"abcdef")
     assert first_bytes(path, 4) == b"abcd"
@@ -78,14 +76,14 @@ def test_the_beginning_of_what_cannot_be_read_is_empty(path: Path) -> None:
     assert first_bytes(path, 4) == b""
 
 
-def test_pipes_and_devices_are_no_files(path: Path) -> None:
+def test_pipes_and_devices_are_no_files(path):
     os.mkfifo(path)
     for other in (path, Path("/dev/zero"), Path("/dev/null")):
         with pytest.raises(OSError, match="it is a pipe or a device: write its contents to a file"):
             open_regular(other)
 
 
-def test_neither_are_folders_and_sockets(tmp_path: Path) -> None:
+def test_neither_are_folders_and_sockets(tmp_path):
     with pytest.raises(IsADirectoryError):
         open_regular(tmp_path)
     # A socket's path may have 107 characters.

@@ -1,7 +1,5 @@
 """Large documents piece by piece: the same values as the whole at once, within bounds."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any
@@ -34,9 +32,7 @@ def read(text: str, streamed: str = "ops") -> dict[str, Any]:
     indent=st.sampled_from([None, 2]),
     piece=st.sampled_from([1, 7, 2**16]),
 )
-def test_the_members_are_those_of_the_whole(
-    before: dict[str, Any], ops: list[Any], after: dict[str, Any], indent: int | None, piece: int
-) -> None:
+def test_the_members_are_those_of_the_whole(before, ops, after, indent, piece):
     document = {**before, "ops": ops, **after}
     text = json.dumps(document, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
@@ -59,16 +55,16 @@ def _listed(members: Any) -> Any:
         ("[[1, 2], {}]", [[1, 2], {}]),
     ],
 )
-def test_a_list_is_the_streamed_member(text: str, value: list[Any]) -> None:
+def test_a_list_is_the_streamed_member(text, value):
     assert read(text) == {"ops": value}
 
 
 @pytest.mark.parametrize("text", ["3", '"text"', "null"])
-def test_any_other_document_has_no_members(text: str) -> None:
+def test_any_other_document_has_no_members(text):
     assert read(text) == {}
 
 
-def test_elements_that_nobody_asks_for_are_passed_over() -> None:
+def test_elements_that_nobody_asks_for_are_passed_over():
     assert [name for name, _ in read_members(io.StringIO('{"ops": [1, 2], "b": 3}'), streamed="ops")] == [
         "ops",
         "b",
@@ -96,7 +92,7 @@ def test_elements_that_nobody_asks_for_are_passed_over() -> None:
         ('{"ops": [' + "[" * 50_000, "nested too deeply at character 9"),
     ],
 )
-def test_what_is_no_document_is_refused_with_its_place(text: str, words: str) -> None:
+def test_what_is_no_document_is_refused_with_its_place(text, words):
     with pytest.raises(ValueError, match=r"\S") as caught:
         read(text)
     assert words in str(caught.value)
@@ -111,12 +107,12 @@ def test_what_is_no_document_is_refused_with_its_place(text: str, words: str) ->
     ],
     ids=["an element", "a member", "all members together"],
 )
-def test_a_part_that_is_too_large_is_refused(text: str) -> None:
+def test_a_part_that_is_too_large_is_refused(text):
     with pytest.raises(ValueError, match="one part of it holds more than 4 million characters"):
         read(text)
 
 
-def test_a_long_list_of_small_elements_is_no_such_part() -> None:
+def test_a_long_list_of_small_elements_is_no_such_part():
     element = "x" * 98
     number = MOST_CHARACTERS // 50
     members = read_members(io.StringIO("[" + f'"{element}",' * number + "1]"), streamed="ops")

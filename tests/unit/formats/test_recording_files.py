@@ -1,7 +1,5 @@
 """Recordings: written line by line, cut off anywhere, zipped, foreign, damaged, from the future."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import asdict, replace
@@ -43,7 +41,7 @@ def written(path: Path, entries: tuple[Entry, ...] = ENTRIES, header: Header | N
     return path
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_what_was_written_is_read(tmp_path):
     recording = read_recording(written(tmp_path / "k.jsonl"))
     assert recording == Recording(
         header=make_header(),
@@ -55,14 +53,14 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert recording.measurements[1].time_s == 2e-4
 
 
-def test_the_first_line_says_what_it_is(tmp_path: Path) -> None:
+def test_the_first_line_says_what_it_is(tmp_path):
     first = json.loads(written(tmp_path / "k.jsonl").read_text().splitlines()[0])
     assert (first["format"], first["schema_version"]) == (FORMAT, SCHEMA_VERSION)
     assert set(asdict(make_header())) < set(first)
 
 
 @given(cut=st.integers(0, 10_000))
-def test_a_file_cut_anywhere_holds_the_lines_before_the_cut(tmp_path_factory, cut: int) -> None:
+def test_a_file_cut_anywhere_holds_the_lines_before_the_cut(tmp_path_factory, cut):
     path = written(tmp_path_factory.mktemp("cut") / "k.jsonl")
     raw = path.read_bytes()
     kept = raw[: len(raw) - cut % len(raw)]
@@ -76,7 +74,7 @@ def test_a_file_cut_anywhere_holds_the_lines_before_the_cut(tmp_path_factory, cu
     assert len(rest.measurements) + len(rest.skipped) + len(rest.references_s) == whole_lines - 1
 
 
-def test_after_a_half_line_is_dropped_more_can_be_appended(tmp_path: Path) -> None:
+def test_after_a_half_line_is_dropped_more_can_be_appended(tmp_path):
     path = written(tmp_path / "k.jsonl")
     with path.open("ab") as out:
         out.write(b'{"case":"d","reas')
@@ -85,14 +83,14 @@ def test_after_a_half_line_is_dropped_more_can_be_appended(tmp_path: Path) -> No
     assert read_recording(path).cases == {"a", "b", "c", "e"}
 
 
-def test_dropping_leaves_a_whole_file_as_it_is(tmp_path: Path) -> None:
+def test_dropping_leaves_a_whole_file_as_it_is(tmp_path):
     path = written(tmp_path / "k.jsonl")
     before = path.read_bytes()
     drop_half_line(path)
     assert path.read_bytes() == before
 
 
-def test_a_zipped_one_is_read(tmp_path: Path) -> None:
+def test_a_zipped_one_is_read(tmp_path):
     path = written(tmp_path / "k.jsonl")
     zipped = tmp_path / "k.jsonl.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes()))
@@ -103,7 +101,7 @@ def test_a_zipped_one_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", "[]\n", "no JSON\n", '{"format": "advisor-trace"}\n'])
-def test_something_else_is_refused(tmp_path: Path, text: str) -> None:
+def test_something_else_is_refused(tmp_path, text):
     (tmp_path / "x").write_text(text)
     with pytest.raises(RecordingError, match="is not a recording of advisor measure"):
         read_recording(tmp_path / "x")
@@ -117,20 +115,20 @@ def test_something_else_is_refused(tmp_path: Path, text: str) -> None:
         ({"schema_version": 0}, "no valid schema_version"),
     ],
 )
-def test_versions(tmp_path: Path, changes: dict[str, object], words: str) -> None:
+def test_versions(tmp_path, changes, words):
     line = {"format": FORMAT, "schema_version": 1, **asdict(make_header()), **changes}
     (tmp_path / "k").write_text(json.dumps(line) + "\n")
     with pytest.raises(RecordingError, match=words):
         read_recording(tmp_path / "k")
 
 
-def test_a_header_that_lacks_something_is_told(tmp_path: Path) -> None:
+def test_a_header_that_lacks_something_is_told(tmp_path):
     (tmp_path / "k").write_text(json.dumps({"format": FORMAT, "schema_version": 1}) + "\n")
     with pytest.raises(RecordingError, match="backend is missing"):
         read_recording(tmp_path / "k")
 
 
-def test_fields_that_a_later_version_adds_do_no_harm(tmp_path: Path) -> None:
+def test_fields_that_a_later_version_adds_do_no_harm(tmp_path):
     line = {"format": FORMAT, "schema_version": 1, **asdict(make_header()), "humidity": 0.4}
     (tmp_path / "k").write_text(json.dumps(line) + "\n")
     assert read_recording(tmp_path / "k").header == make_header()
@@ -153,7 +151,7 @@ GOOD = asdict(make_measurement())
         json.dumps({key: value for key, value in GOOD.items() if key != "precision"}),
     ],
 )
-def test_a_damaged_line_is_named_by_its_number(tmp_path: Path, line: str) -> None:
+def test_a_damaged_line_is_named_by_its_number(tmp_path, line):
     path = written(tmp_path / "k.jsonl")
     with path.open("a") as out:
         out.write(line + "\n")
@@ -161,19 +159,19 @@ def test_a_damaged_line_is_named_by_its_number(tmp_path: Path, line: str) -> Non
         read_recording(path)
 
 
-def test_missing(tmp_path: Path) -> None:
+def test_missing(tmp_path):
     with pytest.raises(RecordingError, match="make one with advisor measure"):
         read_recording(tmp_path / "none")
     with pytest.raises(RecordingError, match="cannot read"):
         read_recording(tmp_path)
 
 
-def test_a_full_disk_is_told_with_what_to_do() -> None:
+def test_a_full_disk_is_told_with_what_to_do():
     with pytest.raises(RecordingError, match=r"No space left.*is kept: make room and repeat"):
         append_entry(Path("/dev/full"), 1.0)
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written(tmp_path):
     with pytest.raises(RecordingError, match="`out`"):
         start_recording(tmp_path / "no" / "k.jsonl", make_header())
     with pytest.raises(RecordingError, match="`out`"):
@@ -181,17 +179,17 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1))
-def test_drift_is_how_much_the_slowest_lags(references_s: list[float]) -> None:
+def test_drift_is_how_much_the_slowest_lags(references_s):
     recording = Recording(header=make_header(), measurements=(), skipped=(), references_s=tuple(references_s))
     assert recording.drift >= 0
     assert min(references_s) * (1 + recording.drift) == pytest.approx(max(references_s))
 
 
-def test_without_references_nothing_is_known_to_drift() -> None:
+def test_without_references_nothing_is_known_to_drift():
     assert Recording(header=make_header(), measurements=(), skipped=(), references_s=()).drift == 0.0
 
 
-def test_the_operators_are_encoded_as_a_trace_encodes_them(tmp_path: Path) -> None:
+def test_the_operators_are_encoded_as_a_trace_encodes_them(tmp_path):
     from advisor.formats.trace_files import read_trace, write_trace
     from tests.builders import make_trace
 
@@ -203,7 +201,7 @@ def test_the_operators_are_encoded_as_a_trace_encodes_them(tmp_path: Path) -> No
     assert read_trace(tmp_path / "t.json").ops == (read_recording(path).measurements[0].op,)
 
 
-def test_a_number_of_whole_seconds_is_a_reference_too(tmp_path: Path) -> None:
+def test_a_number_of_whole_seconds_is_a_reference_too(tmp_path):
     assert read_recording(written(tmp_path / "k", (1.0,))).references_s == (1.0,)
     assert recording_io.FORMAT == "advisor-recording"
     assert replace(make_header(), gpu=None).gpu is None

@@ -1,13 +1,11 @@
 """JSON of others: one value, or one clear error."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.formats.foreign_files import read_json
 
 
-def test_json_is_read() -> None:
+def test_json_is_read():
     assert read_json(b'{"a": [1, 2.5, {"b": null}], "c": {"b": true}}') == {
         "a": [1, 2.5, {"b": None}],
         "c": {"b": True},
@@ -28,6 +26,6 @@ def test_json_is_read() -> None:
         (b'"\xff"', "no text in UTF-8"),
     ],
 )
-def test_what_is_none_is_one_clear_error(text: bytes, words: str) -> None:
+def test_what_is_none_is_one_clear_error(text, words):
     with pytest.raises(ValueError, match=words):
         read_json(text)

@@ -1,12 +1,9 @@
 """Traces survive a round trip; anything else says what is wrong."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -77,7 +74,7 @@ def followed(op: Op) -> st.SearchStrategy[Op]:
 
 
 @given(st.lists(OPS | OPS.flatmap(followed), min_size=1, max_size=5))
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> None:
+def test_round_trip(tmp_path_factory, ops):
     collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
     collectives = (collective,)
     trace = make_trace(
@@ -98,7 +95,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
     assert read_trace(path) == trace
 
 
-def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
+def test_a_file_of_before_there_were_worlds(tmp_path):
     write_trace(make_trace(), tmp_path / "t.json")
     document = json.loads((tmp_path / "t.json").read_text())
     later = (
@@ -118,7 +115,7 @@ def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "t.json") == make_trace()
 
 
-def test_a_file_of_before_operands_were_followed(tmp_path: Path) -> None:
+def test_a_file_of_before_operands_were_followed(tmp_path):
     write_trace(make_trace(), tmp_path / "t.json")
     document = json.loads((tmp_path / "t.json").read_text())
     for entry in document["ops"]:
@@ -144,7 +141,7 @@ FLOW = {"id": 3, "count": 1, "sources": [0], "new_parameters": 0, "forward": Non
         ({"is_of_view": 1}, "is_of_view of flows of aten::op0 is 1"),
     ],
 )
-def test_flows_that_cannot_be(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+def test_flows_that_cannot_be(tmp_path, changes, message):
     write_trace(make_trace(ops=(make_op("aten::op0"),)), tmp_path / "t.json")
     document = json.loads((tmp_path / "t.json").read_text())
     document["ops"][0] |= {"flows": [FLOW | changes]}
@@ -154,44 +151,44 @@ def test_flows_that_cannot_be(tmp_path: Path, changes: dict[str, object], messag
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
-def test_plain_and_zipped(tmp_path: Path, name: str) -> None:
+def test_plain_and_zipped(tmp_path, name):
     write_trace(make_trace(), tmp_path / name)
     assert read_trace(tmp_path / name) == make_trace()
     assert (tmp_path / name).read_bytes()[:1] == (b"\x1f" if name.endswith("gz") else b"{")
 
 
-def test_equal_traces_are_equal_files(tmp_path: Path) -> None:
+def test_equal_traces_are_equal_files(tmp_path):
     for name in ("a.json.gz", "b.json.gz"):
         write_trace(make_trace(), tmp_path / name)
     assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
 
 
-def test_writing_leaves_nothing_else_behind(tmp_path: Path) -> None:
+def test_writing_leaves_nothing_else_behind(tmp_path):
     write_trace(make_trace(), tmp_path / "t.json")
     assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(TraceError, match="`out`"):
         write_trace(make_trace(), tmp_path / "missing" / "t.json")
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Path:
+def written(tmp_path):
     path = tmp_path / "t.json.gz"
     write_trace(make_trace(ops=tuple(make_op(f"aten::op{i}") for i in range(50))), path)
     return path
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_truncated(written: Path, keep: float) -> None:
+def test_truncated(written, keep):
     raw = written.read_bytes()
     written.write_bytes(raw[: int(len(raw) * keep)])
     with pytest.raises(TraceError, match=r"truncated|not a trace"):
         read_trace(written)
 
 
-def test_a_flipped_byte(written: Path) -> None:
+def test_a_flipped_byte(written):
     raw = bytearray(written.read_bytes())
     raw[len(raw) // 2] ^= 0xFF
     written.write_bytes(bytes(raw))
@@ -199,19 +196,19 @@ def test_a_flipped_byte(written: Path) -> None:
         read_trace(written)
 
 
-def test_missing(tmp_path: Path) -> None:
+def test_missing(tmp_path):
     with pytest.raises(TraceError, match="advisor profile"):
         read_trace(tmp_path / "no.json")
 
 
-def test_somebody_elses_json(tmp_path: Path) -> None:
+def test_somebody_elses_json(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('{"traceEvents": []}')
     with pytest.raises(TraceError, match="not a trace of advisor profile"):
         read_trace(path)
 
 
-def test_newer_schema(tmp_path: Path) -> None:
+def test_newer_schema(tmp_path):
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)
     document = json.loads(path.read_text()) | {"schema_version": SCHEMA_VERSION + 1}
@@ -221,7 +218,7 @@ def test_newer_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["ops", "memory", "batch_size", "precision"])
-def test_a_missing_field(tmp_path: Path, field: str) -> None:
+def test_a_missing_field(tmp_path, field):
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)
     document = json.loads(path.read_text())
@@ -231,14 +228,14 @@ def test_a_missing_field(tmp_path: Path, field: str) -> None:
         read_trace(path)
 
 
-def test_binary_noise(tmp_path: Path) -> None:
+def test_binary_noise(tmp_path):
     path = tmp_path / "t.json"
     path.write_bytes(bytes(range(256)))
     with pytest.raises(TraceError, match="damaged"):
         read_trace(path)
 
 
-def test_gzip_of_something_else(tmp_path: Path) -> None:
+def test_gzip_of_something_else(tmp_path):
     path = tmp_path / "t.json.gz"
     path.write_bytes(gzip.compress(b"hello"))
     with pytest.raises(TraceError, match="damaged"):
@@ -256,7 +253,7 @@ def test_gzip_of_something_else(tmp_path: Path) -> None:
         ("measured_s", -1.0),
     ],
 )
-def test_numbers_that_cannot_be(tmp_path: Path, field: str, value: object) -> None:
+def test_numbers_that_cannot_be(tmp_path, field, value):
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)
     document = json.loads(path.read_text())
@@ -266,7 +263,7 @@ def test_numbers_that_cannot_be(tmp_path: Path, field: str, value: object) -> No
         read_trace(path)
 
 
-def test_a_kernel_without_threads(tmp_path: Path) -> None:
+def test_a_kernel_without_threads(tmp_path):
     empty = replace(KERNEL, grid=(0, 1, 1))
     path = tmp_path / "t.json"
     write_trace(make_trace(ops=(replace(make_op(), kernels=(empty,)),)), path)
@@ -274,21 +271,21 @@ def test_a_kernel_without_threads(tmp_path: Path) -> None:
         read_trace(path)
 
 
-def test_no_operators(tmp_path: Path) -> None:
+def test_no_operators(tmp_path):
     path = tmp_path / "t.json"
     write_trace(make_trace(ops=()), path)
     with pytest.raises(TraceError, match="no operators"):
         read_trace(path)
 
 
-def test_nested_beyond_reason(tmp_path: Path) -> None:
+def test_nested_beyond_reason(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('{"format": "advisor-trace", "x": ' + "[" * 100_000)
     with pytest.raises(TraceError, match="damaged"):
         read_trace(path)
 
 
-def test_what_is_a_trace(tmp_path: Path) -> None:
+def test_what_is_a_trace(tmp_path):
     for name in ("a.json", "a.json.gz"):
         write_trace(make_trace(), tmp_path / name)
         assert is_trace(tmp_path / name)
@@ -308,9 +305,7 @@ def test_what_is_a_trace(tmp_path: Path) -> None:
         ("attribute", [[[1, 2]]], None),
     ],
 )
-def test_a_tensor_has_dimensions_as_pytorch_allows(
-    tmp_path: Path, place: str, value: object, words: str | None
-) -> None:
+def test_a_tensor_has_dimensions_as_pytorch_allows(tmp_path, place, value, words):
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)
     document = json.loads(path.read_text())
@@ -326,7 +321,7 @@ def test_a_tensor_has_dimensions_as_pytorch_allows(
             read_trace(path)
 
 
-def test_the_operators_may_stand_anywhere(tmp_path: Path) -> None:
+def test_the_operators_may_stand_anywhere(tmp_path):
     """Tools such as jq sort the names."""
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)
@@ -338,7 +333,7 @@ def test_the_operators_may_stand_anywhere(tmp_path: Path) -> None:
     assert read_trace(path) == whole
 
 
-def test_alike_operators_become_one_object_and_others_stay_apart(tmp_path: Path) -> None:
+def test_alike_operators_become_one_object_and_others_stay_apart(tmp_path):
     one, other = make_op("aten::mm", flops=1), make_op("aten::mm", flops=True)
     write_trace(make_trace(ops=(one, other, one, replace(one, count=2))), tmp_path / "t.json")
     with pytest.raises(TraceError, match="flops of aten::mm is True"):  # though 1 == True
@@ -349,7 +344,7 @@ def test_alike_operators_become_one_object_and_others_stay_apart(tmp_path: Path)
     assert (first, twice) == (one, replace(one, count=2))
 
 
-def test_more_after_the_end_is_damage(tmp_path: Path) -> None:
+def test_more_after_the_end_is_damage(tmp_path):
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)
     path.write_text(path.read_text() + "}")

@@ -1,7 +1,5 @@
 """Files that people write: size, encoding, strict YAML, and faults in words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +23,19 @@ def yaml_of(path: Path, text: str) -> Any:
     return read_yaml(path, kind="list of rates", advice="Ask somebody.")
 
 
-def test_a_tilde_is_the_home_folder_where_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tilde_is_the_home_folder_where_there_is_one(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert at_home("~/a.yaml") == at_home(Path("~/a.yaml")) == tmp_path / "a.yaml"
     assert at_home("~nobody-here/a.yaml") == Path("~nobody-here/a.yaml")
     assert at_home("b/~/a.yaml") == Path("b/~/a.yaml")
 
 
-def test_plain_yaml(tmp_path: Path) -> None:
+def test_plain_yaml(tmp_path):
     assert yaml_of(tmp_path / "x.yaml", "a: [1, 2.5]\nb: null\n") == {"a": [1, 2.5], "b": None}
     assert yaml_of(tmp_path / "x.yaml", "# nothing\n") is None
 
 
-def test_the_mark_that_editors_put_first_is_left_out(tmp_path: Path) -> None:
+def test_the_mark_that_editors_put_first_is_left_out(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbfprovider")
     assert read_text(tmp_path / "x.csv", kind="table") == "provider"
     assert yaml_of(tmp_path / "x.yaml", "\ufeffa: 1") == {"a": 1}
@@ -57,7 +53,7 @@ def test_the_mark_that_editors_put_first_is_left_out(tmp_path: Path) -> None:
         ("? [1, 2]\n: 3", "unhashable key"),
     ],
 )
-def test_malformed_yaml_is_refused_with_advice(tmp_path: Path, text: str, message: str) -> None:
+def test_malformed_yaml_is_refused_with_advice(tmp_path, text, message):
     path = tmp_path / "x.yaml"
     with pytest.raises(ConfigError, match="is not valid YAML: ") as caught:
         yaml_of(path, text)
@@ -66,12 +62,12 @@ def test_malformed_yaml_is_refused_with_advice(tmp_path: Path, text: str, messag
     assert str(caught.value).endswith("Ask somebody.")
 
 
-def test_nesting_has_a_limit(tmp_path: Path) -> None:
+def test_nesting_has_a_limit(tmp_path):
     with pytest.raises(ConfigError, match="nested too deeply for a list of rates"):
         yaml_of(tmp_path / "x.yaml", "a: " + "[" * 5000)
 
 
-def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_no_text_or_not_there(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_bytes(b"\xff\xfe\x00")
     for bad in (path, tmp_path / "absent", tmp_path):
@@ -80,7 +76,7 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
         assert str(bad) in str(caught.value)
 
 
-def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+def test_a_huge_file_is_refused(tmp_path):
     path = tmp_path / "x.yaml"
     with pytest.raises(ConfigError, match="larger than 1 MB: that is no list of rates"):
         yaml_of(path, "a: " + "x" * MAX_FILE_BYTES)
@@ -101,14 +97,14 @@ class Row(BaseModel):
         ({"names": 5}, "it must be a list, such as [a, b]; got 5."),
     ],
 )
-def test_faults_name_what_was_given(values: dict[str, Any], words: str) -> None:
+def test_faults_name_what_was_given(values, words):
     with pytest.raises(ValidationError) as caught:
         Row.model_validate(values)
     (item,) = caught.value.errors()
     assert fault_in_words(item) == words
 
 
-def test_each_key_and_entry_knows_its_line(tmp_path: Path) -> None:
+def test_each_key_and_entry_knows_its_line(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text("# first\na:\n  b: 1\n  c:\n    - x\n    - {d: 2}\n3: y\n")
     document = read_document(path, kind="settings file", advice="")
@@ -121,13 +117,13 @@ def test_each_key_and_entry_knows_its_line(tmp_path: Path) -> None:
     assert document.line(("nothing",)) == 1
 
 
-def test_an_endless_file_is_refused() -> None:
+def test_an_endless_file_is_refused():
     with pytest.raises(ConfigError, match="it is a pipe or a device"):
         read_text(Path("/dev/zero"), kind="settings file")
 
 
 @pytest.mark.parametrize("word", ["1:1:1:1", "1:30", "12:30:45.5", "010", "007", "-0:1", "0o10"])
-def test_numbers_of_base_60_and_8_stay_texts(word: str) -> None:
+def test_numbers_of_base_60_and_8_stay_texts(word):
     """YAML 1.1 reads 1:30 as 90 and 010 as 8, which nobody means: no number is made of them."""
     text = f"a: {word}\nb: '{word}'\n"
     value = parse_document(text, place="x", kind="settings file", advice="").value
@@ -138,5 +134,5 @@ def test_numbers_of_base_60_and_8_stay_texts(word: str) -> None:
     ("word", "number"),
     [("0", 0), ("-12", -12), ("+3", 3), ("1_000", 1000), ("0x10", 16), ("1.5", 1.5), (".5", 0.5)],
 )
-def test_other_numbers_are_read_as_ever(word: str, number: float) -> None:
+def test_other_numbers_are_read_as_ever(word, number):
     assert parse_document(f"a: {word}", place="x", kind="settings file", advice="").value == {"a": number}

@@ -1,14 +1,11 @@
 """Warnings of a trace: each code has types for its facts, words, and a place in files of both kinds."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
 from advisor.core.errors import TraceError
-from advisor.core.findings import Finding, Text, TraceWarning
+from advisor.core.findings import Text, TraceWarning
 from advisor.core.findings.about_traces import EvaluationSeen, KernelsLeftOut, NoStep, World
 from advisor.formats.trace_checks import known_warning, warning_of
 from advisor.formats.trace_files import read_trace, write_trace
@@ -20,12 +17,12 @@ from tests.findings import sample, texts
 WARNINGS = (*texts("a"), *map(sample, TraceWarning.__subclasses__()))
 
 
-def test_the_parent_knows_whatever_a_child_warns_of() -> None:
+def test_the_parent_knows_whatever_a_child_warns_of():
     assert all(known_warning(code.value) is not None for code in Warned)
 
 
 @pytest.mark.parametrize("warning", WARNINGS, ids=lambda one: one.code)
-def test_the_facts_of_each_are_of_their_types(warning: Finding) -> None:
+def test_the_facts_of_each_are_of_their_types(warning):
     facts = dict(warning.facts)
     assert warning_of(type(warning), facts) == warning
     for name in facts:
@@ -39,7 +36,7 @@ def test_the_facts_of_each_are_of_their_types(warning: Finding) -> None:
         warning_of(type(warning), facts | {"more": 1})
 
 
-def test_numbers_and_truth_are_not_mixed_up() -> None:
+def test_numbers_and_truth_are_not_mixed_up():
     for facts in ({"has_updates": 1}, {"has_updates": "yes"}):
         with pytest.raises(ValueError, match="has_updates"):
             warning_of(NoStep, facts)
@@ -51,31 +48,31 @@ def test_numbers_and_truth_are_not_mixed_up() -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """A file with every warning there is."""
     path = tmp_path / "t.json"
     write_trace(make_trace(ops=(make_op(),), warnings=WARNINGS), path, words=in_names)
     return path
 
 
-def test_every_warning_survives_its_file(path: Path) -> None:
+def test_every_warning_survives_its_file(path):
     assert read_trace(path).warnings == WARNINGS
 
 
-def test_an_older_advisor_reads_sentences(path: Path) -> None:
+def test_an_older_advisor_reads_sentences(path):
     document = json.loads(path.read_text())
     assert document["warnings"] == list(map(in_names, WARNINGS))
     assert document["schema_version"] == 1
 
 
-def test_sentences_of_an_older_advisor_are_texts(path: Path) -> None:
+def test_sentences_of_an_older_advisor_are_texts(path):
     document = json.loads(path.read_text())
     del document["warning_findings"]
     path.write_text(json.dumps(document))
     assert read_trace(path).warnings == texts(*map(in_names, WARNINGS))
 
 
-def test_a_code_of_a_newer_advisor_is_its_sentence(path: Path) -> None:
+def test_a_code_of_a_newer_advisor_is_its_sentence(path):
     document = json.loads(path.read_text())
     document["warnings"][1] = "something new"
     document["warning_findings"][1] = {"code": "of-tomorrow", "facts": {"any": ["thing"]}}
@@ -83,14 +80,14 @@ def test_a_code_of_a_newer_advisor_is_its_sentence(path: Path) -> None:
     assert read_trace(path).warnings == (WARNINGS[0], *texts("something new"), *WARNINGS[2:])
 
 
-def test_a_code_that_no_trace_warns_of_is_its_sentence(path: Path) -> None:
+def test_a_code_that_no_trace_warns_of_is_its_sentence(path):
     document = json.loads(path.read_text())
     document["warning_findings"][1] = {"code": "budget", "facts": {}}
     path.write_text(json.dumps(document))
     assert isinstance(read_trace(path).warnings[1], Text)
 
 
-def test_wrong_facts_are_damage(path: Path) -> None:
+def test_wrong_facts_are_damage(path):
     document = json.loads(path.read_text())
     document["warning_findings"][1]["facts"] = {"num": 1}
     path.write_text(json.dumps(document))
@@ -99,7 +96,7 @@ def test_wrong_facts_are_damage(path: Path) -> None:
     assert "\n" not in str(failed.value)
 
 
-def test_without_words_a_file_has_the_codes(tmp_path: Path) -> None:
+def test_without_words_a_file_has_the_codes(tmp_path):
     warnings = (*texts("as somebody wrote"), sample(World, of="one"))
     write_trace(make_trace(ops=(make_op(),), warnings=warnings), tmp_path / "t.json")
     assert json.loads((tmp_path / "t.json").read_text())["warnings"] == ["as somebody wrote", "world"]

@@ -1,7 +1,5 @@
 """Builds and calls the quick grid on a pretended A100, and prints what went wrong as JSON."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """Cases in this process, on CPU tensors: measured, refused, out of memory, with a device that is lost."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """CUDA's clock on a made-up GPU: a stream of limited depth, a host that takes time to launch."""
 
-from __future__ import annotations
-
 from collections import deque
 from types import SimpleNamespace
 
@@ -71,28 +69,28 @@ def on(monkeypatch):
     return install
 
 
-def test_small_kernels_are_timed_without_the_host(on) -> None:
+def test_small_kernels_are_timed_without_the_host(on):
     gpu = Gpu(launch_s=8e-6, kernel_s=2e-6)
     assert on(gpu).time_s(gpu.launch, 200) == pytest.approx(2e-6)
 
 
-def test_large_kernels_need_no_head_start(on) -> None:
+def test_large_kernels_need_no_head_start(on):
     gpu = Gpu(launch_s=8e-6, kernel_s=5e-3)
     assert on(gpu).time_s(gpu.launch, 3) == pytest.approx(5e-3)
 
 
-def test_calls_that_fill_the_stream_are_timed_fewer_at_once(on) -> None:
+def test_calls_that_fill_the_stream_are_timed_fewer_at_once(on):
     gpu = Gpu(launch_s=8e-6, kernel_s=2e-6, kernels=300)
     assert on(gpu).time_s(gpu.launch, 200) == pytest.approx(300 * 2e-6)
 
 
-def test_a_call_that_no_head_start_covers_is_told(on) -> None:
+def test_a_call_that_no_head_start_covers_is_told(on):
     gpu = Gpu(launch_s=8e-6, kernel_s=2e-6, kernels=5000)
     with pytest.raises(HostTooSlowError):
         on(gpu).time_s(gpu.launch, 1)
 
 
-def test_the_head_start_follows_the_case(on) -> None:
+def test_the_head_start_follows_the_case(on):
     gpu = Gpu(launch_s=8e-6, kernel_s=2e-6)
     clock = on(gpu)
     clock.time_s(gpu.launch, 200)
@@ -101,12 +99,12 @@ def test_the_head_start_follows_the_case(on) -> None:
     assert clock._head_start_s == operator_timing._SHORTEST_HEAD_START_S
 
 
-def test_what_the_gpu_tells_of_itself(on) -> None:
+def test_what_the_gpu_tells_of_itself(on):
     clock = on(Gpu(launch_s=1e-6, kernel_s=1e-6))
     assert (clock.cache_bytes, clock._clock_hz) == (4 * 2**20, CLOCK_HZ)
 
 
-def test_a_gpu_that_tells_nothing(monkeypatch) -> None:
+def test_a_gpu_that_tells_nothing(monkeypatch):
     cuda = SimpleNamespace(get_device_properties=lambda _: SimpleNamespace())
     monkeypatch.setattr(operator_timing, "torch", SimpleNamespace(cuda=cuda))
     clock = CudaClock()
@@ -114,7 +112,7 @@ def test_a_gpu_that_tells_nothing(monkeypatch) -> None:
     assert clock._clock_hz > 1e9
 
 
-def test_the_cpu_counts_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cpu_counts_all_calls(monkeypatch):
     threads = torch.get_num_threads()
     try:
         clock = CpuClock()

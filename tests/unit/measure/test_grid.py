@@ -1,7 +1,5 @@
 """The grid: complete, the same each time, each smaller one the beginning of a larger one."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -21,51 +19,51 @@ from advisor.operators.registry import rows
 QUICK, DEFAULT = grid(Extent.QUICK), grid(Extent.DEFAULT)
 
 
-def test_about_as_many_as_the_help_says() -> None:
+def test_about_as_many_as_the_help_says():
     assert 150 <= len(QUICK) <= 200
     assert 1600 <= len(DEFAULT) <= 1800
 
 
-def test_keys_are_distinct_and_stay() -> None:
+def test_keys_are_distinct_and_stay():
     keys = [case.key for case in DEFAULT]
     assert len(set(keys)) == len(keys)
     assert [case.key for case in grid(Extent.DEFAULT)] == keys
     assert all(re.fullmatch("[0-9a-f]{16}", key) for key in keys)
 
 
-def test_a_smaller_grid_is_the_beginning_of_a_larger_one() -> None:
+def test_a_smaller_grid_is_the_beginning_of_a_larger_one():
     assert tuple(case.key for case in QUICK) == tuple(case.key for case in DEFAULT[: len(QUICK)])
 
 
 @pytest.mark.parametrize("cases", [QUICK, DEFAULT, calibration_kernels()], ids=["quick", "default", "few"])
-def test_cases_are_json(cases) -> None:
+def test_cases_are_json(cases):
     for case in cases:
         assert json.loads(json.dumps(asdict(case)))["call"]["operator"] == case.call.operator
 
 
-def test_every_family_is_in_every_grid() -> None:
+def test_every_family_is_in_every_grid():
     assert {case.family for case in QUICK} == set(rows().cases)
 
 
-def test_every_rate_of_products_and_convolutions_is_there() -> None:
+def test_every_rate_of_products_and_convolutions_is_there():
     for family in ("gemm", "bmm", "conv"):
         rates = {(case.dtype, case.tf32) for case in QUICK if case.family == family}
         assert rates == {("float32", False), ("float32", True), ("float16", False), ("bfloat16", False)}
 
 
-def test_forward_backward_and_optimizer_are_there() -> None:
+def test_forward_backward_and_optimizer_are_there():
     phases = Counter(case.phase for case in DEFAULT)
     assert min(phases[phase] for phase in Phase) >= 100
 
 
-def test_backward_operators_prepare_what_they_need() -> None:
+def test_backward_operators_prepare_what_they_need():
     for case in DEFAULT:
         named = {name for prepared in case.prepare for name in prepared.results}
         wanted = set(re.findall(r'{"result": "([^"]+)"}', json.dumps(asdict(case)["call"])))
         assert wanted <= named, case.call.operator
 
 
-def test_convolutions_of_every_kind() -> None:
+def test_convolutions_of_every_kind():
     calls = [case.call.arguments for case in DEFAULT if case.call.operator == "aten::convolution.default"]
     assert {arguments[6] for arguments in calls} == {False, True}  # transposed
     assert {arguments[8] > 1 for arguments in calls} == {False, True}  # groups
@@ -74,40 +72,40 @@ def test_convolutions_of_every_kind() -> None:
     assert layouts == {False, True}
 
 
-def test_attention_with_and_without_a_causal_mask() -> None:
+def test_attention_with_and_without_a_causal_mask():
     name = "aten::_scaled_dot_product_flash_attention.default"
     assert {case.call.arguments[4] for case in DEFAULT if case.call.operator == name} == {False, True}
 
 
 @pytest.mark.parametrize("backend", ["cuda", "cpu"])
-def test_no_call_takes_more_memory_than_allowed(backend: str) -> None:
+def test_no_call_takes_more_memory_than_allowed(backend):
     for case in grid(Extent.DEFAULT, backend=backend):
         assert argument_bytes(case.call.arguments) <= 1.5 * _CAPS[backend].num_bytes + 2**16, case
 
 
-def test_the_cpu_gets_smaller_calls_of_the_same_operators() -> None:
+def test_the_cpu_gets_smaller_calls_of_the_same_operators():
     small = grid(Extent.QUICK, backend="cpu")
     assert Counter(case.call.operator for case in small) == Counter(case.call.operator for case in QUICK)
     assert sum(argument_bytes(case.call.arguments) for case in small) < 2**27
 
 
-def test_families_can_be_chosen() -> None:
+def test_families_can_be_chosen():
     chosen = grid(Extent.QUICK, only=["gemm", "conv"])
     assert {case.family for case in chosen} == {"gemm", "conv"}
     assert {case.key for case in chosen} <= {case.key for case in QUICK}
 
 
-def test_a_family_that_is_none() -> None:
+def test_a_family_that_is_none():
     with pytest.raises(InputError, match=r"no family 'convs': choose from gemm.*Did you mean 'conv'"):
         grid(Extent.QUICK, only=["convs"])
 
 
-def test_the_help_names_all_families() -> None:
+def test_the_help_names_all_families():
     (option,) = get_args(command.OnlyOption)[1:]
     assert all(family in option.help for family in rows().cases)
 
 
-def test_calibration_has_kernels_for_each_constant() -> None:
+def test_calibration_has_kernels_for_each_constant():
     kernels = calibration_kernels()
     assert 40 <= len(kernels) <= 60
     rates = Counter((case.family, case.dtype, case.tf32) for case in kernels)
@@ -118,23 +116,23 @@ def test_calibration_has_kernels_for_each_constant() -> None:
     assert sum(case.family in ("norm", "softmax") for case in kernels) >= 3
 
 
-def test_keys_tell_cases_apart() -> None:
+def test_keys_tell_cases_apart():
     first = QUICK[0]
     assert first.key == type(first)(**{name: getattr(first, name) for name in first.__slots__}).key
     assert len({case.key for case in calibration_kernels()}) == len(calibration_kernels())
 
 
-def test_calls_are_written_as_python_writes_them() -> None:
+def test_calls_are_written_as_python_writes_them():
     made = call("add.Tensor", tensor((2, 3), "float32"), 1, alpha=2)
     assert (made.operator, made.keywords) == ("aten::add.Tensor", {"alpha": 2})
     assert call("mm").operator == "aten::mm.default"
 
 
-def test_bytes_of_nested_tensors() -> None:
+def test_bytes_of_nested_tensors():
     one = tensor((2, 3), "float16")
     assert argument_bytes((one, [one, one], 3, None, {"result": "x"})) == 36
 
 
-def test_strides() -> None:
+def test_strides():
     assert channels_last((2, 3, 4, 5)) == (60, 1, 15, 3)
     assert transposed(4, 7) == (1, 4)

@@ -1,7 +1,5 @@
 """The parent: what it keeps when its child dies, lies, hangs or is another's."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -60,7 +58,7 @@ def die():
 
 
 @pytest.fixture
-def play(tmp_path: Path):
+def play(tmp_path):
     """Measures with a child that follows a plot; gives the recording's path."""
     out = tmp_path / "k.jsonl"
 
@@ -74,7 +72,7 @@ def play(tmp_path: Path):
     return run
 
 
-def test_each_line_is_kept(play, tmp_path) -> None:
+def test_each_line_is_kept(play, tmp_path):
     counts: list[tuple[int, int]] = []
     plot = "device(); tell(reference_s=1e-3); rest(); tell(reference_s=1.1e-3); end('ok')"
     spans = play(plot, progress=lambda done, total: counts.append((done, total)))
@@ -86,7 +84,7 @@ def test_each_line_is_kept(play, tmp_path) -> None:
     assert counts == [(done, len(CASES)) for done in range(len(CASES) + 1)]
 
 
-def test_a_finished_recording_starts_nothing(play, tmp_path) -> None:
+def test_a_finished_recording_starts_nothing(play, tmp_path):
     play("device(); rest(); end('ok')")
     before = (tmp_path / "k.jsonl").read_bytes()
     assert len(play("die()").measurements) == len(CASES)
@@ -94,7 +92,7 @@ def test_a_finished_recording_starts_nothing(play, tmp_path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_the_case_that_killed_the_process_is_left_out_and_the_rest_is_measured(play) -> None:
+def test_the_case_that_killed_the_process_is_left_out_and_the_rest_is_measured(play):
     spans = play("device()\nif run == 0:\n    case(); die()\nrest(); end('ok')")
     (skipped,) = spans.skipped
     assert skipped.case == CASES[1].key
@@ -102,13 +100,13 @@ def test_the_case_that_killed_the_process_is_left_out_and_the_rest_is_measured(p
     assert len(spans.measurements) == len(CASES) - 1
 
 
-def test_a_process_that_dies_after_the_last_case_has_done_its_work(play, tmp_path) -> None:
+def test_a_process_that_dies_after_the_last_case_has_done_its_work(play, tmp_path):
     spans = play("device(); rest(); die()")
     assert (len(spans.measurements), spans.skipped) == (len(CASES), ())
     assert (tmp_path / "runs").read_text() == "1"
 
 
-def test_a_lost_device_gets_a_new_process(play) -> None:
+def test_a_lost_device_gets_a_new_process(play):
     plot = (
         "device()\nif run == 0:\n    case(reason='CUDA error'); end('lost_device')\nelse: rest(); end('ok')"
     )
@@ -117,21 +115,21 @@ def test_a_lost_device_gets_a_new_process(play) -> None:
     assert len(spans.measurements) == len(CASES) - 1
 
 
-def test_a_device_that_is_lost_again_and_again_is_given_up(play, monkeypatch) -> None:
+def test_a_device_that_is_lost_again_and_again_is_given_up(play, monkeypatch):
     monkeypatch.setattr(session, "MOST_LOSSES", 2)
     plot = "device(); case(reason='CUDA error'); end('lost_device', message='CUDA error: broken')"
     with pytest.raises(GpuUnusableError, match=r"failed 3 times.*broken.*k\.jsonl.*dmesg"):
         play(plot)
 
 
-def test_a_process_that_never_saw_a_device_is_not_tried_again(play, tmp_path) -> None:
+def test_a_process_that_never_saw_a_device_is_not_tried_again(play, tmp_path):
     with pytest.raises(ProfileError, match="ended its process with code -11"):
         play("print('a last word', flush=True); die()")
     assert (tmp_path / "runs").read_text() == "1"
     assert not (tmp_path / "k.jsonl").exists()
 
 
-def test_a_process_that_hangs_is_ended(play, monkeypatch) -> None:
+def test_a_process_that_hangs_is_ended(play, monkeypatch):
     monkeypatch.setattr(session, "STALL_S", 3.0)
     spans = play("device()\nif run == 0:\n    case(); time.sleep(60)\nrest(); end('ok')")
     assert [entry.reason for entry in spans.skipped] == ["took longer than 3 s"]
@@ -154,18 +152,18 @@ def test_a_process_that_hangs_is_ended(play, monkeypatch) -> None:
         ("device(); end('crashed', message='KeyError()', traceback='...')", ProfileError, "report this"),
     ],
 )
-def test_what_keeps_it_from_measuring_is_told(play, plot: str, kind: type[Exception], words: str) -> None:
+def test_what_keeps_it_from_measuring_is_told(play, plot, kind, words):
     with pytest.raises(kind, match=words):
         play(plot)
 
 
-def test_no_interpreter_at_all(tmp_path, monkeypatch) -> None:
+def test_no_interpreter_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "candidates", lambda *_: [])
     with pytest.raises(InputError, match="no Python interpreter was found"):
         measure(CASES, tmp_path / "k.jsonl", backend="cpu")
 
 
-def test_the_next_interpreter_is_asked_where_one_has_no_torch(play, tmp_path, monkeypatch) -> None:
+def test_the_next_interpreter_is_asked_where_one_has_no_torch(play, tmp_path, monkeypatch):
     folders = [tmp_path / name for name in ("without", "with")]
     plots = ("end('no_torch')", "device(); rest(); end('ok')")
     for folder, plot in zip(folders, plots, strict=True):
@@ -186,7 +184,7 @@ def test_the_next_interpreter_is_asked_where_one_has_no_torch(play, tmp_path, mo
         ("device(torch='2.14.0')", "torch 2.13.0, and this is torch 2.14.0"),
     ],
 )
-def test_times_of_two_devices_are_not_mixed(play, tmp_path, plot: str, words: str) -> None:
+def test_times_of_two_devices_are_not_mixed(play, tmp_path, plot, words):
     with pytest.raises(ProfileError):
         play("device(); case(); end('crashed')")
     before = (tmp_path / "k.jsonl").read_bytes()
@@ -195,7 +193,7 @@ def test_times_of_two_devices_are_not_mixed(play, tmp_path, plot: str, words: st
     assert (tmp_path / "k.jsonl").read_bytes() == before
 
 
-def test_a_half_line_is_dropped_when_it_goes_on(play, tmp_path) -> None:
+def test_a_half_line_is_dropped_when_it_goes_on(play, tmp_path):
     with pytest.raises(ProfileError):
         play("device(); case(); case(1); end('crashed')")
     path = tmp_path / "k.jsonl"
@@ -204,13 +202,13 @@ def test_a_half_line_is_dropped_when_it_goes_on(play, tmp_path) -> None:
     assert sorted(entry.case for entry in spans.measurements) == sorted(case.key for case in CASES)
 
 
-def test_a_recording_of_a_gpu_is_not_continued_on_a_cpu(play, tmp_path) -> None:
+def test_a_recording_of_a_gpu_is_not_continued_on_a_cpu(play, tmp_path):
     write_recording(tmp_path / "k.jsonl", [])
     with pytest.raises(RecordingError, match="backend cuda, not cpu"):
         play("rest()")
 
 
-def test_other_files_are_left_alone(play, tmp_path) -> None:
+def test_other_files_are_left_alone(play, tmp_path):
     (tmp_path / "k.jsonl").write_text("my thesis")
     with pytest.raises(RecordingError, match="not a recording"):
         play("rest()")
@@ -220,12 +218,12 @@ def test_other_files_are_left_alone(play, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"), [("no/k.jsonl", "there is no folder"), ("k.jsonl.gz", "run gzip afterwards")]
 )
-def test_places_that_will_not_do(tmp_path, name: str, words: str) -> None:
+def test_places_that_will_not_do(tmp_path, name, words):
     with pytest.raises(RecordingError, match=words):
         measure(CASES, tmp_path / name, backend="cpu")
 
 
-def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch) -> None:
+def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch):
     from advisor.measure import measuring
 
     def full(path: Path, entry: object) -> None:
@@ -240,7 +238,7 @@ def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch) -> None:
 BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97, 72.00'\n"
 
 
-def test_a_busy_gpu_is_not_measured(tmp_path, monkeypatch) -> None:
+def test_a_busy_gpu_is_not_measured(tmp_path, monkeypatch):
     (tmp_path / "nvidia-smi").write_text(BUSY)
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -256,7 +254,7 @@ esac
 """
 
 
-def test_the_header_tells_what_nvidia_smi_knows(play, tmp_path, monkeypatch) -> None:
+def test_the_header_tells_what_nvidia_smi_knows(play, tmp_path, monkeypatch):
     (tmp_path / "nvidia-smi").write_text(STATE)
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -265,7 +263,7 @@ def test_the_header_tells_what_nvidia_smi_knows(play, tmp_path, monkeypatch) -> 
     assert (header.sm_clock_hz, header.max_sm_clock_hz, header.power_limit_w) == (1.2e9, 2.04e9, 72.0)
 
 
-def test_a_finished_recording_is_read_whoever_uses_the_gpu(play, tmp_path, monkeypatch) -> None:
+def test_a_finished_recording_is_read_whoever_uses_the_gpu(play, tmp_path, monkeypatch):
     play("device(name='NVIDIA L4'); rest(); end('ok')", backend="cuda")
     (tmp_path / "nvidia-smi").write_text(BUSY)
     (tmp_path / "nvidia-smi").chmod(0o755)
@@ -273,12 +271,12 @@ def test_a_finished_recording_is_read_whoever_uses_the_gpu(play, tmp_path, monke
     assert len(play("die()", backend="cuda").measurements) == len(CASES)
 
 
-def test_a_gpu_that_the_catalog_lacks_is_measured_all_the_same(play) -> None:
+def test_a_gpu_that_the_catalog_lacks_is_measured_all_the_same(play):
     header = play("device(name='NVIDIA Z999'); rest(); end('ok')", backend="cuda").header
     assert (header.device_name, header.gpu) == ("NVIDIA Z999", None)
 
 
-def test_the_job_is_plain_json_with_the_reference(play, tmp_path) -> None:
+def test_the_job_is_plain_json_with_the_reference(play, tmp_path):
     play(f"import shutil; shutil.copy(sys.argv[2], '{tmp_path}/job'); device(); rest(); end('ok')")
     job = json.loads((tmp_path / "job").read_text())
     assert job["module"] == "grid_run"

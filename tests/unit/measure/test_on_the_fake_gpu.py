@@ -1,7 +1,5 @@
 """Every case is a call that a GPU would take, and is recorded as the profiler records it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Kernels and GPUs for the tests of the native code; limits written down from NVIDIA's documents."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from types import ModuleType

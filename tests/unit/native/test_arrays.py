@@ -1,10 +1,7 @@
 """Packing kernels and GPUs into columns."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +17,6 @@ from advisor.native import (
 )
 from advisor.native.arrays import limits_from_row
 from tests.builders import VOLTA_LIMITS, make_gpu
-from tests.unit.native.samples import make_gpus, make_kernels
 
 KERNEL = Kernel(
     name="gemm", grid=(4, 3, 2), block=(16, 8, 2), registers_per_thread=64, shared_bytes=2048, duration_s=1e-5
@@ -28,7 +24,7 @@ KERNEL = Kernel(
 UNKNOWN = replace(KERNEL, registers_per_thread=None, shared_bytes=None)
 
 
-def test_kernels_become_columns() -> None:
+def test_kernels_become_columns():
     arrays = KernelArrays.from_kernels([KERNEL, UNKNOWN], intensity_flops_per_byte=[2.5, None])
     assert arrays.num_kernels == 2
     assert arrays.blocks_K.tolist() == [24, 24]
@@ -39,11 +35,11 @@ def test_kernels_become_columns() -> None:
     np.testing.assert_equal(arrays.intensity_flops_per_byte_K, [2.5, math.nan])
 
 
-def test_intensity_is_unknown_by_default() -> None:
+def test_intensity_is_unknown_by_default():
     assert np.isnan(KernelArrays.from_kernels([KERNEL]).intensity_flops_per_byte_K).all()
 
 
-def test_no_kernels_and_no_gpus_keep_their_shapes() -> None:
+def test_no_kernels_and_no_gpus_keep_their_shapes():
     assert KernelArrays.from_kernels([]).num_kernels == 0
     gpus = GpuArrays.from_specs([])
     assert gpus.num_gpus == 0
@@ -59,16 +55,11 @@ def test_no_kernels_and_no_gpus_keep_their_shapes() -> None:
         ({"shared_bytes": 0}, True),
     ],
 )
-def test_assumed_resources_can_be_counted(changes: dict[str, Any], known: bool) -> None:
+def test_assumed_resources_can_be_counted(changes, known):
     assert has_known_resources(replace(KERNEL, **changes)) is known
 
 
-def test_one_intensity_a_kernel() -> None:
-    with pytest.raises(ValueError, match=r"intensity_flops_per_byte_K has shape \(1,\), must be \(2,\)"):
-        KernelArrays.from_kernels([KERNEL, KERNEL], intensity_flops_per_byte=[1.0])
-
-
-def test_gpus_become_columns() -> None:
+def test_gpus_become_columns():
     arrays = GpuArrays.from_specs([make_gpu(num_sms=84), make_gpu(base_clock_hz=2e9)])
     assert arrays.num_gpus == 2
     assert arrays.num_sms_G.tolist() == [84, 80]
@@ -78,32 +69,17 @@ def test_gpus_become_columns() -> None:
     assert limits_from_row(arrays.limits_GL[1]) == VOLTA_LIMITS
 
 
-def test_another_peak_moves_the_ridge_point() -> None:
+def test_another_peak_moves_the_ridge_point():
     arrays = GpuArrays.from_specs([make_gpu()], peak_flops_per_s=lambda s: s.tensor_flops_per_s["fp16"])
     assert arrays.peak_flops_per_s_G.tolist() == [100e12]
 
 
-def test_gpus_without_limits_or_peak_are_named() -> None:
+def test_gpus_without_limits_or_peak_are_named():
     with pytest.raises(ValueError, match="MI300X has no occupancy limits"):
         GpuArrays.from_specs([make_gpu("MI300X", occupancy=None)])
     with pytest.raises(ValueError, match="ODD has no fp32 peak"):
         GpuArrays.from_specs([make_gpu("ODD", vector_flops_per_s={})])
 
 
-def test_the_columns_are_all_the_limits_in_order() -> None:
+def test_the_columns_are_all_the_limits_in_order():
     assert tuple(field.name for field in fields(OccupancyLimits)) == LIMIT_COLUMNS
-
-
-def test_arrays_of_another_type_length_or_layout_are_refused() -> None:
-    kernels = make_kernels({}, {})
-    with pytest.raises(TypeError, match="blocks_K must be a numpy array of int64"):
-        replace(kernels, blocks_K=kernels.blocks_K.astype(np.int32))
-    with pytest.raises(TypeError, match="duration_s_K must be a numpy array of float64"):
-        replace(kernels, duration_s_K=[1.0, 2.0])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"shared_bytes_K has shape \(1,\), must be \(2,\)"):
-        replace(kernels, shared_bytes_K=np.zeros(1, dtype=np.int64))
-    with pytest.raises(ValueError, match="duration_s_K must be C-contiguous"):
-        replace(kernels, duration_s_K=np.ones(4)[::2])
-    gpus = make_gpus({})
-    with pytest.raises(ValueError, match=r"limits_GL has shape \(1, 10\), must be \(1, 11\)"):
-        replace(gpus, limits_GL=np.ascontiguousarray(gpus.limits_GL[:, 1:]))

@@ -2,8 +2,6 @@
 
 # ruff: noqa: N806 -- the capital letters are shape suffixes
 
-from __future__ import annotations
-
 import inspect
 import sys
 import threading
@@ -18,26 +16,26 @@ from advisor.native import reference
 from tests.unit.native.samples import make_gpus, make_kernels, needs_compiled, random_gpus, random_kernels
 
 
-def test_the_backend_says_what_it_is() -> None:
+def test_the_backend_says_what_it_is():
     assert (native.scale_kernels is not reference.scale_kernels) == native.COMPILED
     assert (native.WHY_NOT_COMPILED is None) == native.COMPILED
 
 
-def test_the_public_face_is_complete() -> None:
+def test_the_public_face_is_complete():
     assert len(set(native.__all__)) == len(native.__all__)
     assert all(hasattr(native, name) for name in native.__all__)
 
 
 @needs_compiled
 @pytest.mark.parametrize("name", ["count_resident_blocks", "scale_kernels"])
-def test_compiled_functions_take_the_parameters_of_the_reference(name: str) -> None:
+def test_compiled_functions_take_the_parameters_of_the_reference(name):
     signature = str(getattr(native, name).__nb_signature__[0][0])
     for parameter in inspect.signature(getattr(reference, name)).parameters:
         assert f"{parameter}:" in signature
 
 
 @needs_compiled
-def test_agrees_with_the_reference_on_a_catalog_of_gpus() -> None:
+def test_agrees_with_the_reference_on_a_catalog_of_gpus():
     rng = np.random.default_rng(20261121)
     kernels, origin, gpus = random_kernels(rng, 300), random_gpus(rng, 1), random_gpus(rng, 50)
     resident_KG = reference.count_resident_blocks(kernels, gpus)
@@ -48,7 +46,7 @@ def test_agrees_with_the_reference_on_a_catalog_of_gpus() -> None:
 
 
 @needs_compiled
-def test_many_kernels_are_scaled_one_by_one() -> None:
+def test_many_kernels_are_scaled_one_by_one():
     rng = np.random.default_rng(7)
     kernels, origin, gpus = random_kernels(rng, 100_000), random_gpus(rng, 1), random_gpus(rng, 4)
     time_s_KG = native.scale_kernels(kernels, origin, gpus)
@@ -58,14 +56,14 @@ def test_many_kernels_are_scaled_one_by_one() -> None:
 
 
 @needs_compiled
-def test_results_outlive_their_arguments_and_are_ours_to_change() -> None:
+def test_results_outlive_their_arguments_and_are_ours_to_change():
     time_s_KG = native.scale_kernels(make_kernels({}), make_gpus({}), make_gpus({}, {}))
     time_s_KG *= 2
     assert time_s_KG.tolist() == [[2e-3, 2e-3]]
 
 
 @needs_compiled
-def test_arrays_are_never_converted_behind_the_callers_back() -> None:
+def test_arrays_are_never_converted_behind_the_callers_back():
     kernels = make_kernels({})
     names = ["blocks_K", "threads_per_block_K", "registers_per_thread_K", "shared_bytes_K"]
     columns = {name: getattr(kernels, name) for name in names}
@@ -109,7 +107,7 @@ def runs_beside(work: Callable[[], object]) -> bool:
 
 
 @needs_compiled
-def test_other_threads_run_while_the_core_computes() -> None:
+def test_other_threads_run_while_the_core_computes():
     rng = np.random.default_rng(3)
     kernels, origin, gpus = random_kernels(rng, 20_000), random_gpus(rng, 1), random_gpus(rng, 50)
     # A busy machine may wake this thread too late, so it tries again; without the release none succeeds.
@@ -119,5 +117,5 @@ def test_other_threads_run_while_the_core_computes() -> None:
     assert any(attempts)
 
 
-def test_the_observer_sees_nothing_while_the_gil_is_held() -> None:
+def test_the_observer_sees_nothing_while_the_gil_is_held():
     assert not any(runs_beside(lambda: sum(range(20_000))) for _ in range(20))

@@ -1,9 +1,5 @@
 """Occupancy against NVIDIA's published examples and counts that follow by hand."""
 
-from __future__ import annotations
-
-from types import ModuleType
-
 import pytest
 
 from advisor.core.gpus import load_gpus
@@ -60,15 +56,15 @@ EXAMPLES = [
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("capability", "threads", "registers", "shared", "blocks", "share", "why"), EXAMPLES)
 def test_published_and_hand_counted_examples(
-    backend: ModuleType,
-    capability: str,
-    threads: int,
-    registers: int,
-    shared: int,
-    blocks: int,
-    share: float,
-    why: str,
-) -> None:
+    backend,
+    capability,
+    threads,
+    registers,
+    shared,
+    blocks,
+    share,
+    why,
+):
     kernels = make_kernels({"threads": threads, "registers": registers, "shared": shared})
     resident_KG = backend.count_resident_blocks(kernels, make_gpus({"cc": capability}))  # noqa: N806
     assert resident_KG.tolist() == [[blocks]], why
@@ -76,17 +72,17 @@ def test_published_and_hand_counted_examples(
     assert occupancy(threads, blocks, LIMITS[capability]) == pytest.approx(share)
 
 
-def test_examples_cover_at_least_five_architectures() -> None:
+def test_examples_cover_at_least_five_architectures():
     assert len({capability.split(".")[0] for capability, *_ in EXAMPLES}) >= 5
 
 
 @pytest.mark.parametrize("capability", LIMITS)
-def test_the_catalog_has_the_limits_of_the_examples(capability: str) -> None:
+def test_the_catalog_has_the_limits_of_the_examples(capability):
     gpus = [gpu for gpu in load_gpus().values() if gpu.compute_capability == capability]
     assert [gpu.name for gpu in gpus if gpu.occupancy != LIMITS[capability]] == []
 
 
-def test_one_row_a_kernel_one_column_a_gpu() -> None:
+def test_one_row_a_kernel_one_column_a_gpu():
     kernels = make_kernels({"threads": 64}, {"threads": 512})
     resident_KG = count_resident_blocks(kernels, make_gpus({"cc": "7.0"}, {"cc": "7.5"}, {"cc": "8.9"}))  # noqa: N806
     assert resident_KG.tolist() == [[32, 16, 24], [4, 2, 3]]

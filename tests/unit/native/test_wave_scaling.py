@@ -2,8 +2,6 @@
 
 # ruff: noqa: N806 -- the capital letters are shape suffixes
 
-from __future__ import annotations
-
 import math
 from types import ModuleType
 from typing import Any
@@ -31,25 +29,25 @@ def scale_one(
 # --- Forms ----------------------------------------------------------------------------------------
 
 
-def test_many_waves_of_unknown_intensity_follow_bandwidth_alone(backend: ModuleType) -> None:
+def test_many_waves_of_unknown_intensity_follow_bandwidth_alone(backend):
     gpu = {"bandwidth": 2e12, "sms": 10, "clock": 3e9}
     assert scale_one(backend, {}, gpu) == pytest.approx(MILLISECOND / 2)
 
 
-def test_large_form_by_hand(backend: ModuleType) -> None:
+def test_large_form_by_hand(backend):
     # R = 2e13 / 2e12 = 10, x = 5: g = 1 - 5/20 = 0.75. Waves 640 -> 320, clock 1 -> 2 GHz: product 1.
     gpu = {"bandwidth": 2e12, "peak": 2e13, "sms": 40, "clock": 2e9}
     expected = MILLISECOND * 0.5**0.75 * 1.0**0.25
     assert scale_one(backend, {"intensity": 5.0}, gpu, WaveForm.LARGE) == pytest.approx(expected)
 
 
-def test_compute_bound_kernels_follow_sms_and_clock(backend: ModuleType) -> None:
+def test_compute_bound_kernels_follow_sms_and_clock(backend):
     gpu = {"bandwidth": 9e12, "sms": 160, "clock": 2e9}
     kernel = {"intensity": math.inf}
     assert scale_one(backend, kernel, gpu, WaveForm.LARGE) == pytest.approx(MILLISECOND / 4)
 
 
-def test_exact_form_by_hand(backend: ModuleType) -> None:
+def test_exact_form_by_hand(backend):
     # B = 1000: 2 waves of 640 on the origin, 4 of 320 here. g = 0.5 at x = R = 10.
     gpu = {"sms": 40, "clock": 4e9}
     expected = MILLISECOND * (4 / 2) * (1 * 320 / 640) ** 0.5 * (1 / 4) ** 0.5
@@ -58,7 +56,7 @@ def test_exact_form_by_hand(backend: ModuleType) -> None:
     assert scale_one(backend, kernel, gpu, WaveForm.EXACT) == pytest.approx(expected)
 
 
-def test_exact_form_shows_the_tail_effect(backend: ModuleType) -> None:
+def test_exact_form_shows_the_tail_effect(backend):
     # One block more than a wave costs a second wave.
     kernel = {"intensity": math.inf}
     full = scale_one(backend, {**kernel, "blocks": 800}, {"sms": 100}, WaveForm.EXACT)
@@ -66,7 +64,7 @@ def test_exact_form_shows_the_tail_effect(backend: ModuleType) -> None:
     assert over == pytest.approx(2 * full)
 
 
-def test_small_kernels_are_counted_in_sms(backend: ModuleType) -> None:
+def test_small_kernels_are_counted_in_sms(backend):
     # B = 100 < 640 and 400: two turns of 80 SMs there, two of 50 here; twice the clock; g = 0.5.
     kernel = {"blocks": 100, "intensity": 10.0}
     gpu = {"sms": 50, "clock": 2e9, "bandwidth": 1e12}
@@ -75,11 +73,11 @@ def test_small_kernels_are_counted_in_sms(backend: ModuleType) -> None:
     assert scale_one(backend, kernel, gpu) == pytest.approx(MILLISECOND * (0.5 * 5 / 2) ** 0.5)
 
 
-def test_small_kernels_of_unknown_intensity_keep_their_time(backend: ModuleType) -> None:
+def test_small_kernels_of_unknown_intensity_keep_their_time(backend):
     assert scale_one(backend, {"blocks": 1}, {"bandwidth": 4e12, "clock": 3e9}) == MILLISECOND
 
 
-def test_resident_blocks_enter_the_wave_size(backend: ModuleType) -> None:
+def test_resident_blocks_enter_the_wave_size(backend):
     # 7.5 holds 4 blocks of 256 threads where 7.0 holds 8: twice the waves, at g = 0 twice the time.
     kernel = {"intensity": math.inf}
     assert scale_one(backend, kernel, {"cc": "7.5"}, WaveForm.LARGE) == pytest.approx(2e-3)
@@ -97,14 +95,12 @@ def test_resident_blocks_enter_the_wave_size(backend: ModuleType) -> None:
         (10**9, WaveForm.LARGE),
     ],
 )
-def test_auto_takes_the_large_form_from_20_waves_on_both(
-    backend: ModuleType, blocks: int, form: WaveForm
-) -> None:
+def test_auto_takes_the_large_form_from_20_waves_on_both(backend, blocks, form):
     kernel, gpu = {"blocks": blocks, "intensity": 7.0}, {"sms": 160, "clock": 1.3e9}
     assert scale_one(backend, kernel, gpu) == scale_one(backend, kernel, gpu, form)
 
 
-def test_a_kernel_that_fills_one_of_the_two_is_not_small(backend: ModuleType) -> None:
+def test_a_kernel_that_fills_one_of_the_two_is_not_small(backend):
     kernel = {"blocks": 639, "intensity": 7.0}
     small_on_one = {"sms": 79}  # a wave of 632 blocks
     exact = scale_one(backend, kernel, small_on_one, WaveForm.EXACT)
@@ -118,7 +114,7 @@ def test_a_kernel_that_fills_one_of_the_two_is_not_small(backend: ModuleType) ->
 
 
 @pytest.mark.parametrize(("num_kernels", "num_gpus"), [(0, 0), (0, 3), (2, 0), (0, 1)])
-def test_nothing_to_scale(backend: ModuleType, num_kernels: int, num_gpus: int) -> None:
+def test_nothing_to_scale(backend, num_kernels, num_gpus):
     kernels, gpus = make_kernels(*[{}] * num_kernels), make_gpus(*[{}] * num_gpus)
     time_s_KG = backend.scale_kernels(kernels, ORIGIN, gpus)
     assert time_s_KG.shape == (num_kernels, num_gpus)
@@ -126,21 +122,21 @@ def test_nothing_to_scale(backend: ModuleType, num_kernels: int, num_gpus: int) 
     assert backend.count_resident_blocks(kernels, gpus).shape == (num_kernels, num_gpus)
 
 
-def test_rows_are_kernels_and_columns_gpus(backend: ModuleType) -> None:
+def test_rows_are_kernels_and_columns_gpus(backend):
     kernels = make_kernels({"duration": 1.0}, {"duration": 3.0})
     gpus = make_gpus({}, {"bandwidth": 2e12}, {"bandwidth": 4e12})
     expected = [[1.0, 0.5, 0.25], [3.0, 1.5, 0.75]]
     np.testing.assert_allclose(backend.scale_kernels(kernels, ORIGIN, gpus), expected)
 
 
-def test_the_largest_launch_does_not_overflow(backend: ModuleType) -> None:
+def test_the_largest_launch_does_not_overflow(backend):
     blocks = (2**31 - 1) * 65_535 * 65_535
     kernel = {"blocks": blocks, "intensity": math.inf}
     half = scale_one(backend, kernel, {"sms": 160}, WaveForm.EXACT)
     assert half == pytest.approx(MILLISECOND / 2)
 
 
-def test_zero_duration_stays_zero(backend: ModuleType) -> None:
+def test_zero_duration_stays_zero(backend):
     assert scale_one(backend, {"duration": 0.0}, {"sms": 3}) == 0.0
 
 
@@ -150,19 +146,19 @@ TOO_BIG = {"threads": 1024, "registers": 65}  # cannot launch anywhere
 OVER_48_KIB = {"shared": 60 * 1024}  # launches on 7.0, not on 6.1
 
 
-def test_no_wave_on_the_origin_is_an_error(backend: ModuleType) -> None:
+def test_no_wave_on_the_origin_is_an_error(backend):
     message = r"wave size of kernel 1 is 0: no block of it can be resident on the origin"
     with pytest.raises(ValueError, match=message):
         backend.scale_kernels(make_kernels({}, TOO_BIG), ORIGIN, make_gpus({}), unlaunchable=Unlaunchable.NAN)
 
 
-def test_no_wave_on_a_destination_is_an_error(backend: ModuleType) -> None:
+def test_no_wave_on_a_destination_is_an_error(backend):
     kernels, gpus = make_kernels({}, OVER_48_KIB), make_gpus({}, {"cc": "6.1"})
     with pytest.raises(ValueError, match=r"wave size of kernel 1 is 0: .* on destination 1"):
         backend.scale_kernels(kernels, ORIGIN, gpus)
 
 
-def test_or_nan_if_the_caller_says_so(backend: ModuleType) -> None:
+def test_or_nan_if_the_caller_says_so(backend):
     kernels, gpus = make_kernels({}, OVER_48_KIB), make_gpus({}, {"cc": "6.1"})
     time_s_KG = backend.scale_kernels(kernels, ORIGIN, gpus, unlaunchable=Unlaunchable.NAN)
     assert np.isnan(time_s_KG).tolist() == [[False, False], [False, True]]
@@ -181,7 +177,7 @@ def test_or_nan_if_the_caller_says_so(backend: ModuleType) -> None:
         ({"intensity": -0.5}, r"^intensity_flops_per_byte of kernel 1 is -0\.5: must be 0 or more$"),
     ],
 )
-def test_impossible_kernels_are_named(backend: ModuleType, kernel: dict[str, Any], message: str) -> None:
+def test_impossible_kernels_are_named(backend, kernel, message):
     with pytest.raises(ValueError, match=message):
         backend.scale_kernels(make_kernels({}, kernel), ORIGIN, make_gpus({}))
 
@@ -199,7 +195,7 @@ def test_impossible_kernels_are_named(backend: ModuleType, kernel: dict[str, Any
     ],
 )
 @pytest.mark.parametrize("side", ["origin", "destination"])
-def test_impossible_gpus_are_named(backend: ModuleType, side: str, gpu: dict[str, Any], message: str) -> None:
+def test_impossible_gpus_are_named(backend, side, gpu, message):
     gpus = make_gpus(gpu)
     origin, destinations = (gpus, ORIGIN) if side == "origin" else (ORIGIN, gpus)
     with pytest.raises(ValueError, match=message):
@@ -207,7 +203,7 @@ def test_impossible_gpus_are_named(backend: ModuleType, side: str, gpu: dict[str
 
 
 @pytest.mark.parametrize(("column", "name"), [(0, "max_threads"), (7, "register_unit"), (10, "warp_size")])
-def test_impossible_limits_are_named(backend: ModuleType, column: int, name: str) -> None:
+def test_impossible_limits_are_named(backend, column, name):
     gpus = make_gpus({}, {})
     gpus.limits_GL[1, column] = 0
     with pytest.raises(ValueError, match=rf"^{name} of GPU 1 is 0: must be 1 to 2147483647$"):
@@ -215,13 +211,13 @@ def test_impossible_limits_are_named(backend: ModuleType, column: int, name: str
 
 
 @pytest.mark.parametrize("num_origins", [0, 2])
-def test_the_origin_is_one_gpu(backend: ModuleType, num_origins: int) -> None:
+def test_the_origin_is_one_gpu(backend, num_origins):
     origins = make_gpus(*[{}] * num_origins)
     with pytest.raises(ValueError, match=f"num_gpus of origin is {num_origins}: must be 1"):
         backend.scale_kernels(make_kernels({}), origins, ORIGIN)
 
 
 @pytest.mark.parametrize("option", [{"form": "smal"}, {"unlaunchable": "skip"}])
-def test_misspelt_options_are_refused(backend: ModuleType, option: dict[str, str]) -> None:
+def test_misspelt_options_are_refused(backend, option):
     with pytest.raises(ValueError, match=r"'(smal|skip)' is not a valid (WaveForm|Unlaunchable)"):
         backend.scale_kernels(make_kernels({}), ORIGIN, ORIGIN, **option)

@@ -1,7 +1,5 @@
 """Fused attention: what a trace tells of a call, which kernel runs it where, and its time by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -55,7 +53,7 @@ def fitted(op: Op, gpu: str) -> FittedTime:
 
 
 @pytest.mark.parametrize("backward", [False, True])
-def test_sizes_are_those_of_query_key_and_value(backward: bool) -> None:
+def test_sizes_are_those_of_query_key_and_value(backward):
     call = call_of(
         make_attention(batch=2, heads=8, key_heads=2, queries=100, keys=300, size=96, backward=backward)
     )
@@ -66,17 +64,17 @@ def test_sizes_are_those_of_query_key_and_value(backward: bool) -> None:
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("mask", [False, True])
 @pytest.mark.parametrize(("keys", "size"), [(200, 64), (64, 64), (128, 128)])
-def test_a_mask_is_told_from_the_output(backward: bool, mask: bool, keys: int, size: int) -> None:
+def test_a_mask_is_told_from_the_output(backward, mask, keys, size):
     op = make_attention(queries=200, keys=keys, size=size, mask=mask, backward=backward, kernel="efficient")
     assert call_of(op).has_mask is mask
 
 
-def test_a_forward_pass_that_keeps_no_sums_is_not_trained() -> None:
+def test_a_forward_pass_that_keeps_no_sums_is_not_trained():
     assert not call_of(make_attention(kernel="efficient", keeps_sums=False)).is_trained
     assert call_of(make_attention(kernel="efficient")).is_trained
 
 
-def test_what_is_no_attention_of_heads_tells_nothing() -> None:
+def test_what_is_no_attention_of_heads_tells_nothing():
     op = make_attention()
     flat = tuple(replace(tensor, shape=tensor.shape[1:]) for tensor in op.inputs)
     assert attention_call(replace(op, inputs=flat)) is None
@@ -106,7 +104,7 @@ A100, T4, V100, L40S, H100, B200, RTX_5090, P100 = (
         (B200, Backend.CUDNN),
     ],
 )
-def test_the_gpu_decides(gpu: str, backend: Backend) -> None:
+def test_the_gpu_decides(gpu, backend):
     assert backend_of(call_of(make_attention(dtype="float16")), resolve_gpu(gpu)) is backend
 
 
@@ -130,11 +128,11 @@ def test_the_gpu_decides(gpu: str, backend: Backend) -> None:
         (make_attention(kernel="cudnn"), A100, Backend.FLASH_2),
     ],
 )
-def test_dtype_mask_and_head_size_decide(op: Op, gpu: str, backend: Backend) -> None:
+def test_dtype_mask_and_head_size_decide(op, gpu, backend):
     assert backend_of(call_of(op), resolve_gpu(gpu)) is backend
 
 
-def test_flash_attention_3_stays_where_it_was_measured() -> None:
+def test_flash_attention_3_stays_where_it_was_measured():
     kernel = Kernel(
         name="void cutlass::device_kernel<flash::FlashAttnFwdSm90<...>>",
         duration_s=1e-3,
@@ -163,13 +161,13 @@ def test_flash_attention_3_stays_where_it_was_measured() -> None:
         (("efficient", "flash"), T4, Backend.EFFICIENT),
     ],
 )
-def test_only_what_the_script_allows_is_taken(allowed: tuple[str, ...], gpu: str, backend: Backend) -> None:
+def test_only_what_the_script_allows_is_taken(allowed, gpu, backend):
     call = call_of(make_attention(dtype="float16", allowed=allowed))
     assert backend_of(call, resolve_gpu(gpu)) is backend
     assert not is_refused(call, resolve_gpu(gpu))
 
 
-def test_the_script_s_own_order_counts_where_it_has_one() -> None:
+def test_the_script_s_own_order_counts_where_it_has_one():
     order = ("efficient", "cudnn", "flash")
     for prefers, backend in ((True, Backend.EFFICIENT), (False, Backend.CUDNN)):
         call = call_of(make_attention(allowed=order, prefers=prefers))
@@ -191,16 +189,14 @@ def test_the_script_s_own_order_counts_where_it_has_one() -> None:
         (make_attention(dtype="float16"), P100, True),
     ],
 )
-def test_a_call_is_refused_where_nothing_that_is_allowed_can_run_it(
-    op: Op, gpu: str, is_allowed: bool
-) -> None:
+def test_a_call_is_refused_where_nothing_that_is_allowed_can_run_it(op, gpu, is_allowed):
     call, spec = call_of(op), resolve_gpu(gpu)
     assert is_refused(call, spec) is not is_allowed
     if not is_allowed:  # its time is what the GPU could do
         assert backend_of(call, spec) is backend_of(replace(call, allowed=None), spec)
 
 
-def test_names_of_backends_that_nobody_knows_are_no_backends() -> None:
+def test_names_of_backends_that_nobody_knows_are_no_backends():
     call = call_of(make_attention(allowed=("overrideable", "efficient")))
     assert backend_of(call, resolve_gpu(H100)) is Backend.EFFICIENT
     odd = replace(make_attention(), attributes={"backends": ("flash", 3), "prefers_backends": 1})
@@ -208,7 +204,7 @@ def test_names_of_backends_that_nobody_knows_are_no_backends() -> None:
     assert not call_of(odd).prefers
 
 
-def test_flash_attention_3_is_forbidden_with_flash_attention() -> None:
+def test_flash_attention_3_is_forbidden_with_flash_attention():
     call = replace(call_of(make_attention(allowed=("cudnn",))), ran_flash_3=True)
     assert backend_of(call, resolve_gpu(H100)) is Backend.CUDNN
 
@@ -216,13 +212,13 @@ def test_flash_attention_3_is_forbidden_with_flash_attention() -> None:
 # --- its time --------------------------------------------------------------------------------------
 
 
-def test_a_started_wave_of_blocks_is_a_whole_one() -> None:
+def test_a_started_wave_of_blocks_is_a_whole_one():
     # 8 heads of 4 blocks of rows are 32 blocks of 4 tiles and a start.
     call = call_of(make_attention(batch=1, heads=8, queries=512))
     assert [busiest_tiles(call, KERNEL, num_sms) for num_sms in (1, 16, 31, 32, 64)] == [160, 10, 10, 5, 5]
 
 
-def test_a_block_of_a_short_sequence_starts_with_fewer_rows() -> None:
+def test_a_block_of_a_short_sequence_starts_with_fewer_rows():
     call = call_of(make_attention(batch=1, heads=1, queries=30, keys=256))
     # A quarter of a block's start, and two tiles as wide as any.
     assert busiest_tiles(call, KERNEL, 1) == 0.25 + 2
@@ -230,13 +226,13 @@ def test_a_block_of_a_short_sequence_starts_with_fewer_rows() -> None:
     assert busiest_tiles(replace(call, is_backward=True), KERNEL, 1) == 2 * (1 + 1)
 
 
-def test_a_block_of_the_backward_pass_walks_over_the_queries() -> None:
+def test_a_block_of_the_backward_pass_walks_over_the_queries():
     forward = call_of(make_attention(batch=1, heads=1, queries=1280, keys=128))
     assert busiest_tiles(forward, KERNEL, 1) == 10 * (1 + 1)
     assert busiest_tiles(replace(forward, is_backward=True), KERNEL, 1) == 10 + 1
 
 
-def test_a_causal_block_walks_as_far_as_it_sees_and_the_longest_ends_alone() -> None:
+def test_a_causal_block_walks_as_far_as_it_sees_and_the_longest_ends_alone():
     call = call_of(make_attention(batch=1, heads=16, queries=512, is_causal=True))
     # Of 16 tiles a head shows 10; 4 blocks start; half of the longest block of 5 is left over at the end.
     assert busiest_tiles(call, KERNEL, 4) == pytest.approx(16 * (10 + 4) / 4 + 2.5)
@@ -244,7 +240,7 @@ def test_a_causal_block_walks_as_far_as_it_sees_and_the_longest_ends_alone() -> 
     assert busiest_tiles(call, KERNEL, 64) == 5
 
 
-def test_seconds_are_tiles_and_the_bytes_that_nothing_hides() -> None:
+def test_seconds_are_tiles_and_the_bytes_that_nothing_hides():
     gpu = replace(resolve_gpu(A100), num_sms=10, memory_bytes_per_s=1e12)
     call = call_of(make_attention(batch=1, heads=10, queries=128, size=64))
     # One block of two tiles an SM: 2 x 128 x 128 x (64 + 64) FLOPs each, at half of 10 TFLOP/s over ten SMs.
@@ -255,7 +251,7 @@ def test_seconds_are_tiles_and_the_bytes_that_nothing_hides() -> None:
     assert seconds(backward, KERNEL, gpu, 1e13) == pytest.approx(products_s + 2 * call.num_bytes / 1e12)
 
 
-def test_heads_between_those_measured() -> None:
+def test_heads_between_those_measured():
     call = call_of(make_attention(size=64))
     assert [efficiency_of(KERNEL, call, width) for width in (32, 64, 96, 128, 256)] == pytest.approx(
         [0.5, 0.5, 0.6, 0.7, 0.7]
@@ -263,7 +259,7 @@ def test_heads_between_those_measured() -> None:
     assert efficiency_of(KERNEL, replace(call, key_size=72), 96) == pytest.approx(0.9 * 0.6)
 
 
-def test_amperes_instructions_are_the_limit_on_later_gpus() -> None:
+def test_amperes_instructions_are_the_limit_on_later_gpus():
     ampere = replace(KERNEL, is_mma_sync=True)
     for name in ("RTX-3090", A100):  # whose tensor cores do no more
         gpu = resolve_gpu(name)
@@ -275,13 +271,13 @@ def test_amperes_instructions_are_the_limit_on_later_gpus() -> None:
     assert rate_flops_per_s(KERNEL, hopper, "bf16") == hopper.tensor_flops_per_s["bf16"]
 
 
-def test_a_kernel_that_nobody_measured_is_slower_than_flash_attention_and_wide() -> None:
+def test_a_kernel_that_nobody_measured_is_slower_than_flash_attention_and_wide():
     masked, free = make_attention(mask=True, kernel="efficient"), make_attention()
     assert fitted(masked, A100).time_s > 1.9 * fitted(free, A100).time_s
     assert fitted(masked, A100).sigma > 2 * fitted(free, A100).sigma
 
 
-def test_sigma_is_wider_for_what_was_not_measured() -> None:
+def test_sigma_is_wider_for_what_was_not_measured():
     flash = kernels()[Backend.FLASH_2, True]
     assert fitted(make_attention(backward=True), A100).sigma == flash.sigma
     assert fitted(make_attention(backward=True), L40S).sigma == flash.sigma_unseen > flash.sigma
@@ -298,11 +294,11 @@ def test_sigma_is_wider_for_what_was_not_measured() -> None:
         (make_attention(), "MI300X"),
     ],
 )
-def test_the_roofline_tells_where_no_kernel_in_16_bits_was_measured(op: Op, gpu: str) -> None:
+def test_the_roofline_tells_where_no_kernel_in_16_bits_was_measured(op, gpu):
     assert ATTENTION.fitted(op, resolve_gpu(gpu)) is None
 
 
-def test_no_shipped_kernel_exceeds_its_rate() -> None:
+def test_no_shipped_kernel_exceeds_its_rate():
     for kernel in kernels().values():
         assert max(kernel.efficiency.values()) < 1.0
         assert 0 < kernel.sigma <= kernel.sigma_unseen < 0.3

@@ -1,7 +1,5 @@
 """Kernels in 16 bits: passes over their bytes, and what an SM does in a clock."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -25,7 +23,6 @@ from advisor.operators.cycles import (
 )
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.embedding import EMBEDDING
-from advisor.operators.family import Family
 from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
@@ -62,7 +59,7 @@ def seconds(op: Op, gpu: GpuSpec = A100) -> float:
 MAKERS = [add, gelu, layer_norm, rms_norm, softmax]
 
 
-def test_a_gelu_by_hand() -> None:
+def test_a_gelu_by_hand():
     op, cost = half(gelu(8192, 4096)), stream_costs()["curve"]
     bytes_per_s = constants_for(A100).fractions["streaming_fraction"] * A100.memory_bytes_per_s
     cycles = cost.cycles_per_element * 8192 * 4096
@@ -72,7 +69,7 @@ def test_a_gelu_by_hand() -> None:
     assert seconds(op) == pytest.approx(by_hand, rel=1e-9)
 
 
-def test_rows_of_a_norm_are_what_is_normalised() -> None:
+def test_rows_of_a_norm_are_what_is_normalised():
     wide, narrow = half(layer_norm(1024, 4096)), half(layer_norm(4096, 1024))
     cost = stream_costs()["layer norm forward"]
     more_rows_s = 3072 * cost.cycles_per_row / (A100.num_sms * A100.boost_clock_hz)
@@ -86,7 +83,7 @@ def test_rows_of_a_norm_are_what_is_normalised() -> None:
 
 
 @pytest.mark.parametrize("name", ["native_layer_norm", "_fused_rms_norm"])
-def test_several_dimensions_may_be_normalised_together(name: str) -> None:
+def test_several_dimensions_may_be_normalised_together(name):
     shaped = half(make_call(name, [(8192, 64, 64), (64, 64)], [(8192, 64, 64)]))
     flat = half(make_call(name, [(8192, 4096), (4096,)], [(8192, 4096)]))
     shaped = replace(shaped, attributes={"normalized_shape": (64, 64)})
@@ -99,7 +96,7 @@ def rms_norm_backward(rows: int, columns: int) -> Op:
     return half(replace(op, phase=Phase.BACKWARD))
 
 
-def test_gradients_of_a_narrow_norm_leave_most_sms_idle() -> None:
+def test_gradients_of_a_narrow_norm_leave_most_sms_idle():
     """As measured on an H200: a 32nd of the columns takes a quarter of the time."""
     h200 = resolve_gpu("H200-SXM-141GB")
     narrow, wide = (seconds(rms_norm_backward(*sizes), h200) for sizes in ((16384, 128), (16384, 4096)))
@@ -107,7 +104,7 @@ def test_gradients_of_a_narrow_norm_leave_most_sms_idle() -> None:
     assert wide == pytest.approx(223e-6, rel=0.2)
 
 
-def test_gradients_of_a_norm_take_steps_by_waves_of_strips() -> None:
+def test_gradients_of_a_norm_take_steps_by_waves_of_strips():
     work = row_work("RMS norm backward", 8192, 4096, 0)
     step = StreamCost.__slots__.index("cycles_per_step")
     at_once = work.unit_times_s(A100, 1.0)[step]
@@ -115,7 +112,7 @@ def test_gradients_of_a_norm_take_steps_by_waves_of_strips() -> None:
     assert row_work("layer norm forward", 8192, 4096, 0).unit_times_s(A100, 1.0)[step] == 0
 
 
-def test_a_block_of_a_long_softmax_fills_an_sm_of_1536_threads() -> None:
+def test_a_block_of_a_long_softmax_fills_an_sm_of_1536_threads():
     step = StreamCost.__slots__.index("cycles_per_step")
     work = row_work(row_kind("softmax forward", 4096), 10**6, 4096, 0)
     for gpu, blocks in ((A100, 2), (L40S, 1)):
@@ -126,12 +123,12 @@ def test_a_block_of_a_long_softmax_fills_an_sm_of_1536_threads() -> None:
 @pytest.mark.parametrize(
     ("columns", "threads"), [(1536, 128), (2048, 128), (2560, 256), (4096, 256), (5120, 512), (32000, 512)]
 )
-def test_what_a_long_row_has_beyond_whole_vectors_is_slow(columns: int, threads: int) -> None:
+def test_what_a_long_row_has_beyond_whole_vectors_is_slow(columns, threads):
     work = row_work(row_kind("softmax backward", columns), 3, columns, 0)
     assert work.slow_elements == 3 * (columns % (8 * threads))
 
 
-def test_short_rows_of_softmax_have_their_own_kernel() -> None:
+def test_short_rows_of_softmax_have_their_own_kernel():
     assert row_kind("softmax forward", 1024) == "softmax forward"
     assert row_kind("softmax forward", 1025) == "softmax forward, long rows"
     assert row_kind("layer norm forward", 8192) == "layer norm forward"
@@ -139,7 +136,7 @@ def test_short_rows_of_softmax_have_their_own_kernel() -> None:
 
 
 @pytest.mark.parametrize("name", ["native_group_norm", "native_group_norm_backward"])
-def test_rows_of_a_group_norm_are_groups_of_channels(name: str) -> None:
+def test_rows_of_a_group_norm_are_groups_of_channels(name):
     shape = (8, 320, 64, 64)
     op = make_call(name, [shape, shape], [shape])
     stream = NORM.stream(half(replace(op, attributes={"group": 32})))
@@ -152,14 +149,14 @@ def test_rows_of_a_group_norm_are_groups_of_channels(name: str) -> None:
     [(1024, 2, ""), (1025, 2, LONG_ROWS), (32768, 2, LONG_ROWS), (16384, 4, LONG_ROWS),
      (32769, 2, LONGEST_ROWS), (32000, 4, LONGEST_ROWS)],
 )  # fmt: skip
-def test_which_kernel_takes_a_row(columns: int, item_bytes: int, ending: str) -> None:
+def test_which_kernel_takes_a_row(columns, item_bytes, ending):
     assert row_kind("softmax forward", columns, item_bytes) == "softmax forward" + ending
 
 
 @pytest.mark.parametrize(
     ("name", "measured_s"), [("_log_softmax", 2.647e-3), ("_log_softmax_backward_data", 2.57e-3)]
 )
-def test_a_vocabulary_in_full_precision_reads_its_scores_three_times(name: str, measured_s: float) -> None:
+def test_a_vocabulary_in_full_precision_reads_its_scores_three_times(name, measured_s):
     """8,192 tokens of 128,256 classes on a B200, by Liger-Kernel; networks saw no such rows."""
     b200, sizes = resolve_gpu("B200-SXM-180GB"), (8192, 128256)
     num_inputs = 2 if "backward" in name else 1
@@ -172,12 +169,12 @@ def test_a_vocabulary_in_full_precision_reads_its_scores_three_times(name: str, 
 @pytest.mark.parametrize("make", [*MAKERS, lambda rows, columns: embedding(rows, columns, 2 * rows)])
 @settings(max_examples=40)
 @given(rows=SIZES, columns=st.integers(1, 2**17), gpu=GPUS)
-def test_nothing_is_faster_than_the_memory(make, rows: int, columns: int, gpu: GpuSpec) -> None:
+def test_nothing_is_faster_than_the_memory(make, rows, columns, gpu):
     op = half(make(rows, columns))
     assert seconds(op, gpu) >= KERNEL_FLOOR_S + op.bytes / gpu.memory_bytes_per_s
 
 
-def test_gradients_of_an_embedding_by_hand() -> None:
+def test_gradients_of_an_embedding_by_hand():
     """16,384 tokens of 4,096 in a table of 8,192 took an A100 1.1 ms beside what else was timed."""
     gradient, table = (16384, 4096), (8192, 4096)
     backward = make_call("embedding_dense_backward", [gradient, (16384,)], [table])
@@ -188,7 +185,7 @@ def test_gradients_of_an_embedding_by_hand() -> None:
     assert seconds(backward) == pytest.approx(1.1e-3, rel=0.2)
 
 
-def test_long_rows_of_a_norm_leave_the_cache() -> None:
+def test_long_rows_of_a_norm_leave_the_cache():
     assert row_work("layer norm forward", 4, 6144, 0).slow_elements == 0
     assert row_work("RMS norm forward", 4, 8192, 0).slow_elements == 4 * 2048
 
@@ -198,7 +195,7 @@ def embedding(picks: int, width: int, table: int) -> Op:
     return replace(op, bytes=8 * picks * (width + 1))
 
 
-def test_an_embedding_takes_two_clocks_an_element_in_any_dtype() -> None:
+def test_an_embedding_takes_two_clocks_an_element_in_any_dtype():
     """16,384 tokens of 4,096 took an A100 0.86 ms in FP32, whose bytes alone would take 0.30 ms."""
     op = embedding(16384, 4096, 32768)
     assert seconds(op) == pytest.approx(0.86e-3, rel=0.1)
@@ -206,14 +203,14 @@ def test_an_embedding_takes_two_clocks_an_element_in_any_dtype() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_half_the_bytes_take_from_a_third_of_the_time_to_all_of_it(make) -> None:
+def test_half_the_bytes_take_from_a_third_of_the_time_to_all_of_it(make):
     full = predict(make_trace(ops=(make(8192, 4096),)), A100).iteration_s.p50
     halved = predict(make_trace(ops=(half(make(8192, 4096)),)), A100).iteration_s.p50
     assert 0.3 * full < halved < 1.3 * full
 
 
 @pytest.mark.parametrize("family", [NORM, ELEMENTWISE], ids=lambda family: family.word)
-def test_full_precision_is_a_roofline(family: Family) -> None:
+def test_full_precision_is_a_roofline(family):
     op = rms_norm(8192, 4096) if family is NORM else make_call("eq", [(8192, 4096)], [(8192, 4096)])
     assert family_of(op) is family
     roofs = roofs_of("fp32", family, A100, constants_for(A100))
@@ -221,7 +218,7 @@ def test_full_precision_is_a_roofline(family: Family) -> None:
     assert time_under(roofs, op, family).sigma is None
 
 
-def test_what_has_no_result_is_a_roofline() -> None:
+def test_what_has_no_result_is_a_roofline():
     roofs = roofs_of("bf16", ELEMENTWISE, A100, constants_for(A100))
     nothing = replace(half(add(8, 8)), outputs=())
     assert time_under(roofs, nothing, ELEMENTWISE).sigma is None
@@ -230,7 +227,7 @@ def test_what_has_no_result_is_a_roofline() -> None:
 @pytest.mark.parametrize("make", MAKERS)
 @settings(max_examples=40)
 @given(rows=SIZES, columns=SIZES, gpu=GPUS)
-def test_more_rows_or_twice_the_columns_are_never_faster(make, rows: int, columns: int, gpu: GpuSpec) -> None:
+def test_more_rows_or_twice_the_columns_are_never_faster(make, rows, columns, gpu):
     one = seconds(half(make(rows, columns)), gpu)
     assert seconds(half(make(rows + 1, columns)), gpu) >= one
     assert seconds(half(make(2 * rows, 2 * columns)), gpu) >= one
@@ -239,9 +236,7 @@ def test_more_rows_or_twice_the_columns_are_never_faster(make, rows: int, column
 @pytest.mark.parametrize("make", MAKERS)
 @settings(max_examples=40)
 @given(rows=SIZES, columns=SIZES, more=st.floats(1.0, 8.0), gpu=GPUS)
-def test_more_bandwidth_or_sms_are_never_slower(
-    make, rows: int, columns: int, more: float, gpu: GpuSpec
-) -> None:
+def test_more_bandwidth_or_sms_are_never_slower(make, rows, columns, more, gpu):
     op = half(make(rows, columns))
     for better in (
         replace(gpu, memory_bytes_per_s=more * gpu.memory_bytes_per_s),
@@ -256,7 +251,7 @@ def test_more_bandwidth_or_sms_are_never_slower(
 
 
 @pytest.mark.parametrize("kind", stream_costs())
-def test_a_gpu_of_another_architecture_is_less_sure(kind: str) -> None:
+def test_a_gpu_of_another_architecture_is_less_sure(kind):
     cost = stream_costs()[kind]
     assert cost.pace_on(resolve_gpu("P4")) == Pace(factor=1.0, sigma=cost.unseen_sigma)
     for name, pace in cost.architectures.items():
@@ -265,7 +260,7 @@ def test_a_gpu_of_another_architecture_is_less_sure(kind: str) -> None:
         assert 0 < pace.sigma <= cost.unseen_sigma
 
 
-def test_how_sure_a_call_is_reaches_the_interval() -> None:
+def test_how_sure_a_call_is_reaches_the_interval():
     def ratio(gpu: GpuSpec) -> float:
         iteration_s = predict(make_trace(ops=(half(gelu(2**16, 2**14)),)), gpu).iteration_s
         return math.log(iteration_s.p90 / iteration_s.p50)
@@ -275,14 +270,14 @@ def test_how_sure_a_call_is_reaches_the_interval() -> None:
     assert ratio(V100) == pytest.approx(1.2816 * cost.unseen_sigma, rel=0.05)
 
 
-def test_backward_kinds_have_their_own_costs() -> None:
+def test_backward_kinds_have_their_own_costs():
     sizes = (8192, 4096)
     backward = make_call("gelu_backward", [sizes, sizes], [sizes])
     assert seconds(half(replace(backward, phase=Phase.BACKWARD))) > seconds(half(gelu(*sizes)))
 
 
 @pytest.mark.parametrize("text", ["[", '["a"]\npasses = 1.0', '["a"]\narchitectures = 3'])
-def test_a_broken_file_is_an_error(text: str) -> None:
+def test_a_broken_file_is_an_error(text):
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
         parsed(text)
 
@@ -292,7 +287,7 @@ def test_a_broken_file_is_an_error(text: str) -> None:
     sizes=st.lists(st.tuples(st.sampled_from(MAKERS), SIZES, SIZES, st.booleans()), min_size=1, max_size=6),
     gpu=GPUS,
 )
-def test_all_at_once_are_as_one_by_one(sizes: list, gpu: GpuSpec) -> None:
+def test_all_at_once_are_as_one_by_one(sizes, gpu):
     ops = [
         half(make(rows, columns)) if is_half else make(rows, columns)
         for make, rows, columns, is_half in sizes
@@ -314,7 +309,7 @@ def batch_norm(shape: tuple[int, ...], *, is_last: bool = False, training: bool 
     return replace(op, inputs=(source, *op.inputs[1:]), attributes={"training": training})
 
 
-def test_a_batch_norm_with_channels_first_leaves_sms_idle() -> None:
+def test_a_batch_norm_with_channels_first_leaves_sms_idle():
     """As measured on an H100, whose 132 SMs have 64 channels to share: its bytes would take 0.25 ms."""
     h100 = resolve_gpu("H100-SXM-80GB")
     few, many = (seconds(batch_norm(shape), h100) for shape in ((256, 64, 112, 112), (256, 512, 112, 14)))
@@ -328,7 +323,7 @@ def test_a_batch_norm_with_channels_first_leaves_sms_idle() -> None:
     [batch_norm((256, 64)), batch_norm((8, 64, 9, 9), training=False)],
     ids=["of vectors", "in evaluation"],
 )
-def test_other_batch_norms_stay_a_roofline(op: Op) -> None:
+def test_other_batch_norms_stay_a_roofline(op):
     assert NORM.stream(op) is None
 
 
@@ -341,9 +336,7 @@ def test_other_batch_norms_stay_a_roofline(op: Op) -> None:
         (32_769, 2, "backward", "channel norm backward, long channels"),
     ],
 )
-def test_channels_that_no_block_holds_are_read_twice(
-    elements: int, item_bytes: int, direction: str, kind: str
-) -> None:
+def test_channels_that_no_block_holds_are_read_twice(elements, item_bytes, direction, kind):
     assert channel_kind(direction, elements, item_bytes) == kind
     once = channel_work(f"channel norm {direction}", 64, elements, item_bytes).num_bytes
     assert (channel_work(kind, 64, elements, item_bytes).num_bytes > once) == ("long" in kind)

@@ -1,7 +1,5 @@
 """Names of operators and the families they belong to."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.values import Phase
@@ -9,7 +7,7 @@ from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.elementwise import ELEMENTWISE, TRANSFER
 from advisor.operators.embedding import EMBEDDING
-from advisor.operators.family import Family, base_name
+from advisor.operators.family import base_name
 from advisor.operators.gemm import GEMM
 from advisor.operators.norm import NORM
 from advisor.operators.optimizer import OPTIMIZER
@@ -31,7 +29,7 @@ from tests.builders import make_op
         ("", ""),
     ],
 )
-def test_the_base_name_has_neither_namespace_nor_overload(name: str, base: str) -> None:
+def test_the_base_name_has_neither_namespace_nor_overload(name, base):
     assert base_name(name) == base
 
 
@@ -70,7 +68,7 @@ def test_the_base_name_has_neither_namespace_nor_overload(name: str, base: str) 
         ("mylib::frobnicate", ELEMENTWISE),
     ],
 )
-def test_each_operator_has_its_family(name: str, family: Family) -> None:
+def test_each_operator_has_its_family(name, family):
     assert family_of(make_op(name)) is family
     assert family_of(make_op(name, phase=Phase.BACKWARD)) is family
 
@@ -85,7 +83,7 @@ def test_each_operator_has_its_family(name: str, family: Family) -> None:
         ("advisor::d2h_copy", TRANSFER),
     ],
 )
-def test_in_the_optimizer_only_streaming_operators_change_family(name: str, family: Family) -> None:
+def test_in_the_optimizer_only_streaming_operators_change_family(name, family):
     assert family_of(make_op(name, phase=Phase.OPTIMIZER)) is family
 
 
@@ -104,5 +102,5 @@ def test_in_the_optimizer_only_streaming_operators_change_family(name: str, fami
         ("mm", False),
     ],
 )
-def test_a_custom_operator_is_told_by_its_namespace(name: str, known: bool) -> None:
+def test_a_custom_operator_is_told_by_its_namespace(name, known):
     assert is_known(make_op(name)) == known

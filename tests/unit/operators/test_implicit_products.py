@@ -1,7 +1,5 @@
 """Convolutions as matrix products: layouts, passes, and the law that no work is lost."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -49,9 +47,7 @@ def numbers(op: Op) -> tuple[float, ...]:
     st.sampled_from(DIRECTIONS), st.integers(1, 64), st.integers(1, 64), st.integers(1, 30),
     st.sampled_from([1, 3, 5]), st.sampled_from([1, 2, 7]), st.booleans(),
 )  # fmt: skip
-def test_the_product_does_the_work_of_the_convolution(
-    direction: str, channels: int, filters: int, side: int, tap: int, groups: int, last: bool
-) -> None:
+def test_the_product_does_the_work_of_the_convolution(direction, channels, filters, side, tap, groups, last):
     op = call(
         geometry(groups * channels, groups * filters, side, tap=tap, groups=groups), direction, last=last
     )
@@ -62,7 +58,7 @@ def test_the_product_does_the_work_of_the_convolution(
 
 
 @given(st.sampled_from(DIRECTIONS), st.integers(2, 64), st.integers(2, 30))
-def test_the_layout_changes_nothing_but_its_own_features(direction: str, channels: int, side: int) -> None:
+def test_the_layout_changes_nothing_but_its_own_features(direction, channels, side):
     nchw, nhwc = (
         numbers(call(geometry(channels, side=side), direction, last=last)) for last in (False, True)
     )
@@ -73,7 +69,7 @@ def test_the_layout_changes_nothing_but_its_own_features(direction: str, channel
     ("channels", "groups", "depthwise", "grouped"),
     [(64, 1, 0, 0), (64, 64, 1, 0), (64, 8, 0, 1), (1, 1, 0, 0)],
 )
-def test_depthwise_is_not_grouped(channels: int, groups: int, depthwise: int, grouped: int) -> None:
+def test_depthwise_is_not_grouped(channels, groups, depthwise, grouped):
     values = numbers(call(geometry(channels, groups * 2, groups=groups)))
     assert (values[_IS_DEPTHWISE], values[_IS_GROUPED]) == (depthwise, grouped)
     assert math.exp(values[_IN_CHANNELS]) == pytest.approx(channels // groups)
@@ -94,9 +90,7 @@ def test_depthwise_is_not_grouped(channels: int, groups: int, depthwise: int, gr
         (128, 128, 128, True, 0),  # depthwise
     ],
 )
-def test_tensor_cores_compute_some_groups_in_channels_last(
-    channels: int, filters: int, groups: int, last: bool, has_kernel: int
-) -> None:
+def test_tensor_cores_compute_some_groups_in_channels_last(channels, filters, groups, last, has_kernel):
     op = call(geometry(channels, filters, groups=groups), last=last)
     values = cudnn_features(op)
     assert values is not None
@@ -104,7 +98,7 @@ def test_tensor_cores_compute_some_groups_in_channels_last(
     assert values == (*numbers(op), has_kernel)
 
 
-def test_one_channel_or_one_pixel_tells_no_layout() -> None:
+def test_one_channel_or_one_pixel_tells_no_layout():
     shape = (8, 16, 4, 4)
     assert is_channels_last(TensorSpec(shape=shape, dtype="float16", stride=(256, 1, 64, 16)))
     assert not is_channels_last(TensorSpec(shape=shape, dtype="float16", stride=(256, 16, 4, 1)))
@@ -113,7 +107,7 @@ def test_one_channel_or_one_pixel_tells_no_layout() -> None:
     assert not is_channels_last(TensorSpec(shape=(8, 1, 4, 4), dtype="float16", stride=(16, 1, 4, 1)))
 
 
-def test_what_was_not_measured_is_unknown() -> None:
+def test_what_was_not_measured_is_unknown():
     op = call(geometry())
     assert features(replace(op, attributes={**op.attributes, "transposed": True})) is None
     assert features(replace(op, flops=0)) is None
@@ -123,7 +117,7 @@ def test_what_was_not_measured_is_unknown() -> None:
 
 
 @given(st.integers(1, 512), st.integers(1, 64))
-def test_more_sms_make_fewer_waves(channels: int, batch: int) -> None:
+def test_more_sms_make_fewer_waves(channels, batch):
     row = np.array([numbers(call(geometry(channels), batch=batch))], np.float32)
     few, many = (WAVES.features(row, load_gpus()[name])[0] for name in ("T4", "H100-SXM-80GB"))
     assert many[0] < few[0]

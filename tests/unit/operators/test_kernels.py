@@ -1,7 +1,5 @@
 """Calls that are measured do all their work, and not too much: torch does not check that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 
@@ -29,13 +27,13 @@ def shape_of(argument) -> list[int]:
 
 
 @pytest.mark.parametrize("phase", [Phase.FORWARD, Phase.BACKWARD])
-def test_no_product_computes_more_than_allowed(phase: Phase) -> None:
+def test_no_product_computes_more_than_allowed(phase):
     for case in cases_of(GEMM, phase):
         left, right = map(shape_of, case.call.arguments[-2:])
         assert 2 * prod(left) * right[-1] <= CAPS.most_flops(case.dtype, case.tf32)
 
 
-def test_no_recurrent_layer_computes_more_than_allowed_there_and_back() -> None:
+def test_no_recurrent_layer_computes_more_than_allowed_there_and_back():
     for case in cases_of(RECURRENT):
         data, weights, *_ = case.call.arguments
         steps, batch, _ = shape_of(data)
@@ -43,14 +41,14 @@ def test_no_recurrent_layer_computes_more_than_allowed_there_and_back() -> None:
         assert 2 * (2 * steps * batch * elements) <= CAPS.most_flops(case.dtype, case.tf32)
 
 
-def test_an_lstm_has_a_cell_and_a_gru_has_none() -> None:
+def test_an_lstm_has_a_cell_and_a_gru_has_none():
     has_cell = {
         (case.call.arguments[6] == LSTM, case.call.arguments[5] is not None) for case in cases_of(RECURRENT)
     }
     assert has_cell == {(True, True), (False, False)}
 
 
-def test_attention_keeps_what_its_backward_pass_reads() -> None:
+def test_attention_keeps_what_its_backward_pass_reads():
     efficient = "aten::_scaled_dot_product_efficient_attention.default"
     kept = [case.call.arguments[4] for case in cases_of(ATTENTION) if case.call.operator == efficient]
     assert kept == [True] * len(kept) != []

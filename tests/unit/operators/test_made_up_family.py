@@ -1,7 +1,5 @@
 """A new family is one file and one row: a made-up one, registered here alone, reaches every room."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -99,7 +97,7 @@ FFT = Family(
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch):
     monkeypatch.setattr(registry, "_ROWS", joined((*FAMILIES, FFT)))
     registry._family.cache_clear()
     yield
@@ -132,7 +130,7 @@ def recorded(op: Op, time_s: float) -> Recording:
     return Recording(header=header, measurements=(kernel,), skipped=(), references_s=())
 
 
-def test_its_names_flops_and_bytes_are_known() -> None:
+def test_its_names_flops_and_bytes_are_known():
     cost = cost_of("aten::_fft_r2c", signals(256, 4096), signals(), {})
     assert (cost.flops, cost.bytes, cost.warning) == (4 * 256 * 4096 * 12, 1000, None)
     assert family_of(make_op("aten::_fft_r2c")) is FFT
@@ -140,7 +138,7 @@ def test_its_names_flops_and_bytes_are_known() -> None:
     assert family_of(make_op("aten::_fft_c2r")) is ELEMENTWISE
 
 
-def test_its_own_time_at_its_own_rate_and_bandwidth() -> None:
+def test_its_own_time_at_its_own_rate_and_bandwidth():
     constants = constants_for(T4, knowledge())
     computing = replace(transform(), flops=10**12, bytes=0)
     timing = op_time(computing, T4, constants, EXACT)
@@ -151,7 +149,7 @@ def test_its_own_time_at_its_own_rate_and_bandwidth() -> None:
     assert streaming.constant == "fft_bandwidth"
 
 
-def test_predictions_and_their_breakdown_use_its_word() -> None:
+def test_predictions_and_their_breakdown_use_its_word():
     trace = make_trace(ops=(replace(transform(), flops=10**12), make_op("aten::mm", flops=10**10)))
     estimate = predict(trace, T4, knowledge=knowledge())
     seconds = op_time(trace.ops[0], T4, constants_for(T4, knowledge()), EXACT).time_s
@@ -162,14 +160,14 @@ def test_predictions_and_their_breakdown_use_its_word() -> None:
     assert "butterfly" in [fact.name for fact in families.facts]
 
 
-def test_how_sure_its_time_is() -> None:
+def test_how_sure_its_time_is():
     trace = make_trace(ops=(replace(transform(), flops=10**13),))
     timed = predict(trace, T4, knowledge=knowledge())
     assert HOST not in timed.by_family
     assert math.log(timed.iteration_s.p90 / timed.iteration_s.p50) == pytest.approx(1.2816 * 0.75, rel=1e-3)
 
 
-def test_a_time_may_say_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_may_say_how_sure_it_is(monkeypatch):
     sure = replace(FFT, time=lambda op, roofs: replace(_time(op, roofs), sigma=0.05))
     monkeypatch.setattr(registry, "_ROWS", joined((*FAMILIES, sure)))
     registry._family.cache_clear()
@@ -177,7 +175,7 @@ def test_a_time_may_say_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert math.log(timed.iteration_s.p90 / timed.iteration_s.p50) == pytest.approx(1.2816 * 0.05, rel=0.2)
 
 
-def test_its_network_reads_its_features_and_tells_its_time(tmp_path) -> None:
+def test_its_network_reads_its_features_and_tells_its_time(tmp_path):
     write_networks(knowledge(is_learned=True).networks, tmp_path / "learned.npz")
     known = replace(knowledge(), networks=read_networks(tmp_path / "learned.npz"))
     shape = shape_of(transform())
@@ -190,7 +188,7 @@ def test_its_network_reads_its_features_and_tells_its_time(tmp_path) -> None:
     assert estimate.by_method[Method.LEARNED] == estimate.by_family["butterfly"]
 
 
-def test_tf32_and_autocast_follow_its_rules() -> None:
+def test_tf32_and_autocast_follow_its_rules():
     trace = make_trace(ops=(transform(),))
     switched = allow_tf32(trace)
     assert switched is not None
@@ -203,14 +201,14 @@ def test_tf32_and_autocast_follow_its_rules() -> None:
     assert on_tensor_cores.constant == "fft_fraction.tf32"
 
 
-def test_it_is_measured_and_calibrated() -> None:
+def test_it_is_measured_and_calibrated():
     assert [case.call.arguments[0]["tensor"]["shape"] for case in grid(Extent.QUICK, only=["fft"])] == [
         [64, 256], [64, 512],
     ]  # fmt: skip
     assert _butterfly(4096).key in {case.key for case in calibration_kernels()}
 
 
-def test_a_recording_tells_its_constant(monkeypatch, tmp_path) -> None:
+def test_a_recording_tells_its_constant(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr("advisor.predict.calibrating.shipped", knowledge)
     monkeypatch.setattr("advisor.predict.constants.shipped", knowledge)
@@ -223,7 +221,7 @@ def test_a_recording_tells_its_constant(monkeypatch, tmp_path) -> None:
     assert read_calibration("T4") is not None
 
 
-def test_its_network_can_be_corrected() -> None:
+def test_its_network_can_be_corrected():
     known = knowledge(is_learned=True)
     large = replace(transform(), flops=10**12)
     (constant,) = learned_offsets(recorded(large, 0.05).measurements, T4, known)
@@ -231,12 +229,12 @@ def test_its_network_can_be_corrected() -> None:
     assert np.isfinite(constant.after)
 
 
-def test_a_name_cannot_stand_in_two_families() -> None:
+def test_a_name_cannot_stand_in_two_families():
     with pytest.raises(ValueError, match="'mm' stands in the tables of two families"):
         joined((*FAMILIES, Family(word="other", others=frozenset({"mm"}))))
 
 
-def test_without_its_row_nothing_of_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_row_nothing_of_it_is_known(monkeypatch):
     monkeypatch.setattr(registry, "_ROWS", joined(FAMILIES))
     registry._family.cache_clear()
     assert family_of(make_op("aten::_fft_r2c")) is ELEMENTWISE

@@ -1,7 +1,5 @@
 """The table of families: complete, without contradictions, and of one mind with the files that ship."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest
@@ -12,7 +10,7 @@ from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import Phase, Precision
 from advisor.operators.case import Caps
 from advisor.operators.elementwise import ELEMENTWISE
-from advisor.operators.family import Family, base_name, compute_rate
+from advisor.operators.family import base_name, compute_rate
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.registry import FAMILIES, constants, family_of, rows
 from advisor.predict.constants import constants_for
@@ -25,30 +23,30 @@ EVERYWHERE = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
 
 
 @EACH
-def test_every_name_of_a_table_is_of_its_family(family: Family) -> None:
+def test_every_name_of_a_table_is_of_its_family(family):
     for name in (*family.flops, *family.nominal, *family.traffic, *family.others):
         assert family_of(make_op(f"aten::{base_name(name)}")) is family
 
 
 @EACH
-def test_what_autocast_and_networks_know_is_of_the_family(family: Family) -> None:
+def test_what_autocast_and_networks_know_is_of_the_family(family):
     learned = {name for network in family.learned for name in network.names}
     for name in family.autocast.full | learned:
         assert family_of(make_op(f"aten::{name}")) in (family, ELEMENTWISE)
 
 
 @EACH
-def test_no_name_has_two_kinds_of_flops(family: Family) -> None:
+def test_no_name_has_two_kinds_of_flops(family):
     assert not family.flops.keys() & family.nominal.keys()
 
 
 @EACH
-def test_what_a_family_calibrates_is_what_its_time_rests_on(family: Family) -> None:
+def test_what_a_family_calibrates_is_what_its_time_rests_on(family):
     assert family.calibrates in (None, family.bandwidth, family.compute.fraction)
 
 
 @EACH
-def test_cases_carry_the_word_they_are_chosen_by(family: Family) -> None:
+def test_cases_carry_the_word_they_are_chosen_by(family):
     small = Caps(flops=10**7, num_bytes=2**19)
     for word, generate in family.cases.items():
         cases = list(generate(0, small))
@@ -57,12 +55,12 @@ def test_cases_carry_the_word_they_are_chosen_by(family: Family) -> None:
     assert {case.family for case in family.calibration_cases()} <= family.cases.keys()
 
 
-def test_calibration_has_kernels_for_whatever_is_calibrated() -> None:
+def test_calibration_has_kernels_for_whatever_is_calibrated():
     measured = {family.calibrates for family in FAMILIES if list(family.calibration_cases())}
     assert measured == {family.calibrates for family in FAMILIES if family.calibrates}
 
 
-def test_every_constant_has_a_value_that_is_assumed_for_any_gpu() -> None:
+def test_every_constant_has_a_value_that_is_assumed_for_any_gpu():
     assumed = tomllib.loads(catalog_path(CONSTANTS).read_text())["assumed"]["any"]
     assert assumed.keys() == constants().keys() | {"sustained_clock"}  # of every rate
     assert {name for name, value in assumed.items() if isinstance(value, dict)} == {
@@ -70,21 +68,21 @@ def test_every_constant_has_a_value_that_is_assumed_for_any_gpu() -> None:
     }
 
 
-def test_the_shipped_networks_are_those_of_the_families() -> None:
+def test_the_shipped_networks_are_those_of_the_families():
     assert shipped().networks.keys() == rows().network.keys()
     for name, (_, learned) in rows().network.items():
         assert shipped().networks[name].low.shape == (learned.num_features + learned.board.num_features,)
 
 
 @given(NAMES, st.sampled_from(Phase))
-def test_a_family_keeps_its_word_but_for_streams_of_the_optimizer(name: str, phase: Phase) -> None:
+def test_a_family_keeps_its_word_but_for_streams_of_the_optimizer(name, phase):
     usual, families = family_of(make_op(f"aten::{name}")), family_of(make_op(f"aten::{name}", phase=phase))
     is_moved = phase is Phase.OPTIMIZER and usual.word == ELEMENTWISE.word
     assert families is (OPTIMIZER if is_moved else usual)
 
 
 @given(NAMES, st.sampled_from(sorted(load_gpus())), st.sampled_from(["float32", "float16", "bfloat16"]))
-def test_only_families_with_tensor_cores_run_faster_than_fp32(name: str, gpu: str, dtype: str) -> None:
+def test_only_families_with_tensor_cores_run_faster_than_fp32(name, gpu, dtype):
     op, spec = make_op(f"aten::{name}", dtype=dtype), load_gpus()[gpu]
     family, known = family_of(op), constants_for(spec)
     rate = compute_rate(op, family, spec, known, EVERYWHERE)

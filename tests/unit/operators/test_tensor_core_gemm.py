@@ -1,7 +1,5 @@
 """What networks of tensor-core products read of a call and of the GPU."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -55,20 +53,20 @@ def board(op: Op, gpu: GpuSpec) -> list[float]:
     ],
     ids=lambda case: case.name if isinstance(case, Op) else "",
 )
-def test_sizes_are_batch_rows_columns_and_inner(op: Op, sizes: tuple[int, ...]) -> None:
+def test_sizes_are_batch_rows_columns_and_inner(op, sizes):
     product = product_of(half(op))
     assert product is not None
     assert (product.batch, product.rows, product.columns, product.inner) == sizes
     assert numbers(half(op))[:4] == pytest.approx([math.log(size) for size in sizes])
 
 
-def test_the_inner_size_goes_by_bytes() -> None:
+def test_the_inner_size_goes_by_bytes():
     inner = [product.inner for op in (mm(8, 8, 64), half(mm(8, 8, 64)), scaled_mm(8, 8, 64))
              if (product := product_of(op))]  # fmt: skip
     assert inner == [128, 64, 32]
 
 
-def test_the_layouts_of_a_layer_forward_and_backward() -> None:
+def test_the_layouts_of_a_layer_forward_and_backward():
     # y = x w' as torch calls it, then dx = dy w and dw = dy' x; x is [512, 64], w [256, 64].
     forward = strided(half(mm(512, 256, 64)), 0, (64, 1), (1, 64))
     of_input = strided(half(mm(512, 64, 256)), 0, (256, 1), (64, 1))
@@ -82,17 +80,17 @@ def test_the_layouts_of_a_layer_forward_and_backward() -> None:
     assert len({numbers(op)[5:7] for op in (forward, of_input, of_weight)}) == 3
 
 
-def test_without_strides_a_weight_is_transposed_and_a_batch_is_not() -> None:
+def test_without_strides_a_weight_is_transposed_and_a_batch_is_not():
     assert numbers(half(addmm(8, 8, 8)))[5:7] == (0.0, 1.0)
     assert numbers(half(bmm(2, 8, 8, 8)))[5:7] == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("op", [mm(0, 8, 8), replace(mm(8, 8, 8), flops=0)])
-def test_a_call_without_work_is_unknown(op: Op) -> None:
+def test_a_call_without_work_is_unknown(op):
     assert TENSOR_GEMM.features(half(op)) is None
 
 
-def test_a_scaled_product_is_one_of_three_operators_by_its_scales() -> None:
+def test_a_scaled_product_is_one_of_three_operators_by_its_scales():
     calls = (
         scaled_mm(256, 384, 512),
         scaled_mm(256, 384, 512, (256, 1), (1, 384)),
@@ -103,14 +101,14 @@ def test_a_scaled_product_is_one_of_three_operators_by_its_scales() -> None:
     assert len({values[:-2] for values in features if values}) == 1
 
 
-def test_a_scaled_product_whose_scales_were_not_recorded_raises_as_other_holes_do() -> None:
+def test_a_scaled_product_whose_scales_were_not_recorded_raises_as_other_holes_do():
     op = scaled_mm(8, 8, 8)
     with pytest.raises(IndexError):
         FP8_GEMM.features(replace(op, inputs=op.inputs[:2]))
 
 
 @given(SIZES, SIZES, SIZES, st.sampled_from(NVIDIA))
-def test_all_numbers_are_finite_on_every_gpu(m: int, n: int, k: int, gpu: GpuSpec) -> None:
+def test_all_numbers_are_finite_on_every_gpu(m, n, k, gpu):
     op = half(mm(m, n, k))
     assert len(numbers(op)) == TENSOR_GEMM.num_features
     assert len(board(op, gpu)) == WAVES.num_features
@@ -118,7 +116,7 @@ def test_all_numbers_are_finite_on_every_gpu(m: int, n: int, k: int, gpu: GpuSpe
 
 
 @given(st.integers(1, 200))
-def test_waves_are_whole_where_tiles_fill_the_sms(num_waves: int) -> None:
+def test_waves_are_whole_where_tiles_fill_the_sms(num_waves):
     gpu = make_gpu(num_sms=108)
     whole = board(half(mm(128 * num_waves, 128 * 108, 4096)), gpu)
     assert whole[IDLE] == pytest.approx(0.0, abs=1e-6)
@@ -129,9 +127,7 @@ def test_waves_are_whole_where_tiles_fill_the_sms(num_waves: int) -> None:
 
 
 @given(SIZES, SIZES, SIZES)
-def test_more_sms_at_the_same_rates_mean_fewer_waves_and_nothing_else_of_the_call(
-    m: int, n: int, k: int
-) -> None:
+def test_more_sms_at_the_same_rates_mean_fewer_waves_and_nothing_else_of_the_call(m, n, k):
     op = half(mm(m, n, k))
     few, many = (board(op, make_gpu(num_sms=sms)) for sms in (50, 100))
     assert few[NUM_WAVES] - many[NUM_WAVES] == pytest.approx(math.log(2), abs=1e-5)
@@ -140,7 +136,7 @@ def test_more_sms_at_the_same_rates_mean_fewer_waves_and_nothing_else_of_the_cal
 
 
 @given(st.integers(1, 50), st.sampled_from([64, 512, 4096]))
-def test_an_sm_is_busy_for_all_its_waves(num_waves: int, inner: int) -> None:
+def test_an_sm_is_busy_for_all_its_waves(num_waves, inner):
     gpu = make_gpu(num_sms=108)
     numbers_of = [board(half(mm(128 * num_waves, 128 * 108 - less, inner)), gpu) for less in (0, 127, 128)]
     flops = num_waves * 2 * 128 * 128 * inner
@@ -150,29 +146,29 @@ def test_an_sm_is_busy_for_all_its_waves(num_waves: int, inner: int) -> None:
 
 
 @given(SIZES, SIZES, SIZES, st.sampled_from(NVIDIA))
-def test_no_tile_beats_sms_that_share_all_work(m: int, n: int, k: int, gpu: GpuSpec) -> None:
+def test_no_tile_beats_sms_that_share_all_work(m, n, k, gpu):
     row = board(half(mm(m, n, k)), gpu)
     assert row[BEST] >= -1e-5
     assert board(half(mm(2 * m, n, k)), gpu)[BUSY] >= row[BUSY]
 
 
-def test_each_tile_reads_its_rows_and_columns_of_l2() -> None:
+def test_each_tile_reads_its_rows_and_columns_of_l2():
     # 2 x 3 tiles, each 128 rows and 128 columns of 512 two-byte elements.
     row = board(half(mm(200, 300, 512)), make_gpu(num_sms=10))
     assert row[READ] == pytest.approx(math.log(6 * 2 * 128 * 512 * 2 / 10), abs=1e-5)
 
 
 @of_every(NVIDIA, name=lambda gpu: gpu.name)
-def test_a_gpu_without_tensor_cores_has_numbers_too(gpu: GpuSpec) -> None:
+def test_a_gpu_without_tensor_cores_has_numbers_too(gpu):
     assert all(map(math.isfinite, board(half(mm(512, 512, 512)), gpu)))
 
 
-def test_names_of_gpus_decide_nothing() -> None:
+def test_names_of_gpus_decide_nothing():
     other = replace(A100, name="X", architecture="Y")
     assert board(half(mm(300, 200, 100)), A100) == board(half(mm(300, 200, 100)), other)
 
 
-def test_a_scale_is_no_operand() -> None:
+def test_a_scale_is_no_operand():
     op = scaled_mm(8, 16, 32)
     wide = replace(op, inputs=(*op.inputs[:2], TensorSpec(shape=(8, 1), dtype="float32"), op.inputs[3]))
     assert product_of(op) == product_of(wide)

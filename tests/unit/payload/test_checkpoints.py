@@ -1,7 +1,5 @@
 """What the text of a script says of checkpoints: it saves and resumes, saves alone, or does neither."""
 
-from __future__ import annotations
-
 import sys
 import types
 from pathlib import Path
@@ -124,22 +122,20 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_a_script_does_is_read_from_its_text(form: str, tmp_path: Path) -> None:
+def test_what_a_script_does_is_read_from_its_text(form, tmp_path):
     text, use = FORMS[form]
     found = checkpointing_of(_written(tmp_path, text))
     assert (None if found is None else found["use"]) == use
 
 
-def test_each_place_has_its_line(tmp_path: Path) -> None:
+def test_each_place_has_its_line(tmp_path):
     found = checkpointing_of(_written(tmp_path, SAVES + "o = torch.load('a')\nopt.load_state_dict(o)\n"))
     assert found is not None
     assert found["saves"] == ["train.py:6 torch.save"]
     assert found["loads"] == ["train.py:7 torch.load", "train.py:8 opt.load_state_dict"]
 
 
-def test_modules_beside_the_script_count_and_installed_ones_do_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_beside_the_script_count_and_installed_ones_do_not(tmp_path, monkeypatch):
     script = _written(tmp_path, "import helper\nfor x in y:\n    loss.backward()\n    helper.keep()\n")
     helper = "import torch\ndef keep(): torch.save(model, 'a.pt')\n"
     for name, path in {"helper": "helper.py", "far": ".venv/lib/site-packages/far.py"}.items():
@@ -156,7 +152,7 @@ def test_modules_beside_the_script_count_and_installed_ones_do_not(
 @pytest.mark.parametrize(
     "text", [LOOP + "f" + ".a" * 5000 + "()\n", "x = " + "-" * 3000 + "1\n", "\0", "def"]
 )
-def test_a_text_that_cannot_be_read_shows_nothing(text: str, tmp_path: Path) -> None:
+def test_a_text_that_cannot_be_read_shows_nothing(text, tmp_path):
     found = checkpointing_of(_written(tmp_path, text))
     assert found is None or found["use"] == "none"
 

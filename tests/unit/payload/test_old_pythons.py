@@ -1,7 +1,5 @@
 """The payload runs in the user's interpreter: older than ours, with torch and nothing else of ours."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from pathlib import Path

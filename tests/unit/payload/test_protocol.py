@@ -1,7 +1,5 @@
 """Parent and child hold each other to one contract; its types also check what a script forges."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, get_args, get_origin, get_type_hints
 

@@ -1,7 +1,5 @@
 """Steps are counted in the user's Python, and the command runs as without it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -36,7 +34,7 @@ for _ in range(5):
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder with a torch that has nothing but hooks; records go to ``steps`` in it."""
     package = tmp_path / "torch" / "optim"
     package.mkdir(parents=True)
@@ -66,7 +64,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted((folder / "steps").glob("*.json"))]
 
 
-def test_steps_are_counted_and_nothing_is_said(folder: Path) -> None:
+def test_steps_are_counted_and_nothing_is_said(folder):
     done = ran(folder, TRAINS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (record,) = records(folder)
@@ -84,27 +82,27 @@ def pythons() -> list[str]:
     return [sys.executable, *working]
 
 
-def test_every_python_that_is_here_counts(folder: Path) -> None:
+def test_every_python_that_is_here_counts(folder):
     for number, python in enumerate(pythons(), start=1):
         done = ran(folder, f"{TRAINS}print('trained')", python=python)
         assert (done.returncode, done.stdout, done.stderr) == (0, "trained\n", ""), python
         assert [record["num_steps"] for record in records(folder)] == [5] * number, python
 
 
-def test_a_python_without_torch_writes_nothing_and_sees_nothing_of_us(folder: Path) -> None:
+def test_a_python_without_torch_writes_nothing_and_sees_nothing_of_us(folder):
     code = "import sys; print(len(sys.path), 'typing' in sys.modules, 'json' in sys.modules)"
     assert ran(folder, code).stdout == plainly_ran(folder, code).stdout
     assert records(folder) == []
 
 
-def test_the_next_sitecustomize_runs_as_if_ours_were_not_there(folder: Path) -> None:
+def test_the_next_sitecustomize_runs_as_if_ours_were_not_there(folder):
     (folder / "sitecustomize.py").write_text("import builtins\nbuiltins.ITS = __file__\n")
     done = ran(folder, TRAINS + "import sitecustomize; print(ITS == sitecustomize.__file__, ITS)")
     assert done.stdout == f"True {folder / 'sitecustomize.py'}\n"
     assert records(folder)[0]["num_steps"] == 5
 
 
-def test_what_the_next_sitecustomize_fails_with_is_told_as_ever(folder: Path) -> None:
+def test_what_the_next_sitecustomize_fails_with_is_told_as_ever(folder):
     (folder / "sitecustomize.py").write_text("raise RuntimeError('its own')\n")
     done = ran(folder, TRAINS)
     assert done.returncode == 0
@@ -112,7 +110,7 @@ def test_what_the_next_sitecustomize_fails_with_is_told_as_ever(folder: Path) ->
     assert records(folder)[0]["num_steps"] == 5
 
 
-def test_processes_that_train_have_a_record_each_with_their_rank(folder: Path) -> None:
+def test_processes_that_train_have_a_record_each_with_their_rank(folder):
     """As torchrun starts them: the environment is inherited."""
     code = f"""
 import os, subprocess, sys
@@ -123,7 +121,7 @@ for rank in "01":
     assert sorted(record["rank"] for record in records(folder)) == [0, 1]
 
 
-def test_a_fork_counts_its_own_steps(folder: Path) -> None:
+def test_a_fork_counts_its_own_steps(folder):
     code = f"""{TRAINS}
 import os
 if os.fork() == 0:
@@ -136,7 +134,7 @@ os.wait()
 
 
 @pytest.mark.parametrize("broken", ["raise RuntimeError('no hooks')", "register = 1 / 0", "torch = 1"])
-def test_an_import_that_fails_fails_as_ever_and_old_torch_has_no_steps(broken: str, folder: Path) -> None:
+def test_an_import_that_fails_fails_as_ever_and_old_torch_has_no_steps(broken, folder):
     (folder / "torch" / "optim" / "optimizer.py").write_text(broken)
     code = "import torch.optim.optimizer"
     done, plain = ran(folder, code), plainly_ran(folder, code)
@@ -145,7 +143,7 @@ def test_an_import_that_fails_fails_as_ever_and_old_torch_has_no_steps(broken: s
     assert records(folder) == []
 
 
-def test_a_folder_that_is_gone_takes_nothing_from_the_command(folder: Path) -> None:
+def test_a_folder_that_is_gone_takes_nothing_from_the_command(folder):
     (folder / "steps").rmdir()
     done = ran(folder, TRAINS)
     assert (done.returncode, done.stderr) == (0, "")
@@ -161,14 +159,14 @@ def stepped(clock: StepClock, *optimizers: object) -> int:
     return clock.num_steps
 
 
-def test_the_first_optimizer_counts_and_the_next_when_it_is_gone(tmp_path: Path) -> None:
+def test_the_first_optimizer_counts_and_the_next_when_it_is_gone(tmp_path):
     clock, first, second = StepClock(str(tmp_path)), Optimizer(), Optimizer()
     assert stepped(clock, first, second, second, first, second) == 2
     del first
     assert stepped(clock, second, second) == 4
 
 
-def test_an_optimizer_is_not_kept_alive(tmp_path: Path) -> None:
+def test_an_optimizer_is_not_kept_alive(tmp_path):
     clock, optimizer = StepClock(str(tmp_path)), Optimizer()
     stepped(clock, optimizer)
     seen = weakref.ref(optimizer)
@@ -176,9 +174,7 @@ def test_an_optimizer_is_not_kept_alive(tmp_path: Path) -> None:
     assert seen() is None
 
 
-def test_a_failure_of_ours_ends_the_count_and_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_of_ours_ends_the_count_and_is_written(tmp_path, monkeypatch):
     clock, optimizer = StepClock(str(tmp_path)), Optimizer()
     stepped(clock, optimizer)
     monkeypatch.setattr("advisor.payload.receipt.steps.perf_counter", lambda: 1 / 0)
@@ -188,7 +184,7 @@ def test_a_failure_of_ours_ends_the_count_and_is_written(
     assert json.loads(path.read_text())["failure"] == "ZeroDivisionError"
 
 
-def test_torch_compile_leaves_the_hook_alone() -> None:
+def test_torch_compile_leaves_the_hook_alone():
     """Traced, it would warn of the clock and could break a graph."""
     assert StepClock.after_step._torchdynamo_disable is True  # type: ignore[attr-defined]
 
@@ -216,7 +212,7 @@ for number, (batch,) in enumerate(data):
 """
 
 
-def test_a_real_training_counts_its_iterations(tmp_path: Path) -> None:
+def test_a_real_training_counts_its_iterations(tmp_path):
     """Twelve batches in pairs are six iterations, one of which overflows; workers do not count."""
     pytest.importorskip("torch")
     (tmp_path / "steps").mkdir()

@@ -1,9 +1,5 @@
 """Scripts in encodings that are none of text, and others that no compiler takes."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from advisor.payload.protocol import Status
@@ -12,7 +8,7 @@ from advisor.payload.script import problem_of
 
 @pytest.mark.parametrize("codec", ["rot13", "base64", "hex", "zlib", "undefined", "mbcs", "no-such", "idna"])
 @pytest.mark.parametrize("line", ["vzcbeg gbepu", "x = 1", "x ="])
-def test_an_encoding_that_is_none_of_text(tmp_path: Path, codec: str, line: str) -> None:
+def test_an_encoding_that_is_none_of_text(tmp_path, codec, line):
     """rot13, base64, hex, zlib and undefined were a traceback."""
     script = tmp_path / "train.py"
     script.write_text(f"# coding: {codec}\n{line}\n")
@@ -22,7 +18,7 @@ def test_an_encoding_that_is_none_of_text(tmp_path: Path, codec: str, line: str)
 
 
 @pytest.mark.parametrize("text", ["(" * 100_000, "-" * 1_000_000 + "1", "x = 1\0"])
-def test_what_no_compiler_takes(tmp_path: Path, text: str) -> None:
+def test_what_no_compiler_takes(tmp_path, text):
     script = tmp_path / "train.py"
     script.write_text(text)
     problem = problem_of(script)

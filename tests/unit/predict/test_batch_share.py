@@ -1,7 +1,5 @@
 """Another share of the batch per GPU: never faster than the samples are fewer, passes exactly so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +21,7 @@ def at(share: float, trace: Trace | None = None, num_gpus: int = 1) -> Iteration
     return predict_counts(trace or make_trace(), V100, [num_gpus], share_of=lambda _: share)[0]
 
 
-def test_half_a_batch_takes_more_than_half_the_time() -> None:
+def test_half_a_batch_takes_more_than_half_the_time():
     # Optimizer and host aside, which take as long.
     trace = make_trace(ops=(make_op(flops=10**12), make_op(flops=2 * 10**12)))
     whole, half = at(1.0, trace), at(0.5, trace)
@@ -35,16 +33,16 @@ def test_half_a_batch_takes_more_than_half_the_time() -> None:
     assert note.facts == {"share": 0.5, "batch": 0.5, "exponent": EXPONENT}
 
 
-def test_the_whole_batch_is_what_was_predicted() -> None:
+def test_the_whole_batch_is_what_was_predicted():
     assert at(1.0) == predict_counts(make_trace(), V100, [1])[0]
 
 
-def test_a_larger_batch_takes_as_much_longer() -> None:
+def test_a_larger_batch_takes_as_much_longer():
     trace = make_trace(ops=(make_op(flops=10**12),))
     assert at(8.0, trace).iteration_s.p50 == pytest.approx(8 * at(1.0, trace).iteration_s.p50)
 
 
-def test_passes_take_exactly_their_share() -> None:
+def test_passes_take_exactly_their_share():
     trace = make_trace(ops=(make_op(flops=10**12, count=8),), accumulation=8, batch_size=64)
     whole, quarter = at(1.0, trace), at(0.25, trace)
     assert quarter.iteration_s.p50 == pytest.approx(whole.iteration_s.p50 / 4)
@@ -53,7 +51,7 @@ def test_passes_take_exactly_their_share() -> None:
     assert spread == pytest.approx(whole.iteration_s.p90 / whole.iteration_s.p50)
 
 
-def test_below_one_pass_the_batch_is_divided() -> None:
+def test_below_one_pass_the_batch_is_divided():
     trace = make_trace(accumulation=4)
     share = batch_share(trace, 0.125)
     assert (share.passes, share.batch, share.whole) == (0.25, 0.5, 0.125)
@@ -61,14 +59,14 @@ def test_below_one_pass_the_batch_is_divided() -> None:
     assert (there.accumulation, there.batch_size) == (1, 8)
 
 
-def test_a_script_that_accumulates_elsewhere_grows_by_passes() -> None:
+def test_a_script_that_accumulates_elsewhere_grows_by_passes():
     # Profiled in forty processes of one pass; alone it makes forty.
     work = RankWork(world_size=1, batch_size=None, accumulation=40, flops=0)
     share = batch_share(make_trace(world_size=40, work_elsewhere=work), 10.0)
     assert (share.passes, share.batch) == (10.0, 1.0)
 
 
-def test_memory_follows_the_batch_of_one_pass() -> None:
+def test_memory_follows_the_batch_of_one_pass():
     trace = make_trace()
     memory = trace_at(trace, batch_share(trace, 2.0)).memory
     assert memory.activation_bytes == 8 * 10**9
@@ -77,7 +75,7 @@ def test_memory_follows_the_batch_of_one_pass() -> None:
     assert trace_at(unknown, batch_share(unknown, 2.0)).memory == unknown.memory
 
 
-def test_what_was_measured_on_this_gpu_scales_too() -> None:
+def test_what_was_measured_on_this_gpu_scales_too():
     ops = (make_op(flops=10**13, measured_s=0.4),)
     trace = make_trace(ops=ops, origin_gpu=V100.name, iteration_s=0.5)
     # 0.1 s of waiting stay.
@@ -92,9 +90,7 @@ def test_what_was_measured_on_this_gpu_scales_too() -> None:
     loading_s=st.none() | st.floats(0.2, 1),  # below 1 ms it counts as noise
     num_gpus=st.sampled_from([1, 2, 8]),
 )
-def test_never_faster_than_linear_nor_slower_than_the_whole(
-    share: float, accumulation: int, flops: int, loading_s: float | None, num_gpus: int
-) -> None:
+def test_never_faster_than_linear_nor_slower_than_the_whole(share, accumulation, flops, loading_s, num_gpus):
     ops = (make_op(flops=flops, count=accumulation), make_op("aten::relu", flops=10**6, count=10))
     trace = make_trace(ops=ops, accumulation=accumulation, data_loading_s=loading_s)
     whole, part = at(1.0, trace, num_gpus), at(share, trace, num_gpus)
@@ -115,14 +111,14 @@ def collective(kind: str, count: int, num_bytes: int = 10) -> Collective:
 
 
 @pytest.mark.parametrize(("share", "each", "once"), [(0.5, 4, 4), (1.0, 8, 4), (2.0, 16, 4)])
-def test_gradients_are_exchanged_after_each_pass_or_once(share: float, each: int, once: int) -> None:
+def test_gradients_are_exchanged_after_each_pass_or_once(share, each, once):
     """Without ``no_sync`` DDP reduces in every pass: four buckets of ten bytes in each."""
     assert exchanged(share, collective("all_reduce", 8)) == {"all_reduce": each}
     assert exchanged(share, collective("all_reduce", 4)) == {"all_reduce": once}
 
 
 @pytest.mark.parametrize(("scatters", "at_four_passes"), [(8, 16), (4, 4)])
-def test_shards_are_gathered_in_each_pass(scatters: int, at_four_passes: int) -> None:
+def test_shards_are_gathered_in_each_pass(scatters, at_four_passes):
     """Under FSDP's ``no_sync`` gradients are scattered once, and parameters gathered all the same."""
     shards = collective("all_gather", 16), collective("reduce_scatter", scatters, num_bytes=40)
     found = exchanged(2.0, *shards, is_sharded=True)

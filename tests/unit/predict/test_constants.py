@@ -1,12 +1,9 @@
 """Where each constant comes from: this GPU, its relatives, its architecture, or any GPU."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -52,7 +49,7 @@ Install = Callable[[str], None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+def install(tmp_path, monkeypatch):
     """Tables of our own instead of the shipped ones."""
 
     def write(text: str) -> None:
@@ -62,7 +59,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return write
 
 
-def test_what_was_fitted_on_the_gpu_beats_everything(install: Install) -> None:
+def test_what_was_fitted_on_the_gpu_beats_everything(install):
     install(TABLES)
     fitted = constants_for(resolve_gpu("V100-PCIE-32GB"))
     assert fitted.fractions["streaming_fraction"] == 0.9
@@ -70,7 +67,7 @@ def test_what_was_fitted_on_the_gpu_beats_everything(install: Install) -> None:
     assert fitted.measured == {"streaming_fraction", "gemm_fraction.fp32", "conv_fraction.fp32"}
 
 
-def test_a_relative_gets_the_median_of_the_others(install: Install) -> None:
+def test_a_relative_gets_the_median_of_the_others(install):
     install(TABLES)
     # Not fitted: the median of 0.9, 0.7 and 0.1. Another architecture (T4: 0.5) does not count.
     fitted = constants_for(make_gpu("V100-OTHER", architecture="Volta"))
@@ -79,7 +76,7 @@ def test_a_relative_gets_the_median_of_the_others(install: Install) -> None:
     assert fitted.measured == frozenset()
 
 
-def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
+def test_a_gpu_is_not_its_own_relative(install):
     install(TABLES)
     # Fitted for streaming alone; the products come from the one other Volta that has them.
     fitted = constants_for(resolve_gpu("V100-SXM-16GB"))
@@ -89,7 +86,7 @@ def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
     assert "median" not in {source.facts["of"] for source in alone.origin.values()}
 
 
-def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(install: Install) -> None:
+def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(install):
     """An RTX 2080 Ti is a Turing as the T4 is, and draws 250 W: it is like the V100s."""
     install(TABLES)
     fitted = constants_for(resolve_gpu("RTX-2080-Ti"))
@@ -101,12 +98,12 @@ def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(insta
     assert sentence(twin.origin["streaming_fraction"]) == "median of the measured Turing GPUs up to 75 W"
 
 
-def test_another_vendors_boards_are_no_measure(install: Install) -> None:
+def test_another_vendors_boards_are_no_measure(install):
     install(TABLES)
     assert constants_for(make_gpu(vendor="AMD", architecture="CDNA3")).fractions["streaming_fraction"] == 0.8
 
 
-def test_the_power_class_foretells_the_constants_of_a_gpu_that_was_left_out() -> None:
+def test_the_power_class_foretells_the_constants_of_a_gpu_that_was_left_out():
     """Over all constants that were fitted: 12 % off, where the assumptions alone are 18 %."""
     tables = shipped().tables
     by_class, by_assumption = [], []
@@ -121,7 +118,7 @@ def test_the_power_class_foretells_the_constants_of_a_gpu_that_was_left_out() ->
     assert statistics.fmean(by_class) < 0.12 < statistics.fmean(by_assumption)
 
 
-def test_then_the_architecture_then_any_gpu(install: Install) -> None:
+def test_then_the_architecture_then_any_gpu(install):
     install(TABLES)
     volta = constants_for(resolve_gpu("V100-PCIE-32GB"))
     assert volta.fractions == {
@@ -137,12 +134,12 @@ def test_then_the_architecture_then_any_gpu(install: Install) -> None:
     assert stranger["gemm_fraction.fp16"] == 0.6
 
 
-def test_a_whole_number_is_a_constant_too(install: Install) -> None:
+def test_a_whole_number_is_a_constant_too(install):
     install(TABLES)
     assert constants_for(resolve_gpu("T4")).fractions["reduction_fraction"] == 1.0
 
 
-def test_the_sources_name_the_rates_unless_it_is_all_of_them(install: Install) -> None:
+def test_the_sources_name_the_rates_unless_it_is_all_of_them(install):
     install(TABLES)
     fitted, assumed, anything = sentences(described(constants_for(resolve_gpu("V100-PCIE-32GB")).origin))
     assert fitted.endswith(": conv (fp32), gemm (fp32), streaming")
@@ -153,7 +150,7 @@ def test_the_sources_name_the_rates_unless_it_is_all_of_them(install: Install) -
     assert said(described(stranger.origin)).endswith("assumed for any GPU: conv, gemm, reduction, streaming")
 
 
-def test_sources_may_be_of_some_constants_alone(install: Install) -> None:
+def test_sources_may_be_of_some_constants_alone(install):
     install(TABLES)
     origin = constants_for(resolve_gpu("V100-PCIE-32GB")).origin
     assert said(described(origin, {"conv_fraction.fp16"})).endswith("assumed for any GPU: conv (fp16)")
@@ -166,18 +163,18 @@ def test_sources_may_be_of_some_constants_alone(install: Install) -> None:
 
 
 @pytest.mark.parametrize("text", ["[gpu", "= 1"])
-def test_a_broken_table_is_a_catalog_error_that_names_the_file(install: Install, text: str) -> None:
+def test_a_broken_table_is_a_catalog_error_that_names_the_file(install, text):
     install(text)
     with pytest.raises(CatalogError, match=r"fitted\.toml"):
         constants_for(make_gpu())
 
 
-def test_a_missing_table_is_a_catalog_error(install: Install) -> None:
+def test_a_missing_table_is_a_catalog_error(install):
     with pytest.raises(CatalogError, match=r"fitted\.toml"):
         constants_for(make_gpu())
 
 
-def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach() -> None:
+def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach():
     for spec in load_gpus().values():
         fitted = constants_for(spec)
         reached = {name: x for name, x in fitted.fractions.items() if not name.startswith("conv_fraction.")}
@@ -191,7 +188,7 @@ def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach() -> None:
 
 
 @pytest.mark.parametrize("name", ["RTX-3090", "RTX-4090", "RTX-5080", "A10G"])
-def test_boards_that_add_at_half_rate_have_a_constant_of_their_own(name: str) -> None:
+def test_boards_that_add_at_half_rate_have_a_constant_of_their_own(name):
     constants = constants_for(resolve_gpu(name))
     for rate in ("fp16", "bf16"):
         assert constants.fractions[f"gemm_fraction.{rate}"] == 1.1
@@ -205,7 +202,7 @@ def test_boards_that_add_at_half_rate_have_a_constant_of_their_own(name: str) ->
     assert not constants.is_measured
 
 
-def test_boards_of_the_same_architecture_that_do_not_keep_theirs() -> None:
+def test_boards_of_the_same_architecture_that_do_not_keep_theirs():
     for name in ("A100-SXM-40GB", "RTX-A6000", "L40S", "T4"):
         origin = constants_for(resolve_gpu(name)).origin
         assert not (

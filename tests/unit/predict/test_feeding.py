@@ -1,7 +1,5 @@
 """Ways to feed a GPU faster: each is a trace, and none is offered where it cannot help."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -30,35 +28,35 @@ def seconds_by_way(trace: Trace, vcpus: float = 16) -> dict[str, float]:
     return seconds
 
 
-def test_workers_for_every_vcpu_share_the_work() -> None:
+def test_workers_for_every_vcpu_share_the_work():
     assert seconds_by_way(loads())["workers"] == pytest.approx(64 * 0.02 / 16)
     assert seconds_by_way(loads(num_workers=0))["workers"] == pytest.approx(64 * 0.02 / 16)
 
 
-def test_where_the_number_of_workers_is_unknown_more_are_no_change() -> None:
+def test_where_the_number_of_workers_is_unknown_more_are_no_change():
     assert "workers" not in seconds_by_way(loads(num_workers=None))
 
 
-def test_packed_images_are_read_and_not_decoded() -> None:
+def test_packed_images_are_read_and_not_decoded():
     seconds = seconds_by_way(loads())
     assert 0 < seconds["packed"] < 64 * 0.02 / 4 / 5
     assert seconds_by_way(loads(None))["packed"] == pytest.approx(seconds["packed"])
 
 
-def test_what_is_read_that_fast_already_is_not_packed() -> None:
+def test_what_is_read_that_fast_already_is_not_packed():
     assert "packed" not in seconds_by_way(loads(1e-4))
 
 
-def test_a_disk_that_keeps_nobody_waiting_is_offered_where_one_does() -> None:
+def test_a_disk_that_keeps_nobody_waiting_is_offered_where_one_does():
     assert "nvme" not in seconds_by_way(loads())
     assert seconds_by_way(loads(wait_s=4.0))["nvme"] == pytest.approx(64 * 0.02 / 4)
 
 
-def test_nothing_is_offered_to_a_script_that_loads_nothing() -> None:
+def test_nothing_is_offered_to_a_script_that_loads_nothing():
     assert list(faster_feeding(make_trace())) == []
 
 
-def test_each_way_says_what_to_do() -> None:
+def test_each_way_says_what_to_do():
     steps = [way.step for way in faster_feeding(loads(wait_s=1.0))]
     assert steps == [
         EditScript(what="use-workers"),

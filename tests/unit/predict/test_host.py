@@ -1,9 +1,6 @@
 """What the host launches, how long that takes, and what a measured step tells of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +29,7 @@ def of(*ops: Op, **changes: object) -> Trace:
     return make_trace(ops=ops, **changes)
 
 
-def test_eager_calls_are_of_their_phase() -> None:
+def test_eager_calls_are_of_their_phase():
     assert calls_of((FORWARD, BACKWARD, STEP)) == {
         Phase.FORWARD: {Call.FORWARD: 300},
         Phase.BACKWARD: {Call.BACKWARD: 200},
@@ -40,11 +37,11 @@ def test_eager_calls_are_of_their_phase() -> None:
     }
 
 
-def test_a_list_is_one_call_and_each_of_its_tensors() -> None:
+def test_a_list_is_one_call_and_each_of_its_tensors():
     assert calls_of((LISTS,))[Phase.OPTIMIZER] == {Call.STEP: 2, Call.TENSOR: 322}
 
 
-def test_a_compiled_pass_launches_its_kernels_and_a_graph_all_at_once() -> None:
+def test_a_compiled_pass_launches_its_kernels_and_a_graph_all_at_once():
     assert calls_of((FORWARD,), Launch.COMPILED)[Phase.FORWARD] == {Call.COMPILED: 300}
     replayed = calls_of((FORWARD, STEP), Launch.GRAPH)
     assert replayed[Phase.FORWARD] == {Call.GRAPH: 1, Call.NODE: 300}
@@ -52,7 +49,7 @@ def test_a_compiled_pass_launches_its_kernels_and_a_graph_all_at_once() -> None:
     assert replayed[Phase.OPTIMIZER][Call.STEP] == 50
 
 
-def test_kinds_cost_what_the_catalog_says() -> None:
+def test_kinds_cost_what_the_catalog_says():
     seconds = host_costs().call_s
     assert launching(of(FORWARD, BACKWARD, LISTS)) == {
         Phase.FORWARD: pytest.approx(300 * seconds[Call.FORWARD]),
@@ -61,7 +58,7 @@ def test_kinds_cost_what_the_catalog_says() -> None:
     }
 
 
-def test_a_toy_takes_every_fast_gpu_as_long_as_its_host() -> None:
+def test_a_toy_takes_every_fast_gpu_as_long_as_its_host():
     toy = of(FORWARD, BACKWARD, LISTS)
     estimates = [predict(toy, gpu) for gpu in (B200, H100, T4)]
     assert {estimate.binds for estimate in estimates} == {Bound.HOST}
@@ -70,7 +67,7 @@ def test_a_toy_takes_every_fast_gpu_as_long_as_its_host() -> None:
         assert HostLaunches(how="bound") in estimate.assumptions
 
 
-def test_each_gpu_is_said_to_wait_for_its_host_or_not() -> None:
+def test_each_gpu_is_said_to_wait_for_its_host_or_not():
     """Three products of 10 TFLOPs are nothing to a B200 beside 10,000 launches, and everything to a T4."""
     trace = of(replace(FORWARD, count=10_000), make_op(flops=10**13, dtype="float16", count=3))
     fast, slow = predict(trace, B200), predict(trace, T4)
@@ -82,7 +79,7 @@ def test_each_gpu_is_said_to_wait_for_its_host_or_not() -> None:
     assert HOST not in slow.by_family
 
 
-def test_on_every_gpu_words_agree_with_what_binds_and_rounding_is_no_wait() -> None:
+def test_on_every_gpu_words_agree_with_what_binds_and_rounding_is_no_wait():
     """Sums of the same seconds in another order differ in the last digit."""
     steps = [make_op(flops=10**9 * k + 7, dtype="float16", phase=p) for k in range(1, 60) for p in Phase]
     read = [make_op("advisor::d2h_copy", flops=0, num_bytes=4, phase=p) for p in Phase]
@@ -95,38 +92,38 @@ def test_on_every_gpu_words_agree_with_what_binds_and_rounding_is_no_wait() -> N
         assert estimate.by_family.get(HOST, 1.0) > 1e-6 * estimate.device_s.p50
 
 
-def test_graphs_free_a_step_of_its_host() -> None:
+def test_graphs_free_a_step_of_its_host():
     eager = of(FORWARD, BACKWARD, LISTS)
     graph = replace(eager, launch=Launch.GRAPH)
     assert predict(graph, H100).device_s.p50 < predict(eager, H100).device_s.p50 / 5
 
 
-def test_how_a_step_is_launched_outlives_its_file(tmp_path: Path) -> None:
+def test_how_a_step_is_launched_outlives_its_file(tmp_path):
     trace = of(FORWARD, launch=Launch.GRAPH)
     write_trace(trace, tmp_path / "trace.json")
     assert read_trace(tmp_path / "trace.json") == trace
 
 
-def test_without_a_wait_the_longer_of_the_two_decides() -> None:
+def test_without_a_wait_the_longer_of_the_two_decides():
     host_s, gpu_s = dict.fromkeys(Phase, 1.0), {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 4.0}
     assert step_s(host_s, gpu_s) == pytest.approx(4.2)
 
 
-def test_a_wait_at_the_end_of_the_forward_pass_empties_the_queue() -> None:
+def test_a_wait_at_the_end_of_the_forward_pass_empties_the_queue():
     """Backward and optimizer are launched for 2 s, and only then the optimizer's kernels run for 4 s."""
     host_s, gpu_s = dict.fromkeys(Phase, 1.0), {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 4.0}
     # From the wait: backward's launches, the optimizer's kernels beside later launches, the forward pass's.
     assert step_s(host_s, gpu_s, {Phase.FORWARD: 1}) == pytest.approx(1 + 4.0 + 0.1)
 
 
-def test_two_waits_are_two_stretches() -> None:
+def test_two_waits_are_two_stretches():
     host_s, gpu_s = dict.fromkeys(Phase, 1.0), dict.fromkeys(Phase, 3.0)
     waits = {Phase.FORWARD: 1, Phase.OPTIMIZER: 1}
     # The optimizer's stretch: backward and optimizer, 6 s; the forward pass alone, 3 s.
     assert step_s(host_s, gpu_s, waits) == pytest.approx(9.0)
 
 
-def test_a_phase_of_many_waits_hides_no_launches_behind_other_phases() -> None:
+def test_a_phase_of_many_waits_hides_no_launches_behind_other_phases():
     """An optimizer reads a norm of each of 100 tensors: 1 % of it is launched behind the backward pass."""
     host_s = {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 2.0}
     gpu_s = {Phase.FORWARD: 1.0, Phase.BACKWARD: 2.0, Phase.OPTIMIZER: 1.0}
@@ -134,7 +131,7 @@ def test_a_phase_of_many_waits_hides_no_launches_behind_other_phases() -> None:
     assert step_s(host_s, gpu_s, {Phase.OPTIMIZER: 100}) == pytest.approx(0.99 * 2.0 + 3.0 + 0.01 * 1.0)
 
 
-def test_a_value_that_is_read_is_a_wait() -> None:
+def test_a_value_that_is_read_is_a_wait():
     read = make_op("advisor::d2h_copy", num_bytes=4, count=3, phase=Phase.BACKWARD)
     assert waits_in((FORWARD, read)) == {Phase.BACKWARD: 3}
     assert not waits_in((FORWARD, make_op("advisor::h2d_copy", num_bytes=4)))
@@ -146,43 +143,43 @@ def measured(iteration_s: float, **changes: object) -> Trace:
     return of(op, origin_gpu=T4.name, iteration_s=iteration_s, **changes)
 
 
-def test_a_step_that_waited_for_its_host_waits_for_it_elsewhere() -> None:
+def test_a_step_that_waited_for_its_host_waits_for_it_elsewhere():
     assert launching_s(measured(0.03)).p50 == pytest.approx(0.03)
     assert predict(measured(0.03), H100).device_s.p50 == pytest.approx(0.03)
 
 
-def test_on_its_own_gpu_a_measured_step_takes_what_it_took() -> None:
+def test_on_its_own_gpu_a_measured_step_takes_what_it_took():
     """It includes the host's launches, which are not counted again."""
     estimate = predict(measured(0.03), T4)
     assert estimate.device_s.p50 == pytest.approx(0.03)
     assert Launching not in {type(note) for note in estimate.assumptions}
 
 
-def test_a_step_of_a_busy_gpu_tells_that_launching_takes_no_longer() -> None:
+def test_a_step_of_a_busy_gpu_tells_that_launching_takes_no_longer():
     busy = measured(0.0031)
     assert launching_s(busy).p50 == pytest.approx(launching_s(replace(busy, iteration_s=None)).p50)
     many = replace(busy, ops=(replace(busy.ops[0], count=300, measured_s=1e-5),))
     assert launching_s(many).p50 == pytest.approx(0.0031)
 
 
-def test_what_the_same_process_loads_is_no_launch() -> None:
+def test_what_the_same_process_loads_is_no_launch():
     assert launching_s(measured(0.03, data_loading_s=0.02, num_workers=0)).p50 == pytest.approx(0.01)
 
 
-def test_behind_workers_that_are_too_slow_nothing_is_known_of_the_host() -> None:
+def test_behind_workers_that_are_too_slow_nothing_is_known_of_the_host():
     slow = measured(0.03, data_loading_s=0.08, num_workers=2)
     assert launching_s(slow).p50 == pytest.approx(launching_s(replace(slow, iteration_s=None)).p50)
     fast = measured(0.03, data_loading_s=0.02, num_workers=2)
     assert launching_s(fast).p50 == pytest.approx(0.03)
 
 
-def test_operators_that_nobody_measured_tell_nothing_of_a_gap() -> None:
+def test_operators_that_nobody_measured_tell_nothing_of_a_gap():
     trace = of(FORWARD, iteration_s=1.0)
     assert launching_s(trace).p50 == pytest.approx(launching_s(of(FORWARD)).p50)
 
 
 @pytest.mark.parametrize("text", ["", "sigma = 0.4", "sigma = 0.4\n[call_s]\nforward = 1e-6", "sigma ="])
-def test_a_broken_catalog_is_refused(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_catalog_is_refused(text, tmp_path, monkeypatch):
     with pytest.raises((KeyError, ValueError)):
         parsed(text)
     (tmp_path / host.FILE).write_text(text, encoding="utf-8")

@@ -1,7 +1,5 @@
 """Widths of intervals: what each method is worth, weighed by time."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -20,29 +18,29 @@ from tests.builders import make_gpu, make_op, make_trace
 Z90 = 1.2815515655446004
 
 
-def test_one_part_keeps_its_sigma() -> None:
+def test_one_part_keeps_its_sigma():
     assert sigma_of([2.0], [0.3]) == pytest.approx(0.3)
 
 
-def test_sigmas_are_weighed_by_time() -> None:
+def test_sigmas_are_weighed_by_time():
     assert sigma_of([3.0, 1.0], [0.03, 0.25]) == pytest.approx((3 * 0.03 + 0.25) / 4)
 
 
-def test_errors_of_one_method_do_not_cancel() -> None:
+def test_errors_of_one_method_do_not_cancel():
     assert sigma_of([0.1] * 100, [0.25] * 100) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("times_s", [[], [0.0]])
-def test_without_any_time_the_widest_counts(times_s: list[float]) -> None:
+def test_without_any_time_the_widest_counts(times_s):
     assert sigma_of(times_s, [0.03] * len(times_s)) == pytest.approx(0.35)
 
 
-def test_a_spread_is_symmetric_in_logarithms() -> None:
+def test_a_spread_is_symmetric_in_logarithms():
     interval = spread(2.0, math.log(3) / Z90)
     assert (interval.p10, interval.p50, interval.p90) == pytest.approx((2 / 3, 2.0, 6.0))
 
 
-def test_no_sigma_is_no_spread() -> None:
+def test_no_sigma_is_no_spread():
     assert spread(2.0, 0.0) == Interval(p10=2.0, p50=2.0, p90=2.0)
 
 
@@ -51,7 +49,7 @@ def sigma(interval: Interval) -> float:
     return math.log(interval.p90 / interval.p50) / Z90
 
 
-def test_a_step_that_waits_for_its_host_is_as_sure_as_the_host() -> None:
+def test_a_step_that_waits_for_its_host_is_as_sure_as_the_host():
     gpu, costs = make_gpu(), host_costs()
     op = make_op(count=1000, measured_s=1e-6)
     iteration_s = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).iteration_s
@@ -59,7 +57,7 @@ def test_a_step_that_waits_for_its_host_is_as_sure_as_the_host() -> None:
     assert sigma(iteration_s) == pytest.approx(costs.sigma)
 
 
-def test_a_host_that_may_be_slow_widens_a_step_of_the_gpu() -> None:
+def test_a_host_that_may_be_slow_widens_a_step_of_the_gpu():
     """Launching takes 0.9 of the kernels' time: one host in ten is slower than them."""
     gpu, costs = make_gpu(), host_costs()
     op = make_op(count=1000, measured_s=costs.call_s[Call.FORWARD] / 0.9)
@@ -70,7 +68,7 @@ def test_a_host_that_may_be_slow_widens_a_step_of_the_gpu() -> None:
     assert step_s.p10 == pytest.approx(spread(kernels_s, 0.03).p10)
 
 
-def test_what_a_measured_step_waited_is_as_unsure_as_its_host() -> None:
+def test_what_a_measured_step_waited_is_as_unsure_as_its_host():
     gpu = make_gpu()
     op = make_op(count=1000, measured_s=1e-6)
     trace = make_trace(ops=(op,), origin_gpu=gpu.name, iteration_s=0.01)
@@ -78,7 +76,7 @@ def test_what_a_measured_step_waited_is_as_unsure_as_its_host() -> None:
     assert sigma(predict(trace, gpu).iteration_s) == pytest.approx(expected)
 
 
-def test_communication_adds_its_own_variance() -> None:
+def test_communication_adds_its_own_variance():
     gpu = make_gpu()
     op = make_op(measured_s=0.01)
     trace, pair = make_trace(ops=(op,), origin_gpu=gpu.name), Layout(gpus_per_node=2)
@@ -91,7 +89,7 @@ def test_communication_adds_its_own_variance() -> None:
     assert sigma(estimate.iteration_s) == pytest.approx(parts / (0.01 + exchange.seconds))
 
 
-def test_what_scaling_leaves_unexplained_adds_to_several_gpus_alone() -> None:
+def test_what_scaling_leaves_unexplained_adds_to_several_gpus_alone():
     gpu = make_gpu()
     trace = make_trace(ops=(make_op(measured_s=0.01),), origin_gpu=gpu.name)
     widths = [
@@ -107,19 +105,19 @@ def test_what_scaling_leaves_unexplained_adds_to_several_gpus_alone() -> None:
     assert widths[1][1] == pytest.approx(math.hypot(widths[0][1], 0.1))
 
 
-def test_what_was_measured_is_sure_to_three_percent() -> None:
+def test_what_was_measured_is_sure_to_three_percent():
     gpu = make_gpu()
     estimate = predict(make_trace(ops=(make_op(measured_s=0.01),), origin_gpu=gpu.name), gpu)
     assert sigma(estimate.iteration_s) == pytest.approx(0.03)
 
 
-def test_a_further_error_adds_in_squares() -> None:
+def test_a_further_error_adds_in_squares():
     wide = widened(spread(2.0, 0.3), 0.4)
     assert wide.p50 == 2.0
     assert (wide.p10, wide.p90) == (pytest.approx(spread(2.0, 0.5).p10), pytest.approx(spread(2.0, 0.5).p90))
 
 
-def test_sides_widen_each_by_itself() -> None:
+def test_sides_widen_each_by_itself():
     lopsided = Interval(p10=1.0, p50=1.0, p90=2.0)
     wide = widened(lopsided, 0.1)
     assert wide.p10 == pytest.approx(spread(1.0, 0.1).p10)

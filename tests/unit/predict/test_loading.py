@@ -1,7 +1,5 @@
 """What feeding a GPU adds to an iteration, in hand arithmetic, and what is said about it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -57,7 +55,7 @@ ALONE_S = estimate(None, 0).iteration_s.p50
 # --- What the samples take ----------------------------------------------------------------------------
 
 
-def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples() -> None:
+def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples():
     loading = input_work(loads(2.0, 8, loader_cpu_s_per_sample=0.02))
     assert loading is not None
     assert loading.cpu_s.p50 == pytest.approx(64 * 0.02)
@@ -69,31 +67,31 @@ def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples() -> None:
     assert (loading.num_workers, loading.num_samples, loading.kind) == (8, 64, None)
 
 
-def test_a_trace_of_before_counts_all_its_loading_as_work_of_the_cpu() -> None:
+def test_a_trace_of_before_counts_all_its_loading_as_work_of_the_cpu():
     loading = input_work(loads(4.0, 8))
     assert loading is not None
     assert (loading.cpu_s.p50, loading.wait_s) == (4.0, 0.0)
 
 
-def test_more_cpu_than_time_is_work_of_several_threads_and_no_wait() -> None:
+def test_more_cpu_than_time_is_work_of_several_threads_and_no_wait():
     loading = input_work(loads(0.5, 8, loader_cpu_s_per_sample=0.02))
     assert loading is not None
     assert loading.wait_s == 0
 
 
-def test_loading_that_is_too_short_to_time_counts_as_none() -> None:
+def test_loading_that_is_too_short_to_time_counts_as_none():
     assert input_work(loads(SHORTEST_S, 0)) is not None
     assert input_work(loads(SHORTEST_S * 0.99, 0)) is None
     assert NOT_COUNTED not in estimate(SHORTEST_S * 0.99, 0).assumptions
 
 
 @pytest.mark.parametrize(("seconds", "is_told"), [(SHORTEST_S / 2, True), (None, False), (0.0, False)])
-def test_where_the_iteration_is_as_short_that_is_said(seconds: float | None, is_told: bool) -> None:
+def test_where_the_iteration_is_as_short_that_is_said(seconds, is_told):
     short = replace(loads(seconds, 0), ops=(make_op("aten::add.Tensor", flops=1, num_bytes=4),))
     assert (NOT_COUNTED in predict(short, V100).assumptions) == is_told
 
 
-def test_what_nobody_measured_is_assumed_by_the_kind_of_sample() -> None:
+def test_what_nobody_measured_is_assumed_by_the_kind_of_sample():
     loading = input_work(loads(None, 8, ops=images()))
     assert loading is not None
     assert (loading.kind, loading.num_workers, loading.num_samples) == ("image", 8, 64)
@@ -103,19 +101,19 @@ def test_what_nobody_measured_is_assumed_by_the_kind_of_sample() -> None:
     assert loading.cpu_s.p90 > loading.cpu_s.p50 * 1.5
 
 
-def test_what_was_measured_goes_before_what_is_assumed() -> None:
+def test_what_was_measured_goes_before_what_is_assumed():
     measured = input_work(loads(4.0, 8, ops=images()))
     assert measured is not None
     assert (measured.kind, measured.cpu_s.p50) == (None, 4.0)
     assert input_work(loads(0.0, 8, ops=images())) is None
 
 
-def test_a_script_that_copies_nothing_loads_nothing() -> None:
+def test_a_script_that_copies_nothing_loads_nothing():
     assert input_work(loads(None, 8)) is None
     assert estimate(None, 8).input is None
 
 
-def test_without_a_dataloader_the_copies_tell_how_many_samples_there_are() -> None:
+def test_without_a_dataloader_the_copies_tell_how_many_samples_there_are():
     loading = input_work(loads(None, None, ops=images(batch=32), batch_size=None))
     assert loading is not None
     assert (loading.num_samples, loading.num_workers) == (32, None)
@@ -132,9 +130,7 @@ def test_without_a_dataloader_the_copies_tell_how_many_samples_there_are() -> No
         (8, None, 8), (0, None, 1), (None, None, ASSUMED_VCPUS_PER_GPU),
     ],
 )  # fmt: skip
-def test_vcpus_load_as_far_as_there_are_workers(
-    workers: int | None, vcpus: float | None, expected: float
-) -> None:
+def test_vcpus_load_as_far_as_there_are_workers(workers, vcpus, expected):
     assert num_cores(work(1.0, workers), vcpus) == expected
 
 
@@ -150,16 +146,14 @@ def test_vcpus_load_as_far_as_there_are_workers(
         (1.28, 0.5, 0, 8, 1.78),
     ],
 )
-def test_whichever_runs_out_first_decides(
-    cpu_s: float, wait_s: float, workers: int, vcpus: float, expected: float
-) -> None:
+def test_whichever_runs_out_first_decides(cpu_s, wait_s, workers, vcpus, expected):
     assert input_s(work(cpu_s, workers, wait_s), vcpus).p50 == pytest.approx(expected)
 
 
 # --- What that does to an iteration -------------------------------------------------------------------
 
 
-def test_an_input_bound_iteration_takes_as_long_as_its_loading() -> None:
+def test_an_input_bound_iteration_takes_as_long_as_its_loading():
     loading = estimate(40.0, 8)
     assert loading.iteration_s.p50 == pytest.approx(5.0)
     assert loading.loading_s == pytest.approx(5.0 - ALONE_S)
@@ -171,14 +165,14 @@ def test_an_input_bound_iteration_takes_as_long_as_its_loading() -> None:
     assert loading.iteration_s.p90 == pytest.approx(5.0 * FACTOR)
 
 
-def test_fewer_vcpus_than_workers_make_it_longer_and_more_do_not() -> None:
+def test_fewer_vcpus_than_workers_make_it_longer_and_more_do_not():
     loading = estimate(40.0, 8)
     assert fed(loading, 4).iteration_s.p50 == pytest.approx(10.0)
     assert fed(loading, 64).iteration_s == loading.iteration_s
     assert fed(fed(loading, 4), 8).by_family == fed(loading, 8).by_family
 
 
-def test_feeding_adds_up_and_is_undone_by_a_machine_that_feeds_faster() -> None:
+def test_feeding_adds_up_and_is_undone_by_a_machine_that_feeds_faster():
     loading = predict(loads(None, None, ops=images()), V100)
     slow, quick = fed(loading, 0.1), fed(loading, 1e4)
     assert slow.loading_s > 0
@@ -190,19 +184,19 @@ def test_feeding_adds_up_and_is_undone_by_a_machine_that_feeds_faster() -> None:
     assert fed(slow, 1e4).by_family == quick.by_family
 
 
-def test_without_workers_both_add_up() -> None:
+def test_without_workers_both_add_up():
     loading = estimate(ALONE_S, 0)
     assert loading.iteration_s.p50 == pytest.approx(2 * ALONE_S)
     assert loading.loading_s == pytest.approx(ALONE_S)
     assert loading.iteration_s.p90 == pytest.approx(loading.device_s.p90 + ALONE_S * FACTOR)
 
 
-def test_loading_that_hides_changes_nothing() -> None:
+def test_loading_that_hides_changes_nothing():
     loading, alone = estimate(ALONE_S / 10, 8), estimate(None, 8)
     assert replace(loading, input=None, input_s=None) == alone
 
 
-def test_loading_that_may_be_longer_elsewhere_widens_the_interval() -> None:
+def test_loading_that_may_be_longer_elsewhere_widens_the_interval():
     loading, alone = estimate(ALONE_S * 8 * 0.9, 8), estimate(None, 8)
     assert loading.iteration_s.p50 == alone.iteration_s.p50
     assert loading.iteration_s.p90 > alone.iteration_s.p90
@@ -211,14 +205,14 @@ def test_loading_that_may_be_longer_elsewhere_widens_the_interval() -> None:
     assert sentence(loading.assumptions[0]).startswith("nearly input-bound: loading takes")
 
 
-def test_a_profile_tells_nothing_of_loading() -> None:
+def test_a_profile_tells_nothing_of_loading():
     op = make_op(measured_s=0.5)
     trace = make_trace(ops=(op,), origin_gpu=V100.name, num_workers=None)
     loading = predict(trace, V100)
     assert (loading.loading_s, loading.iteration_s.p50) == (0.0, pytest.approx(0.5))
 
 
-def test_a_measured_iteration_has_waited_for_its_data_already() -> None:
+def test_a_measured_iteration_has_waited_for_its_data_already():
     facts = {"origin_gpu": V100.name, "iteration_s": 2.0, "data_loading_s": 1.5, "num_workers": 0}
     trace = make_trace(ops=(make_op(measured_s=0.5),), **facts)
     here, elsewhere = predict(trace, V100), predict(trace, resolve_gpu("T4"))
@@ -227,14 +221,14 @@ def test_a_measured_iteration_has_waited_for_its_data_already() -> None:
     assert input_note(here, 8) is None
 
 
-def test_where_it_was_measured_a_machine_with_fewer_vcpus_still_waits_longer() -> None:
+def test_where_it_was_measured_a_machine_with_fewer_vcpus_still_waits_longer():
     facts = {"origin_gpu": V100.name, "iteration_s": 2.0, "data_loading_s": 12.0, "num_workers": 8}
     loading = predict(make_trace(ops=(make_op(measured_s=0.5),), **facts), V100)
     assert loading.iteration_s.p50 == pytest.approx(2.0)
     assert fed(loading, 2).iteration_s.p50 == pytest.approx(6.0)
 
 
-def test_what_is_assumed_is_no_more_than_the_measured_iteration_had_time_for() -> None:
+def test_what_is_assumed_is_no_more_than_the_measured_iteration_had_time_for():
     ops = tuple(replace(op, measured_s=1e-4) for op in images())
     loading = predict(loads(None, 2, ops=ops, origin_gpu=V100.name, iteration_s=1e-3), V100)
     assert loading.input is not None
@@ -244,7 +238,7 @@ def test_what_is_assumed_is_no_more_than_the_measured_iteration_had_time_for() -
 # --- What is said -------------------------------------------------------------------------------------
 
 
-def test_the_note_names_every_figure() -> None:
+def test_the_note_names_every_figure():
     note = input_note(estimate(40.0, 8), 4.0, names_gpu_time=True)
     assert note is not None
     for part in ("input-bound: ", "10 s per iteration", "6 samples/s", "4 vCPUs for each GPU", "40 s of CPU"):
@@ -255,7 +249,7 @@ def test_the_note_names_every_figure() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 8])
-def test_the_assumption_is_the_same_for_all_gpus_that_wait(workers: int) -> None:
+def test_the_assumption_is_the_same_for_all_gpus_that_wait(workers):
     first, second = (predict(loads(400.0, workers), resolve_gpu(name)) for name in ("T4", "L4"))
     assert first.loading_s != second.loading_s or not workers
     assert first.assumptions[0] == second.assumptions[0]
@@ -264,7 +258,7 @@ def test_the_assumption_is_the_same_for_all_gpus_that_wait(workers: int) -> None
     assert notes[0] != notes[1]
 
 
-def test_without_workers_the_note_proposes_them() -> None:
+def test_without_workers_the_note_proposes_them():
     slow, quick = estimate(ALONE_S * 2, 0), estimate(ALONE_S / 2, 0)
     notes = [input_note(slow, None), input_note(quick, None)]
     assert [note and note.facts["is_bound"] for note in notes] == [True, False]
@@ -272,7 +266,7 @@ def test_without_workers_the_note_proposes_them() -> None:
     assert "workers of a DataLoader would overlap" in sentence(slow.assumptions[0])
 
 
-def test_without_a_loader_the_vcpus_that_load_are_named() -> None:
+def test_without_a_loader_the_vcpus_that_load_are_named():
     """It said 0 workers, whose work would never end."""
     slow = estimate(ALONE_S * 100, None)
     assumed, told = input_note(slow, None), input_note(slow, 26.0)
@@ -282,12 +276,12 @@ def test_without_a_loader_the_vcpus_that_load_are_named() -> None:
     assert "with 26 vCPUs for each GPU" in sentence(told)
 
 
-def test_without_waiting_there_is_no_note() -> None:
+def test_without_waiting_there_is_no_note():
     assert input_note(estimate(None, 8), None) is None
     assert not any(WAITING in name for name in estimate(None, 8).by_family)
 
 
-def test_what_is_assumed_is_said_with_its_spread_and_what_replaces_it() -> None:
+def test_what_is_assumed_is_said_with_its_spread_and_what_replaces_it():
     loading = predict(loads(None, 8, ops=images()), V100)
     note = assumed_note(loading.input)
     assert note is not None
@@ -297,13 +291,13 @@ def test_what_is_assumed_is_said_with_its_spread_and_what_replaces_it() -> None:
     assert assumed_note(estimate(40.0, 8).input) is None
 
 
-def test_an_estimate_without_input_is_fed_by_any_machine() -> None:
+def test_an_estimate_without_input_is_fed_by_any_machine():
     alone = make_estimate("X", Interval(p10=1.0, p50=2.0, p90=3.0))
     assert fed(alone, 0.25) is alone
 
 
 @pytest.mark.parametrize("vcpus", [0.5, 1.0, 4.0, None])
-def test_what_is_fed_again_waits_as_if_it_had_never_been_fed(vcpus: float | None) -> None:
+def test_what_is_fed_again_waits_as_if_it_had_never_been_fed(vcpus):
     """The same estimate is asked about on machine after machine."""
     slow = estimate(2.0, 8)
     once, again = fed(slow, vcpus), fed(fed(slow, 0.5), vcpus)

@@ -1,7 +1,5 @@
 """The order of methods, calls that are counted, and the iteration that was measured as a whole."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -38,30 +36,30 @@ def methods(trace: Trace, gpu: GpuSpec) -> list[Method]:
 
 
 # Operators that no network knows: sums, and products without their second operand.
-def test_measured_at_home_waves_abroad_and_roofline_for_the_rest() -> None:
+def test_measured_at_home_waves_abroad_and_roofline_for_the_rest():
     trace = trace_of(measured(), make_op(measured_s=1e-3), make_op())
     assert methods(trace, V100) == [Method.MEASURED, Method.MEASURED, Method.ROOFLINE]
     assert methods(trace, T4) == [Method.WAVE, Method.ROOFLINE, Method.ROOFLINE]
 
 
-def test_an_unmeasured_operator_at_home_is_not_scaled_to_itself() -> None:
+def test_an_unmeasured_operator_at_home_is_not_scaled_to_itself():
     assert methods(trace_of(measured(measured_s=None)), V100) == [Method.ROOFLINE]
 
 
-def test_without_an_origin_nothing_was_measured() -> None:
+def test_without_an_origin_nothing_was_measured():
     assert methods(trace_of(measured(), origin_gpu=None), V100) == [Method.ROOFLINE]
 
 
 @pytest.mark.parametrize("gpu", [V100, T4])
 @pytest.mark.parametrize("op", [measured(), make_op()])
-def test_equal_calls_add_up(gpu: GpuSpec, op: Op) -> None:
+def test_equal_calls_add_up(gpu, op):
     (once,) = op_times(trace_of(op), gpu, constants_for(gpu), shipped())
     (thrice,) = op_times(trace_of(replace(op, count=3)), gpu, constants_for(gpu), shipped())
     assert thrice.time_s == pytest.approx(3 * once.time_s)
     assert thrice.method is once.method
 
 
-def test_the_ridge_point_takes_the_peak_of_the_data_sheet() -> None:
+def test_the_ridge_point_takes_the_peak_of_the_data_sheet():
     # 10 FLOP/byte, below the T4's ridge point at either rate: what it reaches of its peak must not count.
     op = measured(flops=10**7, bytes=10**6)
     peak = T4.vector_flops_per_s["fp32"]
@@ -72,7 +70,7 @@ def test_the_ridge_point_takes_the_peak_of_the_data_sheet() -> None:
     assert timing.time_s != pytest.approx(lower_s)
 
 
-def test_only_the_roofline_rests_on_a_constant() -> None:
+def test_only_the_roofline_rests_on_a_constant():
     trace = trace_of(measured(), make_op("aten::sum", flops=0, num_bytes=10**9))
     scaled, roofline = op_times(trace, T4, constants_for(T4), shipped())
     assert (scaled.constant, roofline.constant) == ("", "streaming_fraction")
@@ -87,38 +85,38 @@ def test_only_the_roofline_rests_on_a_constant() -> None:
         ("advisor::h2d_copy", "B200-SXM", SIGMA_ROOFLINE_FITTED),
     ],
 )
-def test_a_roofline_is_surer_where_its_constant_was_fitted(name: str, gpu: str, sigma: float) -> None:
+def test_a_roofline_is_surer_where_its_constant_was_fitted(name, gpu, sigma):
     spec = resolve_gpu(gpu)
     trace = trace_of(make_op(name, flops=0, num_bytes=10**9), origin_gpu=None)
     (found,) = op_times(trace, spec, constants_for(spec), shipped())
     assert (found.method, found.sigma, found.shared_sigma) == (Method.ROOFLINE, sigma, sigma)
 
 
-def test_each_time_knows_its_operator_and_family() -> None:
+def test_each_time_knows_its_operator_and_family():
     ops = (make_op("aten::mm"), make_op("aten::mul_", phase=Phase.OPTIMIZER))
     times = op_times(trace_of(*ops), T4, constants_for(T4), shipped())
     assert tuple(time.op for time in times) == ops
     assert [time.family for time in times] == [GEMM, OPTIMIZER]
 
 
-def test_what_the_kernels_leave_of_a_measured_iteration_is_the_host() -> None:
+def test_what_the_kernels_leave_of_a_measured_iteration_is_the_host():
     estimate = predict(trace_of(measured(), iteration_s=0.004), V100)
     assert estimate.iteration_s.p50 == pytest.approx(0.004)
     assert estimate.by_family[HOST] == pytest.approx(0.003)
 
 
-def test_overlapping_kernels_leave_nothing_to_the_host() -> None:
+def test_overlapping_kernels_leave_nothing_to_the_host():
     estimate = predict(trace_of(measured(), iteration_s=0.0005), V100)
     assert estimate.iteration_s.p50 == pytest.approx(0.001)
     assert HOST not in estimate.by_family
 
 
-def test_a_measured_iteration_of_a_busy_gpu_says_nothing_of_another() -> None:
+def test_a_measured_iteration_of_a_busy_gpu_says_nothing_of_another():
     alone, with_iteration = trace_of(measured()), trace_of(measured(), iteration_s=0.0011)
     assert predict(with_iteration, T4).iteration_s == predict(alone, T4).iteration_s
 
 
-def test_operators_and_families_come_largest_first() -> None:
+def test_operators_and_families_come_largest_first():
     ops = (
         make_op("aten::mul"),
         make_op("aten::mm", flops=10**13),
@@ -130,7 +128,7 @@ def test_operators_and_families_come_largest_first() -> None:
         assert list(parts.values()) == sorted(parts.values(), reverse=True)
 
 
-def test_overloads_of_one_operator_are_one_line() -> None:
+def test_overloads_of_one_operator_are_one_line():
     ops = (make_op("aten::sum.dim"), make_op("aten::sum.all"), make_op("aten::cumsum_.dim"))
     by_operator = predict(trace_of(*ops, origin_gpu=None), T4).by_operator
     assert set(by_operator) - {HOST} == {"sum (roofline)", "cumsum_ (roofline)"}

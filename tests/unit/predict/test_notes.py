@@ -1,7 +1,5 @@
 """What an estimate rests on: short, without figures of one GPU, and of what was used alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -41,7 +39,7 @@ def constants(findings: tuple[Finding, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(("gpu", "is_refused"), [("T4", True), ("A100-SXM-80GB", False), ("MI300X", False)])
-def test_attention_that_no_allowed_kernel_can_run_is_told(gpu: str, is_refused: bool) -> None:
+def test_attention_that_no_allowed_kernel_can_run_is_told(gpu, is_refused):
     ops = (make_attention(dtype="float16"), make_attention(dtype="float16", size=128, allowed=("flash",)))
     told = [one for one in assumptions(gpu, *ops, *ops) if isinstance(one, RemovedByAttention)]
     assert len(told) == is_refused
@@ -50,7 +48,7 @@ def test_attention_that_no_allowed_kernel_can_run_is_told(gpu: str, is_refused: 
         assert "T4 (float16, heads of 128)" in said(told)
 
 
-def test_words_of_a_foreign_trace_are_no_backends() -> None:
+def test_words_of_a_foreign_trace_are_no_backends():
     notes = assumptions("T4", make_attention(dtype="float16", allowed=("flash", "\x1b[31m" * 1000)))
     assert [one.facts["backends"] for one in notes if isinstance(one, RemovedByAttention)] == [["flash"]]
 
@@ -66,7 +64,7 @@ def test_words_of_a_foreign_trace_are_no_backends() -> None:
         ("MI300X", make_attention(dtype="bfloat16"), False),
     ],
 )
-def test_attention_that_no_fused_kernel_runs_is_told(gpu: str, op: Op, is_unfused: bool) -> None:
+def test_attention_that_no_fused_kernel_runs_is_told(gpu, op, is_unfused):
     assert (AttentionUnfused in codes(assumptions(gpu, op))) is is_unfused
 
 
@@ -74,7 +72,7 @@ STEPWISE = RatesFrom(of="step-by-step")
 RECURRENT = {STEPWISE, RecurrentOfUnknownSize}
 
 
-def test_constants_that_were_not_used_are_not_named() -> None:
+def test_constants_that_were_not_used_are_not_named():
     notes = assumptions("V100-PCIE-32GB", make_op("aten::mm", dtype="bfloat16", flops=10**13))
     assert constants(notes) == ["fitted to measurements on this GPU: gemm (fp32)"]
     notes = assumptions("V100-PCIE-32GB", make_op("aten::sum", num_bytes=10**9))
@@ -88,46 +86,46 @@ def test_constants_that_were_not_used_are_not_named() -> None:
         (make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"), RecurrentOfUnknownSize),
     ],
 )
-def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: type[Finding] | Finding) -> None:
+def test_recurrent_layers_rest_on_the_rate_of_products(op, note):
     notes = assumptions("T4", op)
     assert constants(notes) == ["fitted to measurements on this GPU: gemm (fp16)"]
     assert codes(notes) & RECURRENT == {note}
     assert "recurrent layers" in said(notes)
 
 
-def test_both_kinds_of_recurrent_layers_are_told_and_single_cells_are_element_wise() -> None:
+def test_both_kinds_of_recurrent_layers_are_told_and_single_cells_are_element_wise():
     unknown = make_op("aten::_cudnn_rnn_backward", flops=10**13)
     notes = assumptions("T4", make_layers(), unknown, make_op("aten::_thnn_fused_lstm_cell"))
     assert codes(notes) >= RECURRENT
     assert not codes(assumptions("T4", make_op("aten::_thnn_fused_lstm_cell"))) & RECURRENT
 
 
-def test_recurrent_layers_that_were_measured_are_not_modelled() -> None:
+def test_recurrent_layers_that_were_measured_are_not_modelled():
     op = replace(make_layers(), measured_s=1e-3)
     trace = make_trace(ops=(op,), origin_gpu="T4", backend="cuda")
     assert not codes(predict(trace, resolve_gpu("T4")).assumptions) & RECURRENT
     assert STEPWISE in codes(predict(trace, resolve_gpu("L4")).assumptions)
 
 
-def test_where_all_is_learned_the_roofline_is_not_named() -> None:
+def test_where_all_is_learned_the_roofline_is_not_named():
     notes = assumptions("T4", LEARNED_OP)
     assert RatesFrom(of="learned") in codes(notes)
     assert "roofline" not in said(notes)
 
 
-def test_families_that_no_network_knows_are_named_and_mixed_ones_told_apart() -> None:
+def test_families_that_no_network_knows_are_named_and_mixed_ones_told_apart():
     reduction = make_op("aten::sum", num_bytes=10**9)
     optimizer = make_op("aten::_foreach_add_", num_bytes=10**8, phase=Phase.OPTIMIZER)
     notes = assumptions("T4", LEARNED_OP, reduction, optimizer)
     assert "by the roofline, not learned: some element-wise, optimizer" in sentences(notes)
 
 
-def test_gpus_that_were_not_measured_say_so() -> None:
+def test_gpus_that_were_not_measured_say_so():
     assert Unknown(what="board") in codes(assumptions("L4", LEARNED_OP))
     assert Unknown(what="board") not in codes(assumptions("T4", LEARNED_OP))
 
 
-def test_all_gpus_of_the_catalog_share_most_of_it_and_keep_it_short() -> None:
+def test_all_gpus_of_the_catalog_share_most_of_it_and_keep_it_short():
     ops = (*make_trace().ops, LEARNED_OP, make_op("aten::sum", num_bytes=10**9))
     trace = make_trace(ops=ops)
     notes = [predict(trace, spec).assumptions for spec in load_gpus().values()]

@@ -1,7 +1,5 @@
 """One prediction in hand arithmetic, and what it says about itself."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -26,7 +24,7 @@ def only(*ops: object, **changes: object):  # type: ignore[no-untyped-def]
     return make_trace(ops=ops, **changes)
 
 
-def test_a_large_product_runs_at_the_fitted_share_of_peak() -> None:
+def test_a_large_product_runs_at_the_fitted_share_of_peak():
     op = make_op("aten::mm", flops=10**13, num_bytes=10**6)
     estimate = predict(only(op), V100)
     fraction = constants_for(V100).fractions["gemm_fraction.fp32"]
@@ -36,7 +34,7 @@ def test_a_large_product_runs_at_the_fitted_share_of_peak() -> None:
     assert estimate.by_method == {Method.ROOFLINE: pytest.approx(expected_s)}
 
 
-def test_a_large_sum_runs_at_the_fitted_share_of_bandwidth() -> None:
+def test_a_large_sum_runs_at_the_fitted_share_of_bandwidth():
     op = make_op("aten::sum", flops=10**6, num_bytes=10**10)
     fraction = constants_for(V100).fractions["streaming_fraction"]
     alone_s = KERNEL_FLOOR_S + 10**10 / (fraction * V100.memory_bytes_per_s)
@@ -44,7 +42,7 @@ def test_a_large_sum_runs_at_the_fitted_share_of_bandwidth() -> None:
     assert predict(only(op), V100).iteration_s.p50 == pytest.approx(expected_s)
 
 
-def test_a_copy_from_the_host_crosses_pcie() -> None:
+def test_a_copy_from_the_host_crosses_pcie():
     copy = make_op("advisor::h2d_copy", flops=0, num_bytes=10**9)
     estimate = predict(only(copy), V100)
     assert estimate.iteration_s.p50 > 10**9 / V100.pcie_bytes_per_s
@@ -53,7 +51,7 @@ def test_a_copy_from_the_host_crosses_pcie() -> None:
     assert estimate.loading_s < 1e-6
 
 
-def test_tiny_operators_wait_for_the_host() -> None:
+def test_tiny_operators_wait_for_the_host():
     op = make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)
     estimate = predict(only(op), V100)
     assert estimate.iteration_s.p50 == pytest.approx(host_costs().seconds({Call.FORWARD: 1000}))
@@ -61,7 +59,7 @@ def test_tiny_operators_wait_for_the_host() -> None:
     assert "bound by the host" in said(estimate.assumptions)
 
 
-def test_measured_beats_everything_on_the_origin() -> None:
+def test_measured_beats_everything_on_the_origin():
     op = make_op(flops=10**13, measured_s=0.5)
     here = predict(only(op, origin_gpu=V100.name), V100)
     assert here.iteration_s.p50 == pytest.approx(0.5)
@@ -70,7 +68,7 @@ def test_measured_beats_everything_on_the_origin() -> None:
     assert set(elsewhere.by_method) == {Method.ROOFLINE}
 
 
-def test_tensor_cores_count_where_dtype_and_flags_allow() -> None:
+def test_tensor_cores_count_where_dtype_and_flags_allow():
     a100 = resolve_gpu("A100-SXM-80GB")
 
     def seconds(name: str, dtype: str, *, tf32: bool) -> float:
@@ -84,17 +82,17 @@ def test_tensor_cores_count_where_dtype_and_flags_allow() -> None:
     assert seconds(conv, "float32", tf32=True) < seconds(conv, "float32", tf32=False)
 
 
-def test_bf16_without_hardware_is_said_aloud() -> None:
+def test_bf16_without_hardware_is_said_aloud():
     op = make_op(flops=10**13, dtype="bfloat16")
     assert "emulated" in said(predict(only(op), resolve_gpu("T4")).assumptions)
 
 
-def test_a_custom_operator_is_named() -> None:
+def test_a_custom_operator_is_named():
     estimate = predict(only(make_op("mylib::frobnicate")), V100)
     assert "frobnicate" in said(estimate.assumptions)
 
 
-def test_constants_are_measured_relatives_or_assumed_and_say_so() -> None:
+def test_constants_are_measured_relatives_or_assumed_and_say_so():
     assert "streaming_fraction" in constants_for(V100).measured
     sibling = constants_for(resolve_gpu("V100-SXM-32GB"))
     assert sibling.measured == frozenset()
@@ -103,7 +101,7 @@ def test_constants_are_measured_relatives_or_assumed_and_say_so() -> None:
     assert "assumed" in {whence.facts["of"] for whence in hopper.origin.values()}
 
 
-def test_the_interval_is_wider_where_nothing_was_measured() -> None:
+def test_the_interval_is_wider_where_nothing_was_measured():
     op = make_op("aten::add.Tensor", num_bytes=10**11)
 
     def width(name: str) -> float:
@@ -113,7 +111,7 @@ def test_the_interval_is_wider_where_nothing_was_measured() -> None:
     assert width("V100-PCIE-32GB") < width("H100-SXM-80GB")
 
 
-def test_data_parallel_adds_communication_and_says_so() -> None:
+def test_data_parallel_adds_communication_and_says_so():
     one, eight = predict_counts(make_trace(), resolve_gpu("T4"), [1, 8])
     assert one.communication_s == 0
     assert eight.communication_s > 0
@@ -121,25 +119,25 @@ def test_data_parallel_adds_communication_and_says_so() -> None:
     assert "all-reduce" in said(eight.assumptions)
 
 
-def test_nvlink_beats_pcie() -> None:
+def test_nvlink_beats_pcie():
     slow = predict(make_trace(), resolve_gpu("A100-PCIE-40GB"), 8)
     fast = predict(make_trace(), resolve_gpu("A100-SXM-40GB"), 8)
     assert fast.communication_s < slow.communication_s
 
 
 @pytest.mark.parametrize(("ops", "num_gpus"), [((), 1), ((make_op(),), 0)])
-def test_nonsense_is_refused(ops: tuple[object, ...], num_gpus: int) -> None:
+def test_nonsense_is_refused(ops, num_gpus):
     with pytest.raises(InputError, match=r"operators|num_gpus"):
         predict(make_trace(ops=ops), V100, num_gpus)
 
 
-def test_phases_do_not_change_the_sum() -> None:
+def test_phases_do_not_change_the_sum():
     forward = make_op("aten::mm", flops=10**12)
     backward = make_op("aten::mm", flops=10**12, phase=Phase.BACKWARD)
     assert predict(only(forward), V100).iteration_s == predict(only(backward), V100).iteration_s
 
 
-def test_measured_kernels_are_wave_scaled_elsewhere() -> None:
+def test_measured_kernels_are_wave_scaled_elsewhere():
     kernel = Kernel(
         name="k",
         grid=(1_000_000, 1, 1),
@@ -161,7 +159,7 @@ def test_measured_kernels_are_wave_scaled_elsewhere() -> None:
     assert "occupancy" in said(estimate.assumptions)
 
 
-def test_without_cuda_there_are_no_waves() -> None:
+def test_without_cuda_there_are_no_waves():
     kernel = Kernel(
         name="k", grid=(1, 1, 1), block=(32, 1, 1), registers_per_thread=32, shared_bytes=0, duration_s=1e-3
     )
@@ -170,7 +168,7 @@ def test_without_cuda_there_are_no_waves() -> None:
     assert set(estimate.by_method) == {Method.ROOFLINE}
 
 
-def test_unknown_memory_is_said_and_excludes_nothing() -> None:
+def test_unknown_memory_is_said_and_excludes_nothing():
     memory = replace(make_trace().memory, optimizer_bytes=None, activation_bytes=None, peak_bytes=None)
     estimate = predict(make_trace(memory=memory), V100)
     assert estimate.memory_bytes is None
@@ -178,7 +176,7 @@ def test_unknown_memory_is_said_and_excludes_nothing() -> None:
     assert "does not show" in said(estimate.assumptions)
 
 
-def test_an_auxiliary_fp32_input_does_not_make_attention_an_fp32_operator() -> None:
+def test_an_auxiliary_fp32_input_does_not_make_attention_an_fp32_operator():
     """The backward of flash attention takes the fp32 logarithms of its sums along."""
     a100 = resolve_gpu("A100-SXM-80GB")
     query = TensorSpec(shape=(8, 12, 1024, 64), dtype="bfloat16")
@@ -189,7 +187,7 @@ def test_an_auxiliary_fp32_input_does_not_make_attention_an_fp32_operator() -> N
     assert predict(only(mixed), a100).iteration_s == predict(only(half), a100).iteration_s
 
 
-def test_tf32_is_no_fitted_rate_where_only_fp32_was_measured() -> None:
+def test_tf32_is_no_fitted_rate_where_only_fp32_was_measured():
     a100 = resolve_gpu("A100-PCIE-80GB")
     conv = make_op("aten::convolution", flops=10**13)
 
@@ -201,12 +199,12 @@ def test_tf32_is_no_fitted_rate_where_only_fp32_was_measured() -> None:
     assert width(tf32=True) > width(tf32=False)
 
 
-def test_an_unknown_origin_is_an_error_that_names_it() -> None:
+def test_an_unknown_origin_is_an_error_that_names_it():
     with pytest.raises(UnknownGpuError, match="Z9"):
         predict(only(make_op(), origin_gpu="Z9"), V100)
 
 
-def test_a_kernel_that_does_not_fit_its_own_origin_falls_back() -> None:
+def test_a_kernel_that_does_not_fit_its_own_origin_falls_back():
     kernel = Kernel(
         name="k",
         grid=(9, 1, 1),

@@ -1,9 +1,6 @@
 """Corrections by receipts in figures, and drifts."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 
 import pytest
 
@@ -22,7 +19,7 @@ def run(ratio: float, job: str = "a", gpu: str = "L4", told: float = 1.0) -> Com
     return ComparedRun(gpu=gpu, job=job, measured_s=ratio, predicted_s=predicted, uncorrected_p50_s=1.0)
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Three jobs of 1.1, 1.2 and 1.3 times the prediction: the median of their medians is 1.2."""
     runs = [
         run(1.1, "a"),
@@ -38,12 +35,12 @@ def test_by_hand() -> None:
     assert correction.scatter == pytest.approx(1.4826 * math.log(1.3 / 1.2), rel=0.1)
 
 
-def test_what_was_answered_after_a_correction_does_not_confirm_itself() -> None:
+def test_what_was_answered_after_a_correction_does_not_confirm_itself():
     """The answer was corrected to 1.2 and held; against what was predicted before it is still 1.2 off."""
     assert corrections_of([run(1.2, told=1.2)])["L4"].shift == pytest.approx(math.log(1.2))
 
 
-def test_parts_are_corrected_as_the_whole_is() -> None:
+def test_parts_are_corrected_as_the_whole_is():
     trace = make_trace(memory=MEMORY)
     correction = Correction(num_jobs=4, num_runs=9, shift=0.1, scatter=0.0)
     (plain,) = predict_counts(trace, resolve_gpu("L4"), [8])
@@ -54,7 +51,7 @@ def test_parts_are_corrected_as_the_whole_is() -> None:
     assert sum(moved.by_bound.values()) == pytest.approx(factor * sum(plain.by_bound.values()))
 
 
-def test_a_prediction_with_receipts_says_so() -> None:
+def test_a_prediction_with_receipts_says_so():
     trace, gpu = make_trace(), resolve_gpu("L4")
     correction = Correction(num_jobs=4, num_runs=9, shift=0.1, scatter=0.0)
     (plain,) = predict_counts(trace, gpu, [1])
@@ -84,13 +81,11 @@ def test_a_prediction_with_receipts_says_so() -> None:
         ([0.5] * 3, True),
     ],
 )
-def test_a_drift_is_when_most_of_the_last_runs_lie_on_one_side(
-    ratios: Sequence[float], is_drift: bool
-) -> None:
+def test_a_drift_is_when_most_of_the_last_runs_lie_on_one_side(ratios, is_drift):
     assert bool(drifts_of([run(ratio) for ratio in ratios])) is is_drift
 
 
-def test_a_drift_in_words() -> None:
+def test_a_drift_in_words():
     (drift,) = drifts_of([run(0.9), *[run(1.4)] * 4, run(1.0, gpu="T4")])
     assert text_of(drift).startswith(
         "the last 5 runs on L4 took 40% longer than predicted (median), 4 of them outside their intervals"

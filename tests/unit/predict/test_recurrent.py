@@ -1,8 +1,5 @@
 """The steps of recurrent layers: which there are, and what they take; every figure by hand."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +24,7 @@ def found(op: Op) -> Steps:
 
 
 @pytest.mark.parametrize(("mode", "gates"), [(RELU, 1), (TANH, 1), (LSTM, 4), (GRU, 3)])
-def test_each_step_multiplies_states_with_the_weights_of_its_gates(mode: int, gates: int) -> None:
+def test_each_step_multiplies_states_with_the_weights_of_its_gates(mode, gates):
     assert found(make_layers(mode=mode, steps=7, batch_size=32, hidden=256)) == Steps(
         num_by_rows={32: 7},
         outputs=gates * 256,
@@ -39,28 +36,28 @@ def test_each_step_multiplies_states_with_the_weights_of_its_gates(mode: int, ga
     )
 
 
-def test_the_backward_pass_takes_them_with_transposed_weights() -> None:
+def test_the_backward_pass_takes_them_with_transposed_weights():
     forward = found(make_layers(dtype="float16"))
     backward = found(make_layers(dtype="float16", backward=True))
     assert (backward.outputs, backward.depth) == (forward.depth, forward.outputs)
     assert replace(backward, outputs=forward.outputs, depth=forward.depth, is_backward=False) == forward
 
 
-def test_layers_and_directions_follow_one_another() -> None:
+def test_layers_and_directions_follow_one_another():
     assert found(make_layers(steps=7, batch_size=32, layers=3)).num_by_rows == {32: 21}
     assert found(make_layers(steps=7, batch_size=32, layers=3, bidirectional=True)).num_by_rows == {32: 42}
 
 
-def test_either_order_of_steps_and_sequences() -> None:
+def test_either_order_of_steps_and_sequences():
     assert found(make_layers(steps=7, batch_size=32, batch_first=False)).num_by_rows == {32: 7}
 
 
-def test_packed_sequences_thin_out() -> None:
+def test_packed_sequences_thin_out():
     packed = make_layers(batch_sizes=(8, 8, 5, 1), layers=2)
     assert found(packed).num_by_rows == {8: 4, 5: 2, 1: 2}
 
 
-def test_a_projection_shrinks_the_state_and_is_one_more_product() -> None:
+def test_a_projection_shrinks_the_state_and_is_one_more_product():
     steps = found(make_layers(hidden=512, proj_size=128))
     assert (steps.outputs, steps.depth) == (5 * 512, 128)
 
@@ -68,21 +65,21 @@ def test_a_projection_shrinks_the_state_and_is_one_more_product() -> None:
 @pytest.mark.parametrize("mode", [RELU, TANH, LSTM, GRU])
 @pytest.mark.parametrize("proj_size", [0, 64])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_what_is_left_are_the_products_of_the_inputs(mode: int, proj_size: int, bidirectional: bool) -> None:
+def test_what_is_left_are_the_products_of_the_inputs(mode, proj_size, bidirectional):
     op = make_layers(mode=mode, proj_size=proj_size, bidirectional=bidirectional, width=96, layers=1)
     inputs = op.inputs[1]
     rows, directions = 64 * 10, 2 if bidirectional else 1
     assert op.flops - found(op).flops == 2 * rows * directions * inputs.shape[0] * inputs.shape[1]
 
 
-def test_backward_leaves_the_gradients_of_inputs_and_of_all_weights() -> None:
+def test_backward_leaves_the_gradients_of_inputs_and_of_all_weights():
     forward, backward = make_layers(), make_layers(backward=True)
     assert found(backward).flops == found(forward).flops
     assert backward.flops - found(backward).flops == 2 * forward.flops - found(forward).flops
 
 
 @pytest.mark.parametrize(("dtype", "num_bytes"), [("float64", 8), ("float32", 4), ("bfloat16", 2)])
-def test_weights_have_the_width_of_the_data(dtype: str, num_bytes: int) -> None:
+def test_weights_have_the_width_of_the_data(dtype, num_bytes):
     assert found(make_layers(hidden=128, dtype=dtype)).weight_bytes == 4 * 128 * 128 * num_bytes
 
 
@@ -98,12 +95,12 @@ def test_weights_have_the_width_of_the_data(dtype: str, num_bytes: int) -> None:
         {"batch_sizes": (0, "x")},
     ],
 )
-def test_what_is_not_recorded_is_not_made_up(missing: Mapping[str, Any]) -> None:
+def test_what_is_not_recorded_is_not_made_up(missing):
     op = make_layers()
     assert steps_of(replace(op, attributes={**op.attributes, **missing})) is None
 
 
-def test_shapes_that_are_not_recorded() -> None:
+def test_shapes_that_are_not_recorded():
     op = make_layers()
     flat = TensorSpec(shape=(640, 512), dtype="float32")
     empty = TensorSpec(shape=(0, 10, 512), dtype="float32")
@@ -114,7 +111,7 @@ def test_shapes_that_are_not_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", ["aten::mm", "aten::_thnn_fused_lstm_cell"])
-def test_products_and_single_cells_have_no_steps(name: str) -> None:
+def test_products_and_single_cells_have_no_steps(name):
     assert steps_of(make_op(name)) is None
     assert steps_of(replace(make_layers(), name=name)) is None
 
@@ -135,7 +132,7 @@ def time_s(op: Op, rows: int = 64, peak_flops_per_s: float = 1e13) -> float:
     return steps_time_s(replace(found(op), num_by_rows={rows: 10}), CONSTANTS, gpu, peak_flops_per_s)
 
 
-def test_a_step_takes_its_launches_its_latency_the_higher_roof_and_the_gates() -> None:
+def test_a_step_takes_its_launches_its_latency_the_higher_roof_and_the_gates():
     layer = make_layers(mode=LSTM, hidden=1000)
     gates_s = 2 * 16 * 64 * 4 * 1000 / 1e12
     by_compute_s = 2 * 64 * 4000 * 1000 / 5e12
@@ -144,18 +141,18 @@ def test_a_step_takes_its_launches_its_latency_the_higher_roof_and_the_gates() -
     assert time_s(layer, peak_flops_per_s=1e15) == pytest.approx(10 * (3e-5 + 2e-5 + by_memory_s + gates_s))
 
 
-def test_rows_are_rounded_up_to_what_a_product_takes() -> None:
+def test_rows_are_rounded_up_to_what_a_product_takes():
     layer = make_layers(hidden=1000)
     one, more = time_s(layer, 33), time_s(layer, 64)
     assert more - one == pytest.approx(10 * 2 * 16 * 31 * 4 * 1000 / 1e12)
 
 
-def test_a_wider_state_waits_longer_than_in_proportion() -> None:
+def test_a_wider_state_waits_longer_than_in_proportion():
     narrow, wide = (time_s(make_layers(mode=RELU, hidden=hidden), 1, 1e18) for hidden in (500, 1000))
     assert wide - 1e-4 > 2 * (narrow - 1e-4)
 
 
-def test_no_shipped_share_is_above_its_roof() -> None:
+def test_no_shipped_share_is_above_its_roof():
     assert all(max(one.compute, one.memory) <= 1.0 for one in step_constants().values())
 
 
@@ -165,7 +162,7 @@ def test_no_shipped_share_is_above_its_roof() -> None:
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:PyTorch was compiled without cuDNN")
 @pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
-def test_a_profile_tells_the_steps_of_packed_sequences(kind: str, gates: int) -> None:
+def test_a_profile_tells_the_steps_of_packed_sequences(kind, gates):
     torch = pytest.importorskip("torch")
     from advisor.profile import profile_callable
 

@@ -1,7 +1,5 @@
 """What kind of samples a batch holds, and the table of what one takes of a CPU."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import replace
 from pathlib import Path
@@ -53,11 +51,11 @@ def copies(*ops: Op) -> Trace:
         ((64, 3, 7, 7), "float32", ARRAY),  # a filter
     ],
 )
-def test_shape_and_dtype_tell_the_kind(shape: tuple[int, ...], dtype: str, kind: str) -> None:
+def test_shape_and_dtype_tell_the_kind(shape, dtype, kind):
     assert kind_of(TensorSpec(shape=shape, dtype=dtype)) == kind
 
 
-def test_the_largest_copy_tells_what_the_samples_are() -> None:
+def test_the_largest_copy_tells_what_the_samples_are():
     trace = copies(copy_of((32,), "int64"), copy_of((32, 3, 224, 224)))
     cpu_s = assumed_cpu_s(trace)
     assert cpu_s is not None
@@ -66,13 +64,13 @@ def test_the_largest_copy_tells_what_the_samples_are() -> None:
     assert num_copied(copies(copy_of((8, 128), "int64", count=4))) == 32
 
 
-def test_nothing_copied_and_scalars_tell_nothing() -> None:
+def test_nothing_copied_and_scalars_tell_nothing():
     assert assumed_cpu_s(copies()) is None
     assert assumed_cpu_s(copies(copy_of((), "float32"))) is None
     assert num_copied(copies()) is None
 
 
-def test_seconds_go_by_pixels_and_tokens_are_nearly_free() -> None:
+def test_seconds_go_by_pixels_and_tokens_are_nearly_free():
     def median_s(op: Op) -> float:
         cpu_s = assumed_cpu_s(copies(op))
         assert cpu_s is not None
@@ -85,7 +83,7 @@ def test_seconds_go_by_pixels_and_tokens_are_nearly_free() -> None:
     assert median_s(copy_of((12, 1024), "int64")) < small / 1000
 
 
-def test_every_kind_has_quantiles_in_order_a_source_and_a_date() -> None:
+def test_every_kind_has_quantiles_in_order_a_source_and_a_date():
     priors = load_loader_priors()
     assert set(priors) == set(KINDS)
     for prior in priors.values():
@@ -106,7 +104,7 @@ GOOD = "p10_ns = 1\np50_ns = 2\np90_ns = 3\nsource = 'a'\nas_of = 'b'\n"
         "".join(f"[{k}]\n{GOOD}" for k in KINDS).replace("p10_ns = 1", "p10_ns = 9"),
     ],
 )
-def test_a_broken_table_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_broken_table_is_refused(tmp_path, text):
     path = tmp_path / "loaders.toml"
     path.write_text(text)
     with pytest.raises(CatalogError, match=r"loaders\.toml"):
@@ -116,7 +114,7 @@ def test_a_broken_table_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @needs_shared
-def test_the_table_is_made_of_the_published_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_is_made_of_the_published_rates(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "research")
     build_loaders = importlib.import_module("build_loaders")
 

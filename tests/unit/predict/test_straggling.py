@@ -1,7 +1,5 @@
 """Batches that differ from one to the next: what the slowest GPU is late by, and how sure that is."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -28,7 +26,7 @@ def estimate(trace: Trace, num_gpus: int) -> IterationEstimate:
 
 
 @pytest.mark.parametrize("num_gpus", [2, 8, 32])
-def test_the_wait_is_that_of_ranks_that_draw_sentences(num_gpus: int) -> None:
+def test_the_wait_is_that_of_ranks_that_draw_sentences(num_gpus):
     """Each rank pads 16 sentences to the longest of them; log-normal lengths, cut at 512 tokens.
 
     The longest sentences are skewed, so the slowest of many ranks is later than of a normal distribution.
@@ -41,7 +39,7 @@ def test_the_wait_is_that_of_ranks_that_draw_sentences(num_gpus: int) -> None:
     assert variation * slowest(num_gpus) == pytest.approx(late, rel=0.2 if num_gpus <= 8 else 0.35)
 
 
-def test_the_longest_of_many_sentences_hardly_varies() -> None:
+def test_the_longest_of_many_sentences_hardly_varies():
     """GNMT's batches: 128 sentences of 50 tokens at most, at random or of a bucket of ten lengths."""
     rng = np.random.default_rng(0)
     lengths = np.exp(rng.normal(3.2, 0.55, size=1_500_000))
@@ -53,13 +51,13 @@ def test_the_longest_of_many_sentences_hardly_varies() -> None:
         assert float(held.std() / held.mean()) * slowest(8) < 2 * most
 
 
-def test_passes_even_out() -> None:
+def test_passes_even_out():
     assert batch_variation(varied(accumulation=4)) == VARIATION / 2
     assert batch_variation(varied(None)) == 0
 
 
 @pytest.mark.parametrize(("gathers", "evens"), [(False, True), (True, False)])
-def test_what_gpus_differ_by_evens_out_over_passes_unless_each_exchanges(gathers: bool, evens: bool) -> None:
+def test_what_gpus_differ_by_evens_out_over_passes_unless_each_exchanges(gathers, evens):
     """The slowest of N GPUs that take k passes each is late by a k-th of the variance."""
     trace = replace(varied(None), accumulation=16)
     if gathers:
@@ -72,7 +70,7 @@ def test_what_gpus_differ_by_evens_out_over_passes_unless_each_exchanges(gathers
     assert families[OTHERS] == pytest.approx(share * own_s)
 
 
-def test_gpus_wait_for_the_largest_batch_and_not_in_the_optimizer() -> None:
+def test_gpus_wait_for_the_largest_batch_and_not_in_the_optimizer():
     trace = varied()
     one, eight = estimate(trace, 1), estimate(trace, 8)
     alone_s = one.iteration_s.p50
@@ -83,19 +81,19 @@ def test_gpus_wait_for_the_largest_batch_and_not_in_the_optimizer() -> None:
     assert eight.by_family[OTHERS] > 5 * estimate(varied(0.0), 8).by_family[OTHERS]
 
 
-def test_one_recorded_batch_stands_for_all_and_is_that_unsure() -> None:
+def test_one_recorded_batch_stands_for_all_and_is_that_unsure():
     plain, other = estimate(varied(0.0), 1).iteration_s, estimate(varied(), 1).iteration_s
     assert plain.p50 == other.p50
     added = math.log(other.p90 / other.p50) ** 2 - math.log(plain.p90 / plain.p50) ** 2
     assert math.sqrt(added) / Z90 == pytest.approx(VARIATION, rel=0.05)
 
 
-def test_where_ranks_may_draw_alike_the_interval_reaches_down_to_no_wait() -> None:
+def test_where_ranks_may_draw_alike_the_interval_reaches_down_to_no_wait():
     alike, apart = estimate(varied(0.0), 8).iteration_s, estimate(varied(), 8).iteration_s
     assert apart.p10 < alike.p50 < apart.p50
 
 
-def test_what_was_measured_is_the_median_of_many_batches() -> None:
+def test_what_was_measured_is_the_median_of_many_batches():
     ops = (make_op(measured_s=0.1), make_op(phase=Phase.BACKWARD, measured_s=0.2))
     measured = varied(origin_gpu=GPU.name, backend="cuda", iteration_s=0.35, ops=ops)
     plain = estimate(replace(measured, batch_variation=0.0), 1).iteration_s
@@ -104,7 +102,7 @@ def test_what_was_measured_is_the_median_of_many_batches() -> None:
 
 @pytest.mark.parametrize("variation", [None, 0.0, 0.004, VARIATION])
 @pytest.mark.parametrize("num_gpus", [1, 8])
-def test_a_note_says_so_where_it_reads_as_more_than_nothing(variation: float | None, num_gpus: int) -> None:
+def test_a_note_says_so_where_it_reads_as_more_than_nothing(variation, num_gpus):
     notes = estimate(varied(variation), num_gpus).assumptions
     facts = [note.facts for note in notes if isinstance(note, BatchVariation)]
     assert facts == ([{"variation": VARIATION, "waits": num_gpus > 1}] if variation == VARIATION else [])

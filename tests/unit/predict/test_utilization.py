@@ -1,7 +1,5 @@
 """Samples a second and model FLOPs utilization, in figures worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -38,13 +36,13 @@ def model_flops(*ops: Op) -> float | None:
     return estimate.work.model_flops
 
 
-def test_products_of_both_passes_count_and_nothing_else() -> None:
+def test_products_of_both_passes_count_and_nothing_else():
     beside = [make_op("aten::gelu", flops=TERA), product(Phase.OPTIMIZER)]
     assert model_flops(FORWARD, BACKWARD, *beside) == 3 * TERA
     assert model_flops(make_op("aten::gelu", flops=TERA)) is None
 
 
-def test_what_the_backward_pass_computes_again_does_not_count() -> None:
+def test_what_the_backward_pass_computes_again_does_not_count():
     again = product(Phase.BACKWARD)
     assert model_flops(FORWARD, BACKWARD, again) == 3 * TERA
     assert model_flops(FORWARD, BACKWARD, replace(again, count=3)) == 5 * TERA, "twice more than forward"
@@ -55,14 +53,14 @@ def test_what_the_backward_pass_computes_again_does_not_count() -> None:
     assert model_flops(*alike) == 2 * TERA, "of unknown strides nothing is known to be the same"
 
 
-def test_attention_that_makes_its_scores_again_counts_four_of_five_products() -> None:
+def test_attention_that_makes_its_scores_again_counts_four_of_five_products():
     qkv = (TensorSpec(shape=(1, 4, 64, 32), dtype="bfloat16", stride=(8192, 2048, 32, 1)),) * 4
     name = "aten::_scaled_dot_product_flash_attention_backward"
     attention = replace(make_op(name, flops=5 * TERA, phase=Phase.BACKWARD), inputs=qkv)
     assert model_flops(attention) == 4 * TERA
 
 
-def test_utilization_is_of_the_peak_of_what_most_products_ask_for() -> None:
+def test_utilization_is_of_the_peak_of_what_most_products_ask_for():
     ops = (FORWARD, BACKWARD, product(Phase.FORWARD, dtype="float32"))
     (estimate,) = predict_counts(make_trace(ops=ops), GPU, [1])
     assert estimate.work.peak_flops_per_s == 100 * TERA
@@ -72,7 +70,7 @@ def test_utilization_is_of_the_peak_of_what_most_products_ask_for() -> None:
 @pytest.mark.parametrize(
     ("wanted", "peak"), [("bf16", 100), ("tf32", 50), ("fp32", 10), ("fp16", 20), ("fp8", 10), ("fp64", 5)]
 )
-def test_where_a_gpu_lacks_a_precision_its_fp32_counts(wanted: str, peak: float) -> None:
+def test_where_a_gpu_lacks_a_precision_its_fp32_counts(wanted, peak):
     assert data_sheet_flops_per_s(wanted, GPU) == peak * TERA
 
 
@@ -82,7 +80,7 @@ def samples(trace: Trace, num_gpus: int, share: float = 1.0, split: Split = WHOL
     return None if rate is None else rate * estimate.iteration_s.p50
 
 
-def test_samples_are_those_of_all_copies() -> None:
+def test_samples_are_those_of_all_copies():
     trace = make_trace(ops=(FORWARD, BACKWARD))
     assert samples(trace, 1) == pytest.approx(64)
     assert samples(trace, 8) == pytest.approx(512)
@@ -94,14 +92,14 @@ def test_samples_are_those_of_all_copies() -> None:
     assert of_four_copies == pytest.approx(4 * divided.batch_size)
 
 
-def test_ranks_that_may_share_their_samples_say_nothing() -> None:
+def test_ranks_that_may_share_their_samples_say_nothing():
     streams = (Collective(kind="all_reduce", num_bytes=1000, world_size=8, count=4),)
     trace = make_trace(ops=(FORWARD, BACKWARD), world_size=8, is_sharded=True, collectives=streams)
     assert samples(trace, 8) is None
 
 
 @given(st.floats(0.01, 10.0), st.floats(1.01, 10.0))
-def test_who_takes_longer_does_less_a_second(iteration_s: float, factor: float) -> None:
+def test_who_takes_longer_does_less_a_second(iteration_s, factor):
     (work,) = [one.work for one in predict_counts(make_trace(ops=(FORWARD, BACKWARD)), GPU, [1])]
     fast, slow = (make_estimate(iteration=s, work=work) for s in (iteration_s, iteration_s * factor))
     assert slow.mfu is not None

@@ -1,7 +1,5 @@
 """Wave scaling of operators: sums over kernels, the ridge point, and what cannot be scaled."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -39,26 +37,26 @@ def scaled(*ops: Op, origin: GpuSpec = ORIGIN, gpu: GpuSpec = OTHER, peak: float
     return op_times_s(ops, origin, gpu, lambda _op, _gpu: peak).tolist()
 
 
-def test_a_streaming_kernel_takes_twice_as_long_at_half_the_bandwidth() -> None:
+def test_a_streaming_kernel_takes_twice_as_long_at_half_the_bandwidth():
     assert scaled(op_of(make_kernel())) == pytest.approx([2e-3])
 
 
-def test_a_computing_kernel_follows_the_clock() -> None:
+def test_a_computing_kernel_follows_the_clock():
     assert scaled(op_of(make_kernel(), flops=10**12, num_bytes=1)) == pytest.approx([1e-3 / 3])
 
 
-def test_between_the_two_the_ridge_point_decides() -> None:
+def test_between_the_two_the_ridge_point_decides():
     # Intensity 10 FLOP/byte is half of the ridge point: g = 1 - 0.5 x 10 / 20 = 0.75 (Habitat, eq. 3).
     time_s = scaled(op_of(make_kernel(), flops=10**7, num_bytes=10**6))[0]
     assert time_s == pytest.approx(1e-3 * 2**0.75 * (1 / 3) ** 0.25)
 
 
-def test_a_lower_peak_makes_the_same_operator_compute_bound() -> None:
+def test_a_lower_peak_makes_the_same_operator_compute_bound():
     op = op_of(make_kernel(), flops=10**7, num_bytes=10**6)
     assert scaled(op, peak=1e12)[0] < scaled(op, peak=1e14)[0]
 
 
-def test_the_peak_of_the_destination_counts_operator_by_operator() -> None:
+def test_the_peak_of_the_destination_counts_operator_by_operator():
     ops = [op_of(make_kernel(), flops=10**7, name=name) for name in ("aten::add", "aten::mm")]
     peaks = {("aten::add", "OTHER"): 1e14, ("aten::mm", "OTHER"): 1e12}
     times_s = op_times_s(ops, ORIGIN, OTHER, lambda op, gpu: peaks[op.name, gpu.name]).tolist()
@@ -67,36 +65,36 @@ def test_the_peak_of_the_destination_counts_operator_by_operator() -> None:
 
 
 @pytest.mark.parametrize(("flops", "num_bytes"), [(0, 10**6), (10**12, 0), (0, 0)])
-def test_an_unknown_intensity_counts_as_memory_bound(flops: int, num_bytes: int) -> None:
+def test_an_unknown_intensity_counts_as_memory_bound(flops, num_bytes):
     assert scaled(op_of(make_kernel(), flops=flops, num_bytes=num_bytes)) == pytest.approx([2e-3])
 
 
-def test_an_operator_is_the_sum_of_its_kernels() -> None:
+def test_an_operator_is_the_sum_of_its_kernels():
     op = op_of(make_kernel(), make_kernel(duration_s=3e-3), make_kernel())
     assert scaled(op) == pytest.approx([10e-3])
 
 
-def test_operators_do_not_mix() -> None:
+def test_operators_do_not_mix():
     first, second = op_of(make_kernel()), op_of(make_kernel(duration_s=2e-3), make_kernel(duration_s=5e-3))
     assert scaled(first, second) == pytest.approx([2e-3, 14e-3])
     assert scaled(second, first) == pytest.approx([14e-3, 2e-3])
 
 
-def test_an_operator_without_kernels_is_left_to_another_method() -> None:
+def test_an_operator_without_kernels_is_left_to_another_method():
     times_s = scaled(op_of(), op_of(make_kernel()), op_of())
     assert [math.isnan(s) for s in times_s] == [True, False, True]
     assert scaled() == []
 
 
 @pytest.mark.parametrize(("origin", "gpu"), [(None, VOLTA_LIMITS), (VOLTA_LIMITS, None), (None, None)])
-def test_without_cuda_on_both_sides_nothing_scales(origin: Any, gpu: Any) -> None:
+def test_without_cuda_on_both_sides_nothing_scales(origin, gpu):
     times_s = scaled(
         op_of(make_kernel()), origin=make_gpu("A", occupancy=origin), gpu=make_gpu("B", occupancy=gpu)
     )
     assert math.isnan(times_s[0])
 
 
-def test_one_kernel_that_cannot_run_leaves_the_whole_operator_unscaled() -> None:
+def test_one_kernel_that_cannot_run_leaves_the_whole_operator_unscaled():
     # 98,304 bytes of shared memory fit the origin and not a destination with half of it.
     small = make_gpu("SMALL", occupancy=replace(VOLTA_LIMITS, max_shared_bytes_per_block=49_152))
     large = make_kernel(shared_bytes=98_304)
@@ -110,7 +108,7 @@ def test_one_kernel_that_cannot_run_leaves_the_whole_operator_unscaled() -> None
     assert not math.isnan(scaled(mixed)[0])
 
 
-def test_resources_are_unknown_if_one_kernel_hides_them() -> None:
+def test_resources_are_unknown_if_one_kernel_hides_them():
     known, hidden = make_kernel(), make_kernel(shared_bytes=None)
     assert not rests_on_unknown_resources([op_of(known), op_of(known, known)])
     assert rests_on_unknown_resources([op_of(known), op_of(known, hidden)])

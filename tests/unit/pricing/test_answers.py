@@ -1,12 +1,8 @@
 """Answers of several sources merged, loaded with ages and stand-ins."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -41,22 +37,22 @@ def kept(*answers: Answer) -> list[list[Offer]]:
     return [list(answer_kept.offers) for answer_kept in merged(answers)]
 
 
-def test_nothing_becomes_nothing() -> None:
+def test_nothing_becomes_nothing():
     assert merged([]) == ()
 
 
-def test_one_answer_stays_as_it_is() -> None:
+def test_one_answer_stays_as_it_is():
     alone = answer("a", offer("a"), offer("a", zone="use1-az1"), covers=(HERE,), is_live=True)
     assert merged([alone]) == (alone,)
 
 
-def test_the_first_answer_that_names_a_machine_has_it() -> None:
+def test_the_first_answer_that_names_a_machine_has_it():
     first, second = offer("first"), offer("second")
     assert kept(answer("first", first), answer("second", second)) == [[first], []]
     assert kept(answer("second", second), answer("first", first)) == [[second], []]
 
 
-def test_other_places_and_markets_of_a_machine_stay_open() -> None:
+def test_other_places_and_markets_of_a_machine_stay_open():
     first = offer("first")
     others = [
         offer("second", region="eu-west-1"),
@@ -67,7 +63,7 @@ def test_other_places_and_markets_of_a_machine_stay_open() -> None:
     assert kept(answer("first", first), answer("second", *others)) == [[first], others]
 
 
-def test_a_machine_is_taken_with_all_its_zones() -> None:
+def test_a_machine_is_taken_with_all_its_zones():
     """Zones of one source are not filled up from another, whose prices are of another time."""
     regional = offer("first")
     zonal = [offer("second", zone="use1-az1"), offer("second", zone="use1-az2")]
@@ -75,18 +71,18 @@ def test_a_machine_is_taken_with_all_its_zones() -> None:
     assert kept(answer("second", *zonal), answer("first", regional)) == [zonal, []]
 
 
-def test_what_a_covered_place_does_not_name_is_not_for_rent_there() -> None:
+def test_what_a_covered_place_does_not_name_is_not_for_rent_there():
     retired, elsewhere = offer("snapshot", instance_type="p2"), offer("snapshot", region="eu-west-1")
     live = answer("live", offer("live"), covers=(HERE,), is_live=True)
     answers_merged = merged([live, answer("snapshot", retired, elsewhere)])
     assert answers_merged[1].offers == (elsewhere,)
 
 
-def test_a_place_may_be_covered_without_an_offer() -> None:
+def test_a_place_may_be_covered_without_an_offer():
     assert kept(answer("live", covers=(HERE,)), answer("snapshot", offer("snapshot"))) == [[], []]
 
 
-def test_a_machine_without_a_live_price_keeps_its_older_one_and_others_do_not_come_back() -> None:
+def test_a_machine_without_a_live_price_keeps_its_older_one_and_others_do_not_come_back():
     stale, retired = offer("snapshot", instance_type="p4d"), offer("snapshot", instance_type="p2")
     live = replace(
         answer("live", offer("live"), covers=(HERE,), is_live=True), unpriced=frozenset({(HERE, "p4d")})
@@ -96,14 +92,14 @@ def test_a_machine_without_a_live_price_keeps_its_older_one_and_others_do_not_co
     assert kept(answer("custom", own), live, answer("snapshot", stale)) == [[own], list(live.offers), []]
 
 
-def test_a_place_that_was_empty_gives_way_to_a_newer_file_alone() -> None:
+def test_a_place_that_was_empty_gives_way_to_a_newer_file_alone():
     old, new = of("snapshot", OLD), of("snapshot", NEW)
     empty = replace(answer("live", covers=(HERE,), is_live=True), asked_at={HERE: MIDDLE})
     assert kept(empty, answer("snapshot", old)) == [[], []]
     assert kept(empty, answer("snapshot", new)) == [[], [new]]
 
 
-def test_own_rates_go_before_a_place_that_is_covered_later() -> None:
+def test_own_rates_go_before_a_place_that_is_covered_later():
     own, live = (
         offer("custom"),
         answer("live", offer("live"), offer("live", instance_type="p4d"), covers=(HERE,)),
@@ -111,7 +107,7 @@ def test_own_rates_go_before_a_place_that_is_covered_later() -> None:
     assert kept(answer("custom", own), live) == [[own], [live.offers[1]]]
 
 
-def test_an_answer_keeps_its_name_and_what_it_covers() -> None:
+def test_an_answer_keeps_its_name_and_what_it_covers():
     dropped = merged([answer("a", offer("a")), answer("b", offer("b"), covers=(HERE,), is_live=True)])[1]
     assert (dropped.source, dropped.is_live, dropped.covers) == ("b", True, frozenset({HERE}))
 
@@ -125,19 +121,19 @@ def of(source: str, at: datetime, **changes: str) -> Offer:
     return replace(offer(source, **changes), retrieved_at=at)
 
 
-def test_a_newer_file_takes_the_place_of_what_was_pulled_long_ago() -> None:
+def test_a_newer_file_takes_the_place_of_what_was_pulled_long_ago():
     live = answer("live", of("live", OLD), of("live", OLD, instance_type="p4d"), covers=(HERE,), is_live=True)
     dated = answer("snapshot", of("snapshot", MIDDLE))
     assert kept(live, dated) == [[], [dated.offers[0]]]
 
 
-def test_what_was_pulled_later_keeps_its_place() -> None:
+def test_what_was_pulled_later_keeps_its_place():
     live = answer("live", of("live", NEW), covers=(HERE,), is_live=True)
     dated = answer("snapshot", of("snapshot", MIDDLE), of("snapshot", MIDDLE, instance_type="p2"))
     assert kept(live, dated) == [list(live.offers), []]
 
 
-def test_what_an_outdated_pull_could_not_price_is_no_gap_any_more() -> None:
+def test_what_an_outdated_pull_could_not_price_is_no_gap_any_more():
     there: Place = ("aws", "eu-west-1", Market.ON_DEMAND)
     live = replace(
         answer("live", of("live", OLD), covers=(HERE, there), is_live=True),
@@ -148,14 +144,14 @@ def test_what_an_outdated_pull_could_not_price_is_no_gap_any_more() -> None:
     assert merged([live, answer("snapshot", replace(newer, retrieved_at=OLD))])[0].unpriced == live.unpriced
 
 
-def test_one_place_that_is_outdated_leaves_the_others() -> None:
+def test_one_place_that_is_outdated_leaves_the_others():
     fresh = of("live", NEW, region="eu-west-1")
     live = answer("live", of("live", OLD), fresh, covers=(HERE,), is_live=True)
     dated = answer("snapshot", of("snapshot", MIDDLE))
     assert kept(live, dated) == [[fresh], list(dated.offers)]
 
 
-def test_own_rates_are_believed_whatever_their_day() -> None:
+def test_own_rates_are_believed_whatever_their_day():
     own, live = answer("custom", of("custom", OLD)), answer("live", of("live", NEW), is_live=True)
     assert kept(own, live) == [list(own.offers), []]
 
@@ -174,44 +170,44 @@ def public(at: datetime, **changes: str) -> Answer:
     return replace(answer("gpuhunt", of("gpuhunt", at, **changes), is_live=True), knows_all=False)
 
 
-def test_an_account_has_the_word_as_long_as_its_prices_are_of_the_same_day() -> None:
+def test_an_account_has_the_word_as_long_as_its_prices_are_of_the_same_day():
     for at in (NEW, NEW - DAY, NEW + DAY):
         own = account(NEW)
         assert kept(own, public(at)) == [list(own.offers), []]
 
 
-def test_what_an_account_told_long_ago_gives_way_to_what_is_published_now() -> None:
+def test_what_an_account_told_long_ago_gives_way_to_what_is_published_now():
     published = public(NEW)
     assert kept(account(MIDDLE), published) == [[], list(published.offers)]
     assert kept(account(MIDDLE), public(OLD)) == [[of("aws", MIDDLE)], []]
 
 
-def test_a_list_that_leaves_machines_out_takes_the_place_of_those_that_it_names() -> None:
+def test_a_list_that_leaves_machines_out_takes_the_place_of_those_that_it_names():
     other = of("aws", MIDDLE, instance_type="p3")
     newer = public(NEW)
     assert kept(account(MIDDLE, other), newer) == [[other], list(newer.offers)]
 
 
-def test_a_machine_that_is_newer_than_the_accounts_answer_is_for_rent() -> None:
+def test_a_machine_that_is_newer_than_the_accounts_answer_is_for_rent():
     """The account knew all that was for rent there, then."""
     newer = public(NEW, instance_type="p6")
     assert kept(account(MIDDLE), newer) == [[of("aws", MIDDLE)], list(newer.offers)]
     assert kept(account(NEW), newer) == [[of("aws", NEW)], []]
 
 
-def test_a_list_that_leaves_machines_out_hides_none_of_a_file() -> None:
+def test_a_list_that_leaves_machines_out_hides_none_of_a_file():
     retired = of("snapshot", OLD, instance_type="p3")
     assert kept(public(NEW), answer("snapshot", retired)) == [list(public(NEW).offers), [retired]]
 
 
-def test_an_old_list_that_was_pulled_just_now_gives_way_to_a_newer_file() -> None:
+def test_an_old_list_that_was_pulled_just_now_gives_way_to_a_newer_file():
     """When it was asked for says nothing of how old its prices are."""
     pulled = replace(public(OLD), asked_at={HERE: NEW})
     dated = of("snapshot", MIDDLE)
     assert kept(pulled, answer("snapshot", dated)) == [[], [dated]]
 
 
-def test_own_rates_stay_whatever_is_published_later() -> None:
+def test_own_rates_stay_whatever_is_published_later():
     own = answer("custom", of("custom", OLD))
     assert kept(own, public(NEW)) == [list(own.offers), []]
 
@@ -225,7 +221,7 @@ DATED = tuple(
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     with open_store(f"sqlite:///{tmp_path / 'prices.db'}") as opened:
         yield opened
 
@@ -252,7 +248,7 @@ def prices(answered: Offers) -> dict[str, float]:
     return {offer.instance_type: offer.usd_per_h for offer in answered.offers}
 
 
-def test_what_could_not_be_priced_shows_its_older_price_and_is_told(store: Store) -> None:
+def test_what_could_not_be_priced_shows_its_older_price_and_is_told(store):
     answered = shown(store, Part(scope="here", offers=(live("p5"),), place=THERE, unpriced=("p4d",)))
     assert prices(answered) == {"p5": 3.0, "p4d": 2.0}, "p6 is no longer sold"
     (warning_text,) = [warning for warning in sentences(answered.warnings) if "stale" in warning]
@@ -263,39 +259,39 @@ def test_what_could_not_be_priced_shows_its_older_price_and_is_told(store: Store
     assert stale.retrieved_at == DATED[0].retrieved_at
 
 
-def test_a_place_without_any_offer_brings_nothing_back(store: Store) -> None:
+def test_a_place_without_any_offer_brings_nothing_back(store):
     assert prices(shown(store, Part(scope="here", place=THERE))) == {}
 
 
-def test_a_place_where_nothing_could_be_priced_shows_older_prices_of_just_that(store: Store) -> None:
+def test_a_place_where_nothing_could_be_priced_shows_older_prices_of_just_that(store):
     assert prices(shown(store, Part(scope="here", place=THERE, unpriced=("p5", "p9")))) == {"p5": 2.0}
 
 
-def test_a_file_that_is_newer_than_an_empty_pull_counts(store: Store) -> None:
+def test_a_file_that_is_newer_than_an_empty_pull_counts(store):
     later = tuple(
         make_offer("L4", 1.0, retrieved_at=NOON + timedelta(days=1), instance_type="p4d") for _ in "x"
     )
     assert prices(shown(store, Part(scope="here", place=THERE), dated=later)) == {"p4d": 1.0}
 
 
-def test_a_failure_leaves_what_was_known_of_the_place(store: Store) -> None:
+def test_a_failure_leaves_what_was_known_of_the_place(store):
     shown(store, Part(scope="here", offers=(live("p5"),), place=THERE, unpriced=("p4d",)))
     assert prices(shown(store, Part(scope="here", failure="down"))) == {"p5": 3.0, "p4d": 2.0}
 
 
-def test_a_source_that_tells_no_place_covers_those_of_its_offers_as_before(store: Store) -> None:
+def test_a_source_that_tells_no_place_covers_those_of_its_offers_as_before(store):
     assert prices(shown(store, Part(scope="here", offers=(live("p5"),)))) == {"p5": 3.0}
     assert prices(shown(store, Part(scope="here"))) == dict.fromkeys(("p4d", "p5", "p6"), 2.0)
 
 
-def test_a_price_of_0_counts_as_not_priced(store: Store) -> None:
+def test_a_price_of_0_counts_as_not_priced(store):
     answered = shown(store, Part(scope="here", offers=(live("p5"), live("p4d", 0.0)), place=THERE))
     assert prices(answered) == {"p5": 3.0, "p4d": 2.0}
     (pull,) = [pull for pull in pulls(store, "aws") if pull.scope == "here"]
     assert (pull.place, pull.unpriced) == (THERE, ("p4d",))
 
 
-def test_stand_ins_that_are_too_old_are_left_out_and_do_not_refuse_the_rest(store: Store) -> None:
+def test_stand_ins_that_are_too_old_are_left_out_and_do_not_refuse_the_rest(store):
     part = Part(scope="here", offers=(live("p5"),), place=THERE, unpriced=("p4d",))
     answered = shown(store, part, max_age_s=10 * DAY_S)
     assert prices(answered) == {"p5": 3.0}
@@ -303,7 +299,7 @@ def test_stand_ins_that_are_too_old_are_left_out_and_do_not_refuse_the_rest(stor
     assert prices(shown(store, part, max_age_s=101 * DAY_S)) == {"p5": 3.0, "p4d": 2.0}
 
 
-def test_a_price_that_is_newer_than_the_pull_is_none_that_stands_in(store: Store) -> None:
+def test_a_price_that_is_newer_than_the_pull_is_none_that_stands_in(store):
     now = NOON + timedelta(days=30)
     newer = (make_offer("L4", 1.0, instance_type="p4d", retrieved_at=NOON + timedelta(days=1)),)
     part = Part(scope="here", offers=(live("p5"),), place=THERE, unpriced=("p4d",))
@@ -315,16 +311,14 @@ def test_a_price_that_is_newer_than_the_pull_is_none_that_stands_in(store: Store
 
 
 @pytest.mark.parametrize("scopes", [("old", "young"), ("young", "old")])
-def test_of_several_scopes_in_a_place_the_newest_tells_when_it_was_asked(
-    store: Store, scopes: tuple[str, str]
-) -> None:
+def test_of_several_scopes_in_a_place_the_newest_tells_when_it_was_asked(store, scopes):
     for days, scope in enumerate(scopes):
         save_part(store, "aws", scope, (), (), (), NOON + timedelta(days=days), place=THERE)
     (answer,) = answers_of([FakeSource(name="aws")], OfferQuery(), store)
     assert answer.asked_at == {THERE: NOON + timedelta(days=1)}
 
 
-def test_the_warning_names_each_source_that_stands_in() -> None:
+def test_the_warning_names_each_source_that_stands_in():
     gaps = frozenset({(THERE, "p4d"), (THERE, "p5")})
     live = Answer(source="aws", is_live=True, offers=(), unpriced=gaps, asked_at={THERE: NOON})
     own = Answer(source="custom", is_live=False, offers=DATED[:1])
@@ -338,7 +332,7 @@ def test_the_warning_names_each_source_that_stands_in() -> None:
     )
 
 
-def test_where_only_a_stand_in_is_left_and_too_old_nothing_is_shown_and_both_are_told(store: Store) -> None:
+def test_where_only_a_stand_in_is_left_and_too_old_nothing_is_shown_and_both_are_told(store):
     answered = shown(store, Part(scope="here", place=THERE, unpriced=("p4d",)), max_age_s=10 * DAY_S)
     assert prices(answered) == {}
     nothing, left_out = sentences(answered.warnings)
@@ -346,7 +340,7 @@ def test_where_only_a_stand_in_is_left_and_too_old_nothing_is_shown_and_both_are
     assert "aws p4d on-demand in us-east-1: 1 stale prices of file are older than allowed" in left_out
 
 
-def test_many_machines_are_counted(store: Store) -> None:
+def test_many_machines_are_counted(store):
     names = tuple(f"p{number}" for number in range(9))
     dated = tuple(make_offer("L4", 2.0, instance_type=name, retrieved_at=NOON) for name in names)
     part = Part(scope="here", place=THERE, unpriced=names)
@@ -378,13 +372,13 @@ def answered_by(*offers: Offer, is_live: bool = False) -> Answer:
     return Answer(source="fixed", is_live=is_live, offers=offers)
 
 
-def test_offers_of_all_answers_are_joined() -> None:
+def test_offers_of_all_answers_are_joined():
     answers = [answered_by(aged()), answered_by(aged(provider="gcp"))]
     offers = load_offers(OfferQuery(), now=NOW, answers=answers)
     assert [o.provider for o in offers.offers] == ["aws", "gcp"]
 
 
-def test_the_age_of_prices_is_told_by_provider() -> None:
+def test_the_age_of_prices_is_told_by_provider():
     known = answered_by(aged(age_days=124), aged(age_days=511), aged(provider="gcp"))
     offers = load_offers(OfferQuery(), now=NOW, answers=[known])
     (warning,) = sentences(offers.warnings)
@@ -394,7 +388,7 @@ def test_the_age_of_prices_is_told_by_provider() -> None:
     )
 
 
-def test_a_family_is_widened_aloud_and_an_alias_silently() -> None:
+def test_a_family_is_widened_aloud_and_an_alias_silently():
     known = answered_by(aged(gpu="A100-SXM-80GB"), aged(gpu="T4"), aged())
     query = OfferQuery(gpus=("A100-80GB", "Tesla T4"))
     offers = load_offers(query, now=NOW, answers=[known])
@@ -402,30 +396,30 @@ def test_a_family_is_widened_aloud_and_an_alias_silently() -> None:
     assert sentence(offers.warnings[0]) == ("A100-80GB is a family: taken as A100-PCIE-80GB, A100-SXM-80GB")
 
 
-def test_an_unknown_gpu_is_an_error_not_an_empty_answer() -> None:
+def test_an_unknown_gpu_is_an_error_not_an_empty_answer():
     with pytest.raises(UnknownGpuError, match="'A101'"):
         load_offers(OfferQuery(gpus=("A101",)), now=NOW, answers=[answered_by(aged())])
 
 
-def test_nothing_that_matches_is_said() -> None:
+def test_nothing_that_matches_is_said():
     query = OfferQuery(regions=("mars-*",))
     offers = load_offers(query, now=NOW, answers=[answered_by(aged())])
     assert offers.offers == ()
     assert said(offers.warnings) == "no price matches these limits: see `advisor prices`"
 
 
-def test_computed_prices_are_counted() -> None:
+def test_computed_prices_are_counted():
     known = answered_by(aged(), aged(source=f"{DERIVED} savings"))
     offers = load_offers(OfferQuery(), now=NOW, answers=[known])
     assert "1 of 2 prices were never quoted but computed from others" in sentence(offers.warnings[1])
 
 
-def test_prices_from_the_future_blame_the_clock() -> None:
+def test_prices_from_the_future_blame_the_clock():
     offers = load_offers(OfferQuery(), now=NOW, answers=[answered_by(aged(age_days=-3))])
     assert "prices of aws are dated after today: check the clock" in said(offers.warnings)
 
 
-def test_an_explicit_age_limit_makes_old_prices_an_error() -> None:
+def test_an_explicit_age_limit_makes_old_prices_an_error():
     known = answered_by(aged(age_days=5), aged(age_days=40, provider="gcp"))
     with pytest.raises(StaleCatalogError) as caught:
         load_offers(OfferQuery(), now=NOW, max_age_s=30 * DAY_S, answers=[known])
@@ -434,14 +428,14 @@ def test_an_explicit_age_limit_makes_old_prices_an_error() -> None:
     assert "`prices.max_age`" in message
 
 
-def test_only_prices_that_match_must_be_young_enough() -> None:
+def test_only_prices_that_match_must_be_young_enough():
     known = answered_by(aged(age_days=5), aged(age_days=40, provider="gcp"))
     query = OfferQuery(providers=("aws",))
     offers = load_offers(query, now=NOW, max_age_s=5 * DAY_S, answers=[known])
     assert len(offers.offers) == 1
 
 
-def test_the_first_answer_that_knows_a_machine_has_the_word() -> None:
+def test_the_first_answer_that_knows_a_machine_has_the_word():
     own, others = (
         answered_by(aged(source="own")),
         answered_by(aged(source="other"), aged(region="eu-west-1")),
@@ -450,7 +444,7 @@ def test_the_first_answer_that_knows_a_machine_has_the_word() -> None:
     assert [(o.region, o.source) for o in offers.offers] == [("us-east-1", "own"), ("eu-west-1", "test")]
 
 
-def test_a_dear_price_still_silences_what_is_less_trusted() -> None:
+def test_a_dear_price_still_silences_what_is_less_trusted():
     """The limit counts after the merge: a cheap stale price does not stand in for a dear own rate."""
     dear = dataclasses.replace(aged(), list_usd_per_h=9.0)
     offers = load_offers(
@@ -459,7 +453,7 @@ def test_a_dear_price_still_silences_what_is_less_trusted() -> None:
     assert offers.offers == ()
 
 
-def test_live_prices_have_no_age_to_tell() -> None:
+def test_live_prices_have_no_age_to_tell():
     live = answered_by(aged(age_days=0), is_live=True)
     assert load_offers(OfferQuery(), now=NOW, answers=[live]).warnings == ()
     mixed = load_offers(OfferQuery(), now=NOW, answers=[live, answered_by(aged(provider="gcp"))])
@@ -467,49 +461,49 @@ def test_live_prices_have_no_age_to_tell() -> None:
     assert said(mixed.warnings) == text
 
 
-def test_what_was_pulled_long_ago_is_told_like_a_dated_file() -> None:
+def test_what_was_pulled_long_ago_is_told_like_a_dated_file():
     live = answered_by(aged(age_days=800), is_live=True)
     (warning,) = sentences(load_offers(OfferQuery(), now=NOW, answers=[live]).warnings)
     assert warning.startswith("prices are not live: aws 800 days old")
     assert load_offers(OfferQuery(), now=NOW, fresh_s=1000 * DAY_S, answers=[live]).warnings == ()
 
 
-def test_an_offer_that_holds_anywhere_is_in_every_region() -> None:
+def test_an_offer_that_holds_anywhere_is_in_every_region():
     own = answered_by(aged(region="any", age_days=0))
     query = OfferQuery(regions=("us-*",))
     assert len(load_offers(query, now=NOW, answers=[own]).offers) == 1
 
 
-def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled() -> None:
+def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled():
     own = answered_by(aged(provider="lab"), is_live=False)
     text = said(load_offers(OfferQuery(), now=NOW, answers=[own]).warnings)
     assert text == "prices are not live: lab 100 days old (2026-08-13)"
 
 
-def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock() -> None:
+def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock():
     offers = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answered_by(aged(age_days=0))])
     assert said(offers.warnings) == "prices are not live: aws 0 days old (2026-11-21)"
 
 
-def test_live_prices_may_be_too_old_as_well() -> None:
+def test_live_prices_may_be_too_old_as_well():
     live = answered_by(aged(age_days=3), is_live=True)
     with pytest.raises(StaleCatalogError, match="aws 3 days old"):
         load_offers(OfferQuery(), now=NOW, max_age_s=2 * DAY_S, answers=[live])
 
 
-def test_only_answers_that_have_the_word_must_be_young_enough() -> None:
+def test_only_answers_that_have_the_word_must_be_young_enough():
     fresh, old = (answered_by(aged(age_days=0), is_live=True), answered_by(aged(age_days=400)))
     assert len(load_offers(OfferQuery(), now=NOW, max_age_s=DAY_S, answers=[fresh, old]).offers) == 1
 
 
-def test_without_answers_the_shipped_snapshot_is_asked() -> None:
+def test_without_answers_the_shipped_snapshot_is_asked():
     query = OfferQuery(gpus=("L4",), max_usd_per_h=1.0)
     shipped = load_offers(query, now=NOW)
     assert shipped.offers
     assert shipped == load_offers(query, now=NOW, answers=[answer_of(SnapshotSource(), query)])
 
 
-def test_an_answer_holds_prices_above_the_limit() -> None:
+def test_an_answer_holds_prices_above_the_limit():
     """So that a dear price can silence what is less trusted."""
     limited = answer_of(SnapshotSource(), OfferQuery(gpus=("L4",), max_usd_per_h=0.01))
     assert limited == answer_of(SnapshotSource(), OfferQuery(gpus=("L4",)))

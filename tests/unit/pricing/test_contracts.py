@@ -1,7 +1,5 @@
 """Contracts: prices under them, and rules that match no offer."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 
@@ -27,7 +25,7 @@ def priced(offer: Offer, *rules: ContractSettings) -> tuple[float | None, float 
     return offers_priced.contracted_usd_per_h, offers_priced.effective_usd_per_h, offers_priced.usd_per_h
 
 
-def test_a_negotiated_discount_is_off_the_list_price() -> None:
+def test_a_negotiated_discount_is_off_the_list_price():
     assert priced(make_offer(usd_per_h=40.0), rule(discount=0.1)) == (
         pytest.approx(36),
         None,
@@ -35,24 +33,24 @@ def test_a_negotiated_discount_is_off_the_list_price() -> None:
     )
 
 
-def test_a_commitment_is_off_the_contracted_price_for_the_share_it_covers() -> None:
+def test_a_commitment_is_off_the_contracted_price_for_the_share_it_covers():
     # 40 x 0.9 = 36; 36 x (1 - 0.5 x 0.3) = 30.60
     offer = priced(make_offer(usd_per_h=40.0), rule(discount=0.1, commitment_discount=0.3, coverage=0.5))
     assert offer == (pytest.approx(36), pytest.approx(30.6), pytest.approx(30.6))
 
 
-def test_a_commitment_alone_leaves_the_contracted_price_unknown() -> None:
+def test_a_commitment_alone_leaves_the_contracted_price_unknown():
     offer = priced(make_offer(usd_per_h=40.0), rule(discount=0, commitment_discount=0.25))
     assert offer == (None, pytest.approx(30), pytest.approx(30))
 
 
 @pytest.mark.parametrize("changes", [{"coverage": 0, "commitment_discount": 0.5}, {}])
-def test_a_rule_without_a_discount_changes_no_price(changes: dict[str, Any]) -> None:
+def test_a_rule_without_a_discount_changes_no_price(changes):
     offer = make_offer(usd_per_h=40.0)
     assert contracted([offer], [rule(discount=0, **changes)]) == (offer,)
 
 
-def test_no_rule_changes_nothing() -> None:
+def test_no_rule_changes_nothing():
     offers = (make_offer(), make_offer("Y", 2.0, market=Market.SPOT))
     assert contracted(offers, ()) == offers
     assert contracted((), [rule()]) == ()
@@ -74,19 +72,19 @@ def test_no_rule_changes_nothing() -> None:
         ({"markets": (Market.SPOT, Market.ON_DEMAND)}, True),
     ],
 )
-def test_whom_a_rule_means(changes: dict[str, Any], matches: bool) -> None:
+def test_whom_a_rule_means(changes, matches):
     offer = make_offer(instance_type="p5.48xlarge", region="us-east-1")
     assert (priced(offer, rule(**changes))[0] is not None) == matches
 
 
 @pytest.mark.parametrize("market", [market for market in Market if market is not Market.ON_DEMAND])
-def test_only_on_demand_is_discounted_unless_the_market_is_named(market: Market) -> None:
+def test_only_on_demand_is_discounted_unless_the_market_is_named(market):
     offer = make_offer(usd_per_h=10.0, market=market)
     assert priced(offer, rule(commitment_discount=0.5)) == (None, None, 10.0)
     assert priced(offer, rule(markets=(market,)))[0] == pytest.approx(9)
 
 
-def test_the_first_rule_that_matches_counts() -> None:
+def test_the_first_rule_that_matches_counts():
     offer = make_offer(usd_per_h=10.0, instance_type="p5.48xlarge")
     special, general = rule(instance_types=("p5*",), discount=0.5), rule(discount=0.1)
     assert priced(offer, special, general)[0] == pytest.approx(5)
@@ -95,12 +93,12 @@ def test_the_first_rule_that_matches_counts() -> None:
 
 
 @pytest.mark.parametrize("quoted", [{"contracted_usd_per_h": 7.0}, {"effective_usd_per_h": 7.0}])
-def test_a_price_that_the_source_tells_is_kept(quoted: dict[str, float]) -> None:
+def test_a_price_that_the_source_tells_is_kept(quoted):
     offer = make_offer(usd_per_h=10.0, **quoted)
     assert contracted([offer], [rule()]) == (offer,)
 
 
-def test_a_contract_holds_through_its_last_day() -> None:
+def test_a_contract_holds_through_its_last_day():
     rules = (rule(until=date(2026, 11, 21)), rule(provider="gcp"))
     assert in_force(rules, date(2026, 11, 21)) == (rules, ())
     kept, warnings = in_force(rules, date(2026, 11, 22))
@@ -109,14 +107,14 @@ def test_a_contract_holds_through_its_last_day() -> None:
     assert "aws (until 2026-11-21)" in warnings[0]
 
 
-def test_all_contracts_that_have_ended_are_told_in_one_warning() -> None:
+def test_all_contracts_that_have_ended_are_told_in_one_warning():
     rules = [rule(until=date(2025, 1, 1)), rule(provider="gcp", until=date(2025, 2, 1))]
     kept, (warning,) = in_force(rules, date(2026, 1, 1))
     assert kept == ()
     assert "aws (until 2025-01-01), gcp (until 2025-02-01)" in warning
 
 
-def test_without_contracts_there_is_nothing_to_warn_of() -> None:
+def test_without_contracts_there_is_nothing_to_warn_of():
     assert in_force((), date(2026, 1, 1)) == ((), ())
 
 
@@ -146,12 +144,12 @@ def idle(**changes: Any) -> list[str]:
         ({"markets": (Market.COMMIT_1Y,)}, "markets"),
     ],
 )
-def test_the_key_that_nothing_gets_past_is_named(changes: dict[str, Any], key: str) -> None:
+def test_the_key_that_nothing_gets_past_is_named(changes, key):
     (idle_rule,) = idle(**changes)
     assert idle_rule.endswith(f"nothing gets past its {key}")
 
 
-def test_the_rule_is_told_in_full() -> None:
+def test_the_rule_is_told_in_full():
     changes = {"instance_types": ("p6*", "p7*"), "regions": ("us-*",), "markets": (Market.SPOT,)}
     (idle_rule,) = idle(**changes)
     assert idle_rule == (
@@ -160,12 +158,12 @@ def test_the_rule_is_told_in_full() -> None:
     )
 
 
-def test_rules_that_match_are_not_told_and_the_others_keep_their_order() -> None:
+def test_rules_that_match_are_not_told_and_the_others_keep_their_order():
     rules = {"c": a_rule(provider="c"), "a": a_rule(), "b": a_rule(instance_types=("b*",))}
     assert [idle_rule.split(",")[0] for idle_rule in idle_rules(rules, OFFERS)] == ["c", "b"]
 
 
-def test_without_offers_every_rule_is_idle_and_without_rules_none() -> None:
+def test_without_offers_every_rule_is_idle_and_without_rules_none():
     assert len(idle_rules({"a": a_rule(), "b": a_rule()}, ())) == 2
     assert idle_rules({}, OFFERS) == []
 
@@ -189,7 +187,7 @@ SOME_OFFERS = st.builds(
 
 
 @given(st.lists(RULES, max_size=4), st.lists(SOME_OFFERS, max_size=5))
-def test_idle_is_what_no_offer_is_among(rules: list[ContractSettings], offers: list[Offer]) -> None:
+def test_idle_is_what_no_offer_is_among(rules, offers):
     idle_rule = idle_rules({f"rule {number}": each for number, each in enumerate(rules)}, offers)
     expected = [f"rule {n}" for n, each in enumerate(rules) if not any(is_among(o, each) for o in offers)]
     assert [line.split(",")[0] for line in idle_rule] == expected

@@ -1,7 +1,5 @@
 """What an hour will cost, and the record of how prices moved."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -63,11 +61,11 @@ def price_of(offer: Offer, on_demand: float | None = 10.0) -> Price:
         (make_offer("X", 1.0, retrieved_at=NOW - timedelta(days=400)), QuoteKind.DATED),
     ],
 )
-def test_the_kind_of_a_quote(offer: Offer, kind: QuoteKind) -> None:
+def test_the_kind_of_a_quote(offer, kind):
     assert price_of(offer).kind is kind
 
 
-def test_a_dated_quote_is_half_its_family_at_a_hundred_days() -> None:
+def test_a_dated_quote_is_half_its_family_at_a_hundred_days():
     usd = price_of(spot(2.0, 100.0)).usd_per_h
     assert usd.p50 == pytest.approx(math.sqrt(2.0 * 4.0))
     apart = math.sqrt(1 - 0.5**2) * math.log(4.0 / 2.0)
@@ -90,7 +88,7 @@ def among(
     return {"on_demand": listed, "spot": {("aws", "x.xlarge"): {**places, (PLACE[2], zone or ""): 1.3}}}
 
 
-def test_case_22_one_quote_among_its_like() -> None:
+def test_case_22_one_quote_among_its_like():
     """Half of what seven other regions ask counts: sqrt(1.3 x 5.0), and the p90 is above theirs."""
     model = replace(MODEL, family_places=0.0)
     catalog = among((4.8, 4.9, 5.0, 5.0, 5.1, 5.2, 5.3), on_demand=12.0)
@@ -101,7 +99,7 @@ def test_case_22_one_quote_among_its_like() -> None:
     assert price.usd_per_h.p90 > 5.0
 
 
-def test_a_quote_counts_beside_its_other_places_and_its_record_by_their_number() -> None:
+def test_a_quote_counts_beside_its_other_places_and_its_record_by_their_number():
     """One other place at 8.0 and a record whose median is 4.0 that counts for three."""
     model = replace(MODEL, family_places=3.0)
     (price,) = likely_prices([spot(2.0, 100.0)], now=NOW, model=model, **among((8.0,)))
@@ -110,19 +108,19 @@ def test_a_quote_counts_beside_its_other_places_and_its_record_by_their_number()
 
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=40))
-def test_quantiles_of_other_places_are_numpy_s(values: list[float]) -> None:
+def test_quantiles_of_other_places_are_numpy_s(values):
     ordered = sorted(values)
     assert _deciles(ordered) == pytest.approx(np.quantile(ordered, (0.1, 0.5, 0.9)), abs=1e-12)
 
 
-def test_without_any_list_price_other_places_stand_as_they_are() -> None:
+def test_without_any_list_price_other_places_stand_as_they_are():
     model = replace(MODEL, family_places=0.0)
     catalog = among((6.0, 6.0, 6.0), on_demand=None)
     (price,) = likely_prices([spot(2.0, 100.0)], now=NOW, model=model, **catalog)
     assert price.usd_per_h.p50 == pytest.approx(math.sqrt(2.0 * 6.0))
 
 
-def test_near_its_floor_a_quote_counts_half_from_the_second_day() -> None:
+def test_near_its_floor_a_quote_counts_half_from_the_second_day():
     model = replace(MODEL, near_floor_weight=0.5)
     (live,) = likely_prices([spot(1.1)], now=NOW, on_demand={PLACE: 10.0}, model=model)
     (dated,) = likely_prices([spot(1.1, 1.0)], now=NOW, on_demand={PLACE: 10.0}, model=model)
@@ -130,7 +128,7 @@ def test_near_its_floor_a_quote_counts_half_from_the_second_day() -> None:
     assert dated.usd_per_h.p50 == pytest.approx(math.sqrt(1.1 * 4.0))
 
 
-def test_the_floor_of_a_machine_without_a_list_price_is_that_of_its_gpus() -> None:
+def test_the_floor_of_a_machine_without_a_list_price_is_that_of_its_gpus():
     """Eight H100 are listed at 80 an hour; one of them is spot alone, and no price falls below 0.90."""
     one = make_offer(
         "H100-SXM-80GB",
@@ -147,7 +145,7 @@ def test_the_floor_of_a_machine_without_a_list_price_is_that_of_its_gpus() -> No
     assert likely_prices([one], now=NOW, on_demand={}, model=PriceModel())[0].usd_per_h.p50 == 0.5
 
 
-def test_a_quote_at_a_quarter_of_its_like_is_no_bargain_of_one_and_a_quarter() -> None:
+def test_a_quote_at_a_quarter_of_its_like_is_no_bargain_of_one_and_a_quarter():
     """The quote that led 8 of 23 answers: its p90 was 1.24 times the quote."""
     shipped = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
     lucky = [
@@ -161,21 +159,21 @@ def test_a_quote_at_a_quarter_of_its_like_is_no_bargain_of_one_and_a_quarter() -
     assert price.usd_per_h.p90 > 2.5 * lucky[0].usd_per_h
 
 
-def test_between_two_ages_the_weight_is_interpolated() -> None:
+def test_between_two_ages_the_weight_is_interpolated():
     assert price_of(spot(2.0, 50.0)).usd_per_h.p50 == pytest.approx(2.0**0.75 * 4.0**0.25)
 
 
-def test_beyond_the_last_age_nothing_more_is_known() -> None:
+def test_beyond_the_last_age_nothing_more_is_known():
     assert price_of(spot(2.0, 100.0)).usd_per_h == price_of(spot(2.0, 900.0)).usd_per_h
 
 
-def test_a_quote_above_its_family_keeps_its_price() -> None:
+def test_a_quote_above_its_family_keeps_its_price():
     usd = price_of(spot(6.0, 100.0)).usd_per_h
     assert usd.p50 == 6.0
     assert usd.p10 < 6.0
 
 
-def test_what_was_derived_at_the_floor_lies_between_its_family_and_on_demand() -> None:
+def test_what_was_derived_at_the_floor_lies_between_its_family_and_on_demand():
     """The family's quantiles are 2.5, 4 and 6.5 USD: of machines that somebody bids for."""
     usd = price_of(spot(1.0, source="derived from savings")).usd_per_h
     assert usd.p50 == pytest.approx(math.sqrt(4.0 * 10.0))
@@ -183,11 +181,11 @@ def test_what_was_derived_at_the_floor_lies_between_its_family_and_on_demand() -
     assert usd.p10 < 4.0
 
 
-def test_what_somebody_quoted_at_the_floor_is_its_family() -> None:
+def test_what_somebody_quoted_at_the_floor_is_its_family():
     assert price_of(spot(1.0, 2.0)).usd_per_h.p50 == pytest.approx(4.0)
 
 
-def test_a_price_of_this_moment_moves_on_while_a_job_runs() -> None:
+def test_a_price_of_this_moment_moves_on_while_a_job_runs():
     """Over a run of 90 days a quote is 45 days old on average, and its p90 half as far off as after 90."""
     price = price_of(spot(2.0))
     assert price.usd_per_h.p90 == pytest.approx(2.0)
@@ -196,23 +194,23 @@ def test_a_price_of_this_moment_moves_on_while_a_job_runs() -> None:
     assert price.p90_over(0.0) < price.p90_over(10.0) < price.p90_over(90.0) == price.p90_over(900.0)
 
 
-def test_what_was_agreed_is_exact_however_old() -> None:
+def test_what_was_agreed_is_exact_however_old():
     usd = price_of(spot(4.0, 900.0, contracted_usd_per_h=3.0)).usd_per_h
     assert (usd.p10, usd.p50, usd.p90) == (3.0, 3.0, 3.0)
 
 
-def test_an_on_demand_quote_stands() -> None:
+def test_an_on_demand_quote_stands():
     old = make_offer("X", 10.0, retrieved_at=NOW - timedelta(days=400))
     assert price_of(old).usd_per_h == Interval(p10=10.0, p50=10.0, p90=10.0)
 
 
-def test_without_an_on_demand_price_a_quote_counts_as_a_lucky_one() -> None:
+def test_without_an_on_demand_price_a_quote_counts_as_a_lucky_one():
     usd = price_of(spot(2.0, 100.0), on_demand=None).usd_per_h
     assert usd.p50 == pytest.approx(2.0 * math.sqrt(0.40 / 0.25))
     assert usd.p90 > usd.p50
 
 
-def test_a_history_of_its_own_counts_from_the_first_day() -> None:
+def test_a_history_of_its_own_counts_from_the_first_day():
     past = Interval(p10=1.5, p50=3.0, p90=5.0)
     usd = price_of(spot(2.0, spot_usd_per_h=past)).usd_per_h
     assert (usd.p10, usd.p50, usd.p90) == (pytest.approx(1.5), 2.0, pytest.approx(5.0))
@@ -222,21 +220,21 @@ def test_a_history_of_its_own_counts_from_the_first_day() -> None:
     assert (fell.p50, fell.p90) == (6.0, pytest.approx(6.0))
 
 
-def test_a_quote_from_the_future_has_no_age() -> None:
+def test_a_quote_from_the_future_has_no_age():
     assert price_of(spot(2.0, -1.0)).age_days == 0.0
 
 
-def test_nothing_offered_has_no_price() -> None:
+def test_nothing_offered_has_no_price():
     assert likely_prices([], now=NOW, on_demand={}) == ()
 
 
-def test_a_guess_counts_at_its_p90_and_a_quote_at_its_median() -> None:
+def test_a_guess_counts_at_its_p90_and_a_quote_at_its_median():
     derived, dated = price_of(spot(1.0, source="derived from x")), price_of(spot(2.0, 100.0))
     assert derived.counted_usd_per_h == derived.usd_per_h.p90
     assert dated.counted_usd_per_h == dated.usd_per_h.p50
 
 
-def test_the_shipped_files_tell_on_demand_prices() -> None:
+def test_the_shipped_files_tell_on_demand_prices():
     assert shipped_prices().on_demand["gcp", "a2-highgpu-1g", "us-central1"] == pytest.approx(3.673385)
 
 
@@ -251,7 +249,7 @@ def read(tmp_path: Path, *, ratios: str = RATIOS, drift: str = DRIFT_ROWS) -> Pr
     return read_price_model(tmp_path / "drift.csv", tmp_path / "ratios.csv")
 
 
-def test_what_ships_names_gpus_of_the_catalog_and_knows_every_kind() -> None:
+def test_what_ships_names_gpus_of_the_catalog_and_knows_every_kind():
     model = load_price_model()
     assert {gpu for _, gpu in model.ratios} - {ANY} <= set(load_gpus())
     assert (ANY, ANY) in model.ratios
@@ -262,7 +260,7 @@ def test_what_ships_names_gpus_of_the_catalog_and_knows_every_kind() -> None:
     assert model.drift_of("gcp", Market.SPOT).weight[-1] < 1
 
 
-def test_of_what_nobody_knows_the_dearest_ratios_count() -> None:
+def test_of_what_nobody_knows_the_dearest_ratios_count():
     model = load_price_model()
     unknown = model.ratio_of("somebody", "X")
     assert unknown is not None
@@ -271,7 +269,7 @@ def test_of_what_nobody_knows_the_dearest_ratios_count() -> None:
     assert unknown.p90 == max(ratio.p90 for ratio in providers)
 
 
-def test_the_nearest_family_is_taken() -> None:
+def test_the_nearest_family_is_taken():
     one, two, three = (Interval(p10=p, p50=p, p90=p) for p in (0.1, 0.2, 0.3))
     model = PriceModel(ratios={("aws", "X"): one, ("aws", ANY): two, (ANY, ANY): three})
     asked = [model.ratio_of("aws", "X"), model.ratio_of("aws", "Y"), model.ratio_of("gcp", "X")]
@@ -280,7 +278,7 @@ def test_the_nearest_family_is_taken() -> None:
     assert PriceModel().drift_of("aws", Market.SPOT) == Drift()
 
 
-def test_a_file_says_how_far_quotes_are_off(tmp_path: Path) -> None:
+def test_a_file_says_how_far_quotes_are_off(tmp_path):
     derived = "*,spot,derived,0,0.3,1,1,10,a test,2026-01-01"
     model = read(tmp_path, drift="\n".join((DRIFT_ROWS, OLDER, derived)))
     drift = model.drift_of("aws", Market.SPOT)
@@ -301,7 +299,7 @@ def test_a_file_says_how_far_quotes_are_off(tmp_path: Path) -> None:
         (f"{RATIOS}\n{RATIOS}", "listed twice"),
     ],
 )
-def test_broken_ratios_are_refused(tmp_path: Path, ratios: str, words: str) -> None:
+def test_broken_ratios_are_refused(tmp_path, ratios, words):
     with pytest.raises(CatalogError, match=words):
         read(tmp_path, ratios=ratios)
 
@@ -317,6 +315,6 @@ def test_broken_ratios_are_refused(tmp_path: Path, ratios: str, words: str) -> N
         (DRIFT_ROWS.replace("dated", "rumour"), "rumour"),
     ],
 )
-def test_drift_that_makes_an_older_quote_better_is_refused(tmp_path: Path, drift: str, words: str) -> None:
+def test_drift_that_makes_an_older_quote_better_is_refused(tmp_path, drift, words):
     with pytest.raises(CatalogError, match=words):
         read(tmp_path, drift=drift)

@@ -1,10 +1,10 @@
 """The file of instance types, and what their prices include."""
 
-from __future__ import annotations
-
 import string
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,10 @@ from advisor.core.values import Interval, Market, Offer
 from advisor.pricing.instance_types import (
     INSTANCE_COLUMNS,
     InstanceType,
+    columns_of,
     load_instances,
     price_includes,
+    read_as,
     read_instances,
 )
 from tests.unit.pricing.sources.test_snapshot import INSTANCE, write_csv
@@ -62,34 +64,34 @@ INSTANCES = st.builds(
 )
 
 
-def test_a_row_becomes_an_instance_type(tmp_path: Path) -> None:
+def test_a_row_becomes_an_instance_type(tmp_path):
     path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE)
     assert read_instances(path) == {("aws", "g6.xlarge"): G6}
 
 
-def test_the_network_may_be_unknown(tmp_path: Path) -> None:
+def test_the_network_may_be_unknown(tmp_path):
     path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE | {"network_bits_per_s": ""})
     assert read_instances(path)[G6.key].network_bits_per_s is None
 
 
-def test_columns_are_the_fields() -> None:
+def test_columns_are_the_fields():
     assert tuple(InstanceType.__dataclass_fields__) == INSTANCE_COLUMNS
 
 
 @given(st.lists(INSTANCES, max_size=3, unique_by=lambda instance: instance.key))
-def test_what_is_written_reads_back(instances: list[InstanceType]) -> None:
+def test_what_is_written_reads_back(instances):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "i.csv"
         write_instances(path, instances)
         assert list(read_instances(path).values()) == instances
 
 
-def test_the_shipped_file_is_as_we_would_write_it(tmp_path: Path) -> None:
+def test_the_shipped_file_is_as_we_would_write_it(tmp_path):
     write_instances(tmp_path / "i.csv", load_instances().values())
     assert (tmp_path / "i.csv").read_bytes() == catalog_path("instances.csv").read_bytes()
 
 
-def test_a_machine_at_a_price_is_an_offer() -> None:
+def test_a_machine_at_a_price_is_an_offer():
     at = datetime(2026, 7, 20, tzinfo=UTC)
     spot = Interval(p10=0.2, p50=0.3, p90=0.4)
     assert G6.offer(
@@ -132,31 +134,83 @@ def test_a_machine_at_a_price_is_an_offer() -> None:
         ({"as_of": "2026"}, "Invalid isoformat"),
     ],
 )
-def test_a_broken_instance_row_names_file_and_line(
-    tmp_path: Path, change: dict[str, str], problem: str
-) -> None:
+def test_a_broken_instance_row_names_file_and_line(tmp_path, change, problem):
     path = write_csv(tmp_path / "instances.csv", INSTANCE_COLUMNS, INSTANCE | change)
     with pytest.raises(CatalogError, match=problem) as caught:
         read_instances(path)
     assert "instances.csv, line 2: " in str(caught.value)
 
 
-def test_a_machine_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
+def test_a_machine_that_is_listed_twice_is_refused(tmp_path):
     path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE, INSTANCE)
     with pytest.raises(CatalogError, match=r"line 3: aws g6\.xlarge is listed twice"):
         read_instances(path)
 
 
 @pytest.mark.parametrize(("architecture", "cpus"), [("arm64", "72 vCPU (Arm)"), ("x86_64", "72 vCPU")])
-def test_an_arm_host_is_named(architecture: str, cpus: str) -> None:
+def test_an_arm_host_is_named(architecture, cpus):
     parts = price_includes(
         vcpus=72, memory_bytes=480 * GIB, local_ssd_bytes=375 * GB, architecture=architecture
     )
     assert parts == (cpus, "480 GiB RAM", "375 GB local SSD")
 
 
-def test_a_machine_without_disks_names_none() -> None:
+def test_a_machine_without_disks_names_none():
     assert price_includes(vcpus=4, memory_bytes=GIB, local_ssd_bytes=0, architecture="x86_64") == (
         "4 vCPU",
         "1 GiB RAM",
     )
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paint:
+    name: str
+    tags: tuple[str, ...]
+    colour: Colour
+    litres: float
+    is_old: bool
+    as_of: date
+
+
+ROW = "matt,for walls,red,2.5,yes,2026-11-01"
+
+
+def paints(path: Path, *rows: str, header: str = "name,tags,colour,litres,is_old,as_of") -> tuple[Paint, ...]:
+    path.write_text("\n".join((header, *rows)) + "\n")
+    return read_as(path, Paint)
+
+
+def test_a_cell_is_read_as_the_type_of_its_field(tmp_path: Path) -> None:
+    assert columns_of(Paint) == ("name", "tags", "colour", "litres", "is_old", "as_of")
+    assert paints(tmp_path / "p.csv", ROW, ROW.replace("yes", "no"))[0] == Paint(
+        name="matt",
+        tags=("for", "walls"),
+        colour=Colour.RED,
+        litres=2.5,
+        is_old=True,
+        as_of=date(2026, 11, 1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (ROW.replace("red", "blue"), "'blue' is not a valid Colour"),
+        (ROW.replace("2.5", "much"), "could not convert string to float: 'much'"),
+        (ROW.replace("yes", "maybe"), "not in tuple"),
+        (ROW.replace("2026-11-01", "soon"), "Invalid isoformat string: 'soon'"),
+        ("matt,for walls", "2 fields instead of 6"),
+    ],
+)
+def test_a_broken_cell_names_file_and_line(tmp_path: Path, row: str, fault: str) -> None:
+    with pytest.raises(CatalogError, match=rf"p\.csv, line 3: .*{fault}"):
+        paints(tmp_path / "p.csv", ROW, row)
+
+
+def test_a_table_with_other_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="the columns are name, not name,tags"):
+        paints(tmp_path / "p.csv", "matt", header="name")

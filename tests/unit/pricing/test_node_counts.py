@@ -1,7 +1,5 @@
 """How many machines make one plan, and over what they exchange."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import pytest
@@ -30,27 +28,27 @@ def counts(
 
 
 @pytest.mark.parametrize("limits", [ALONE, USEFUL, NodeLimits(exactly=1), NodeLimits(most=1, exactly=1)])
-def test_machines_stay_alone_unless_more_are_asked_for(limits: NodeLimits) -> None:
+def test_machines_stay_alone_unless_more_are_asked_for(limits):
     assert [counts(offer, limits) for offer in OFFERS] == [(1,)] * 4
 
 
-def test_the_largest_machines_of_their_gpu_go_together_in_useful_numbers() -> None:
+def test_the_largest_machines_of_their_gpu_go_together_in_useful_numbers():
     assert counts(P4D, NodeLimits(most=6)) == (1, 2, 4, 6)
     assert counts(G5_LARGE, NodeLimits(most=2)) == (1, 2)
     assert counts(G5_SMALL, NodeLimits(most=2)) == (1,)
 
 
-def test_a_machine_of_unknown_network_stays_alone() -> None:
+def test_a_machine_of_unknown_network_stays_alone():
     assert counts(A_HOST, NodeLimits(most=8)) == (1,)
     assert counts(A_HOST, NodeLimits(most=8, exactly=2)) == ()
 
 
-def test_an_exact_number_leaves_no_other() -> None:
+def test_an_exact_number_leaves_no_other():
     assert counts(P4D, NodeLimits(most=None, exactly=3)) == (3,)
     assert counts(G5_SMALL, NodeLimits(most=None, exactly=3)) == ()
 
 
-def test_numbers_of_gpus_count_all_nodes() -> None:
+def test_numbers_of_gpus_count_all_nodes():
     wanted = {"A100-SXM-40GB": {8, 24}, "A10G": {4, 16}}
     assert counts(P4D, NodeLimits(most=4), wanted) == (1, 3)
     assert counts(P4D, NodeLimits(most=2), wanted) == (1,)
@@ -60,7 +58,7 @@ def test_numbers_of_gpus_count_all_nodes() -> None:
     assert counts(P4D, NodeLimits(most=None, exactly=2), wanted) == ()
 
 
-def test_what_no_machine_has_is_made_of_nodes_where_nobody_limits_them() -> None:
+def test_what_no_machine_has_is_made_of_nodes_where_nobody_limits_them():
     wanted = {"A100-SXM-40GB": {16}}
     assert counts(P4D, USEFUL, wanted, beyond=wanted) == (2,)
     assert counts(P4D, ALONE, wanted, beyond=wanted) == ()
@@ -68,7 +66,7 @@ def test_what_no_machine_has_is_made_of_nodes_where_nobody_limits_them() -> None
     assert counts(P4D, USEFUL, {"A100-SXM-40GB": {12}}, beyond={"A100-SXM-40GB": {12}}) == ()
 
 
-def test_nodes_of_one_s_own_are_as_many_as_there_are() -> None:
+def test_nodes_of_one_s_own_are_as_many_as_there_are():
     assert numbers_of_nodes(USEFUL, 4, 8, ()) == {1, 2, 4}
     assert numbers_of_nodes(USEFUL, 4, 8, (24, 40)) == {1, 2, 3, 4}
     assert numbers_of_nodes(NodeLimits(exactly=4), 4, 8, ()) == {4}
@@ -96,15 +94,13 @@ GBIT = 1e9 / 8
         ("azure", "Standard_NC96ads_A100_v4", "A100-PCIE-80GB", Link.NVLINK_PAIRS, Network.TCP, 80),
     ],
 )
-def test_a_machine_has_its_link_and_network(
-    provider: str, instance_type: str, gpu: str, link: Link, network: Network, gbit_per_s: float
-) -> None:
+def test_a_machine_has_its_link_and_network(provider, instance_type, gpu, link, network, gbit_per_s):
     fabric = fabric_of(provider, instance_type, load_gpus()[gpu])
     assert (fabric.link, fabric.network) == (link, network)
     assert fabric.network_bytes_per_s == pytest.approx(gbit_per_s * GBIT)
 
 
-def test_a_machine_that_nobody_knows_has_its_board_alone() -> None:
+def test_a_machine_that_nobody_knows_has_its_board_alone():
     gpu = load_gpus()["H100-SXM-80GB"]
     assert fabric_of("vast", "8x H100", gpu) == board_fabric(gpu)
     assert fabric_of("aws", "g3s.xlarge", load_gpus()["M60"]).network is None

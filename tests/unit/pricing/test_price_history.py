@@ -1,7 +1,5 @@
 """Series of prices and their quantiles."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -29,7 +27,7 @@ points = st.lists(
 
 
 @given(points)
-def test_every_point_is_in_one_series_of_its_own_source(histories: list[PricePoint]) -> None:
+def test_every_point_is_in_one_series_of_its_own_source(histories):
     series = series_of(histories)
     assert sorted(map(repr, histories)) == sorted(repr(p) for one in series for p in one.points)
     for one in series:
@@ -39,14 +37,14 @@ def test_every_point_is_in_one_series_of_its_own_source(histories: list[PricePoi
 
 
 @given(points)
-def test_a_window_moves_only_what_began_before_it(histories: list[PricePoint]) -> None:
+def test_a_window_moves_only_what_began_before_it(histories):
     start = NOON - timedelta(days=5)
     for before, after in zip(histories, seen_from(histories, start), strict=True):
         assert after.observed_at == max(before.observed_at, start)
         assert (after.usd_per_h, after.source) == (before.usd_per_h, before.source)
 
 
-def test_the_median_of_a_window_counts_what_was_in_force_from_its_beginning_on() -> None:
+def test_the_median_of_a_window_counts_what_was_in_force_from_its_beginning_on():
     """1.0 for 300 days, 2.0 for the last 60: of 90 days, 2.0 held the most."""
     (series,) = series_of(seen_from([point(360, 1.0), point(60, 2.0)], NOON - timedelta(days=90)))
     assert series.median_usd_per_h(NOON) == 2.0
@@ -98,26 +96,26 @@ def counted(prices: dict[int, float]) -> Interval | None:
 
 
 @given(changes)
-def test_it_is_what_counting_minutes_gives(prices: dict[int, float]) -> None:
+def test_it_is_what_counting_minutes_gives(prices):
     assert quantiles(prices) == counted(prices)
 
 
 @given(changes, st.randoms())
-def test_the_order_of_the_points_does_not_matter(prices: dict[int, float], random: object) -> None:
+def test_the_order_of_the_points_does_not_matter(prices, random):
     points = points_of(prices)
     random.shuffle(points)  # type: ignore[attr-defined]
     assert spot_quantiles(points, start=START, end=END) == quantiles(prices)
 
 
 @given(changes, st.integers(-10, WINDOW_MIN + 5))
-def test_saying_a_price_again_changes_nothing(prices: dict[int, float], minute: int) -> None:
+def test_saying_a_price_again_changes_nothing(prices, minute):
     before = [moment for moment in prices if moment <= minute]
     again = {minute: prices[max(before)]} if before else {}
     assert quantiles(again | prices) == quantiles(prices)
 
 
 @given(changes, st.sampled_from((2.0, 0.5, 1024.0)))
-def test_prices_in_another_unit_give_quantiles_in_that_unit(prices: dict[int, float], factor: float) -> None:
+def test_prices_in_another_unit_give_quantiles_in_that_unit(prices, factor):
     plain = quantiles(prices)
     scaled = quantiles({minute: usd * factor for minute, usd in prices.items()})
     if plain is None:
@@ -127,22 +125,22 @@ def test_prices_in_another_unit_give_quantiles_in_that_unit(prices: dict[int, fl
 
 
 @given(changes)
-def test_quantiles_are_prices_that_were_asked(prices: dict[int, float]) -> None:
+def test_quantiles_are_prices_that_were_asked(prices):
     interval = quantiles(prices)
     if interval is not None:
         assert {interval.p10, interval.p50, interval.p90} <= set(prices.values())
 
 
-def test_a_long_price_weighs_more_than_many_short_ones() -> None:
+def test_a_long_price_weighs_more_than_many_short_ones():
     """Five dear quotes within ten minutes, then four hours at the low price."""
     prices = {0: 5.0, 2: 6.0, 4: 7.0, 6: 8.0, 8: 9.0, 10: 1.0}
     assert quantiles(prices) == Interval(p10=1.0, p50=1.0, p90=1.0)
 
 
-def test_the_price_at_the_start_is_the_last_one_before_it() -> None:
+def test_the_price_at_the_start_is_the_last_one_before_it():
     assert quantiles({-90: 9.0, -30: 1.0, 150: 2.0}) == Interval(p10=1.0, p50=1.0, p90=2.0)
 
 
-def test_without_any_time_there_are_no_quantiles() -> None:
+def test_without_any_time_there_are_no_quantiles():
     assert quantiles({}) is None
     assert quantiles({WINDOW_MIN: 1.0, WINDOW_MIN + 7: 2.0}) is None

@@ -1,26 +1,21 @@
 """Providers and their regions."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.pricing import providers
-from advisor.pricing.instance_types import load_instances
+from advisor.pricing.instance_types import columns_of, load_instances
 from advisor.pricing.providers import (
-    FORM_COLUMNS,
     PROVIDER_COLUMNS,
-    REGION_COLUMNS,
     Access,
+    Form,
     is_community_host,
     known_form,
     load_providers,
     load_regions,
-    read_regions,
 )
 from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
 
@@ -28,19 +23,19 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+def write(tmp_path, monkeypatch):
     """Writes the rows of both files, which are then read in place of ours."""
     monkeypatch.setattr(providers, "catalog_path", lambda name: tmp_path / name)
 
     def put(*rows: str, forms: tuple[str, ...] = ()) -> None:
         (tmp_path / providers.PROVIDER_FILE).write_text("\n".join((",".join(PROVIDER_COLUMNS), *rows)) + "\n")
-        (tmp_path / providers.FORM_FILE).write_text("\n".join((",".join(FORM_COLUMNS), *forms)) + "\n")
+        (tmp_path / providers.FORM_FILE).write_text("\n".join((",".join(columns_of(Form)), *forms)) + "\n")
         load_providers.cache_clear()
-        providers._forms.cache_clear()
+        providers.load_forms.cache_clear()
 
     yield put
     load_providers.cache_clear()
-    providers._forms.cache_clear()
+    providers.load_forms.cache_clear()
 
 
 def line(provider: str = "a", terms: str = "60,1", community: str = "", source: str = "a test") -> str:
@@ -49,7 +44,7 @@ def line(provider: str = "a", terms: str = "60,1", community: str = "", source: 
     )
 
 
-def test_a_row_is_a_provider(write: Write) -> None:
+def test_a_row_is_a_provider(write):
     write(line())
     (provider,) = load_providers().values()
     assert (provider.name, provider.gpuhunt_name, provider.access) == ("a", "hunt-a", Access.PUBLISHED)
@@ -57,13 +52,13 @@ def test_a_row_is_a_provider(write: Write) -> None:
     assert (provider.minimum_billed_s, provider.billed_step_s, provider.are_terms_known) == (60.0, 1.0, True)
 
 
-def test_unknown_terms_are_the_longest_known_of_each_kind(write: Write) -> None:
+def test_unknown_terms_are_the_longest_known_of_each_kind(write):
     write(line("a", "60,600"), line("b", "3600,1"), line("c", ","))
     unknown = load_providers()["c"]
     assert (unknown.minimum_billed_s, unknown.billed_step_s, unknown.are_terms_known) == (3600, 600, False)
 
 
-def test_places_where_hosts_are_of_others(write: Write) -> None:
+def test_places_where_hosts_are_of_others(write):
     write(line("a", community="?? eu-*"), line("b"))
     assert is_community_host("a", "CA")
     assert is_community_host("a", "eu-west")
@@ -72,7 +67,7 @@ def test_places_where_hosts_are_of_others(write: Write) -> None:
     assert not is_community_host("nobody", "CA")
 
 
-def test_the_first_form_that_matches_counts(write: Write) -> None:
+def test_the_first_form_that_matches_counts(write):
     write(line(), forms=("a,ND*,SXM,a test,2026-11-01", "a,N*,PCIE,a test,2026-11-01"))
     assert [known_form("a", name) for name in ("ND96", "NC24", "X1")] == ["SXM", "PCIE", None]
     assert known_form("b", "ND96") is None
@@ -90,50 +85,19 @@ def test_the_first_form_that_matches_counts(write: Write) -> None:
         ((line().replace("2026-11-01", "soon"),), "soon"),
     ],
 )
-def test_a_broken_row_is_refused_with_its_line(write: Write, rows: tuple[str, ...], fault: str) -> None:
+def test_a_broken_row_is_refused_with_its_line(write, rows, fault):
     write(*rows)
     with pytest.raises(CatalogError, match=fault):
         load_providers()
 
 
-def test_a_form_without_a_source_is_refused(write: Write) -> None:
-    write(line(), forms=("a,ND*,SXM,,2026-11-01",))
-    with pytest.raises(CatalogError, match="a field is empty"):
-        known_form("a", "ND96")
-
-
-def write_regions(path: Path, *rows: str) -> Path:
-    path.write_text("\n".join([",".join(REGION_COLUMNS), *rows]) + "\n", encoding="utf-8")
-    return path
-
-
-def test_a_row_becomes_a_region(tmp_path: Path) -> None:
-    regions = read_regions(write_regions(tmp_path / "r.csv", "aws,x-1,yes,a test,2025-01-01"))
-    assert (regions["x-1"].provider, regions["x-1"].is_opt_in) == ("aws", True)
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("aws,x-1,yes,a test,2025-01-01", "'x-1' is listed twice"),
-        ("aws,x-2,maybe,a test,2025-01-01", "is_opt_in is 'maybe'"),
-        ("aws,x-2,yes,,2025-01-01", "a field is empty"),
-        ("aws,x-2,yes,a test,2025", "Invalid isoformat"),
-    ],
-)
-def test_a_broken_row_names_file_and_line(tmp_path: Path, row: str, words: str) -> None:
-    path = write_regions(tmp_path / "r.csv", "aws,x-1,yes,a test,2025-01-01", row)
-    with pytest.raises(CatalogError, match=rf"r\.csv, line 3: .*{words}"):
-        read_regions(path)
-
-
-def test_every_region_with_a_price_is_known_and_its_clouds() -> None:
+def test_every_region_with_a_price_is_known_and_its_clouds():
     instances, regions = load_instances(), load_regions()
     offers = [offer for name in PRICE_FILES for offer in read_offers(catalog_path(name), instances)]
     assert {(o.provider, o.region) for o in offers} <= {(r.provider, r.name) for r in regions.values()}
 
 
-def test_aws_asks_and_google_does_not() -> None:
+def test_aws_asks_and_google_does_not():
     opt_in = {region.name for region in load_regions().values() if region.is_opt_in}
     assert {load_regions()[name].provider for name in opt_in} == {"aws"}
     assert {"af-south-1", "ap-east-1", "eu-south-2", "il-central-1", "mx-central-1"} <= opt_in

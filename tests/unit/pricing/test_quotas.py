@@ -1,18 +1,14 @@
 """The quotas that machines count against, as their providers name them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from advisor.core.errors import CatalogError
 from advisor.core.findings.about_options import QuotaNeeded
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.quotas import COLUMNS, quota_of, read_quotas
+from advisor.pricing.quotas import quota_of
 from advisor.report.words import sentence
 from recommender.plans.candidates import AccountLimits, Quota, plans_of_offers, quota_note
 from recommender.plans.extras import CloudTerms
@@ -33,23 +29,23 @@ from tests.recommending import recommend
         ("gcp", "n1-standard-8+2xT4", Market.SPOT, "PREEMPTIBLE_NVIDIA_T4_GPUS"),
     ],
 )
-def test_a_machine_has_its_quota(provider: str, instance_type: str, market: Market, quota: str) -> None:
+def test_a_machine_has_its_quota(provider, instance_type, market, quota):
     found = quota_of(provider, instance_type, market)
     assert found is not None
     assert found.quota == quota
 
 
-def test_every_machine_of_aws_on_demand_has_one() -> None:
+def test_every_machine_of_aws_on_demand_has_one():
     names = [name for provider, name in load_instances() if provider == "aws"]
     assert all(quota_of("aws", name, Market.ON_DEMAND) for name in names)
 
 
-def test_what_nobody_wrote_down_has_none() -> None:
+def test_what_nobody_wrote_down_has_none():
     assert quota_of("aws", "p5en.48xlarge", Market.SPOT) is None
     assert quota_of("lambda", "gpu_8x_h100", Market.ON_DEMAND) is None
 
 
-def test_two_machines_need_twice_the_quota_and_the_row_says_what_to_request() -> None:
+def test_two_machines_need_twice_the_quota_and_the_row_says_what_to_request():
     offer = make_offer("X", 9.0, instance_type="p5.48xlarge", num_gpus=8, num_vcpus=192)
     note = quota_note(offer, 2)
     assert note is not None
@@ -61,7 +57,7 @@ def test_two_machines_need_twice_the_quota_and_the_row_says_what_to_request() ->
     assert quota_note(unknown) is None
 
 
-def test_of_equal_machines_the_one_with_quota_goes_first() -> None:
+def test_of_equal_machines_the_one_with_quota_goes_first():
     offer = make_offer("X", 9.0, instance_type="p5.48xlarge", num_gpus=8, num_vcpus=192)
     first = replace(offer, region="ap-south-1")
     limits = {("aws", "ap-south-1", "L-417A185B"): 0, ("aws", offer.region, "L-417A185B"): 192}
@@ -77,23 +73,8 @@ def test_of_equal_machines_the_one_with_quota_goes_first() -> None:
     assert answer.recommended == enough.id
 
 
-def test_a_plan_names_it_unless_the_user_told_what_the_account_may_start() -> None:
+def test_a_plan_names_it_unless_the_user_told_what_the_account_may_start():
     offer = make_offer("X", 9.0, instance_type="p5.48xlarge", num_gpus=8, num_vcpus=192)
     for quotas, is_named in (((), True), ((Quota(provider="aws", vcpus=500),), False)):
         (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0), quotas=quotas)
         assert any(isinstance(note, QuotaNeeded) for note in plan.notes) is is_named
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("aws,,spot,L-1,n,vCPU,s,2025-01-01", "a cell is empty"),
-        ("aws,p*,spot,L-1,n,core,s,2025-01-01", "core"),
-        ("aws,p*,bid,L-1,n,vCPU,s,2025-01-01", "bid"),
-        ("aws,p*,spot,L-1,n,vCPU,s,2025-01-01\naws,g*,spot,L-1,n,vCPU,s,2025-01-01", "listed twice"),
-    ],
-)
-def test_a_broken_row_is_refused(tmp_path: Path, row: str, words: str) -> None:
-    (tmp_path / "q.csv").write_text(",".join(COLUMNS) + "\n" + row + "\n")
-    with pytest.raises(CatalogError, match=words):
-        read_quotas(tmp_path / "q.csv")

@@ -1,11 +1,8 @@
 """Refreshing live prices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -64,7 +61,7 @@ class FakeSource:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     with open_store(f"sqlite:///{tmp_path / 'prices.db'}") as opened:
         yield opened
 
@@ -92,7 +89,7 @@ def usd(store: Store, source: str = "fake") -> list[float]:
     return sorted(offer.usd_per_h for offer in current_offers(store, source))
 
 
-def test_every_part_of_every_live_source_is_kept(store: Store) -> None:
+def test_every_part_of_every_live_source_is_kept(store):
     first = FakeSource(part(offer(1.0)), part(offer(2.0), offer(3.0, region="eu"), scope="eu"))
     other = FakeSource(part(offer(9.0), scope="all"), name="other")
     dated = FakeSource(part(offer(7.0)), name="dated", is_live=False)
@@ -104,13 +101,13 @@ def test_every_part_of_every_live_source_is_kept(store: Store) -> None:
     assert dated.queries == []
 
 
-def test_a_part_replaces_its_scope_and_leaves_the_others(store: Store) -> None:
+def test_a_part_replaces_its_scope_and_leaves_the_others(store):
     pulled(store, FakeSource(part(offer(1.0)), part(offer(2.0, region="eu"), scope="eu")))
     pulled(store, FakeSource(part(offer(1.5))), at=NOON + timedelta(hours=1))
     assert usd(store) == [1.5, 2.0]
 
 
-def test_what_fails_keeps_its_old_prices_with_their_age(store: Store) -> None:
+def test_what_fails_keeps_its_old_prices_with_their_age(store):
     pulled(store, FakeSource(part(offer(1.0))))
     later = NOON + timedelta(days=3)
     (kept,) = pulled(store, FakeSource(Part(scope="us-east-1", failure="throttled")), at=later)
@@ -122,7 +119,7 @@ def test_what_fails_keeps_its_old_prices_with_their_age(store: Store) -> None:
     assert state.gaps == ("us-east-1: not refreshed on 2026-11-24 12:00: throttled",)
 
 
-def test_a_source_that_crashes_in_the_middle_loses_nothing(store: Store) -> None:
+def test_a_source_that_crashes_in_the_middle_loses_nothing(store):
     crash = RuntimeError("GET https://bob:hunter2@acme.test/prices?token=abc failed")
     sources = [
         FakeSource(part(offer(1.0)), crash, part(offer(2.0))),
@@ -136,21 +133,21 @@ def test_a_source_that_crashes_in_the_middle_loses_nothing(store: Store) -> None
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_price_that_is_none_is_a_gap_and_no_offer(store: Store, price: float) -> None:
+def test_a_price_that_is_none_is_a_gap_and_no_offer(store, price):
     bad = offer(price, instance_type="broken")
     (kept,) = pulled(store, FakeSource(part(offer(1.0), bad, gaps=("one",))))
     assert kept.gaps == ("one", "1 prices that are not above 0 left out")
     assert usd(store) == [1.0]
 
 
-def test_a_time_without_a_zone_fails_its_part_alone(store: Store) -> None:
+def test_a_time_without_a_zone_fails_its_part_alone(store):
     naive = part(offer(retrieved_at=NOON.replace(tzinfo=None)), scope="naive")
     kept = pulled(store, FakeSource(naive, part(offer(2.0))))
     assert [one.failure for one in kept] == ["its times have no time zone: update the plug-in", None]
     assert usd(store) == [2.0]
 
 
-def test_only_one_refresh_at_a_time(store: Store) -> None:
+def test_only_one_refresh_at_a_time(store):
     with (
         lock(store, LOCK, "process 7 on elsewhere"),
         pytest.raises(LockedError, match="process 7 on elsewhere"),
@@ -161,20 +158,20 @@ def test_only_one_refresh_at_a_time(store: Store) -> None:
     assert usd(store) == [1.0]
 
 
-def test_progress_is_told_part_by_part(store: Store) -> None:
+def test_progress_is_told_part_by_part(store):
     counts: list[Kept] = []
     source = FakeSource(part(offer()), part(offer(region="eu"), scope="eu"))
     kept = refresh([source], OfferQuery(), store, now=lambda: NOON, progress=counts.append)
     assert tuple(counts) == kept
 
 
-def test_an_answer_is_of_when_it_was_asked_for_not_of_when_it_was_kept(store: Store) -> None:
+def test_an_answer_is_of_when_it_was_asked_for_not_of_when_it_was_kept(store):
     clock = iter(NOON + timedelta(hours=hours) for hours in range(9))
     refresh([FakeSource(part(offer(1.0)))], OfferQuery(), store, now=lambda: next(clock))
     assert {pull.succeeded_at for pull in pulls(store)} == {NOON}
 
 
-def test_a_refresh_that_was_overtaken_changes_nothing(store: Store) -> None:
+def test_a_refresh_that_was_overtaken_changes_nothing(store):
     """Such as one on a laptop that slept."""
 
     class Slow(FakeSource):
@@ -187,7 +184,7 @@ def test_a_refresh_that_was_overtaken_changes_nothing(store: Store) -> None:
     assert usd(store) == [2.0]
 
 
-def test_spot_offers_get_quantiles_of_what_is_remembered(store: Store) -> None:
+def test_spot_offers_get_quantiles_of_what_is_remembered(store):
     """0.2 for nine tenths of ninety days, then 0.4."""
     past = [(80, 0.2), (8, 0.4)]
     history = tuple(
@@ -205,7 +202,7 @@ def test_spot_offers_get_quantiles_of_what_is_remembered(store: Store) -> None:
     assert held.spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
 
 
-def test_a_spot_price_at_rest_for_longer_than_the_window_has_quantiles_of_all_of_it(store: Store) -> None:
+def test_a_spot_price_at_rest_for_longer_than_the_window_has_quantiles_of_all_of_it(store):
     """0.2 since 200 days, 0.4 for the last 18 of ninety."""
     for days, price in ((200, 0.2), (18, 0.4)):
         at = NOON - timedelta(days=days)
@@ -215,7 +212,7 @@ def test_a_spot_price_at_rest_for_longer_than_the_window_has_quantiles_of_all_of
     assert held.spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
 
 
-def test_quantiles_are_of_the_prices_of_the_source_itself(store: Store) -> None:
+def test_quantiles_are_of_the_prices_of_the_source_itself(store):
     before = NOON - timedelta(days=80)
     for name, price in (("fake", 0.3), ("other", 9.0)):
         pulled(store, FakeSource(part(spot(price, retrieved_at=before)), name=name), at=before)
@@ -224,13 +221,13 @@ def test_quantiles_are_of_the_prices_of_the_source_itself(store: Store) -> None:
     assert held.spot_usd_per_h == Interval(p10=0.3, p50=0.3, p90=0.3)
 
 
-def test_quantiles_that_the_source_gives_are_kept(store: Store) -> None:
+def test_quantiles_that_the_source_gives_are_kept(store):
     given = Interval(p10=0.1, p50=0.2, p90=0.9)
     pulled(store, FakeSource(part(spot(spot_usd_per_h=given))))
     assert current_offers(store, "fake")[0].spot_usd_per_h == given
 
 
-def test_prices_become_history(store: Store) -> None:
+def test_prices_become_history(store):
     for day, price in enumerate((1.0, 1.0, 1.2)):
         at = NOON + timedelta(days=day)
         pulled(store, FakeSource(part(offer(price, retrieved_at=at))), at=at)
@@ -266,11 +263,11 @@ def pull(succeeded: float | None = None, failed: float | None = None, scope: str
         ([pull(failed=-DAY_S)], (), True),
     ],
 )
-def test_who_is_asked_again(asked: list[Pull], regions: tuple[str, ...], due: bool) -> None:
+def test_who_is_asked_again(asked, regions, due):
     assert is_due(asked, NOON, DAY_S, regions) is due
 
 
-def test_a_refresh_of_one_region_leaves_the_others_due(store: Store) -> None:
+def test_a_refresh_of_one_region_leaves_the_others_due(store):
     source = FakeSource(part(offer()))
     pulled(store, source, regions=["us-east-1"])
     assert due_sources([source], store, NOON, DAY_S) == (source,)
@@ -280,7 +277,7 @@ def test_a_refresh_of_one_region_leaves_the_others_due(store: Store) -> None:
     assert due_sources([source], store, NOON, DAY_S, ["eu-west-1"]) == ()
 
 
-def test_a_refresh_of_one_provider_leaves_the_others_as_they_were(store: Store) -> None:
+def test_a_refresh_of_one_provider_leaves_the_others_as_they_were(store):
     aws = part(offer(), scope="aws", place=("aws", "us-east-1", Market.ON_DEMAND))
     gcp = part(offer(provider="gcp"), scope="gcp", place=("gcp", "us-east1", Market.ON_DEMAND))
     source = FakeSource(aws, gcp)
@@ -295,7 +292,7 @@ def test_a_refresh_of_one_provider_leaves_the_others_as_they_were(store: Store) 
     assert due_sources([source], store, NOON + timedelta(days=2), DAY_S) == (source,)
 
 
-def test_one_part_that_fails_does_not_have_the_rest_asked_each_time(store: Store) -> None:
+def test_one_part_that_fails_does_not_have_the_rest_asked_each_time(store):
     source = FakeSource(part(offer()), Part(scope="eu", failure="down"))
     pulled(store, source)
     assert due_sources([source], store, NOON, DAY_S) == ()
@@ -304,7 +301,7 @@ def test_one_part_that_fails_does_not_have_the_rest_asked_each_time(store: Store
 CLOSED = FakeSource(credentials=Credentials.MISSING)
 
 
-def test_who_would_not_let_us_in_is_not_looked_at_again_for_an_hour(store: Store) -> None:
+def test_who_would_not_let_us_in_is_not_looked_at_again_for_an_hour(store):
     open_ = FakeSource(name="open", credentials=Credentials.NOT_NEEDED)
     assert due_sources([CLOSED, open_], store, NOON, DAY_S) == (CLOSED, open_)
     assert with_credentials([CLOSED, open_], store, NOON) == (open_,)
@@ -314,7 +311,7 @@ def test_who_would_not_let_us_in_is_not_looked_at_again_for_an_hour(store: Store
     assert due_sources([CLOSED], store, NOON + timedelta(minutes=61), DAY_S) == (CLOSED,)
 
 
-def test_a_colleague_without_credentials_keeps_nobody_from_asking(store: Store, monkeypatch) -> None:
+def test_a_colleague_without_credentials_keeps_nobody_from_asking(store, monkeypatch):
     monkeypatch.setenv("LOGNAME", "bob")
     with_credentials([CLOSED], store, NOON)
     monkeypatch.setenv("LOGNAME", "alice")
@@ -322,14 +319,14 @@ def test_a_colleague_without_credentials_keeps_nobody_from_asking(store: Store, 
     assert due_sources([source], store, NOON, DAY_S) == (source,)
 
 
-def test_an_overcome_refusal_is_no_gap_any_more(store: Store) -> None:
+def test_an_overcome_refusal_is_no_gap_any_more(store):
     with_credentials([CLOSED], store, NOON)
     assert state_of(FakeSource(), store).gaps != ()
     pulled(store, FakeSource(part(offer())), at=NOON + timedelta(hours=2))
     assert state_of(FakeSource(), store).gaps == ()
 
 
-def test_a_pull_is_under_way_until_it_is_answered(store: Store) -> None:
+def test_a_pull_is_under_way_until_it_is_answered(store):
     source, later = FakeSource(part(offer())), NOON + timedelta(seconds=1)
     note_under_way([source], store, NOON)
     assert under_way(store, ["fake", "other"]) == {"fake": NOON}
@@ -341,13 +338,13 @@ def test_a_pull_is_under_way_until_it_is_answered(store: Store) -> None:
     assert came_since(store, ["fake"], later) == ()
 
 
-def test_a_pull_that_died_is_tried_again_after_a_while(store: Store) -> None:
+def test_a_pull_that_died_is_tried_again_after_a_while(store):
     source = FakeSource()
     note_under_way([source], store, NOON)
     assert due_sources([source], store, NOON + timedelta(seconds=RETRY_S + 1), DAY_S) == (source,)
 
 
-def test_a_pull_that_fails_is_over_and_says_why(store: Store) -> None:
+def test_a_pull_that_fails_is_over_and_says_why(store):
     source = FakeSource(Part(scope="eu", failure="down"))
     note_under_way([source], store, NOON)
     pulled(store, source, at=NOON + timedelta(seconds=1))
@@ -355,13 +352,13 @@ def test_a_pull_that_fails_is_over_and_says_why(store: Store) -> None:
     assert [(kept.scope, kept.failure) for kept in came_since(store, ["fake"], NOON)] == [("eu", "down")]
 
 
-def test_of_who_had_no_credentials_nothing_is_expected(store: Store) -> None:
+def test_of_who_had_no_credentials_nothing_is_expected(store):
     with_credentials([CLOSED], store, NOON)
     note_under_way([CLOSED], store, NOON + timedelta(hours=2))
     assert under_way(store, ["fake"]) == {}
 
 
-def test_a_source_that_was_never_asked_says_so(store: Store) -> None:
+def test_a_source_that_was_never_asked_says_so(store):
     for known in (None, store):
         state = state_of(FakeSource(), known)
         assert (state.num_offers, state.newest, state.gaps) == (0, None, ("never refreshed",))

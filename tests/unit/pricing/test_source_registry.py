@@ -1,12 +1,9 @@
 """Which sources there are, plug-ins that misbehave, and what each source lacks."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -30,7 +27,6 @@ from advisor.pricing.sources.protocol import (
     credentials_of,
 )
 from advisor.store.database import open_store
-from advisor.store.handle import Store
 from advisor.store.pulls import pulls
 from tests.unit.pricing.test_refresh import NOON, FakeSource, offer, part, pulled, usd
 
@@ -54,7 +50,7 @@ class Source:
 
 
 @pytest.fixture
-def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def plug_in(tmp_path, monkeypatch):
     """The module of a plug-in that is registered as ``theirs``."""
     point = EntryPoint("theirs", "their_module:factory", GROUP)
     for module in (source_registry, plugins):
@@ -77,7 +73,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("class factory:\n def __init__(self, options): pass\n name = 'theirs'", "without offers"),
     ],
 )
-def test_they_are_one_warning_and_others_answer(plug_in: Path, code: str, words: str) -> None:
+def test_they_are_one_warning_and_others_answer(plug_in, code, words):
     """All but two were a traceback, or ended advisor without a word."""
     plug_in.write_text(code)
     found = sources_of(PriceSettings())
@@ -89,7 +85,7 @@ def test_they_are_one_warning_and_others_answer(plug_in: Path, code: str, words:
         sources_of(PriceSettings(sources=["theirs"]))
 
 
-def test_what_they_print_is_no_answer(plug_in: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_they_print_is_no_answer(plug_in, capsys):
     """It stood before the JSON."""
     plug_in.write_text("print('loaded')\ndef factory(options):\n print('made')")
     sources_of(PriceSettings())
@@ -97,7 +93,7 @@ def test_what_they_print_is_no_answer(plug_in: Path, capsys: pytest.CaptureFixtu
     assert (printed.out, printed.err) == ("", "loaded\nmade\n")
 
 
-def test_ctrl_c_is_passed_on(plug_in: Path) -> None:
+def test_ctrl_c_is_passed_on(plug_in):
     plug_in.write_text("raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
         sources_of(PriceSettings())
@@ -112,16 +108,14 @@ def nothing(*_: object) -> None:
 
 
 @pytest.mark.parametrize("offers", [leave, nothing])
-def test_one_that_fails_when_asked(monkeypatch: pytest.MonkeyPatch, offers: object) -> None:
+def test_one_that_fails_when_asked(monkeypatch, offers):
     monkeypatch.setattr(Source, "offers", offers)
     with pytest.raises(CatalogError, match="'theirs' failed"):
         answers_of([Source()], OfferQuery(), None)  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("credentials", [leave, nothing])
-def test_one_that_fails_when_its_credentials_are_looked_for(
-    monkeypatch: pytest.MonkeyPatch, credentials: object
-) -> None:
+def test_one_that_fails_when_its_credentials_are_looked_for(monkeypatch, credentials):
     monkeypatch.setattr(Source, "credentials", credentials)
     found, why = credentials_of(Source())  # type: ignore[arg-type]
     assert found is Credentials.MISSING
@@ -129,7 +123,7 @@ def test_one_that_fails_when_its_credentials_are_looked_for(
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     with open_store(f"sqlite:///{tmp_path / 'prices.db'}") as opened:
         yield opened
 
@@ -149,7 +143,7 @@ def quantiles(p50: object) -> Interval:
 @pytest.mark.parametrize(
     "field", ["list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "spot_usd_per_h"]
 )
-def test_every_price_of_an_offer_must_be_one(store: Store, field: str, price: object) -> None:
+def test_every_price_of_an_offer_must_be_one(store, field, price):
     if price is None and field in ("contracted_usd_per_h", "effective_usd_per_h"):
         price = 0
     value = quantiles(price) if field == "spot_usd_per_h" else price
@@ -161,7 +155,7 @@ def test_every_price_of_an_offer_must_be_one(store: Store, field: str, price: ob
 
 
 @pytest.mark.parametrize("price", NO_PRICES)
-def test_every_earlier_price_must_be_one(store: Store, price: object) -> None:
+def test_every_earlier_price_must_be_one(store, price):
     (kept,) = pulled(store, FakeSource(part(offer(1.0), history=(point(usd_per_h=price),))))
     assert (kept.gaps, kept.num_points) == (("1 prices that are not above 0 left out",), 0)
 
@@ -191,7 +185,7 @@ def point(**changes: object) -> PricePoint:
         (part(offer(), scope=None), "scope"),
     ],
 )
-def test_a_wrong_part_fails_alone(store: Store, wrong: Part, failure: str) -> None:
+def test_a_wrong_part_fails_alone(store, wrong, failure):
     kept = pulled(
         store, FakeSource(wrong, part(offer(2.0), scope="eu")), FakeSource(part(offer(5.0)), name="other")
     )
@@ -201,7 +195,7 @@ def test_a_wrong_part_fails_alone(store: Store, wrong: Part, failure: str) -> No
     assert (usd(store), usd(store, "other")) == ([2.0], [5.0])
 
 
-def test_what_a_plug_in_says_is_kept_without_its_secrets(store: Store) -> None:
+def test_what_a_plug_in_says_is_kept_without_its_secrets(store):
     secret_text = "GET https://u:p@ss@acme.test/?key=1 with Bearer xyz and password=abc"
     shown = "GET https://***@acme.test/?*** with Bearer *** and password=***"
     parts = [part(offer(), gaps=(secret_text,)), Part(scope="eu", failure=secret_text)]
@@ -232,7 +226,7 @@ class HangingSource(FakeSource):
         self.released.wait()
 
 
-def test_a_source_that_hangs_fails_and_its_prices_stay(store: Store) -> None:
+def test_a_source_that_hangs_fails_and_its_prices_stay(store):
     pulled(store, FakeSource(part(offer(1.0)), name="hanging"))
     hanging = HangingSource()
     try:
@@ -243,7 +237,7 @@ def test_a_source_that_hangs_fails_and_its_prices_stay(store: Store) -> None:
     assert usd(store, "hanging") == [1.0]
 
 
-def test_what_came_before_patience_ends_is_kept() -> None:
+def test_what_came_before_patience_ends_is_kept():
     hanging = HangingSource(part(offer(1.0)))
     other = FakeSource(part(offer(5.0)), name="other")
     clock = Clock()
@@ -262,7 +256,7 @@ def test_what_came_before_patience_ends_is_kept() -> None:
     assert came[2:] == [("hanging", Part(scope="all", failure=late))]
 
 
-def test_what_a_source_says_too_late_does_not_count() -> None:
+def test_what_a_source_says_too_late_does_not_count():
     """One that never stops kept a refresh going for as long as it liked."""
     clock = Clock()
 
@@ -279,7 +273,7 @@ def test_what_a_source_says_too_late_does_not_count() -> None:
     assert [reply.failure for _, reply in came] == [None, None, None, None, late]
 
 
-def test_no_source_is_waited_for_longer_than_a_refresh_takes() -> None:
+def test_no_source_is_waited_for_longer_than_a_refresh_takes():
     assert ANSWER_WITHIN_S < LONGEST_S
 
 
@@ -293,7 +287,7 @@ class LockedSource(FakeSource):
         raise RuntimeError("no file")
 
 
-def test_who_cannot_tell_of_credentials_has_none(store: Store) -> None:
+def test_who_cannot_tell_of_credentials_has_none(store):
     open_ = FakeSource(name="open")
     reason = "its credentials cannot be looked for: RuntimeError: vault refused token=***"
     assert with_credentials([LockedSource(), open_], store, NOON) == (open_,)
@@ -302,24 +296,24 @@ def test_who_cannot_tell_of_credentials_has_none(store: Store) -> None:
     assert (state.credentials, state.gaps) == (Credentials.MISSING, ("never refreshed", reason))
 
 
-def test_who_cannot_tell_what_it_holds_has_a_gap() -> None:
+def test_who_cannot_tell_what_it_holds_has_a_gap():
     state = state_of(LockedSource(is_live=False), None)
     assert state.num_offers == 0
     assert "it cannot tell what it holds: RuntimeError: no file" in state.gaps
 
 
-def test_one_reason_of_many_machines_and_regions_is_one_line() -> None:
+def test_one_reason_of_many_machines_and_regions_is_one_line():
     scopes = ("us-east1 spot", "us-west1 spot")
     gaps = [(scope, f"{machine} {scope}: no price of L4 GPU") for scope in scopes for machine in ("g2", "g4")]
     assert joined(gaps) == ("us-east1 spot, us-west1 spot: no price of L4 GPU: g2, g4",)
 
 
-def test_machines_that_lack_it_elsewhere_have_a_line_of_their_own() -> None:
+def test_machines_that_lack_it_elsewhere_have_a_line_of_their_own():
     gaps = [("a", "m1 a: x"), ("a", "m2 a: x"), ("b", "m1 b: x"), ("b", "m3 b: y")]
     assert joined(gaps) == ("a, b: x: m1", "a: x: m2", "b: y: m3")
 
 
-def test_gaps_without_a_machine_stay_as_they_are() -> None:
+def test_gaps_without_a_machine_stay_as_they_are():
     assert joined([("a", "late: 2 types"), ("b", "late: 2 types"), ("b", "lost")]) == (
         "a, b: late: 2 types",
         "b: lost",
@@ -336,7 +330,7 @@ GAPS = st.lists(
 
 
 @given(GAPS)
-def test_every_gap_can_be_read_back_once(gaps: list[tuple[str, str, str]]) -> None:
+def test_every_gap_can_be_read_back_once(gaps):
     lines = joined((scope, f"{machine} {scope}: {reason}") for scope, machine, reason in gaps)
     read = []
     for line in lines:

@@ -1,7 +1,5 @@
 """Preemption rates and start waits by class of machine."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -20,7 +18,6 @@ from advisor.core.units import HOURS_PER_MONTH
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.spot import (
-    INTERRUPTION_COLUMNS,
     SPOT_ODDS_FILE,
     START_ODDS_FILE,
     Age,
@@ -29,7 +26,6 @@ from advisor.pricing.spot import (
     class_of,
     load_interruptions,
     preemptions_per_h,
-    read_interruptions,
     read_spot_odds,
     read_start_odds,
     spot_odds,
@@ -38,29 +34,28 @@ from advisor.pricing.spot import (
 from tests.shared import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parents[3]
-HEADER = ",".join(INTERRUPTION_COLUMNS)
 BUCKETS = {(0, 5), (5, 10), (10, 15), (15, 20), (20, 100)}
 
 
 @given(st.floats(0, 99.9))
-def test_the_rate_takes_the_share_back_within_a_month(monthly_pct: float) -> None:
+def test_the_rate_takes_the_share_back_within_a_month(monthly_pct):
     survived = math.exp(-preemptions_per_h(monthly_pct) * HOURS_PER_MONTH)
     assert 100 * (1 - survived) == pytest.approx(monthly_pct, abs=1e-9)
 
 
-def test_known_rates() -> None:
+def test_known_rates():
     assert preemptions_per_h(0) == 0
     assert preemptions_per_h(5) == pytest.approx(7.03e-5, rel=1e-3)
     assert preemptions_per_h(20) == pytest.approx(3.057e-4, rel=1e-3)
 
 
 @pytest.mark.parametrize("pct", [100, -1, math.nan])
-def test_a_share_without_a_rate_is_refused(pct: float) -> None:
+def test_a_share_without_a_rate_is_refused(pct):
     with pytest.raises(ValueError, match="from 0 to below 100"):
         preemptions_per_h(pct)
 
 
-def test_the_shipped_table_is_of_known_types_and_buckets() -> None:
+def test_the_shipped_table_is_of_known_types_and_buckets():
     known = {name for provider, name in load_instances() if provider == "aws"}
     table = load_interruptions()
     assert len(table) > 600
@@ -72,28 +67,9 @@ def test_the_shipped_table_is_of_known_types_and_buckets() -> None:
         assert bucket.least_preemptions_per_h == preemptions_per_h(bucket.low_pct)
 
 
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ("g6.xlarge,us-east-1,5,5,2025-06-28,test", "5 to 5 % is no bucket"),
-        ("g6.xlarge,us-east-1,20,101,2025-06-28,test", "20 to 101 % is no bucket"),
-        ("g6.xlarge,us-east-1,a,5,2025-06-28,test", "line 2: invalid literal"),
-        ("g6.xlarge,us-east-1,0,5,soon,test", "line 2: Invalid isoformat"),
-        ("g6.xlarge,,0,5,2025-06-28,test", "region or source is empty"),
-        ("g6.xlarge,us-east-1,0,5", "4 fields instead of 6"),
-        ("g6.xlarge,us-east-1,0,5,2025-06-28,a\ng6.xlarge,us-east-1,5,10,2025-06-28,a", "listed twice"),
-    ],
-)
-def test_a_broken_row_is_an_error_with_its_line(row: str, problem: str, tmp_path: Path) -> None:
-    path = tmp_path / "interruptions.csv"
-    path.write_text(f"{HEADER}\n{row}\n")
-    with pytest.raises(CatalogError, match=problem):
-        read_interruptions(path)
-
-
 @needs_shared
 @pytest.mark.shared
-def test_the_build_reproduces_the_committed_file(tmp_path: Path) -> None:
+def test_the_build_reproduces_the_committed_file(tmp_path):
     script = ROOT / "tools" / "build_interruptions.py"
     command = [sys.executable, str(script), "--shared", str(SHARED), "--out", str(tmp_path)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -106,7 +82,7 @@ SPOT = catalog_path(SPOT_ODDS_FILE).read_text()
 START = catalog_path(START_ODDS_FILE).read_text()
 
 
-def test_every_class_has_odds_with_source_and_date() -> None:
+def test_every_class_has_odds_with_source_and_date():
     table = read_spot_odds(catalog_path(SPOT_ODDS_FILE))
     assert set(table) == set(itertools.product(Size, Age))
     for odds in table.values():
@@ -115,28 +91,28 @@ def test_every_class_has_odds_with_source_and_date() -> None:
         assert odds.as_of <= date(2026, 11, 22)
 
 
-def test_every_market_has_a_wait_by_class() -> None:
+def test_every_market_has_a_wait_by_class():
     table = read_start_odds(catalog_path(START_ODDS_FILE))
     assert set(table) == set(itertools.product((Market.SPOT, Market.ON_DEMAND), Size, Age))
 
 
 @pytest.mark.parametrize(("gpu", "age"), [(OLD, Age.KNOWN), (NEW, Age.NEW), ("of tomorrow", Age.NEW)])
-def test_what_is_newer_than_any_trace_or_unknown_counts_as_new(gpu: str, age: Age) -> None:
+def test_what_is_newer_than_any_trace_or_unknown_counts_as_new(gpu, age):
     assert class_of(gpu, 1, date(2026, 11, 22)) == (Size.ONE, age)
     assert class_of(gpu, 8, date(2026, 11, 22)) == (Size.SEVERAL, age)
 
 
-def test_an_old_date_makes_more_gpus_new() -> None:
+def test_an_old_date_makes_more_gpus_new():
     assert class_of(OLD, 1, date(2018, 1, 1)) == (Size.ONE, Age.NEW)
 
 
-def test_a_gpu_is_new_for_three_years() -> None:
+def test_a_gpu_is_new_for_three_years():
     released = load_gpus()[OLD].released
     ages = [class_of(OLD, 1, released + timedelta(days=days))[1] for days in (3 * 365 - 1, 3 * 365)]
     assert ages == [Age.NEW, Age.KNOWN]
 
 
-def test_newer_and_larger_machines_go_away_no_less_and_come_back_no_sooner() -> None:
+def test_newer_and_larger_machines_go_away_no_less_and_come_back_no_sooner():
     for num_gpus in (1, 8):
         old, new = spot_odds(OLD, num_gpus), spot_odds(NEW, num_gpus)
         assert new.preemptions_per_h > old.preemptions_per_h
@@ -146,7 +122,7 @@ def test_newer_and_larger_machines_go_away_no_less_and_come_back_no_sooner() -> 
 
 
 @pytest.mark.parametrize("market", [Market.SPOT, Market.ON_DEMAND])
-def test_newer_and_larger_machines_wait_longer(market: Market) -> None:
+def test_newer_and_larger_machines_wait_longer(market):
     for num_gpus in (1, 8):
         old, new = (start_odds(gpu, num_gpus, market).wait_s for gpu in (OLD, NEW))
         assert new.p_at_once < old.p_at_once
@@ -156,19 +132,19 @@ def test_newer_and_larger_machines_wait_longer(market: Market) -> None:
 
 
 @pytest.mark.parametrize(("gpu", "num_gpus"), list(itertools.product((OLD, NEW), (1, 8))))
-def test_spot_waits_longer_than_on_demand_which_is_judged(gpu: str, num_gpus: int) -> None:
+def test_spot_waits_longer_than_on_demand_which_is_judged(gpu, num_gpus):
     spot, rented = (start_odds(gpu, num_gpus, market) for market in (Market.SPOT, Market.ON_DEMAND))
     assert spot.wait_s.p90 > rented.wait_s.p90
     assert rented.basis is Basis.JUDGED
 
 
 @pytest.mark.parametrize("market", Market)
-def test_no_rented_machine_is_there_in_no_time(market: Market) -> None:
+def test_no_rented_machine_is_there_in_no_time(market):
     wait = start_odds(OLD, 1, market).wait_s
     assert 0 < wait.p50 <= wait.p90
 
 
-def test_what_is_left_over_waits_like_spot_and_what_is_sold_like_on_demand() -> None:
+def test_what_is_left_over_waits_like_spot_and_what_is_sold_like_on_demand():
     assert start_odds(NEW, 8, Market.FLEX_START) == start_odds(NEW, 8, Market.SPOT)
     for market in (Market.RESERVED, Market.CAPACITY_BLOCK, Market.COMMIT_1Y):
         assert start_odds(NEW, 8, market) == start_odds(NEW, 8, Market.ON_DEMAND)
@@ -184,9 +160,7 @@ def test_what_is_left_over_waits_like_spot_and_what_is_sold_like_on_demand() -> 
         ("size,", "shape,", "the columns are"),
     ],
 )
-def test_a_broken_table_of_spot_is_refused_with_its_line(
-    tmp_path: Path, before: str, after: str, fault: str
-) -> None:
+def test_a_broken_table_of_spot_is_refused_with_its_line(tmp_path, before, after, fault):
     path = tmp_path / SPOT_ODDS_FILE
     path.write_text(SPOT.replace(before, after, 1))
     with pytest.raises(CatalogError, match=fault):
@@ -202,7 +176,7 @@ def test_a_broken_table_of_spot_is_refused_with_its_line(
         ("barter,one,known,0.5,60,10,100,fitted,1,2026-01-01,x", "barter"),
     ],
 )
-def test_a_broken_row_of_starts_is_refused(tmp_path: Path, row: str, fault: str) -> None:
+def test_a_broken_row_of_starts_is_refused(tmp_path, row, fault):
     path = tmp_path / START_ODDS_FILE
     path.write_text(f"{START.splitlines()[0]}\n{row}\n")
     with pytest.raises(CatalogError, match=fault):

@@ -1,7 +1,5 @@
 """What storage and egress cost."""
 
-from __future__ import annotations
-
 import math
 from datetime import date
 from pathlib import Path
@@ -43,7 +41,7 @@ def write(tmp_path: Path, *rows: dict[str, str]) -> Path:
     return path
 
 
-def test_a_row_becomes_a_rate(tmp_path: Path) -> None:
+def test_a_row_becomes_a_rate(tmp_path):
     assert read_rates(write(tmp_path, DISK)) == (
         Rate(
             provider="aws",
@@ -75,20 +73,20 @@ def test_a_row_becomes_a_rate(tmp_path: Path) -> None:
         ({"as_of": "2025"}, "Invalid isoformat"),
     ],
 )
-def test_a_broken_row_names_file_and_line(tmp_path: Path, change: dict[str, str], words: str) -> None:
+def test_a_broken_row_names_file_and_line(tmp_path, change, words):
     path = write(tmp_path, DISK, DISK | {"region": "us-east-2"} | change)
     with pytest.raises(CatalogError, match=rf"storage\.csv, line 3: .*{words}"):
         read_rates(path)
 
 
 @pytest.mark.parametrize("limits", [("", ""), ("10", "10"), ("10", "5"), ("", "5")])
-def test_tiers_that_do_not_ascend_are_refused(tmp_path: Path, limits: tuple[str, str]) -> None:
+def test_tiers_that_do_not_ascend_are_refused(tmp_path, limits):
     path = write(tmp_path, *(EGRESS | {"up_to_gib": limit} for limit in limits))
     with pytest.raises(CatalogError, match=r"line 3: aws us-east-1 egress-internet .*do not ascend"):
         read_rates(path)
 
 
-def test_other_columns_are_refused(tmp_path: Path) -> None:
+def test_other_columns_are_refused(tmp_path):
     path = tmp_path / "storage.csv"
     path.write_text("provider,price\naws,1\n")
     with pytest.raises(CatalogError, match=r"storage\.csv, line 1: the columns are provider,price"):
@@ -97,7 +95,7 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
         read_rates(tmp_path / "none.csv")
 
 
-def test_an_amount_is_paid_tier_by_tier(tmp_path: Path) -> None:
+def test_an_amount_is_paid_tier_by_tier(tmp_path):
     rows = [EGRESS | {"up_to_gib": limit, "usd": usd} for limit, usd in (("10", "3"), ("30", "2"), ("", "1"))]
     tiers = read_rates(write(tmp_path, *rows))
     assert usd_of(tiers, 0) == 0
@@ -107,14 +105,14 @@ def test_an_amount_is_paid_tier_by_tier(tmp_path: Path) -> None:
     assert usd_of(tiers, 100) == pytest.approx(30 + 40 + 70)
 
 
-def test_beyond_the_last_known_tier_nothing_is_guessed(tmp_path: Path) -> None:
+def test_beyond_the_last_known_tier_nothing_is_guessed(tmp_path):
     tiers = read_rates(write(tmp_path, EGRESS | {"up_to_gib": "10"}))
     assert usd_of(tiers, 10) == pytest.approx(0.8)
     assert usd_of(tiers, 10.5) is None
     assert usd_of((), 1) is None
 
 
-def test_a_region_without_a_row_is_unknown(tmp_path: Path) -> None:
+def test_a_region_without_a_row_is_unknown(tmp_path):
     rates = read_rates(write(tmp_path, DISK))
     assert len(rates_at(rates, RateKind.BLOCK_STORAGE, "aws", "us-east-1")) == 1
     for provider, region, kind in (
@@ -126,7 +124,7 @@ def test_a_region_without_a_row_is_unknown(tmp_path: Path) -> None:
         assert rates_at(rates, kind, provider, region) == ()
 
 
-def test_the_first_glob_that_matches_has_the_word(tmp_path: Path) -> None:
+def test_the_first_glob_that_matches_has_the_word(tmp_path):
     rows = [
         DISK | {"usd": "0.5"},
         DISK | {"region": "us-*", "usd": "0.1"},
@@ -143,7 +141,7 @@ def test_the_first_glob_that_matches_has_the_word(tmp_path: Path) -> None:
 ROUTE = EGRESS | {"kind": "egress-region"}
 
 
-def test_a_route_has_a_rate_of_its_own(tmp_path: Path) -> None:
+def test_a_route_has_a_rate_of_its_own(tmp_path):
     near = ROUTE | {"to_region": "us-east-2", "usd": "0.01"}
     rates = read_rates(write(tmp_path, near, ROUTE | {"usd": "0.02"}))
 
@@ -153,7 +151,7 @@ def test_a_route_has_a_rate_of_its_own(tmp_path: Path) -> None:
     assert (usd("us-east-2"), usd("ap-south-1"), usd("")) == (1.0, 2.0, 2.0)
 
 
-def test_what_no_rate_reaches_costs_the_dearest_of_its_provider(tmp_path: Path) -> None:
+def test_what_no_rate_reaches_costs_the_dearest_of_its_provider(tmp_path):
     rows = [
         DISK,
         DISK | {"region": "sa-east-1", "usd": "0.152"},
@@ -174,9 +172,9 @@ def test_what_no_rate_reaches_costs_the_dearest_of_its_provider(tmp_path: Path) 
         charge(rates, RateKind.OBJECT_STORAGE, "aws", "us-east-1", gib=1)
 
 
-def test_the_shipped_rates_are_read_once() -> None:
+def test_the_shipped_rates_are_read_once():
     assert load_rates() is load_rates()
 
 
-def test_a_month_is_an_average_one() -> None:
+def test_a_month_is_an_average_one():
     assert HOURS_PER_MONTH == 730

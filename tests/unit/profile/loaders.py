@@ -1,7 +1,5 @@
 """What tests of loading share; needs torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Iterations without an optimizer: after which backward passes they end, and when that is certain."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """What is counted of each way to communicate, and what comes back; code runs under the fake GPU."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.torch

@@ -1,10 +1,7 @@
 """Whether a step counts as compiled: by how much of its forward pass runs in what torch.compile was given."""
 
-from __future__ import annotations
-
 import sys
 import types
-from collections.abc import Mapping
 
 import pytest
 
@@ -36,12 +33,12 @@ class _Recorder:
 
 
 @pytest.fixture
-def recorder() -> _Recorder:
+def recorder():
     return _Recorder()
 
 
 @pytest.fixture
-def compiled(recorder: _Recorder) -> Compiled:
+def compiled(recorder):
     return Compiled(recorder)  # type: ignore[arg-type]
 
 
@@ -58,13 +55,11 @@ def compiled(recorder: _Recorder) -> Compiled:
         ({"backend": print}, None),
     ],
 )
-def test_the_mode_is_that_of_the_arguments(settings: Mapping[str, object], mode: str | None) -> None:
+def test_the_mode_is_that_of_the_arguments(settings, mode):
     assert mode_of(**settings) == mode
 
 
-def test_a_model_that_runs_most_of_the_forward_pass_makes_the_step_compiled(
-    compiled: Compiled, recorder: _Recorder
-) -> None:
+def test_a_model_that_runs_most_of_the_forward_pass_makes_the_step_compiled(compiled, recorder):
     with compiled.region("default"):
         recorder.run(forward=10)
     with compiled.region(None):
@@ -72,14 +67,14 @@ def test_a_model_that_runs_most_of_the_forward_pass_makes_the_step_compiled(
     assert compiled.mode() == "default"
 
 
-def test_what_runs_between_modules_does_not_count(compiled: Compiled, recorder: _Recorder) -> None:
+def test_what_runs_between_modules_does_not_count(compiled, recorder):
     with compiled.region("default"):
         recorder.run(forward=4)
     recorder.run(forward=20)  # copies and a loss
     assert compiled.mode() == "default"
 
 
-def test_a_helper_does_not(compiled: Compiled, recorder: _Recorder) -> None:
+def test_a_helper_does_not(compiled, recorder):
     with compiled.region(None):
         recorder.run(forward=10, others=20)
         with compiled.region("max-autotune"):
@@ -89,9 +84,7 @@ def test_a_helper_does_not(compiled: Compiled, recorder: _Recorder) -> None:
     assert compiled.mode() is None
 
 
-def test_blocks_count_together_and_of_nested_ones_the_outermost(
-    compiled: Compiled, recorder: _Recorder
-) -> None:
+def test_blocks_count_together_and_of_nested_ones_the_outermost(compiled, recorder):
     for _ in range(3):
         with compiled.region("default"):
             recorder.run(forward=4)
@@ -103,22 +96,20 @@ def test_blocks_count_together_and_of_nested_ones_the_outermost(
     assert compiled.mode() is None
 
 
-def test_a_whole_step_may_still_run_when_its_optimizer_steps(compiled: Compiled, recorder: _Recorder) -> None:
+def test_a_whole_step_may_still_run_when_its_optimizer_steps(compiled, recorder):
     with compiled.region("reduce-overhead"):
         recorder.run(forward=4, others=8)
         assert compiled.mode() == "reduce-overhead"
 
 
-def test_a_call_that_fails_ends_its_region(compiled: Compiled, recorder: _Recorder) -> None:
+def test_a_call_that_fails_ends_its_region(compiled, recorder):
     with pytest.raises(ZeroDivisionError), compiled.region("default"):
         recorder.run(forward=1 // 0)
     recorder.run(forward=5)
     assert compiled.mode() is None
 
 
-def test_spans_are_apart_and_what_is_not_compiled_leaves_no_region(
-    compiled: Compiled, recorder: _Recorder
-) -> None:
+def test_spans_are_apart_and_what_is_not_compiled_leaves_no_region(compiled, recorder):
     with compiled.region(None):
         recorder.run(forward=4)
     assert compiled.mode() is None
@@ -128,9 +119,7 @@ def test_spans_are_apart_and_what_is_not_compiled_leaves_no_region(
     assert compiled.mode() is None
 
 
-def test_what_needs_values_breaks_a_graph_inside_of_what_is_compiled(
-    compiled: Compiled, recorder: _Recorder
-) -> None:
+def test_what_needs_values_breaks_a_graph_inside_of_what_is_compiled(compiled, recorder):
     recorder.ask("aten::nonzero")
     with compiled.region("default"):
         recorder.ask("aten::item")
@@ -143,9 +132,7 @@ def test_what_needs_values_breaks_a_graph_inside_of_what_is_compiled(
     assert compiled.breaks() == {}
 
 
-def test_what_dynamo_was_told_to_capture_breaks_nothing(
-    compiled: Compiled, recorder: _Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_dynamo_was_told_to_capture_breaks_nothing(compiled, recorder, monkeypatch):
     with compiled.region("default"):
         recorder.ask("aten::item")
         recorder.ask("aten::nonzero")
@@ -163,20 +150,20 @@ class _Unhashable(torch.nn.Module):
     __hash__ = None  # type: ignore[assignment]
 
 
-def test_modules_are_told_apart_by_identity(compiled: Compiled) -> None:
+def test_modules_are_told_apart_by_identity(compiled):
     model, other = _Unhashable(), _Unhashable()
     compiled.add(model, "default")
     assert (compiled.mode_of(model), compiled.mode_of(other)) == ("default", None)
 
 
-def test_a_model_in_the_place_of_one_that_is_gone_is_not_compiled(compiled: Compiled) -> None:
+def test_a_model_in_the_place_of_one_that_is_gone_is_not_compiled(compiled):
     compiled.add(torch.nn.Linear(2, 2), "default")
     later = torch.nn.Linear(2, 2)
     compiled._modules = dict.fromkeys([id(later)], *compiled._modules.values())
     assert compiled.mode_of(later) is None
 
 
-def test_on_a_real_gpu_what_was_compiled_is_everywhere(compiled: Compiled, recorder: _Recorder) -> None:
+def test_on_a_real_gpu_what_was_compiled_is_everywhere(compiled, recorder):
     recorder.run(forward=4)
     compiled.everywhere = "default"
     assert compiled.mode() == "default"

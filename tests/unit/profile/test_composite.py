@@ -1,7 +1,5 @@
 """Operators that arrive whole at a dispatch mode are recorded by their parts."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.torch

@@ -1,7 +1,5 @@
 """An error that ended a script: blamed on it with evidence, explained where its cause is known."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.profile.failures import crash

@@ -1,7 +1,5 @@
 """Which scripts are started as modules of their package, and what they find on the way."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

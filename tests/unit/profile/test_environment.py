@@ -30,7 +30,7 @@ def environment(variables: dict[str, str], handed_on: tuple[str, ...] = ()) -> d
         "REDISCLI_AUTH", "TF_VAR_db_password",
     ],
 )  # fmt: skip
-def test_secrets_are_kept_from_the_script(name: str) -> None:
+def test_secrets_are_kept_from_the_script(name):
     """Before: 26 of 34 such variables were handed on, `SLACK_WEBHOOK`, `DB_PASS` and `JWT` among them."""
     assert environment({name: "x"}).get(name, "gone") in ("gone", os.devnull)
     assert withheld({name: "x"}) == (name,)
@@ -41,7 +41,7 @@ def test_secrets_are_kept_from_the_script(name: str) -> None:
     ["CUDA_TOKEN", "TORCH_API_KEY", "NCCL_PASSWORD", "CONDA_TOKEN", "TRANSFORMERS_AUTH", "NVIDIA_API_KEY",
      "TF_SECRET", "PL_ACCESS_KEY", "CUDA_DB_PASS"],
 )  # fmt: skip
-def test_no_pattern_lets_a_secret_through_by_its_name(name: str) -> None:
+def test_no_pattern_lets_a_secret_through_by_its_name(name):
     assert name not in environment({name: "x"})
 
 
@@ -54,7 +54,7 @@ def test_no_pattern_lets_a_secret_through_by_its_name(name: str) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["TORCH_HOME", "HTTPS_PROXY", "PATH"])
-def test_no_name_lets_a_secret_through_by_its_value(name: str, value: str) -> None:
+def test_no_name_lets_a_secret_through_by_its_value(name, value):
     assert name not in environment({name: value})
 
 
@@ -69,7 +69,7 @@ def test_no_name_lets_a_secret_through_by_its_value(name: str, value: str) -> No
         "RANK", "LOCAL_RANK", "MASTER_ADDR", "SLURM_PROCID", "https_proxy", "MPLBACKEND",
     ],
 )  # fmt: skip
-def test_what_training_needs_is_passed_on(name: str) -> None:
+def test_what_training_needs_is_passed_on(name):
     assert environment({name: "x"})[name] == "x"
     assert withheld({name: "x"}) == ()
 
@@ -77,11 +77,11 @@ def test_what_training_needs_is_passed_on(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT", "BASH_ENV", "GIT_ASKPASS"]
 )
-def test_what_would_run_something_else_is_not(name: str) -> None:
+def test_what_would_run_something_else_is_not(name):
     assert name not in environment({name: "x"})
 
 
-def test_anything_can_be_handed_on_by_its_name() -> None:
+def test_anything_can_be_handed_on_by_its_name():
     given = {"DB_PASS": "hunter22", "DATA_ROOT": "/data", "OTHER": "x", "KUBECONFIG": "/me/config"}
     got = environment(given, ("DB_PASS", "DATA_ROOT", "KUBECONFIG", "NOT_THERE"))
     assert {name: got.get(name) for name in given} == given | {"OTHER": None}
@@ -89,7 +89,7 @@ def test_anything_can_be_handed_on_by_its_name() -> None:
     assert "NOT_THERE" not in got
 
 
-def test_what_keeps_a_script_from_uploading_cannot_be_handed_on() -> None:
+def test_what_keeps_a_script_from_uploading_cannot_be_handed_on():
     assert (
         environment({"WANDB_MODE": "online", "TMPDIR": "/x"}, ("WANDB_MODE", "TMPDIR"))["WANDB_MODE"]
         == "disabled"
@@ -102,7 +102,7 @@ def test_what_keeps_a_script_from_uploading_cannot_be_handed_on() -> None:
     ["AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFIG", "DOCKER_CONFIG",
      "HF_TOKEN_PATH", "KAGGLE_CONFIG_DIR", "KUBECONFIG", "NETRC"],
 )  # fmt: skip
-def test_credential_files_are_out_of_sight(name: str) -> None:
+def test_credential_files_are_out_of_sight(name):
     assert environment({name: "/home/me/secret"})[name] == os.devnull
 
 
@@ -112,10 +112,10 @@ def test_credential_files_are_out_of_sight(name: str) -> None:
      ("CLEARML_OFFLINE_MODE", "1"), ("HF_HUB_OFFLINE", "1"), ("TRANSFORMERS_OFFLINE", "1"),
      ("HF_DATASETS_OFFLINE", "1")],
 )  # fmt: skip
-def test_uploads_and_downloads_are_switched_off_whatever_the_user_set(name: str, value: str) -> None:
+def test_uploads_and_downloads_are_switched_off_whatever_the_user_set(name, value):
     assert environment({name: "online"})[name] == value
 
 
-def test_temporary_files_go_with_the_job() -> None:
+def test_temporary_files_go_with_the_job():
     got = environment({"TMPDIR": "/elsewhere"})
     assert [got[name] for name in ("TMPDIR", "TEMP", "TMP")] == [str(TEMPORARY)] * 3

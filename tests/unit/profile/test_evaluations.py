@@ -1,7 +1,5 @@
 """What an iteration holds besides training, and what is said of it."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

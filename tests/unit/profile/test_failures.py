@@ -1,7 +1,5 @@
 """Which facts an error of the profiler carries, by what the child left."""
 
-from __future__ import annotations
-
 import signal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Samples in place of the script's data, and data sets that could not be made."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -33,7 +31,7 @@ class Reported:
 
 
 @pytest.fixture
-def reported() -> Reported:
+def reported():
     return Reported()
 
 

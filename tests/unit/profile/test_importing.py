@@ -1,7 +1,5 @@
 """Changes to libraries wait for the script to import them."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

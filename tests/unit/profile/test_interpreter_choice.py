@@ -1,7 +1,5 @@
 """The order, the doubles and the faults of interpreters; test_interpreter.py has the common cases."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where spans end, which is kept, and what its tensors are; hooks are called by hand."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -137,7 +135,7 @@ def make_optimizer(*groups: list[Any], state: Any = None) -> Any:
 
 
 @pytest.fixture
-def run() -> Run:
+def run():
     return Run()
 
 
@@ -478,9 +476,7 @@ def test_leaves_are_followed_while_there_is_no_optimizer(run):
 
 
 @pytest.mark.parametrize(("others", "mode"), [(2, "reduce-overhead"), (20, None)])
-def test_a_compiled_model_makes_the_iteration_compiled_if_most_runs_in_it(
-    others: int, mode: str | None
-) -> None:
+def test_a_compiled_model_makes_the_iteration_compiled_if_most_runs_in_it(others, mode):
     run = Run()
     model, layer = torch.nn.Linear(2, 2), torch.nn.ReLU()
     run.compiled.add(model, "reduce-overhead")
@@ -497,7 +493,7 @@ def test_a_compiled_model_makes_the_iteration_compiled_if_most_runs_in_it(
 
 
 @pytest.mark.parametrize("everywhere", [None, "default"])
-def test_a_graph_that_breaks_is_told_of_where_nothing_was_measured(everywhere: str | None) -> None:
+def test_a_graph_that_breaks_is_told_of_where_nothing_was_measured(everywhere):
     run = Run()
     run.compiled.everywhere = everywhere
     with run.compiled.region("default"):

@@ -1,7 +1,5 @@
 """Calls of a known form are answered as FakeTensorMode answered the first of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -51,7 +49,7 @@ class Forms:
 
 
 @pytest.fixture
-def forms() -> Forms:
+def forms():
     return Forms()
 
 

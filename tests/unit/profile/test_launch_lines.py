@@ -1,7 +1,5 @@
 """The script in a command, for each launcher as people type it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -17,7 +15,7 @@ from advisor.profile.notebooks import code_cells, notebook_script
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     """A folder with a package, which one stands in."""
     for name in ("pkg/train.py", "pkg/__main__.py", "src/inner/train.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -50,26 +48,26 @@ LINES = {
 
 
 @pytest.mark.parametrize("words", LINES)
-def test_each_launcher(words: str) -> None:
+def test_each_launcher(words):
     line = read_launch_line(shlex.split(words))
     assert (str(line.script), " ".join(line.arguments), line.world_size) == LINES[words]
     assert is_launch_line(words.split()[0])
 
 
-def test_variables_and_the_interpreter() -> None:
+def test_variables_and_the_interpreter():
     line = read_launch_line(shlex.split("env SEED=3 NAME='a b' .venv/bin/python train.py A=1"))
     assert (line.variables, line.python, line.arguments) == (
         {"SEED": "3", "NAME": "a b"}, ".venv/bin/python", ("A=1",),
     )  # fmt: skip
 
 
-def test_accelerates_precision_reaches_the_script() -> None:
+def test_accelerates_precision_reaches_the_script():
     line = read_launch_line(["accelerate", "launch", "--mixed_precision", "bf16", "train.py"])
     assert line.variables == {"ACCELERATE_MIXED_PRECISION": "bf16"}
 
 
 @pytest.mark.parametrize("option", ["--use_fsdp", "--config_file=a.yaml", "--use_deepspeed"])
-def test_settings_that_only_accelerate_hands_on_are_refused(option: str) -> None:
+def test_settings_that_only_accelerate_hands_on_are_refused(option):
     with pytest.raises(InputError, match=rf"^{option} of accelerate changes the training"):
         read_launch_line(["accelerate", "launch", option, "train.py"])
 
@@ -83,13 +81,13 @@ def test_settings_that_only_accelerate_hands_on_are_refused(option: str) -> None
         ("bash missing.sh", "cannot read 'missing.sh': No such file"),
     ],
 )
-def test_what_is_no_command_of_a_script(words: str, message: str) -> None:
+def test_what_is_no_command_of_a_script(words, message):
     with pytest.raises(InputError, match=message):
         read_launch_line(shlex.split(words))
 
 
 @given(st.lists(st.text(alphabet="ab-= $.", min_size=1, max_size=5), max_size=6))
-def test_arguments_stay_as_they_are(arguments: list[str]) -> None:
+def test_arguments_stay_as_they_are(arguments):
     assert read_launch_line(["python", "train.py", *arguments]).arguments == tuple(arguments)
 
 
@@ -99,7 +97,7 @@ def shell(project: Path, *lines: str) -> Path:
     return path
 
 
-def test_a_shell_script(project: Path) -> None:
+def test_a_shell_script(project):
     path = shell(
         project, "# python other.py", "set -euo pipefail", "export LR=0.1 # rate", 'OUT="$LR/x"', "mkdir o",
         "torchrun --nproc_per_node ${N:-4} \\", '  -m pkg.train --lr $LR --out "$OUT" "$@"', "echo done",
@@ -119,9 +117,7 @@ def test_a_shell_script(project: Path) -> None:
         (("bash run.sh",), "starts no Python scripts"),
     ],
 )
-def test_a_shell_script_that_only_a_shell_can_tell(
-    project: Path, lines: tuple[str, ...], message: str
-) -> None:
+def test_a_shell_script_that_only_a_shell_can_tell(project, lines, message):
     path = shell(project, *lines)
     if "$(" in lines[0]:
         message = "is not known before it runs"
@@ -135,7 +131,7 @@ def notebook(path: Path, *sources: str) -> Path:
     return path
 
 
-def test_a_notebook_is_its_code(tmp_path: Path) -> None:
+def test_a_notebook_is_its_code(tmp_path):
     path = notebook(
         tmp_path / "train.ipynb", "!pip install x\n%matplotlib inline\nx = 7 % 4", "%%time\ny = 1",
         "%%bash\nrm -r x", "if x:\n    %time\n    z = x", "x?",
@@ -148,7 +144,7 @@ def test_a_notebook_is_its_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "[", '{"cells": [{}]}', '{"cells": []}'])
-def test_what_is_no_notebook(tmp_path: Path, text: str) -> None:
+def test_what_is_no_notebook(tmp_path, text):
     path = tmp_path / "a.ipynb"
     path.write_text(text)
     with pytest.raises(InputError, match=r"no Jupyter notebook|no cells with Python code"):
@@ -156,7 +152,7 @@ def test_what_is_no_notebook(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["run.sh", "train.ipynb"])
-def test_a_pipe_is_not_waited_for(project: Path, name: str) -> None:
+def test_a_pipe_is_not_waited_for(project, name):
     os.mkfifo(project / name)
     with pytest.raises(InputError, match="it is a pipe or a device"):
         read_launch_line([name]) if name.endswith(".sh") else code_cells(project / name)

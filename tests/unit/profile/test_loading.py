@@ -1,7 +1,5 @@
 """What the current span took from DataLoaders; the clock is a counter here."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from types import SimpleNamespace
@@ -41,7 +39,7 @@ class Ticking:
 
 
 @pytest.fixture
-def loading(monkeypatch) -> Loading:
+def loading(monkeypatch):
     monkeypatch.setattr(Ticking, "reads", 0)
     monkeypatch.setattr(module, "Stopwatch", Ticking)
     return Loading()

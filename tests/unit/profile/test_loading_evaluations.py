@@ -1,7 +1,5 @@
 """Evaluations take batches, too: before the first step they are ended early, and never feed the training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture
-def loading() -> Loading:
+def loading():
     return Loading()
 
 

@@ -1,7 +1,5 @@
 """Live bytes, the peak and what it is made of, by storages that need no torch."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from typing import Any
@@ -36,7 +34,7 @@ class Tensor:
     def untyped_storage(self) -> Storage:
         return self._storage
 
-    def view(self) -> Tensor:
+    def view(self) -> "Tensor":
         view = Tensor(0)
         view._storage = self._storage
         return view
@@ -51,7 +49,7 @@ def tracked(tracker: MemoryTracker, num_bytes: int, kind: str | None = None, **f
 
 
 @pytest.fixture
-def tracker() -> MemoryTracker:
+def tracker():
     return MemoryTracker()
 
 

@@ -1,7 +1,5 @@
 """The batch that a YOLO script warms up to, found in its frames and applied to an iteration."""
 
-from __future__ import annotations
-
 import sys
 import weakref
 from types import SimpleNamespace

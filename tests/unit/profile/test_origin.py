@@ -1,9 +1,5 @@
 """Whose error it was: the script's by its own line, else nobody's."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -67,5 +63,5 @@ def test_what_a_patch_of_ours_raises_is_not_the_scripts(monkeypatch):
 @pytest.mark.parametrize(
     ("code", "expected"), [("assert False", True), ("raise ValueError", True), ("1 / 0", False)]
 )
-def test_a_check_of_the_script_is_known_by_its_instruction(code: str, expected: Any):
+def test_a_check_of_the_script_is_known_by_its_instruction(code, expected):
     assert raises_itself(caught(code)) is expected

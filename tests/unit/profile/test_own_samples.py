@@ -1,10 +1,7 @@
 """What a script without a DataLoader makes between the GPU's calls; the clocks are counters here."""
 
-from __future__ import annotations
-
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -30,12 +27,12 @@ class Clocks:
 
 
 @pytest.fixture
-def clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clocks]:
+def clocks(monkeypatch):
     with monkeypatch.context() as context:
         yield Clocks(context)
 
 
-def test_what_ends_in_a_copy_was_made_and_what_ends_in_a_kernel_was_not(clocks: Clocks) -> None:
+def test_what_ends_in_a_copy_was_made_and_what_ends_in_a_kernel_was_not(clocks):
     making = Making()
     clocks.cpu_s += 3
     making.copied()
@@ -49,7 +46,7 @@ def test_what_ends_in_a_copy_was_made_and_what_ends_in_a_kernel_was_not(clocks: 
     assert making.seconds() == 7
 
 
-def test_a_new_span_begins_with_nothing(clocks: Clocks) -> None:
+def test_a_new_span_begins_with_nothing(clocks):
     making = Making()
     clocks.cpu_s += 3
     making.copied()
@@ -59,14 +56,14 @@ def test_a_new_span_begins_with_nothing(clocks: Clocks) -> None:
     assert making.seconds() == 0
 
 
-def test_a_disk_counts_and_the_wait_for_a_core_does_not(clocks: Clocks) -> None:
+def test_a_disk_counts_and_the_wait_for_a_core_does_not(clocks):
     making = Making()
     clocks.cpu_s, clocks.queue_s, clocks.idle_s = 1.0, 16.0, 4.0
     making.copied()
     assert making.seconds() == 1 + 4
 
 
-def test_where_the_queue_is_not_told_a_busy_wall_clock_does_not_count(clocks: Clocks) -> None:
+def test_where_the_queue_is_not_told_a_busy_wall_clock_does_not_count(clocks):
     clocks.tells_queue = False
     making = Making()
     clocks.cpu_s, clocks.queue_s = 1.0, 16.0
@@ -74,7 +71,7 @@ def test_where_the_queue_is_not_told_a_busy_wall_clock_does_not_count(clocks: Cl
     assert making.seconds() == 1
 
 
-def test_what_the_dispatch_mode_adds_is_taken_off_where_operators_made_a_copy(clocks: Clocks) -> None:
+def test_what_the_dispatch_mode_adds_is_taken_off_where_operators_made_a_copy(clocks):
     making = Making()
     for seconds in (3, 4):
         clocks.cpu_s += seconds
@@ -90,14 +87,14 @@ def test_what_the_dispatch_mode_adds_is_taken_off_where_operators_made_a_copy(cl
     assert making.seconds() == 0  # never less
 
 
-def test_other_threads_count_by_what_they_spent_in_this_span(clocks: Clocks) -> None:
+def test_other_threads_count_by_what_they_spent_in_this_span(clocks):
     clocks.others_s = {1: 10.0, 2: 5.0}
     making = Making()
     clocks.others_s = {1: 12.0, 3: 0.25}  # the second has ended, a third has begun
     assert making.seconds() == 2 + 0.25
 
 
-def test_what_other_threads_do_does_not_disturb_the_main_one(clocks: Clocks) -> None:
+def test_what_other_threads_do_does_not_disturb_the_main_one(clocks):
     making = Making()
     clocks.cpu_s += 3
     for event in (making.resume, making.add_operator, making.copied):
@@ -108,7 +105,7 @@ def test_what_other_threads_do_does_not_disturb_the_main_one(clocks: Clocks) -> 
     assert making.seconds() == 3
 
 
-def test_a_living_thread_has_spent_something_and_this_one_is_left_out() -> None:
+def test_a_living_thread_has_spent_something_and_this_one_is_left_out():
     begun, done = threading.Event(), threading.Event()
 
     def live() -> None:
@@ -127,7 +124,7 @@ def test_a_living_thread_has_spent_something_and_this_one_is_left_out() -> None:
     assert thread.native_id not in module._others_s()
 
 
-def test_without_a_mode_nothing_is_added_to_an_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_mode_nothing_is_added_to_an_operator(monkeypatch):
     seconds = iter([3.0, 1.0, 1.0, 1.0])
     monkeypatch.setattr(module, "_operator_s", lambda: next(seconds))
     assert [module._dispatch_s(), module._dispatch_s()] == [2.0, 0.0]

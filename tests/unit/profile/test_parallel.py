@@ -1,7 +1,5 @@
 """Libraries that make a script data parallel, found in the frames that lead to a step of the optimizer."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which of several optimizers bounds the iteration."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``profile`` with interpreters that are small shell scripts: what they are told, and what becomes of it."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -23,7 +21,7 @@ ANSWERS = '[ "$1" = -I ] && echo Python speaks && exit'
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
+def script(tmp_path):
     path = tmp_path / "train.py"
     path.write_text("raise SystemExit('never run here')\n")
     return path

@@ -1,7 +1,5 @@
 """The child tells where it is, a few times a second at most; see tests/security for what a script forges."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -29,7 +27,7 @@ class Reported:
 
 
 @pytest.fixture
-def reported() -> Reported:
+def reported():
     return Reported()
 
 

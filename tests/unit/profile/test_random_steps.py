@@ -146,3 +146,10 @@ def test_a_long_step_that_only_repeats_the_first_is_enough(span, is_enough):
     assert repeats(span_of(*span), span_of(*LAYERS)) == is_enough
     short = span_of(*((phase, name, count // 2, facts) for phase, name, count, facts in span))
     assert not repeats(short, short)
+
+
+@pytest.mark.parametrize(("counts", "is_said"), [([[300], [301]], False), ([[300], [320]], True)])
+def test_a_difference_that_rounds_to_nothing_is_no_warning(counts, is_said):
+    facts = {"step_operators": recording()["operators"], "step_counts": counts, "typical_step": 0}
+    trace = trace_of(recording() | facts, "t.py", [])
+    assert any(isinstance(note, StepsDiffer) for note in trace.warnings) == is_said

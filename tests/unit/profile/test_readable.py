@@ -1,7 +1,5 @@
 """What a sandboxed script may read: of interpreters, projects, caches, arguments and a setting."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -14,7 +12,7 @@ TEMPORARY = "/tmp"  # noqa: S108
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch) -> Path:
+def home(tmp_path, monkeypatch):
     home = tmp_path / "home"
     project = home / "code/project"
     (project / "sub").mkdir(parents=True)
@@ -44,7 +42,7 @@ def program(path: Path) -> Path:
 @pytest.mark.parametrize(
     "base", [".pyenv/versions/3.12.1", ".local/share/uv/python/cpython-3.12.1", "miniconda3"]
 )
-def test_an_environment_needs_what_it_was_made_from(base: str, tmp_path) -> None:
+def test_an_environment_needs_what_it_was_made_from(base, tmp_path):
     home = tmp_path
     (home / base / "lib/python3.12").mkdir(parents=True)
     binary = program(home / base / "bin/python3.12")
@@ -57,7 +55,7 @@ def test_an_environment_needs_what_it_was_made_from(base: str, tmp_path) -> None
     assert home not in found
 
 
-def test_an_environment_that_was_made_by_a_links_name(tmp_path) -> None:
+def test_an_environment_that_was_made_by_a_links_name(tmp_path):
     """As uv's, which names the minor version alone."""
     real = tmp_path / "uv/cpython-3.12.1"
     (real / "lib/python3.12").mkdir(parents=True)
@@ -71,7 +69,7 @@ def test_an_environment_that_was_made_by_a_links_name(tmp_path) -> None:
     assert {tmp_path / "uv/cpython-3.12", real} <= set(found)
 
 
-def test_a_conda_environment_and_a_shim(tmp_path) -> None:
+def test_a_conda_environment_and_a_shim(tmp_path):
     (tmp_path / "miniconda3/envs/ml/lib/python3.11").mkdir(parents=True)
     conda = program(tmp_path / "miniconda3/envs/ml/bin/python")
     assert tmp_path / "miniconda3/envs/ml" in interpreter_files(conda, tmp_path)
@@ -79,7 +77,7 @@ def test_a_conda_environment_and_a_shim(tmp_path) -> None:
     assert tmp_path / ".pyenv" in interpreter_files(shim, tmp_path)
 
 
-def test_packages_that_are_elsewhere(tmp_path) -> None:
+def test_packages_that_are_elsewhere(tmp_path):
     site = tmp_path / "env/lib/python3.11/site-packages"
     (site / "mine-1.0.dist-info").mkdir(parents=True)
     (site / "theirs-1.0.dist-info").mkdir()
@@ -95,7 +93,7 @@ def test_packages_that_are_elsewhere(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", '{"url": 3}', "null"])
-def test_what_is_no_description_is_passed_over(text: str, tmp_path) -> None:
+def test_what_is_no_description_is_passed_over(text, tmp_path):
     site = tmp_path / "env/lib/python3.11/site-packages/x.dist-info"
     site.mkdir(parents=True)
     (site / "direct_url.json").write_text(text)
@@ -105,14 +103,14 @@ def test_what_is_no_description_is_passed_over(text: str, tmp_path) -> None:
 # --- Projects, caches, data ------------------------------------------------------------------------
 
 
-def test_the_repository_of_the_script_and_the_working_folder(home, tmp_path, monkeypatch) -> None:
+def test_the_repository_of_the_script_and_the_working_folder(home, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     project = home / "code/project"
     assert shown(home) == {project, project / "sub", project / "sub/train.py", tmp_path / "here"}
 
 
-def test_of_a_home_folder_with_a_script_only_the_modules_beside_it(home, monkeypatch) -> None:
+def test_of_a_home_folder_with_a_script_only_the_modules_beside_it(home, monkeypatch):
     """A home may be a repository, too, that of dotfiles."""
     monkeypatch.chdir(home)
     (home / ".git").mkdir()
@@ -129,18 +127,18 @@ def test_of_a_home_folder_with_a_script_only_the_modules_beside_it(home, monkeyp
     "path",
     ["/", "/home", "/home/me", "/home/me/.cache", "/home/me/.config", TEMPORARY, "/run", "/etc", "/var"],
 )
-def test_what_is_too_broad(path: str) -> None:
+def test_what_is_too_broad(path):
     assert is_too_broad(Path(path), Path("/home/me"))
 
 
 @pytest.mark.parametrize(
     "path", ["/home/me/code", "/home/me/.cache/torch", f"{TEMPORARY}/clone", "/srv/job", "/data"]
 )
-def test_what_is_not(path: str) -> None:
+def test_what_is_not(path):
     assert not is_too_broad(Path(path), Path("/home/me"))
 
 
-def test_caches_and_what_variables_name(home, tmp_path) -> None:
+def test_caches_and_what_variables_name(home, tmp_path):
     for name in ("hub", "cache/torch", "cache/other"):
         (tmp_path / name).mkdir(parents=True)
     (home / ".cache/huggingface").mkdir(parents=True)
@@ -153,7 +151,7 @@ def test_caches_and_what_variables_name(home, tmp_path) -> None:
     assert home / ".cache/unknown" not in shown(home)
 
 
-def test_arguments_that_are_paths_are_data(home, tmp_path) -> None:
+def test_arguments_that_are_paths_are_data(home, tmp_path):
     for name in ("images", "labels.csv", "3"):
         program(tmp_path / name / "x" if name == "images" else tmp_path / name)
     labels = f"--labels={tmp_path / 'labels.csv'}"
@@ -161,14 +159,14 @@ def test_arguments_that_are_paths_are_data(home, tmp_path) -> None:
     assert shown(home, arguments=arguments) - shown(home) == {tmp_path / "images", tmp_path / "labels.csv"}
 
 
-def test_links_out_of_the_project_lead_nowhere(home, tmp_path) -> None:
+def test_links_out_of_the_project_lead_nowhere(home, tmp_path):
     """A repository may bring links to whatever it likes to read."""
     (home / ".ssh").mkdir()
     (home / "code/project/data").symlink_to(home / ".ssh")
     assert home / ".ssh" not in shown(home)
 
 
-def test_a_link_that_the_user_names_is_followed(home, tmp_path) -> None:
+def test_a_link_that_the_user_names_is_followed(home, tmp_path):
     (tmp_path / "disk").mkdir()
     (home / "data").symlink_to(tmp_path / "disk")
     assert home / "data" in shown(home, arguments=[str(home / "data")])
@@ -176,14 +174,14 @@ def test_a_link_that_the_user_names_is_followed(home, tmp_path) -> None:
     assert home / "all" not in shown(home, arguments=[str(home / "all")])
 
 
-def test_what_the_setting_names(home, tmp_path) -> None:
+def test_what_the_setting_names(home, tmp_path):
     (tmp_path / "more").mkdir()
     assert tmp_path / "more" in shown(home, added=[tmp_path / "more"])
     # Said in so many words.
     assert home in shown(home, added=[home])
 
 
-def test_the_setting_names_what_is_there(home, tmp_path) -> None:
+def test_the_setting_names_what_is_there(home, tmp_path):
     with pytest.raises(InputError, match=r"`profile.sandbox_read` names '/no/such', which does not exist"):
         shown(home, added=[Path("/no/such")])
     with pytest.raises(InputError, match="is the whole machine"):

@@ -1,7 +1,5 @@
 """What cuDNN's recurrent layers give and keep, by sizes alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Shapes of results that depend on values: half of a mask is true, all elements are unique."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -26,7 +24,7 @@ class Mode:
 
 
 @pytest.fixture
-def mode() -> Mode:
+def mode():
     return Mode()
 
 

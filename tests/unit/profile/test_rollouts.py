@@ -1,7 +1,5 @@
 """What is said of forward passes that no recorded iteration holds."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.payload.recording.iteration import MOST_IGNORED, Rollouts

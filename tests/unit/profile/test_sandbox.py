@@ -1,7 +1,5 @@
 """The sandbox: its command line, and what a person is told where there can be none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The mirror of the file system where a profiled script's checkpoints go."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

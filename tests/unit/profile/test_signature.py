@@ -1,7 +1,5 @@
 """Schemas of operators: which arguments are tensors, written or attributes, and whether a kernel runs."""
 
-from __future__ import annotations
-
 import importlib.util
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +36,7 @@ def signature(
     [((), False), (("core", "pointwise"), False), (("dynamic_output_shape",), True),
      (("core", "data_dependent_output"), True)],
 )  # fmt: skip
-def test_torch_s_tags_say_what_follows_from_values(tags: tuple[str, ...], needs: bool) -> None:
+def test_torch_s_tags_say_what_follows_from_values(tags, needs):
     assert signature("aten::x", tags=tags).needs_values is needs
 
 

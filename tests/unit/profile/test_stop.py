@@ -1,7 +1,5 @@
 """The end of a script that swallows exceptions; nobody really leaves the process here."""
 
-from __future__ import annotations
-
 import os
 import threading
 from typing import Any
@@ -20,7 +18,7 @@ class LeftError(Exception):
 class Timer:
     """Remembers what it was asked to do, and whether it was started."""
 
-    made: list[Timer]
+    made: list["Timer"]
 
     def __init__(self, interval: float, function: Any, args: tuple[Any, ...] = ()) -> None:
         self.interval, self.function, self.args = interval, function, args

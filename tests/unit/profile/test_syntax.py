@@ -1,7 +1,5 @@
 """What is no Python, and what is Python with a mistake in one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

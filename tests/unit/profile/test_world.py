@@ -1,7 +1,5 @@
 """What the script is told of the processes beside it."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

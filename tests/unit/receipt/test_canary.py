@@ -1,7 +1,5 @@
 """What the first steps say of the whole job."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +20,7 @@ def steps(p50: float) -> Interval:
     return Interval(p10=p50 * 0.9, p50=p50, p90=p50 * 1.1)
 
 
-def test_few_steps_say_nothing() -> None:
+def test_few_steps_say_nothing():
     assert pace_of(EXPECTED, steps(1.0), LEAST_STEPS - 1) is None
     assert pace_of(EXPECTED, None, LEAST_STEPS) is None
 
@@ -30,14 +28,14 @@ def test_few_steps_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("step_s", "held", "is_slower"), [(0.5, False, False), (1.2, True, False), (1.3, False, True)]
 )
-def test_only_slower_than_p90_is_slower(step_s: float, held: bool, is_slower: bool) -> None:
+def test_only_slower_than_p90_is_slower(step_s, held, is_slower):
     pace = pace_of(EXPECTED, steps(step_s), 100)
     assert pace is not None
     assert (pace.held, pace.is_slower) == (held, is_slower)
 
 
 @given(st.floats(0.01, 100))
-def test_the_job_differs_by_its_steps_alone(step_s: float) -> None:
+def test_the_job_differs_by_its_steps_alone(step_s):
     pace = pace_of(EXPECTED, steps(step_s), 100)
     assert pace is not None
     # Waiting and start-up stay: 1,000 s of the 4,600.
@@ -45,7 +43,7 @@ def test_the_job_differs_by_its_steps_alone(step_s: float) -> None:
     assert pace.job_usd == pytest.approx(2.0 + 1.5 * (step_s - 1))
 
 
-def test_what_is_unknown_stays_unknown() -> None:
+def test_what_is_unknown_stays_unknown():
     unpriced = Expected(
         step_s=EXPECTED.step_s,
         time_s=EXPECTED.time_s,

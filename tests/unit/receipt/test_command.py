@@ -1,7 +1,5 @@
 """A command runs as it does without us."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal
@@ -62,7 +60,7 @@ def runner(*command: str, **settings: Any) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def test_time_and_exit_code_are_the_commands() -> None:
+def test_time_and_exit_code_are_the_commands():
     before = datetime.now(UTC)
     ending = ran("sh", "-c", "exit 7")
     assert (ending.returncode, ending.exit_code, ending.status) == (7, 7, RunStatus.FAILED)
@@ -71,7 +69,7 @@ def test_time_and_exit_code_are_the_commands() -> None:
     assert ran("true").status is RunStatus.FINISHED
 
 
-def test_looking_around_does_not_count_as_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_around_does_not_count_as_its_time(monkeypatch):
     """The command ends at 5 s of this clock; looking around goes on until 100 s."""
     clock = iter((0.0, 5.0))
     monkeypatch.setattr("advisor.receipt.command.time", SimpleNamespace(monotonic=lambda: next(clock)))
@@ -80,7 +78,7 @@ def test_looking_around_does_not_count_as_its_time(monkeypatch: pytest.MonkeyPat
     assert looked == ending.started_at
 
 
-def test_what_was_open_for_the_command_stays_open(tmp_path: Path) -> None:
+def test_what_was_open_for_the_command_stays_open(tmp_path):
     with (tmp_path / "file").open("w+") as file:
         os.set_inheritable(file.fileno(), True)
         assert ran("sh", "-c", f"echo through >/dev/fd/{file.fileno()}").returncode == 0
@@ -100,15 +98,13 @@ def test_what_was_open_for_the_command_stays_open(tmp_path: Path) -> None:
         ("exit 255", 255, RunStatus.FAILED),
     ],
 )
-def test_a_signal_from_outside_interrupts_and_a_crash_fails(
-    script: str, code: int, status: RunStatus
-) -> None:
+def test_a_signal_from_outside_interrupts_and_a_crash_fails(script, code, status):
     ending = ran("sh", "-c", script)
     assert (ending.exit_code, ending.status) == (code, status)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"])
-def test_a_signal_reaches_the_command_and_we_outlive_it(name: str) -> None:
+def test_a_signal_reaches_the_command_and_we_outlive_it(name):
     with runner(sys.executable, "-c", WAITS) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -122,7 +118,7 @@ def frames_of(thread: int) -> list[traceback.FrameSummary]:
     return traceback.extract_stack(sys._current_frames()[thread])
 
 
-def test_a_signal_that_another_thread_took_is_handed_on() -> None:
+def test_a_signal_that_another_thread_took_is_handed_on():
     """The main thread sleeps on, as it does where a signal comes just before it begins to wait."""
     main = threading.get_ident()
 
@@ -136,7 +132,7 @@ def test_a_signal_that_another_thread_took_is_handed_on() -> None:
     assert ending.returncode == -signal.SIGUSR1
 
 
-def test_a_terminal_interrupts_both_and_the_command_once() -> None:
+def test_a_terminal_interrupts_both_and_the_command_once():
     """A typed Ctrl-C reaches all in the terminal's foreground: handing it on would be a second one."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -153,7 +149,7 @@ def test_a_terminal_interrupts_both_and_the_command_once() -> None:
     assert b"one alone" in seen
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_what_is_ignored_stays_ignored():
     """As nohup has it."""
     script = "import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)"
     with runner(
@@ -166,6 +162,6 @@ def test_what_is_ignored_stays_ignored() -> None:
 @pytest.mark.parametrize(
     ("program", "why"), [("no-such-program", "No such file"), ("/", "Permission denied")]
 )
-def test_what_cannot_be_run_is_an_error_of_the_input(program: str, why: str) -> None:
+def test_what_cannot_be_run_is_an_error_of_the_input(program, why):
     with pytest.raises(InputError, match=f"cannot run '{program}': {why}.*advisor run -- python"):
         ran(program)

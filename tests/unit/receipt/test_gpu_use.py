@@ -1,7 +1,5 @@
 """What nvidia-smi tells each second, summed up; a command never waits for it."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +22,7 @@ BOTH = GpuUse(busy_share=0.5, peak_bytes=12000 * MIB, mean_w=50.0)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """First on the path."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path
@@ -53,7 +51,7 @@ def seen(
     return sampler.use
 
 
-def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder: Path) -> None:
+def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder):
     tells(folder, then="exit")
     assert seen(folder, {"CUDA_VISIBLE_DEVICES": "2,3"}, then_of=("cards",)) == BOTH
     asked = (folder / "asked-cards").read_text()
@@ -72,13 +70,13 @@ def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder: Path) -> 
     ],
     ids=["one of two", "both", "of others", "nobody"],
 )
-def test_cards_count_on_which_the_command_works_else_all_do(users: str, use: GpuUse, folder: Path) -> None:
+def test_cards_count_on_which_the_command_works_else_all_do(users, use, folder):
     tells(folder, users.format(own=os.getpid()))
     assert seen(folder, {}) == use
     assert "--id" not in (folder / "asked-cards").read_text()
 
 
-def test_what_is_not_there_tells_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_tells_nothing(folder, monkeypatch):
     tells(folder)
     # A command without GPUs uses none.
     assert seen(folder, {"CUDA_VISIBLE_DEVICES": ""}, then_of=()) is None
@@ -87,7 +85,7 @@ def test_what_is_not_there_tells_nothing(folder: Path, monkeypatch: pytest.Monke
     assert seen(folder, {}, then_of=()) is None
 
 
-def test_a_driver_that_fails_tells_nothing(folder: Path) -> None:
+def test_a_driver_that_fails_tells_nothing(folder):
     program = folder / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'Failed to initialize NVML'; exit 9\n")
     program.chmod(0o755)

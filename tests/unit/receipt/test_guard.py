@@ -1,13 +1,10 @@
 """A guard decides by numbers alone, never goes back, and signals those that listen."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +24,7 @@ def mask(*numbers: int) -> int:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def sent(monkeypatch):
     """Signals in place of processes that get them."""
     signals: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: signals.append((pid, number)))
@@ -44,9 +41,7 @@ def guard_of(usd_per_h: float | None = None, **limits: float) -> tuple[Guard, li
 
 
 @given(TIMES, st.floats(1, 1e5), st.floats(1, 1e5), st.floats(0.01, 1e3), st.floats(1, 1e4))
-def test_more_time_or_rent_is_never_an_earlier_phase(
-    times: list[float], max_s: float, max_usd: float, usd_per_h: float, grace_s: float
-) -> None:
+def test_more_time_or_rent_is_never_an_earlier_phase(times, max_s, max_usd, usd_per_h, grace_s):
     limits = Limits(max_s=max_s, max_usd=max_usd, grace_s=grace_s)
     phases = [max(one.phase for one in limits.used(s, s * usd_per_h / 3600, usd_per_h)) for s in times]
     assert phases == sorted(phases)
@@ -57,12 +52,12 @@ def test_more_time_or_rent_is_never_an_earlier_phase(
             assert phase is Phase.FREE
 
 
-def test_no_limit_is_no_reason_to_end() -> None:
+def test_no_limit_is_no_reason_to_end():
     assert Limits().used(1e9, 1e9, 1e9) == []
 
 
 @given(TIMES, st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=5))
-def test_rent_is_price_times_time_of_each_price(times: list[float], prices: list[float | None]) -> None:
+def test_rent_is_price_times_time_of_each_price(times, prices):
     """The slow sum beside it: a stretch costs the price known in it, the first ones the first price."""
     left = iter(prices)
     guard = Guard(limits=Limits(max_usd=1e12), usd_per_h=lambda: next(left, None), say=lambda _: None)
@@ -83,9 +78,7 @@ def test_rent_is_price_times_time_of_each_price(times: list[float], prices: list
 
 
 @pytest.mark.parametrize("fault", [KeyError("price"), RuntimeError("catalog"), None], ids=str)
-def test_a_price_that_cannot_be_read_ends_no_limit(
-    fault: Exception | None, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_a_price_that_cannot_be_read_ends_no_limit(fault, monkeypatch, sent):
     """It is said once, and read again: at once where no price is known, else after ten minutes."""
     alive(monkeypatch)
     told: list[float | Exception | None] = [fault, fault, 3.6, fault, 7.2]
@@ -106,9 +99,7 @@ def test_a_price_that_cannot_be_read_ends_no_limit(
     assert guard.stopped_by == "its limit of $1.00"
 
 
-def test_who_saves_on_a_signal_gets_it_first_and_once(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_who_saves_on_a_signal_gets_it_first_and_once(monkeypatch, sent):
     """A shell, a training that saves, and its data loader, which is its own to end."""
     alive(
         monkeypatch,
@@ -137,9 +128,7 @@ def test_who_saves_on_a_signal_gets_it_first_and_once(
     assert len(said) == 4
 
 
-def test_what_does_not_listen_is_told_to_end_at_once(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_what_does_not_listen_is_told_to_end_at_once(monkeypatch, sent):
     """A training without handlers, in two shells; its loaders have handlers and are its own."""
     loader = Process(4, 3, mask(TERM), "python")
     alive(monkeypatch, Process(1, 0, 0, "bash"), Process(2, 1, 0, "sh"), Process(3, 2, 0, "python"), loader)
@@ -152,9 +141,7 @@ def test_what_does_not_listen_is_told_to_end_at_once(
     assert sent[1:] == [(1, TERM)]
 
 
-def test_stopping_without_a_limit_takes_the_grace(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_stopping_without_a_limit_takes_the_grace(monkeypatch, sent):
     alive(monkeypatch, Process(1, 0, mask(USR1)))
     guard, said = guard_of(grace_s=100.0)
     guard.look(5.0, 1)
@@ -167,9 +154,7 @@ def test_stopping_without_a_limit_takes_the_grace(
     assert guard.stopped_by == "its canary"
 
 
-def test_where_nothing_tells_of_processes_the_command_itself_gets_signals(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_where_nothing_tells_of_processes_the_command_itself_gets_signals(monkeypatch, sent):
     """As on macOS."""
     alive(monkeypatch)
     guard, _ = guard_of(max_s=10.0)
@@ -177,7 +162,7 @@ def test_where_nothing_tells_of_processes_the_command_itself_gets_signals(
     assert sent == [(77, TERM)]
 
 
-def test_a_process_that_has_just_ended_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_has_just_ended_is_no_fault(monkeypatch):
     alive(monkeypatch)
     guard, _ = guard_of(max_s=1.0)
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
@@ -187,7 +172,7 @@ def test_a_process_that_has_just_ended_is_no_fault(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-def listens() -> Iterator[subprocess.Popen[bytes]]:
+def listens():
     """A real process with a handler for SIGUSR1."""
     code = "import signal; signal.signal(signal.SIGUSR1, print); print(1, flush=True); signal.pause()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
@@ -205,7 +190,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_all_that_a_command_started_ends_with_it(tmp_path: Path) -> None:
+def test_all_that_a_command_started_ends_with_it(tmp_path):
     """A shell and its training, both deaf: the guard's clock runs on when they are ready, not before."""
     ready = tmp_path / "ready"
     deaf = "import signal, sys; [signal.signal(n, print) for n in (10, 15)]"
@@ -226,13 +211,13 @@ def test_all_that_a_command_started_ends_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system has no /proc")
-def test_handlers_of_a_real_process_are_seen(listens: subprocess.Popen[bytes]) -> None:
+def test_handlers_of_a_real_process_are_seen(listens):
     (seen,) = tree_of(listens.pid, processes())
     assert seen.catches(USR1)
     assert not seen.catches(TERM)
 
 
-def test_files_of_processes_may_be_cut_off_or_gone(tmp_path: Path) -> None:
+def test_files_of_processes_may_be_cut_off_or_gone(tmp_path):
     for pid, status in {"1": "PPid:\t0\nSigCgt:\t0000000000000200\n", "2": "PPid:\t1\n", "3": ""}.items():
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "status").write_text(status)

@@ -1,7 +1,5 @@
 """What metadata services of AWS and GCP say, and that nobody else's answer counts or lasts."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
@@ -74,7 +72,7 @@ def on_gcp(**changes: Any) -> Instance | None:
         return this_instance(url, most_s=LONG_S)
 
 
-def test_a_machine_of_aws() -> None:
+def test_a_machine_of_aws():
     spot = Instance(
         provider="aws", instance_type="g6.xlarge", region="us-east-1", zone="use1-az4", market=Market.SPOT
     )
@@ -90,13 +88,13 @@ def test_a_machine_of_aws() -> None:
         (None, None),
     ],
 )
-def test_a_market_that_nobody_names_is_unknown(life_cycle: str | None, market: Market | None) -> None:
+def test_a_market_that_nobody_names_is_unknown(life_cycle, market):
     instance = on_aws(**{"meta-data__instance-life-cycle": life_cycle})
     assert instance is not None
     assert instance.market is market
 
 
-def test_a_machine_of_gcp() -> None:
+def test_a_machine_of_gcp():
     preemptible = Instance(
         provider="gcp", instance_type="g2-standard-8", region="europe-west4", zone="europe-west4-b",
         market=Market.SPOT,
@@ -112,7 +110,7 @@ def test_a_machine_of_gcp() -> None:
     [b"", b"{", b"[]", b"null", b"\xff", json.dumps(IDENTITY | {"region": "../../etc"}).encode(),
      json.dumps(IDENTITY | {"instanceType": 7}).encode(), b"x" * 200_000],
 )  # fmt: skip
-def test_an_answer_of_something_else_is_no_machine(answer: bytes) -> None:
+def test_an_answer_of_something_else_is_no_machine(answer):
     path = "/latest/dynamic/instance-identity/document"
     with service(AWS | {path: answer}) as url:
         assert this_instance(url, most_s=LONG_S) is None
@@ -120,18 +118,18 @@ def test_an_answer_of_something_else_is_no_machine(answer: bytes) -> None:
         assert this_instance(url, most_s=LONG_S) is None
 
 
-def test_nobody_there_is_no_machine() -> None:
+def test_nobody_there_is_no_machine():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         assert this_instance(f"http://127.0.0.1:{unused.getsockname()[1]}", most_s=LONG_S) is None
 
 
 @pytest.mark.parametrize("url", ["", "http://", "http://127.0.0.1:99999", "nonsense", "http://[::1"])
-def test_an_address_that_is_none_is_no_machine(url: str) -> None:
+def test_an_address_that_is_none_is_no_machine(url):
     assert this_instance(url, most_s=LONG_S) is None
 
 
-def test_a_service_that_answers_letter_by_letter_is_not_waited_for() -> None:
+def test_a_service_that_answers_letter_by_letter_is_not_waited_for():
     """Each letter comes before the socket's time is over."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         over = threading.Event()

@@ -1,7 +1,5 @@
 """Receipts as files: whose process is gone is left behind, whose process runs is not."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -33,7 +31,7 @@ def left(folder: Path) -> list[str]:
         return [path.name for path in paths]
 
 
-def test_a_receipt_comes_back_whole_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_receipt_comes_back_whole_and_is_for_its_owner_alone(tmp_path):
     begun = begin(tmp_path / "new" / "folder", RECEIPT)
     assert read_receipt(begun.path) == RECEIPT
     assert stat.S_IMODE(begun.path.stat().st_mode) == 0o600
@@ -41,7 +39,7 @@ def test_a_receipt_comes_back_whole_and_is_for_its_owner_alone(tmp_path: Path) -
     os.close(begun.handle)
 
 
-def test_a_run_that_goes_on_is_not_left_behind_and_one_that_was_killed_is(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_is_not_left_behind_and_one_that_was_killed_is(tmp_path):
     command = [sys.executable, "-c", HOLDS, str(tmp_path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
@@ -54,7 +52,7 @@ def test_a_run_that_goes_on_is_not_left_behind_and_one_that_was_killed_is(tmp_pa
     assert left(tmp_path) == ["one.json"]
 
 
-def test_files_that_never_got_their_name_go_when_the_next_run_begins(tmp_path: Path) -> None:
+def test_files_that_never_got_their_name_go_when_the_next_run_begins(tmp_path):
     old, new = tmp_path / ".begun-old", tmp_path / ".begun-new"
     for path in (old, new):
         path.touch()
@@ -63,7 +61,7 @@ def test_files_that_never_got_their_name_go_when_the_next_run_begins(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == [".begun-new", "one.json"]
 
 
-def test_who_looks_at_what_is_left_behind_is_alone(tmp_path: Path) -> None:
+def test_who_looks_at_what_is_left_behind_is_alone(tmp_path):
     os.close(begin(tmp_path, RECEIPT).handle)
     with left_behind(tmp_path) as paths:
         assert [path.name for path in paths] == ["one.json"]
@@ -71,14 +69,14 @@ def test_who_looks_at_what_is_left_behind_is_alone(tmp_path: Path) -> None:
     assert left(tmp_path) == ["one.json"]
 
 
-def test_a_file_that_another_one_took_the_place_of_waits_for_the_next_look(tmp_path: Path) -> None:
+def test_a_file_that_another_one_took_the_place_of_waits_for_the_next_look(tmp_path):
     begun = begin(tmp_path, RECEIPT)
     begun.replace(ReceiptFile(run=make_run(id="one")))
     assert read_receipt(begun.path).steps_folder is None
     assert left(tmp_path) == ["one.json"]
 
 
-def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
+def test_links_and_pipes_are_not_opened(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     os.close(begin(elsewhere, RECEIPT).handle)
@@ -103,7 +101,7 @@ def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
         ('"note": "a note"', f'"note": "{"x" * 2_000_000}"', "more than"),
     ],
 )
-def test_what_is_no_receipt_is_one_clear_line(before: str, after: str, words: str, tmp_path: Path) -> None:
+def test_what_is_no_receipt_is_one_clear_line(before, after, words, tmp_path):
     path = tmp_path / "receipt.json"
     path.write_text(RECEIPT.to_bytes().decode().replace(before, after, 1))
     with pytest.raises(InputError, match=words) as caught:
@@ -112,7 +110,7 @@ def test_what_is_no_receipt_is_one_clear_line(before: str, after: str, words: st
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
+def test_a_missing_file_says_so(tmp_path):
     with pytest.raises(InputError, match=r"cannot read the receipt .*No such file"):
         read_receipt(tmp_path / "gone.json")
 
@@ -130,9 +128,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("field", "value"), IMPOSSIBLE, ids=lambda value: str(value)[:30])
-def test_what_cannot_be_true_of_a_run_names_the_file_and_the_field(
-    field: str, value: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_true_of_a_run_names_the_file_and_the_field(field, value, tmp_path):
     path = tmp_path / "receipt.json"
     text = RECEIPT.to_bytes().decode()
     changed = re.sub(rf'"{field}": ("[^"]*"|[^,\n]*)', lambda _: f'"{field}": {value}', text, count=1)
@@ -148,14 +144,14 @@ def test_what_cannot_be_true_of_a_run_names_the_file_and_the_field(
     assert field in message or "number" in message or "digits" in message
 
 
-def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_stands_twice_is_refused(tmp_path):
     path = tmp_path / "receipt.json"
     path.write_text(RECEIPT.to_bytes().decode().replace('"run": {', '"run": {"num_gpus": 1,', 1))
     with pytest.raises(InputError, match="the key 'num_gpus' stands twice"):
         read_receipt(path)
 
 
-def test_names_of_other_bytes_than_utf_8_are_kept_as_text(tmp_path: Path) -> None:
+def test_names_of_other_bytes_than_utf_8_are_kept_as_text(tmp_path):
     receipt = ReceiptFile(run=make_run(id="one", script="caf\udce9.py", note="\udcff"))
     (tmp_path / "one.json").write_bytes(receipt.to_bytes())
     run = read_receipt(tmp_path / "one.json").run

@@ -1,7 +1,5 @@
 """Records of steps: quantiles of honest ones, and a word instead of a forged one."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -51,7 +49,7 @@ def clocked(folder: Path, monkeypatch: pytest.MonkeyPatch, *step_s: float) -> St
     return clock
 
 
-def test_what_is_counted_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_counted_is_what_is_read(tmp_path, monkeypatch):
     clocked(tmp_path, monkeypatch, *[0.25] * 400)
     steps, warnings = read_steps(tmp_path, 101.0)
     assert warnings == []
@@ -64,9 +62,7 @@ def test_what_is_counted_is_what_is_read(tmp_path: Path, monkeypatch: pytest.Mon
     assert set(json.loads(path.read_text())) == set(StepRecord.model_fields)
 
 
-def test_a_host_that_runs_ahead_of_its_gpu_does_not_hide_its_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_runs_ahead_of_its_gpu_does_not_hide_its_time(tmp_path, monkeypatch):
     """Nine steps are launched at once, the tenth waits for all: the median of single steps would be 1 ms."""
     clocked(tmp_path, monkeypatch, *([0.001] * 9 + [0.991]) * 50)
     steps, _ = read_steps(tmp_path, 51.0)
@@ -75,9 +71,7 @@ def test_a_host_that_runs_ahead_of_its_gpu_does_not_hide_its_time(
     assert steps.step_s.p50 == pytest.approx(0.1, rel=0.06)
 
 
-def test_a_pause_such_as_an_evaluation_moves_the_median_little(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pause_such_as_an_evaluation_moves_the_median_little(tmp_path, monkeypatch):
     clocked(tmp_path, monkeypatch, *([0.1] * 99 + [60.0]) * 5)
     steps, _ = read_steps(tmp_path, 400.0)
     assert steps is not None
@@ -85,14 +79,14 @@ def test_a_pause_such_as_an_evaluation_moves_the_median_little(
     assert steps.step_s.p50 == pytest.approx(0.1, rel=0.01)
 
 
-def test_one_step_has_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_step_has_no_time(tmp_path, monkeypatch):
     clocked(tmp_path, monkeypatch)
     steps, warnings = read_steps(tmp_path, 1.0)
     assert steps is not None
     assert (steps.num_steps, steps.step_s, warnings) == (1, None, [])
 
 
-def test_a_killed_process_loses_ten_seconds_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_process_loses_ten_seconds_at_most(tmp_path, monkeypatch):
     monkeypatch.setattr(StepClock, "end", lambda _: None)
     clocked(tmp_path, monkeypatch, *[0.5] * 100)
     steps, _ = read_steps(tmp_path, 51.0)
@@ -101,7 +95,7 @@ def test_a_killed_process_loses_ten_seconds_at_most(tmp_path: Path, monkeypatch:
 
 
 @given(st.lists(st.tuples(st.integers(-900, 900), st.integers(1, 50)), min_size=1, max_size=20))
-def test_quantiles_are_those_of_all_steps_in_order(blocks: list[tuple[int, int]]) -> None:
+def test_quantiles_are_those_of_all_steps_in_order(blocks):
     every = sorted(bucket for bucket, steps in blocks for _ in range(steps))
     interval = _quantiles(tuple(blocks))
     assert interval is not None
@@ -111,7 +105,7 @@ def test_quantiles_are_those_of_all_steps_in_order(blocks: list[tuple[int, int]]
         assert value_s == math.exp(slow / PER_FACTOR_E)
 
 
-def test_of_ranks_the_first_counts_and_others_are_no_rivals(tmp_path: Path) -> None:
+def test_of_ranks_the_first_counts_and_others_are_no_rivals(tmp_path):
     for rank in range(4):
         write(tmp_path, pid=10 - rank, rank=rank, num_steps=101 + rank)
     steps, warnings = read_steps(tmp_path, 60.0)
@@ -119,7 +113,7 @@ def test_of_ranks_the_first_counts_and_others_are_no_rivals(tmp_path: Path) -> N
     assert (steps.num_steps, steps.num_processes, warnings) == (101, 1, [])
 
 
-def test_of_several_trainings_the_longest_counts_and_they_are_told_apart(tmp_path: Path) -> None:
+def test_of_several_trainings_the_longest_counts_and_they_are_told_apart(tmp_path):
     for pid in range(3):
         write(tmp_path, pid=pid, num_steps=101 + pid)
     steps, _ = read_steps(tmp_path, 60.0)
@@ -146,9 +140,7 @@ def test_of_several_trainings_the_longest_counts_and_they_are_told_apart(tmp_pat
         ({"rank": -1}, "rank"),
     ],
 )
-def test_a_forged_record_is_one_warning_and_loses_nothing(
-    change: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_a_forged_record_is_one_warning_and_loses_nothing(change, words, tmp_path):
     write(tmp_path, pid=1)
     write(tmp_path, pid=2, **change)
     steps, warnings = read_steps(tmp_path, 60.0)
@@ -160,14 +152,14 @@ def test_a_forged_record_is_one_warning_and_loses_nothing(
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_record_that_is_none_is_one_warning(text: bytes, tmp_path: Path) -> None:
+def test_a_record_that_is_none_is_one_warning(text, tmp_path):
     (tmp_path / "1.json").write_bytes(text)
     steps, warnings = read_steps(tmp_path, 60.0)
     assert steps is None
     assert len(warnings) == 1
 
 
-def test_an_endless_time_is_refused(tmp_path: Path) -> None:
+def test_an_endless_time_is_refused(tmp_path):
     path = write(tmp_path)
     path.write_text(path.read_text().replace("10.0", "1e999"))
     steps, (warning,) = read_steps(tmp_path, math.inf)
@@ -175,7 +167,7 @@ def test_an_endless_time_is_refused(tmp_path: Path) -> None:
     assert "span_s: Input should be a finite number" in warning
 
 
-def test_links_pipes_and_folders_are_not_opened(tmp_path: Path) -> None:
+def test_links_pipes_and_folders_are_not_opened(tmp_path):
     folder = tmp_path / "steps"
     folder.mkdir()
     (folder / "1.json").symlink_to(write(tmp_path, pid=5))
@@ -185,14 +177,14 @@ def test_links_pipes_and_folders_are_not_opened(tmp_path: Path) -> None:
     assert read_steps(tmp_path / "gone", 60.0) == (None, [])
 
 
-def test_a_failure_of_ours_is_told(tmp_path: Path) -> None:
+def test_a_failure_of_ours_is_told(tmp_path):
     write(tmp_path, num_steps=0, blocks=[], failure="TypeError")
     steps, warnings = read_steps(tmp_path, 60.0)
     assert steps is None
     assert warnings == ["steps are missing: counting them failed with TypeError"]
 
 
-def test_the_users_own_path_stays_behind_ours(tmp_path: Path) -> None:
+def test_the_users_own_path_stays_behind_ours(tmp_path):
     first, *others = steps_environment({"PYTHONPATH": "/a:/b", "X": "1"}, tmp_path)["PYTHONPATH"].split(":")
     assert [path.name for path in Path(first).glob("*.py")] == ["sitecustomize.py"]
     assert others == ["/a", "/b"]

@@ -1,7 +1,5 @@
 """The scripts that recipes are: complete, filled in, and fit for training."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy
@@ -32,7 +30,7 @@ def constants(text: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_each_recipe_is_one_script_without_parts_elsewhere(name: str) -> None:
+def test_each_recipe_is_one_script_without_parts_elsewhere(name):
     text = script_of(Order(recipe=name))
     imported = {node.module for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)}
     assert not imported & {path.stem for path in SCRIPTS.glob("*.py")}
@@ -40,7 +38,7 @@ def test_each_recipe_is_one_script_without_parts_elsewhere(name: str) -> None:
     assert 'if __name__ == "__main__":' in text
 
 
-def test_the_script_is_filled_in() -> None:
+def test_the_script_is_filled_in():
     text = script_of(Order(recipe="LoRA", model="qwen2.5-7b", tokens="20M", sequence=1024, batch=2))
     found = constants(text)
     assert (found["TOKENS"], found["SEQUENCE"], found["BATCH"]) == (20_000_000, 1024, 2)
@@ -53,7 +51,7 @@ def test_the_script_is_filled_in() -> None:
     ("recipe", "model", "shards"),
     [("lora", "llama-3.1-8b", False), ("full", "llama-3.1-8b", True), ("lora", "llama-3.1-70b", True)],
 )
-def test_a_model_too_large_for_a_copy_on_each_gpu_is_divided(recipe: str, model: str, shards: bool) -> None:
+def test_a_model_too_large_for_a_copy_on_each_gpu_is_divided(recipe, model, shards):
     assert constants(script_of(Order(recipe=recipe, model=model)))["SHARD"] is shards
 
 
@@ -61,20 +59,20 @@ def test_a_model_too_large_for_a_copy_on_each_gpu_is_divided(recipe: str, model:
     ("model", "library"),
     [("llama-3.1-8b", False), ("mistral-7b", False), ("gpt2", True), ("phi-3-mini", True)],
 )
-def test_transformers_is_needed_for_other_architectures_alone(model: str, library: bool) -> None:
+def test_transformers_is_needed_for_other_architectures_alone(model, library):
     assert ("import AutoConfig" in script_of(Order(recipe="lora", model=model))) is library
 
 
 def test_a_configuration_that_the_plain_decoder_does_not_cover_is_left_to_transformers(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     (tmp_path / "config.json").write_text(
         '{"model_type": "llama", "vocab_size": 9, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}'
     )
     assert "import AutoConfig" in script_of(Order(recipe="full", model=str(tmp_path)))
 
 
-def test_a_text_from_a_configuration_stays_a_text(tmp_path: Path) -> None:
+def test_a_text_from_a_configuration_stays_a_text(tmp_path):
     (tmp_path / "config.json").write_text(
         '{"model_type": "llama", "vocab_size": 9, "hidden_act": "\\"\\n}\\nimport os #"}'
     )
@@ -82,29 +80,29 @@ def test_a_text_from_a_configuration_stays_a_text(tmp_path: Path) -> None:
     assert constants(text)["CONFIG"]["hidden_act"] == '"\n}\nimport os #'
 
 
-def test_an_unknown_recipe_gets_the_nearest() -> None:
+def test_an_unknown_recipe_gets_the_nearest():
     with pytest.raises(InputError, match=r"no recipe 'lorra'. Did you mean 'lora'"):
         script_of(Order(recipe="lorra"))
 
 
-def test_a_recipe_refuses_a_model_of_another_kind() -> None:
+def test_a_recipe_refuses_a_model_of_another_kind():
     with pytest.raises(InputError, match=r"does not train 'vit-b16', which is a vit. It trains llama-2-7b"):
         script_of(Order(recipe="lora", model="vit-b16"))
 
 
 @pytest.mark.parametrize("tokens", ["0", "98303"])
-def test_fewer_tokens_than_steps_for_a_plan_are_refused(tokens: str) -> None:
+def test_fewer_tokens_than_steps_for_a_plan_are_refused(tokens):
     with pytest.raises(InputError, match="must be at least 98,304"):
         script_of(Order(recipe="lora", tokens=tokens))
 
 
 @pytest.mark.parametrize("tokens", ["", "-5", "many", "1e6", "nan"])
-def test_tokens_that_are_no_number_are_refused(tokens: str) -> None:
+def test_tokens_that_are_no_number_are_refused(tokens):
     with pytest.raises(InputError, match="is no number"):
         script_of(Order(recipe="lora", tokens=tokens))
 
 
-def test_samples_are_not_tokens() -> None:
+def test_samples_are_not_tokens():
     with pytest.raises(InputError, match="counts tokens"):
         script_of(Order(recipe="lora", samples=5))
 
@@ -112,16 +110,16 @@ def test_samples_are_not_tokens() -> None:
 @pytest.mark.parametrize(
     ("text", "number"), [("20M", 20e6), ("1.5b", 1.5e9), ("2_000", 2000), ("1,000k", 1e6), ("1T", 1e12)]
 )
-def test_numbers_are_read_as_people_write_them(text: str, number: float) -> None:
+def test_numbers_are_read_as_people_write_them(text, number):
     assert parse_count(text) == number
 
 
-def test_a_constant_that_the_script_lacks_is_a_bug_of_ours() -> None:
+def test_a_constant_that_the_script_lacks_is_a_bug_of_ours():
     with pytest.raises(KeyError):
         rendered("lora", {"NONE_SUCH": 1}, {})
 
 
-def test_the_file_goes_when_it_is_not_needed() -> None:
+def test_the_file_goes_when_it_is_not_needed():
     with script_file(Order(recipe="lora")) as path:
         assert path.name == "lora.py"
         assert path.read_text(encoding="utf-8") == script_of(Order(recipe="lora"))
@@ -137,9 +135,7 @@ def on_the_cpu(text: str) -> str:
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lora", "qlora", "full", "pretrain"])
-def test_a_language_model_trains_and_goes_on_where_it_was_ended(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_language_model_trains_and_goes_on_where_it_was_ended(name, tmp_path, monkeypatch, capsys):
     settings = {
         "CONFIG": TINY, "TOKENS": 640, "SEQUENCE": 8, "BATCH": 2, "ACCUMULATION": 2, "SAVE_EVERY": 8,
     }  # fmt: skip
@@ -168,7 +164,7 @@ def test_a_language_model_trains_and_goes_on_where_it_was_ended(
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("name", "most_off"), [("lora", 0.0), ("qlora", 0.1), ("full", 0.0)])
-def test_published_weights_find_their_places(name: str, most_off: float, tmp_path: Path) -> None:
+def test_published_weights_find_their_places(name, most_off, tmp_path):
     torch = pytest.importorskip("torch")
     saving = pytest.importorskip("safetensors.torch")
     (tmp_path / "train.py").write_text(on_the_cpu(rendered(name, {"CONFIG": TINY}, {})))
@@ -191,7 +187,7 @@ def test_published_weights_find_their_places(name: str, most_off: float, tmp_pat
 
 
 @pytest.mark.torch
-def test_the_u_net_has_the_parameters_of_its_paper(tmp_path: Path) -> None:
+def test_the_u_net_has_the_parameters_of_its_paper(tmp_path):
     torch = pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(script_of(Order(recipe="dreambooth")))
     script = runpy.run_path(str(tmp_path / "train.py"))
@@ -200,7 +196,7 @@ def test_the_u_net_has_the_parameters_of_its_paper(tmp_path: Path) -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(859.5e6, rel=1e-4)
 
 
-def test_a_recipe_resumes_and_scales_weakly_unless_a_flag_says_otherwise() -> None:
+def test_a_recipe_resumes_and_scales_weakly_unless_a_flag_says_otherwise():
     flags = {"profile__scaling": None, "spot__checkpoints": "none", "profile__samples": 5}
     recipe = Subject(source=None, recipe="vit", sizes=SizeOptions())
     assert recipe.settings(flags) == {

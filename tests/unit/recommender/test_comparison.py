@@ -1,7 +1,5 @@
 """Two plans side by side: what decides, by figures one can follow."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -48,7 +46,7 @@ FAST, SLOW = make_option("Fast", 10, 140), make_option("Slow", 20, 100)
 
 
 @pytest.mark.parametrize(("value", "take"), [(2.0, "B"), (3.9, "B"), (4.1, "A"), (50.0, "A")])
-def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value: float, take: str) -> None:
+def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value, take):
     answer = pair(FAST, SLOW, value_of_time_usd_per_h=value)
     facts = answer.verdict.facts
     assert isinstance(answer.verdict, ComparedTrade)
@@ -59,7 +57,7 @@ def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value: float, 
     assert (answer.p_a_cheaper, answer.p_a_sooner) == (0.0, 1.0)
 
 
-def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
+def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer():
     parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     facts = pair(parallel, SLOW).verdict.facts
     assert (facts["more_usd"], facts["change_usd"]) == (pytest.approx(15.0), 25.0)
@@ -69,7 +67,7 @@ def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
     assert "counted" not in sentence(pair(FAST, SLOW).verdict)
 
 
-def test_work_on_the_script_is_told_wherever_it_is_in_a_difference() -> None:
+def test_work_on_the_script_is_told_wherever_it_is_in_a_difference():
     """Rents of 140 and 110 dollars come to 5 dollars of difference; of 90 and 100 to 35."""
     changes = (sample(EditScript, what="wrap-in-ddp"),)
     slow = replace(make_option("Slow", 20, 110), script_changes=changes)
@@ -82,7 +80,7 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference() -> None:
     assert "cheaper than B ($25.00 to change the script for B counted): take A" in sentence(of_both)
 
 
-def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour() -> None:
+def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour():
     answer = pair(SLOW, make_option("Best", 5, 50))
     assert isinstance(answer.verdict, ComparedBetter)
     facts = answer.verdict.facts
@@ -90,20 +88,20 @@ def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour() -> None:
     assert answer.even_usd_per_h is None
 
 
-def test_of_two_as_fast_the_cheaper_one_is_better() -> None:
+def test_of_two_as_fast_the_cheaper_one_is_better():
     answer = pair(make_option("Dear", 5, 80), make_option("Cheap", 5, 50))
     assert isinstance(answer.verdict, ComparedBetter)
     assert answer.verdict.facts["faster"] == "B"
     assert (answer.p_a_sooner, answer.p_a_cheaper) == (0.5, 0.0)
 
 
-def test_a_plan_beside_itself_is_the_same() -> None:
+def test_a_plan_beside_itself_is_the_same():
     answer = pair(FAST, FAST)
     assert isinstance(answer.verdict, ComparedSame)
     assert (answer.p_a_cheaper, answer.p_a_sooner, answer.even_usd_per_h) == (0.5, 0.5, None)
 
 
-def test_changing_the_script_counts_as_money_and_as_time() -> None:
+def test_changing_the_script_counts_as_money_and_as_time():
     changed = make_option("Fast", 10, 140, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     answer = pair(changed, SLOW, change_usd=25.0)
     whole, plain = answer.whole
@@ -113,7 +111,7 @@ def test_changing_the_script_counts_as_money_and_as_time() -> None:
     assert answer.even_usd_per_h == pytest.approx(65 / 9.5)
 
 
-def test_only_one_that_does_the_job_is_taken_whatever_it_costs() -> None:
+def test_only_one_that_does_the_job_is_taken_whatever_it_costs():
     out = removed(make_option("Tiny", 1, 1), RemovedByMemory)
     for answer, take in ((pair(SLOW, out), "A"), (pair(out, SLOW), "B")):
         assert isinstance(answer.verdict, ComparedOne)
@@ -122,13 +120,13 @@ def test_only_one_that_does_the_job_is_taken_whatever_it_costs() -> None:
         assert why == sample(RemovedByMemory)
 
 
-def test_of_two_that_fail_both_reasons_are_named() -> None:
+def test_of_two_that_fail_both_reasons_are_named():
     answer = pair(removed(FAST, RemovedByMemory), removed(SLOW, RemovedByDeadline))
     assert isinstance(answer.verdict, ComparedNeither)
     assert answer.verdict.facts == {"why_a": sample(RemovedByMemory), "why_b": sample(RemovedByDeadline)}
 
 
-def test_an_unknown_rent_is_never_the_cheaper_one() -> None:
+def test_an_unknown_rent_is_never_the_cheaper_one():
     free = make_option("Own", 30, 0, plan=make_plan("Own", None))
     answer = pair(free, FAST)
     assert isinstance(answer.verdict, ComparedByTime)
@@ -136,13 +134,13 @@ def test_an_unknown_rent_is_never_the_cheaper_one() -> None:
     assert answer.p_a_cheaper is answer.even_usd_per_h is None
 
 
-def test_beside_what_is_free_there_is_no_ratio_but_an_amount() -> None:
+def test_beside_what_is_free_there_is_no_ratio_but_an_amount():
     free = make_option("Own", 30, 0, plan=make_plan("Own", 0.0))
     facts = pair(free, FAST).verdict.facts
     assert (facts["times_dearer"], facts["more_usd"]) == (None, 140.0)
 
 
-def test_medians_stand_in_where_a_draw_never_ends() -> None:
+def test_medians_stand_in_where_a_draw_never_ends():
     endless = Means(wait_s=0.0, time_s=math.inf, cost_usd=math.inf, counted_usd=math.inf)
     spot = make_option("Spot", 10, 140, expected=endless)
     answer = pair(spot, SLOW)
@@ -150,7 +148,7 @@ def test_medians_stand_in_where_a_draw_never_ends() -> None:
     assert answer.verdict.facts["times_dearer"] == pytest.approx(1.4)
 
 
-def test_odds_follow_from_the_draws() -> None:
+def test_odds_follow_from_the_draws():
     near = make_option("Near", 20.0 * math.exp(0.05), 100, time_s=Quantiles(p50=20 * HOUR_S, p90=0.0))
     wide = judged(near, spread=1.0)
     answer = compared(judged(SLOW, spread=0.0), wide, make_job())

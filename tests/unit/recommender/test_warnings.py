@@ -1,7 +1,5 @@
 """What a person is told about all options together: what counted as nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +28,7 @@ def recommended(*plans: Plan, trace: Trace, job: Job) -> str | None:
     return answer_of(*plans, trace=trace, job=job).recommended
 
 
-def test_a_length_that_was_given_is_not_asked_for() -> None:
+def test_a_length_that_was_given_is_not_asked_for():
     trace = make_trace(
         warnings=(sample(LengthUnknown, why="no-loader"), sample(ProfileLacks, what="dtypes")),
         iterations_per_epoch=9,
@@ -44,7 +42,7 @@ def test_a_length_that_was_given_is_not_asked_for() -> None:
         assert "no dtypes" in text
 
 
-def test_gpus_that_may_not_share_a_step_neither_win_nor_pass_in_silence() -> None:
+def test_gpus_that_may_not_share_a_step_neither_win_nor_pass_in_silence():
     trace = make_trace(batch_size=None, warnings=(sample(LengthUnknown, why="no-loader"),))
     one, eight = make_plan("A", 1.0), make_plan("B", 4.0, num_gpus=8)
     assert "no DataLoader shows how several GPUs would share a step" in warnings(one, eight, trace=trace)
@@ -55,26 +53,26 @@ def test_gpus_that_may_not_share_a_step_neither_win_nor_pass_in_silence() -> Non
     assert recommended(one, eight, trace=trace, job=make_job(**long, scaling=Scaling.WEAK)) == eight.id
 
 
-def test_options_without_a_rate_of_their_own_are_counted() -> None:
+def test_options_without_a_rate_of_their_own_are_counted():
     unknown = (sample(RateUnknown), sample(RateUnknown))
     text = warnings(make_plan("A", notes=unknown), make_plan("B"), make_plan("C", notes=unknown[:1]))
     assert "2 of 3 options pay the dearest known rate" in text
 
 
-def test_what_costs_nothing_is_known_and_no_reason_to_warn() -> None:
+def test_what_costs_nothing_is_known_and_no_reason_to_warn():
     text = warnings(make_plan("A"), make_plan("B", 0.5, tier=Tier.CLUSTER))
     assert "dearest" not in text
     assert "hourly cost" not in text
 
 
-def test_assumed_waits_are_counted() -> None:
+def test_assumed_waits_are_counted():
     assumed, measured = sample(WaitAssumed), sample(WaitOfStarts)
     plans = [make_plan("A", notes=(assumed,)), make_plan("B", notes=(measured,)), make_plan("C")]
     assert "assumed for 1 of 3 rented options" in warnings(*plans)
     assert "the wait for a machine" not in warnings(*plans[1:])
 
 
-def test_each_unknown_wait_and_cost_is_told() -> None:
+def test_each_unknown_wait_and_cost_is_told():
     assumed_s, _ = assumed_wait(1, None)
     text = warnings(make_plan("B", None, tier=Tier.CLUSTER, wait_s=assumed_s))
     assert "no hourly cost is configured for lab" in text

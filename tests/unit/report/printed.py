@@ -1,7 +1,5 @@
 """What a document looks like in a format, read back."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,11 +1,8 @@
 """Every assumption once, with the GPUs it is about."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import DataParallel
 from advisor.report.estimates import by_gpus
 from tests.builders import make_estimate
@@ -14,26 +11,26 @@ from tests.findings import sample, texts
 OWN, SHARED = texts("own", "shared")
 
 
-def test_those_of_all_come_first_and_name_nobody() -> None:
+def test_those_of_all_come_first_and_name_nobody():
     groups = by_gpus(
         [make_estimate("T4", assumptions=(OWN, SHARED)), make_estimate("L4", assumptions=(SHARED,))]
     )
     assert list(groups) == [(SHARED, ""), (OWN, "T4")]
 
 
-def test_counts_tell_estimates_of_one_gpu_apart() -> None:
+def test_counts_tell_estimates_of_one_gpu_apart():
     parallel = sample(DataParallel)
     groups = by_gpus([make_estimate("T4"), make_estimate("T4", num_gpus=8, assumptions=(parallel,))])
     assert list(groups) == [(parallel, "T4:8")]
 
 
-def test_the_shorter_list_is_named() -> None:
+def test_the_shorter_list_is_named():
     estimates = [make_estimate(name, assumptions=(SHARED,)) for name in ("A", "B", "C")]
     estimates += [make_estimate("D", assumptions=(OWN,))]
     assert list(by_gpus(estimates)) == [(SHARED, "all but D"), (OWN, "D")]
 
 
-def test_no_estimates_rest_on_nothing() -> None:
+def test_no_estimates_rest_on_nothing():
     assert list(by_gpus([])) == []
 
 
@@ -41,7 +38,7 @@ ASSUMPTIONS = st.lists(st.sampled_from(texts("a", "b", "c", "d")), max_size=6).m
 
 
 @given(st.lists(ASSUMPTIONS, max_size=6))
-def test_each_is_told_once_and_whose_it_is_can_be_read_back(rest_on: list[tuple[Finding, ...]]) -> None:
+def test_each_is_told_once_and_whose_it_is_can_be_read_back(rest_on):
     estimates = [make_estimate(f"GPU-{i}", assumptions=groups) for i, groups in enumerate(rest_on)]
     groups = list(by_gpus(estimates))
     assert len({assumption for assumption, _ in groups}) == len(groups)

@@ -1,14 +1,12 @@
 """Cells: a number is written by its kind, a text stands for itself."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 
 import pytest
 
 from advisor.core.values import Interval, Quantiles
 from advisor.report import document as cells
-from advisor.report.document import Cell, Kind, cell_lines
+from advisor.report.document import Kind, cell_lines
 
 
 @pytest.mark.parametrize(
@@ -39,15 +37,15 @@ from advisor.report.document import Cell, Kind, cell_lines
         (cells.INTERVAL, Interval(p10=0.1, p50=0.2, p90=3.0), "100 ms .. 200 ms .. 3 s"),
     ],
 )
-def test_a_cell_in_words(kind: Kind, cell: Cell, text: str) -> None:
+def test_a_cell_in_words(kind, cell, text):
     assert cell_lines(cell, kind) == [text]
 
 
-def test_numbers_stand_to_the_right_and_what_is_read_to_the_left() -> None:
+def test_numbers_stand_to_the_right_and_what_is_read_to_the_left():
     left = {name for name, kind in vars(cells).items() if isinstance(kind, Kind) and not kind.is_right}
     assert left == {"TEXT", "INTERVAL", "DAY"}
 
 
-def test_every_kind_has_a_name_of_its_own() -> None:
+def test_every_kind_has_a_name_of_its_own():
     kinds = [kind for kind in vars(cells).values() if isinstance(kind, Kind)]
     assert len({kind.name for kind in kinds}) == len(kinds)

@@ -1,9 +1,5 @@
 """Findings of the doctor, all of them, in order."""
 
-from __future__ import annotations
-
-import pytest
-
 from advisor.report.printing import Format, print_document
 from advisor.report.settings import checks_document
 from advisor.service.health import Check
@@ -17,26 +13,24 @@ CHECKS = [
 FACTS = [("python", "ok", "3.12"), ("native", "note", "slow"), ("catalog", "broken", CHECKS[2].detail)]
 
 
-def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows(capsys):
     print_document(checks_document(CHECKS), Format.CSV)
     assert [(row["Check"], row["State"], row["Detail"]) for row in read_csv(capsys)] == FACTS
 
 
-def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(capsys):
     print_document(checks_document(CHECKS), Format.JSON)
     checks = read_json(capsys)["checks"]
     assert [(check["name"], check["state"], check["detail"]) for check in checks] == FACTS
 
 
-def test_the_table_shows_every_state_and_takes_no_markup(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_shows_every_state_and_takes_no_markup(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     print_document(checks_document(CHECKS), Format.TABLE)
     out = capsys.readouterr().out
     assert all(text in out for fact in FACTS for text in fact)
 
 
-def test_no_findings_are_an_empty_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_findings_are_an_empty_list(capsys):
     print_document(checks_document([]), Format.JSON)
     assert read_json(capsys)["checks"] == []

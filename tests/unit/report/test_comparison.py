@@ -1,7 +1,5 @@
 """Two plans line by line, and a machine over its numbers of GPUs, as documents in every format."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -39,7 +37,7 @@ def lines_of(a: Option, b: Option) -> dict[str, Line]:
     return {line.key: line for group in groups_of(pair(a, b)) for line in group.lines}
 
 
-def test_a_line_has_a_difference_and_a_ratio_where_both_are_numbers() -> None:
+def test_a_line_has_a_difference_and_a_ratio_where_both_are_numbers():
     line = Line(key="time_s_p50", name="Until done", a=2.0, b=5.0)
     assert (line.difference, line.ratio) == (3.0, 2.5)
     assert replace(line, a=0.0).difference == 5.0
@@ -47,7 +45,7 @@ def test_a_line_has_a_difference_and_a_ratio_where_both_are_numbers() -> None:
         assert replace(line, a=a, b=b).ratio is None
 
 
-def test_what_an_iteration_waits_for_adds_up_to_it() -> None:
+def test_what_an_iteration_waits_for_adds_up_to_it():
     waits = {"waiting for the host (roofline)": 0.0, "waiting for the host": 0.01}
     estimate = make_estimate(iteration=0.1, communication_s=0.02, by_operator=waits)
     lines = lines_of(FAST, replace(SLOW, estimate=estimate))
@@ -57,27 +55,27 @@ def test_what_an_iteration_waits_for_adds_up_to_it() -> None:
     assert sum(part for part in parts if isinstance(part, float)) == pytest.approx(0.1)
 
 
-def test_the_parts_of_a_cost_stand_under_each_other_whichever_plan_has_them() -> None:
+def test_the_parts_of_a_cost_stand_under_each_other_whichever_plan_has_them():
     spot = replace(FAST, cost_breakdown_usd={"training": 100.0, "preemptions": 40.0})
     lines = lines_of(spot, SLOW)
     assert (lines["preemptions (USD)"].a, lines["preemptions (USD)"].b) == (40.0, 0.0)
     assert (lines["training (USD)"].a, lines["training (USD)"].b) == (100.0, 100.0)
 
 
-def test_an_unknown_rent_is_no_number() -> None:
+def test_an_unknown_rent_is_no_number():
     lines = lines_of(FAST, make_option("Own", 30, 0, plan=make_plan("Own", None)))
     assert lines["usd_per_h"].b is lines["cost_usd_p50"].b is lines["cost_usd_p90"].b is None
     assert "p_cheaper" not in lines
 
 
-def test_changing_the_script_has_lines_where_one_plan_asks_for_it() -> None:
+def test_changing_the_script_has_lines_where_one_plan_asks_for_it():
     changed = replace(FAST, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert (lines_of(changed, SLOW)["change_s"].a, lines_of(changed, SLOW)["change_s"].b) == (1800.0, 0.0)
     assert "change_s" not in lines_of(FAST, SLOW)
 
 
 @pytest.mark.parametrize("width", [60, 80, 110, 200])
-def test_a_terminal_shows_what_decides_first_and_every_line(width: int) -> None:
+def test_a_terminal_shows_what_decides_first_and_every_line(width):
     document = comparison_document(answer_of(FAST, removed(SLOW, RemovedByMemory)))
     text = to_terminal(document, Screen(width))
     assert text.startswith("Only A does the job: B does not (")
@@ -89,7 +87,7 @@ def test_a_terminal_shows_what_decides_first_and_every_line(width: int) -> None:
         assert "-$40.00 (0.71 x)" in text
 
 
-def test_the_sheet_and_json_have_the_same_lines_as_numbers() -> None:
+def test_the_sheet_and_json_have_the_same_lines_as_numbers():
     document = comparison_document(answer_of(FAST, SLOW))
     rows = list(csv.DictReader(io.StringIO(text_of(document, Format.CSV))))
     facts = json.loads(text_of(document, Format.JSON))
@@ -102,7 +100,7 @@ def test_the_sheet_and_json_have_the_same_lines_as_numbers() -> None:
     assert facts["warnings"]
 
 
-def test_markdown_is_a_letter_and_nothing_in_it_is_active() -> None:
+def test_markdown_is_a_letter_and_nothing_in_it_is_active():
     evil = replace(FAST, plan=make_plan("<b>x</b>|y"))
     text = text_of(comparison_document(answer_of(evil, SLOW)), Format.MARKDOWN)
     assert text.startswith("### ")
@@ -126,7 +124,7 @@ def curve_text(options: list[Option], output: Format) -> str:
     return text_of(curve_document(scaling_curve(options, WORTH), answer), output)
 
 
-def test_a_curve_says_where_more_stop_paying_and_draws_it() -> None:
+def test_a_curve_says_where_more_stop_paying_and_draws_it():
     text = curve_text(CURVE, Format.TABLE)
     words = " ".join(text.split())
     assert words.startswith("More GPUs stop paying after 2 x L4 (aws l4.xlarge us-east-1 spot):")
@@ -137,7 +135,7 @@ def test_a_curve_says_where_more_stop_paying_and_draws_it() -> None:
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN, Format.JSON])
-def test_a_curve_has_every_format(output: Format) -> None:
+def test_a_curve_has_every_format(output):
     options = [*CURVE[:2], removed(of(4, 5, 20), RemovedByMemory)]
     text = curve_text(options, output)
     if output is Format.JSON:
@@ -152,7 +150,7 @@ def test_a_curve_has_every_format(output: Format) -> None:
         assert "does not fit" in text
 
 
-def test_what_never_ends_is_in_the_table_and_not_drawn() -> None:
+def test_what_never_ends_is_in_the_table_and_not_drawn():
     never = Quantiles(p50=math.inf, p90=math.inf)
     endless = replace(removed(of(8, 4, 60), RemovedBySpot), time_s=never, cost_usd=never)
     text = curve_text([*CURVE[:2], endless], Format.TABLE)
@@ -160,7 +158,7 @@ def test_what_never_ends_is_in_the_table_and_not_drawn() -> None:
     assert "never" in text
 
 
-def test_in_a_notebook_it_is_a_table_with_what_decides() -> None:
+def test_in_a_notebook_it_is_a_table_with_what_decides():
     html = pair(FAST, SLOW)._repr_html_()
     assert html is not None
     assert "<table" in html

@@ -1,7 +1,5 @@
 """What went where, in words and for programs; each outcome says what to do."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,15 +38,15 @@ def delivery(outcome: Outcome, **changes: Any) -> Delivery:
         ),
     ],
 )
-def test_what_did_not_surely_arrive_is_a_line(one: Delivery, words: str) -> None:
+def test_what_did_not_surely_arrive_is_a_line(one, words):
     assert failures_in_words([delivery(Outcome.SENT), one]) == (words,)
 
 
-def test_what_is_there_is_no_failure() -> None:
+def test_what_is_there_is_no_failure():
     assert failures_in_words([delivery(Outcome.SENT), delivery(Outcome.SENT_BEFORE)]) == ()
 
 
-def test_every_outcome_has_a_row_and_a_record() -> None:
+def test_every_outcome_has_a_row_and_a_record():
     document = deliveries_document([delivery(outcome) for outcome in Outcome])
     shown = on_screen(document, 200)
     for words in ("sent ", "sent before", "perhaps sent", "being sent", "not sent", "not sent again"):
@@ -61,12 +59,12 @@ def test_every_outcome_has_a_row_and_a_record() -> None:
     }  # fmt: skip
 
 
-def test_a_send_that_was_taken_up_again_says_so() -> None:
+def test_a_send_that_was_taken_up_again_says_so():
     document = deliveries_document([delivery(Outcome.SENT, is_resumed=True)])
     assert "again, since a process ended in the middle of sending it" in on_screen(document, 300)
 
 
-def test_channels_with_their_secrets_and_last_delivery() -> None:
+def test_channels_with_their_secrets_and_last_delivery():
     last = Posted(
         key="k", channel="mail", content_sha256="0", state=State.FAILED, attempts=2, begun_at=AT,
         changed_at=AT, error="no such user",
@@ -95,5 +93,5 @@ def test_channels_with_their_secrets_and_last_delivery() -> None:
     assert record["last"]["state"] == "failed"
 
 
-def test_without_channels_the_page_is_named() -> None:
+def test_without_channels_the_page_is_named():
     assert "docs/delivery.md" in on_screen(channels_document([]), 100)

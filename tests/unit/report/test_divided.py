@@ -1,7 +1,5 @@
 """The sentence on what would run if the script divided its model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from advisor.core.changes import parse_split
@@ -33,20 +31,20 @@ def printed(capsys, name: str, *changes: type[Finding]) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_it_names_machine_time_price_and_how_to_rank_such_plans(capsys) -> None:
+def test_it_names_machine_time_price_and_how_to_rank_such_plans(capsys):
     text = printed(capsys, "zero-3", ShardModel)
     assert "It would fit if the script divided its model (zero-3): " in text
     assert "1 h for $20.00. For that, wrap blocks and model in FSDP" in text
     assert text.endswith("All such plans: --suppose zero-3.")
 
 
-def test_a_split_of_two_kinds_is_asked_for_twice(capsys) -> None:
+def test_a_split_of_two_kinds_is_asked_for_twice(capsys):
     text = printed(capsys, "tensor-8+pipeline-2", DivideLayers)
     assert "--suppose tensor-8 --suppose pipeline-2." in text
     assert "divide each layer among 8 GPUs of a node and divide the layers into 2 stages" in text
 
 
-def test_a_program_reads_the_plan(capsys) -> None:
+def test_a_program_reads_the_plan(capsys):
     print_document(document_of("zero-3", ShardModel), Format.JSON)
     divided = read_json(capsys)["divided"]
     assert (divided["what_if"], divided["gpu"]) == ("zero-3", "H100")

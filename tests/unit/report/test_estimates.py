@@ -1,7 +1,5 @@
 """Estimates as rows and as JSON."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -36,7 +34,7 @@ def printed_rows(capsys: pytest.CaptureFixture[str], *estimates: IterationEstima
     return read_csv(capsys)
 
 
-def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_in_every_column(capsys):
     (row,) = printed_rows(capsys, FULL)
     assert list(row.values()) == [
         "X",
@@ -53,26 +51,22 @@ def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     ("memory_bytes", "memory", "fits"),
     [(16 * GIB, "16 GiB", "yes"), (16 * GIB + 1, "16 GiB", "no"), (None, "unknown", "?")],
 )
-def test_whether_it_fits(
-    memory_bytes: int | None, memory: str, fits: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_whether_it_fits(memory_bytes, memory, fits, capsys):
     (row,) = printed_rows(capsys, make_estimate(memory_bytes=memory_bytes))
     assert (row["Memory"], row["Fits"]) == (memory, fits)
 
 
-def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_order_given_is_kept(capsys):
     rows = printed_rows(capsys, make_estimate("B", 0.2), make_estimate("A", 0.1), make_estimate("C", 0.3))
     assert [row["GPU"] for row in rows] == ["B", "A", "C"]
 
 
-def test_nothing_to_print_is_a_header(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_print_is_a_header(capsys):
     print_document(estimates_document(make_trace(), []), Format.CSV)
     assert capsys.readouterr().out == ",".join(column.name for column in COLUMNS) + "\n"
 
 
-def test_the_table_shows_the_same(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_shows_the_same(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     print_document(
         estimates_document(make_trace(), [FULL, make_estimate("TINY", memory_limit_bytes=1)]), Format.TABLE
@@ -81,7 +75,7 @@ def test_the_table_shows_the_same(
     assert all(text in out for text in ("200 ms", "gemm 50%", "TINY", "no"))
 
 
-def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_plain_numbers(capsys):
     print_document(estimates_document(make_trace(warnings=texts("mind this")), [FULL]), Format.JSON)
     document = read_json(capsys)
     assert document["warnings"] == ["mind this"]
@@ -120,7 +114,7 @@ def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_methods_are_named_by_their_share_of_the_iteration(capsys: pytest.CaptureFixture[str]) -> None:
+def test_methods_are_named_by_their_share_of_the_iteration(capsys):
     methods = {Method.WAVE: 0.3, Method.LEARNED: 0.624, Method.ROOFLINE: 0.004}
     (row,) = printed_rows(capsys, make_estimate("X", 1.0, by_method=methods))
     assert row["How"] == "62% learned, 30% wave"
@@ -154,9 +148,7 @@ WORDY = (
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120, 160])
-def test_it_fits_the_terminal_and_tells_how(
-    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_fits_the_terminal_and_tells_how(columns, capsys, monkeypatch):
     lines = printed_table(capsys, monkeypatch, columns, *WORDY)
     assert max(map(len, lines)) <= columns
     table = lines[: lines.index("What the estimates rest on")]
@@ -170,9 +162,7 @@ def test_it_fits_the_terminal_and_tells_how(
     assert ("Largest shares" in text) == (columns > 100)
 
 
-def test_a_long_name_leaves_no_room_for_how(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_name_leaves_no_room_for_how(capsys, monkeypatch):
     long = make_estimate(
         "RTX-PRO-6000-Workstation-of-a-long-name", num_gpus=16, by_method={Method.LEARNED: 0.1}
     )
@@ -181,9 +171,7 @@ def test_a_long_name_leaves_no_room_for_how(
     assert row.split()[0] == "RTX-PRO-6000-Workstation-of-a-long-name:16"
 
 
-def test_what_differs_in_the_gpu_alone_is_told_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_differs_in_the_gpu_alone_is_told_once(capsys, monkeypatch):
     names = [f"T{number}" for number in range(9)]
     estimates = [
         make_estimate(name, assumptions=(AttentionUnfused(gpu=name, dtype="bfloat16", head_size=128),))
@@ -196,9 +184,7 @@ def test_what_differs_in_the_gpu_alone_is_told_once(
     assert "attention on T0 (bfloat16" in alone
 
 
-def test_assumptions_are_below_the_table_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_assumptions_are_below_the_table_once(capsys, monkeypatch):
     lines = printed_table(capsys, monkeypatch, 100, *WORDY)
     below = lines[lines.index("What the estimates rest on") + 1 :]
     assert below[0] == "  of both"
@@ -208,23 +194,21 @@ def test_assumptions_are_below_the_table_once(
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_programs_get_rows_alone(output: Format, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_get_rows_alone(output, capsys):
     print_document(estimates_document(make_trace(), WORDY), output)
     assert "of both" not in capsys.readouterr().out
 
 
-def test_nothing_is_said_where_nothing_is_assumed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_said_where_nothing_is_assumed(capsys, monkeypatch):
     assert "rest on" not in " ".join(printed_table(capsys, monkeypatch, 100, make_estimate("T4")))
 
 
-def test_unknown_memory_is_null_and_not_false() -> None:
+def test_unknown_memory_is_null_and_not_false():
     document = estimate_json(make_estimate(memory_bytes=None))
     assert (document["memory_bytes"], document["fits_memory"]) == (None, None)
 
 
-def test_of_another_number_of_ranks_the_time_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_another_number_of_ranks_the_time_is_unknown(capsys):
     other = replace(FULL, gpu="Y", assumptions=(sample(OtherWorld),))
     known, unknown = printed_rows(capsys, FULL, other)
     assert known["Iteration p10 .. p50 .. p90"] == "100 ms .. 200 ms .. 400 ms"

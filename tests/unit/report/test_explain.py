@@ -1,7 +1,5 @@
 """One option line by line, in figures that differ wherever they could be mixed up."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Any
@@ -86,7 +84,7 @@ def value(option: Option, title: str, name: str) -> str:
     return " ".join(text.split())
 
 
-def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
+def test_the_headline_says_what_runs_where_and_how_it_stands():
     first, state, rank, risk = sections(make_option())["X"]
     assert rank == "  rank: 1 of 1, the # of tables"
     for text in ("aws x.xlarge us-east-1 on-demand", "1 x X", "12,345"):
@@ -101,7 +99,7 @@ def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
     assert "status: feasible; in the table it is counted with Y" in text_of(make_option(folded_into="Y"))
 
 
-def test_each_time_stands_in_its_line() -> None:
+def test_each_time_stands_in_its_line():
     option = make_option()
     assert value(option, TIME, "wait") == "0:01:00 p90 2 min"
     assert value(option, TIME, "boot") == "0:05:00"
@@ -109,14 +107,14 @@ def test_each_time_stands_in_its_line() -> None:
     assert value(option, TIME, "total") == "1:06:00 p90 4 h"
 
 
-def test_the_lines_of_a_section_are_aligned() -> None:
+def test_the_lines_of_a_section_are_aligned():
     option = make_option(plan=make_plan("X", 4.0, startup_s=900.0, download_s=600.0))
     for title, pattern in ((TIME, r"\d:\d\d:\d\d"), (MONEY, r"\$\d+\.\d\d"), ("One iteration", r"\d ms")):
         ends = {match.end() for line in sections(option)[title][:4] if (match := re.search(pattern, line))}
         assert len(ends) == 1, title
 
 
-def test_preemptions_have_lines_of_time_and_money() -> None:
+def test_preemptions_have_lines_of_time_and_money():
     spot = make_plan("X", 4.0, market=Market.SPOT, startup_s=300.0)
     option = make_option(
         plan=spot, iterations=9000, cost_breakdown_usd={"training": 2.0, "start-up": 1.0, "preemptions": 2.0}
@@ -127,7 +125,7 @@ def test_preemptions_have_lines_of_time_and_money() -> None:
     assert value(option, MONEY, "preemptions").startswith("$2.00 ")
 
 
-def test_dearer_hours_have_a_line_of_money() -> None:
+def test_dearer_hours_have_a_line_of_money():
     spot = make_plan("X", 4.0, market=Market.SPOT)
     option = make_option(plan=spot, cost_breakdown_usd={"training": 2.0, "start-up": 1.0, "price rise": 2.0})
     assert (
@@ -136,7 +134,7 @@ def test_dearer_hours_have_a_line_of_money() -> None:
     )
 
 
-def test_what_medians_of_a_sum_differ_by_is_told() -> None:
+def test_what_medians_of_a_sum_differ_by_is_told():
     option = make_option(time_s=Quantiles(p50=1 * HOUR_S + 480, p90=4 * HOUR_S))
     assert value(option, TIME, "wait and run together").startswith("0:02:00 the median of a sum")
     less = make_option(time_s=Quantiles(p50=1 * HOUR_S + 350, p90=4 * HOUR_S))
@@ -144,11 +142,11 @@ def test_what_medians_of_a_sum_differ_by_is_told() -> None:
     assert "together" not in text_of(make_option())
 
 
-def test_an_unknown_wait_is_not_shown_as_none() -> None:
+def test_an_unknown_wait_is_not_shown_as_none():
     assert "unknown" in value(make_option(wait_s=None), TIME, "wait")
 
 
-def test_odds_appear_with_their_limit_alone() -> None:
+def test_odds_appear_with_their_limit_alone():
     assert "Odds" not in text_of(make_option())
     late = make_option(p_within_deadline=0.25)
     assert sections(late)["Odds"] == ["  done within 12 h            p 0.25, 0.80 is asked for"]
@@ -156,7 +154,7 @@ def test_odds_appear_with_their_limit_alone() -> None:
     assert sections(dear)["Odds"] == ["  within $20.00               p 0.00, 0.80 is asked for"]
 
 
-def test_each_sum_stands_in_its_line() -> None:
+def test_each_sum_stands_in_its_line():
     option = make_option()
     assert value(option, "Rates", "rate") == "$4.00 per hour"
     assert value(option, MONEY, "training") == "$4.00 41 min at $4.00 per hour"
@@ -170,25 +168,25 @@ def test_each_sum_stands_in_its_line() -> None:
     ("cause", "words"),
     [("billing minimum", "1 min are billed at least"), ("billing step", "whole steps of 1 h are billed")],
 )
-def test_what_billing_adds_is_a_line_with_its_rule(cause: str, words: str) -> None:
+def test_what_billing_adds_is_a_line_with_its_rule(cause, words):
     plan = make_plan("X", 4.0, minimum_billed_s=60.0, billed_step_s=HOUR_S)
     option = make_option(plan=plan, cost_breakdown_usd={"training": 4.0, "start-up": 0.0, cause: 1.0})
     assert value(option, MONEY, cause) == f"$1.00 {words}"
 
 
-def test_what_the_price_includes() -> None:
+def test_what_the_price_includes():
     offer = make_offer(includes=("8 vCPU", "32 GiB RAM"))
     option = make_option(plan=make_plan(offer=offer))
     assert value(option, "Rates", "includes") == "8 vCPU, 32 GiB RAM"
 
 
-def test_one_price_is_one_line() -> None:
+def test_one_price_is_one_line():
     offer = make_offer(usd_per_h=4.0)
     text = text_of(make_option(plan=make_plan("X", 4.0, offer=offer)))
     assert not any(word in text for word in ("list price", "contracted", "effective"))
 
 
-def test_list_contracted_and_effective_price_stand_apart() -> None:
+def test_list_contracted_and_effective_price_stand_apart():
     offer = make_offer(usd_per_h=40.0, contracted_usd_per_h=36.0, effective_usd_per_h=30.6)
     option = make_option(plan=make_plan("X", offer.usd_per_h, offer=offer))
     assert value(option, "Rates", "rate") == "$30.60 per hour"
@@ -197,14 +195,14 @@ def test_list_contracted_and_effective_price_stand_apart() -> None:
     assert value(option, "Rates", "effective price") == "$30.60 per hour"
 
 
-def test_a_commitment_without_a_discount_has_no_contracted_price() -> None:
+def test_a_commitment_without_a_discount_has_no_contracted_price():
     offer = make_offer(usd_per_h=40.0, effective_usd_per_h=30.0)
     text = text_of(make_option(plan=make_plan("X", 30.0, offer=offer)))
     assert "list price" in text
     assert "contracted price" not in text
 
 
-def test_disks_and_egress_have_lines_with_rate_source_and_date() -> None:
+def test_disks_and_egress_have_lines_with_rate_source_and_date():
     rates = {"storage": "100 GiB at 0.08 USD per GiB-month; a list, 2025-01-01", "data transfer": "some rate"}
     breakdown = {"training": 3.0, "start-up": 1.0, "storage": 0.25, "data transfer": 0.75}
     option = make_option(plan=make_plan("X", 4.0, rates=rates), cost_breakdown_usd=breakdown)
@@ -214,7 +212,7 @@ def test_disks_and_egress_have_lines_with_rate_source_and_date() -> None:
     assert value(option, "Rates", "rate of data transfer") == "some rate"
 
 
-def test_the_data_set_has_its_own_lines() -> None:
+def test_the_data_set_has_its_own_lines():
     option = make_option(
         plan=make_plan("X", 4.0, startup_s=900.0, download_s=600.0),
         time_s=Quantiles(p50=HOUR_S + 960, p90=2 * HOUR_S),
@@ -227,13 +225,13 @@ def test_the_data_set_has_its_own_lines() -> None:
     assert "data set" not in text_of(make_option())
 
 
-def test_an_own_machine_has_no_source_of_its_price() -> None:
+def test_an_own_machine_has_no_source_of_its_price():
     option = make_option(plan=make_plan("X", None, tier=Tier.CLUSTER))
     assert "unknown" in value(option, "Rates", "rate")
     assert "price from" not in text_of(option)
 
 
-def test_shares_of_an_iteration_are_of_its_median() -> None:
+def test_shares_of_an_iteration_are_of_its_median():
     option = make_option()
     title = "One iteration"
     assert value(option, title, "p10 .. p50 .. p90") == "100 ms .. 200 ms .. 500 ms"
@@ -244,11 +242,11 @@ def test_shares_of_an_iteration_are_of_its_median() -> None:
     assert value(option, title, "methods") == "wave 25%, roofline 50%"
 
 
-def test_no_communication_is_no_line() -> None:
+def test_no_communication_is_no_line():
     assert "communication" not in text_of(make_option(estimate=make_estimate("X", 0.2)))
 
 
-def test_only_the_largest_operators_are_shown_and_the_others_as_one() -> None:
+def test_only_the_largest_operators_are_shown_and_the_others_as_one():
     (lines,) = [lines for title, lines in sections(make_option()).items() if "operators" in title]
     assert lines[0].split() == ["op0", "(roofline)", "75.0", "ms", "37%"]
     assert lines[MOST_OPERATORS].split()[:2] == ["2", "others"]
@@ -265,7 +263,7 @@ def test_only_the_largest_operators_are_shown_and_the_others_as_one() -> None:
     st.floats(1, 1e6),
     st.sampled_from([Market.SPOT, Market.ON_DEMAND]),
 )
-def test_what_is_printed_adds_up_to_what_is_printed(breakdown, wait_s, train_s, market) -> None:
+def test_what_is_printed_adds_up_to_what_is_printed(breakdown, wait_s, train_s, market):
     startup_s, usd = 900.0, sum(breakdown.values())
     option = make_option(
         plan=make_plan("X", 4.0, market=market, startup_s=startup_s, download_s=600.0),
@@ -294,7 +292,7 @@ def as_seconds(text: str) -> int:
     return (-1 if text.startswith("-") else 1) * (3600 * hours + 60 * minutes + seconds)
 
 
-def test_long_lines_are_broken_where_the_terminal_ends() -> None:
+def test_long_lines_are_broken_where_the_terminal_ends():
     rates = {"storage": "100 GiB at 0.08 USD per GiB-month; written down by hand; see https://example.org"}
     option = make_option(plan=make_plan("X", 4.0, rates=rates), reasons=texts("a reason of many words " * 9))
     text = text_of(option, width=80)
@@ -306,7 +304,7 @@ def test_long_lines_are_broken_where_the_terminal_ends() -> None:
     assert after[30] != " "
 
 
-def test_memory_needed_and_available() -> None:
+def test_memory_needed_and_available():
     title = "Memory of one GPU"
     assert value(make_option(), title, "needed") == "5 GiB (5 GiB .. 5 GiB)"
     assert value(make_option(), title, "available") == "16 GiB"
@@ -318,20 +316,20 @@ def test_memory_needed_and_available() -> None:
 @pytest.mark.parametrize(
     ("field", "title"), [("script_changes", "What to change in the script"), ("reasons", "Notes")]
 )
-def test_an_empty_section_has_no_title(field: str, title: str) -> None:
+def test_an_empty_section_has_no_title(field, title):
     assert title not in text_of(make_option())
     filled = make_option(**{field: texts("do this", "and that")})
     assert sections(filled)[title] == ["  do this", "  and that"]
 
 
-def test_every_assumption_is_told() -> None:
+def test_every_assumption_is_told():
     assert sections(make_option())["What the estimate rests on"] == [
         "  first assumption",
         "  second assumption",
     ]
 
 
-def test_what_never_ends_is_said_in_words() -> None:
+def test_what_never_ends_is_said_in_words():
     never = Quantiles(p50=float("inf"), p90=float("inf"))
     option = make_option(time_s=never, train_s=never, cost_usd=never, cost_breakdown_usd={})
     assert value(option, TIME, "total") == "never"
@@ -340,7 +338,7 @@ def test_what_never_ends_is_said_in_words() -> None:
     assert "nan" not in text_of(option)
 
 
-def test_of_another_number_of_ranks_no_time_and_no_cost_are_shown() -> None:
+def test_of_another_number_of_ranks_no_time_and_no_cost_are_shown():
     option = make_option(reasons=(sample(RemovedBySharding),), p_within_budget=0.9, p_within_deadline=0.9)
     shown = sections(option)
     assert not {"Odds", "Time, medians (h:mm:ss)", "Money, medians", "One iteration"} & set(shown)

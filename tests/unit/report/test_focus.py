@@ -1,7 +1,5 @@
 """Our FOCUS data set beside the specification: columns, types, values, and no cost twice."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -9,7 +7,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -75,14 +72,14 @@ RUNS = (
 )
 
 
-def test_every_column_of_the_specification_is_there_and_ours_are_marked() -> None:
+def test_every_column_of_the_specification_is_there_and_ours_are_marked():
     assert set(COLUMNS) == NEVER_EMPTY.keys() | MAYBE_EMPTY.keys()
     assert all(name.startswith("x_") for name in OWN_COLUMNS)
     assert list(rows_of(*RUNS)[0]) == [*COLUMNS, *OWN_COLUMNS]
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_values_are_of_the_columns_type(column: str) -> None:
+def test_values_are_of_the_columns_type(column):
     kind = (NEVER_EMPTY | MAYBE_EMPTY)[column]
     for row in rows_of(*RUNS, charges=CHARGES):
         value = row[column]
@@ -93,7 +90,7 @@ def test_values_are_of_the_columns_type(column: str) -> None:
             json.loads(value)
 
 
-def test_periods_hold_what_they_should() -> None:
+def test_periods_hold_what_they_should():
     for row in rows_of(*RUNS, charges=CHARGES):
         start, end, since, until = (
             datetime.fromisoformat(row[name])
@@ -104,7 +101,7 @@ def test_periods_hold_what_they_should() -> None:
         assert since.day == until.day == 1
 
 
-def test_four_costs_stand_apart_and_what_is_not_known_is_marked_as_an_estimate() -> None:
+def test_four_costs_stand_apart_and_what_is_not_known_is_marked_as_an_estimate():
     told = make_charge(
         usd="1", effective_cost=Decimal(2), contracted_cost=Decimal(3), list_cost=Decimal("4.000")
     )
@@ -116,14 +113,14 @@ def test_four_costs_stand_apart_and_what_is_not_known_is_marked_as_an_estimate()
     assert (guessed["x_IsEstimate"], guessed["x_CostBasis"]) == ("true", "BilledCost")
 
 
-def test_no_cost_stands_there_twice() -> None:
+def test_no_cost_stands_there_twice():
     rows = rows_of(*RUNS, charges=CHARGES)
     assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("0.80") + Decimal("2.5")
     (of_aws,) = [row for row in rows if row["x_Record"] == "run" and row["ProviderName"] == "aws"]
     assert (of_aws["BilledCost"], of_aws["x_RunCost"]) == ("0", "0.1")
 
 
-def test_a_run_costs_nothing_on_the_days_of_the_bills_machines_alone() -> None:
+def test_a_run_costs_nothing_on_the_days_of_the_bills_machines_alone():
     rows = rows_of(
         make_run(0, usd=2.0), make_run(1, usd=3.0), make_run(2, usd=4.0),
         charges=(make_charge(usd="2"), make_charge(1, usd="5", instance_type=None, service="Amazon S3")),
@@ -131,7 +128,7 @@ def test_a_run_costs_nothing_on_the_days_of_the_bills_machines_alone() -> None:
     assert [row["BilledCost"] for row in rows] == ["2", "5", "0", "3.0", "4.0"]
 
 
-def test_a_service_has_one_category() -> None:
+def test_a_service_has_one_category():
     charges = (
         make_charge(),
         make_charge(instance_type=None),
@@ -143,7 +140,7 @@ def test_a_service_has_one_category() -> None:
     ]  # fmt: skip
 
 
-def test_an_estimated_run_says_so_and_one_of_unknown_cost_is_left_out() -> None:
+def test_an_estimated_run_says_so_and_one_of_unknown_cost_is_left_out():
     rows = rows_of(*RUNS, make_run(usd=None))
     assert [(row["x_CostBasis"], row["x_IsEstimate"]) for row in rows] == [
         ("billed", "false"), ("estimated", "true"), ("billed", "false"),
@@ -152,7 +149,7 @@ def test_an_estimated_run_says_so_and_one_of_unknown_cost_is_left_out() -> None:
     assert [row["ConsumedQuantity"] for row in rows] == ["2.000000", "2.000000", ""]
 
 
-def test_what_is_bought_used_corrected_and_taxed_stays_what_it_is(tmp_path: Path) -> None:
+def test_what_is_bought_used_corrected_and_taxed_stays_what_it_is(tmp_path):
     plan = {"CommitmentDiscountId": "sp-1", "CommitmentDiscountType": "Savings Plan"}
     zero = {"effective_cost": Decimal(0)}
     charges = (
@@ -181,7 +178,7 @@ def test_what_is_bought_used_corrected_and_taxed_stays_what_it_is(tmp_path: Path
     assert again.charges[4].tags == {"cost-center": "7"}
 
 
-def test_a_spreadsheet_gets_no_dash_for_a_number_that_nobody_knows() -> None:
+def test_a_spreadsheet_gets_no_dash_for_a_number_that_nobody_knows():
     text = text_of(review_document(reviewed(make_run(usd=None))), Format.CSV)
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["cost_usd"], row["predicted_p50_usd"]) == ("", "")

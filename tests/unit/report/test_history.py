@@ -1,7 +1,5 @@
 """Histories of prices as a table, wide and narrow."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,7 +35,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_eighty_columns_break_no_word_and_leave_nothing_out(capsys, monkeypatch) -> None:
+def test_eighty_columns_break_no_word_and_leave_nothing_out(capsys, monkeypatch):
     assert printed(capsys, monkeypatch, 80)[1:] == [
         " Machine,                                 Since,    First,   Lowest,",
         " place                                   changes      last   highest    Median",
@@ -50,7 +48,7 @@ def test_eighty_columns_break_no_word_and_leave_nothing_out(capsys, monkeypatch)
     ]
 
 
-def test_a_wide_terminal_has_a_line_a_series(capsys, monkeypatch) -> None:
+def test_a_wide_terminal_has_a_line_a_series(capsys, monkeypatch):
     lines = printed(capsys, monkeypatch, 160)
     assert len(lines) == 6
     assert lines[3].split() == [
@@ -59,7 +57,7 @@ def test_a_wide_terminal_has_a_line_a_series(capsys, monkeypatch) -> None:
     ]  # fmt: skip
 
 
-def test_other_formats_do_not_depend_on_the_terminal(capsys, monkeypatch) -> None:
+def test_other_formats_do_not_depend_on_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     print_document(history_document(SERIES, UNTIL), Format.CSV)
     assert [row["Machine"] for row in read_csv(capsys)] == ["gcp n1-standard-16+4xV100"] * 2

@@ -1,7 +1,5 @@
 """What a notebook shows: the frontier first, and nothing that a browser would run."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
@@ -56,7 +54,7 @@ class Page(HTMLParser):
 TAGS = {"br", "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li", "section", "h4"}
 
 
-def test_a_recommendation_is_one_screen() -> None:
+def test_a_recommendation_is_one_screen():
     recommendation = replace(many_options(40), warnings=texts("prices are old"))
     page = Page(recommendation._repr_html_())
     assert page.rows[0] == [
@@ -83,7 +81,7 @@ def of_one(option: Option, recommended: str | None) -> Recommendation:
     )
 
 
-def test_nothing_feasible_is_said() -> None:
+def test_nothing_feasible_is_said():
     dear = removed(make_option("X", 1, 1), RemovedByBudget)
     page = Page(of_one(dear, None)._repr_html_())
     assert "Nothing is feasible" in page.text
@@ -91,7 +89,7 @@ def test_nothing_feasible_is_said() -> None:
 
 
 @pytest.mark.parametrize("where", ["warning", "provider", "gpu"])
-def test_names_are_text_and_never_code(where: str) -> None:
+def test_names_are_text_and_never_code(where):
     provider = EVIL if where == "provider" else "lab"
     plan = make_plan(EVIL if where == "gpu" else "X", offer=None, provider=provider, id="it")
     recommendation = replace(
@@ -104,7 +102,7 @@ def test_names_are_text_and_never_code(where: str) -> None:
     assert EVIL in page.text
 
 
-def test_a_trace_shows_its_figures_and_a_script_name_is_text() -> None:
+def test_a_trace_shows_its_figures_and_a_script_name_is_text():
     trace = make_trace(script=f"{EVIL}.py", arguments=(EVIL,), warnings=texts(f"{EVIL} is odd"))
     html = trace._repr_html_()
     page = Page(html)
@@ -115,7 +113,7 @@ def test_a_trace_shows_its_figures_and_a_script_name_is_text() -> None:
     assert page.tags <= TAGS
 
 
-def test_values_do_not_bring_their_renderer() -> None:
+def test_values_do_not_bring_their_renderer():
     code = "import sys, advisor.core.values; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = loaded.stdout.split()
@@ -123,16 +121,16 @@ def test_values_do_not_bring_their_renderer() -> None:
     assert not [name for name in modules if name.startswith(("advisor.report", "rich", "numpy"))]
 
 
-def test_without_somebody_who_draws_a_notebook_shows_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_somebody_who_draws_a_notebook_shows_the_text(monkeypatch):
     monkeypatch.setattr(notebook, "_render", None)
     assert make_trace()._repr_html_() is None
 
 
-def test_who_draws_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_draws_can_be_replaced(monkeypatch):
     monkeypatch.setattr(notebook, "_render", None)
     notebook.show_with(lambda value: f"<b>{type(value).__name__}</b>")
     assert make_trace()._repr_html_() == "<b>Trace</b>"
 
 
-def test_a_value_without_a_form_of_its_own_is_left_to_the_notebook() -> None:
+def test_a_value_without_a_form_of_its_own_is_left_to_the_notebook():
     assert html_of(make_plan("X")) is None

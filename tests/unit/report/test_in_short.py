@@ -1,7 +1,5 @@
 """The answer in short: at the top of the text, and in JSON with their facts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -37,7 +35,7 @@ def answer(**limits: float) -> Recommendation:
     )
 
 
-def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
+def test_sentences_say_what_to_take_what_it_takes_and_what_may_change():
     taken, figures, doubt = sentences(answer().summary)
     assert taken == "Use 1 x LAB (cluster lab)"
     assert figures == "Expect $10.00 (90 %: under $10.00) and 2 h (under 2 h): 1,000 steps take 1 h"
@@ -59,25 +57,25 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
         (["learning-rate"], False, "First: train.py needs a new learning rate ("),
     ],
 )
-def test_each_kind_of_work_is_named(work: list[str], saves: bool, words: str) -> None:
+def test_each_kind_of_work_is_named(work, saves, words):
     facts = {**sample(SummaryWork).facts, "work": work, "saves": saves}
     assert words in sentence(SummaryWork(**facts))
 
 
-def test_steps_that_start_again_are_said_to() -> None:
+def test_steps_that_start_again_are_said_to():
     for restarts in (False, True):
         facts = {**sample(SummaryCostAndTime).facts, "restarts": restarts}
         text = sentence(SummaryCostAndTime(**facts))
         assert ("start again from zero" in text) is restarts
 
 
-def test_a_rented_machine_has_the_date_of_its_price() -> None:
+def test_a_rented_machine_has_the_date_of_its_price():
     taken, *_ = sentences(answer(deadline_s=HOUR_S).summary)
     priced_on = answer().options[-1].plan.offer.retrieved_at.date()
     assert taken == f"Rent 1 x FAST (aws fast.xlarge us-east-1 on-demand), at its price of {priced_on}"
 
 
-def test_they_come_first_and_keep_to_the_width() -> None:
+def test_they_come_first_and_keep_to_the_width():
     text = on_screen(recommendation_document(answer(), top=15), 80)
     head, _, table = text.partition("Status")
     assert head.startswith("Use 1 x LAB (cluster lab).\nExpect $10.00 (90 %: under $10.00)")
@@ -85,7 +83,7 @@ def test_they_come_first_and_keep_to_the_width() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_program_reads_sentences_and_findings() -> None:
+def test_a_program_reads_sentences_and_findings():
     recommendation = answer()
     document = json_of(recommendation_document(recommendation, top=15))
     assert document["summary"] == sentences(recommendation.summary)
@@ -96,7 +94,7 @@ def test_a_program_reads_sentences_and_findings() -> None:
     assert tip["facts"]["instead"]["facts"]["plan_id"] in {o["id"] for o in document["options"]}
 
 
-def test_an_unknown_cost_is_said() -> None:
+def test_an_unknown_cost_is_said():
     recommendation = answer()
     option = recommendation.options[0]
     free = [replace(option.plan, usd_per_h=None)]
@@ -108,7 +106,7 @@ def test_an_unknown_cost_is_said() -> None:
 
 
 @pytest.mark.parametrize("where", ["rollouts", "left-out", "between"])
-def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(where: str) -> None:
+def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(where):
     recommendation = answer()
     more = make_trace(warnings=(sample(EvaluationSeen, where=where),))
     estimates = {("LAB", ONE_GPU): recommendation.options[0].estimate}
@@ -124,19 +122,19 @@ def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(where: s
     assert part == whole + ", without what runs between steps (see the warning)"
 
 
-def test_nothing_feasible_has_no_summary() -> None:
+def test_nothing_feasible_has_no_summary():
     recommendation = answer(budget_usd=1.0)
     assert recommendation.summary == ()
     assert json_of(recommendation_document(recommendation, top=15))["summary"] == []
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> None:
+def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width):
     text = on_screen(recommendation_document(answer(), top=15), width)
     assert max(map(len, text.splitlines())) <= width
 
 
-def test_several_nodes_of_a_machine_are_counted() -> None:
+def test_several_nodes_of_a_machine_are_counted():
     rented = sample(Machine)
     two = Machine(**{**rented.facts, "num_gpus": 16, "num_nodes": 2})
     assert sentence(two) == "2 x 8 x L4 (aws 2 x g6.xlarge us-east-1 spot)"

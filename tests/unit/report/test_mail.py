@@ -1,7 +1,5 @@
 """A document in every form that a channel takes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -15,7 +13,7 @@ from tests.recommendations import many_options
 from tests.unit.report.printed import of, table
 
 
-def test_every_form_says_the_same() -> None:
+def test_every_form_says_the_same():
     recommendation = many_options(20)
     document = recommendation_document(recommendation, top=5)
     message = message_of(document, subject_of(recommendation))
@@ -29,7 +27,7 @@ def test_every_form_says_the_same() -> None:
     assert message.file(".pdf") is None
 
 
-def test_plain_text_has_no_colours_and_no_long_lines(monkeypatch) -> None:
+def test_plain_text_has_no_colours_and_no_long_lines(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     document = of(Section("words " * 40, ()), *table(["a" * 30, "b" * 30], [["x" * 50, "y" * 50]]).blocks)
     text = message_of(document, "s").text
@@ -37,11 +35,11 @@ def test_plain_text_has_no_colours_and_no_long_lines(monkeypatch) -> None:
     assert max(map(len, text.splitlines())) <= 78
 
 
-def test_a_subject_is_one_line_of_what_can_be_seen() -> None:
+def test_a_subject_is_one_line_of_what_can_be_seen():
     assert message_of(of(), "a\r\nBcc: eve\x1b[2J\u202e").subject == r"a\r\nBcc: eve\x1b[2J\u202e"
 
 
-def test_the_subject_says_what_to_take_or_that_there_is_nothing() -> None:
+def test_the_subject_says_what_to_take_or_that_there_is_nothing():
     assert subject_of(many_options(3)).startswith("train.py: ")
     nothing = replace(many_options(3), recommended=None)
     assert subject_of(nothing) == "train.py: nothing is feasible"

@@ -1,7 +1,5 @@
 """Memory part by part as people and programs see it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -39,7 +37,7 @@ def lines(estimate: IterationEstimate, **changes: object) -> dict[str, str]:
     return {fact.name: fact.value for fact in memory_facts(estimate, make_trace(**changes))}
 
 
-def test_parts_the_need_and_what_would_fit() -> None:
+def test_parts_the_need_and_what_would_fit():
     assert lines(TIGHT) == {
         "weights": "7 GiB",
         "activations": "10 GiB",
@@ -54,16 +52,16 @@ def test_parts_the_need_and_what_would_fit() -> None:
 @pytest.mark.parametrize(
     ("limit_gib", "words"), [(16, "16 GiB, not enough"), (18, "18 GiB, likely"), (24, "24 GiB")]
 )
-def test_how_surely_it_fits(limit_gib: int, words: str) -> None:
+def test_how_surely_it_fits(limit_gib, words):
     assert lines(replace(TIGHT, memory_limit_bytes=limit_gib * GIB))["available"] == words
 
 
-def test_a_part_of_nothing_has_no_line() -> None:
+def test_a_part_of_nothing_has_no_line():
     parts = MEMORY.parts | {MemoryPart.TEMPORARY: 0}
     assert "temporary" not in lines(replace(TIGHT, memory=replace(MEMORY, parts=parts)))
 
 
-def test_one_figure_where_certain_and_likely_agree() -> None:
+def test_one_figure_where_certain_and_likely_agree():
     same = replace(TIGHT, largest_batch=replace(LARGEST, certain=32))
     assert lines(same)["largest batch"] == "32; 64 was profiled"
     unknown = replace(TIGHT, largest_batch=LargestBatch(share=0.5, certain=None, likely=None))
@@ -71,7 +69,7 @@ def test_one_figure_where_certain_and_likely_agree() -> None:
     assert {fact.name: fact.value for fact in memory_facts(same)}["largest batch"] == "32"
 
 
-def test_the_command_that_confirms_it_changes_the_batch_alone() -> None:
+def test_the_command_that_confirms_it_changes_the_batch_alone():
     facts = lines(TIGHT, script="a script.py", arguments=("--lr", "64", "--batch-size", "64", "x y"))
     assert facts["to confirm"] == "advisor predict 'a script.py' --gpu X -- --lr 64 --batch-size 32 'x y'"
 
@@ -86,29 +84,27 @@ def test_the_command_that_confirms_it_changes_the_batch_alone() -> None:
         (("--batch-size", "64"), {"batch_size": None}),
     ],
 )
-def test_no_command_where_nobody_knows_which_argument_it_is(
-    arguments: tuple[str, ...], changes: dict[str, None]
-) -> None:
+def test_no_command_where_nobody_knows_which_argument_it_is(arguments, changes):
     assert "to confirm" not in lines(TIGHT, arguments=arguments, **changes)
 
 
-def test_no_command_for_no_batch() -> None:
+def test_no_command_for_no_batch():
     none = replace(TIGHT, largest_batch=LargestBatch(share=0.0, certain=0, likely=0))
     assert "to confirm" not in lines(none, arguments=("--batch-size", "64"))
 
 
-def test_samples_of_a_pass_are_what_the_script_takes() -> None:
+def test_samples_of_a_pass_are_what_the_script_takes():
     facts = lines(TIGHT, arguments=("--batch", "16"), accumulation=4)
     assert facts["to confirm"].endswith("-- --batch 8")
 
 
-def test_an_unknown_need_is_told() -> None:
+def test_an_unknown_need_is_told():
     unknown = make_estimate(memory=None)
     assert lines(unknown) == {"needed": "unknown", "available": "16 GiB"}
     assert memory_json(unknown) is None
 
 
-def test_json_has_all_of_it() -> None:
+def test_json_has_all_of_it():
     document = memory_json(TIGHT)
     assert document is not None
     assert document["parts"] == {"weights_bytes": 7 * GIB, "activations_bytes": 10 * GIB}
@@ -119,7 +115,7 @@ def test_json_has_all_of_it() -> None:
     assert remedy["slower"] == {"p10": 1.2, "p50": 1.3, "p90": 1.4}
 
 
-def test_every_change_has_words() -> None:
+def test_every_change_has_words():
     from advisor.predict.fitting import CHANGES
 
     for name in CHANGES:

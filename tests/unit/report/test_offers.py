@@ -1,9 +1,5 @@
 """Offers as rows and as JSON: the price of the machine, of one GPU, its date and source."""
 
-from __future__ import annotations
-
-import pytest
-
 from advisor.core.values import Market, QuoteKind
 from advisor.report.prices import offers_document
 from advisor.report.printing import Format, print_document
@@ -22,7 +18,7 @@ OFFER = make_offer(
 )
 
 
-def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_in_every_column(capsys):
     print_document(offers_document([OFFER], [make_price(20.0, 30.0)], []), Format.CSV)
     (row,) = read_csv(capsys)
     # 20 dollars contracted (not 32) for 8 GPUs are 2.50 for one.
@@ -40,13 +36,13 @@ def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_without_a_zone_the_region_is_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_zone_the_region_is_the_place(capsys):
     print_document(offers_document([make_offer()], [make_price()], []), Format.CSV)
     (row,) = read_csv(capsys)
     assert (row["Zone"], row["Market"]) == ("us-east-1", "on-demand")
 
 
-def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_tells_list_and_contracted_prices_apart(capsys):
     print_document(
         offers_document([OFFER, make_offer()], [make_price(20.0, 30.0), make_price()], texts("old prices")),
         Format.JSON,
@@ -63,7 +59,7 @@ def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixtu
     assert document["warnings"] == ["old prices"]
 
 
-def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_order_given_is_kept(capsys):
     print_document(
         offers_document(
             [make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)],
@@ -75,7 +71,7 @@ def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["GPUs"] for row in read_csv(capsys)] == ["1 x B", "1 x A", "1 x C"]
 
 
-def test_a_price_that_was_never_quoted_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_price_that_was_never_quoted_is_marked(capsys):
     guess = make_price(1.2, 2.0, QuoteKind.DERIVED, 512.4)
     print_document(offers_document([make_offer()], [guess], []), Format.CSV)
     (row,) = read_csv(capsys)

@@ -1,7 +1,5 @@
 """What the table shows, in which order, and what a program reads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -46,7 +44,7 @@ OPTION_FIELDS = {
 
 
 @pytest.fixture(scope="module")
-def answer() -> Recommendation:
+def answer():
     plans = [
         make_plan("FAST", 3.0, wait_s=None),
         make_plan("CHEAP", 0.9, market=Market.SPOT),
@@ -79,12 +77,12 @@ def answered(recommendation: Recommendation) -> Document:
     return recommendation_document(recommendation, top=None)
 
 
-def test_the_recommended_comes_first_then_the_frontier_then_the_rest_by_cost(answer: Recommendation) -> None:
+def test_the_recommended_comes_first_then_the_frontier_then_the_rest_by_cost(answer):
     names = [option.plan.id for option in ranked(answer)]
     assert names == ["LAB", "FAST", "CHEAP", "WORSE", "SMALL", "DEAR"]
 
 
-def test_every_status_is_told(answer: Recommendation) -> None:
+def test_every_status_is_told(answer):
     states = {option.plan.id: status(option, answer) for option in answer.options}
     assert states == {
         "FAST": "frontier",
@@ -97,42 +95,40 @@ def test_every_status_is_told(answer: Recommendation) -> None:
 
 
 @pytest.mark.parametrize("top", [1, 3, 5, None])
-def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(
-    answer: Recommendation, top: int | None
-) -> None:
+def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(answer, top):
     chosen = selection(answer, top)
     states = {status(option, answer) for _, option in chosen}
     assert states == {"recommended", "frontier", "", "over budget", "does not fit"}
     assert "LAB" in {option.plan.id for _, option in chosen}
 
 
-def test_the_table_is_readable(answer: Recommendation) -> None:
+def test_the_table_is_readable(answer):
     lines = on_screen(answered(answer), 160).splitlines()
     row = next(line for line in lines if "frontier" in line)
     for text in ("aws fast.xlarge us-east-1 on-demand", "1 x FAST", "100 ms", "2.8 h", "$8.33"):
         assert text in row
 
 
-def test_the_table_in_eighty_columns(answer: Recommendation) -> None:
+def test_the_table_in_eighty_columns(answer):
     lines = [line for line in on_screen(answered(answer), 80).splitlines() if "$" in line]
     assert any("frontier" in line and "2.8 h" in line and "$8.33" in line for line in lines)
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_other_formats(answer: Recommendation, output: Format) -> None:
+def test_other_formats(answer, output):
     lines = text_of(answered(answer), output).splitlines()
     rows = lines if output is Format.CSV else [line for line in lines if line.startswith("|")]
     assert len(rows) == len(answer.options) + (1 if output is Format.CSV else 2)
 
 
-def test_markdown_has_the_words_beside_the_table(answer: Recommendation) -> None:
+def test_markdown_has_the_words_beside_the_table(answer):
     text = text_of(answered(answer), Format.MARKDOWN)
     assert text.startswith("### Where to run")
     assert "Use 1 x LAB" in text
     assert "What would change this advice: " in text
 
 
-def test_json_by_contract(answer: Recommendation) -> None:
+def test_json_by_contract(answer):
     document = json_of(answered(answer))
     assert {"schema_version", "job", "options", "frontier", "recommended", "warnings"} <= set(document)
     for option in document["options"]:
@@ -152,7 +148,7 @@ def test_json_by_contract(answer: Recommendation) -> None:
     assert document["job"]["budget_usd"] == 20.0
 
 
-def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer: Recommendation) -> None:
+def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer):
     job = json_of(answered(answer))["job"]
     assert job["scaling"] == {"mode": "weak", "source": "assumed", "num_gpus": 1, "global_batch_size": 64}
     assert job["data"] is None
@@ -167,7 +163,7 @@ def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer: Rec
     }
 
 
-def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> None:
+def test_a_program_reads_each_price_and_rate_apart(answer):
     offer = make_offer("FAST", 3.0, contracted_usd_per_h=2.5, effective_usd_per_h=2.0)
     rates = {"storage": "100 GiB at 0.08 USD per GiB-month; a list, 2025-01-01"}
     extras = {"storage_usd_per_h": 0.011, "transfer_usd": 6.0, "rates": rates}
@@ -184,7 +180,7 @@ def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> No
     assert (lab["storage_usd_per_h"], lab["egress_usd"], lab["rates"]) == (0, 0, {})
 
 
-def test_find_by_id_and_by_number(answer: Recommendation) -> None:
+def test_find_by_id_and_by_number(answer):
     first = ranked(answer)[0]
     for wanted in (first.plan.id, "1", "#1"):
         option = find_option(answer, wanted)
@@ -193,7 +189,7 @@ def test_find_by_id_and_by_number(answer: Recommendation) -> None:
     assert not isinstance(find_option(answer, "99"), Option)
 
 
-def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> None:
+def test_explain_tells_time_money_and_assumptions(answer):
     texts = {option.plan.id: on_screen(option_document(option, answer), 120) for option in answer.options}
     for title in ("Time", "Money", "One iteration", "Memory of one GPU", "mm (roofline)", "an assumption"):
         assert all(title in text for text in texts.values())
@@ -208,7 +204,7 @@ def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> Non
 
 
 @pytest.fixture
-def with_what_ifs(answer: Recommendation) -> Recommendation:
+def with_what_ifs(answer):
     """The recommended plan changed, and a cheaper one."""
     by_id = {option.plan.id: option for option in answer.options}
     changed = [
@@ -223,21 +219,19 @@ def with_what_ifs(answer: Recommendation) -> Recommendation:
     return replace(answer, what_ifs=tuple(changed))
 
 
-def test_what_ifs_come_last_and_say_what_they_are(
-    answer: Recommendation, with_what_ifs: Recommendation
-) -> None:
+def test_what_ifs_come_last_and_say_what_they_are(answer, with_what_ifs):
     options = ranked(with_what_ifs)
     assert options[:-2] == ranked(answer)
     assert [o.plan.id for o in options[-2:]] == ["DEAR+bf16", f"{answer.recommended}+bf16"]
     assert [status(o, with_what_ifs) for o in options[-2:]] == ["what if bf16"] * 2
 
 
-def test_a_short_table_shows_the_recommended_plan_changed(with_what_ifs: Recommendation) -> None:
+def test_a_short_table_shows_the_recommended_plan_changed(with_what_ifs):
     shown = [option.plan.id for _, option in selection(with_what_ifs, 3)]
     assert f"{with_what_ifs.recommended}+bf16" in shown
 
 
-def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs: Recommendation) -> None:
+def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs):
     document = json_of(answered(with_what_ifs))
     changed = [option for option in document["options"] if option["what_if"]]
     assert len(changed) == 2
@@ -245,13 +239,13 @@ def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs: Recommendation) -> N
     assert {option["what_if"] for option in document["options"]} == {None, "bf16"}
 
 
-def test_a_what_if_is_found_by_its_id(with_what_ifs: Recommendation) -> None:
+def test_a_what_if_is_found_by_its_id(with_what_ifs):
     option = find_option(with_what_ifs, "DEAR+bf16")
     assert isinstance(option, Option)
     assert option.what_if == "bf16"
 
 
-def test_a_row_is_named_by_plain_digits() -> None:
+def test_a_row_is_named_by_plain_digits():
     recommendation = many_options(3, num_frontier=2)
     assert find_option(recommendation, "#2") == ranked(recommendation)[1]
     for wanted in ("¹", "9" * 5000, "0", "4"):
@@ -262,7 +256,7 @@ def test_a_row_is_named_by_plain_digits() -> None:
 
 
 @pytest.fixture
-def folded(answer: Recommendation) -> Recommendation:
+def folded(answer):
     """WORSE is folded into FAST, whose row says so."""
     options = {option.plan.id: option for option in answer.options}
     options["WORSE"] = replace(options["WORSE"], folded_into="FAST")
@@ -272,17 +266,17 @@ def folded(answer: Recommendation) -> Recommendation:
 
 
 @pytest.mark.parametrize("top", [1, 5, 99])
-def test_what_is_folded_has_no_row_and_keeps_its_number(folded: Recommendation, top: int) -> None:
+def test_what_is_folded_has_no_row_and_keeps_its_number(folded, top):
     assert "WORSE" not in [option.plan.id for _, option in selection(folded, top)]
     rows = [row.cells for row in options_table(folded, top).rows]
     assert [cells[1] for cells in rows] == [number for number, _ in selection(folded, top)]
 
 
-def test_all_rows_are_all_options(folded: Recommendation) -> None:
+def test_all_rows_are_all_options(folded):
     assert [option for _, option in selection(folded, None)] == ranked(folded)
 
 
-def test_a_number_is_that_of_the_row_that_is_shown(folded: Recommendation) -> None:
+def test_a_number_is_that_of_the_row_that_is_shown(folded):
     for top in (1, 5, None):
         for number, option in selection(folded, top):
             assert find_option(folded, str(number)) is option
@@ -290,13 +284,13 @@ def test_a_number_is_that_of_the_row_that_is_shown(folded: Recommendation) -> No
 
 
 @pytest.mark.parametrize("width", [80, 160])
-def test_a_row_says_of_how_many_it_speaks(folded: Recommendation, width: int) -> None:
+def test_a_row_says_of_how_many_it_speaks(folded, width):
     text = " ".join(on_screen(of(options_table(folded, 5)), width).split())
     assert text.count(" like it") == 1
     assert ", +2 like it" in text
 
 
-def test_a_program_reads_what_is_folded_into_what(folded: Recommendation) -> None:
+def test_a_program_reads_what_is_folded_into_what(folded):
     document = recommendation_document(folded, top=3)
     by_id = {option["id"]: option["folded_into"] for option in json_of(document)["options"]}
     assert by_id == {"FAST": None, "CHEAP": None, "DEAR": None, "WORSE": "FAST", "SMALL": None, "LAB": None}

@@ -1,7 +1,5 @@
 """The table in a narrow terminal, and with as many offers as there are."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Finding, Removal
+from advisor.core.findings import Removal
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.document import NARROW, Column
@@ -29,7 +27,7 @@ def table(recommendation: Recommendation, *, width: int, top: int | None) -> lis
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_eighty_columns_show_gpus_above_their_place() -> None:
+def test_eighty_columns_show_gpus_above_their_place():
     lines = table(many_options(40), width=80, top=8)
     assert lines == [
         "",
@@ -60,7 +58,7 @@ def test_eighty_columns_show_gpus_above_their_place() -> None:
     ]
 
 
-def test_forty_columns_show_an_option_below_each_other() -> None:
+def test_forty_columns_show_an_option_below_each_other():
     assert table(many_options(40), width=40, top=3)[:10] == [
         "",
         "  #  GPUs, where, time (p90), cost",
@@ -76,7 +74,7 @@ def test_forty_columns_show_an_option_below_each_other() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160])
-def test_every_row_has_its_whole_price_and_time_in_its_first_line(width) -> None:
+def test_every_row_has_its_whole_price_and_time_in_its_first_line(width):
     lines = table(MANY, width=width, top=None)
     assert max(map(len, lines)) <= width
     rows = [line for line in lines if "$" in line or line.startswith(" another world")]
@@ -95,14 +93,14 @@ def test_every_row_has_its_whole_price_and_time_in_its_first_line(width) -> None
 
 
 @pytest.mark.parametrize("width", [36, 40, 60, 80, NARROW])
-def test_names_are_broken_between_words_alone(width) -> None:
+def test_names_are_broken_between_words_alone(width):
     text = " ".join("\n".join(table(MANY, width=width, top=60)).split())
     for _, option in selection(MANY, 60):
         for word in where(option).split():
             assert word in text
 
 
-def test_the_frontier_comes_first_among_three_thousand() -> None:
+def test_the_frontier_comes_first_among_three_thousand():
     lines = table(MANY, width=120, top=15)
     states = [line[1:13].strip() for line in lines if "$" in line]
     assert set(states[:7]) == {"frontier", "recommended"}
@@ -110,9 +108,7 @@ def test_the_frontier_comes_first_among_three_thousand() -> None:
 
 
 @given(st.integers(8, 200), st.integers(1, 220))
-def test_a_selection_keeps_the_order_and_the_recommended_and_the_numbers_of_the_ranking(
-    num_options, top
-) -> None:
+def test_a_selection_keeps_the_order_and_the_recommended_and_the_numbers_of_the_ranking(num_options, top):
     recommendation = many_options(num_options)
     chosen = selection(recommendation, top)
     everything = list(enumerate(ranked(recommendation), start=1))
@@ -123,7 +119,7 @@ def test_a_selection_keeps_the_order_and_the_recommended_and_the_numbers_of_the_
     assert numbers == [number for number, _ in chosen]
 
 
-def test_json_of_three_thousand_options_is_complete() -> None:
+def test_json_of_three_thousand_options_is_complete():
     document = json_of(recommendation_document(MANY, top=None))
     assert [option["id"] for option in document["options"]] == [o.plan.id for o in ranked(MANY)]
     assert len({option["id"] for option in document["options"]}) == 3000
@@ -155,17 +151,17 @@ def calls_of(write: Callable[[Recommendation], object], recommendation: Recommen
         lambda recommendation: selection(recommendation, 15),
     ],
 )
-def test_the_work_grows_no_faster_than_the_options(write) -> None:
+def test_the_work_grows_no_faster_than_the_options(write):
     few, many = many_options(300, num_frontier=40), many_options(3000, num_frontier=400)
     assert calls_of(write, many) < 12 * calls_of(write, few)
 
 
 @pytest.mark.parametrize("kind", Removal.__subclasses__())
-def test_whatever_removes_an_option_has_a_status(kind: type[Finding]) -> None:
+def test_whatever_removes_an_option_has_a_status(kind):
     assert status(removed(MANY.options[0], kind), replace(MANY, frontier=(), recommended=None))
 
 
-def test_a_sheet_has_no_figures_of_another_number_of_ranks() -> None:
+def test_a_sheet_has_no_figures_of_another_number_of_ranks():
     few = many_options(40)
     document = recommendation_document(few, top=None)
     assert document.sheet is not None
@@ -179,7 +175,7 @@ def test_a_sheet_has_no_figures_of_another_number_of_ranks() -> None:
     assert {"another world", "does not fit"} <= {row["status"] for row in rows}
 
 
-def test_a_new_column_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_column_is_one_entry(monkeypatch):
     """Every table that it names, the page and CSV have it; the others are as before."""
     entry = OptionColumn(
         heading=Column("MFU"),

@@ -1,7 +1,5 @@
 """A diff on its way to a terminal: as it is, or with a word on what is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.findings.about_estimates import NotPatched
@@ -12,7 +10,7 @@ from advisor.report.recommendation import patch_document, prints_as_it_is
 SCRIPT = "import torch\n\nif True:\n\tprint('Gruß')\n"
 
 
-def test_tabs_and_letters_of_any_language_are_printed() -> None:
+def test_tabs_and_letters_of_any_language_are_printed():
     patch = patch_of(SCRIPT, "train.py", ["tf32", "fp16"])
     assert prints_as_it_is(patch)
     assert f"{text_of(patch_document(patch), Format.TABLE)}\n" == patch.diff
@@ -23,11 +21,11 @@ def test_tabs_and_letters_of_any_language_are_printed() -> None:
 
 
 @pytest.mark.parametrize("text", [SCRIPT.replace("\n", "\r\n"), SCRIPT.replace("Gruß", "\u202e")])
-def test_what_could_deceive_is_escaped_and_known_to_be(text: str) -> None:
+def test_what_could_deceive_is_escaped_and_known_to_be(text):
     patch = patch_of(text, "train.py", ["tf32"])
     assert not prints_as_it_is(patch)
     assert patch_document(patch).facts["diff"] == patch.diff
 
 
-def test_without_a_change_nothing_is_printed() -> None:
+def test_without_a_change_nothing_is_printed():
     assert text_of(patch_document(patch_of(SCRIPT, "train.py", ["fp16"])), Format.TABLE) == ""

@@ -1,11 +1,7 @@
 """Text reaches stdout, or what reads stdout has gone; nothing else depends on that."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
 
 import pytest
 
@@ -13,7 +9,7 @@ from advisor.report.plain import print_lines, print_message, print_text
 
 
 @pytest.fixture
-def unread() -> Iterator[TextIO]:
+def unread():
     """A pipe that nobody reads any more."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -22,7 +18,7 @@ def unread() -> Iterator[TextIO]:
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_reader_who_left_ends_nothing(unread: TextIO, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_who_left_ends_nothing(unread, name, monkeypatch):
     with pytest.raises(BrokenPipeError):
         os.write(unread.fileno(), b"nobody hears this")
     monkeypatch.setattr(f"sys.{name}", unread)
@@ -33,7 +29,7 @@ def test_a_reader_who_left_ends_nothing(unread: TextIO, name: str, monkeypatch: 
     unread.flush()
 
 
-def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error(monkeypatch):
     with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as full:
         monkeypatch.setattr("sys.stdout", full)
         with pytest.raises(OSError, match="No space left"):

@@ -1,11 +1,5 @@
 """Policies and explanations as tables and JSON; the commands' tests see them whole."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
-
 from advisor.core.values import Tier
 from advisor.report.policy import check_document, explained_document, policy_document
 from advisor.report.printing import Format, print_document
@@ -15,7 +9,7 @@ from tests.unit.recommender.policy.files import policy_of, write
 from tests.unit.report.printed import read_json
 
 
-def test_a_check_with_faults_is_empty_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_with_faults_is_empty_for_people(tmp_path, capsys):
     checked = check_policies(write(tmp_path, org="x: 1", team="limits: {usd_per_job: 1}"))
     print_document(check_document(checked), Format.TABLE)
     assert capsys.readouterr().out == ""
@@ -24,15 +18,13 @@ def test_a_check_with_faults_is_empty_for_people(tmp_path: Path, capsys: pytest.
     assert (document["files"], len(document["faults"])) == ([], 1)
 
 
-def test_overruled_rules_count_as_rules_of_their_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_overruled_rules_count_as_rules_of_their_file(tmp_path, capsys):
     paths = write(tmp_path, org="limits: {usd_per_job: 2}", team="limits: {usd_per_job: 1}")
     print_document(check_document(check_policies(paths)), Format.JSON)
     assert [file["num_rules"] for file in read_json(capsys)["files"]] == [1, 1]
 
 
-def test_values_keep_their_types_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_keep_their_types_in_json(tmp_path, capsys):
     policy = policy_of(
         tmp_path,
         org="allow: {regions: [a, b]}\nlimits: {gpus_per_job: 8}\nspot: {allowed: false}\n"
@@ -50,7 +42,7 @@ def test_values_keep_their_types_in_json(tmp_path: Path, capsys: pytest.CaptureF
     }
 
 
-def test_an_infinite_cost_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_infinite_cost_is_null_in_json(tmp_path, capsys):
     policy = policy_of(tmp_path, org="limits: {usd_per_job: 5}\napproval: [{over_usd_per_job: 1, by: me}]")
     facts = Facts(usd_per_job=float("inf"), spent=Spent(all_usd=1.0, project_usd=0.5))
     print_document(explained_document(facts, policy), Format.JSON)
@@ -65,9 +57,7 @@ def test_an_infinite_cost_is_null_in_json(tmp_path: Path, capsys: pytest.Capture
     assert (document["removed"], document["approvals"]) == (True, ["me"])
 
 
-def test_what_a_preference_and_an_objective_say_of_one_plan(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_preference_and_an_objective_say_of_one_plan(tmp_path, capsys):
     policy = policy_of(tmp_path, org="prefer: {tier: cluster}\nobjective: {pick: safest}")
     rules = {}
     for tier in Tier:
@@ -77,9 +67,7 @@ def test_what_a_preference_and_an_objective_say_of_one_plan(
     assert rules[Tier.CLOUD] == rules[Tier.LOCAL] == {"prefer": "unknown", "objective.pick": "does not apply"}
 
 
-def test_an_explanation_breaks_no_word_in_eighty_columns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_explanation_breaks_no_word_in_eighty_columns(tmp_path, capsys, monkeypatch):
     regions = [f"northamerica-northeast{number}" for number in range(12)]
     policy = policy_of(tmp_path, org=f"allow: {{regions: {regions}}}\nlimits: {{usd_per_hour: 100}}")
     facts = Facts(region="us-east-1", usd_per_h=50.0)

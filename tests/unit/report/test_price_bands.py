@@ -1,7 +1,5 @@
 """Bands of prices: from the cheapest zone of a region to the dearest, as a slow look at every moment says."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -45,7 +43,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_a_band_is_what_zones_ask_at_each_moment(changes) -> None:
+def test_a_band_is_what_zones_ask_at_each_moment(changes):
     points = [point(*change) for change in changes]
     (curve,) = chart_of(*points).series
     series = series_of(points)
@@ -57,7 +55,7 @@ def test_a_band_is_what_zones_ask_at_each_moment(changes) -> None:
         assert detail.y_range == ((min(prices), max(prices)) if len(series) > 1 else None)
 
 
-def test_a_band_says_what_it_is() -> None:
+def test_a_band_says_what_it_is():
     (curve,) = chart_of(point(1, 0.5), point(2, 0.75, "b")).series
     assert curve.label == "aws g6.xlarge spot us-east-1, 2 zones (aws), now 0.5000 USD/h"
     assert curve.details[1].label == (
@@ -65,13 +63,13 @@ def test_a_band_says_what_it_is() -> None:
     )
 
 
-def test_one_zone_is_a_line_with_its_own_name() -> None:
+def test_one_zone_is_a_line_with_its_own_name():
     (curve,) = chart_of(point(1, 0.5, "us-east-1a")).series
     assert curve.label == "aws g6.xlarge spot us-east-1a (aws), now 0.5000 USD/h"
     assert curve.details[0].y_range is None
 
 
-def test_markets_and_sources_are_apart_and_the_cheapest_comes_first() -> None:
+def test_markets_and_sources_are_apart_and_the_cheapest_comes_first():
     chart = chart_of(
         point(1, 2.0, None, market=Market.ON_DEMAND), point(1, 0.5), point(1, 0.25, source="gpuhunt")
     )
@@ -79,7 +77,7 @@ def test_markets_and_sources_are_apart_and_the_cheapest_comes_first() -> None:
     assert chart.until == UNTIL.timestamp()
 
 
-def test_what_is_not_drawn_is_counted() -> None:
+def test_what_is_not_drawn_is_counted():
     points = [point(1, float(i + 1), instance_type=f"m{i}") for i in range(MOST_BANDS + 3)]
     chart, note = places_chart(series_of(points), UNTIL)
     assert isinstance(chart, Chart)
@@ -88,5 +86,5 @@ def test_what_is_not_drawn_is_counted() -> None:
     assert note.lines == ("3 dearer are not drawn: --region, --market or --gpu narrow them.",)
 
 
-def test_no_history_has_no_chart() -> None:
+def test_no_history_has_no_chart():
     assert list(places_chart((), UNTIL)) == []

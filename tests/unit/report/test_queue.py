@@ -1,15 +1,16 @@
 """Waits as tables, in words and as JSON."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from advisor.core.findings import Finding
 from advisor.core.values import Quantiles
 from advisor.report.logs import basis, check_document, wait_document
 from advisor.report.logs import queue_fit_document as fit_document
 from advisor.report.printing import Format, print_document
+from advisor.service.waits import Wait
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score, Tails
 from tests.findings import texts
@@ -62,42 +63,72 @@ def fitted(*bins: WaitBin) -> WaitQuantiles:
         offset_p50=0.0,
         offset_p90=0.5,
         levels=(0.5, 0.9),
+        waiting={"gpu": 12},
+        end_s=1e6,
+        backlog_levels=(),
         bins=bins,
     )
+
+
+def wait_of(
+    alike: WaitBin,
+    *,
+    size_unit: str = "gpus",
+    warnings: Sequence[Finding] = (),
+    num_waiting: int | None = None,
+    waited_s: float | None = None,
+) -> Wait:
+    return Wait(
+        alike=alike,
+        size_unit=size_unit,
+        num_waiting=num_waiting,
+        waited_s=waited_s,
+        warnings=tuple(warnings),
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({}, "half of the jobs wait up to 2 min, 9 of 10 within 2 h"),
+        ({"waited_s": 3600.0}, "half of the jobs wait up to 2 min longer after 1 h, 9 of 10 within 2 h"),
+        (
+            {"num_waiting": 1200},
+            "half of the jobs wait up to 2 min, 9 of 10 within 2 h with 1,200 jobs waiting before them",
+        ),
+    ],
+)
+def test_the_state_of_a_queue_in_words(state, words, capsys):
+    print_document(wait_document(wait_of(ALIKE, **state)), Format.TABLE)
+    assert capsys.readouterr().out.startswith(f"{words} (1,812 jobs")
 
 
 @pytest.mark.parametrize(
     ("alike", "words"),
     [(ALIKE, "1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu'"), (ANYONE, "8,000 jobs of any kind")],
 )
-def test_which_jobs_a_wait_is_from(alike: WaitBin, words: str) -> None:
+def test_which_jobs_a_wait_is_from(alike, words):
     assert basis(alike, "gpus") == words
 
 
-def test_a_wait_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(wait_document(ALIKE, "gpus", ()), Format.TABLE)
-    assert capsys.readouterr().out == (
-        "half of the jobs wait up to 2 min, 9 of 10 within 2 h"
-        " (1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu')\n"
+def test_a_wait_as_json(capsys):
+    print_document(
+        wait_document(wait_of(ANYONE, size_unit="nodes", warnings=texts("mind this"))), Format.JSON
     )
-
-
-def test_a_wait_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(wait_document(ANYONE, "nodes", texts("mind this")), Format.JSON)
     document = read_json(capsys)
     assert document["wait_s"] == {"p50": 0.0, "p90": 60.0}
     assert document["based_on"] == {"size": None, "walltime": None, "queue": None}
     assert (document["jobs"], document["size_unit"], document["warnings"]) == (8000, "nodes", ["mind this"])
 
 
-def test_a_wait_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(wait_document(ALIKE, "gpus", ()), Format.CSV)
+def test_a_wait_as_csv(capsys):
+    print_document(wait_document(wait_of(ALIKE)), Format.CSV)
     header, row = capsys.readouterr().out.splitlines()
     assert header == "Size,Walltime,Queue,Jobs,Wait p50,Wait p90"
     assert row == '4..7,<=12h,gpu,"1,812",2 min,2.0 h'
 
 
-def test_every_bin_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_bin_has_a_row(capsys):
     print_document(fit_document(fitted(ANYONE, ALIKE)), Format.MARKDOWN)
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == [
@@ -106,14 +137,14 @@ def test_every_bin_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_a_fit_as_json_is_the_whole_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fit_as_json_is_the_whole_fit(capsys):
     print_document(fit_document(fitted(ALIKE)), Format.JSON)
     document = read_json(capsys)
     assert document["left_out"] == {"never started": 3}
     assert document["bins"][0]["p90_s"] == 7200.0
 
 
-def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_beside_its_baseline(capsys):
     print_document(check_document(CHECK), Format.CSV)
     rows = capsys.readouterr().out.splitlines()[1:]
     assert rows[0].endswith(",45.0% +- 3.1%,87.5% +- 1.2%,0.244,0.152")
@@ -122,7 +153,7 @@ def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None
     assert rows[3] == "of all jobs,40.0%,80.0%,1.000,2.000"
 
 
-def test_a_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_as_json(capsys):
     print_document(check_document(CHECK), Format.JSON)
     document = read_json(capsys)
     assert (document["jobs"], document["jobs_checked"]) == (6203, 1861)

@@ -1,10 +1,8 @@
 """How a price tells how far it can be trusted."""
 
-from __future__ import annotations
-
 import pytest
 
-from advisor.core.values import Price, QuoteKind, Tier
+from advisor.core.values import QuoteKind, Tier
 from advisor.report.options import price_json, quote_text, rent_text
 from tests.builders import make_plan, make_price
 
@@ -19,18 +17,18 @@ from tests.builders import make_plan, make_price
         (make_price(3.0, 4.0, QuoteKind.FLOOR, 90.0), "floor, 90 d", "~3.00, 90 d"),
     ],
 )
-def test_words_of_a_price(price: Price, words: str, cell: str) -> None:
+def test_words_of_a_price(price, words, cell):
     assert quote_text(price) == words
     assert rent_text(make_plan("X", 3.0, price=price)) == cell
 
 
-def test_own_machines_have_a_rate_and_no_quote() -> None:
+def test_own_machines_have_a_rate_and_no_quote():
     assert rent_text(make_plan("X", 0.5, tier=Tier.CLUSTER)) == "0.50"
     assert rent_text(make_plan("X", None, tier=Tier.CLUSTER)) == ""
     assert price_json(None) is None
 
 
-def test_json_of_a_price() -> None:
+def test_json_of_a_price():
     assert price_json(make_price(3.0, 4.0, QuoteKind.DERIVED, 10.0)) == {
         "p10": 3.0, "p50": 3.0, "p90": 4.0, "kind": "derived", "age_days": 10.0,
     }  # fmt: skip

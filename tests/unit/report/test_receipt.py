@@ -1,7 +1,5 @@
 """A receipt in lines: what is known, and that the rest is unknown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -32,7 +30,7 @@ def lines(advised: Any = ADVISED, *, is_recorded: bool = True, **changes: Any) -
     return on_screen(receipt_document(receipt), 160).splitlines()
 
 
-def test_all_of_it() -> None:
+def test_all_of_it():
     assert lines() == [
         "train.py finished, exit code 0",
         "  time       2 h 14 min",
@@ -53,13 +51,13 @@ def test_all_of_it() -> None:
         (0.150, "it did not hold, 13% faster"),
     ],
 )
-def test_a_prediction_holds_between_its_ends(step_s: float, words: str) -> None:
+def test_a_prediction_holds_between_its_ends(step_s, words):
     shown = lines(step_s=Interval(p10=step_s, p50=step_s, p90=step_s))
     assert shown[5].endswith(f"a step: {words}")
     assert "p10 .. p90" not in shown[4]
 
 
-def test_what_nobody_knows_is_unknown() -> None:
+def test_what_nobody_knows_is_unknown():
     shown = lines(
         None, is_recorded=False, duration_s=None, cost_usd=None, cost_kind=None, num_steps=None, step_s=None,
         gpu="", num_gpus=0, provider="", market=None, instance_type=None, region=None, zone=None,
@@ -74,15 +72,15 @@ def test_what_nobody_knows_is_unknown() -> None:
     ]
 
 
-def test_a_cost_that_somebody_states_is_theirs() -> None:
+def test_a_cost_that_somebody_states_is_theirs():
     assert lines(cost_kind=CostKind.STATED)[3] == "  cost       $0.83, stated"
 
 
-def test_other_gpus_than_predicted_say_nothing_of_the_prediction() -> None:
+def test_other_gpus_than_predicted_say_nothing_of_the_prediction():
     assert lines(gpu="T4")[5] == "  predicted  for 1 x L4 a step, so nothing for this machine"
     assert lines(num_gpus=2)[5].startswith("  predicted  for 1 x L4")
     assert lines(num_steps=1, step_s=None)[5].endswith("a step; none was timed")
 
 
-def test_names_of_others_move_no_cursor() -> None:
+def test_names_of_others_move_no_cursor():
     assert "\x1b" not in "".join(lines(script="\x1b[2Jtrain.py", instance_type="\x1b[31mx"))

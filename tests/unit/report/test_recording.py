@@ -1,7 +1,5 @@
 """Recordings and calibrations in each output format."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,10 +1,7 @@
 """A team's report as a document: what it shows, what it leaves out, and figures that add up."""
 
-from __future__ import annotations
-
 import json
 import re
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -75,7 +72,7 @@ def captions(document: Document) -> list[str]:
     return [block.caption for block in document.page() if isinstance(block, Table)]
 
 
-def test_all_that_is_known_has_a_table() -> None:
+def test_all_that_is_known_has_a_table():
     assert captions(review_document(whole())) == [
         "In short",
         "What to do",
@@ -95,14 +92,14 @@ def test_all_that_is_known_has_a_table() -> None:
     ]
 
 
-def test_what_has_nothing_to_show_is_left_out() -> None:
+def test_what_has_nothing_to_show_is_left_out():
     bare = whole(make_run(market=None, provider="local"), bills=(), violations=(), jobs=())
     shown = captions(review_document(bare))
     assert not {"What to do", "Where money leaks", "Predicted and actual"} & set(shown)
     assert "Spending by week" in shown
 
 
-def test_what_was_spent_stands_beside_what_runs_cost_and_adds_up_to_the_headline() -> None:
+def test_what_was_spent_stands_beside_what_runs_cost_and_adds_up_to_the_headline():
     tagged = make_charge(usd="5", instance_type=None, service="Amazon S3", tags={"user": "eve"})
     runs = (make_run(0, user="ada"), make_run(1, provider="lambda", user="ada"), make_run(2, user="bob"))
     found = whole(*runs, bills=(make_bill(make_charge(usd="60", project=None), tagged),),
@@ -116,20 +113,20 @@ def test_what_was_spent_stands_beside_what_runs_cost_and_adds_up_to_the_headline
     assert re.search(r"2026-11-02 +3 +6.0 +\$30.00 +\$85.00 +100", weeks)
 
 
-def test_a_limit_of_nothing_is_a_limit() -> None:
+def test_a_limit_of_nothing_is_a_limit():
     none = Budget(rule="org.yaml:3", owner=Owner.EVERYBODY, most_usd=0.0)
     text = text_of(review_document(whole(budgets=(none,))), Format.HTML)
     assert "of $0.00" in text
     assert "no limit" not in text
 
 
-def test_tax_is_told_once() -> None:
+def test_tax_is_told_once():
     tax = make_charge(usd="0.81", category=ChargeCategory.TAX)
     assert on_screen(review_document(whole(bills=(make_bill(tax, make_charge()),))), 200).count("tax") == 2
     # "before tax" of what was billed, and what it is in what was not included
 
 
-def test_a_page_has_a_chart_of_weeks_the_month_predictions_and_prices() -> None:
+def test_a_page_has_a_chart_of_weeks_the_month_predictions_and_prices():
     document = review_document(whole())
     assert document.page is not None
     charts = [block for block in document.page() if isinstance(block, Chart)]
@@ -147,7 +144,7 @@ def test_a_page_has_a_chart_of_weeks_the_month_predictions_and_prices() -> None:
     assert predicted.details[0].x_range == (7200.0, 10_800.0)
 
 
-def test_a_saving_is_told_with_the_command_that_shows_it() -> None:
+def test_a_saving_is_told_with_the_command_that_shows_it():
     found = whole()
     (saving,) = found.savings
     assert command_of(saving) == (
@@ -160,14 +157,14 @@ def test_a_saving_is_told_with_the_command_that_shows_it() -> None:
     assert f"\n    {command_of(saving)}\n" in on_screen(review_document(found), 60)
 
 
-def test_without_a_recorded_command_the_price_is_shown() -> None:
+def test_without_a_recorded_command_the_price_is_shown():
     entry = make_entry(alternatives=(make_alternative("L4", 2.0),))
     jobs = recurring_jobs(RUNS, {"entry": entry})
     (saving,), _ = savings_of(jobs, make_market(make_rent("L4", 2.0)))
     assert command_of(saving).startswith("advisor prices --gpu L4:1 --provider aws --region us-west4")
 
 
-def test_a_heading_names_whom_it_is_about() -> None:
+def test_a_heading_names_whom_it_is_about():
     resnet = frozenset({"resnet"})
     assert heading(Scope(), WEEK) == "Report of everybody, 2026-11-02 00:00 to 2026-11-09 00:00 UTC"
     assert heading(Scope(projects=resnet), WEEK).startswith("Report of resnet, ")
@@ -176,7 +173,7 @@ def test_a_heading_names_whom_it_is_about() -> None:
     assert heading(Scope(team="vision", projects=resnet), WEEK).startswith("Report of resnet (vision), ")
 
 
-def test_programs_read_the_same_figures() -> None:
+def test_programs_read_the_same_figures():
     facts = json_of(review_document(whole()))
     assert facts["is_first"] is False
     assert facts["spending"]["usd"] == 42.0
@@ -191,7 +188,7 @@ def test_programs_read_the_same_figures() -> None:
     assert len(facts["warnings"]) == len(facts["warning_findings"])
 
 
-def test_programs_read_null_where_no_cost_is_known_and_the_sum_where_some_are() -> None:
+def test_programs_read_null_where_no_cost_is_known_and_the_sum_where_some_are():
     runs = (
         make_run(1, project="bert", usd=None),
         make_run(2, project="detr", usd=None),
@@ -207,21 +204,21 @@ def test_programs_read_null_where_no_cost_is_known_and_the_sum_where_some_are() 
     assert json_of(review_document(whole(*runs[:2])))["spending"]["usd"] is None
 
 
-def test_one_thing_is_told_as_one() -> None:
+def test_one_thing_is_told_as_one():
     text = on_screen(review_document(whole(*RUNS[:1])), 200)
     assert "1 run " in text
     assert "1 recommendation, at p50" in text
     assert "1 charge, before tax" in text
 
 
-def test_a_cost_that_nobody_knows_makes_a_sum_a_least() -> None:
+def test_a_cost_that_nobody_knows_makes_a_sum_a_least():
     text = on_screen(review_document(whole(*RUNS, make_run(6, usd=None))), 200)
     assert "at least $42.00" in text
     assert "1 of unknown cost" in text
     assert "Cost unknown" in text
 
 
-def test_a_cost_that_nobody_knows_at_all_is_no_sum_of_nothing() -> None:
+def test_a_cost_that_nobody_knows_at_all_is_no_sum_of_nothing():
     lost = make_run(usd=None, status=RunStatus.FAILED)
     text = on_screen(review_document(whole(lost, bills=(), violations=(), jobs=())), 200)
     assert re.search(r"Spent +unknown +1 run, 1 of unknown cost", text)
@@ -230,7 +227,7 @@ def test_a_cost_that_nobody_knows_at_all_is_no_sum_of_nothing() -> None:
     assert re.search(r"November, everybody +at least \$0\.00", text)
 
 
-def test_two_reports_of_the_same_records_are_one_answer() -> None:
+def test_two_reports_of_the_same_records_are_one_answer():
     def identity(*runs: Run, days: float) -> str:
         period = Period(since=at(2 + days), until=at(6 + days))
         document = review_document(whole(*runs, period=period))
@@ -240,14 +237,14 @@ def test_two_reports_of_the_same_records_are_one_answer() -> None:
     assert identity(run, days=0.0) == identity(run, days=0.01) != identity(run, other, days=0.01)
 
 
-def test_what_could_be_saved_stands_above_the_record_of_predictions() -> None:
+def test_what_could_be_saved_stands_above_the_record_of_predictions():
     text = on_screen(review_document(whole()), 200)
     assert text.index("November, everybody") < text.index("Could have been saved")
     assert text.index("Could have been saved") < text.index("Within the predicted p90")
 
 
 @pytest.mark.parametrize("width", [70, 80, 120, 200])
-def test_tables_fit_a_terminal_without_breaking_words(width: int) -> None:
+def test_tables_fit_a_terminal_without_breaking_words(width):
     budgets = (Budget(rule="policies/organisation.yaml:12", owner=Owner.EVERYBODY, most_usd=5000.0),)
     old = tuple(make_run(-day, usd=3.0) for day in range(1, 60))
     text = on_screen(review_document(whole(*old, *RUNS, budgets=budgets)), width)
@@ -258,7 +255,7 @@ def test_tables_fit_a_terminal_without_breaking_words(width: int) -> None:
     assert re.search(r"\$[\d,]+\.\d\d +\d+\.\d%", text), "the forecast's p90, whole"
 
 
-def test_each_format_has_its_text() -> None:
+def test_each_format_has_its_text():
     document = review_document(whole())
     assert text_of(document, Format.MARKDOWN).startswith("### Report of everybody, 2026-11-02")
     assert text_of(document, Format.CSV).count("\n") == len(RUNS)
@@ -267,20 +264,20 @@ def test_each_format_has_its_text() -> None:
     assert "<script>alert" not in page
 
 
-def test_the_first_report_says_what_to_do() -> None:
+def test_the_first_report_says_what_to_do():
     document = first_document()
     assert "advisor run -- python train.py" in on_screen(document, 120)
     assert json.loads(text_of(document, Format.JSON))["is_first"] is True
 
 
 @given(st.lists(st.decimals(-10_000, 1_000_000, places=6), max_size=30))
-def test_cents_of_parts_add_up_to_the_cents_of_the_whole(parts: list[Decimal]) -> None:
+def test_cents_of_parts_add_up_to_the_cents_of_the_whole(parts):
     cents = [round(usd * 100) for usd in in_cents(parts)]
     assert abs(sum(cents) - float(sum(parts)) * 100) <= 0.5 + 1e-4
     assert all(abs(one - float(part) * 100) < 1.001 for one, part in zip(cents, parts, strict=True))
 
 
-def test_a_mail_has_the_figure_in_its_subject() -> None:
+def test_a_mail_has_the_figure_in_its_subject():
     document = review_document(whole(bills=(), organisation="Acme"))
     assert document.subject == "Acme: $42.00 spent, 02 Nov to 09 Nov 2026"
     assert review_document(whole(make_run(usd=None), bills=(), jobs=())).subject.startswith(

@@ -1,7 +1,5 @@
 """Runs as people and programs read them."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.values import Interval, RunStatus
@@ -13,7 +11,7 @@ from tests.unit.store.test_ledger import make_run
 RUNS = (make_run(0, id="a", note="first"), make_run(24, id="b", market=None, provider="lab", project=""))
 
 
-def test_a_row_a_run_and_their_sum() -> None:
+def test_a_row_a_run_and_their_sum():
     lines = on_screen(runs_document(RUNS), 160).splitlines()
     (first,) = [line for line in lines if "2026-11-01 12:00" in line]
     for text in ("vision", "train.py", "aws on-demand", "8 x A100-SXM-40GB", "1 h", "$21.96", "first"):
@@ -23,7 +21,7 @@ def test_a_row_a_run_and_their_sum() -> None:
     assert lines[-1] == "2 runs, $43.92"
 
 
-def test_an_unknown_cost_or_end_is_no_zero(capsys) -> None:
+def test_an_unknown_cost_or_end_is_no_zero(capsys):
     unknown = make_run(48, id="c", cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
     document = runs_document((*RUNS, unknown))
     (row,) = [line for line in on_screen(document, 160).splitlines() if "2026-11-03" in line]
@@ -36,7 +34,7 @@ def test_an_unknown_cost_or_end_is_no_zero(capsys) -> None:
     assert (facts["runs"][2]["cost_usd"], facts["runs"][2]["duration_s"]) == (None, None)
 
 
-def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal(capsys, monkeypatch) -> None:
+def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     timed = make_run(1, status=RunStatus.INTERRUPTED, step_s=Interval(p10=0.1, p50=0.178, p90=0.2))
     print_document(runs_document((RUNS[0], timed)), Format.TABLE)
@@ -46,12 +44,12 @@ def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal(capsys, monkeypa
     assert "178 ms" in row
 
 
-def test_no_run_is_one_line(capsys) -> None:
+def test_no_run_is_one_line(capsys):
     print_document(runs_document(()), Format.TABLE)
     assert capsys.readouterr().out == "0 runs, $0.00\n"
 
 
-def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, monkeypatch) -> None:
+def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     print_document(runs_document(RUNS), Format.TABLE)
     lines = capsys.readouterr().out.splitlines()
@@ -61,7 +59,7 @@ def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, mon
         assert any(text in line for line in lines), text
 
 
-def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once(capsys, monkeypatch) -> None:
+def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once(capsys, monkeypatch):
     script, note = ("train_resnet50_imagenet_large.py", "killed once, resumed from a checkpoint " * 3)
     runs = [make_run(hour, id=str(hour), script=script, note=note) for hour in range(3)]
     monkeypatch.setenv("COLUMNS", "80")
@@ -76,13 +74,13 @@ def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once(capsys, mo
     assert (out.count("vision"), out.count("speech"), out.count("project:")) == (3, 1, 0)
 
 
-def test_a_narrow_terminal_without_runs_shows_no_table(capsys, monkeypatch) -> None:
+def test_a_narrow_terminal_without_runs_shows_no_table(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     print_document(runs_document(()), Format.TABLE)
     assert capsys.readouterr().out == "0 runs, $0.00\n"
 
 
-def test_a_program_reads_every_field(capsys) -> None:
+def test_a_program_reads_every_field(capsys):
     print_document(runs_document(RUNS), Format.JSON)
     document = read_json(capsys)
     assert document["total_usd"] == 2 * 21.957642
@@ -120,16 +118,16 @@ def test_a_program_reads_every_field(capsys) -> None:
 
 
 @pytest.mark.parametrize(("num_nodes", "words"), [(None, "16 x A100"), (1, "16 x A100"), (2, "2 x 8 x A100")])
-def test_machines_stand_before_their_gpus(num_nodes: int | None, words: str) -> None:
+def test_machines_stand_before_their_gpus(num_nodes, words):
     assert gpus_of(make_run(gpu="A100", num_gpus=16, num_nodes=num_nodes)) == words
 
 
-def test_csv_has_a_line_a_run(capsys) -> None:
+def test_csv_has_a_line_a_run(capsys):
     print_document(runs_document(RUNS), Format.CSV)
     assert [row["Where"] for row in read_csv(capsys)] == ["aws on-demand", "lab"]
 
 
-def test_what_was_entered_is_told_with_its_id(capsys) -> None:
+def test_what_was_entered_is_told_with_its_id(capsys):
     print_document(recorded_document(RUNS[0], is_new=True), Format.TABLE)
     print_document(recorded_document(RUNS[0], is_new=False), Format.TABLE)
     assert capsys.readouterr().out.splitlines() == [

@@ -1,7 +1,5 @@
 """The plot of time over cost: every option is somewhere, the frontier by letters, nothing over the edge."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -44,7 +42,7 @@ def rows_of(text: str) -> list[str]:
     return [line.partition("|")[2] for line in text.splitlines() if "|" in line]
 
 
-def test_the_frontier_falls_from_the_dear_and_fast_to_the_cheap_and_slow() -> None:
+def test_the_frontier_falls_from_the_dear_and_fast_to_the_cheap_and_slow():
     text = scatter(answer(CHEAP, MIDDLE, FAST, WORSE), width=60)
     rows = rows_of(text)
     assert rows[-1].rstrip().endswith("A")  # fast and dear: low and right
@@ -56,7 +54,7 @@ def test_the_frontier_falls_from_the_dear_and_fast_to_the_cheap_and_slow() -> No
     assert abs(rows.index(middle) - len(rows) / 2) <= 1
 
 
-def test_letters_lead_to_row_numbers_places_and_the_recommended() -> None:
+def test_letters_lead_to_row_numbers_places_and_the_recommended():
     lines = scatter(answer(CHEAP, MIDDLE, FAST, WORSE), width=100).splitlines()
     assert lines[-4:] == [
         "A #2  1.0 h  $100.00: 1 x FAST, aws fast.xlarge us-east-1 on-demand",
@@ -66,7 +64,7 @@ def test_letters_lead_to_row_numbers_places_and_the_recommended() -> None:
     ]
 
 
-def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn() -> None:
+def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn():
     never = Quantiles(p50=float("inf"), p90=float("inf"))
     small = removed(WORSE, RemovedByMemory, RemovedByBudget)
     endless = removed(make_option("ENDLESS", 1, 1, time_s=never), RemovedByDeadline)
@@ -78,13 +76,13 @@ def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn() -> None:
     ]
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_nothing_to_draw_is_said():
     small = removed(WORSE, RemovedByMemory)
     text = scatter(answer(small, frontier=(), recommended=None), width=70)
     assert text == "There is nothing to plot: no option runs and ends."
 
 
-def test_what_is_free_stands_at_the_left_edge() -> None:
+def test_what_is_free_stands_at_the_left_edge():
     free = replace(CHEAP, cost_usd=Quantiles(p50=0.0, p90=0.0))
     text = scatter(answer(FAST, MIDDLE, free), width=70)
     assert next(row for row in rows_of(text) if "C" in row).startswith("C")
@@ -92,13 +90,13 @@ def test_what_is_free_stands_at_the_left_edge() -> None:
     assert axis.split() == ["free", "$100.00"]
 
 
-def test_one_option_is_a_plot_too() -> None:
+def test_one_option_is_a_plot_too():
     rows = rows_of(scatter(answer(FAST, frontier=("FAST",), recommended="FAST"), width=70))
     assert "".join(rows).strip() == "A"
 
 
 @given(st.integers(3, 400), st.integers(30, 200), st.integers(1, 40))
-def test_nothing_leaves_the_terminal_and_the_first_letter_shows(num_options, width, num_frontier) -> None:
+def test_nothing_leaves_the_terminal_and_the_first_letter_shows(num_options, width, num_frontier):
     recommendation = many_options(max(num_options, num_frontier + 1), num_frontier=num_frontier)
     text = scatter(recommendation, width=width)
     assert max(map(len, text.splitlines())) <= width
@@ -108,13 +106,13 @@ def test_nothing_leaves_the_terminal_and_the_first_letter_shows(num_options, wid
 
 
 @pytest.mark.parametrize("columns", ["80", "132"])
-def test_it_takes_the_width_of_the_terminal(columns, monkeypatch) -> None:
+def test_it_takes_the_width_of_the_terminal(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     lines = text_of(of(time_over_cost(many_options(300), 15)), Format.TABLE).splitlines()
     assert max(map(len, lines)) == int(columns) - 1
 
 
-def test_the_values_are_numbers_and_names_that_any_writer_can_draw() -> None:
+def test_the_values_are_numbers_and_names_that_any_writer_can_draw():
     chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, WORSE), None)
     assert isinstance(chart, Chart)
     assert [series.points for series in chart.series] == [
@@ -124,7 +122,7 @@ def test_the_values_are_numbers_and_names_that_any_writer_can_draw() -> None:
     assert (chart.is_log, chart.until, chart.x.lowest) == (True, None, None)
 
 
-def test_what_is_folded_is_a_dot_and_has_no_name() -> None:
+def test_what_is_folded_is_a_dot_and_has_no_name():
     alike = replace(FAST, folded_into="MIDDLE")
     chart = time_over_cost(answer(CHEAP, MIDDLE, alike), 15)
     assert isinstance(chart, Chart)
@@ -132,7 +130,7 @@ def test_what_is_folded_is_a_dot_and_has_no_name() -> None:
     assert chart.others == ((100.0, HOUR_S),)
 
 
-def test_whoever_points_at_an_option_reads_what_it_is() -> None:
+def test_whoever_points_at_an_option_reads_what_it_is():
     chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, removed(WORSE, RemovedByBudget)), None)
     assert isinstance(chart, Chart)
     middle = chart.series[1].details[0]
@@ -146,7 +144,7 @@ def test_whoever_points_at_an_option_reads_what_it_is() -> None:
     assert "over budget" in chart.others_details[0].label
 
 
-def test_error_bars_reach_to_p90_where_there_is_one() -> None:
+def test_error_bars_reach_to_p90_where_there_is_one():
     endless = replace(FAST, time_s=Quantiles(p50=HOUR_S, p90=float("inf")))
     chart = time_over_cost(answer(CHEAP, MIDDLE, endless), None)
     assert isinstance(chart, Chart)
@@ -159,7 +157,7 @@ def test_error_bars_reach_to_p90_where_there_is_one() -> None:
     assert [one.tone for one in chart.series] == [Tone.GOOD, Tone.BEST, Tone.GOOD]
 
 
-def test_the_frontier_is_one_line_from_the_cheapest_to_the_fastest() -> None:
+def test_the_frontier_is_one_line_from_the_cheapest_to_the_fastest():
     chart = time_over_cost(answer(FAST, CHEAP, WORSE, MIDDLE), None)
     assert isinstance(chart, Chart)
     (frontier,) = chart.guides

@@ -1,7 +1,5 @@
 """Schedules as documents: times on their own clock and in UTC, what happened, what is not known."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -48,7 +46,7 @@ def wide(document) -> str:
     return " ".join(to_terminal(document, Screen(160)).split())
 
 
-def test_the_list_has_both_clocks_and_the_last_end() -> None:
+def test_the_list_has_both_clocks_and_the_last_end():
     text = wide(schedules_document([PLANNED]))
     assert "Mon 2026-11-30 08:00 CET 2026-11-30 07:00 UTC" in text
     assert "done Mon 2026-11-23 08:00 CET: recommends aws/x" in text
@@ -60,11 +58,11 @@ def test_the_list_has_both_clocks_and_the_last_end() -> None:
     assert (row["when"], row["last"]["state"]) == ("changes", "done")
 
 
-def test_an_empty_list_says_how_to_begin() -> None:
+def test_an_empty_list_says_how_to_begin():
     assert wide(schedules_document([])) == NO_SCHEDULES
 
 
-def test_what_is_not_known_is_a_dash_and_never_zero() -> None:
+def test_what_is_not_known_is_a_dash_and_never_zero():
     document = schedule_document(replace(PLANNED, past=(MISSED,), next_at=None))
     text = wide(document)
     assert "Next never never" in text
@@ -75,31 +73,31 @@ def test_what_is_not_known_is_a_dash_and_never_zero() -> None:
     assert missed["exit_code"] is missed["started_at"] is missed["output_sha256"] is None
 
 
-def test_one_schedule_shows_its_past_and_what_it_wrote_made_harmless() -> None:
+def test_one_schedule_shows_its_past_and_what_it_wrote_made_harmless():
     text = wide(schedule_document(PLANNED))
     assert "Output goes to team, changes" in text
     assert "Mon 2026-11-23 08:00 CET done 1 2 min recommends aws/x sent to team" in text
     assert "What it wrote, Mon 2026-11-23 08:00 CET: first line \\x1b[2Jsecond line" in text
 
 
-def test_what_was_added_says_where_and_when() -> None:
+def test_what_was_added_says_where_and_when():
     words = make_schedule(command=("recommend", "my script.py"))
     text = wide(added_document(Planned(schedule=words, next_at=DUE)))
     assert text.startswith("Added weekly: advisor recommend 'my script.py' in /home/ann/train, next Mon")
 
 
-def test_what_is_sent_says_which_schedule_and_how_it_ended() -> None:
+def test_what_is_sent_says_which_schedule_and_how_it_ended():
     document = output_document(PLANNED.schedule, DONE)
     assert "advisor prices refresh: recommends aws/x" in wide(document)
     assert "Schedule weekly, due Mon 2026-11-23 08:00 CET" in wide(document)
     assert json.loads(text_of(document, Format.JSON))["occurrence"]["exit_code"] == 0
 
 
-def test_what_ran_now_ends_with_how() -> None:
+def test_what_ran_now_ends_with_how():
     assert wide(ran_document("weekly", DONE)).endswith("weekly: done, recommends aws/x; sent to team")
 
 
-def test_every_format_shows_every_document() -> None:
+def test_every_format_shows_every_document():
     documents = (
         schedules_document([PLANNED]), schedule_document(PLANNED), added_document(PLANNED),
         ran_document("weekly", DONE), output_document(PLANNED.schedule, DONE), schedules_document([]),

@@ -1,7 +1,5 @@
 """Settings as a table, and the first file that a user edits."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 
@@ -27,13 +25,13 @@ def rows(capsys: pytest.CaptureFixture[str], config: Config) -> dict[str, tuple[
     return {row["Setting"]: (row["Value"], row["Set by"]) for row in read_csv(capsys)}
 
 
-def test_every_setting_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_setting_has_a_row(capsys):
     lines = rows(capsys, config_of())
     assert list(lines) == setting_names()
     assert {origin for _, origin in lines.values()} == {"default"}
 
 
-def test_values_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_in_words(capsys):
     by_name = {name: value for name, (value, _) in rows(capsys, config_of()).items()}
     assert (by_name["local.gpu"], by_name["clusters"]) == ("-", "none")
     assert (by_name["cloud.max_gpus"], by_name["cloud.startup"]) == ("8", "5m")
@@ -41,7 +39,7 @@ def test_values_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert by_name["cloud.markets"] == "on-demand, spot"
 
 
-def test_options_of_sources_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_sources_in_words(capsys):
     options = {"custom": {"files": ["a.csv", "b.yaml"]}, "gpuhunt": {"catalog_dir": None}}
     lines = rows(capsys, config_of(prices={"options": options}))
     assert lines["prices.options"][0] == "custom: files: a.csv, b.yaml; gpuhunt: catalog_dir: -"
@@ -60,9 +58,7 @@ def test_options_of_sources_in_words(capsys: pytest.CaptureFixture[str]) -> None
         {"prices": {"options": {"acme": {"regions": [{"name": "a", "Token": "hunter2"}]}}}},
     ],
 )
-def test_secrets_are_never_shown(
-    capsys: pytest.CaptureFixture[str], values: dict[str, Any], output: Format
-) -> None:
+def test_secrets_are_never_shown(capsys, values, output):
     print_document(settings_document(config_of(**values)), output)
     printed = capsys.readouterr().out
     assert "hunter2" not in printed
@@ -72,11 +68,11 @@ def test_secrets_are_never_shown(
 @pytest.mark.parametrize(
     "url", ["postgresql://db.example:5432/advisor", "postgresql://me@db:5432/a", "sqlite:///a"]
 )
-def test_a_url_without_a_password_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], url: str) -> None:
+def test_a_url_without_a_password_is_shown_as_it_is(capsys, url):
     assert rows(capsys, config_of(store={"url": url}))["store.url"][0] == url
 
 
-def test_a_setting_names_the_layer_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_names_the_layer_it_came_from(capsys):
     config = config_of(
         {"cloud.max_gpus": "flag", "clusters": "a file"}, cloud={"max_gpus": 2}, clusters=[LAB]
     )
@@ -86,7 +82,7 @@ def test_a_setting_names_the_layer_it_came_from(capsys: pytest.CaptureFixture[st
     assert lines["cloud.startup"][1] == "default"
 
 
-def test_json_has_value_origin_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_value_origin_and_warnings(capsys):
     print_document(
         settings_document(config_of({"local.num_gpus": "flag"}, local={"num_gpus": 3})), Format.JSON
     )
@@ -102,11 +98,11 @@ def uncommented() -> Any:
     return yaml.safe_load("\n".join(line for line in lines if line.startswith(" ") or line.endswith(":")))
 
 
-def test_the_template_changes_nothing() -> None:
+def test_the_template_changes_nothing():
     assert yaml.safe_load(template()) is None
 
 
-def test_every_default_of_the_template_is_the_default() -> None:
+def test_every_default_of_the_template_is_the_default():
     values = uncommented()
     entries = {section: values.pop(section) for section in LIST_SECTIONS}
     assert Settings.model_validate(values) == Settings()
@@ -116,20 +112,20 @@ def test_every_default_of_the_template_is_the_default() -> None:
         assert set(entry) == set(LIST_SECTIONS[section].model_fields)
 
 
-def test_the_example_cluster_is_one() -> None:
+def test_the_example_cluster_is_one():
     (lab,) = Settings.model_validate({"clusters": uncommented()["clusters"]}).clusters
     assert (lab.num_nodes, lab.network) == (4, "infiniband 8x200 Gbit")
     assert (lab.num_gpus, lab.usd_per_gpu_h, lab.wait_p50, lab.wait_p90) == (8, 0.5, 3 * 3600, 8 * 3600)
 
 
-def test_the_example_contract_is_one() -> None:
+def test_the_example_contract_is_one():
     (rule,) = Settings.model_validate({"contracts": uncommented()["contracts"]}).contracts
     assert (rule.provider, rule.instance_types, rule.regions) == ("aws", ("p5*",), ("us-*",))
     assert (rule.discount, rule.commitment_discount, rule.coverage) == (0.05, 0.27, 0.8)
     assert (rule.markets, rule.until) == ((Market.ON_DEMAND,), date(2027, 6, 30))
 
 
-def test_a_contract_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_contract_in_words(capsys):
     contract = {"provider": "aws", "instance_types": ["p5*", "p4d*"], "discount": 0.1}
     assert rows(capsys, config_of(contracts=[contract]))["contracts"][0] == "aws p5* p4d*"
     assert rows(capsys, config_of())["contracts"][0] == "none"
@@ -138,5 +134,5 @@ def test_a_contract_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "variable"), [("cloud.max_gpus", "ADVISOR_CLOUD__MAX_GPUS"), ("clusters", "ADVISOR_CLUSTERS")]
 )
-def test_variables_of_the_environment(name: str, variable: str) -> None:
+def test_variables_of_the_environment(name, variable):
     assert environment_variable(name) == variable

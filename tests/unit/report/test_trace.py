@@ -1,7 +1,5 @@
 """What a trace holds, summed up, with units a person reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +31,23 @@ def lines(capsys: pytest.CaptureFixture[str], **changes: Any) -> dict[str, str]:
     return {row["Trace"]: row[""] for row in read_csv(capsys)}
 
 
-def test_calls_are_counted_by_phase() -> None:
+def test_calls_are_counted_by_phase():
     facts = summary(make_trace(ops=OPS))
     assert (facts["forward_ops"], facts["backward_ops"], facts["optimizer_ops"]) == (4, 2, 7)
 
 
-def test_work_is_summed_over_all_calls() -> None:
+def test_work_is_summed_over_all_calls():
     facts = summary(make_trace(ops=OPS))
     assert facts["flops"] == 3 * 10 + 2 * 100 + 1000
     assert facts["bytes"] == 3 * 1 + 2 * 20 + 7 * 300 + 4000
 
 
-def test_a_trace_without_operators_sums_to_zero() -> None:
+def test_a_trace_without_operators_sums_to_zero():
     facts = summary(make_trace(ops=()))
     assert (facts["flops"], facts["bytes"], facts["forward_ops"]) == (0, 0, 0)
 
 
-def test_numbers_have_thousands_and_bytes_their_unit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_have_thousands_and_bytes_their_unit(capsys):
     memory = MemoryUse(
         parameter_bytes=GIB,
         gradient_bytes=2 * GIB,
@@ -64,20 +62,20 @@ def test_numbers_have_thousands_and_bytes_their_unit(capsys: pytest.CaptureFixtu
     assert (texts["samples_per_epoch"], texts["batch_size"]) == ("1,281,167", "64")
 
 
-def test_what_is_unknown_says_so_and_no_autocast_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_unknown_says_so_and_no_autocast_is_none(capsys):
     texts = lines(capsys, memory=UNKNOWN, batch_size=None, samples_per_epoch=None, num_workers=None)
     for name in ("batch_size", "samples_per_epoch", "num_workers", "peak_bytes", "data_loading_s"):
         assert texts[name] == "unknown", name
     assert texts["amp_dtype"] == "none"
 
 
-def test_flags_are_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_are_words(capsys):
     precision = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=False)
     texts = lines(capsys, precision=precision)
     assert (texts["amp_dtype"], texts["tf32_matmul"], texts["tf32_cudnn"]) == ("bfloat16", "yes", "no")
 
 
-def test_arguments_versions_and_loading_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_versions_and_loading_time(capsys):
     versions = {"torch": "2.13.0", "python": "3.12"}
     texts = lines(capsys, arguments=("--lr", "0.1"), versions=versions, data_loading_s=0.25)
     assert texts["arguments"] == "'--lr 0.1"  # no formula
@@ -86,12 +84,12 @@ def test_arguments_versions_and_loading_time(capsys: pytest.CaptureFixture[str])
     assert lines(capsys)["arguments"] == "none"
 
 
-def test_the_path_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_path_comes_first(capsys):
     texts = lines(capsys)
     assert str(Path("folder/x.trace")) == next(iter(texts.values()))
 
 
-def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_the_summary_the_path_and_the_warnings(capsys):
     trace = make_trace(ops=OPS, warnings=(*texts("mind this"), World(of="unused", world_size=8)))
     print_document(trace_document(trace, Path("x.trace")), Format.JSON)
     document = read_json(capsys)
@@ -106,7 +104,7 @@ def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.Capture
     }
 
 
-def test_collectives_are_counted_with_size_and_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_collectives_are_counted_with_size_and_ranks(capsys):
     bucket = Collective(kind="all_reduce", num_bytes=25 * MIB, world_size=8, count=4)
     unknown = Collective(kind="nccl", num_bytes=None, world_size=None, count=3)
     text = lines(capsys, collectives=(bucket, unknown))["collectives"]

@@ -1,7 +1,5 @@
 """The table of what changes bring."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -48,7 +46,7 @@ def recommendation(*gains: ChangeGain) -> Recommendation:
     )
 
 
-def test_a_row_says_what_changes_and_how_surely() -> None:
+def test_a_row_says_what_changes_and_how_surely():
     table = gains_table(recommendation(SURE, UNSURE, NONE))
     assert [row.tone for row in table.rows] == [Tone.GOOD, Tone.PLAIN]
     texts = [[getattr(cell, "text", cell) for cell in row.cells] for row in table.rows]
@@ -59,7 +57,7 @@ def test_a_row_says_what_changes_and_how_surely() -> None:
 
 
 @pytest.mark.parametrize("columns", ["80", "100"])
-def test_what_has_no_figures_is_told_in_whole_lines(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_figures_is_told_in_whole_lines(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     unlike = replace(NONE, change="packed")
     slower = replace(UNSURE, change="tf32", saved_share=Interval(p10=-0.3, p50=-0.2, p90=-0.1))
@@ -70,7 +68,7 @@ def test_what_has_no_figures_is_told_in_whole_lines(columns: str, monkeypatch: p
     assert "  flash, packed: the script has no attention\n" in f"{text}\n"
 
 
-def test_facts_are_null_where_a_change_brings_nothing() -> None:
+def test_facts_are_null_where_a_change_brings_nothing():
     facts = gain_json(NONE)
     assert [name for name, value in facts.items() if value is not None] == [
         "change",
@@ -81,7 +79,7 @@ def test_facts_are_null_where_a_change_brings_nothing() -> None:
     assert gain_json(SURE)["saved_share"] == {"p10": 0.2, "p50": 0.3, "p90": 0.4}
 
 
-def test_the_table_stands_below_an_answer_that_was_asked_for_it() -> None:
+def test_the_table_stands_below_an_answer_that_was_asked_for_it():
     asked = recommendation_document(recommendation(SURE), top=None)
     assert "30 % less (20 .. 40)" in text_of(asked, Format.TABLE)
     assert "30 % less (20 .. 40)" in text_of(asked, Format.HTML)

@@ -1,7 +1,5 @@
 """Predicted against actual: who is compared, and how the intervals held."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.values import Interval, Quantiles, RunStatus
@@ -18,7 +16,7 @@ def followed(hours: float = 2.0, usd: float | None = 10.0, **changes: object) ->
     return make_run(usd=usd, recommendation_id="entry", duration_s=hours * 3600, **changes)
 
 
-def test_a_run_at_the_bound_is_within_it() -> None:
+def test_a_run_at_the_bound_is_within_it():
     held = accuracy(followed(2.0), followed(3.0), followed(3.001)).time
     assert held is not None
     assert (held.num, held.num_within_p50, held.num_within_p90) == (3, 1, 2)
@@ -26,7 +24,7 @@ def test_a_run_at_the_bound_is_within_it() -> None:
     assert held.median_ratio == 1.5
 
 
-def test_costs_have_a_record_of_their_own() -> None:
+def test_costs_have_a_record_of_their_own():
     held = accuracy(followed(usd=15.0), followed(usd=16.0), followed(usd=None)).cost
     assert held is not None
     assert (held.num, held.num_within_p90) == (2, 1)
@@ -44,29 +42,29 @@ def test_costs_have_a_record_of_their_own() -> None:
         {"market": None},
     ],
 )
-def test_who_did_not_finish_or_ran_elsewhere_is_not_compared(changes: dict[str, object]) -> None:
+def test_who_did_not_finish_or_ran_elsewhere_is_not_compared(changes):
     compared = accuracy(followed(**changes))
     assert compared.comparisons == ()
     assert compared.time is compared.cost is None
     assert compared.num_elsewhere == (0 if "status" in changes else 1)
 
 
-def test_runs_without_a_known_recommendation_are_not_compared() -> None:
+def test_runs_without_a_known_recommendation_are_not_compared():
     assert accuracy(make_run(), make_run(recommendation_id="lost")).comparisons == ()
 
 
-def test_a_run_of_unknown_length_is_not_compared() -> None:
+def test_a_run_of_unknown_length_is_not_compared():
     assert accuracy(make_run(recommendation_id="entry", duration_s=None)).time is None
 
 
-def test_the_time_of_training_is_compared_where_it_is_known_apart_from_the_wait() -> None:
+def test_the_time_of_training_is_compared_where_it_is_known_apart_from_the_wait():
     steps = Interval(p10=0.1, p50=0.5, p90=0.6)
     entry = make_entry(iteration_s=steps, num_iterations=1000)
     assert predicted_s(entry) == Quantiles(p50=500.0, p90=600.0)
     assert predicted_s(make_entry(iteration_s=steps)) == entry.time_s
 
 
-def test_each_gpu_has_a_record() -> None:
+def test_each_gpu_has_a_record():
     entries = {"a": make_entry("a"), "b": make_entry("b", gpu="L4")}
     runs = make_run(recommendation_id="a"), make_run(recommendation_id="b", gpu="L4")
     assert list(accuracy_of(runs, entries).by_gpu) == ["A10G", "L4"]

@@ -1,7 +1,5 @@
 """What clouds billed, and what runs explain of it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from decimal import Decimal
 
@@ -23,7 +21,7 @@ def billed(*charges: Charge, runs: tuple[Run, ...] = (), scope: Scope = Scope())
     return billing_of([make_bill(*charges)], runs, WEEK, scope)
 
 
-def test_what_no_run_explains_is_idle() -> None:
+def test_what_no_run_explains_is_idle():
     runs = (make_run(usd=4.0), make_run(usd=1.5), make_run(usd=99.0, instance_type="g6.xlarge"))
     (machine,) = billed(make_charge(usd="7.00"), make_charge(usd="0.25"), runs=runs).machines
     assert (machine.billed_usd, machine.explained_usd, machine.idle_usd) == (
@@ -32,39 +30,39 @@ def test_what_no_run_explains_is_idle() -> None:
     assert machine.num_runs == 2
 
 
-def test_a_machine_of_another_cloud_explains_nothing() -> None:
+def test_a_machine_of_another_cloud_explains_nothing():
     (machine,) = billed(make_charge(), runs=(make_run(provider="gcp"),)).machines
     assert machine.num_runs == 0
 
 
-def test_charges_without_a_machine_stand_below_their_service() -> None:
+def test_charges_without_a_machine_stand_below_their_service():
     billing = billed(make_charge(), make_charge(usd="2", instance_type=None, service="S3"))
     assert [(share.name, share.usd) for share in billing.by_service] == [("S3", 2)]
 
 
-def test_a_charge_counts_where_its_period_begins() -> None:
+def test_a_charge_counts_where_its_period_begins():
     month = make_charge(1, end=at(30))
     billing = billed(make_charge(-0.01), make_charge(7), month)
     assert billing.charges == (month,)
     assert billing.num_long == 1
 
 
-def test_a_day_is_not_long() -> None:
+def test_a_day_is_not_long():
     assert billed(make_charge(0, end=at(1))).num_long == 0
     assert billed(make_charge(0, end=at(1) + timedelta(seconds=1))).num_long == 1
 
 
-def test_tax_is_told_apart() -> None:
+def test_tax_is_told_apart():
     billing = billed(make_charge(usd="10"), make_charge(usd="0.81", category=ChargeCategory.TAX))
     assert (billing.usd, billing.tax_usd) == (10, Decimal("0.81"))
 
 
-def test_credits_count() -> None:
+def test_credits_count():
     billing = billed(make_charge(usd="10"), make_charge(usd="-3", category=ChargeCategory.CREDIT))
     assert billing.usd == 7
 
 
-def test_other_money_is_not_added_up() -> None:
+def test_other_money_is_not_added_up():
     billing = billed(
         make_charge(usd="10"),
         make_charge(usd="3", currency="EUR"),
@@ -75,7 +73,7 @@ def test_other_money_is_not_added_up() -> None:
     assert billing.other_currencies == {"EUR": (7, 2), "JPY": (900, 1)}
 
 
-def test_a_team_sees_its_own_charges_and_hears_of_those_without_a_project() -> None:
+def test_a_team_sees_its_own_charges_and_hears_of_those_without_a_project():
     charges = make_charge(), make_charge(project="bert"), make_charge(usd="5", project=None)
     billing = billed(*charges, scope=RESNET)
     assert billing.charges == charges[:1]
@@ -83,7 +81,7 @@ def test_a_team_sees_its_own_charges_and_hears_of_those_without_a_project() -> N
     assert billed(*charges).usd == 7
 
 
-def test_two_bills_of_the_same_days_are_noticed() -> None:
+def test_two_bills_of_the_same_days_are_noticed():
     bills: list[Bill] = [
         make_bill(make_charge(0), make_charge(1), name="a"),
         make_bill(make_charge(1), make_charge(2, provider="gcp"), name="b"),
@@ -93,7 +91,7 @@ def test_two_bills_of_the_same_days_are_noticed() -> None:
     assert (overlap.provider, overlap.bills, overlap.days) == ("aws", ("a", "b"), 1)
 
 
-def test_runs_without_a_machine_are_counted_where_their_cloud_billed() -> None:
+def test_runs_without_a_machine_are_counted_where_their_cloud_billed():
     runs = make_run(instance_type=None), make_run(instance_type=None, provider="gcp"), make_run()
     assert billed(make_charge(), runs=runs).num_without_machine == 1
 
@@ -112,7 +110,7 @@ def test_runs_without_a_machine_are_counted_where_their_cloud_billed() -> None:
         )
     )
 )
-def test_every_charge_is_somewhere_once(charges: list[Charge]) -> None:
+def test_every_charge_is_somewhere_once(charges):
     billing = billed(*charges)
     for parts in (billing.by_provider, billing.by_project, billing.by_week):
         assert sum(part.usd for part in parts) == billing.usd
@@ -130,7 +128,7 @@ def plan(status: str, usd: str, **changes: object) -> Charge:
     return make_charge(usd="0", effective_cost=Decimal(usd), details=told, **changes)
 
 
-def test_a_commitment_that_was_used_is_no_zero_and_one_that_was_not_leaks() -> None:
+def test_a_commitment_that_was_used_is_no_zero_and_one_that_was_not_leaks():
     bought = make_charge(
         usd="8000", effective_cost=Decimal(0), category=ChargeCategory.PURCHASE, instance_type="p5.48xlarge",
         details={"CommitmentDiscountId": "sp-1"},
@@ -153,6 +151,6 @@ def test_a_commitment_that_was_used_is_no_zero_and_one_that_was_not_leaks() -> N
     assert team.amortised_usd == 1892
 
 
-def test_spot_cannot_be_covered() -> None:
+def test_spot_cannot_be_covered():
     spot = make_charge(details={"PricingCategory": "Dynamic"})
     assert billed(spot).coverage is None

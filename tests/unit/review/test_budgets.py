@@ -1,10 +1,7 @@
 """Monthly limits: whose spending they count, and the odds to exceed them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 
@@ -30,46 +27,46 @@ def states(*budgets: Budget, scope: Scope = Scope()) -> list[BudgetState]:  # no
     return list(budget_states(budgets, RUNS, scope, NOW, spent=spent_of(RUNS, (), NOW)))
 
 
-def test_an_organisation_counts_everybody_whoever_asks() -> None:
+def test_an_organisation_counts_everybody_whoever_asks():
     for scope in (Scope(), VISION):
         (state,) = states(limit(400, Owner.EVERYBODY), scope=scope)
         assert state.month.spent_usd == 21 * 14
         assert state.p_over == 1
 
 
-def test_a_team_counts_its_own_where_it_is_asked_for() -> None:
+def test_a_team_counts_its_own_where_it_is_asked_for():
     (state,) = states(limit(301, Owner.TEAM), scope=VISION)
     assert (state.month.spent_usd, state.p_over) == (210, 0)
     everybody, state = states(limit(301, Owner.TEAM))
     assert everybody.month.spent_usd == state.month.spent_usd == 21 * 14
 
 
-def test_a_projects_limit_counts_where_one_project_is_asked_for() -> None:
+def test_a_projects_limit_counts_where_one_project_is_asked_for():
     budgets = limit(250, Owner.PROJECT), limit(9000, Owner.EVERYBODY)
     assert [state.budget.owner for state in states(*budgets)] == [Owner.EVERYBODY]
     _, project = states(*budgets, scope=Scope(projects=frozenset({"bert"})))
     assert project.month.spent_usd == 84
 
 
-def test_without_a_limit_the_month_is_shown_all_the_same() -> None:
+def test_without_a_limit_the_month_is_shown_all_the_same():
     (state,) = states(scope=VISION)
     assert (state.budget.most_usd, state.p_over, state.month.spent_usd) == (None, None, 210)
 
 
-def test_runs_of_unknown_cost_are_counted_beside_it() -> None:
+def test_runs_of_unknown_cost_are_counted_beside_it():
     unknown = make_run(started_at=NOW - timedelta(days=1), usd=None)
     old = make_run(started_at=NOW - timedelta(days=40), usd=None)
     (state,) = budget_states((), [*RUNS, unknown, old], Scope(), NOW, spent=spent_of(RUNS, (), NOW))
     assert state.num_unknown == 1
 
 
-def test_of_a_short_past_no_odds_are_told() -> None:
+def test_of_a_short_past_no_odds_are_told():
     spent = spent_of(RUNS[:4], (), NOW)
     (state,) = budget_states([limit(1, Owner.EVERYBODY)], RUNS[:4], Scope(), NOW, spent=spent)
     assert state.p_over is None
 
 
-def test_every_teams_limit_and_the_organisations_have_a_row() -> None:
+def test_every_teams_limit_and_the_organisations_have_a_row():
     teams = {"vision": frozenset({"resnet"}), "language": frozenset({"bert"})}
     budgets = [limit(1000, Owner.EVERYBODY)]
     budgets += [replace(limit(100, Owner.TEAM), name=name, projects=of) for name, of in teams.items()]
@@ -81,7 +78,7 @@ def test_every_teams_limit_and_the_organisations_have_a_row() -> None:
     assert [state.budget.name for state in states(*budgets, scope=VISION)] == ["", "vision"]
 
 
-def test_bills_and_runs_count_together_and_each_dollar_once() -> None:
+def test_bills_and_runs_count_together_and_each_dollar_once():
     day = NOW - timedelta(days=3)
     bill = [
         make_charge(start=day, end=day + timedelta(hours=1), usd="50", project=None),
@@ -109,16 +106,14 @@ def test_bills_and_runs_count_together_and_each_dollar_once() -> None:
         ({}, False),
     ],
 )
-def test_only_a_machine_on_the_bill_stands_for_the_runs_of_its_day(
-    facts: dict[str, Any], is_counted: bool
-) -> None:
+def test_only_a_machine_on_the_bill_stands_for_the_runs_of_its_day(facts, is_counted):
     day = NOW - timedelta(days=3)
     runs = [make_run(started_at=day, project="resnet", usd=100.0)]
     bill = [make_charge(start=day, end=day + timedelta(hours=1), usd="3", project="bert", **facts)]
     assert sum(one.usd for one in spent_of(runs, bill, NOW)) == (103 if is_counted else 3)
 
 
-def test_a_bill_by_month_reaches_to_its_last_day_of_machines() -> None:
+def test_a_bill_by_month_reaches_to_its_last_day_of_machines():
     first, tenth = NOW.replace(day=1), NOW.replace(day=10)
 
     def spent(*more: Charge, start: datetime = first) -> float:

@@ -1,7 +1,5 @@
 """How a month will end: exact where the past is regular, and as unsure as it says where it is not."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,7 +17,7 @@ def every_day(usd: float, days: int, now: datetime = NOW) -> Spent:
     return [(now - timedelta(days=ago + 0.5), Decimal(str(usd))) for ago in range(days)]
 
 
-def test_even_spending_goes_on_evenly() -> None:
+def test_even_spending_goes_on_evenly():
     month = month_outlook(every_day(10, 60), NOW)
     assert month.spent_usd == 210
     assert month.forecast is not None
@@ -28,7 +26,7 @@ def test_even_spending_goes_on_evenly() -> None:
     assert month.forecast.odds_above(300) == 0
 
 
-def test_a_part_of_a_day_counts_as_a_part() -> None:
+def test_a_part_of_a_day_counts_as_a_part():
     now = NOW + timedelta(hours=6)
     month = month_outlook(every_day(8, 60, now), now)
     assert month.forecast is not None
@@ -36,7 +34,7 @@ def test_a_part_of_a_day_counts_as_a_part() -> None:
     assert month.forecast.quantile(0.5) == pytest.approx(float(month.spent_usd) + 8 * 8.75)
 
 
-def test_weekends_stay_quiet() -> None:
+def test_weekends_stay_quiet():
     spent = [(at, usd) for at, usd in every_day(10, 84) if at.weekday() < 5]
     month = month_outlook(spent, NOW)
     assert month.forecast is not None
@@ -45,14 +43,14 @@ def test_weekends_stay_quiet() -> None:
 
 
 @pytest.mark.parametrize("days", [0, 1, LEAST_WEEKS * 7 - 1])
-def test_of_a_short_past_nothing_is_said(days: int) -> None:
+def test_of_a_short_past_nothing_is_said(days):
     month = month_outlook(every_day(10, days), NOW)
     assert month.forecast is None
     assert month.band == ()
     assert month.spent_usd == 10 * min(days, 21)
 
 
-def test_old_habits_are_forgotten() -> None:
+def test_old_habits_are_forgotten():
     before = [(at - timedelta(weeks=MOST_WEEKS), 100 * usd) for at, usd in every_day(10, 60)]
     month = month_outlook([*before, *every_day(10, MOST_WEEKS * 7)], NOW)
     assert month.forecast is not None
@@ -60,31 +58,31 @@ def test_old_habits_are_forgotten() -> None:
     assert month.forecast.quantile(0.9) == 300
 
 
-def test_what_comes_after_now_does_not_count() -> None:
+def test_what_comes_after_now_does_not_count():
     future = [(NOW, Decimal(1000)), (NOW + timedelta(days=1), Decimal(1000))]
     assert month_outlook([*every_day(10, 60), *future], NOW) == month_outlook(every_day(10, 60), NOW)
 
 
-def test_at_the_end_of_a_month_it_is_what_was_spent() -> None:
+def test_at_the_end_of_a_month_it_is_what_was_spent():
     now = datetime(2026, 12, 1, tzinfo=UTC)
     month = month_outlook(every_day(10, 60, now), now)
     assert month.forecast is not None
     assert (month.spent_usd, set(month.forecast.draws), month.band) == (300, {300.0}, ())
 
 
-def test_days_add_up_and_the_band_begins_where_they_end() -> None:
+def test_days_add_up_and_the_band_begins_where_they_end():
     month = month_outlook(every_day(10, 60), NOW)
     assert [usd for _, usd in month.daily] == [Decimal(10 * day) for day in range(1, 22)]
     assert month.band[0][1] == (220.0, 220.0, 220.0)
     assert month.band[-1] == (month.until, (300.0, 300.0, 300.0))
 
 
-def test_the_same_past_has_the_same_future() -> None:
+def test_the_same_past_has_the_same_future():
     spent = every_day(10, 30) + every_day(3, 50)
     assert month_outlook(spent, NOW) == month_outlook(list(reversed(spent)), NOW)
 
 
-def test_eight_of_ten_months_end_within_the_interval() -> None:
+def test_eight_of_ten_months_end_within_the_interval():
     """Days of independent, skewed spending: the interval of 80 % must hold about as often as it says."""
     source = random.Random(1)  # noqa: S311
     held = 0

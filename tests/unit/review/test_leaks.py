@@ -1,7 +1,5 @@
 """Where money leaks: each kind with its sum, the dearest first."""
 
-from __future__ import annotations
-
 from advisor.core.findings import Finding
 from advisor.core.values import RunStatus
 from advisor.report.words import sentence
@@ -26,11 +24,11 @@ def advised(usd: float | None = 10.0, **changes: object) -> Run:
     return make_run(usd=usd, recommendation_id="entry", **changes)
 
 
-def test_a_run_that_went_well_leaks_nothing() -> None:
+def test_a_run_that_went_well_leaks_nothing():
     assert leaks(advised()) == {}
 
 
-def test_runs_that_ended_badly_are_told_by_how() -> None:
+def test_runs_that_ended_badly_are_told_by_how():
     found = leaks(
         advised(3.0, status=RunStatus.FAILED, script="a.py"),
         advised(0.1, status=RunStatus.FAILED, script="b.py"),
@@ -45,18 +43,18 @@ def test_runs_that_ended_badly_are_told_by_how() -> None:
     }  # fmt: skip
 
 
-def test_runs_nobody_asked_about_are_told_and_own_machines_are_not() -> None:
+def test_runs_nobody_asked_about_are_told_and_own_machines_are_not():
     found = leaks(make_run(usd=4.0), make_run(market=None, provider="local", usd=0.0))
     assert found["unadvised"].facts["num_runs"] == 1
 
 
-def test_only_what_exceeds_the_p90_leaks() -> None:
+def test_only_what_exceeds_the_p90_leaks():
     found = leaks(advised(15.0), advised(15.5), advised(17.25))
     assert found["above-p90"].facts["usd"] == 2.75
     assert found["above-p90"].facts["num_runs"] == 2
 
 
-def test_machines_that_no_run_explains_are_idle_and_others_are_not() -> None:
+def test_machines_that_no_run_explains_are_idle_and_others_are_not():
     charges = make_charge(usd="12"), make_charge(usd="1", instance_type="g6.xlarge")
     runs = make_run(usd=10.0), make_run(usd=5.0, instance_type="g6.xlarge")
     billing = billing_of([make_bill(*charges)], runs, WEEK, Scope())

@@ -1,7 +1,5 @@
 """Jobs that come again, and where they would cost less: only where it is sure, and in time."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -35,7 +33,7 @@ def rent(usd_per_h: float = 1.0, p90: float | None = None, **changes: Any) -> Pl
     return dataclasses.replace(plan, price=price)
 
 
-def test_a_weekly_job_that_costs_less_elsewhere() -> None:
+def test_a_weekly_job_that_costs_less_elsewhere():
     (saving,) = saved(rent(2.0))
     assert saving.usd == Quantiles(p50=4.0, p90=6.0)
     assert saving.time_s == Quantiles(p50=7200.0, p90=10_800.0)
@@ -44,7 +42,7 @@ def test_a_weekly_job_that_costs_less_elsewhere() -> None:
     assert saving.job.every_s == 7 * 86_400
 
 
-def test_the_cheapest_place_is_taken() -> None:
+def test_the_cheapest_place_is_taken():
     (saving,) = saved(rent(2.0), rent(1.5, region="eu-west-1"), rent(1.9))
     assert saving.plan.offer is not None
     assert saving.plan.offer.region == "eu-west-1"
@@ -62,18 +60,18 @@ def test_the_cheapest_place_is_taken() -> None:
         (make_rent("T4", 0.1), "nobody predicted it there"),
     ],
 )
-def test_what_is_not_sure_is_no_saving(plan: Plan, why: str) -> None:
+def test_what_is_not_sure_is_no_saving(plan, why):
     assert saved(plan) == [], why
 
 
-def test_a_saving_below_a_twentieth_is_not_worth_a_line() -> None:
+def test_a_saving_below_a_twentieth_is_not_worth_a_line():
     sure = make_alternative("L4", hours=2.0)
     entry = make_entry(alternatives=(dataclasses.replace(sure, train_p90_s=7200.0),))
     assert saved(rent(4.76), entry=entry) == []
     assert len(saved(rent(4.74), entry=entry)) == 1
 
 
-def test_deadlines_hold_at_p90_the_wait_counted() -> None:
+def test_deadlines_hold_at_p90_the_wait_counted():
     entry = dataclasses.replace(ENTRY, deadline_s=4 * 3600.0)
     waits = Quantiles(p50=0.0, p90=3600.0)
     assert len(saved(rent(2.0, wait_s=waits), entry=entry)) == 1
@@ -81,22 +79,22 @@ def test_deadlines_hold_at_p90_the_wait_counted() -> None:
     assert saved(rent(2.0, wait_s=later), entry=entry) == []
 
 
-def test_disks_start_up_and_data_are_paid() -> None:
+def test_disks_start_up_and_data_are_paid():
     plan = rent(2.0, startup_s=3600.0, storage_usd_per_h=0.1, egress_usd=0.25, transfer_usd=0.05)
     assert saved(plan)[0].usd.p50 == pytest.approx(3 * 2.1 + 0.3)
 
 
-def test_runs_that_took_longer_than_predicted_would_elsewhere_too() -> None:
+def test_runs_that_took_longer_than_predicted_would_elsewhere_too():
     slow = tuple(make_run(7 * week, recommendation_id="entry", duration_s=2 * 7200.0) for week in range(3))
     assert saved(rent(1.0), runs=slow)[0].time_s.p50 == 2 * 7200
 
 
-def test_runs_that_took_less_flatter_no_machine() -> None:
+def test_runs_that_took_less_flatter_no_machine():
     fast = tuple(make_run(7 * week, recommendation_id="entry", duration_s=60.0) for week in range(3))
     assert saved(rent(1.0), runs=fast)[0].time_s.p50 == 7200
 
 
-def test_a_policy_may_forbid_the_place() -> None:
+def test_a_policy_may_forbid_the_place():
     found, unpriced = savings_of(jobs(), make_market(rent(2.0), is_allowed=False))
     assert found == unpriced == ()
 
@@ -112,18 +110,18 @@ def test_a_policy_may_forbid_the_place() -> None:
     ],
     ids=["twice", "on one day", "failed", "cost unknown", "other scripts"],
 )
-def test_what_does_not_come_again_is_no_job(runs: tuple[Run, ...]) -> None:
+def test_what_does_not_come_again_is_no_job(runs):
     assert jobs(*runs) == ()
 
 
-def test_jobs_that_nothing_prices_are_named() -> None:
+def test_jobs_that_nothing_prices_are_named():
     (job,) = jobs(entry=make_entry())
     assert savings_of([job], make_market(rent(2.0))) == ((), (job,))
     (job,) = jobs()
     assert savings_of([job], make_market()) == ((), (job,))
 
 
-def test_the_newest_recommendation_tells() -> None:
+def test_the_newest_recommendation_tells():
     newer = make_entry("newer", at=ENTRY.at.replace(year=2027), alternatives=(make_alternative("T4"),))
     (job,) = recurring_jobs(WEEKLY, {"newer": newer, "entry": ENTRY})
     assert job.entry == newer

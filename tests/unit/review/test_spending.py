@@ -1,7 +1,5 @@
 """What runs cost together and apart; what nobody knows is counted apart."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from hypothesis import given
@@ -31,7 +29,7 @@ def spent(*runs: Run) -> Spending:
     return spending_of(runs, spent_of(runs, (), WEEK.until), WEEK, lambda run: run.provider == "local")
 
 
-def test_parts_are_named_and_sorted_by_cost() -> None:
+def test_parts_are_named_and_sorted_by_cost():
     spending = spent(make_run(usd=3.0), make_run(usd=0.1), make_run(usd=7.2, project="bert", gpu="L4"))
     assert [(share.name, share.usd, share.num_runs) for share in spending.by_project] == [
         ("bert", Decimal("7.2"), 1),
@@ -41,36 +39,36 @@ def test_parts_are_named_and_sorted_by_cost() -> None:
     assert spending.all.usd == Decimal("10.3")
 
 
-def test_ten_dimes_are_a_dollar() -> None:
+def test_ten_dimes_are_a_dollar():
     assert spent(*(make_run(usd=0.1) for _ in range(10))).all.usd == 1
 
 
-def test_an_unknown_cost_is_counted_apart() -> None:
+def test_an_unknown_cost_is_counted_apart():
     share = spent(make_run(usd=None), make_run(usd=2.0)).all
     assert (share.usd, share.num_runs, share.num_unknown) == (2, 2, 1)
 
 
-def test_hours_of_gpus_are_unknown_where_a_length_is() -> None:
+def test_hours_of_gpus_are_unknown_where_a_length_is():
     assert spent(make_run(num_gpus=8, duration_s=1800.0)).all.gpu_h == 4
     assert spent(make_run(), make_run(duration_s=None)).all.gpu_h is None
 
 
-def test_own_machines_have_no_market_and_clouds_may_have_an_unknown_one() -> None:
+def test_own_machines_have_no_market_and_clouds_may_have_an_unknown_one():
     spending = spent(make_run(provider="local", market=None), make_run(market=None), make_run())
     assert {share.name for share in spending.by_market} == {OWN, OF_CLOUDS, "on-demand"}
 
 
-def test_a_run_of_nobody_knows_where_is_not_of_a_cloud() -> None:
+def test_a_run_of_nobody_knows_where_is_not_of_a_cloud():
     assert [share.name for share in spent(make_run(provider="", market=None)).by_market] == [""]
 
 
-def test_a_share_is_unknown_if_all_its_runs_are() -> None:
+def test_a_share_is_unknown_if_all_its_runs_are():
     assert spent(make_run(usd=None)).all.is_unknown
     assert not spent(make_run(usd=None), make_run(usd=0.0)).all.is_unknown
     assert not spent().all.is_unknown
 
 
-def test_a_week_without_a_run_is_a_week_of_nothing() -> None:
+def test_a_week_without_a_run_is_a_week_of_nothing():
     spending = spent()
     nothing = Share(
         name="2026-11-02", usd=Decimal(0), num_runs=0, num_unknown=0, gpu_h=0.0, spent_usd=Decimal(0)
@@ -79,7 +77,7 @@ def test_a_week_without_a_run_is_a_week_of_nothing() -> None:
 
 
 @given(RUNS)
-def test_however_it_is_parted_it_is_the_same_money(runs: list[Run]) -> None:
+def test_however_it_is_parted_it_is_the_same_money(runs):
     spending = spent(*runs)
     known = [Decimal(str(run.cost_usd)) for run in runs if run.cost_usd is not None]
     assert spending.all.usd == sum(known)
@@ -90,5 +88,5 @@ def test_however_it_is_parted_it_is_the_same_money(runs: list[Run]) -> None:
         assert sum(part.num_unknown for part in parts) == len(runs) - len(known)
 
 
-def test_the_last_moment_of_a_period_belongs_to_its_week() -> None:
+def test_the_last_moment_of_a_period_belongs_to_its_week():
     assert spent(make_run(started_at=at(6.9999))).by_week[-1].num_runs == 1

@@ -1,7 +1,5 @@
 """What only the whole tells: limits of jobs, and whose runs and recommendations count."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.review.period import Scope

@@ -1,7 +1,5 @@
 """What a report does not know is told, each thing once."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from advisor.core.findings import Finding
@@ -51,11 +49,11 @@ def codes(
     return set(unknown) - {"forecast", "prices"}
 
 
-def test_all_is_known_of_a_billed_run() -> None:
+def test_all_is_known_of_a_billed_run():
     assert codes(make_run(), bills=(make_bill(make_charge()),)) == set()
 
 
-def test_each_unknown_has_a_code() -> None:
+def test_each_unknown_has_a_code():
     runs = (make_run(usd=None), make_run(cost_kind=CostKind.ESTIMATED), make_run(instance_type=None))
     bill = make_bill(
         make_charge(),
@@ -77,32 +75,32 @@ def test_each_unknown_has_a_code() -> None:
     }
 
 
-def test_what_cannot_be_true_is_named_and_counted() -> None:
+def test_what_cannot_be_true_is_named_and_counted():
     (finding,) = unknown_runs((), [f"the run {number}: cost_usd is inf" for number in range(5)])
     assert isinstance(finding, LeftOut)
     assert "5 records" in (line := sentence(finding))
     assert "the run 2: cost_usd is inf; and 2 more" in line
 
 
-def test_charges_without_a_project_are_a_teams_matter() -> None:
+def test_charges_without_a_project_are_a_teams_matter():
     bills = (make_bill(make_charge(project=None)),)
     scope = Scope(team="vision", projects=frozenset({"resnet"}))
     assert ChargesUntagged in codes(make_run(), bills=bills, scope=scope)
     assert ChargesUntagged not in codes(make_run(), bills=bills)
 
 
-def test_an_empty_period_is_told_first() -> None:
+def test_an_empty_period_is_told_first():
     late = make_run(started_at=WEEK.until + timedelta(days=1))
     assert isinstance(reviewed(late).unknown[0], ReportGap)
     assert reviewed(late).unknown[0].facts["what"] == "runs"
 
 
-def test_prices_and_a_forecast_that_nobody_knows_are_told() -> None:
+def test_prices_and_a_forecast_that_nobody_knows_are_told():
     unknown = reviewed(make_run()).unknown
     assert {ReportGap(what="prices", names=["A10G"]), ReportGap(what="forecast", num=4)} <= set(unknown)
 
 
-def test_the_first_faults_of_a_bill_are_quoted() -> None:
+def test_the_first_faults_of_a_bill_are_quoted():
     faults = tuple(RowFault(line=line, reason="BilledCost is empty") for line in range(2, 8))
     (told,) = [
         one for one in reviewed(make_run(), bills=(make_bill(make_charge(), faults=faults),)).unknown

@@ -1,7 +1,5 @@
 """Who spent it: teams and their part of what is shared, change, unusual days, and what a unit costs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -50,7 +48,7 @@ def parts(showback: Showback) -> dict[str, tuple[float, float]]:
     ("key", "shares"),
     [("spend", (7.5, 2.5)), ("evenly", (5.0, 5.0)), ("gpu-hours", (2.0, 8.0))],
 )
-def test_what_is_shared_is_split_by_the_stated_key(key: str, shares: tuple[float, float]) -> None:
+def test_what_is_shared_is_split_by_the_stated_key(key, shares):
     runs = [
         make_run(usd=30.0, duration_s=3600.0),
         make_run(usd=10.0, project="bert", duration_s=14_400.0),
@@ -62,11 +60,11 @@ def test_what_is_shared_is_split_by_the_stated_key(key: str, shares: tuple[float
     assert (found.usd, found.unallocated_usd) == (53, 3)
 
 
-def test_what_nobody_can_share_stays_where_it_was_spent() -> None:
+def test_what_nobody_can_share_stays_where_it_was_spent():
     assert parts(shown(make_run(usd=5.0, project="platform"), shared=("platform",))) == {"(no team)": (5, 0)}
 
 
-def test_the_change_is_known_where_bills_reach_back_as_well() -> None:
+def test_the_change_is_known_where_bills_reach_back_as_well():
     now, then = make_charge(2, "12"), make_charge(-2, "10")
     assert shown(charges=[now]).before_usd is None
     found = shown(charges=[now, then])
@@ -75,7 +73,7 @@ def test_the_change_is_known_where_bills_reach_back_as_well() -> None:
     assert before(WEEK).until == WEEK.since
 
 
-def test_tags_divide_a_bill() -> None:
+def test_tags_divide_a_bill():
     charges = [
         make_charge(usd="4", tags={"cost-center": "7"}),
         make_charge(usd="2", effective_cost=Decimal(3)),
@@ -84,7 +82,7 @@ def test_tags_divide_a_bill() -> None:
     assert shown(charges=charges, tags=("cost-center",)).by_tag == {"cost-center": {"7": 4, "": 3}}
 
 
-def test_a_day_that_stands_out_is_named_with_its_maker() -> None:
+def test_a_day_that_stands_out_is_named_with_its_maker():
     usual = [make_run(-day, usd=20.0 + day % 3, id=f"r{day}") for day in range(1, 15)]
     big = make_run(3, usd=400.0, id="big")
     (jump,) = shown(*usual, big, make_run(3, usd=5.0, id="small"), make_run(1, usd=40.0)).jumps
@@ -97,11 +95,11 @@ def test_a_day_that_stands_out_is_named_with_its_maker() -> None:
     assert "most of it billed for aws g5.xlarge, $99.00" in sentence(jump_finding(jump))
 
 
-def test_a_young_project_has_no_unusual_days() -> None:
+def test_a_young_project_has_no_unusual_days():
     assert shown(make_run(-1, usd=1.0), make_run(3, usd=400.0)).jumps == ()
 
 
-def test_a_run_an_epoch_and_a_million_tokens_have_a_price() -> None:
+def test_a_run_an_epoch_and_a_million_tokens_have_a_price():
     entry = make_entry(num_iterations=1000, command="advisor recommend train.py --epochs 10 -- --epochs 3")
     whole = make_run(usd=30.0, recommendation_id="entry")
     half = make_run(usd=10.0, recommendation_id="entry", num_steps=500, status=RunStatus.FAILED)
@@ -128,7 +126,7 @@ OUTLAYS = st.lists(
 
 
 @given(OUTLAYS, st.none() | OUTLAYS)
-def test_parts_add_up_to_the_whole(spent: list[Outlay], earlier: list[Outlay] | None) -> None:
+def test_parts_add_up_to_the_whole(spent, earlier):
     def evenly(own: Mapping[str, Decimal]) -> Mapping[str, Decimal]:
         return dict.fromkeys(own, Decimal(1))
 
@@ -144,7 +142,7 @@ def test_parts_add_up_to_the_whole(spent: list[Outlay], earlier: list[Outlay] | 
         assert own.get(name, 0) == direct
 
 
-def test_a_team_sees_its_own_part() -> None:
+def test_a_team_sees_its_own_part():
     scope = Scope(team="vision", projects=frozenset({"resnet"}))
     runs = [make_run(usd=30.0), make_run(usd=10.0, project="platform"), make_run(usd=10.0, project="bert")]
     found = shown(*runs, scope=scope, shared=("platform",))

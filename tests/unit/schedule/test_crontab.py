@@ -1,12 +1,9 @@
 """Lines of a crontab: what cron hands to the shell is what was asked for, character by character."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -40,7 +37,7 @@ def as_cron_runs_it(line: str) -> str:
     return command[1].replace(r"\%", "%")
 
 
-def test_the_words_arrive_as_they_were(tmp_path: Path) -> None:
+def test_the_words_arrive_as_they_were(tmp_path):
     folder = tmp_path / "a folder of 5 %"
     folder.mkdir()
     schedule = make_schedule(command=AWKWARD, folder=str(folder))
@@ -52,7 +49,7 @@ def test_the_words_arrive_as_they_were(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == [str(folder), *AWKWARD]
 
 
-def test_each_line_has_its_zone_and_the_file_warns_of_debian() -> None:
+def test_each_line_has_its_zone_and_the_file_warns_of_debian():
     other = make_schedule(name="nightly", cron="30 2 * * *", zone="UTC")
     (file,) = crontab([make_schedule(), other], ["/usr/bin/advisor"])
     assert file.name == "advisor.crontab"
@@ -68,12 +65,12 @@ def test_each_line_has_its_zone_and_the_file_warns_of_debian() -> None:
     ]
 
 
-def test_what_is_delivered_is_run_as_a_whole() -> None:
+def test_what_is_delivered_is_run_as_a_whole():
     (file,) = crontab([make_schedule(channel="team-mail")], ["/usr/bin/advisor"])
     assert file.text.endswith("&& /usr/bin/advisor schedule run-now weekly\n")
 
 
-def test_a_line_that_cron_would_cut_is_refused() -> None:
+def test_a_line_that_cron_would_cut_is_refused():
     with pytest.raises(InputError, match="cron takes lines of 998 characters"):
         crontab([make_schedule(command=("recommend", "x" * 1000))], ["/usr/bin/advisor"])
 
@@ -82,7 +79,7 @@ def test_a_line_that_cron_would_cut_is_refused() -> None:
     {"folder": "/a\n* * * * * touch /tmp/x"}, {"folder": "/a\nExecStartPre=/bin/true"}, {"folder": "/a\r"},
     {"folder": "/a\\"}, {"cron": "0 8 * *\n*"}, {"command": ("report", "--since", "7d\n* * * * * x")},
 ])  # fmt: skip
-def test_a_line_break_adds_no_line_of_cron_or_systemd(change: dict[str, object]) -> None:
+def test_a_line_break_adds_no_line_of_cron_or_systemd(change):
     """Was: a folder of a foreign repository, by its name, brought a command into the crontab and the unit."""
     schedule = make_schedule(**change)
     with pytest.raises(InputError, match="line break"):

@@ -1,7 +1,5 @@
 """Workflows of GitHub Actions: their structure, both offsets of a zone, and the step that chooses."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -111,7 +109,7 @@ def counts(document: dict[str, Any], line: str, offset: str, folder: Path) -> bo
     return output.read_text() == "counts=yes\n"
 
 
-def test_a_zone_with_summer_time_has_both_lines_and_one_counts(tmp_path: Path) -> None:
+def test_a_zone_with_summer_time_has_both_lines_and_one_counts(tmp_path):
     file = workflow(make_schedule(), PLAN)
     assert "'0 8 * * MON' in Europe/Zurich is, in UTC: 0 7 * * 1 at +0100; 0 6 * * 1 at +0200." in file.text
     document = document_of()
@@ -125,7 +123,7 @@ def test_a_zone_with_summer_time_has_both_lines_and_one_counts(tmp_path: Path) -
     assert all("if" in step for step in document["jobs"]["advisor"]["steps"][1:])
 
 
-def test_a_zone_without_summer_time_has_one_line_and_no_such_step() -> None:
+def test_a_zone_without_summer_time_has_one_line_and_no_such_step():
     document = document_of(zone="Asia/Kolkata")
     assert lines_of(document) == ["30 2 * * 1"]
     assert [next(iter(step)) for step in document["jobs"]["advisor"]["steps"]] == [
@@ -138,7 +136,7 @@ def test_a_zone_without_summer_time_has_one_line_and_no_such_step() -> None:
     assert lines_of(document_of(cron="15 * * * *")) == ["15 * * * *"]
 
 
-def test_days_move_where_midnight_lies_between() -> None:
+def test_days_move_where_midnight_lies_between():
     (moved,) = in_utc(parse_cron("30 0 * * MON"), timedelta(hours=1), make_schedule())
     assert moved.text == "30 23 * * 0"
     with pytest.raises(InputError, match=r"knows UTC alone, where '30 0 1 .*falls on another day"):
@@ -146,12 +144,12 @@ def test_days_move_where_midnight_lies_between() -> None:
     assert lines_of(document_of(cron="30 0 * * *", zone="Asia/Tokyo")) == ["30 15 * * *"]
 
 
-def test_times_that_part_make_several_lines() -> None:
+def test_times_that_part_make_several_lines():
     moved = list(in_utc(parse_cron("0,45 8 * * *"), timedelta(minutes=330), make_schedule()))
     assert sorted(one.text for one in moved) == ["15 3 * * *", "30 2 * * *"]
 
 
-def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch):
     monkeypatch.setenv("SMTP_PASSWORD", "hunter22")
     words = ("recommend", "a b.py", "--", "${{ secrets.X }}", "$(id)")
     file = workflow(make_schedule(command=words), PLAN)
@@ -164,7 +162,7 @@ def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch: pytest
     assert last["run"] == "advisor recommend 'a b.py' -- '${{ '${{' }} secrets.X }}' '$(id)'"
 
 
-def test_the_offsets_of_the_year_that_follows_count() -> None:
+def test_the_offsets_of_the_year_that_follows_count():
     # Samoa gave up summer time in 2021.
     plan = WorkflowPlan(secrets=(), timeout_s=60, now=datetime(2021, 1, 1, tzinfo=UTC))
     file = workflow(make_schedule(zone="Pacific/Apia", cron="0 20 * * *"), plan)

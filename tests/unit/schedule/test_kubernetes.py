@@ -1,7 +1,5 @@
 """CronJobs of Kubernetes, against a schema written after the documentation of batch/v1."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -106,7 +104,7 @@ def cron_job(**changes: Any) -> dict[str, Any]:
     return dict(document)
 
 
-def test_times_zone_and_command() -> None:
+def test_times_zone_and_command():
     spec = cron_job(cron="*/30 8 * JAN-MAR 7")["spec"]
     # Its Sunday is 0 alone.
     assert (spec["schedule"], spec["timeZone"]) == ("0,30 8 * 1-3 0", "Europe/Zurich")
@@ -117,17 +115,17 @@ def test_times_zone_and_command() -> None:
 
 
 @pytest.mark.parametrize("cron", ["0 8 * * MON", "* * * * *", "0 0 29 2 *", "15 */6 1-7 * 5-7"])
-def test_the_schema_holds_for_any_times(cron: str) -> None:
+def test_the_schema_holds_for_any_times(cron):
     cron_job(cron=cron)
 
 
-def test_words_arrive_as_they_were() -> None:
+def test_words_arrive_as_they_were():
     words = ("recommend", "a b.py", "--", "$(HOME)", "on", "1.0", "- x", "#y", "'", "ü", "")
     (container,) = cron_job(command=words)["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["$$(HOME)" if word == "$(HOME)" else word for word in words]
 
 
-def test_secrets_come_from_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_come_from_a_secret(monkeypatch):
     monkeypatch.setenv("SMTP_PASSWORD", "hunter22")
     (file,) = cron_jobs([make_schedule(channel="team-mail")], image=IMAGE, **LIMITS)
     assert "hunter22" not in file.text
@@ -135,7 +133,7 @@ def test_secrets_come_from_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "run-now" in file.text
 
 
-def test_names_are_what_kubernetes_takes_and_never_the_same() -> None:
+def test_names_are_what_kubernetes_takes_and_never_the_same():
     names = ["weekly", "Weekly", "a_b", "a-b", "a.b", "x" * 63, "x" * 62 + "y", "A", "a"]
     units = [unit_name(make_schedule(name=name)) for name in names]
     assert len(set(units)) == len(names)

@@ -3,8 +3,6 @@
 check-jsonschema brings the schema of GitHub's workflows, kubernetes-validate those of each Kubernetes.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +37,7 @@ def refused_by_kubernetes(path: Path) -> str:
 
 
 @pytest.mark.parametrize("command", [("report", "--since", "7d"), ODD])
-def test_github_takes_a_workflow(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_github_takes_a_workflow(command, tmp_path):
     path = tmp_path / "weekly.yml"
     path.write_text(workflow(make_schedule(command=command), WORKFLOW_PLAN).text)
     assert refused_by_github(path) == ""
@@ -48,12 +46,12 @@ def test_github_takes_a_workflow(command: tuple[str, ...], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
-def test_github_takes_the_workflows_that_lie_here(path: Path) -> None:
+def test_github_takes_the_workflows_that_lie_here(path):
     assert refused_by_github(path) == ""
 
 
 @pytest.mark.parametrize("command", [("report", "--since", "7d"), ODD])
-def test_kubernetes_takes_a_cron_job(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_kubernetes_takes_a_cron_job(command, tmp_path):
     path = tmp_path / "weekly.yaml"
     (file,) = cron_jobs([make_schedule(command=command)], image=IMAGE, **LIMITS)
     path.write_text(file.text)

@@ -1,7 +1,5 @@
 """When schedules are due: cron text and what is wrong with it, clocks that change, what was missed."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -46,11 +44,11 @@ def following(text: str, after: str) -> datetime:
         ("59 23 31 12 *", "2026-12-31 23:59"),
     ],
 )
-def test_the_next_minute_is_that_of_cron(text: str, expected: str) -> None:
+def test_the_next_minute_is_that_of_cron(text, expected):
     assert following(text, "2026-11-22 12:00") == at(expected)
 
 
-def test_the_minute_itself_is_past() -> None:
+def test_the_minute_itself_is_past():
     assert following("30 8 * * *", "2026-11-22 08:29:59") == at("2026-11-22 08:30")
     assert following("30 8 * * *", "2026-11-22 08:30") == at("2026-11-23 08:30")
     assert following("30 8 * * *", "2026-11-22 08:30:59.999999") == at("2026-11-23 08:30")
@@ -90,22 +88,22 @@ def test_the_minute_itself_is_past() -> None:
         ("0 8 13 * */2", "crons disagree"),
     ],
 )
-def test_what_cannot_be_is_told_with_what_can(text: str, words: str) -> None:
+def test_what_cannot_be_is_told_with_what_can(text, words):
     with pytest.raises(InputError) as caught:
         parse_cron(text)
     assert words in str(caught.value)
     assert repr(text) in str(caught.value)
 
 
-def test_a_day_that_comes_by_its_weekday_alone_comes() -> None:
+def test_a_day_that_comes_by_its_weekday_alone_comes():
     assert following("30 2 30 2 MON", "2026-01-01 00:00") == at("2026-02-02 02:30")
 
 
-def test_a_star_with_a_step_of_one_is_a_star() -> None:
+def test_a_star_with_a_step_of_one_is_a_star():
     assert parse_cron("0 8 */1 * MON") == parse_cron("0 8 * * 1")
 
 
-def test_a_list_of_all_days_is_not_any_day() -> None:
+def test_a_list_of_all_days_is_not_any_day():
     """Either field is enough once both are given, as in any cron."""
     assert following("0 8 1-31 * MON", "2026-11-24 12:00") == at("2026-11-25 08:00")
     assert following("0 8 13 * 0-6", "2026-11-24 12:00") == at("2026-11-25 08:00")
@@ -119,14 +117,14 @@ def on_clock(cron: str, zone: str, start: str, number: int) -> list[str]:
     return [f"{moment.astimezone(zone_of(zone)):%m-%d %H:%M %z}" for moment in moments]
 
 
-def test_eight_is_eight_in_summer_and_in_winter() -> None:
+def test_eight_is_eight_in_summer_and_in_winter():
     assert on_clock("0 8 * * MON", "Europe/Zurich", "2026-03-20", 2) == [
         "03-23 08:00 +0100",
         "03-30 08:00 +0200",
     ]
 
 
-def test_a_time_that_does_not_exist_comes_once_when_the_clock_jumps() -> None:
+def test_a_time_that_does_not_exist_comes_once_when_the_clock_jumps():
     assert on_clock("30 2 * * *", "Europe/Zurich", "2026-03-28", 3) == [
         "03-28 02:30 +0100", "03-29 03:00 +0200", "03-30 02:30 +0200",
     ]  # fmt: skip
@@ -136,7 +134,7 @@ def test_a_time_that_does_not_exist_comes_once_when_the_clock_jumps() -> None:
     ]  # fmt: skip
 
 
-def test_a_time_that_exists_twice_comes_once() -> None:
+def test_a_time_that_exists_twice_comes_once():
     assert on_clock("30 2 * * *", "Europe/Zurich", "2026-10-24", 3) == [
         "10-24 02:30 +0200", "10-25 02:30 +0200", "10-26 02:30 +0100",
     ]  # fmt: skip
@@ -145,7 +143,7 @@ def test_a_time_that_exists_twice_comes_once() -> None:
     assert next_after(schedule, between) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
 
 
-def test_what_comes_every_hour_follows_the_hours() -> None:
+def test_what_comes_every_hour_follows_the_hours():
     assert on_clock("15 * * * *", "Europe/Zurich", "2026-10-24T23:59", 4) == [
         "10-25 02:15 +0200", "10-25 02:15 +0100", "10-25 03:15 +0100", "10-25 04:15 +0100",
     ]  # fmt: skip
@@ -154,7 +152,7 @@ def test_what_comes_every_hour_follows_the_hours() -> None:
     ]  # fmt: skip
 
 
-def test_clocks_that_jump_elsewhere() -> None:
+def test_clocks_that_jump_elsewhere():
     # From 23:00 to midnight: the day before is the one that the time belongs to.
     assert on_clock("30 23 * * *", "America/Nuuk", "2026-03-28T12:00", 2) == [
         "03-29 00:00 -0100",
@@ -176,7 +174,7 @@ def test_clocks_that_jump_elsewhere() -> None:
     ]
 
 
-def test_zones_that_are_none() -> None:
+def test_zones_that_are_none():
     with pytest.raises(InputError, match=r"no time zone 'Europe/Zuerich'.* Did you mean 'Europe/Zurich'\?"):
         zone_of("Europe/Zuerich")
     for name in ("", "../etc/passwd", "/etc/passwd", "Europe", "Europe/\0", "CEST", "x" * 5000):
@@ -184,7 +182,7 @@ def test_zones_that_are_none() -> None:
             zone_of(name)
 
 
-def test_nothing_is_due_before_its_time() -> None:
+def test_nothing_is_due_before_its_time():
     schedule = make_schedule()  # Mondays at 07:00 UTC
     early = due(schedule, datetime(2026, 11, 23, 6, 59, 59, tzinfo=UTC), catch_up_s=DAY_S)
     assert (early.run_at, early.missed) == (None, ())
@@ -192,7 +190,7 @@ def test_nothing_is_due_before_its_time() -> None:
     assert (in_time.run_at, in_time.missed) == (datetime(2026, 11, 23, 7, tzinfo=UTC), ())
 
 
-def test_of_several_missed_times_the_latest_alone_is_caught_up() -> None:
+def test_of_several_missed_times_the_latest_alone_is_caught_up():
     nightly = make_schedule(cron="0 3 * * *", zone="UTC")
     late = due(nightly, AT + timedelta(days=3), catch_up_s=DAY_S)
     assert late.run_at == datetime(2026, 11, 25, 3, tzinfo=UTC)
@@ -200,7 +198,7 @@ def test_of_several_missed_times_the_latest_alone_is_caught_up() -> None:
     assert late.are_all
 
 
-def test_what_is_too_old_is_missed() -> None:
+def test_what_is_too_old_is_missed():
     schedule = make_schedule()
     moment = datetime(2026, 11, 23, 7, tzinfo=UTC)
     just = due(schedule, moment + timedelta(days=1), catch_up_s=DAY_S)
@@ -211,7 +209,7 @@ def test_what_is_too_old_is_missed() -> None:
     assert (none.run_at, none.missed) == (None, (moment,))
 
 
-def test_after_a_long_while_only_some_missed_times_are_listed() -> None:
+def test_after_a_long_while_only_some_missed_times_are_listed():
     minutely = make_schedule(cron="* * * * *", zone="UTC")
     late = due(minutely, AT + timedelta(days=365, seconds=30), catch_up_s=DAY_S)
     assert late.run_at == AT + timedelta(days=365)
@@ -219,16 +217,16 @@ def test_after_a_long_while_only_some_missed_times_are_listed() -> None:
     assert not late.are_all
 
 
-def test_a_rare_time_is_found_far_back() -> None:
+def test_a_rare_time_is_found_far_back():
     leap = make_schedule(cron="0 0 29 2 *", zone="UTC", settled_until=datetime(2024, 3, 1, tzinfo=UTC))
     late = due(leap, datetime(2029, 1, 1, tzinfo=UTC), catch_up_s=400 * DAY_S)
     assert late.run_at == datetime(2028, 2, 29, tzinfo=UTC)
 
 
-def test_a_clock_that_was_put_back_settles_nothing_twice() -> None:
+def test_a_clock_that_was_put_back_settles_nothing_twice():
     schedule = make_schedule(settled_until=AT + timedelta(days=8))
     assert due(schedule, AT + timedelta(days=2), catch_up_s=DAY_S).run_at is None
 
 
-def test_the_end_of_the_calendar_is_no_crash() -> None:
+def test_the_end_of_the_calendar_is_no_crash():
     assert next_after(make_schedule(), datetime(9999, 12, 31, 23, 58, tzinfo=UTC)) is None

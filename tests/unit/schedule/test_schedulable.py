@@ -1,14 +1,12 @@
 """What may be scheduled: listed commands, without secrets, under names that files can have."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.errors import InputError
 from advisor.schedule.schedulable import SCHEDULABLE, check_name, check_words, name_for, schedulable
 
 
-def test_the_command_is_the_longest_name_that_the_words_begin_with() -> None:
+def test_the_command_is_the_longest_name_that_the_words_begin_with():
     assert schedulable(["prices", "refresh", "--region", "us-east-1"]) == "prices refresh"
     assert schedulable(["prices", "--gpu", "H100"]) == "prices"
     assert schedulable(["recommend", "t.json", "--budget", "50"]) == "recommend"
@@ -25,7 +23,7 @@ def test_the_command_is_the_longest_name_that_the_words_begin_with() -> None:
         (["--version"], "'--version' cannot be scheduled"),
     ],
 )
-def test_other_commands_are_refused(words: list[str], message: str) -> None:
+def test_other_commands_are_refused(words, message):
     with pytest.raises(InputError, match=message):
         schedulable(words)
 
@@ -40,13 +38,13 @@ def test_other_commands_are_refused(words: list[str], message: str) -> None:
         ["report", "--to", "https://hooks.slack.com/services/T0/B0/abcdef"],
     ],
 )
-def test_secrets_are_refused_and_not_repeated(words: list[str]) -> None:
+def test_secrets_are_refused_and_not_repeated(words):
     with pytest.raises(InputError, match="what looks like a password") as caught:
         check_words(words)
     assert not any(word in str(caught.value) for word in words[2:])
 
 
-def test_words_that_no_file_could_hold_are_refused() -> None:
+def test_words_that_no_file_could_hold_are_refused():
     for word in ("a\nb", "a\0b", "\x1b[2J", "\u202e"):
         with pytest.raises(InputError, match="does not show"):
             check_words(["recommend", word])
@@ -55,7 +53,7 @@ def test_words_that_no_file_could_hold_are_refused() -> None:
     check_words(["recommend", "mein Trainingsskript für 50 %.py", "--", "--lr", "$(x)", "a'b\"c\\"])
 
 
-def test_names() -> None:
+def test_names():
     for name in ("weekly", "A-1_b.c", "x" * 63):
         check_name(name)
     for name in ("", "-x", ".x", "a b", "x" * 64, "ü", "a/b", "a\n", "%h"):

@@ -1,7 +1,5 @@
 """Units of systemd, checked by systemd itself where it is installed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -32,7 +30,7 @@ def analyze(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @needs_systemd
-def test_systemd_takes_the_units(tmp_path: Path) -> None:
+def test_systemd_takes_the_units(tmp_path):
     either = make_schedule(
         name="either", cron="*/20 8-10,12 13 1-3 FRI", command=AWKWARD, folder=str(tmp_path)
     )
@@ -46,7 +44,7 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
 
 
 @needs_systemd
-def test_systemd_sees_what_is_wrong(tmp_path: Path) -> None:
+def test_systemd_sees_what_is_wrong(tmp_path):
     """The check above can fail."""
     unit = tmp_path / "bad.timer"
     unit.write_text("[Timer]\nOnCalendar=Mon *-*-* 08:00:00 Europe/Zuerich\n")
@@ -64,7 +62,7 @@ def test_systemd_sees_what_is_wrong(tmp_path: Path) -> None:
         ("59 23 29 2 *", "Pacific/Auckland"),
     ],
 )
-def test_systemd_reckons_the_same_times(cron: str, zone: str, tmp_path: Path) -> None:
+def test_systemd_reckons_the_same_times(cron, zone, tmp_path):
     (event,) = on_calendar(parse_cron(cron), zone)
     base = f"--base-time={AT:%Y-%m-%d %H:%M:%S} UTC"
     done = analyze("calendar", "--iterations=6", base, event, folder=tmp_path)
@@ -74,12 +72,12 @@ def test_systemd_reckons_the_same_times(cron: str, zone: str, tmp_path: Path) ->
     assert theirs == list(islice(times_after(schedule, AT), 6))
 
 
-def test_a_day_of_the_month_or_of_the_week_is_two_events() -> None:
+def test_a_day_of_the_month_or_of_the_week_is_two_events():
     events = list(on_calendar(parse_cron("0 8 13 * FRI"), "UTC"))
     assert events == ["*-*-13 08:00:00 UTC", "Fri *-*-* 08:00:00 UTC"]
 
 
-def test_words_are_quoted_for_systemd() -> None:
+def test_words_are_quoted_for_systemd():
     service, timer = systemd_units([make_schedule(command=AWKWARD, folder="/data/5 %")], **HOW)
     assert (service.name, timer.name) == ("advisor-weekly.service", "advisor-weekly.timer")
     (line,) = [line for line in service.text.splitlines() if line.startswith("ExecStart=")]
@@ -90,7 +88,7 @@ def test_words_are_quoted_for_systemd() -> None:
     assert "WorkingDirectory=/data/5 %%\n" in service.text
 
 
-def test_secrets_are_named_and_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_named_and_not_written(monkeypatch):
     monkeypatch.setenv("SMTP_PASSWORD", "hunter22")
     service, _ = systemd_units([make_schedule(channel="team-mail")], **HOW)
     assert "EnvironmentFile=-%h/.config/advisor/secrets.env" in service.text

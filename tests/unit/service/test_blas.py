@@ -1,7 +1,5 @@
 """One BLAS thread for us, and none of it for anybody else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -21,7 +19,7 @@ print(os.environ.get("OPENBLAS_NUM_THREADS"), "numpy" in sys.modules, len(os.lis
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
 @pytest.mark.parametrize(("given", "printed"), [(None, "None True 1"), ("2", "2 True 2")])
-def test_numpy_has_one_thread_unless_the_user_says_otherwise(given: str | None, printed: str) -> None:
+def test_numpy_has_one_thread_unless_the_user_says_otherwise(given, printed):
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     if (os.cpu_count() or 1) < 2:
         pytest.skip("needs two cores")

@@ -1,13 +1,10 @@
 """Commands as processes of their own: advisor itself, or a small program in its place."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from advisor.service.schedule.child_commands import MOST_KEPT_BYTES, Command, En
 
 
 @pytest.fixture
-def in_its_place(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def in_its_place(monkeypatch):
     """Python code that runs where advisor would."""
 
     real = subprocess.Popen
@@ -41,13 +38,13 @@ def always() -> bool:
     return True
 
 
-def test_advisor_runs_in_its_folder(tmp_path: Path) -> None:
+def test_advisor_runs_in_its_folder(tmp_path):
     done = run_command(command(tmp_path, "--version"), always)
     assert (done.ending, done.exit_code) == (Ending.BY_ITSELF, 0)
     assert done.output_sha256 == hashlib.sha256(f"{done.output}\n".encode()).hexdigest()
 
 
-def test_words_folder_key_and_streams(tmp_path: Path, in_its_place: Callable[[str], None]) -> None:
+def test_words_folder_key_and_streams(tmp_path, in_its_place):
     in_its_place(
         "import json, os, sys; key = os.environ['ADVISOR_DELIVERY_KEY'];"
         " print(json.dumps([sys.argv[1:], os.getcwd(), key, sys.stdin.read()]));"
@@ -59,9 +56,7 @@ def test_words_folder_key_and_streams(tmp_path: Path, in_its_place: Callable[[st
     assert (second, done.exit_code, done.recommended) == ("warning: w", 4, None)
 
 
-def test_what_it_recommends_is_read_from_its_answer(
-    tmp_path: Path, in_its_place: Callable[[str], None]
-) -> None:
+def test_what_it_recommends_is_read_from_its_answer(tmp_path, in_its_place):
     write = "import os; open(os.environ['ADVISOR_ANSWER_FILE'], 'w').write({!r})"
     in_its_place(write.format('{"recommended": "aws/x"}'))
     assert run_command(command(tmp_path), always).recommended == "aws/x"
@@ -70,9 +65,7 @@ def test_what_it_recommends_is_read_from_its_answer(
         assert run_command(command(tmp_path), always).recommended is None
 
 
-def test_what_it_could_not_send_is_read_from_its_answer(
-    tmp_path: Path, in_its_place: Callable[[str], None]
-) -> None:
+def test_what_it_could_not_send_is_read_from_its_answer(tmp_path, in_its_place):
     outcomes = {"a": "sent", "b": "busy", "c": "failed", "d": "perhaps", "e": "sent-before"}
     deliveries = [
         {"channel": name, "outcome": outcome, "error": "says 550" if name == "c" else None}
@@ -83,9 +76,7 @@ def test_what_it_could_not_send_is_read_from_its_answer(
     assert run_command(command(tmp_path), always).undelivered == "b: busy; c: says 550"
 
 
-def test_secrets_are_not_kept_and_a_long_output_loses_its_middle(
-    tmp_path: Path, in_its_place: Callable[[str], None]
-) -> None:
+def test_secrets_are_not_kept_and_a_long_output_loses_its_middle(tmp_path, in_its_place):
     in_its_place("print('begin password=hunter22'); [print(f'line {n}') for n in range(30000)]; print('end')")
     done = run_command(command(tmp_path), always)
     lines = done.output.splitlines()
@@ -109,9 +100,7 @@ def ends(pid: int) -> bool:
     return False
 
 
-def test_a_command_that_must_end_ends_with_its_children(
-    tmp_path: Path, in_its_place: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_that_must_end_ends_with_its_children(tmp_path, in_its_place, monkeypatch):
     monkeypatch.setattr(child_commands, "_POLL_S", 0.05)
     in_its_place(
         "import os, subprocess, sys, time; print('begun', flush=True);"
@@ -123,18 +112,14 @@ def test_a_command_that_must_end_ends_with_its_children(
     assert ends(int((tmp_path / "pid").read_text()))
 
 
-def test_the_time_limit_ends_it(
-    tmp_path: Path, in_its_place: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_limit_ends_it(tmp_path, in_its_place, monkeypatch):
     monkeypatch.setattr(child_commands, "_POLL_S", 0.05)
     in_its_place("import time; time.sleep(600)")
     done = run_command(command(tmp_path, timeout_s=0.1), always)
     assert (done.ending, done.exit_code) == (Ending.TIMED_OUT, None)
 
 
-def test_one_that_will_not_end_is_killed(
-    tmp_path: Path, in_its_place: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_will_not_end_is_killed(tmp_path, in_its_place, monkeypatch):
     monkeypatch.setattr(child_commands, "_POLL_S", 0.05)
     monkeypatch.setattr(child_commands, "_LAST_WORDS_S", 0.1)
     in_its_place(
@@ -144,6 +129,6 @@ def test_one_that_will_not_end_is_killed(
     assert done.ending is Ending.STOPPED
 
 
-def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         run_command(command(tmp_path / "gone", "--version"), always)

@@ -1,7 +1,5 @@
 """The largest batch, confirmed by a second profile: with which arguments, and what is refused before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,9 +76,7 @@ def script_in(folder: Path) -> Path:
         ("x = [", False),
     ],
 )
-def test_a_batch_that_is_a_default_is_set_by_its_option(
-    text: str, is_set: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_batch_that_is_a_default_is_set_by_its_option(text, is_set, monkeypatch, tmp_path):
     asked = profiling(monkeypatch, replace(trace_at(BATCH), arguments=("--lr", "0.1")))
     script_in(tmp_path).write_text(text)
     source = TraceRequest(source=tmp_path / "train.py", arguments=("--lr", "0.1"))
@@ -96,9 +92,7 @@ def test_a_batch_that_is_a_default_is_set_by_its_option(
     assert asked[1].arguments[3] == str(largest.likely)
 
 
-def test_the_script_is_profiled_again_with_its_largest_batch(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_script_is_profiled_again_with_its_largest_batch(monkeypatch, tmp_path):
     answer, asked = answered(monkeypatch, tmp_path, "L4")
     largest = answer.estimates[0].largest_batch
     assert largest is not None
@@ -113,7 +107,7 @@ def test_the_script_is_profiled_again_with_its_largest_batch(
     assert (confirmed.estimate.gpu, confirmed.estimate.layout) == ("L4", Layout(gpus_per_node=1))
 
 
-def test_python_and_the_command_confirm_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_python_and_the_command_confirm_the_same(monkeypatch, tmp_path):
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     answer, asked = answered(monkeypatch, tmp_path, "L4")
@@ -123,7 +117,7 @@ def test_python_and_the_command_confirm_the_same(monkeypatch: pytest.MonkeyPatch
     assert asked_from_python == asked
 
 
-def test_python_names_its_arguments_and_no_flags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_python_names_its_arguments_and_no_flags(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"^confirm is for one GPU"):
         advisor.confirm(script_in(tmp_path), gpu="L4:1..2")
@@ -134,20 +128,18 @@ def test_python_names_its_arguments_and_no_flags(monkeypatch: pytest.MonkeyPatch
             advisor.confirm(tmp_path / "train.py", gpu=gpu)  # type: ignore[arg-type]
 
 
-def test_a_batch_that_is_no_argument_cannot_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_batch_that_is_no_argument_cannot_be_set(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"the batch of .* cannot be set"):
         answered(monkeypatch, tmp_path, "L4", trace=replace(trace_at(BATCH), arguments=()))
 
 
 @pytest.mark.parametrize("gpus", [("L4", "T4"), ("L4:1..2",), ()])
-def test_one_gpu_is_confirmed_at_a_time_and_nothing_is_profiled_before(
-    gpus: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_one_gpu_is_confirmed_at_a_time_and_nothing_is_profiled_before(gpus, monkeypatch, tmp_path):
     with pytest.raises(InputError, match="is for one GPU"):
         answered(monkeypatch, tmp_path, *gpus)
 
 
-def test_a_saved_trace_cannot_be_profiled_again() -> None:
+def test_a_saved_trace_cannot_be_profiled_again():
     request = PredictRequest(trace=TraceRequest(source=trace_at(BATCH)), gpus=("L4",), confirm=True)
     with pytest.raises(InputError, match="is a saved trace"):
         predict(request, CONFIG, Heard())
@@ -161,7 +153,7 @@ def test_a_saved_trace_cannot_be_profiled_again() -> None:
         (None, "32 was profiled, and its need is unknown"),
     ],
 )
-def test_what_the_second_profile_says(need_gib: int | None, words: str) -> None:
+def test_what_the_second_profile_says(need_gib, words):
     memory = make_memory(None if need_gib is None else need_gib * GIB)
     estimate = make_estimate(memory=memory, memory_limit_bytes=16 * GIB)
     assert confirmed_fact(Confirmation(arguments=(), batch_size=32, estimate=estimate)).value == words

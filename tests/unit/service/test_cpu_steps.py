@@ -1,7 +1,5 @@
 """This machine's CPU: a small script's steps are timed on it, and it is an option then."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +14,7 @@ from advisor.core.values import Job, PickName, Trace
 from advisor.payload.real_device import CPU_S, CpuClock
 from advisor.profile.profiling import time_on_cpu
 from advisor.service.listening import Silence
-from advisor.service.recommend import cpu_steps
+from advisor.service.recommend import recommending
 from advisor.service.recommend.pipeline import recommendation_of, with_variants
 from advisor.workloads.cpu import CPU, CpuSteps
 from tests.builders import make_plan, make_trace
@@ -45,7 +43,7 @@ EITHER = '"cuda" if torch.cuda.is_available() else "cpu"'
         ([CPU_S + 1, CPU_S + 31], [30.0]),
     ],
 )
-def test_steps_are_timed_until_they_are_enough_or_late(ends_s: Any, times_s: list[float]) -> None:
+def test_steps_are_timed_until_they_are_enough_or_late(ends_s, times_s):
     moments = iter([0.0, *ends_s])
     clock = CpuClock(lambda: next(moments))
     for number, _ in enumerate(ends_s, start=1):
@@ -62,9 +60,7 @@ def timed(script: Path) -> tuple[float, ...]:
 
 
 @pytest.mark.torch
-def test_a_script_that_runs_without_a_gpu_is_timed_and_another_is_not(
-    tmp_path: Path, warm_children: None
-) -> None:
+def test_a_script_that_runs_without_a_gpu_is_timed_and_another_is_not(tmp_path, warm_children):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(device=EITHER))
     times_s = timed(script)
@@ -87,7 +83,7 @@ def answer(time_s: float) -> Any:
     return with_variants(recommendation_of(trace, there), trace, there, ("compile",))
 
 
-def test_a_cpu_that_is_fast_enough_is_recommended_for_nothing() -> None:
+def test_a_cpu_that_is_fast_enough_is_recommended_for_nothing():
     chosen = answer(0.01).chosen
     assert (chosen.plan.id, chosen.plan.gpu, chosen.cost_usd.p90) == ("local/cpu", CPU, 0)
     # A thousand steps of 10.5 ms, from now on.
@@ -97,7 +93,7 @@ def test_a_cpu_that_is_fast_enough_is_recommended_for_nothing() -> None:
     assert any(isinstance(reason, TimedOnCpu) for reason in chosen.reasons)
 
 
-def test_one_that_takes_weeks_is_the_cheapest_and_no_more() -> None:
+def test_one_that_takes_weeks_is_the_cheapest_and_no_more():
     ranked = answer(3600.0)
     assert ranked.chosen.plan.gpu == "T4"
     assert {pick.name: pick.plan_id for pick in ranked.picks}[PickName.CHEAPEST] == "local/cpu"
@@ -115,13 +111,11 @@ def test_one_that_takes_weeks_is_the_cheapest_and_no_more() -> None:
         ({"most_flops": -1.0}, False),
     ],
 )
-def test_only_small_scripts_are_timed_and_where_nothing_forbids_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], is_asked: bool
-) -> None:
+def test_only_small_scripts_are_timed_and_where_nothing_forbids_it(tmp_path, monkeypatch, change, is_asked):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    monkeypatch.setattr(cpu_steps, "MOST_FLOPS", change.get("most_flops", 1e15))
-    monkeypatch.setattr(cpu_steps, "steps_on_cpu", lambda *_: (0.5, 0.6))
+    monkeypatch.setattr(recommending, "MOST_FLOPS", change.get("most_flops", 1e15))
+    monkeypatch.setattr(recommending, "steps_on_cpu", lambda *_: (0.5, 0.6))
     request: Any = SimpleNamespace(
         trace=SimpleNamespace(source=change.get("source", script)), gpus=change.get("gpus", ())
     )
@@ -129,22 +123,20 @@ def test_only_small_scripts_are_timed_and_where_nothing_forbids_it(
     before = places([make_plan("T4")], {T4.name: T4}, Job(iterations=10))
     trace: Trace = make_trace(**change.get("trace", {}))
     config: Any = SimpleNamespace(settings=settings)
-    after = cpu_steps.with_cpu(before, trace, request, config, Silence())
+    after = recommending.with_cpu(before, trace, request, config, Silence())
     assert ("local/cpu" in {plan.id for plan in after.plans}) == is_asked
 
 
-def test_one_that_cannot_run_there_leaves_everything_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_cannot_run_there_leaves_everything_as_it_was(tmp_path, monkeypatch):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
 
     def fails(*_: object) -> tuple[float, ...]:
         raise ProfileError("no CUDA")
 
-    monkeypatch.setattr(cpu_steps, "MOST_FLOPS", 1e15)
-    monkeypatch.setattr(cpu_steps, "steps_on_cpu", fails)
+    monkeypatch.setattr(recommending, "MOST_FLOPS", 1e15)
+    monkeypatch.setattr(recommending, "steps_on_cpu", fails)
     request: Any = SimpleNamespace(trace=SimpleNamespace(source=script), gpus=())
     config: Any = SimpleNamespace(settings=SimpleNamespace(local=SimpleNamespace(cpu=True), profile=None))
     before = places([make_plan("T4")], {T4.name: T4}, Job(iterations=10))
-    assert cpu_steps.with_cpu(before, make_trace(), request, config, Silence()) is before
+    assert recommending.with_cpu(before, make_trace(), request, config, Silence()) is before

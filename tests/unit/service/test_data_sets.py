@@ -1,7 +1,5 @@
 """Where a data set lies, as people write it: addresses of buckets, regions, at home."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,7 +42,7 @@ def pricing(
         ),
     ],
 )
-def test_a_place(text: str, place: DataPlace) -> None:
+def test_a_place(text, place):
     assert place_of(text) == place
 
 
@@ -60,12 +58,12 @@ def test_a_place(text: str, place: DataPlace) -> None:
         ("", "no region is called"),
     ],
 )
-def test_no_place(text: str, words: str) -> None:
+def test_no_place(text, words):
     with pytest.raises(InputError, match=words):
         place_of(text)
 
 
-def test_an_unknown_size_is_not_included_and_a_warning_says_so() -> None:
+def test_an_unknown_size_is_not_included_and_a_warning_says_so():
     data, (warning,) = data_set_of(pricing(), Silence())
     assert (data, warning) == (None, Unknown(what="data-size"))
     assert "are not included" in said([warning])
@@ -73,18 +71,18 @@ def test_an_unknown_size_is_not_included_and_a_warning_says_so() -> None:
     assert data_set_of(pricing(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
 
 
-def test_a_place_without_a_size_is_half_a_question() -> None:
+def test_a_place_without_a_size_is_half_a_question():
     with pytest.raises(InputError, match="not how large it is"):
         data_set_of(pricing(data="us-east-1"), Silence())
 
 
-def test_a_size_without_a_place_says_what_is_assumed() -> None:
+def test_a_size_without_a_place_says_what_is_assumed():
     data, (warning,) = data_set_of(pricing(dataset_gb=5), Silence())
     assert (data, warning) == (DataSet(gib=5), Unknown(what="data-place"))
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked(monkeypatch):
     """Buckets that AWS was asked about, with credentials at hand; all but one are in Ohio."""
     questions: list[str] = []
 
@@ -99,7 +97,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return questions
 
 
-def test_a_bucket_is_looked_up(asked: list[str]) -> None:
+def test_a_bucket_is_looked_up(asked):
     data, warnings = data_set_of(pricing(data="s3://photos/train", dataset_gb=5), Silence())
     assert data == DataSet(
         gib=5, place=DataPlace(name="s3://photos/train", provider="aws", region="us-east-2")
@@ -107,14 +105,14 @@ def test_a_bucket_is_looked_up(asked: list[str]) -> None:
     assert (asked, warnings) == (["photos"], ())
 
 
-def test_a_region_that_is_given_is_believed(asked: list[str]) -> None:
+def test_a_region_that_is_given_is_believed(asked):
     data, warnings = data_set_of(pricing(data="s3://photos@us-west-2", dataset_gb=5), Silence())
     assert data is not None
     assert data.place == DataPlace(name="s3://photos", provider="aws", region="us-west-2")
     assert (asked, warnings) == ([], ())
 
 
-def test_a_refusal_is_told_and_the_place_unknown(asked: list[str]) -> None:
+def test_a_refusal_is_told_and_the_place_unknown(asked):
     data, warnings = data_set_of(pricing(data="s3://hers", dataset_gb=5), Silence())
     assert data is not None
     assert data.place == DataPlace(name="s3://hers", provider="aws")
@@ -123,7 +121,7 @@ def test_a_refusal_is_told_and_the_place_unknown(asked: list[str]) -> None:
 
 
 @pytest.mark.parametrize("case", ["offline", "a file", "gs", "no credentials"])
-def test_nobody_is_asked(case: str, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_asked(case, asked, monkeypatch):
     # A file of a stranger must not make our credentials call on his bucket.
     file = dict.fromkeys(("cloud.data", "cloud.dataset_gb"), ".advisor.yaml")
     if case == "no credentials":

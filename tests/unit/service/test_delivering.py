@@ -1,7 +1,5 @@
 """An answer to several channels: keys, names that no channel has, previews, and what the settings hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from tests.listening import Heard
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -59,7 +57,7 @@ def outcomes(*channels: str, **changes: Any) -> dict[str, Outcome]:
     return {one.channel: one.outcome for one in sent}
 
 
-def test_one_that_fails_stops_no_other(tmp_path: Path) -> None:
+def test_one_that_fails_stops_no_other(tmp_path):
     (tmp_path / "one.md").write_text("a file where a folder should be")
     assert outcomes("bad", "one", "two") == {
         "bad": Outcome.FAILED, "one": Outcome.SENT, "two": Outcome.SENT,
@@ -67,14 +65,14 @@ def test_one_that_fails_stops_no_other(tmp_path: Path) -> None:
     assert (tmp_path / "one-2026-11-23.md").read_text() == "# Page\n"
 
 
-def test_the_same_answer_goes_once_another_command_period_or_content_again() -> None:
+def test_the_same_answer_goes_once_another_command_period_or_content_again():
     assert outcomes("one") == {"one": Outcome.SENT}
     assert outcomes("one", "two") == {"one": Outcome.SENT_BEFORE, "two": Outcome.SENT}
     for other in ({"command": "recommend"}, {"period": "48"}, {"message": {"text": "more"}}):
         assert outcomes("one", **other) == {"one": Outcome.SENT}
 
 
-def test_facts_of_the_moment_make_no_other_answer() -> None:
+def test_facts_of_the_moment_make_no_other_answer():
     of_moment = frozenset({"until"})
 
     def sent(until: int, usd: float = 1.0) -> Outcome:
@@ -87,7 +85,7 @@ def test_facts_of_the_moment_make_no_other_answer() -> None:
     assert sent(3, usd=2.0) is Outcome.SENT
 
 
-def test_a_key_of_a_scheduler_counts_whatever_the_answer_says() -> None:
+def test_a_key_of_a_scheduler_counts_whatever_the_answer_says():
     assert outcomes("one", key="weekly@2026-11-23") == {"one": Outcome.SENT}
     assert outcomes("one", key="weekly@2026-11-23", message={"text": "prices moved"}) == {
         "one": Outcome.SENT_BEFORE
@@ -97,12 +95,12 @@ def test_a_key_of_a_scheduler_counts_whatever_the_answer_says() -> None:
 
 
 @pytest.mark.parametrize("key", ["a b", "a\r\nX: 1", "../a", "a/b", ".a", "x" * 201, "ä"])
-def test_a_key_that_could_leave_its_header_or_folder(key: str) -> None:
+def test_a_key_that_could_leave_its_header_or_folder(key):
     with pytest.raises(InputError, match="ADVISOR_DELIVERY_KEY is"):
         outcomes("one", key=key)
 
 
-def test_a_name_that_no_channel_has_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+def test_a_name_that_no_channel_has_is_refused_before_anything_is_sent(tmp_path):
     with pytest.raises(ConfigError, match=r"no channel 'onee': there are one, two, bad\. Did you mean 'one'"):
         outcomes("two", "onee")
     assert not (tmp_path / "two.json").exists()
@@ -110,7 +108,7 @@ def test_a_name_that_no_channel_has_is_refused_before_anything_is_sent(tmp_path:
         check_channels(("x",), config_of({}).settings.delivery)
 
 
-def test_a_preview_is_what_is_sent_and_sends_nothing(tmp_path: Path) -> None:
+def test_a_preview_is_what_is_sent_and_sends_nothing(tmp_path):
     channels, time = config_of(FILES).settings.delivery, SetClock()
     (shown,) = previews(make_message(), request("one"), channels, clock=time.clock)
     assert not (tmp_path / "data").exists()
@@ -120,7 +118,7 @@ def test_a_preview_is_what_is_sent_and_sends_nothing(tmp_path: Path) -> None:
         previews(make_message(files=()), request("one"), channels)
 
 
-def test_waiting_is_told_beside_the_step() -> None:
+def test_waiting_is_told_beside_the_step():
     with serving(HttpServer(replies=[Reply(status=503)])) as server:
         heard, time = Heard(), SetClock()
         config = config_of({"hook": {"kind": "webhook", "url": server.url}})
@@ -129,7 +127,7 @@ def test_waiting_is_told_beside_the_step() -> None:
     assert heard.steps == ["sending to hook"]
 
 
-def test_states_name_secrets_and_never_hold_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_states_name_secrets_and_never_hold_them(monkeypatch, tmp_path):
     monkeypatch.setenv("SLACK", "https://hooks.slack.test/hunter2")
     secret = tmp_path / "secret"
     secret.write_text("hunter2")

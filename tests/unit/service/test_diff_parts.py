@@ -1,7 +1,5 @@
 """What each operator and wait takes of a job whose script changed."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.gpus import resolve_gpu
@@ -16,7 +14,7 @@ GPU = "A100-SXM-80GB"
 
 
 @pytest.mark.parametrize("num_gpus", [1, 8])
-def test_operators_and_waits_of_several_gpus_are_all_of_the_job(num_gpus: int) -> None:
+def test_operators_and_waits_of_several_gpus_are_all_of_the_job(num_gpus):
     estimate = predict(make_trace(), resolve_gpu(GPU), num_gpus)
     option = make_option(GPU, 1.0, 1.0, estimate=estimate)
     parts = _parts(make_trace(), option)

@@ -1,7 +1,5 @@
 """The doctor reads what the settings name, and tells what is wrong with each file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ LOG = "submit,start,gpus\n" + "".join(
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("ADVISOR_TRUST_PROJECT", "1")
@@ -30,14 +28,14 @@ def checks_of(home: Path, settings: str) -> dict[str, Check]:
     return {check.name: check for check in run_checks(load_config, str)}
 
 
-def test_without_settings_nothing_is_wrong() -> None:
+def test_without_settings_nothing_is_wrong():
     settings = load_config().settings
     checks = rates(settings.prices), clusters(settings.clusters), policies(settings.policy.files)
     assert [check.state for check in checks] == ["ok"] * 3
     assert checks[1].detail == checks[2].detail == "none in the settings"
 
 
-def test_files_in_order_are_named(home: Path) -> None:
+def test_files_in_order_are_named(home):
     write_yaml(home / "a.yaml", RATE)
     write_csv(home / "b.csv", RATE | {"provider": "acme"}, RATE | {"provider": "other"})
     (home / "jobs.csv").write_text(LOG)
@@ -54,7 +52,7 @@ def test_files_in_order_are_named(home: Path) -> None:
     assert {checks[name].state for name in ("rates", "clusters", "policies", "prices")} == {"ok", "note"}
 
 
-def test_each_fault_is_told_with_its_file(home: Path) -> None:
+def test_each_fault_is_told_with_its_file(home):
     write_yaml(home / "a.yaml", RATE | {"usd_per_h": -1})
     (home / "org.yaml").write_text("version: 1\nname: acme\nlayer: organisation\nlimits: {usd_per_jb: 5}\n")
     (home / "team.yaml").write_text("version: 1\nname: [\n")
@@ -78,7 +76,7 @@ def test_each_fault_is_told_with_its_file(home: Path) -> None:
     assert ("'new'" in new, "'L44'" in new) == (True, True)
 
 
-def test_a_pattern_that_names_no_file_is_broken(home: Path) -> None:
+def test_a_pattern_that_names_no_file_is_broken(home):
     (home / ".advisor.yaml").write_text("prices: {options: {custom: {files: [no-*.yaml]}}}")
     with pytest.raises(ConfigError, match=r"no file of own rates is called '.*no-\*\.yaml'"):
         rates(load_config().settings.prices)

@@ -1,7 +1,5 @@
 """GPUs of the catalog: which are left, and which limit leaves none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -21,13 +19,13 @@ def names(**asked: Any) -> list[str]:
     return [spec.name for spec in list_gpus(GpusRequest(**asked), Silence())]
 
 
-def test_without_a_limit_all_are_listed_and_names_only_once() -> None:
+def test_without_a_limit_all_are_listed_and_names_only_once():
     assert names() == [*load_gpus()]
     assert names(names=("L4", "NVIDIA L4", "T4")) == ["L4", "T4"]
 
 
 @given(st.sampled_from([None, "nvidia", "AMD"]), st.floats(0, LARGEST_GIB) | st.none())
-def test_what_is_left_is_what_the_limits_say(vendor: str | None, least_gib: float | None) -> None:
+def test_what_is_left_is_what_the_limits_say(vendor, least_gib):
     expected = [
         spec.name
         for spec in load_gpus().values()
@@ -49,12 +47,12 @@ def test_what_is_left_is_what_the_limits_say(vendor: str | None, least_gib: floa
         ({"min_memory_gib": -1}, "min_memory_gib must be a finite number"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(asked: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_meant_is_refused(asked, words):
     with pytest.raises(InputError, match=words):
         names(**asked)
 
 
-def test_the_limit_that_leaves_none_is_named_with_what_there_is_without_it() -> None:
+def test_the_limit_that_leaves_none_is_named_with_what_there_is_without_it():
     with pytest.raises(NoOfferError) as caught:
         names(names=("L4",), min_memory_gib=100)
     assert "no GPU is left with min_memory_gib 100: without it there are 1, the largest" in str(caught.value)

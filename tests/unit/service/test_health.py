@@ -1,7 +1,5 @@
 """Findings of ``advisor doctor``, each on a made-up house."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -33,7 +31,7 @@ def load() -> Config:
 
 
 @pytest.fixture
-def house(monkeypatch, tmp_path) -> dict[str, Any]:
+def house(monkeypatch, tmp_path):
     """A user file that may be there, no project file, settings without warnings."""
     facts: dict[str, Any] = {"user": tmp_path / "config.yaml", "project": None, "warnings": ()}
     monkeypatch.setattr(advisor.config.layers, "user_file", lambda: facts["user"])

@@ -1,7 +1,5 @@
 """An option as a file of another tool: it says what was chosen, and starts what was asked about."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from dataclasses import replace
@@ -52,9 +50,7 @@ EVERYWHERE = [(kind, tier) for kind, one in KINDS.items() for tier in one.tiers]
 
 @pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
 @pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (8, 1), (8, 2)])
-def test_every_file_names_the_plan_the_price_and_the_script(
-    kind: str, tier: Tier, gpus: int, nodes: int
-) -> None:
+def test_every_file_names_the_plan_the_price_and_the_script(kind, tier, gpus, nodes):
     text = job_file(handoff(gpus=gpus, nodes=nodes, tier=tier), kind)
     comments = [line for line in text.splitlines() if line.startswith("# ")]
     assert any("$20.00, $40.00 at p90" in line for line in comments)
@@ -68,7 +64,7 @@ def test_every_file_names_the_plan_the_price_and_the_script(
 
 
 @pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
-def test_arguments_reach_the_script_as_they_were(kind: str, tier: Tier) -> None:
+def test_arguments_reach_the_script_as_they_were(kind, tier):
     text = job_file(handoff(tier=tier), kind)
     if kind in ("sbatch", "command"):
         assert subprocess.run(["bash", "-n"], input=text.encode(), check=False).returncode == 0
@@ -86,7 +82,7 @@ def test_arguments_reach_the_script_as_they_were(kind: str, tier: Tier) -> None:
     assert words_of(rest[rest.index("python ") :]) == ["python", "src/Train_it.py", *ARGUMENTS]
 
 
-def test_skypilot_gets_the_place_and_the_market() -> None:
+def test_skypilot_gets_the_place_and_the_market():
     (task,) = documents(job_file(handoff(gpus=8), "skypilot"))
     assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge", "use_spot": True}
     assert task["setup"] == "pip install timm==1.0.1 torch==2.13.0"
@@ -106,14 +102,12 @@ def test_skypilot_gets_the_place_and_the_market() -> None:
         ("command", Tier.LOCAL, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
     ],
 )
-def test_the_limit_is_the_first_of_twice_p90_and_the_budget_and_says_which(
-    kind: str, tier: Tier, facts: dict[str, Any], limit: str
-) -> None:
+def test_the_limit_is_the_first_of_twice_p90_and_the_budget_and_says_which(kind, tier, facts, limit):
     """Where a guard is at hand it keeps the budget by the price of the day."""
     assert f"# Stopped {limit}\n" in job_file(handoff(tier=tier, **facts), kind)
 
 
-def test_gcp_names_the_gpu_and_the_zone() -> None:
+def test_gcp_names_the_gpu_and_the_zone():
     whole = handoff()
     plan = whole.option.plan
     assert plan.offer is not None
@@ -125,13 +119,13 @@ def test_gcp_names_the_gpu_and_the_zone() -> None:
     assert resources["accelerators"] == {"L4": 1}
 
 
-def test_dstack_keeps_to_the_price_of_one_machine() -> None:
+def test_dstack_keeps_to_the_price_of_one_machine():
     (task,) = documents(job_file(handoff(gpus=8, nodes=2), "dstack"))
     assert (task["nodes"], task["max_price"], task["spot_policy"]) == (2, 2.2, "spot")
     assert task["max_duration"] == "45000s"
 
 
-def test_pods_of_several_nodes_find_the_first() -> None:
+def test_pods_of_several_nodes_find_the_first():
     service, job = documents(job_file(handoff(gpus=8, nodes=2), "kubernetes"))
     assert service["metadata"]["name"] == job["metadata"]["name"] == "train-it"
     spec = job["spec"]
@@ -140,7 +134,7 @@ def test_pods_of_several_nodes_find_the_first() -> None:
     assert "--master-addr=train-it-0.train-it" in spec["template"]["spec"]["containers"][0]["command"][-1]
 
 
-def test_a_machine_of_ones_own_is_guarded_and_a_rented_one_has_a_limit() -> None:
+def test_a_machine_of_ones_own_is_guarded_and_a_rented_one_has_a_limit():
     own = job_file(handoff(gpus=8, tier=Tier.CLUSTER), "sbatch")
     assert "#SBATCH --gres=gpu:8\n#SBATCH --time=40:00:00\n" in own
     assert "advisor run --plan 8xL4 --recommendation abc --canary go-on --max-cost 50 --max-time 2400m" in own
@@ -149,7 +143,7 @@ def test_a_machine_of_ones_own_is_guarded_and_a_rented_one_has_a_limit() -> None
     assert "exec advisor run --plan L4 --max-time 2400m -- python" in job_file(free, "command")
 
 
-def test_a_job_of_several_nodes_has_one_guard_which_starts_all_of_them() -> None:
+def test_a_job_of_several_nodes_has_one_guard_which_starts_all_of_them():
     text = job_file(handoff(gpus=8, nodes=2, tier=Tier.CLUSTER), "sbatch")
     (line,) = [line for line in text.splitlines() if "torchrun" in line]
     assert line.startswith("advisor run --plan 8xL4 ")
@@ -158,12 +152,12 @@ def test_a_job_of_several_nodes_has_one_guard_which_starts_all_of_them() -> None
 
 
 @pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
-def test_a_script_that_needs_no_package_installs_none(kind: str, tier: Tier) -> None:
+def test_a_script_that_needs_no_package_installs_none(kind, tier):
     assert "pip install" not in job_file(handoff(tier=tier, packages=()), kind)
 
 
 @pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
-def test_words_of_others_are_one_word_of_the_shell(kind: str, tier: Tier) -> None:
+def test_words_of_others_are_one_word_of_the_shell(kind, tier):
     """Names of clusters, branches and files are not ours."""
     text = job_file(
         handoff(tier=tier, packages=("a @ git+https://x/$(id);rm#q",), recommendation="$(id)"), kind
@@ -173,13 +167,13 @@ def test_words_of_others_are_one_word_of_the_shell(kind: str, tier: Tier) -> Non
             assert "'a @ git+https://x/$(id);rm#q'" in line or "--recommendation '$(id)'" in line
 
 
-def test_what_no_index_has_is_named() -> None:
+def test_what_no_index_has_is_named():
     assert "Only on this machine, in no index of packages: mylib, nowhere." in job_file(
         handoff(not_packaged=("mylib", "nowhere")), "command"
     )
 
 
-def test_what_is_to_do_and_what_is_counted_on_stands_first() -> None:
+def test_what_is_to_do_and_what_is_counted_on_stands_first():
     text = job_file(handoff(to_do=("wrap the\nmodel",), command=("t.py", "--token", "***")), "command")
     assert text.startswith("#!/bin/sh\n# L4: $20.00")
     assert "# Do first: wrap the model\n" in text
@@ -189,7 +183,7 @@ def test_what_is_to_do_and_what_is_counted_on_stands_first() -> None:
     assert "Counted on" not in steady
 
 
-def test_a_file_of_ones_own_packages_comes_first() -> None:
+def test_a_file_of_ones_own_packages_comes_first():
     text = job_file(handoff(requirements="my reqs.txt"), "command")
     assert f"pip install -r {shlex.quote('my reqs.txt')}\n" in text
 
@@ -198,6 +192,6 @@ def test_a_file_of_ones_own_packages_comes_first() -> None:
     ("kind", "tier", "others"),
     [("sbatch", Tier.CLOUD, "skypilot, dstack, kubernetes, command"), ("skypilot", Tier.LOCAL, "command")],
 )
-def test_a_tool_that_cannot_reach_the_machine_is_refused(kind: str, tier: Tier, others: str) -> None:
+def test_a_tool_that_cannot_reach_the_machine_is_refused(kind, tier, others):
     with pytest.raises(InputError, match=f"What can: {others}\\."):
         job_file(handoff(tier=tier), kind)

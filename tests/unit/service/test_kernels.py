@@ -1,7 +1,5 @@
 """Measuring and calibrating as use cases: what is handed on, noted and kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,7 +40,7 @@ def request(path: Path) -> MeasureRequest:
     return MeasureRequest(extent=Extent.QUICK, out=path, families=("gemm",), backend="cpu")
 
 
-def test_what_was_asked_for_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_was_asked_for_is_measured(monkeypatch, tmp_path):
     path = write_recording(tmp_path / "k.jsonl", [make_measurement()], backend="cpu")
     calls = measuring(monkeypatch, [(0, 2), (1, 2), (2, 2)])
     heard = Heard()
@@ -54,7 +52,7 @@ def test_what_was_asked_for_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert heard.notes == []
 
 
-def test_a_complete_recording_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_complete_recording_is_noted(monkeypatch, tmp_path):
     path = write_recording(tmp_path / "k.jsonl", [make_measurement()], backend="cpu")
     measuring(monkeypatch, [(2, 2)])
     heard = Heard()
@@ -63,9 +61,7 @@ def test_a_complete_recording_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.parametrize(("steps", "words"), [([(0, 9), (4, 9)], "4 of 9 are kept in"), ([(0, 9)], None)])
-def test_who_interrupts_hears_what_is_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, steps: list[tuple[int, int]], words: str | None
-) -> None:
+def test_who_interrupts_hears_what_is_kept(monkeypatch, tmp_path, steps, words):
     measuring(monkeypatch, steps, KeyboardInterrupt)
     heard = Heard()
     with pytest.raises(KeyboardInterrupt):
@@ -73,7 +69,7 @@ def test_who_interrupts_hears_what_is_kept(
     assert [words in note for note in heard.notes] == ([] if words is None else [True])
 
 
-def test_a_recording_is_fitted_to_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_recording_is_fitted_to_and_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     kernels = [make_measurement(time_s=0.02, case=f"{n:016x}") for n in range(9)]
     path = write_recording(tmp_path / "k.jsonl", kernels)
@@ -85,7 +81,7 @@ def test_a_recording_is_fitted_to_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_
     assert stored["source"].endswith(calibration.source)
 
 
-def test_an_interpreter_for_a_recording_is_refused(tmp_path: Path) -> None:
+def test_an_interpreter_for_a_recording_is_refused(tmp_path):
     given = TracingSettings(profile=ProfileSettings(), origins={"profile.python": FLAG})
     with pytest.raises(InputError, match=r"give profile\.python to measure here, or source"):
         calibrate_gpu(tmp_path / "k.jsonl", given, Heard())

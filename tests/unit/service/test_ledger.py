@@ -1,10 +1,7 @@
 """What a person tells of a run, and what of it reaches the ledger."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +34,7 @@ CLUSTER = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4}
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def config(tmp_path, monkeypatch):
     """Settings with a database of their own and one cluster; the clock stands still."""
     monkeypatch.setattr(ledger, "now", lambda: NOW)
     monkeypatch.setattr(ledger_entries, "now", lambda: NOW)
@@ -82,7 +79,7 @@ def stored(config: Config, run_id: str) -> Any:
         return find_run(store, run_id)
 
 
-def test_a_run_is_kept_as_it_was_told(config: Config) -> None:
+def test_a_run_is_kept_as_it_was_told(config):
     run, is_new = kept(config, a_run())
     assert is_new
     assert (run.provider, run.gpu, run.num_gpus, run.market) == ("aws", "L4", 8, Market.SPOT)
@@ -102,12 +99,12 @@ def test_a_run_is_kept_as_it_was_told(config: Config) -> None:
         ("cluster/lab/4xV100-PCIE-32GB", ("lab", "V100-PCIE-32GB", 4, None)),
     ],
 )
-def test_the_id_of_a_plan_tells_where(plan: str, place: tuple[Any, ...], config: Config) -> None:
+def test_the_id_of_a_plan_tells_where(plan, place, config):
     run, _ = kept(config, a_run(plan=plan, **OWN))
     assert (run.provider, run.gpu, run.num_gpus, run.market) == place
 
 
-def test_what_is_told_beside_a_plan_wins(config: Config) -> None:
+def test_what_is_told_beside_a_plan_wins(config):
     run, _ = kept(config, a_run(plan="aws/g5.xlarge/x/spot", **(OWN | {"gpu": "L4:2"})))
     assert (run.gpu, run.num_gpus, run.market) == ("L4", 2, Market.SPOT)
     on_demand = a_run(plan="aws/never.heard/x/spot", **(OWN | {"gpu": "L4", "market": Market.ON_DEMAND}))
@@ -133,21 +130,21 @@ def find_entry(config: Config, entry_id: str) -> LedgerEntry:
     return entry
 
 
-def test_a_recommendation_tells_where_script_and_project(config: Config) -> None:
+def test_a_recommendation_tells_where_script_and_project(config):
     entry_id = recommended(config)
     run, _ = kept(config, a_run(recommendation=entry_id, script=None, project=None, **OWN))
     assert (run.provider, run.gpu, run.num_gpus, run.market) == ("aws", "V100-PCIE-32GB", 8, Market.ON_DEMAND)
     assert (run.recommendation_id, run.script, run.project) == (entry_id, "train.py", "team")
 
 
-def test_a_run_elsewhere_than_recommended_has_no_market_of_it(config: Config) -> None:
+def test_a_run_elsewhere_than_recommended_has_no_market_of_it(config):
     entry_id = recommended(config)
     moved = a_run(recommendation=entry_id, **(OWN | {"provider": "lab"}), project="")
     run, _ = kept(config, moved)
     assert (run.provider, run.market, run.project) == ("lab", None, "")
 
 
-def test_a_run_has_the_machines_of_the_plan_that_it_followed(config: Config) -> None:
+def test_a_run_has_the_machines_of_the_plan_that_it_followed(config):
     entry = find_entry(config, recommended(config))
     two = replace(entry, num_nodes=2, gpu="A100", num_gpus=16)
     assert ledger.num_nodes_of(two, "A100", 16) == 2
@@ -157,7 +154,7 @@ def test_a_run_has_the_machines_of_the_plan_that_it_followed(config: Config) -> 
     assert ledger.num_nodes_of(None, "A100", 1) == ledger.num_nodes_of(two, "", 0) == 1
 
 
-def test_a_recommendation_is_kept_as_it_was_given(config: Config) -> None:
+def test_a_recommendation_is_kept_as_it_was_given(config):
     entry_id = recommended(config)
     recommendation = many_options(20)
     chosen = recommendation.chosen
@@ -181,7 +178,7 @@ def test_a_recommendation_is_kept_as_it_was_given(config: Config) -> None:
     assert entry.command == "advisor recommend train.py --epochs 9 -- --api-key '***' --note 'two words'"
 
 
-def test_alternatives_are_the_times_of_each_gpu_and_count_the_cheapest_first() -> None:
+def test_alternatives_are_the_times_of_each_gpu_and_count_the_cheapest_first():
     options = many_options(200).options
     alternatives = alternatives_of(options)
     keys = [(one.gpu, one.num_gpus) for one in alternatives]
@@ -193,7 +190,7 @@ def test_alternatives_are_the_times_of_each_gpu_and_count_the_cheapest_first() -
         assert one.train_p50_s in {option.train_s.p50 for option in like}
 
 
-def test_alternatives_leave_out_what_no_price_makes_fit_and_prefer_what_nobody_takes_away() -> None:
+def test_alternatives_leave_out_what_no_price_makes_fit_and_prefer_what_nobody_takes_away():
     plain = many_options(20).options[0]
     assert plain.plan.offer is not None
 
@@ -217,14 +214,14 @@ def test_alternatives_leave_out_what_no_price_makes_fit_and_prefer_what_nobody_t
     assert alternatives_of([too_large, endless]) == ()
 
 
-def test_a_run_of_unknown_cost_is_kept_as_such(config: Config) -> None:
+def test_a_run_of_unknown_cost_is_kept_as_such(config):
     run, _ = kept(config, a_run(cost_usd=None, status=RunStatus.FAILED, run_id="mine"))
     assert (run.cost_usd, run.cost_kind, run.status) == (None, None, RunStatus.FAILED)
     with pytest.raises(InputError, match=r"'mine' is the id of another run.*cost an unknown amount"):
         kept(config, a_run(run_id="mine"))
 
 
-def test_the_receipt_of_a_run_that_was_thought_lost_is_new(config: Config, tmp_path: Path) -> None:
+def test_the_receipt_of_a_run_that_was_thought_lost_is_new(config, tmp_path):
     lost = make_run(id="one", cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
     whole = make_run(id="one", exit_code=0)
     path = tmp_path / "receipt.json"
@@ -239,7 +236,7 @@ def test_the_receipt_of_a_run_that_was_thought_lost_is_new(config: Config, tmp_p
         keep_receipt(path, config.settings.store, TERMINAL)
 
 
-def test_the_place_of_a_run_is_that_of_its_plan_unless_another_machine_is_named(config: Config) -> None:
+def test_the_place_of_a_run_is_that_of_its_plan_unless_another_machine_is_named(config):
     run, _ = kept(config, a_run(plan="aws/g5.xlarge/us-east-1/on-demand", **OWN))
     assert (run.instance_type, run.region) == ("g5.xlarge", "us-east-1")
     entry_id = recommended(config)
@@ -249,7 +246,7 @@ def test_the_place_of_a_run_is_that_of_its_plan_unless_another_machine_is_named(
     assert (moved.instance_type, moved.region) == (None, run.region)
 
 
-def test_what_may_never_end_is_not_kept(config: Config) -> None:
+def test_what_may_never_end_is_not_kept(config):
     recommendation = many_options(8)
     endless = [
         replace(option, cost_usd=Quantiles(p50=1.0, p90=float("inf"))) for option in recommendation.options
@@ -260,7 +257,7 @@ def test_what_may_never_end_is_not_kept(config: Config) -> None:
         )
 
 
-def test_an_unknown_recommendation_is_refused_with_what_is_near(config: Config) -> None:
+def test_an_unknown_recommendation_is_refused_with_what_is_near(config):
     entry_id = recommended(config)
     with pytest.raises(InputError, match=f"Did you mean '{entry_id}'"):
         kept(config, a_run(recommendation=entry_id[:-2] + "zz"))
@@ -269,19 +266,19 @@ def test_an_unknown_recommendation_is_refused_with_what_is_near(config: Config) 
     assert listed(config) == ()
 
 
-def test_the_same_id_twice_is_not_doubled(config: Config) -> None:
+def test_the_same_id_twice_is_not_doubled(config):
     assert kept(config, a_run(run_id="mine"))[1]
     assert not kept(config, a_run(run_id="mine"))[1]
     assert len(listed(config)) == 1
 
 
-def test_the_same_moment_in_another_zone_is_the_same_run(config: Config) -> None:
+def test_the_same_moment_in_another_zone_is_the_same_run(config):
     kept(config, a_run(run_id="mine"))
     assert not kept(config, a_run(run_id="mine", start="2026-11-01T10:30+01:00"))[1]
 
 
 @pytest.mark.parametrize("change", [{"cost_usd": 13.0}, {"duration": "7h"}, {"note": ""}, {"gpu": "L4:4"}])
-def test_an_id_of_another_run_is_refused_and_nothing_changes(change: dict[str, Any], config: Config) -> None:
+def test_an_id_of_another_run_is_refused_and_nothing_changes(change, config):
     first, _ = kept(config, a_run(run_id="mine"))
     with pytest.raises(InputError, match=r"'mine' is the id of another run.*12\.5 USD"):
         kept(config, a_run(run_id="mine", **change))
@@ -321,15 +318,13 @@ def test_an_id_of_another_run_is_refused_and_nothing_changes(change: dict[str, A
         ({"run_id": "  "}, "--id is empty"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_kept(
-    change: dict[str, Any], words: str, config: Config
-) -> None:
+def test_what_cannot_be_is_refused_and_nothing_is_kept(change, words, config):
     with pytest.raises(InputError, match=words):
         kept(config, a_run(**change))
     assert listed(config) == ()
 
 
-def test_a_machine_of_ones_own_may_cost_nothing(config: Config) -> None:
+def test_a_machine_of_ones_own_may_cost_nothing(config):
     run, _ = kept(config, a_run(plan="local/1xL4", cost_usd=0.0, **OWN))
     assert run.cost_usd == 0.0
     with pytest.raises(InputError, match="--cost"):
@@ -342,7 +337,7 @@ def test_a_machine_of_ones_own_may_cost_nothing(config: Config) -> None:
     st.integers(-5, 10**6),
     st.floats(-10, 1e5) | st.sampled_from([0.0, float("nan"), float("inf")]),
 )
-def test_what_is_kept_has_ended_and_cost_something(config: Config, start, minutes, cost_usd) -> None:
+def test_what_is_kept_has_ended_and_cost_something(config, start, minutes, cost_usd):
     before = len(listed(config))
     fact = replace(a_run(), started_at=start, duration_s=minutes * 60.0, cost_usd=cost_usd)
     is_right = (
@@ -360,7 +355,7 @@ def test_what_is_kept_has_ended_and_cost_something(config: Config, start, minute
     assert len(listed(config)) == before + is_right
 
 
-def test_runs_since_a_time_of_a_project(config: Config) -> None:
+def test_runs_since_a_time_of_a_project(config):
     for day, project in ((1, "vision"), (10, "speech"), (19, "vision")):
         kept(config, a_run(start=f"2026-11-{day:02}", project=project, run_id=f"{project}{day}"))
 
@@ -379,12 +374,12 @@ def test_runs_since_a_time_of_a_project(config: Config) -> None:
         ids("soon")
 
 
-def test_without_a_database_there_are_no_runs_and_none_is_made(config: Config, tmp_path: Path) -> None:
+def test_without_a_database_there_are_no_runs_and_none_is_made(config, tmp_path):
     assert listed(config) == ()
     assert not (tmp_path / "ledger.db").exists()
 
 
-def test_a_moment_without_a_zone_is_refused(config: Config) -> None:
+def test_a_moment_without_a_zone_is_refused(config):
     naive = replace(a_run(), started_at=datetime(2026, 11, 1))  # noqa: DTZ001 - on purpose
     with pytest.raises(InputError, match="started_at: 2026-11-01T00:00:00 has no time zone"):
         keep_run(naive, config, Silence())
@@ -400,9 +395,7 @@ def test_a_moment_without_a_zone_is_refused(config: Config) -> None:
         ({"recommendation": "foo"}, "recommendation: none with the id 'foo'"),
     ],
 )
-def test_python_hears_the_names_of_its_own_arguments(
-    change: dict[str, Any], words: str, config: Config
-) -> None:
+def test_python_hears_the_names_of_its_own_arguments(change, words, config):
     with pytest.raises(InputError, match=words) as caught:
         keep_run(a_run(**change), config, Silence())
     assert " --" not in str(caught.value).replace("`advisor recommend --record`", "")

@@ -1,8 +1,5 @@
 """Settings, cards and job logs to machines: how many GPUs are free, what they cost, how long one waits."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +32,7 @@ def card(name: str, power_limit_w: float | None = None) -> Device:
 
 
 @pytest.fixture
-def cards(monkeypatch) -> list[Device]:
+def cards(monkeypatch):
     """What nvidia-smi says; empty unless filled."""
     listed: list[Device] = []
     monkeypatch.setattr(devices, "detect_devices", lambda: tuple(listed))
@@ -222,7 +219,7 @@ def test_free_electricity_is_known_to_be_free(cards):
 
 
 @pytest.fixture
-def log(tmp_path) -> Path:
+def log(tmp_path):
     """One GPU waits a minute, four wait three hours; in queue slow they wait twice as long."""
     jobs = [
         make_job(10 * i, size=size, wait_s=wait_s * factor, queue=queue)

@@ -1,9 +1,6 @@
 """What the ledger's runs say of the next prediction."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +26,7 @@ PREDICTED = Interval(p10=0.8, p50=1.0, p90=1.25)
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def config(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "now", lambda: NOW)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -56,7 +53,7 @@ def num_compared(config: Config) -> int:
         return len(compared_runs(store))
 
 
-def test_runs_correct_predictions_of_their_gpu_alone(config: Config, tmp_path: Path) -> None:
+def test_runs_correct_predictions_of_their_gpu_alone(config, tmp_path):
     path = tmp_path / "t.json.gz"
     write_trace(make_trace(), path)
     request = PredictRequest(trace=TraceRequest(source=path), gpus=("L4", "T4"))
@@ -94,17 +91,17 @@ def test_runs_correct_predictions_of_their_gpu_alone(config: Config, tmp_path: P
         {"entry": {"uncorrected_p50_s": None}},
     ],
 )
-def test_runs_without_a_prediction_of_their_own_say_nothing(change: dict[str, Any], config: Config) -> None:
+def test_runs_without_a_prediction_of_their_own_say_nothing(change, config):
     remember(config, 1.2, **change)
     assert num_compared(config) == 0
 
 
-def test_a_run_that_failed_counts_for_the_steps_that_it_made(config: Config) -> None:
+def test_a_run_that_failed_counts_for_the_steps_that_it_made(config):
     remember(config, 1.2, status=RunStatus.INTERRUPTED, exit_code=-15)
     assert num_compared(config) == 1
 
 
-def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(config: Config) -> None:
+def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(config):
     remember(config, 1.4, 1.5, 1.6, 1.4)
     past = past_runs(config.settings.predict, config.settings.store, TERMINAL)
     (drift,) = past.drifts_on({"L4", "T4"})
@@ -115,7 +112,7 @@ def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(co
     assert heard.warnings == [drift]  # type: ignore[comparison-overlap]
 
 
-def test_no_database_and_a_broken_one_leave_predictions_as_they_ship(config: Config, tmp_path: Path) -> None:
+def test_no_database_and_a_broken_one_leave_predictions_as_they_ship(config, tmp_path):
     heard = Heard()
     assert past_runs(config.settings.predict, config.settings.store, heard) == PastRuns()
     assert not (tmp_path / "ledger.db").exists()

@@ -1,12 +1,8 @@
 """Ids of plans and what is given beside them, as facts that a policy can judge."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from advisor.config.layers import Config, load_config
+from advisor.config.layers import load_config
 from advisor.core.errors import InputError
 from advisor.core.values import Tier
 from advisor.service.listening import Silence
@@ -15,7 +11,7 @@ from recommender.outcome.nodes import times_of_one
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return load_config({"store.url": f"sqlite:///{tmp_path}/a.db", "prices.sources": ["snapshot"]})
@@ -30,15 +26,13 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
         ("cluster/a/b/16x4xL4", Tier.CLUSTER, "a/b", (16, 64)),
     ],
 )
-def test_ids_of_one_s_own(
-    config: Config, plan: str, tier: Tier, provider: str, counts: tuple[int, int]
-) -> None:
+def test_ids_of_one_s_own(config, plan, tier, provider, counts):
     facts = given_facts(PlanRequest(plan=plan), config, Silence())
     assert (facts.tier, facts.provider, facts.gpu) == (tier, provider, "L4")
     assert (facts.num_nodes, facts.num_gpus) == counts
 
 
-def test_nodes_of_a_cloud_cost_and_count_together(config: Config) -> None:
+def test_nodes_of_a_cloud_cost_and_count_together(config):
     one, four = (
         given_facts(PlanRequest(plan=f"aws/{machine}/us-east-1/on-demand"), config, Silence())
         for machine in ("p4d.24xlarge", "4xp4d.24xlarge")
@@ -49,7 +43,7 @@ def test_nodes_of_a_cloud_cost_and_count_together(config: Config) -> None:
     assert four.preemptions_per_h == pytest.approx((one.preemptions_per_h or 0.0) * times_of_one(4))
 
 
-def test_what_is_given_wins_over_an_id(config: Config) -> None:
+def test_what_is_given_wins_over_an_id(config):
     plan = "aws/2xp4d.24xlarge/us-east-1/on-demand"
     facts = given_facts(PlanRequest(plan=plan, num_nodes=3), config, Silence())
     assert (facts.num_nodes, facts.num_gpus) == (3, 16)
@@ -59,6 +53,6 @@ def test_what_is_given_wins_over_an_id(config: Config) -> None:
 
 
 @pytest.mark.parametrize("plan", ["local/2x", "cluster/lab", "aws/0xp4d.24xlarge/x", "cluster/lab/x8xL4"])
-def test_other_texts_are_no_ids(config: Config, plan: str) -> None:
+def test_other_texts_are_no_ids(config, plan):
     with pytest.raises(InputError, match="not the id of a plan"):
         given_facts(PlanRequest(plan=plan), config, Silence())

@@ -1,7 +1,5 @@
 """Rates of the settings go before those that ship, and can be free."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 
@@ -10,7 +8,7 @@ from advisor.pricing.storage import RateKind, charge, load_rates
 from advisor.service.recommend.plan_sources import rates_of
 
 
-def test_a_rate_of_the_settings_goes_before_the_catalog() -> None:
+def test_a_rate_of_the_settings_goes_before_the_catalog():
     entry = {"provider": "AWS", "region": "us-*", "kind": "block-storage", "usd": 0.05}
     rates = rates_of([RateSettings.model_validate(entry)])
     cost = charge(rates, RateKind.BLOCK_STORAGE, "aws", "us-east-1", gib=100)
@@ -18,7 +16,7 @@ def test_a_rate_of_the_settings_goes_before_the_catalog() -> None:
     assert charge(rates, RateKind.BLOCK_STORAGE, "aws", "eu-west-1", gib=100).usd == pytest.approx(8.8)
 
 
-def test_a_provider_that_nobody_knows_can_be_free() -> None:
+def test_a_provider_that_nobody_knows_can_be_free():
     entry = {"provider": "lambda", "kind": "egress-internet", "usd": 0}
     rates = rates_of([RateSettings.model_validate(entry)])
     assert charge(rates, RateKind.EGRESS_INTERNET, "lambda", "us-west-1", gib=100).usd == 0
@@ -27,7 +25,7 @@ def test_a_provider_that_nobody_knows_can_be_free() -> None:
 
 
 @pytest.mark.parametrize("change", [{"usd": -1}, {"kind": "tape"}, {"provider": ""}, {"per": "GB"}])
-def test_a_rate_that_cannot_be_meant(change: dict[str, object]) -> None:
+def test_a_rate_that_cannot_be_meant(change):
     entry = {"provider": "lambda", "kind": "egress-internet", "usd": 0} | change
     with pytest.raises(ValidationError):
         RateSettings.model_validate(entry)

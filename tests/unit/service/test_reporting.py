@@ -1,7 +1,5 @@
 """A report as a use case: what it asks of the database, policies, bills and offers."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ TEAMS = {"vision": ["resnet", "detr"]}
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def config(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return config_with(tmp_path)
 
@@ -59,44 +57,44 @@ def policy(folder: Path, text: str) -> Path:
     return path
 
 
-def test_where_there_is_no_database_none_is_made(config: Config, tmp_path: Path) -> None:
+def test_where_there_is_no_database_none_is_made(config, tmp_path):
     assert report_of(ReportRequest(), config, Silence()) is None
     assert not (tmp_path / "advisor.db").exists()
 
 
-def test_a_database_in_which_nothing_was_recorded_is_no_ledger(config: Config) -> None:
+def test_a_database_in_which_nothing_was_recorded_is_no_ledger(config):
     fill(config)
     assert report_of(ReportRequest(), config, Silence()) is None
 
 
-def test_runs_of_another_time_make_an_empty_report_and_not_a_first_one(config: Config) -> None:
+def test_runs_of_another_time_make_an_empty_report_and_not_a_first_one(config):
     fill(config, make_run(-1000))
     assert report(config).runs == ()
 
 
-def test_the_period_has_its_first_moment_and_not_its_last(config: Config) -> None:
+def test_the_period_has_its_first_moment_and_not_its_last(config):
     fill(config, make_run(-0.001, id="before"), make_run(0, id="first"), make_run(7, id="after"))
     assert [run.id for run in report(config).runs] == ["first"]
 
 
-def test_since_counts_back_from_the_end(config: Config) -> None:
+def test_since_counts_back_from_the_end(config):
     fill(config, make_run(5, id="in"), make_run(3, id="out"))
     assert [run.id for run in report(config, since=3 * 86_400.0).runs] == ["in"]
 
 
-def test_a_very_long_time_is_all_there_is(config: Config) -> None:
+def test_a_very_long_time_is_all_there_is(config):
     fill(config, make_run(-1000))
     assert len(report(config, since=1e12).runs) == 1
 
 
-def test_a_recommendation_of_long_ago_is_looked_up_for_its_run(config: Config) -> None:
+def test_a_recommendation_of_long_ago_is_looked_up_for_its_run(config):
     fill(config, make_entry(at=at(-500)), make_run(recommendation_id="entry"))
     found = report(config)
     assert found.accuracy.time is not None
     assert found.recommendations == ()
 
 
-def test_a_team_counts_its_projects_alone(config: Config) -> None:
+def test_a_team_counts_its_projects_alone(config):
     fill(config, make_run(id="a"), make_run(id="b", project="bert"), make_entry(at=at(1), project="bert"))
     found = report(config, team="vision")
     assert [run.id for run in found.runs] == ["a"]
@@ -105,7 +103,7 @@ def test_a_team_counts_its_projects_alone(config: Config) -> None:
     assert [run.id for run in report(config, team="vision", project="resnet").runs] == ["a"]
 
 
-def test_arguments_have_the_names_of_their_caller(config: Config) -> None:
+def test_arguments_have_the_names_of_their_caller(config):
     with pytest.raises(InputError, match=r"^team: no team is called 'visoin'"):
         report(config, team="visoin")
     with pytest.raises(InputError, match=r"^until .* lies in the future"):
@@ -113,7 +111,7 @@ def test_arguments_have_the_names_of_their_caller(config: Config) -> None:
 
 
 @pytest.mark.parametrize("layer", ["organisation", "team", "project"])
-def test_monthly_limits_are_budgets_of_their_layer(config: Config, tmp_path: Path, layer: str) -> None:
+def test_monthly_limits_are_budgets_of_their_layer(config, tmp_path, layer):
     fill(config, make_run(), make_run(project="bert"))
     path = policy(tmp_path, f"layer: {layer}\nlimits: {{usd_per_month: 50}}\n")
     (state,) = report(config, policies=(path,), project="resnet").budgets
@@ -123,7 +121,7 @@ def test_monthly_limits_are_budgets_of_their_layer(config: Config, tmp_path: Pat
     assert state.month.spent_usd == (10 if layer == "project" else 20)
 
 
-def test_no_limit_hides_another_and_a_threshold_names_those_above(config: Config, tmp_path: Path) -> None:
+def test_no_limit_hides_another_and_a_threshold_names_those_above(config, tmp_path):
     fill(config, make_run(), make_run(project="bert"))
     files = []
     for name, layer, most in (
@@ -145,9 +143,7 @@ def test_no_limit_hides_another_and_a_threshold_names_those_above(config: Config
     assert str(caught.value) == f"above 80% of the monthly limit: {words}."
 
 
-def test_a_cost_explorer_that_is_down_costs_one_note(
-    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cost_explorer_that_is_down_costs_one_note(config, tmp_path, monkeypatch):
     fill(config, make_run())
     monkeypatch.setenv("AWS_ENDPOINT_URL_COST_EXPLORER", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
@@ -160,7 +156,7 @@ def test_a_cost_explorer_that_is_down_costs_one_note(
     assert sentence(note).startswith("AWS Cost Explorer, the endpoint of ce:GetCostAndUsage cannot be")
 
 
-def test_rules_that_runs_did_not_keep_are_named_once_each(config: Config, tmp_path: Path) -> None:
+def test_rules_that_runs_did_not_keep_are_named_once_each(config, tmp_path):
     fill(
         config,
         make_run(id="dear", usd=99.0),
@@ -182,12 +178,12 @@ def test_rules_that_runs_did_not_keep_are_named_once_each(config: Config, tmp_pa
     }
 
 
-def test_a_policy_that_cannot_be_read_ends_the_report(config: Config, tmp_path: Path) -> None:
+def test_a_policy_that_cannot_be_read_ends_the_report(config, tmp_path):
     with pytest.raises(PolicyError, match="cannot read"):
         report(config, policies=(tmp_path / "none.yaml",))
 
 
-def test_bills_of_settings_and_caller_are_read_once_each(config: Config, tmp_path: Path) -> None:
+def test_bills_of_settings_and_caller_are_read_once_each(config, tmp_path):
     ours, theirs = (write_focus(tmp_path / name) for name in ("ours.csv", "theirs.csv"))
     both = config_with(tmp_path, **{"report.bills": [str(ours)]})
     heard = Heard()
@@ -200,7 +196,7 @@ def test_bills_of_settings_and_caller_are_read_once_each(config: Config, tmp_pat
     assert [one.code for one in found.unknown if "overlap" in one.code] == ["bills-overlap"]
 
 
-def test_another_tag_names_the_projects(config: Config, tmp_path: Path) -> None:
+def test_another_tag_names_the_projects(config, tmp_path):
     bill = write_focus(tmp_path / "b.csv", {"Tags": '{"cost-center": "detr", "project": "resnet"}'})
     tagged = config_with(tmp_path, **{"report.project_tag": "cost-center"})
     found = report(tagged, bills=(bill,))
@@ -208,7 +204,7 @@ def test_another_tag_names_the_projects(config: Config, tmp_path: Path) -> None:
     assert [share.name for share in found.billing.by_project] == ["detr"]
 
 
-def test_prices_are_those_of_what_runs_rented(config: Config) -> None:
+def test_prices_are_those_of_what_runs_rented(config):
     fill(config, make_run(market=Market.SPOT))
     with open_store(config.settings.store.url) as store:
         offer = make_offer("A10G", 0.5, instance_type="g5.xlarge", market=Market.SPOT, retrieved_at=at(20))
@@ -219,7 +215,7 @@ def test_prices_are_those_of_what_runs_rented(config: Config) -> None:
     assert move.series.points[0].observed_at == WEEK.since
 
 
-def test_a_job_that_comes_again_is_priced_at_todays_offers(config: Config, tmp_path: Path) -> None:
+def test_a_job_that_comes_again_is_priced_at_todays_offers(config, tmp_path):
     """The shipped prices have L4 for far less than 50 dollars an hour."""
     entry = make_entry(at=at(0), alternatives=(make_alternative("L4", 2.0),))
     fill(config, entry, *(make_run(day, usd=100.0, recommendation_id="entry") for day in range(4)))
@@ -234,7 +230,7 @@ def test_a_job_that_comes_again_is_priced_at_todays_offers(config: Config, tmp_p
     assert other.plan.offer.region != region
 
 
-def test_a_job_on_gpus_that_nobody_rents_out_is_named(config: Config) -> None:
+def test_a_job_on_gpus_that_nobody_rents_out_is_named(config):
     entry = make_entry(at=at(0), alternatives=(make_alternative("L4", 2.0, num_gpus=7),))
     fill(config, entry, *(make_run(day, recommendation_id="entry") for day in range(4)))
     found = report(config)
@@ -242,7 +238,7 @@ def test_a_job_on_gpus_that_nobody_rents_out_is_named(config: Config) -> None:
     assert "unpriced-jobs" in {one.facts.get("what") for one in found.unknown}
 
 
-def test_spot_machines_go_away_and_take_longer(config: Config) -> None:
+def test_spot_machines_go_away_and_take_longer(config):
     market = todays_prices_for((), None, config, Silence())
     train_s = Quantiles(p50=36_000.0, p90=40_000.0)
     assert market.lasting(make_plan(), train_s) == (train_s, train_s)
@@ -251,7 +247,7 @@ def test_spot_machines_go_away_and_take_longer(config: Config) -> None:
     assert train_s.p90 < billed.p90 < done.p90
 
 
-def test_a_job_that_lives_with_spot_machines_may_move_among_them(config: Config) -> None:
+def test_a_job_that_lives_with_spot_machines_may_move_among_them(config):
     entry = make_entry(at=at(0), market=Market.SPOT, alternatives=(make_alternative("L4", 2.0),))
     runs = (make_run(day, usd=100.0, market=Market.SPOT, recommendation_id="entry") for day in range(4))
     fill(config, entry, *runs)

@@ -1,7 +1,5 @@
 """Every use case takes one frozen request, the same for the command line, Python and whatever comes."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import pkgutil
@@ -21,7 +19,7 @@ def requests() -> list[type]:
 
 
 @pytest.mark.parametrize("request_type", requests(), ids=lambda one: one.__name__)
-def test_a_request_is_a_frozen_value(request_type: type) -> None:
+def test_a_request_is_a_frozen_value(request_type):
     fields = dataclasses.fields(request_type)
     assert request_type.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert {*request_type.__slots__} == {field.name for field in fields}  # type: ignore[attr-defined]
@@ -29,7 +27,7 @@ def test_a_request_is_a_frozen_value(request_type: type) -> None:
     assert not [field.name for field in fields if str(field.type).startswith(("list", "dict", "set"))]
 
 
-def test_each_use_case_has_its_request() -> None:
+def test_each_use_case_has_its_request():
     names = {one.__name__ for one in requests()}
     assert names >= {
         "RecommendRequest", "PredictRequest", "TraceRequest", "PricesRequest", "HistoryRequest",

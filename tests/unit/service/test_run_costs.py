@@ -1,9 +1,6 @@
 """What a run cost: stated, price x time, or unknown; and where it ran."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -26,7 +23,7 @@ ON_AWS = Instance(
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     lab = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4, "usd_per_gpu_h": 0.5}
@@ -43,7 +40,7 @@ def cost(
     return cost_of(where, 1800.0, config, usd=said.get("usd"), usd_per_h=said.get("usd_per_h"))
 
 
-def test_what_somebody_says_goes_first(config: Config) -> None:
+def test_what_somebody_says_goes_first(config):
     assert cost(config, SPOT_L4, usd=7.0) == RunCost(usd=7.0, kind=CostKind.STATED)
     said = cost(config, SPOT_L4, usd_per_h=4.0, share=0.25)
     assert (said.usd, said.kind, said.usd_per_h, said.price_retrieved_at) == (
@@ -54,7 +51,7 @@ def test_what_somebody_says_goes_first(config: Config) -> None:
     )
 
 
-def test_a_rented_machine_costs_its_price_by_time_and_share(config: Config) -> None:
+def test_a_rented_machine_costs_its_price_by_time_and_share(config):
     whole = cost(config, SPOT_L4)
     assert whole.usd_per_h is not None
     assert whole.usd == pytest.approx(whole.usd_per_h / 2)
@@ -64,7 +61,7 @@ def test_a_rented_machine_costs_its_price_by_time_and_share(config: Config) -> N
     assert cost(config, SPOT_L4, zone="use1-az99") == whole
 
 
-def test_a_run_on_several_nodes_costs_as_many_machines(config: Config) -> None:
+def test_a_run_on_several_nodes_costs_as_many_machines(config):
     one, four = (cost(config, replace(SPOT_L4, num_gpus=count)) for count in (1, 4))
     assert one == cost(config, SPOT_L4)
     assert four.usd_per_h == pytest.approx(4 * (one.usd_per_h or 0.0))
@@ -88,9 +85,9 @@ TWO = replace(SPOT_L4, num_gpus=2, num_nodes=2)
 )
 @pytest.mark.parametrize("usd_per_h", [None, 3.0])
 def test_rent_counts_each_machine_of_a_job_once(
-    place: Place, slurm: str | None, stated: int | None, times: int, usd_per_h: float | None,
-    config: Config, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    place, slurm, stated, times, usd_per_h,
+    config, monkeypatch,
+):  # fmt: skip
     """A plan of two machines has the price of both, whoever else says that they are two."""
     if slurm is not None:
         monkeypatch.setenv("SLURM_JOB_NUM_NODES", slurm)
@@ -106,9 +103,7 @@ def test_rent_counts_each_machine_of_a_job_once(
     ("provider", "gpu", "num_gpus", "usd"),
     [("lab", "V100-PCIE-32GB", 2, 0.5), ("local", "RTX-3090", 1, 0.1), ("local", "T4", 1, None)],
 )
-def test_a_machine_of_ones_own_costs_what_the_settings_say(
-    provider: str, gpu: str, num_gpus: int, usd: float | None, config: Config
-) -> None:
+def test_a_machine_of_ones_own_costs_what_the_settings_say(provider, gpu, num_gpus, usd, config):
     place = Place(provider=provider, gpu=gpu, num_gpus=num_gpus, market=None)
     assert cost(config, place).usd == usd
 
@@ -119,7 +114,7 @@ def test_a_machine_of_ones_own_costs_what_the_settings_say(
      Place(provider="aws", gpu="L4", num_gpus=1, market=Market.SPOT, instance_type="x9", region="us-east-1"),
      Place(provider="runpod", gpu="L4", num_gpus=1, market=Market.SPOT, instance_type="L4", region="EU")],
 )  # fmt: skip
-def test_without_a_price_the_cost_is_unknown_and_not_nothing(place: Place, config: Config) -> None:
+def test_without_a_price_the_cost_is_unknown_and_not_nothing(place, config):
     assert cost(config, place) == RunCost()
 
 
@@ -135,7 +130,7 @@ def look(
     return machine_here(given, sent_to, shown | (environment or {}), config.settings.run)
 
 
-def test_the_machine_says_where_it_is(monkeypatch: pytest.MonkeyPatch, config: Config) -> None:
+def test_the_machine_says_where_it_is(monkeypatch, config):
     where = look(monkeypatch, config, seen=ON_AWS, visible="0", sent_to=SPOT_L4)
     assert where.place == Place(
         provider="aws", gpu="L4", num_gpus=1, market=Market.ON_DEMAND, instance_type="g6.12xlarge",
@@ -153,9 +148,9 @@ def test_the_machine_says_where_it_is(monkeypatch: pytest.MonkeyPatch, config: C
     ],
 )
 def test_a_batch_script_of_slurm_stands_for_all_machines_of_its_job(
-    environment: dict[str, str], num_gpus: int, num_nodes: int | None,
-    monkeypatch: pytest.MonkeyPatch, config: Config,
-) -> None:  # fmt: skip
+    environment, num_gpus, num_nodes,
+    monkeypatch, config,
+):  # fmt: skip
     """What srun starts on each of them stands for its own."""
     place = look(monkeypatch, config, seen=ON_AWS, environment=environment).place
     assert (place.num_gpus, place.num_nodes) == (num_gpus, num_nodes)
@@ -165,17 +160,13 @@ def test_a_batch_script_of_slurm_stands_for_all_machines_of_its_job(
     )
 
 
-def test_what_is_given_wins_and_its_zone_is_not_the_machines(
-    monkeypatch: pytest.MonkeyPatch, config: Config
-) -> None:
+def test_what_is_given_wins_and_its_zone_is_not_the_machines(monkeypatch, config):
     given = Place(provider="local", gpu="RTX-3090", num_gpus=2, market=None)
     where = look(monkeypatch, config, seen=ON_AWS, given=given)
     assert (where.place.provider, where.place.gpu, where.place.num_gpus) == ("local", "RTX-3090", 2)
 
 
-def test_where_nobody_answers_the_recommendation_counts_on_its_own_gpu_alone(
-    monkeypatch: pytest.MonkeyPatch, config: Config
-) -> None:
+def test_where_nobody_answers_the_recommendation_counts_on_its_own_gpu_alone(monkeypatch, config):
     same = look(monkeypatch, config, seen=None, num_gpus=1, sent_to=SPOT_L4)
     assert same.place == SPOT_L4
     other = Place(provider="gcp", gpu="T4", num_gpus=1, market=Market.SPOT)
@@ -184,9 +175,7 @@ def test_where_nobody_answers_the_recommendation_counts_on_its_own_gpu_alone(
     assert look(monkeypatch, config, seen=None, num_gpus=0, sent_to=SPOT_L4).place == NOWHERE
 
 
-def test_the_metadata_service_is_asked_unless_switched_off(
-    monkeypatch: pytest.MonkeyPatch, config: Config
-) -> None:
+def test_the_metadata_service_is_asked_unless_switched_off(monkeypatch, config):
     asked: list[str] = []
     monkeypatch.setattr(instance, "this_instance", asked.append)
     monkeypatch.setattr("advisor.core.devices.detect_devices", lambda: ())

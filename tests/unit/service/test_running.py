@@ -1,10 +1,6 @@
 """The service of schedules under a virtual clock: what runs, when, how often, and what becomes of it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -32,13 +28,13 @@ MONDAY = datetime(2026, 11, 23, 7, tzinfo=UTC)
 
 
 @pytest.fixture
-def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+def rarely(monkeypatch):
     """Looks at the store each six hours, and when something is due: weeks are over sooner."""
     monkeypatch.setattr(running, "LONGEST_WAIT_S", 6 * 3600.0)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     """An empty database."""
     with open_store(f"sqlite:///{tmp_path}/advisor.db") as opened:
         yield opened
@@ -65,7 +61,7 @@ def due_times(world: VirtualWorld) -> list[str]:
 
 
 @pytest.mark.usefixtures("rarely")
-def test_a_week_of_two_schedules(store: Store) -> None:
+def test_a_week_of_two_schedules(store):
     keep(store)
     keep(store, id="7a", name="nightly", cron="30 2 * * *", zone="UTC")
     world = VirtualWorld()
@@ -78,7 +74,7 @@ def test_a_week_of_two_schedules(store: Store) -> None:
     assert (monday.state, monday.outcome, monday.holder) == (OccurrenceState.DONE, "exit code 0", "ann")
 
 
-def test_each_runs_on_its_minute_and_the_store_is_looked_at_each_minute(store: Store) -> None:
+def test_each_runs_on_its_minute_and_the_store_is_looked_at_each_minute(store):
     keep(store)
     seen: list[datetime] = []
     start = MONDAY - timedelta(minutes=10, seconds=20)
@@ -94,7 +90,7 @@ def test_each_runs_on_its_minute_and_the_store_is_looked_at_each_minute(store: S
     assert max(world.waits) == 60.0
 
 
-def test_a_schedule_that_is_added_or_removed_counts_within_a_minute(store: Store) -> None:
+def test_a_schedule_that_is_added_or_removed_counts_within_a_minute(store):
     keep(store, id="a", name="a", cron="0 13 * * *", zone="UTC")
     world = VirtualWorld(until=AT + timedelta(hours=1, minutes=5))
 
@@ -111,7 +107,7 @@ def test_a_schedule_that_is_added_or_removed_counts_within_a_minute(store: Store
 
 
 @pytest.mark.usefixtures("rarely")
-def test_summer_time_ends_and_begins_and_nothing_runs_twice(store: Store) -> None:
+def test_summer_time_ends_and_begins_and_nothing_runs_twice(store):
     start = datetime(2026, 10, 24, tzinfo=UTC)
     keep(store, cron="30 2 * * *", added_at=start, settled_until=start)
     world = VirtualWorld(clock=[start], until=start + timedelta(days=3))
@@ -130,7 +126,7 @@ def test_summer_time_ends_and_begins_and_nothing_runs_twice(store: Store) -> Non
 
 
 @pytest.mark.usefixtures("rarely")
-def test_a_missed_night_is_caught_up_once(store: Store) -> None:
+def test_a_missed_night_is_caught_up_once(store):
     nightly = keep(store, cron="30 2 * * *", zone="UTC")
     morning = AT + timedelta(days=3)
     world = VirtualWorld(clock=[morning], until=morning + timedelta(hours=4))
@@ -145,7 +141,7 @@ def test_a_missed_night_is_caught_up_once(store: Store) -> None:
     )
 
 
-def test_what_is_too_old_is_not_caught_up(store: Store) -> None:
+def test_what_is_too_old_is_not_caught_up(store):
     weekly = keep(store)
     late = MONDAY + timedelta(days=1, seconds=1)
     world = VirtualWorld(clock=[late], until=late + timedelta(hours=1))
@@ -155,7 +151,7 @@ def test_what_is_too_old_is_not_caught_up(store: Store) -> None:
     assert world.log[0] == "weekly: missed 1 since 2026-11-23 07:00 UTC"
 
 
-def test_two_services_share_the_work(store: Store) -> None:
+def test_two_services_share_the_work(store):
     """They take turns at every moment: each occurrence is one's."""
     nightly = keep(store, cron="0 * * * *", zone="UTC")
     clock = [AT]
@@ -171,7 +167,7 @@ def test_two_services_share_the_work(store: Store) -> None:
     assert len(past(store, nightly)) == 5
 
 
-def test_who_read_too_early_finds_it_taken(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_read_too_early_finds_it_taken(store, monkeypatch):
     keep(store)
     clock = [MONDAY]
     first, second = VirtualWorld(clock=clock), VirtualWorld(clock=clock)
@@ -190,7 +186,7 @@ def dies_in(store: Store, schedule: Schedule, at: datetime) -> None:
     assert settle(store, schedule, occurrence, (), until=at, forget_before=AT - timedelta(days=900))
 
 
-def test_what_a_killed_service_left_is_run_again_under_the_same_key(store: Store) -> None:
+def test_what_a_killed_service_left_is_run_again_under_the_same_key(store):
     weekly = keep(store)
     dies_in(store, weekly, MONDAY)
     world = VirtualWorld(clock=[MONDAY + timedelta(seconds=30)], until=MONDAY + timedelta(hours=1))
@@ -202,7 +198,7 @@ def test_what_a_killed_service_left_is_run_again_under_the_same_key(store: Store
     assert (only.state, only.attempts, only.holder) == (OccurrenceState.DONE, 2, "bob")
 
 
-def test_a_command_that_kills_its_service_each_time_is_given_up(store: Store) -> None:
+def test_a_command_that_kills_its_service_each_time_is_given_up(store):
     weekly = keep(store)
     dies_in(store, weekly, MONDAY)
 
@@ -223,7 +219,7 @@ def test_a_command_that_kills_its_service_each_time_is_given_up(store: Store) ->
     assert only.ended_at == MONDAY
 
 
-def test_while_a_command_runs_no_other_service_touches_its_schedule(store: Store) -> None:
+def test_while_a_command_runs_no_other_service_touches_its_schedule(store):
     weekly = keep(store)
     clock = [MONDAY]
     other = VirtualWorld(clock=clock)
@@ -258,7 +254,7 @@ class Leaky(Lock):
 
 
 @pytest.fixture
-def leaky(monkeypatch: pytest.MonkeyPatch) -> list[Leaky]:
+def leaky(monkeypatch):
     """The locks that services take, in order."""
     locks: list[Leaky] = []
 
@@ -270,9 +266,7 @@ def leaky(monkeypatch: pytest.MonkeyPatch) -> list[Leaky]:
     return locks
 
 
-def test_a_service_that_lost_its_lock_ends_its_command_and_notes_nothing(
-    store: Store, leaky: list[Leaky]
-) -> None:
+def test_a_service_that_lost_its_lock_ends_its_command_and_notes_nothing(store, leaky):
     weekly = keep(store, channel="team", when=DeliverWhen.ALWAYS)
     clock = [MONDAY]
     other = VirtualWorld(clock=clock)
@@ -293,9 +287,7 @@ def test_a_service_that_lost_its_lock_ends_its_command_and_notes_nothing(
 
 
 @pytest.mark.parametrize("channel", ["team", None])
-def test_a_command_that_ends_after_its_lock_was_lost_delivers_nothing(
-    store: Store, leaky: list[Leaky], channel: str | None
-) -> None:
+def test_a_command_that_ends_after_its_lock_was_lost_delivers_nothing(store, leaky, channel):
     weekly = keep(store, channel=channel)
     clock = [MONDAY]
     other = VirtualWorld(clock=clock)
@@ -314,7 +306,7 @@ def test_a_command_that_ends_after_its_lock_was_lost_delivers_nothing(
         assert world.log[-1].startswith("weekly: its end is not noted")
 
 
-def test_what_is_stopped_is_left_to_the_next_service(store: Store) -> None:
+def test_what_is_stopped_is_left_to_the_next_service(store):
     weekly = keep(store)
     clock = [MONDAY]
     world = VirtualWorld(clock=clock, is_hurried=True)
@@ -342,7 +334,7 @@ def test_what_is_stopped_is_left_to_the_next_service(store: Store) -> None:
         (ran(None, ending=Ending.TIMED_OUT), "failed", "ended after 1 h, the limit of schedule.timeout"),
     ],
 )
-def test_how_it_ended(store: Store, ending: Ran, state: str, outcome: str) -> None:
+def test_how_it_ended(store, ending, state, outcome):
     weekly = keep(store)
     service(store, VirtualWorld(clock=[MONDAY], act=lambda *_: ending)).begin_due()
     (only,) = past(store, weekly)
@@ -350,7 +342,7 @@ def test_how_it_ended(store: Store, ending: Ran, state: str, outcome: str) -> No
     assert (only.output, only.output_sha256) == ("words", "ab" * 32)
 
 
-def test_a_folder_that_is_gone_fails_one_schedule_and_no_other(store: Store) -> None:
+def test_a_folder_that_is_gone_fails_one_schedule_and_no_other(store):
     weekly = keep(store)
     other = keep(store, id="7a", name="other")
 
@@ -365,7 +357,7 @@ def test_a_folder_that_is_gone_fails_one_schedule_and_no_other(store: Store) -> 
     assert past(store, other)[0].state is OccurrenceState.DONE
 
 
-def test_a_command_that_somebody_wrote_into_the_database_is_not_run(store: Store) -> None:
+def test_a_command_that_somebody_wrote_into_the_database_is_not_run(store):
     weekly = keep(store, command=("trust", "theirs"))
     world = VirtualWorld(clock=[MONDAY])
     service(store, world).begin_due()
@@ -374,7 +366,7 @@ def test_a_command_that_somebody_wrote_into_the_database_is_not_run(store: Store
     assert failed.outcome.startswith("cannot start: InputError: 'trust' cannot be scheduled")
 
 
-def test_an_unforeseen_error_is_one_schedules_own(store: Store) -> None:
+def test_an_unforeseen_error_is_one_schedules_own(store):
     keep(store)
     keep(store, id="7a", name="other")
     world = VirtualWorld(clock=[MONDAY])
@@ -390,7 +382,7 @@ def test_an_unforeseen_error_is_one_schedules_own(store: Store) -> None:
     assert len(world.commands) == 2
 
 
-def test_a_zone_that_this_machine_does_not_know_stops_no_other_schedule(store: Store) -> None:
+def test_a_zone_that_this_machine_does_not_know_stops_no_other_schedule(store):
     keep(store, zone="Mars/Olympus")
     keep(store, id="7a", name="other")
     world = VirtualWorld(clock=[MONDAY])
@@ -410,7 +402,7 @@ def test_a_zone_that_this_machine_does_not_know_stops_no_other_schedule(store: S
         (DeliverWhen.OVER, [0, 5, 1, 5], [1, 3]),
     ],
 )
-def test_when_it_is_delivered(store: Store, when: DeliverWhen, codes: list[int], sent: list[int]) -> None:
+def test_when_it_is_delivered(store, when, codes, sent):
     keep(store, cron="0 7 * * *", zone="UTC", channel="team", when=when)
     world = VirtualWorld(clock=[MONDAY])
     for day, code in enumerate(codes):
@@ -420,7 +412,7 @@ def test_when_it_is_delivered(store: Store, when: DeliverWhen, codes: list[int],
     assert [one.key for one in world.outgoing] == [world.commands[day].key for day in sent]
 
 
-def test_another_recommended_option_is_a_change(store: Store) -> None:
+def test_another_recommended_option_is_a_change(store):
     weekly = keep(store, cron="0 7 * * *", zone="UTC", channel="team", when=DeliverWhen.CHANGES)
     world = VirtualWorld(clock=[MONDAY])
     for day, option in enumerate(["aws/a", "aws/a", "gcp/b"]):
@@ -433,7 +425,7 @@ def test_another_recommended_option_is_a_change(store: Store) -> None:
     ]  # fmt: skip
 
 
-def test_what_did_not_arrive_is_tried_again_under_the_same_key(store: Store) -> None:
+def test_what_did_not_arrive_is_tried_again_under_the_same_key(store):
     weekly = keep(store, channel="team")
     world = VirtualWorld(clock=[MONDAY], trouble=DeliveryError("team: the server says 451"))
     service(store, world).begin_due()
@@ -454,7 +446,7 @@ def test_what_did_not_arrive_is_tried_again_under_the_same_key(store: Store) -> 
     assert (done.state, done.delivery, done.attempts) == (OccurrenceState.DONE, "sent to team", 2)
 
 
-def test_what_never_arrives_is_given_up_and_a_change_is_sent_the_next_day(store: Store) -> None:
+def test_what_never_arrives_is_given_up_and_a_change_is_sent_the_next_day(store):
     daily = keep(store, cron="0 7 * * *", zone="UTC", channel="team", when=DeliverWhen.CHANGES)
     trouble = DeliveryError("team: the server says 550")
     world = VirtualWorld(clock=[MONDAY], until=MONDAY + timedelta(hours=4), trouble=trouble)
@@ -469,7 +461,7 @@ def test_what_never_arrives_is_given_up_and_a_change_is_sent_the_next_day(store:
     assert len(world.outgoing) == 1
 
 
-def test_a_channel_that_is_gone_is_not_tried_again(store: Store) -> None:
+def test_a_channel_that_is_gone_is_not_tried_again(store):
     weekly = keep(store, channel="team")
     world = VirtualWorld(clock=[MONDAY], trouble=ConfigError("there is no channel 'team'."))
     service(store, world).begin_due()
@@ -478,7 +470,7 @@ def test_a_channel_that_is_gone_is_not_tried_again(store: Store) -> None:
     assert failed.outcome == "exit code 0, but not delivered: there is no channel 'team'."
 
 
-def test_what_a_command_could_not_send_is_tried_again_too(store: Store) -> None:
+def test_what_a_command_could_not_send_is_tried_again_too(store):
     weekly = keep(store, command=("report", "--to", "team"))
     world = VirtualWorld(clock=[MONDAY], act=lambda *_: ran(1, undelivered="team: busy"))
     service(store, world).begin_due()
@@ -490,9 +482,7 @@ def test_what_a_command_could_not_send_is_tried_again_too(store: Store) -> None:
     assert len({command.key for command in world.commands}) == 1
 
 
-def test_a_database_that_fails_for_a_while_is_tried_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_fails_for_a_while_is_tried_again(store, monkeypatch):
     keep(store)
     world = VirtualWorld(clock=[MONDAY - timedelta(minutes=5)], until=MONDAY + timedelta(minutes=5))
     real, calls = ScheduleService.begin_due, []
@@ -516,7 +506,7 @@ class Never(Inline):
         """Nothing."""
 
 
-def test_no_more_is_claimed_than_can_run(store: Store) -> None:
+def test_no_more_is_claimed_than_can_run(store):
     for number in range(MOST_AT_ONCE + 2):
         keep(store, id=f"{number}", name=f"{number}")
     world = VirtualWorld(clock=[MONDAY])
@@ -528,7 +518,7 @@ def test_no_more_is_claimed_than_can_run(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("rarely")
-def test_a_person_may_run_it_at_any_time_and_the_times_stay(store: Store) -> None:
+def test_a_person_may_run_it_at_any_time_and_the_times_stay(store):
     weekly = keep(store)
     asked = VirtualWorld(clock=[AT + timedelta(minutes=1)])
     ended = run_at_once(weekly, asked.surroundings(store))

@@ -1,16 +1,12 @@
 """Schedules at a person's word, and a service that is asked to end."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from advisor.config.layers import load_config
-from advisor.config.settings import Settings
 from advisor.core.errors import LockedError
 from advisor.core.values import OccurrenceState
 from advisor.service.schedule import serving
@@ -24,7 +20,7 @@ from tests.unit.service.virtual_world import MayGoOn, ran
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path):
     """Those of a database with one schedule."""
     url = f"sqlite:///{tmp_path}/advisor.db"
     with open_store(url) as store:
@@ -33,23 +29,19 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def voice() -> Voice:
+def voice():
     """Nobody is sent anything, and the log is dropped."""
     return Voice(deliver=lambda outgoing: pytest.fail(f"{outgoing} was sent"), log=lambda _line: None)
 
 
-def test_run_now_gives_the_occurrence(
-    settings: Settings, voice: Voice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_now_gives_the_occurrence(settings, voice, monkeypatch):
     monkeypatch.setattr(serving, "run_command", lambda _, may_go_on: ran(0 if may_go_on() else 1))
     occurrence = run_now("weekly", settings.store, settings.schedule, voice)
     assert (occurrence.state, occurrence.exit_code, occurrence.attempts) == (OccurrenceState.DONE, 0, 1)
     assert planned_schedule("weekly", settings.store).past == (occurrence,)
 
 
-def test_whoever_interrupts_run_now_leaves_nothing_to_a_service(
-    settings: Settings, voice: Voice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_interrupts_run_now_leaves_nothing_to_a_service(settings, voice, monkeypatch):
     def interrupt(command: Command, may_go_on: MayGoOn) -> None:
         raise KeyboardInterrupt
 
@@ -60,7 +52,7 @@ def test_whoever_interrupts_run_now_leaves_nothing_to_a_service(
     assert (only.state, only.outcome, only.expires_at) == (OccurrenceState.FAILED, "interrupted", None)
 
 
-def test_run_now_does_not_wait(settings: Settings, voice: Voice) -> None:
+def test_run_now_does_not_wait(settings, voice):
     schedule = planned_schedule("weekly", settings.store).schedule
     with (
         open_store(settings.store.url) as store,
@@ -70,9 +62,7 @@ def test_run_now_does_not_wait(settings: Settings, voice: Voice) -> None:
         run_now("weekly", settings.store, settings.schedule, voice)
 
 
-def test_a_schedule_that_is_removed_while_it_runs(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_schedule_that_is_removed_while_it_runs(settings, monkeypatch):
     def remove(command: Command, may_go_on: MayGoOn) -> object:
         remove_schedule("weekly", settings.store)
         return ran()
@@ -84,9 +74,7 @@ def test_a_schedule_that_is_removed_while_it_runs(
     assert "its end is not noted: the schedule was removed" in lines[-1]
 
 
-def test_run_due_runs_what_is_due_and_no_more(
-    settings: Settings, voice: Voice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_due_runs_what_is_due_and_no_more(settings, voice, monkeypatch):
     schedule = planned_schedule("weekly", settings.store).schedule
     commands: list[Command] = []
 
@@ -105,7 +93,7 @@ def test_run_due_runs_what_is_due_and_no_more(
     assert commands[0].timeout_s == settings.schedule.timeout == 3600
 
 
-def test_a_service_that_is_asked_to_end_ends(settings: Settings) -> None:
+def test_a_service_that_is_asked_to_end_ends(settings):
     lines: list[str] = []
     stop = Stop()
 
@@ -119,7 +107,7 @@ def test_a_service_that_is_asked_to_end_ends(settings: Settings) -> None:
     assert lines[-1] == "ended"
 
 
-def test_asked_twice_it_hurries() -> None:
+def test_asked_twice_it_hurries():
     stop = Stop()
     stop(signal.SIGTERM, None)
     assert (stop.is_asked, stop.is_hurried) == (True, False)
@@ -127,12 +115,12 @@ def test_asked_twice_it_hurries() -> None:
     assert (stop.is_asked, stop.is_hurried) == (True, True)
 
 
-def test_inline_runs_at_once_and_gives_what_came_of_it() -> None:
+def test_inline_runs_at_once_and_gives_what_came_of_it():
     assert Inline().submit(max, 1, 3).result() == 3
     with pytest.raises(ZeroDivisionError):
         Inline().submit(divmod, 1, 0)
 
 
-def test_a_schedule_is_as_it_was_kept(settings: Settings) -> None:
+def test_a_schedule_is_as_it_was_kept(settings):
     kept = planned_schedule("weekly", settings.store).schedule
     assert kept == replace(make_schedule(), folder=kept.folder)

@@ -3,8 +3,6 @@
 That they import neither typer, rich nor anything above them is import-linter's to say (pyproject.toml).
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -25,12 +23,12 @@ def names_in(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_use_case_neither_prints_nor_exits(path: Path) -> None:
+def test_a_use_case_neither_prints_nor_exits(path):
     assert not names_in(ast.parse(path.read_text())) & FORBIDDEN
 
 
 @pytest.mark.parametrize(
     "code", ["print(1)", "import sys; sys.exit(2)", "sys.stderr.write('')", "raise SystemExit"]
 )
-def test_what_would_be_noticed(code: str) -> None:
+def test_what_would_be_noticed(code):
     assert names_in(ast.parse(code)) & FORBIDDEN

@@ -1,7 +1,5 @@
 """A trace from whatever is given: saved, exported, or profiled now."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +31,7 @@ def load_trace(source: Any, arguments: Any, config: Config, listener: Any = TERM
 
 
 @pytest.fixture
-def profiled(monkeypatch) -> list[tuple[Any, Any, dict[str, Any]]]:
+def profiled(monkeypatch):
     """Calls of the profiler, which answers with a small trace."""
     calls: list[tuple[Any, Any, dict[str, Any]]] = []
 

@@ -1,7 +1,5 @@
 """What a policy asks: what is recommended by, whose project it is, and what its month holds so far."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,13 +32,13 @@ def policy(folder: Path, objective: str) -> Policy:
     return read_policies([path])
 
 
-def test_the_settings_say_what_an_hour_is_worth() -> None:
+def test_the_settings_say_what_an_hour_is_worth():
     assert with_objective(make_job(), None, SETTINGS.settings.choice).value_of_time_usd_per_h == 7.0
     plain = with_objective(make_job(), None, DEFAULTS.settings.choice)
     assert plain.value_of_time_usd_per_h == VALUE_OF_TIME_USD_PER_H
 
 
-def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path: Path) -> None:
+def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path):
     job = with_objective(make_job(), policy(tmp_path, "{pick: safest}"), SETTINGS.settings.choice)
     assert (job.pick, job.value_of_time_usd_per_h) == (PickName.SAFEST, 7.0)
 
@@ -48,12 +46,12 @@ def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path: Pa
 @pytest.mark.parametrize(
     "objective", ["{value_of_time_usd_per_h: 5}", "{pick: safest, value_of_time_usd_per_h: 5}"]
 )
-def test_a_policys_value_goes_before_its_pick(tmp_path: Path, objective: str) -> None:
+def test_a_policys_value_goes_before_its_pick(tmp_path, objective):
     job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS.settings.choice)
     assert (job.pick, job.value_of_time_usd_per_h) == (None, 5.0)
 
 
-def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
+def test_what_was_typed_goes_before_everything(tmp_path):
     typed = make_job(value_of_time_usd_per_h=3.0)
     for objective in ("{pick: safest}", "{value_of_time_usd_per_h: 5}"):
         job = with_objective(typed, policy(tmp_path, objective), SETTINGS.settings.choice)
@@ -61,7 +59,7 @@ def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", ["{pick: safest}", "{value_of_time_usd_per_h: 5}"])
-def test_the_settings_say_what_a_change_costs_whoever_says_the_rest(tmp_path: Path, objective: str) -> None:
+def test_the_settings_say_what_a_change_costs_whoever_says_the_rest(tmp_path, objective):
     cheap = Config(settings=Settings(choice={"change_usd": 0}), origins={}, warnings=())
     for job in (make_job(), make_job(value_of_time_usd_per_h=3.0)):
         assert with_objective(job, policy(tmp_path, objective), cheap.settings.choice).change_usd == 0.0
@@ -83,9 +81,7 @@ def settings_of(folder: Path, *recorded: Run, **report: Any) -> Settings:
     return Settings(store={"url": url}, report=report)
 
 
-def test_a_month_counts_bills_and_runs_each_dollar_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_month_counts_bills_and_runs_each_dollar_once(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "now", lambda: at(20))
     runs = (
         make_run(-5, usd=400.0),  # last month
@@ -112,7 +108,7 @@ def test_a_month_counts_bills_and_runs_each_dollar_once(
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("resnte", "resnet"), ("swim", "swin"), ("bretx", "bert-x")])
-def test_a_mistyped_project_is_refused(tmp_path: Path, typed: str, meant: str) -> None:
+def test_a_mistyped_project_is_refused(tmp_path, typed, meant):
     """A name of the ledger, of a policy's file or of a team."""
     settings = settings_of(tmp_path, make_run(project="bert-x"), teams={"vision": ["swin"]})
     rules = limited(tmp_path, layer="project")
@@ -120,7 +116,7 @@ def test_a_mistyped_project_is_refused(tmp_path: Path, typed: str, meant: str) -
         check_project_of(typed, rules, settings.report, settings.store, Heard())
 
 
-def test_a_new_project_is_told_where_others_are_known_and_its_digits_set_it_apart(tmp_path: Path) -> None:
+def test_a_new_project_is_told_where_others_are_known_and_its_digits_set_it_apart(tmp_path):
     settings = settings_of(tmp_path, make_run(project="resnet18"))
     told = []
     for name in ("", "resnet18", "resnet50", "diffusion"):

@@ -1,7 +1,5 @@
 """Waits of a log as a use case: what is read, written, noted and refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 
@@ -17,13 +15,13 @@ JOBS = [make_job(minute, wait_s=60 + minute % 7, size=1 + 3 * (minute % 2)) for 
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     path = tmp_path / "jobs.csv"
     path.write_text(csv_of(JOBS))
     return path
 
 
-def test_a_fit_is_written_and_read_back(log: Path, tmp_path: Path) -> None:
+def test_a_fit_is_written_and_read_back(log, tmp_path):
     heard = Heard()
     fitted = fit_waits(log, tmp_path / "waits.json", heard)
     assert heard.steps == ["reading jobs.csv"]
@@ -32,12 +30,12 @@ def test_a_fit_is_written_and_read_back(log: Path, tmp_path: Path) -> None:
     assert fitted.num_jobs == len(JOBS)
 
 
-def test_nothing_is_written_unless_a_file_is_named(log: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_unless_a_file_is_named(log, tmp_path):
     fit_waits(log, None, Silence())
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.csv"]
 
 
-def test_jobs_that_are_left_out_are_noted(log: Path) -> None:
+def test_jobs_that_are_left_out_are_noted(log):
     late = JOBS[0].submit_s - 60
     log.write_text(log.read_text() + f"{JOBS[0].submit_s},{late},1,3600,gpu\n")
     heard = Heard()
@@ -45,7 +43,7 @@ def test_jobs_that_are_left_out_are_noted(log: Path) -> None:
     assert [note.partition(":")[0] for note in heard.notes] == ["1 jobs left out"]
 
 
-def test_the_wait_of_a_kind_of_job_is_that_of_its_bin(log: Path) -> None:
+def test_the_wait_of_a_kind_of_job_is_that_of_its_bin(log):
     wait = expected_wait(WaitRequest(source=log, num_gpus=4, queue="gpu"), Silence())
     assert wait.alike == fitted_waits(log, Silence()).of(size=4, queue="gpu")
     assert wait.size_unit == "gpus"
@@ -53,6 +51,6 @@ def test_the_wait_of_a_kind_of_job_is_that_of_its_bin(log: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1.5, float("nan"), float("inf"), 1e30])
-def test_a_number_of_gpus_that_cannot_be_is_refused_before_anything_is_read(count: float) -> None:
+def test_a_number_of_gpus_that_cannot_be_is_refused_before_anything_is_read(count):
     with pytest.raises(InputError, match="num_gpus must be a whole number of at least 1"):
         expected_wait(WaitRequest(source=Path("gone.csv"), num_gpus=cast("int", count)), Silence())

@@ -1,9 +1,9 @@
 """Limits, price and the first steps fail apart; what cannot be compared is said once."""
 
-from __future__ import annotations
-
 import json
+import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def fails(*_: object, **__: object) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def sent(monkeypatch):
     """Signals in place of processes that get them: none is alive."""
     signals: list[tuple[int, int]] = []
     monkeypatch.setattr(guarding, "processes", dict)
@@ -52,7 +52,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A command made 100 steps of ten seconds each."""
     (tmp_path / "1.json").write_text(json.dumps(STEPS))
     return tmp_path
@@ -65,7 +65,7 @@ def watch(folder: Path, heard: Heard, expected: Any = lambda: EXPECTED, **facts:
     )
 
 
-def test_first_steps_that_cannot_be_read_leave_the_limits(folder: Path) -> None:
+def test_first_steps_that_cannot_be_read_leave_the_limits(folder):
     """It is said once, and they are compared when they can be."""
     heard, tells = Heard(), [fails, fails, lambda: EXPECTED]
     one = watch(folder, heard, lambda: tells.pop(0)())
@@ -78,9 +78,7 @@ def test_first_steps_that_cannot_be_read_leave_the_limits(folder: Path) -> None:
     assert one.guard.stopped_by == "its canary: steps were slower than predicted"
 
 
-def test_limits_that_cannot_be_judged_are_judged_at_the_next_look(
-    folder: Path, sent: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limits_that_cannot_be_judged_are_judged_at_the_next_look(folder, sent, monkeypatch):
     """What fails is the list of processes, which a stop needs; the first steps are compared meanwhile."""
     monkeypatch.setattr(guarding, "processes", fails)
     heard = Heard()
@@ -96,7 +94,7 @@ def test_limits_that_cannot_be_judged_are_judged_at_the_next_look(
     assert one.guard.phase is Phase.KILLED
 
 
-def test_standard_error_that_is_gone_ends_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_error_that_is_gone_ends_nothing(folder, monkeypatch):
     class Gone(Heard):
         def warn(self, messages: Any) -> None:  # noqa: ARG002
             raise BrokenPipeError
@@ -113,7 +111,7 @@ ADVISED = make_entry(gpu="L4", num_gpus=16, iteration_s=Interval(p10=1.0, p50=2.
 
 
 @pytest.mark.parametrize(("num_gpus", "num_nodes"), [(16, 1), (16, 2), (8, 2)])
-def test_steps_are_compared_with_those_of_all_machines_together(num_gpus: int, num_nodes: int) -> None:
+def test_steps_are_compared_with_those_of_all_machines_together(num_gpus, num_nodes):
     """What one machine sees of a training on two is a step of both."""
     assert expected_of(ADVISED, here("L4", num_gpus), num_nodes).step_s == ADVISED.iteration_s
 
@@ -127,9 +125,7 @@ def test_steps_are_compared_with_those_of_all_machines_together(num_gpus: int, n
         (here(None, None), 1, "no GPU is found here"),
     ],
 )
-def test_other_gpus_than_predicted_are_named_once(
-    place: Place, num_nodes: int, words: str, folder: Path
-) -> None:
+def test_other_gpus_than_predicted_are_named_once(place, num_nodes, words, folder):
     with pytest.raises(InputError, match=words):
         expected_of(ADVISED, place, num_nodes)
     heard = Heard()
@@ -141,14 +137,25 @@ def test_other_gpus_than_predicted_are_named_once(
     assert heard.warnings == []
 
 
-def test_nothing_predicted_is_nothing_to_compare() -> None:
+def test_an_interval_without_an_end_stops_nothing_and_says_why(folder: Path):
+    """As of several nodes whose network nobody named."""
+    open_ended = replace(EXPECTED, step_s=Interval(p10=0.9, p50=1.0, p90=math.inf))
+    heard = Heard()
+    one = watch(folder, heard, lambda: open_ended)
+    for s in (10.0, 20.0):
+        one.look(s, 1)
+    (said,) = heard.notes
+    assert said.endswith(
+        "slower than predicted: how slow they may be was not known, so nothing follows from it"
+    )
+
+
+def test_nothing_predicted_is_nothing_to_compare():
     with pytest.raises(InputError, match="nothing was predicted for a step"):
         expected_of(None, here("L4", 1), 1)
 
 
-def test_a_terminal_that_went_away_is_no_fault_of_the_limits(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_that_went_away_is_no_fault_of_the_limits(folder, monkeypatch):
     heard = Heard()
     one = watch(folder, heard, canary=Canary.ASK)
     read, write = os.pipe()

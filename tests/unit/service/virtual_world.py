@@ -1,7 +1,5 @@
 """A world for the service of schedules: its clock moves when somebody waits, its commands are a function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Bills as clouds write them, small enough to add up by hand."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

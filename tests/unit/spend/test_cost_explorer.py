@@ -1,8 +1,5 @@
 """Cost Explorer, answered by moto's server with results that were posted to it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,7 +17,7 @@ SINCE, UNTIL = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 3, tzinfo=U
 
 
 @pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
+def moto_url():
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -29,7 +26,7 @@ def moto_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def moto(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def moto(moto_url, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_COST_EXPLORER", moto_url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
@@ -58,7 +55,7 @@ def ask() -> Bill:
     return ask_cost_explorer(AwsOptions(max_attempts=1), SINCE, UNTIL, "project")
 
 
-def test_days_by_tag_and_machine_are_charges(moto: str) -> None:
+def test_days_by_tag_and_machine_are_charges(moto):
     post(moto, {"ResultsByTime": [
         day(1, group("resnet", "g5.xlarge", "12.3400000001", "12.0")),
         day(2, group("", "NoInstanceType", "0.5", "0.5"), group("resnet", "g5.xlarge", "0", "0")),
@@ -78,7 +75,7 @@ def test_days_by_tag_and_machine_are_charges(moto: str) -> None:
     )  # fmt: skip
 
 
-def test_all_pages_are_asked_for(moto: str) -> None:
+def test_all_pages_are_asked_for(moto):
     post(
         moto,
         {"ResultsByTime": [day(1, group("a", "g5.xlarge", "1"))], "NextPageToken": "two"},
@@ -88,7 +85,7 @@ def test_all_pages_are_asked_for(moto: str) -> None:
     assert sum(charge.billed_cost for charge in ask().charges) == 7
 
 
-def test_a_group_that_cannot_be_true_is_left_out(moto: str) -> None:
+def test_a_group_that_cannot_be_true_is_left_out(moto):
     torn = group("a", "g5.xlarge", "much")
     halved = {
         "Keys": ["project$a", "g5.xlarge"],
@@ -103,18 +100,16 @@ def test_a_group_that_cannot_be_true_is_left_out(moto: str) -> None:
     ]
 
 
-def test_money_of_other_countries_keeps_its_currency(moto: str) -> None:
+def test_money_of_other_countries_keeps_its_currency(moto):
     post(moto, {"ResultsByTime": [day(1, group("a", "g5.xlarge", "3", unit="CNY"))]})
     assert [charge.currency for charge in ask().charges] == ["CNY"]
 
 
-def test_nothing_billed_is_an_empty_bill(moto: str) -> None:
+def test_nothing_billed_is_an_empty_bill(moto):
     assert ask().charges == ()
 
 
-def test_without_credentials_the_way_to_them_is_named(
-    moto: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_without_credentials_the_way_to_them_is_named(moto, monkeypatch, tmp_path):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -124,7 +119,7 @@ def test_without_credentials_the_way_to_them_is_named(
         ask()
 
 
-def test_an_endpoint_that_is_away_is_told(moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_that_is_away_is_told(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_COST_EXPLORER", "http://127.0.0.1:9")
     with pytest.raises(CloudError, match="ce:GetCostAndUsage cannot be reached"):
         ask()

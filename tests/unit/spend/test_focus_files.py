@@ -1,7 +1,5 @@
 """FOCUS files as charges: every column where it belongs, and what cannot be true left out with its line."""
 
-from __future__ import annotations
-
 import builtins
 import gzip
 import json
@@ -31,7 +29,7 @@ def only(path: Path) -> Charge:
     return charge
 
 
-def test_every_column_finds_its_place(tmp_path: Path) -> None:
+def test_every_column_finds_its_place(tmp_path):
     assert only(write_focus(tmp_path / "bill.csv")) == Charge(
         start=datetime(2026, 11, 2, tzinfo=UTC),
         end=datetime(2026, 11, 2, 1, tzinfo=UTC),
@@ -51,14 +49,14 @@ def test_every_column_finds_its_place(tmp_path: Path) -> None:
     )
 
 
-def test_what_a_row_does_not_tell_is_unknown_and_not_zero(tmp_path: Path) -> None:
+def test_what_a_row_does_not_tell_is_unknown_and_not_zero(tmp_path):
     empty = dict.fromkeys(("EffectiveCost", "ListCost", "ContractedCost", "Tags", "SkuId", "RegionId"), "")
     charge = only(write_focus(tmp_path / "bill.csv", empty | {"x_UsageType": ""}))
     assert charge.effective_cost is charge.list_cost is charge.contracted_cost is None
     assert charge.project is charge.sku is charge.region is charge.instance_type is None
 
 
-def test_costs_are_exact(tmp_path: Path) -> None:
+def test_costs_are_exact(tmp_path):
     path = write_focus(tmp_path / "bill.csv", *({"BilledCost": "0.1"} for _ in range(10)))
     assert sum(charge.billed_cost for charge in read(path).charges) == Decimal("1.0")
 
@@ -78,14 +76,12 @@ def test_costs_are_exact(tmp_path: Path) -> None:
         ({"x_SkuDetails": '{"ServiceType": "Premium SSD"}', "x_UsageType": ""}, None),
     ],
 )
-def test_machines_are_named_in_several_ways(
-    tmp_path: Path, change: dict[str, str], instance_type: str | None
-) -> None:
+def test_machines_are_named_in_several_ways(tmp_path, change, instance_type):
     assert only(write_focus(tmp_path / "bill.csv", change)).instance_type == instance_type
 
 
 @pytest.mark.parametrize("tag", ["project", "user:project"])
-def test_a_project_is_what_its_tag_says(tmp_path: Path, tag: str) -> None:
+def test_a_project_is_what_its_tag_says(tmp_path, tag):
     tags = {"Tags": json.dumps({tag: "detr", "other": "x"})}
     assert only(write_focus(tmp_path / "bill.csv", tags)).project == "detr"
 
@@ -94,11 +90,11 @@ def test_a_project_is_what_its_tag_says(tmp_path: Path, tag: str) -> None:
     ("name", "provider"),
     [("AWS", "aws"), ("Google Cloud", "gcp"), ("Microsoft", "azure"), ("Nimbus", "nimbus")],
 )
-def test_clouds_have_the_names_that_advisor_uses(tmp_path: Path, name: str, provider: str) -> None:
+def test_clouds_have_the_names_that_advisor_uses(tmp_path, name, provider):
     assert only(write_focus(tmp_path / "bill.csv", {"ProviderName": name})).provider == provider
 
 
-def test_version_1_3_names_the_provider_otherwise(tmp_path: Path) -> None:
+def test_version_1_3_names_the_provider_otherwise(tmp_path):
     row = without(FOCUS_ROW, ["ProviderName"]) | {"ServiceProviderName": "AWS"}
     (tmp_path / "bill.csv").write_text(focus_text(row))
     assert only(tmp_path / "bill.csv").provider == "aws"
@@ -121,9 +117,7 @@ BAD: list[tuple[dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("change", "reason"), BAD, ids=[reason for _, reason in BAD])
-def test_a_row_that_cannot_be_true_is_left_out_with_its_line(
-    tmp_path: Path, change: dict[str, str], reason: str
-) -> None:
+def test_a_row_that_cannot_be_true_is_left_out_with_its_line(tmp_path, change, reason):
     bill = read(write_focus(tmp_path / "bill.csv", {}, change, {}))
     assert len(bill.charges) == 2
     (fault,) = bill.faults
@@ -147,14 +141,12 @@ def test_a_row_that_cannot_be_true_is_left_out_with_its_line(
         ({"ProviderName": ""}, ""),
     ],
 )
-def test_an_odd_cell_that_a_charge_can_do_without_costs_no_money(
-    tmp_path: Path, change: dict[str, str], odd: str
-) -> None:
+def test_an_odd_cell_that_a_charge_can_do_without_costs_no_money(tmp_path, change, odd):
     charge = only(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"SkuPriceDetails": ""} | change))
     assert (charge.billed_cost, charge.odd) == (Decimal("1.25"), f"line 2: {odd}" if odd else "")
 
 
-def test_a_csv_that_is_cut_off_loses_its_last_row_alone(tmp_path: Path) -> None:
+def test_a_csv_that_is_cut_off_loses_its_last_row_alone(tmp_path):
     path = write_focus(tmp_path / "bill.csv", {}, {}, {})
     path.write_text(path.read_text()[:-60])
     bill = read(path)
@@ -164,20 +156,20 @@ def test_a_csv_that_is_cut_off_loses_its_last_row_alone(tmp_path: Path) -> None:
     assert "cut off" in fault.reason or "no CSV" in fault.reason
 
 
-def test_a_quote_that_never_ends_is_a_fault(tmp_path: Path) -> None:
+def test_a_quote_that_never_ends_is_a_fault(tmp_path):
     path = write_focus(tmp_path / "bill.csv")
     path.write_text(path.read_text() + '"begun')
     (fault,) = read(path).faults
     assert "from here on it is no CSV" in fault.reason
 
 
-def test_lines_count_as_an_editor_counts_them(tmp_path: Path) -> None:
+def test_lines_count_as_an_editor_counts_them(tmp_path):
     path = write_focus(tmp_path / "bill.csv", {"ServiceName": "two\nlines"}, {"BilledCost": "x"})
     assert read(path).faults[0].line == 4
 
 
 @pytest.mark.parametrize("column", ["BilledCost", "BillingCurrency", "ChargePeriodStart", "ProviderName"])
-def test_a_file_without_a_column_that_is_needed_is_refused(tmp_path: Path, column: str) -> None:
+def test_a_file_without_a_column_that_is_needed_is_refused(tmp_path, column):
     (tmp_path / "bill.csv").write_text(focus_text(without(FOCUS_ROW, [column])))
     with pytest.raises(BillError, match=f"looks like a FOCUS file without {column}: export it"):
         read(tmp_path / "bill.csv")
@@ -191,13 +183,13 @@ def test_a_file_without_a_column_that_is_needed_is_refused(tmp_path: Path, colum
         ("name,price\nL4,3\n", "none of the columns of a bill"),
     ],
 )
-def test_a_file_that_is_no_bill_is_refused(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_that_is_no_bill_is_refused(tmp_path, text, words):
     (tmp_path / "bill.csv").write_text(text)
     with pytest.raises(BillError, match=words):
         read(tmp_path / "bill.csv")
 
 
-def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> None:
+def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path):
     with pytest.raises(BillError, match=r"cannot read .*No such file"):
         read(tmp_path / "nothing.csv")
     (tmp_path / "bill.csv").write_bytes(b"BilledCost\n\xff\xfe\n")
@@ -205,7 +197,7 @@ def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> N
         read(tmp_path / "bill.csv")
 
 
-def test_a_packed_file_is_read_and_a_torn_one_refused(tmp_path: Path) -> None:
+def test_a_packed_file_is_read_and_a_torn_one_refused(tmp_path):
     packed = gzip.compress(write_focus(tmp_path / "plain.csv").read_bytes())
     (tmp_path / "bill.csv.gz").write_bytes(packed)
     assert only(tmp_path / "bill.csv.gz") == only(tmp_path / "plain.csv")
@@ -222,7 +214,7 @@ def write_parquet(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def test_parquet_holds_the_same_as_csv(tmp_path: Path) -> None:
+def test_parquet_holds_the_same_as_csv(tmp_path):
     plain = only(write_focus(tmp_path / "bill.csv"))
     row = dict(FOCUS_ROW) | {
         "BilledCost": Decimal("1.25"),
@@ -234,20 +226,20 @@ def test_parquet_holds_the_same_as_csv(tmp_path: Path) -> None:
     assert only(write_parquet(tmp_path / "bill.parquet", row)) == plain
 
 
-def test_faults_of_parquet_are_named_by_their_row(tmp_path: Path) -> None:
+def test_faults_of_parquet_are_named_by_their_row(tmp_path):
     path = write_parquet(tmp_path / "b.parquet", dict(FOCUS_ROW), dict(FOCUS_ROW) | {"BilledCost": None})
     starts = datetime(2026, 11, 2, tzinfo=UTC)
     assert read(path).faults == (RowFault(line=2, reason="BilledCost is empty", start=starts),)
 
 
-def test_a_parquet_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_file_that_is_cut_off_is_refused(tmp_path):
     path = write_parquet(tmp_path / "bill.parquet", dict(FOCUS_ROW))
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(BillError, match="no whole Parquet file: copy or export it again"):
         read(path)
 
 
-def test_without_pyarrow_the_way_to_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_way_to_it_is_named(tmp_path, monkeypatch):
     path = write_parquet(tmp_path / "bill.parquet", dict(FOCUS_ROW))
     whole = builtins.__import__
 
@@ -264,7 +256,7 @@ def test_without_pyarrow_the_way_to_it_is_named(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     "amount", ["1e999999999", "-1e13", "1e-999999999", "0." + "1" * 5_000, "Infinity", "true"]
 )
-def test_an_amount_that_no_charge_has_is_a_fault(tmp_path: Path, amount: str) -> None:
+def test_an_amount_that_no_charge_has_is_a_fault(tmp_path, amount):
     bill = read(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"BilledCost": amount}))
     assert bill.charges == ()
     (fault,) = bill.faults
@@ -273,6 +265,6 @@ def test_an_amount_that_no_charge_has_is_a_fault(tmp_path: Path, amount: str) ->
 
 
 @pytest.mark.parametrize("amount", ["-0", "0e-999999999", "0.00"])
-def test_nothing_is_0_however_it_is_written(tmp_path: Path, amount: str) -> None:
+def test_nothing_is_0_however_it_is_written(tmp_path, amount):
     charge = only(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"BilledCost": amount}))
     assert str(charge.billed_cost) == "0"

@@ -1,7 +1,5 @@
 """Google's billing export as charges: as JSON, as CSV of a query, as Parquet."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -41,17 +39,17 @@ def only(path: Path) -> Charge:
     return charge
 
 
-def test_what_is_billed_is_the_cost_less_its_credits(tmp_path: Path) -> None:
+def test_what_is_billed_is_the_cost_less_its_credits(tmp_path):
     assert only(write_gcp(tmp_path / "export.jsonl")) == CHARGE
 
 
-def test_a_list_of_rows_is_read_as_lines_are(tmp_path: Path) -> None:
+def test_a_list_of_rows_is_read_as_lines_are(tmp_path):
     (tmp_path / "export.json").write_text(json.dumps([dict(GCP_ROW)], indent=1))
     assert only(tmp_path / "export.json") == CHARGE
 
 
 @pytest.mark.parametrize("mark", [".", "_"])
-def test_a_query_names_inner_fields_with_a_dot_or_an_underscore(tmp_path: Path, mark: str) -> None:
+def test_a_query_names_inner_fields_with_a_dot_or_an_underscore(tmp_path, mark):
     row = without(GCP_ROW, ["service", "sku", "project", "location"])
     row = {name: value if isinstance(value, str) else json.dumps(value) for name, value in row.items()}
     row |= {f"service{mark}description": "Compute Engine", f"sku{mark}id": "1234-ABCD",
@@ -60,12 +58,12 @@ def test_a_query_names_inner_fields_with_a_dot_or_an_underscore(tmp_path: Path, 
     assert only(tmp_path / "export.csv") == CHARGE
 
 
-def test_parquet_keeps_what_is_nested(tmp_path: Path) -> None:
+def test_parquet_keeps_what_is_nested(tmp_path):
     pq.write_table(pa.Table.from_pylist([dict(GCP_ROW)]), tmp_path / "export.parquet")
     assert only(tmp_path / "export.parquet") == CHARGE
 
 
-def test_costs_of_json_are_the_numbers_that_it_holds(tmp_path: Path) -> None:
+def test_costs_of_json_are_the_numbers_that_it_holds(tmp_path):
     path = write_gcp(tmp_path / "export.jsonl")
     path.write_text(path.read_text().replace("3.5", "0.1000000000000000055"))
     assert only(path).contracted_cost == Decimal("0.1000000000000000055")
@@ -79,7 +77,7 @@ def test_costs_of_json_are_the_numbers_that_it_holds(tmp_path: Path) -> None:
         (None, ChargeCategory.USAGE),
     ],
 )
-def test_kinds_of_costs(tmp_path: Path, cost_type: str | None, category: ChargeCategory) -> None:
+def test_kinds_of_costs(tmp_path, cost_type, category):
     assert only(write_gcp(tmp_path / "e.jsonl", {"cost_type": cost_type})).category is category
 
 
@@ -94,9 +92,7 @@ def test_kinds_of_costs(tmp_path: Path, cost_type: str | None, category: ChargeC
         ({"usage_start_time": "noon"}, "usage_start_time is 'noon', which is no time"),
     ],
 )
-def test_rows_that_cannot_be_true_are_left_out(
-    tmp_path: Path, change: dict[str, object], reason: str
-) -> None:
+def test_rows_that_cannot_be_true_are_left_out(tmp_path, change, reason):
     bill = read_bill(write_gcp(tmp_path / "e.jsonl", {}, change), "project")
     assert bill.charges == (CHARGE,)
     (fault,) = bill.faults
@@ -104,13 +100,13 @@ def test_rows_that_cannot_be_true_are_left_out(
     assert fault.usd == (Decimal("2.75") if {"cost_type", "usage_start_time"} & change.keys() else None)
 
 
-def test_a_service_that_is_not_told_and_torn_labels_cost_no_money(tmp_path: Path) -> None:
+def test_a_service_that_is_not_told_and_torn_labels_cost_no_money(tmp_path):
     charge = only(write_gcp(tmp_path / "e.jsonl", {"service": {"id": "6F81"}, "labels": "[{"}))
     assert (charge.billed_cost, charge.service, charge.project) == (Decimal("2.75"), "", None)
     assert charge.odd == "line 1: labels is '[{', which is no JSON"
 
 
-def test_a_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_a_line_that_is_cut_off_is_left_out(tmp_path):
     path = write_gcp(tmp_path / "e.jsonl", {}, {})
     path.write_text(path.read_text()[:-30])
     bill = read_bill(path, "project")
@@ -121,13 +117,13 @@ def test_a_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     assert fault.reason.endswith("the line is cut off or damaged")
 
 
-def test_a_list_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_a_list_that_is_cut_off_is_refused(tmp_path):
     (tmp_path / "e.json").write_text(json.dumps([dict(GCP_ROW)])[:-5])
     with pytest.raises(BillError, match="its list of rows is cut off or damaged"):
         read_bill(tmp_path / "e.json", "project")
 
 
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
+def test_a_missing_column_is_named(tmp_path):
     (tmp_path / "e.jsonl").write_text(json.dumps(without(GCP_ROW, ["currency"])) + "\n")
     with pytest.raises(BillError, match="looks like a billing export of Google Cloud without currency"):
         read_bill(tmp_path / "e.jsonl", "project")

@@ -1,7 +1,5 @@
 """When the database has trouble: one error of ours that says what to do, and nothing half done."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +23,7 @@ MANY = [make_offer(f"G{number}", 1.0 + number) for number in range(2000)]
 
 
 @pytest.fixture
-def file_store(tmp_path: Path) -> Iterator[Store]:
+def file_store(tmp_path):
     """A store on SQLite, with one offer."""
     with open_store(f"sqlite:///{tmp_path}/a.db") as opened:
         save_part(opened, "aws", "all", [make_offer()], (), (), AT)
@@ -56,7 +54,7 @@ def another_writer(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
             yield
 
 
-def test_a_full_disk_is_told_and_what_was_there_stays(file_store: Store) -> None:
+def test_a_full_disk_is_told_and_what_was_there_stays(file_store):
     set_pragma(file_store, "max_page_count = 1")  # SQLite's own limit: no page more than there are
     with pytest.raises(StoreError) as caught:
         save_part(file_store, "aws", "all", MANY, (), (), AT)
@@ -69,14 +67,14 @@ def test_a_full_disk_is_told_and_what_was_there_stays(file_store: Store) -> None
         assert current_offers(again, "aws") == tuple(MANY)
 
 
-def test_a_file_that_may_not_be_written_is_still_read(file_store: Store) -> None:
+def test_a_file_that_may_not_be_written_is_still_read(file_store):
     set_pragma(file_store, "query_only = ON")
     with pytest.raises(StoreError, match="Allow writing to the file"):
         save_failure(file_store, "aws", "all", "why", AT)
     assert current_offers(file_store, "aws") == (make_offer(),)
 
 
-def test_a_damaged_file_is_told(file_store: Store) -> None:
+def test_a_damaged_file_is_told(file_store):
     save_part(file_store, "aws", "all", MANY, (), (), AT)
     file_store.engine.dispose()
     path = Path(file_store.place)
@@ -87,7 +85,7 @@ def test_a_damaged_file_is_told(file_store: Store) -> None:
         current_offers(file_store, "aws")
 
 
-def test_a_file_that_vanished_is_told_or_made_anew(file_store: Store, tmp_path: Path) -> None:
+def test_a_file_that_vanished_is_told_or_made_anew(file_store, tmp_path):
     file_store.engine.dispose()
     for path in tmp_path.iterdir():
         path.unlink()
@@ -95,7 +93,7 @@ def test_a_file_that_vanished_is_told_or_made_anew(file_store: Store, tmp_path: 
         current_offers(file_store, "aws")
 
 
-def test_a_writer_waits_for_another_only_so_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_waits_for_another_only_so_long(store, monkeypatch):
     save_part(store, "aws", "all", [make_offer()], (), (), AT)
     with another_writer(store, monkeypatch):
         with pytest.raises(StoreError, match="Another process writes to it for very long"):
@@ -105,7 +103,7 @@ def test_a_writer_waits_for_another_only_so_long(store: Store, monkeypatch: pyte
     assert current_offers(store, "aws") == ()
 
 
-def test_a_server_that_was_started_anew_is_reached_again(postgres_url: str) -> None:
+def test_a_server_that_was_started_anew_is_reached_again(postgres_url):
     with open_store(postgres_url) as store, store.engine.connect() as other:
         save_part(store, "aws", "all", [make_offer()], (), (), AT)
         others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
@@ -114,9 +112,7 @@ def test_a_server_that_was_started_anew_is_reached_again(postgres_url: str) -> N
         assert current_offers(store, "aws") == (make_offer(),)
 
 
-def test_a_save_that_is_interrupted_in_the_middle_changes_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_that_is_interrupted_in_the_middle_changes_nothing(store, monkeypatch):
     save_part(store, "aws", "all", [make_offer()], (), (), AT)
     before = current_offers(store, "aws"), pulls(store), price_points(store)
 
@@ -140,7 +136,7 @@ class FakeDriverError(Exception):
 
 
 @pytest.mark.parametrize("code", HINTS)
-def test_every_code_that_we_know_has_its_hint(file_store: Store, code: str) -> None:
+def test_every_code_that_we_know_has_its_hint(file_store, code):
     name = "sqlite_errorname" if code.startswith("SQLITE") else "sqlstate"
     trouble = FakeDriverError("some\n  words.", **{name: code})
     with pytest.raises(StoreError) as caught, explained(file_store):
@@ -148,7 +144,7 @@ def test_every_code_that_we_know_has_its_hint(file_store: Store, code: str) -> N
     assert str(caught.value) == f"cannot use the database {file_store.place}: some words. {HINTS[code]}"
 
 
-def test_other_trouble_is_told_in_the_databases_words(file_store: Store) -> None:
+def test_other_trouble_is_told_in_the_databases_words(file_store):
     trouble = pytest.raises(StoreError, match="no such column: wages")
     with trouble as caught, explained(file_store), file_store.engine.connect() as connection:
         connection.execute(sa.text("SELECT wages"))

@@ -1,7 +1,5 @@
 """Recommendations and runs come back as they were; what was spent is their sum."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from datetime import UTC, datetime, timedelta
@@ -12,7 +10,6 @@ from sqlalchemy import Connection, column, table, text, update
 
 from advisor.core.errors import StoreError
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
-from advisor.store.handle import Store
 from advisor.store.ledger import (
     Alternative,
     LedgerEntry,
@@ -64,7 +61,7 @@ def make_run(hours: float = 0, **changes: Any) -> Run:
     return Run(**(facts | changes))
 
 
-def test_recommendations_come_back_in_order_of_time(store: Store) -> None:
+def test_recommendations_come_back_in_order_of_time(store):
     entries = [make_entry(hours) for hours in (2, 0, 1)]
     entries.append(make_entry(3, market=None, provider="lab", note="no rent", project=""))
     assert [record_recommendation(store, entry) for entry in entries] == [entry.id for entry in entries]
@@ -73,14 +70,14 @@ def test_recommendations_come_back_in_order_of_time(store: Store) -> None:
     assert kept[0].at.isoformat() == NOON.isoformat()
 
 
-def test_runs_come_back_in_order_of_time(store: Store) -> None:
+def test_runs_come_back_in_order_of_time(store):
     entry = make_entry()
     made = [make_run(2), make_run(0, recommendation_id=entry.id), make_run(1, market=None, note="ours")]
     assert [record_run(store, run) for run in made] == [run.id for run in made]
     assert runs(store, since=NOON) == (made[1], made[2], made[0])
 
 
-def test_one_is_found_by_its_id(store: Store) -> None:
+def test_one_is_found_by_its_id(store):
     old, new, run = make_entry(0), make_entry(1), make_run(market=None)
     record_recommendation(store, old)
     record_recommendation(store, new)
@@ -92,11 +89,11 @@ def test_one_is_found_by_its_id(store: Store) -> None:
     assert find_run(store, old.id) is None
 
 
-def test_ids_are_all_different() -> None:
+def test_ids_are_all_different():
     assert len({make_run().id for _ in range(100)} | {make_entry().id for _ in range(100)}) == 200
 
 
-def test_recording_again_changes_nothing(store: Store) -> None:
+def test_recording_again_changes_nothing(store):
     run, entry = make_run(), make_entry()
     for _ in range(2):
         record_run(store, run)
@@ -106,7 +103,7 @@ def test_recording_again_changes_nothing(store: Store) -> None:
     assert recommendations(store, since=NOON) == (entry,)
 
 
-def test_questions_by_time_and_project(store: Store) -> None:
+def test_questions_by_time_and_project(store):
     for hours, project in ((0, "vision"), (1, "speech"), (2, "vision"), (3, "")):
         record_run(store, make_run(hours, project=project, cost_usd=10.0**hours))
         record_recommendation(store, make_entry(hours, project=project))
@@ -116,27 +113,27 @@ def test_questions_by_time_and_project(store: Store) -> None:
     assert [entry.at for entry in recommendations(store, since=later, project="speech")] == [later]
 
 
-def test_nothing_ran_where_nothing_was_recorded(store: Store) -> None:
+def test_nothing_ran_where_nothing_was_recorded(store):
     record_recommendation(store, make_entry())
     assert runs(store, since=NOON) == ()
 
 
 @pytest.mark.parametrize("number", [-1.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["duration_s", "cost_usd"])
-def test_a_run_of_impossible_numbers_is_refused(store: Store, name: str, number: float) -> None:
+def test_a_run_of_impossible_numbers_is_refused(store, name, number):
     with pytest.raises(StoreError, match=rf"cannot be recorded: {name} is .*: it must be between 0 and"):
         record_run(store, make_run(**{name: number}))
     assert runs(store, since=NOON) == ()
 
 
 @pytest.mark.parametrize("name", ["time_s", "cost_usd"])
-def test_a_recommendation_of_impossible_numbers_is_refused(store: Store, name: str) -> None:
+def test_a_recommendation_of_impossible_numbers_is_refused(store, name):
     with pytest.raises(StoreError, match="it must be between 0 and"):
         record_recommendation(store, make_entry(**{name: Quantiles(p50=1.0, p90=math.nan)}))
     assert recommendations(store, since=NOON) == ()
 
 
-def test_a_start_without_a_time_zone_is_refused(store: Store) -> None:
+def test_a_start_without_a_time_zone_is_refused(store):
     with pytest.raises(StoreError, match="has no time zone"):
         record_run(store, make_run(started_at=NOON.replace(tzinfo=None)))
 
@@ -180,7 +177,7 @@ WHOLE_RUN = {
 }
 
 
-def test_every_field_comes_back(store: Store) -> None:
+def test_every_field_comes_back(store):
     entry, run = make_entry(**WHOLE_ENTRY), make_run(**WHOLE_RUN)
     for value in (entry, run):
         defaults = {item.name: item.default for item in dataclasses.fields(value)}
@@ -191,14 +188,14 @@ def test_every_field_comes_back(store: Store) -> None:
     assert find_run(store, run.id) == run
 
 
-def test_an_unknown_cost_and_end_stay_unknown_and_are_counted(store: Store) -> None:
+def test_an_unknown_cost_and_end_stay_unknown_and_are_counted(store):
     lost = make_run(1, cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
     for run in (make_run(cost_usd=4.0), lost, make_run(2, cost_usd=None, cost_kind=None, project="speech")):
         record_run(store, run)
     assert find_run(store, lost.id) == lost
 
 
-def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(store: Store) -> None:
+def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(store):
     unknown = {"cost_usd": None, "cost_kind": None, "duration_s": None, "status": RunStatus.LOST}
     lost = make_run(id="one", num_steps=3, step_s=Interval(p10=1.0, p50=2.0, p90=3.0), **unknown)
     ended = make_run(id="one", exit_code=0)
@@ -208,13 +205,13 @@ def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(st
 
 
 @pytest.mark.parametrize("change", [{"cost_usd": None}, {"cost_kind": None}])
-def test_a_cost_and_its_kind_go_together(store: Store, change: dict[str, Any]) -> None:
+def test_a_cost_and_its_kind_go_together(store, change):
     with pytest.raises(StoreError, match="cost_usd is given without cost_kind, or the reverse"):
         record_run(store, make_run(**change))
     assert runs(store, since=NOON) == ()
 
 
-def test_a_run_that_somebody_else_wrote_and_cannot_be_true_is_in_no_total(store: Store) -> None:
+def test_a_run_that_somebody_else_wrote_and_cannot_be_true_is_in_no_total(store):
     """Such as of an older version: one absurd cost would spoil every sum."""
     for number in range(4):
         record_run(store, make_run(id=f"run-{number}", cost_usd=2.0))
@@ -252,9 +249,7 @@ def _damage(connection: Connection, name: str, changed: str, value: object, row_
         ("cost_usd", float("inf")),
     ],
 )
-def test_a_value_that_no_column_has_costs_its_own_row_alone(
-    sqlite_store: Store, changed: str, value: object
-) -> None:
+def test_a_value_that_no_column_has_costs_its_own_row_alone(sqlite_store, changed, value):
     """Before: a name or time that is none made `run list` and `report` fail as a whole."""
     for number in range(2):
         record_run(sqlite_store, make_run(id=f"run-{number}", cost_usd=2.0))
@@ -266,7 +261,7 @@ def test_a_value_that_no_column_has_costs_its_own_row_alone(
     assert changed in line
 
 
-def test_times_that_can_be_read_are_times(sqlite_store: Store) -> None:
+def test_times_that_can_be_read_are_times(sqlite_store):
     moments = ("23:59:59.999999", "00:00:00.000001", "12:00:00", "12:00:00.5")
     for number, moment in enumerate(moments):
         record_run(sqlite_store, make_run(id=f"run-{number}"))
@@ -289,9 +284,7 @@ def test_times_that_can_be_read_are_times(sqlite_store: Store) -> None:
         ("alternatives", "7", False),
     ],
 )
-def test_a_recommendation_that_is_damaged_costs_itself_alone(
-    sqlite_store: Store, changed: str, value: object, *, is_left_out: bool
-) -> None:
+def test_a_recommendation_that_is_damaged_costs_itself_alone(sqlite_store, changed, value, *, is_left_out):
     """Before: a traceback or an error of the whole report."""
     damaged, whole = make_entry(0), make_entry(1)
     for entry in (damaged, whole):

@@ -1,18 +1,15 @@
 """Opening: what is made, what is refused and in which words; no password is ever told."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from advisor.core.errors import ConfigError, StoreError
-from advisor.store import opening
+from advisor.store import transactions
 from advisor.store.database import default_path, open_store
 from advisor.store.handle import Store
 from advisor.store.schema import VERSION
@@ -38,7 +35,7 @@ def loaded_after(statement: str) -> set[str]:
     return set(answer.stdout.split())
 
 
-def test_without_a_url_it_is_this_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_url_it_is_this_users_file(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "new"))
     assert default_path() == tmp_path / "new" / "advisor" / "advisor.db"
     with open_store(None) as store:
@@ -46,7 +43,7 @@ def test_without_a_url_it_is_this_users_file(tmp_path: Path, monkeypatch: pytest
     assert default_path().is_file()
 
 
-def test_a_missing_file_is_made_only_on_demand(tmp_path: Path) -> None:
+def test_a_missing_file_is_made_only_on_demand(tmp_path):
     url = f"sqlite:///{tmp_path}/a.db"
     assert open_store(url, must_exist=True) is None
     assert list(tmp_path.iterdir()) == []
@@ -59,35 +56,33 @@ def test_a_missing_file_is_made_only_on_demand(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
 
 
-def test_asking_for_a_missing_file_costs_no_import(tmp_path: Path) -> None:
+def test_asking_for_a_missing_file_costs_no_import(tmp_path):
     loaded = loaded_after(f"assert open_store('sqlite:///{tmp_path}/a.db', must_exist=True) is None")
     assert not loaded & {"sqlalchemy", "pydantic"}
 
 
 @pytest.mark.parametrize("name", ["100%.db", "ü#?&.db", "a b/c.db"])
-def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+def test_any_file_name_will_do(tmp_path, name):
     with open_store(f"sqlite:///{tmp_path}/{name}"):
         pass
     assert (tmp_path / name).is_file()
 
 
-def test_the_home_folder_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_home_folder_may_be_written_as_a_tilde(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     with open_store("sqlite:///~/a.db"):
         pass
     assert (tmp_path / "a.db").is_file()
 
 
-def test_the_tilde_of_a_user_who_is_not_there_is_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tilde_of_a_user_who_is_not_there_is_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store("sqlite:///~nobody-here/a.db"):
         pass
     assert (tmp_path / "~nobody-here" / "a.db").is_file()
 
 
-def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
+def test_readers_do_not_wait_for_writers(tmp_path):
     with open_store(f"sqlite:///{tmp_path}/a.db") as store, store.engine.connect() as connection:
         assert connection.execute(sa.text("PRAGMA journal_mode")).scalar() == "wal"
 
@@ -105,7 +100,7 @@ def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
         (f"postgresql://me:a@{SECRET}@host/advisor", "second '@'"),
     ],
 )
-def test_other_urls_are_refused_with_what_is_allowed(url: str, allowed: str) -> None:
+def test_other_urls_are_refused_with_what_is_allowed(url, allowed):
     with pytest.raises(ConfigError) as caught:
         open_store(url)
     message = str(caught.value)
@@ -116,7 +111,7 @@ def test_other_urls_are_refused_with_what_is_allowed(url: str, allowed: str) -> 
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_a_server_out_of_reach_is_named_without_its_password(scheme: str) -> None:
+def test_a_server_out_of_reach_is_named_without_its_password(scheme):
     # Port 1 of this machine: nobody listens there.
     message = refusal(f"{scheme}://me:{SECRET}@127.0.0.1:1/advisor?application_name={SECRET}")
     assert "postgresql://me@127.0.0.1:1/advisor" in message
@@ -125,7 +120,7 @@ def test_a_server_out_of_reach_is_named_without_its_password(scheme: str) -> Non
         assert secret not in message
 
 
-def test_what_is_shown_of_a_store_has_no_password(tmp_path: Path, postgres_url: str) -> None:
+def test_what_is_shown_of_a_store_has_no_password(tmp_path, postgres_url):
     url = sa.make_url(postgres_url).set(username="advisor", password="hunter2")
     with open_store(url.render_as_string(hide_password=False)) as store:
         assert "hunter2" not in repr(store) + store.place
@@ -135,17 +130,17 @@ def test_what_is_shown_of_a_store_has_no_password(tmp_path: Path, postgres_url: 
         assert "hunter2" not in str(caught.value)
 
 
-def test_a_missing_database_is_told(postgres_url: str) -> None:
+def test_a_missing_database_is_told(postgres_url):
     message = refusal(sa.make_url(postgres_url).set(database="not_there").render_as_string())
     assert "createdb" in message
 
 
-def test_a_missing_driver_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_is_told_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert "gpu-advisor[postgresql]" in refusal("postgresql://me@127.0.0.1:1/advisor")
 
 
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_left_alone(tmp_path):
     path = tmp_path / "a.db"
     path.write_text("my diary " * 1000)
     message = refusal(f"sqlite:///{path}")
@@ -155,7 +150,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "my diary " * 1000
 
 
-def test_another_programs_database_is_left_alone(store_url: str) -> None:
+def test_another_programs_database_is_left_alone(store_url):
     engine = sa.create_engine(store_url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
         connection.execute(sa.text("CREATE TABLE bookmarks (url TEXT)"))
@@ -165,7 +160,7 @@ def test_another_programs_database_is_left_alone(store_url: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["9999", "ae1027a6acf1"])
-def test_a_newer_or_foreign_version_is_refused(store_url: str, version: str) -> None:
+def test_a_newer_or_foreign_version_is_refused(store_url, version):
     set_version(store_url, version)
     message = refusal(store_url)
     assert f"version {version!r}" in message
@@ -173,7 +168,7 @@ def test_a_newer_or_foreign_version_is_refused(store_url: str, version: str) -> 
     assert "update gpu-advisor" in message
 
 
-def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+def test_an_empty_file_becomes_a_database(tmp_path):
     path = tmp_path / "a.db"
     path.touch()
     with open_store(f"sqlite:///{path}"):
@@ -184,22 +179,22 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/null/advisor.db", "/proc/advisor.db"])
-def test_a_place_that_cannot_be_written_is_told(path: str) -> None:
+def test_a_place_that_cannot_be_written_is_told(path):
     message = refusal(f"sqlite:///{path}")
     assert path in message
     assert "store.url" in message
 
 
-def test_a_folder_is_no_database(tmp_path: Path) -> None:
+def test_a_folder_is_no_database(tmp_path):
     message = refusal(f"sqlite:///{tmp_path}")
     assert str(tmp_path) in message
     assert "store.url" in message
 
 
-def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path, monkeypatch):
     """While another connection is open, closing leaves the tables in the journal, as on a full disk."""
     others: list[sqlite3.Connection] = []
-    opened = opening._opened
+    opened = transactions._opened
 
     def opened_beside_another(url: sa.URL, place: str) -> Store:
         store = opened(url, place)
@@ -208,9 +203,9 @@ def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path: Path, monkeypatch
         others.append(other)
         return store
 
-    monkeypatch.setattr(opening, "_opened", opened_beside_another)
+    monkeypatch.setattr(transactions, "_opened", opened_beside_another)
     path = tmp_path / "a.db"
-    opening._make_file(path)
+    transactions._make_file(path)
     assert len(others) == 1
     others[0].close()
     with closing(sqlite3.connect(path)) as connection:
@@ -218,12 +213,10 @@ def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path: Path, monkeypatch
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(VERSION,)]
 
 
-def test_a_disk_that_fills_up_while_a_file_is_made_leaves_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_up_while_a_file_is_made_leaves_none(tmp_path, monkeypatch):
     def full(_: Store) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(opening, "_gather", full)
+    monkeypatch.setattr(transactions, "_gather", full)
     assert refusal(f"sqlite:///{tmp_path}/a.db") == "the disk is full"
     assert list(tmp_path.iterdir()) == []

@@ -1,11 +1,9 @@
 """No order of claims, deaths and late ends sends an answer twice, or forgets one without a word."""
 
-from __future__ import annotations
-
 import os
 import socket
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -34,7 +32,7 @@ def settle(store: Store, held: Claim, state: State, now: datetime = NOON) -> Non
 LATE = NOON + timedelta(seconds=FOR_S)
 
 
-def test_what_was_sent_is_not_claimed_again(store: Store) -> None:
+def test_what_was_sent_is_not_claimed_again(store):
     held = claim(store)
     outbox.begin(store, held, now=NOON)
     settle(store, held, State.SENT)
@@ -42,7 +40,7 @@ def test_what_was_sent_is_not_claimed_again(store: Store) -> None:
     assert (again.token, again.posted.state, again.posted.begun_at) == (None, State.SENT, NOON)
 
 
-def test_other_keys_and_channels_are_free(store: Store) -> None:
+def test_other_keys_and_channels_are_free(store):
     assert claim(store).token
     assert claim(store, key="other").token
     assert outbox.claim(
@@ -50,13 +48,13 @@ def test_other_keys_and_channels_are_free(store: Store) -> None:
     ).token
 
 
-def test_one_at_a_time_until_the_claim_runs_out(store: Store) -> None:
+def test_one_at_a_time_until_the_claim_runs_out(store):
     claim(store)
     assert claim(store, now=LATE - timedelta(seconds=1)).token is None
     assert claim(store, now=LATE).token
 
 
-def test_whoever_lost_a_claim_may_not_begin(store: Store) -> None:
+def test_whoever_lost_a_claim_may_not_begin(store):
     slow = claim(store)
     quick = claim(store, now=LATE)
     with pytest.raises(LostClaimError):
@@ -64,7 +62,7 @@ def test_whoever_lost_a_claim_may_not_begin(store: Store) -> None:
     outbox.begin(store, quick, now=LATE)
 
 
-def test_what_had_begun_is_perhaps_sent(store: Store) -> None:
+def test_what_had_begun_is_perhaps_sent(store):
     held = claim(store)
     outbox.begin(store, held, now=NOON)
     later = claim(store, now=LATE)
@@ -72,7 +70,7 @@ def test_what_had_begun_is_perhaps_sent(store: Store) -> None:
     assert claim(store, now=LATE).posted.state is State.PERHAPS
 
 
-def test_a_slow_sender_that_lives_after_all_may_say_so(store: Store) -> None:
+def test_a_slow_sender_that_lives_after_all_may_say_so(store):
     held = claim(store)
     outbox.begin(store, held, now=NOON)
     claim(store, now=LATE)
@@ -80,7 +78,7 @@ def test_a_slow_sender_that_lives_after_all_may_say_so(store: Store) -> None:
     assert claim(store, now=LATE).posted.state is State.SENT
 
 
-def test_where_repeats_are_dropped_it_is_taken_up_again(store: Store) -> None:
+def test_where_repeats_are_dropped_it_is_taken_up_again(store):
     held = claim(store, drops_repeats=True)
     outbox.begin(store, held, now=NOON)
     later = claim(store, now=LATE, drops_repeats=True)
@@ -89,7 +87,7 @@ def test_where_repeats_are_dropped_it_is_taken_up_again(store: Store) -> None:
     assert later.posted.begun_at == NOON, "its date, and so its bytes, stay"
 
 
-def test_what_failed_or_waits_for_a_process_that_died_is_sent_by_the_next(store: Store) -> None:
+def test_what_failed_or_waits_for_a_process_that_died_is_sent_by_the_next(store):
     held = claim(store)
     outbox.begin(store, held, now=NOON)
     outbox.postpone(store, held, error="busy", attempts=1, now=NOON)
@@ -99,9 +97,7 @@ def test_what_failed_or_waits_for_a_process_that_died_is_sent_by_the_next(store:
     assert claim(store, now=LATE).token
 
 
-def test_a_dead_process_of_this_machine_is_not_waited_for(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_process_of_this_machine_is_not_waited_for(store, monkeypatch):
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -113,14 +109,14 @@ def test_a_dead_process_of_this_machine_is_not_waited_for(
 
 
 @pytest.mark.parametrize("holder", ["elsewhere/1", f"{socket.gethostname()}/x", f"{socket.gethostname()}/1"])
-def test_in_doubt_a_process_lives(store: Store, monkeypatch: pytest.MonkeyPatch, holder: str) -> None:
+def test_in_doubt_a_process_lives(store, monkeypatch, holder):
     monkeypatch.setattr(outbox, "_this_process", lambda: holder)
     claim(store)
     monkeypatch.undo()
     assert claim(store).token is None
 
 
-def test_the_last_of_a_channel(store: Store) -> None:
+def test_the_last_of_a_channel(store):
     assert outbox.last_posted(store, "team") is None
     claim(store, key="a")
     claim(store, key="b", now=LATE)
@@ -133,7 +129,7 @@ def test_the_last_of_a_channel(store: Store) -> None:
 
 
 @pytest.fixture(scope="module")
-def one_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def one_store(tmp_path_factory):
     with open_store(f"sqlite:///{tmp_path_factory.mktemp('laws')}/advisor.db") as opened:
         yield opened
 
@@ -174,8 +170,8 @@ class Sender:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 300, 700])), max_size=24), st.booleans())
 def test_whatever_dies_or_is_slow_an_answer_is_sent_once_or_said_to_be_perhaps(
-    one_store: Store, schedule: list[tuple[int, int]], drops_repeats: bool
-) -> None:
+    one_store, schedule, drops_repeats
+):
     """Four processes of other machines take steps in any order, and some never take their last."""
     key, now = uuid.uuid4().hex, NOON
     with pytest.MonkeyPatch.context() as patch:

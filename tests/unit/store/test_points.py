@@ -1,11 +1,8 @@
 """The history of prices: what adds to it, what it answers, what is forgotten."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +49,7 @@ def curve(store: Store, **limits: Any) -> list[tuple[float, float]]:
     return [((p.observed_at - NOON) / timedelta(hours=1), p.usd_per_h) for p in price_points(store, **limits)]
 
 
-def test_history_comes_back_in_order_of_time(store: Store) -> None:
+def test_history_comes_back_in_order_of_time(store):
     points = [make_point(hours, 1 + hours / 7, zone=zone) for hours in (3, 1, 2) for zone in ("b", None, "a")]
     save(store, history=tuple(points))
     kept = price_points(store)
@@ -60,7 +57,7 @@ def test_history_comes_back_in_order_of_time(store: Store) -> None:
     assert set(kept) == {replace(point, source="aws") for point in points}
 
 
-def test_points_are_not_doubled(store: Store) -> None:
+def test_points_are_not_doubled(store):
     history = tuple(make_point(hours, 2.0) for hours in range(5))
     save(store, spot(5), history=history)
     save(store, spot(5), history=history)
@@ -68,25 +65,25 @@ def test_points_are_not_doubled(store: Store) -> None:
     assert curve(store) == [(0, 2.0), (1, 2.0), (2, 2.0), (3, 2.0), (4, 2.0), (5, 1.0)]
 
 
-def test_a_known_point_stays_as_it_is(store: Store) -> None:
+def test_a_known_point_stays_as_it_is(store):
     save(store, history=(make_point(0, 1.0),))
     save(store, history=(make_point(0, 9.0),))
     assert curve(store) == [(0, 1.0)]
 
 
 @pytest.mark.parametrize("market", [Market.SPOT, Market.ON_DEMAND])
-def test_an_offer_adds_a_point_when_its_price_changes(store: Store, market: Market) -> None:
+def test_an_offer_adds_a_point_when_its_price_changes(store, market):
     for hours, usd_per_h in ((0, 1.0), (1, 1.0), (2, 3.0), (3, 3.0), (4, 1.0)):
         save(store, make_offer(usd_per_h=usd_per_h, market=market, retrieved_at=at(hours)))
     assert curve(store, markets=(market,)) == [(0, 1.0), (2, 3.0), (4, 1.0)]
 
 
-def test_an_offer_at_the_price_of_its_own_history_adds_nothing(store: Store) -> None:
+def test_an_offer_at_the_price_of_its_own_history_adds_nothing(store):
     save(store, spot(5, 2.0), history=(make_point(1, 3.0), make_point(2, 2.0)))
     assert curve(store) == [(1, 3.0), (2, 2.0)]
 
 
-def test_an_old_offer_is_compared_with_the_price_of_its_time(store: Store) -> None:
+def test_an_old_offer_is_compared_with_the_price_of_its_time(store):
     save(store, history=(make_point(1, 1.0), make_point(5, 2.0)))
     save(store, spot(3, 1.0))
     assert curve(store) == [(1, 1.0), (5, 2.0)]
@@ -94,25 +91,25 @@ def test_an_old_offer_is_compared_with_the_price_of_its_time(store: Store) -> No
     assert curve(store) == [(1, 1.0), (3, 1.5), (5, 2.0)]
 
 
-def test_what_is_paid_is_remembered_not_the_list_price(store: Store) -> None:
+def test_what_is_paid_is_remembered_not_the_list_price(store):
     save(store, make_offer(usd_per_h=4.0, contracted_usd_per_h=3.0, effective_usd_per_h=2.0))
     assert [p.usd_per_h for p in price_points(store)] == [2.0]
 
 
 @pytest.mark.parametrize("market", sorted(set(Market) - {Market.SPOT, Market.ON_DEMAND}))
-def test_other_markets_have_no_history_of_their_own(store: Store, market: Market) -> None:
+def test_other_markets_have_no_history_of_their_own(store, market):
     save(store, make_offer(market=market))
     assert price_points(store) == ()
     assert len(current_offers(store, "aws")) == 1
 
 
-def test_of_two_offers_of_one_machine_and_place_the_cheaper_is_remembered(store: Store) -> None:
+def test_of_two_offers_of_one_machine_and_place_the_cheaper_is_remembered(store):
     for _ in range(2):
         save(store, spot(0, 2.0), spot(0, 1.0, num_gpus=2), spot(0, 3.0, zone="a"))
     assert sorted((p.zone or "", p.usd_per_h) for p in price_points(store)) == [("", 1.0), ("a", 3.0)]
 
 
-def test_two_sources_do_not_disturb_each_other(store: Store) -> None:
+def test_two_sources_do_not_disturb_each_other(store):
     for hours in range(3):
         save(store, spot(hours, 1.0), source="aws")
         save(store, spot(hours + 0.5, 2.0), source="gpuhunt")
@@ -121,7 +118,7 @@ def test_two_sources_do_not_disturb_each_other(store: Store) -> None:
     assert {point.source: point.usd_per_h for point in price_points(store)} == {"aws": 1.0, "gpuhunt": 2.0}
 
 
-def test_history_by_gpu_takes_it_from_the_offers(store: Store) -> None:
+def test_history_by_gpu_takes_it_from_the_offers(store):
     save(
         store,
         spot(0, gpu="Y", instance_type="x.xlarge"),
@@ -131,7 +128,7 @@ def test_history_by_gpu_takes_it_from_the_offers(store: Store) -> None:
     assert len(price_points(store)) == 3
 
 
-def test_a_gpu_may_become_known_or_renamed_later(store: Store) -> None:
+def test_a_gpu_may_become_known_or_renamed_later(store):
     save(store, history=(make_point(-1, 2.0),))
     assert curve(store, gpus=("A", "B")) == []
     for gpu in ("A", "B"):
@@ -142,7 +139,7 @@ def test_a_gpu_may_become_known_or_renamed_later(store: Store) -> None:
     assert len(curve(store, gpus=("B",))) == 3
 
 
-def test_limits_hold_together(store: Store) -> None:
+def test_limits_hold_together(store):
     history = tuple(
         make_point(hours, 1.0, provider=provider, instance_type=kind, region=region, market=market)
         for hours in (0, 1)
@@ -169,13 +166,13 @@ def test_limits_hold_together(store: Store) -> None:
     assert len(price_points(store, **limits, since=at(1))) == 2
 
 
-def test_since_includes_its_moment(store: Store) -> None:
+def test_since_includes_its_moment(store):
     save(store, history=tuple(make_point(hours, 1.0) for hours in range(4)))
     assert [hours for hours, _ in curve(store, since=at(2))] == [2, 3]
     assert [hours for hours, _ in curve(store, since=at(9))] == [3]
 
 
-def test_since_brings_what_was_in_force_then_of_each_series(store: Store) -> None:
+def test_since_brings_what_was_in_force_then_of_each_series(store):
     """One that changed twice before, one that changed at that moment, one that began later, one at rest."""
     for zone, hours in (("a", (0, 1, 5)), ("b", (0, 3)), ("c", (4,)), ("d", (-4800,))):
         save(store, history=tuple(make_point(hour, 1.0, zone=zone) for hour in hours))
@@ -190,7 +187,7 @@ def test_since_brings_what_was_in_force_then_of_each_series(store: Store) -> Non
     assert curve(store, sources=("other",), since=at(1)) == [(2, 9.0)]
 
 
-def test_forgetting_keeps_the_newest_of_each_series(store: Store) -> None:
+def test_forgetting_keeps_the_newest_of_each_series(store):
     save(store, history=tuple(make_point(h, 1.0 + h, zone=z) for z in ("a", "b") for h in range(4)))
     save(store, history=tuple(make_point(h, 9.0, zone="b") for h in (10, 11)))
     assert forget_points(store, at(10)) == 3 + 4
@@ -201,14 +198,14 @@ def test_forgetting_keeps_the_newest_of_each_series(store: Store) -> None:
 
 
 @pytest.mark.parametrize("usd_per_h", [0.0, -1.0, math.nan, math.inf])
-def test_what_cannot_be_a_price_is_refused(store: Store, usd_per_h: float) -> None:
+def test_what_cannot_be_a_price_is_refused(store, usd_per_h):
     with pytest.raises(StoreError, match=r"aws x\.xlarge in us-east-1 costs"):
         save(store, spot(), history=(make_point(-1, usd_per_h),))
     assert current_offers(store, "aws") == ()
     assert price_points(store) == ()
 
 
-def test_a_time_without_a_zone_is_refused_among_others_with_one(store: Store) -> None:
+def test_a_time_without_a_zone_is_refused_among_others_with_one(store):
     naive = make_point(observed_at=NOON.replace(tzinfo=None))
     with pytest.raises(
         StoreError, match=r"aws x\.xlarge in us-east-1 is of 2026-11-01 12:00:00, which has no"
@@ -219,7 +216,7 @@ def test_a_time_without_a_zone_is_refused_among_others_with_one(store: Store) ->
     assert price_points(store) == ()
 
 
-def test_a_question_by_gpu_is_answered_by_indexes(tmp_path: Path) -> None:
+def test_a_question_by_gpu_is_answered_by_indexes(tmp_path):
     """On SQLite: PostgreSQL rightly reads small tables as a whole."""
     query = sa.select(schema.price_points).join(schema.price_series).where(schema.price_series.c.gpu == "X")
     with open_store(f"sqlite:///{tmp_path}/a.db") as store, store.engine.connect() as connection:

@@ -1,7 +1,5 @@
 """Current offers and pulls: a part replaces its scope, a failure changes no price."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -9,7 +7,6 @@ import pytest
 
 from advisor.core.errors import StoreError
 from advisor.core.values import Interval, Market
-from advisor.store.handle import Store
 from advisor.store.pulls import (
     Pull,
     covered_places,
@@ -25,13 +22,13 @@ AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 LATER = AT + timedelta(hours=1)
 
 
-def test_nothing_is_known_of_an_empty_store(store: Store) -> None:
+def test_nothing_is_known_of_an_empty_store(store):
     assert current_offers(store, "aws") == ()
     assert covered_places(store, "aws") == frozenset()
     assert pulls(store) == ()
 
 
-def test_an_offer_comes_back_as_it_was(store: Store) -> None:
+def test_an_offer_comes_back_as_it_was(store):
     offer = make_offer(
         zone="use1-az4",
         market=Market.SPOT,
@@ -49,7 +46,7 @@ def test_an_offer_comes_back_as_it_was(store: Store) -> None:
     assert current_offers(store, "aws") == (offer, plain)
 
 
-def test_times_of_any_zone_come_back_in_utc(store: Store) -> None:
+def test_times_of_any_zone_come_back_in_utc(store):
     there = timezone(timedelta(hours=-7))
     save_part(
         store, "aws", "all", [make_offer(retrieved_at=AT.astimezone(there))], (), (), LATER.astimezone(there)
@@ -61,7 +58,7 @@ def test_times_of_any_zone_come_back_in_utc(store: Store) -> None:
         assert moment.isoformat() == expected.isoformat()
 
 
-def test_a_part_replaces_its_scope_alone(store: Store) -> None:
+def test_a_part_replaces_its_scope_alone(store):
     old, new, other = (make_offer(name) for name in ("OLD", "NEW", "OTHER"))
     save_part(store, "aws", "us-east-1", [old], (), (), AT)
     save_part(store, "aws", "us-west-2", [other], (), (), AT)
@@ -71,27 +68,27 @@ def test_a_part_replaces_its_scope_alone(store: Store) -> None:
     assert current_offers(store, "gcp") == (other,)
 
 
-def test_a_part_without_offers_leaves_none(store: Store) -> None:
+def test_a_part_without_offers_leaves_none(store):
     save_part(store, "aws", "us-east-1", [make_offer()], (), (), AT)
     save_part(store, "aws", "us-east-1", [], (), (), LATER)
     assert current_offers(store, "aws") == ()
     assert pulls(store)[0].num_offers == 0
 
 
-def test_offers_keep_the_order_of_their_part_and_scopes_are_sorted(store: Store) -> None:
+def test_offers_keep_the_order_of_their_part_and_scopes_are_sorted(store):
     parts = {scope: [make_offer(f"{scope}{i}") for i in (3, 1, 2)] for scope in ("b", "a")}
     for scope, offers in parts.items():
         save_part(store, "aws", scope, offers, (), (), AT)
     assert [offer.gpu for offer in current_offers(store, "aws")] == ["a3", "a1", "a2", "b3", "b1", "b2"]
 
 
-def test_the_same_offer_may_be_in_two_scopes_and_twice_in_one(store: Store) -> None:
+def test_the_same_offer_may_be_in_two_scopes_and_twice_in_one(store):
     for scope in ("a", "b"):
         save_part(store, "aws", scope, [make_offer()] * 2, (), (), AT)
     assert current_offers(store, "aws") == (make_offer(),) * 4
 
 
-def test_offers_by_provider_and_gpu(store: Store) -> None:
+def test_offers_by_provider_and_gpu(store):
     offers = [
         make_offer(gpu, provider=provider) for provider in ("aws", "gcp", "azure") for gpu in ("X", "Y", "Z")
     ]
@@ -103,7 +100,7 @@ def test_offers_by_provider_and_gpu(store: Store) -> None:
     assert current_offers(store, "many", gpus=("W",)) == ()
 
 
-def test_places_are_those_of_the_current_offers(store: Store) -> None:
+def test_places_are_those_of_the_current_offers(store):
     offers = [make_offer(region=region, market=market) for region in ("a", "b") for market in Market]
     save_part(store, "aws", "all", [*offers, *offers], (), (), AT)
     assert covered_places(store, "aws") == {
@@ -112,7 +109,7 @@ def test_places_are_those_of_the_current_offers(store: Store) -> None:
     assert covered_places(store, "gcp") == frozenset()
 
 
-def test_a_failure_keeps_offers_with_their_age(store: Store) -> None:
+def test_a_failure_keeps_offers_with_their_age(store):
     offer = make_offer()
     save_part(store, "aws", "us-east-1", [offer], (), ("no spot prices in az5",), AT)
     save_failure(store, "aws", "us-east-1", "throttled; try again later", LATER)
@@ -130,7 +127,7 @@ def test_a_failure_keeps_offers_with_their_age(store: Store) -> None:
     )
 
 
-def test_a_success_ends_a_failure(store: Store) -> None:
+def test_a_success_ends_a_failure(store):
     save_failure(store, "aws", "us-east-1", "no credentials", AT)
     (failed,) = pulls(store)
     assert (failed.succeeded_at, failed.num_offers, failed.gaps) == (None, 0, ())
@@ -139,7 +136,7 @@ def test_a_success_ends_a_failure(store: Store) -> None:
     assert (pull.succeeded_at, pull.failed_at, pull.failure) == (LATER, None, None)
 
 
-def test_an_answer_does_not_replace_that_to_a_later_question(store: Store) -> None:
+def test_an_answer_does_not_replace_that_to_a_later_question(store):
     """Such as one of a refresh that slept with its laptop while another one finished."""
     new, old = make_offer("NEW", 1.0, retrieved_at=LATER), make_offer("OLD", 2.0, retrieved_at=AT)
     save_part(store, "aws", "us-east-1", [new], (), ("gap",), LATER)
@@ -151,13 +148,13 @@ def test_an_answer_does_not_replace_that_to_a_later_question(store: Store) -> No
     assert current_offers(store, "aws") == (new, old)
 
 
-def test_a_failure_since_does_not_keep_out_an_answer(store: Store) -> None:
+def test_a_failure_since_does_not_keep_out_an_answer(store):
     save_failure(store, "aws", "us-east-1", "throttled", LATER)
     save_part(store, "aws", "us-east-1", [make_offer()], (), (), AT)
     assert current_offers(store, "aws") == (make_offer(),)
 
 
-def test_pulls_of_one_source(store: Store) -> None:
+def test_pulls_of_one_source(store):
     for source, scope in (("gcp", "b"), ("gcp", "a"), ("aws", "c")):
         save_part(store, source, scope, (), (), (), AT)
     assert [(pull.source, pull.scope) for pull in pulls(store)] == [("aws", "c"), ("gcp", "a"), ("gcp", "b")]
@@ -165,7 +162,7 @@ def test_pulls_of_one_source(store: Store) -> None:
 
 
 @pytest.mark.parametrize("usd_per_h", [0.0, -1.0, math.nan, math.inf])
-def test_what_cannot_be_a_price_is_refused_and_nothing_changes(store: Store, usd_per_h: float) -> None:
+def test_what_cannot_be_a_price_is_refused_and_nothing_changes(store, usd_per_h):
     good = make_offer()
     save_part(store, "aws", "us-east-1", [good], (), (), AT)
     for bad in (make_offer(usd_per_h=usd_per_h), make_offer(effective_usd_per_h=usd_per_h)):
@@ -176,7 +173,7 @@ def test_what_cannot_be_a_price_is_refused_and_nothing_changes(store: Store, usd
     assert len(price_points(store)) == 1
 
 
-def test_a_time_without_a_zone_is_refused_and_nothing_changes(store: Store) -> None:
+def test_a_time_without_a_zone_is_refused_and_nothing_changes(store):
     naive = AT.replace(tzinfo=None)
     with pytest.raises(StoreError, match="has no time zone"):
         save_part(store, "aws", "us-east-1", [make_offer(retrieved_at=naive)], (), (), AT)
@@ -185,13 +182,13 @@ def test_a_time_without_a_zone_is_refused_and_nothing_changes(store: Store) -> N
     assert pulls(store) == ()
 
 
-def test_text_that_no_database_takes_is_an_error_of_ours(store: Store) -> None:
+def test_text_that_no_database_takes_is_an_error_of_ours(store):
     with pytest.raises(StoreError):
         save_part(store, "aws", "us-east-1", [make_offer(source="\ud800")], (), (), AT)
     assert pulls(store) == ()
 
 
-def test_a_pull_tells_its_place_and_what_had_no_price_there_until_the_next_success(store: Store) -> None:
+def test_a_pull_tells_its_place_and_what_had_no_price_there_until_the_next_success(store):
     place = ("gcp", "us-east1", Market.SPOT)
     save_part(store, "gcp", "us-east1 spot", (), (), ("x: no SKU",), AT, place=place, unpriced=("x", "y"))
     (pull,) = pulls(store)

@@ -1,8 +1,5 @@
 """The rights that docs/store.md says a PostgreSQL user needs are enough, and lacking them is told."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -18,7 +15,7 @@ AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def role_url(postgres_url: str) -> Iterator[str]:
+def role_url(postgres_url):
     """A database of ours with one offer, as a user sees it who may do nothing yet but look for tables."""
     url = sa.make_url(postgres_url)
     role = f"{url.database}_user"
@@ -39,12 +36,12 @@ def grant(postgres_url: str, *rights: str) -> None:
             connection.execute(sa.text(f"GRANT {right} IN SCHEMA public TO {role}"))
 
 
-def test_a_user_without_rights_is_told(role_url: str) -> None:
+def test_a_user_without_rights_is_told(role_url):
     with pytest.raises(StoreError, match=r"permission denied .* Ask the database's owner"):
         open_store(role_url)
 
 
-def test_select_is_enough_to_read_and_too_little_to_write(postgres_url: str, role_url: str) -> None:
+def test_select_is_enough_to_read_and_too_little_to_write(postgres_url, role_url):
     grant(postgres_url, "SELECT ON ALL TABLES")
     with open_store(role_url) as store:
         assert current_offers(store, "aws") == (make_offer(),)
@@ -53,7 +50,7 @@ def test_select_is_enough_to_read_and_too_little_to_write(postgres_url: str, rol
         assert current_offers(store, "aws") == (make_offer(),)
 
 
-def test_four_rights_and_the_sequences_are_enough_to_write(postgres_url: str, role_url: str) -> None:
+def test_four_rights_and_the_sequences_are_enough_to_write(postgres_url, role_url):
     rights = ("SELECT, INSERT, UPDATE, DELETE ON ALL TABLES", "USAGE ON ALL SEQUENCES")
     grant(postgres_url, *rights)
     with open_store(role_url) as store, lock(store, "refresh", "me"):

@@ -1,7 +1,5 @@
 """Schedules and their occurrences in the database: what is noted, and by whom it may be changed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +27,7 @@ LONG_AGO = AT - timedelta(days=400)
 
 
 @pytest.fixture
-def weekly(store: Store) -> Schedule:
+def weekly(store):
     """A schedule that is kept."""
     schedule = make_schedule(command=("recommend", "t.json", "--budget", "50"), when=DeliverWhen.CHANGES)
     assert add_schedule(store, schedule)
@@ -66,22 +64,22 @@ def begun(store: Store, schedule: Schedule, **changes: object) -> Occurrence:
     return occurrence
 
 
-def test_a_schedule_comes_back_as_it_was(store: Store, weekly: Schedule) -> None:
+def test_a_schedule_comes_back_as_it_was(store, weekly):
     assert schedules(store) == (weekly,)
 
 
-def test_a_name_is_taken_once(store: Store, weekly: Schedule) -> None:
+def test_a_name_is_taken_once(store, weekly):
     assert not add_schedule(store, replace(weekly, id="other", cron="1 1 1 1 *"))
     assert schedules(store) == (weekly,)
 
 
-def test_schedules_stand_by_name(store: Store) -> None:
+def test_schedules_stand_by_name(store):
     for name in ("b", "a", "c"):
         add_schedule(store, make_schedule(id=name, name=name))
     assert [schedule.name for schedule in schedules(store)] == ["a", "b", "c"]
 
 
-def test_what_is_removed_takes_its_occurrences_along(store: Store, weekly: Schedule) -> None:
+def test_what_is_removed_takes_its_occurrences_along(store, weekly):
     begun(store, weekly)
     assert remove_schedule(store, "weekly")
     assert not remove_schedule(store, "weekly")
@@ -89,7 +87,7 @@ def test_what_is_removed_takes_its_occurrences_along(store: Store, weekly: Sched
     assert not change_occurrence(store, ended())
 
 
-def test_from_beginning_to_end(store: Store, weekly: Schedule) -> None:
+def test_from_beginning_to_end(store, weekly):
     occurrence = begun(store, weekly)
     assert occurrences(store, weekly.id, most=9) == unfinished_occurrences(store) == (occurrence,)
     assert change_occurrence(store, ended())
@@ -99,7 +97,7 @@ def test_from_beginning_to_end(store: Store, weekly: Schedule) -> None:
     assert occurrences(store, weekly.id, most=9) == (ended(),)
 
 
-def test_of_two_who_read_the_same_one_notes_it(store: Store, weekly: Schedule) -> None:
+def test_of_two_who_read_the_same_one_notes_it(store, weekly):
     begun(store, weekly)
     change_occurrence(store, ended())
     second = running(holder="bob", due_at=DUE + timedelta(hours=1))
@@ -108,9 +106,7 @@ def test_of_two_who_read_the_same_one_notes_it(store: Store, weekly: Schedule) -
 
 
 @pytest.mark.parametrize("state", [OccurrenceState.RUNNING, OccurrenceState.CLAIMED])
-def test_while_one_is_not_finished_none_is_added(
-    store: Store, weekly: Schedule, state: OccurrenceState
-) -> None:
+def test_while_one_is_not_finished_none_is_added(store, weekly, state):
     begun(store, weekly, state=state)
     (settled,) = schedules(store)
     later = running(due_at=DUE + timedelta(days=7))
@@ -119,13 +115,13 @@ def test_while_one_is_not_finished_none_is_added(
     assert settle(store, settled, later, (), until=later.due_at, forget_before=LONG_AGO)
 
 
-def test_a_schedule_has_one_lock(store: Store, weekly: Schedule) -> None:
+def test_a_schedule_has_one_lock(store, weekly):
     other = replace(weekly, id="7a")
     with schedule_lock(store, weekly, "ann"), schedule_lock(store, other, "bob"), pytest.raises(LockedError):
         schedule_lock(store, weekly, "bob")
 
 
-def test_settled_is_settled(store: Store, weekly: Schedule) -> None:
+def test_settled_is_settled(store, weekly):
     moments = [DUE - timedelta(days=7 * n) for n in (3, 2, 1)]
     until = DUE + timedelta(seconds=5)
     assert settle(store, weekly, None, moments, until=until, forget_before=LONG_AGO)
@@ -137,7 +133,7 @@ def test_settled_is_settled(store: Store, weekly: Schedule) -> None:
     ]  # fmt: skip
 
 
-def test_the_end_of_an_attempt_counts_until_the_next_begins(store: Store, weekly: Schedule) -> None:
+def test_the_end_of_an_attempt_counts_until_the_next_begins(store, weekly):
     begun(store, weekly)
     again = running(holder="bob", attempts=2, started_at=DUE + timedelta(minutes=2))
     begin_occurrence(store, again)
@@ -149,7 +145,7 @@ def test_the_end_of_an_attempt_counts_until_the_next_begins(store: Store, weekly
     assert (done.holder, done.attempts, done.state) == ("bob", 2, OccurrenceState.DONE)
 
 
-def test_one_that_waits_is_not_finished_and_begins_again(store: Store, weekly: Schedule) -> None:
+def test_one_that_waits_is_not_finished_and_begins_again(store, weekly):
     begun(store, weekly)
     waits = running(state=OccurrenceState.CLAIMED, expires_at=DUE + timedelta(minutes=5), outcome="not yet")
     assert change_occurrence(store, waits)
@@ -159,14 +155,14 @@ def test_one_that_waits_is_not_finished_and_begins_again(store: Store, weekly: S
     assert (again.state, again.attempts, again.expires_at) == (OccurrenceState.RUNNING, 2, None)
 
 
-def test_unfinished_ones_stand_by_time(store: Store, weekly: Schedule) -> None:
+def test_unfinished_ones_stand_by_time(store, weekly):
     moments = [DUE + timedelta(minutes=minutes) for minutes in (3, 1, 2)]
     for moment in moments:
         begin_occurrence(store, running(due_at=moment))
     assert [one.due_at for one in unfinished_occurrences(store)] == sorted(moments)
 
 
-def test_the_last_that_was_delivered(store: Store, weekly: Schedule) -> None:
+def test_the_last_that_was_delivered(store, weekly):
     assert last_delivered(store, weekly.id) is None
     for days, delivery in ((0, "sent"), (1, "not sent: nothing changed"), (2, "")):
         moment = DUE + timedelta(days=days)
@@ -177,7 +173,7 @@ def test_the_last_that_was_delivered(store: Store, weekly: Schedule) -> None:
     assert last.due_at == DUE + timedelta(days=1)
 
 
-def test_old_occurrences_are_forgotten_but_not_those_in_work(store: Store, weekly: Schedule) -> None:
+def test_old_occurrences_are_forgotten_but_not_those_in_work(store, weekly):
     old = [AT - timedelta(days=days) for days in (500, 300)]
     assert settle(store, weekly, None, old, until=DUE, forget_before=LONG_AGO)
     (settled,) = schedules(store)

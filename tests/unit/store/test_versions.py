@@ -1,7 +1,5 @@
 """The schema and its version: what is upgraded with its rows, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime
 
@@ -74,7 +72,7 @@ def make_older(url: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", OLDER)
-def test_a_database_of_an_older_version_is_upgraded_with_its_rows(store_url: str, version: str) -> None:
+def test_a_database_of_an_older_version_is_upgraded_with_its_rows(store_url, version):
     assert {*OLDER} == {*schema.UPGRADES}
     make_older(store_url, version)
     with open_store(store_url) as store:
@@ -93,7 +91,7 @@ def test_a_database_of_an_older_version_is_upgraded_with_its_rows(store_url: str
         pass
 
 
-def test_a_failed_upgrade_changes_nothing(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_upgrade_changes_nothing(store_url, monkeypatch):
     """On SQLite, too."""
     make_older(store_url, "0008")
     upgrade = (*schema.UPGRADES["0008"], "SELECT * FROM not_there")
@@ -106,7 +104,7 @@ def test_a_failed_upgrade_changes_nothing(store_url: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("version", schema.BEFORE_RELEASES)
-def test_what_was_made_before_the_first_release_says_how_to_upgrade(store_url: str, version: str) -> None:
+def test_what_was_made_before_the_first_release_says_how_to_upgrade(store_url, version):
     with open_store(store_url) as store:
         set_version(store, version)
     with pytest.raises(StoreError, match=rf"has version '{version}', made before the first release: open it"):
@@ -115,17 +113,17 @@ def test_what_was_made_before_the_first_release_says_how_to_upgrade(store_url: s
         open_store(store_url)
 
 
-def test_versions_sort() -> None:
+def test_versions_sort():
     known = [*schema.BEFORE_RELEASES, *schema.UPGRADES, schema.VERSION]
     assert known == sorted(set(known))
 
 
-def test_every_field_of_an_offer_has_a_column() -> None:
+def test_every_field_of_an_offer_has_a_column():
     fields = {field.name for field in dataclasses.fields(Offer)} - {"spot_usd_per_h"}
     assert fields < set(schema.offers.c.keys())
 
 
-def test_a_market_of_a_newer_version_is_an_error_not_a_guess(store: Store) -> None:
+def test_a_market_of_a_newer_version_is_an_error_not_a_guess(store):
     pulls.save_part(store, "aws", "all", [make_offer(market=Market.CALENDAR)], (), (), AT)
     with store.engine.begin() as connection:
         connection.execute(sa.text("UPDATE offers SET market = 'lunar'"))
@@ -133,7 +131,7 @@ def test_a_market_of_a_newer_version_is_an_error_not_a_guess(store: Store) -> No
         pulls.current_offers(store, "aws")
 
 
-def test_the_architecture_of_a_host_is_kept_and_unknown_in_old_rows(store: Store) -> None:
+def test_the_architecture_of_a_host_is_kept_and_unknown_in_old_rows(store):
     offers = [make_offer("A", architecture="arm64"), make_offer("B")]
     pulls.save_part(store, "aws", "all", offers, (), (), AT)
     assert [offer.architecture for offer in pulls.current_offers(store, "aws")] == ["arm64", None]

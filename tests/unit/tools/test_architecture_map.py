@@ -1,9 +1,6 @@
 """The map in docs/architecture.md shows what is there, and answers really go its way."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -19,7 +16,7 @@ from tools.architecture_map import ROOT, WAY, architecture_page, inner_room_tabl
 OF_A_SCRIPT = {"profile", "run", "trace_of"}
 
 
-def test_an_answer_goes_the_way_of_the_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_goes_the_way_of_the_map(tmp_path, monkeypatch):
     for variable in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
     write_trace(make_trace(), tmp_path / "trace.json")
@@ -41,20 +38,20 @@ def test_an_answer_goes_the_way_of_the_map(tmp_path: Path, monkeypatch: pytest.M
     assert order == [step for step in WAY if step[1] not in OF_A_SCRIPT]
 
 
-def test_each_step_shows_what_it_gives_and_does() -> None:
+def test_each_step_shows_what_it_gives_and_does():
     rows = way_table()
     assert len(rows) == 2 + len(WAY)
     (predicting,) = (row for row in rows if "`op_times`" in row)
     assert "`OpTimes` | Seconds of every operator" in predicting
 
 
-def test_a_function_that_moved_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_moved_is_an_error(monkeypatch):
     monkeypatch.setattr(architecture_map, "WAY", (("advisor/predict/iteration.py", "gone"),))
     with pytest.raises(ValueError, match=r"advisor/predict/iteration\.py has no function 'gone'"):
         way_table()
 
 
-def test_every_package_is_in_one_table() -> None:
+def test_every_package_is_in_one_table():
     shown = "\n".join([*room_table(), *inner_room_table()])
     packages = [*ROOT.glob("advisor/**/__init__.py"), *ROOT.glob("recommender/**/__init__.py")]
     folders = [path.parent.relative_to(ROOT).as_posix() for path in packages]
@@ -64,13 +61,13 @@ def test_every_package_is_in_one_table() -> None:
     assert " |  |" not in shown, "a package without a docstring"
 
 
-def test_the_rooms_stand_in_the_linters_order() -> None:
+def test_the_rooms_stand_in_the_linters_order():
     levels = [int(row.split(" | ")[0].strip("| ")) for row in room_table()[2:]]
     assert levels == sorted(levels, reverse=True)
     assert levels[-1] == 1
 
 
-def test_a_page_without_its_marks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_without_its_marks_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(architecture_map, "PAGE", tmp_path / "page.md")
     (tmp_path / "page.md").write_text("# Architecture\n")
     with pytest.raises(ValueError, match="lacks the line"):

@@ -1,9 +1,6 @@
 """The figures that compare houses, on a small tree that can be counted by hand."""
 
-from __future__ import annotations
-
 import doctest
-from pathlib import Path
 
 import pytest
 
@@ -38,7 +35,7 @@ class Thing:
 '''
 
 
-def test_a_module_is_counted(tmp_path: Path) -> None:
+def test_a_module_is_counted(tmp_path):
     (tmp_path / "code" / "tests").mkdir(parents=True)
     (tmp_path / "code" / "module.py").write_text(MODULE)
     (tmp_path / "code" / "tests" / "test_module.py").write_text("def test_it(): ...\n")
@@ -51,7 +48,7 @@ def test_a_module_is_counted(tmp_path: Path) -> None:
     assert sorted(code.documented) == [False, False, True, True]  # told and Thing; untold and method are not
 
 
-def test_sentences_leave_out_what_is_no_prose() -> None:
+def test_sentences_leave_out_what_is_no_prose():
     page = (
         "# Title\n\nFirst sentence, e.g. this one. A second\none! And `code`?\n\n"
         "```python\nnot = 'prose'\n```\n\n    indented = code\n\n| a | table |\n|---|---|\n\n"
@@ -62,7 +59,7 @@ def test_sentences_leave_out_what_is_no_prose() -> None:
     ]  # fmt: skip
 
 
-def test_pages_come_in_the_order_of_the_places(tmp_path: Path) -> None:
+def test_pages_come_in_the_order_of_the_places(tmp_path):
     for name in ("docs/b.md", "docs/a.rst", "docs/chart.svg", "README.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -73,17 +70,15 @@ def test_pages_come_in_the_order_of_the_places(tmp_path: Path) -> None:
     ("counts", "expected"),
     [([], "-"), ([7], "7 / 7 / 7"), (range(1, 101), "50 / 90 / 100"), ([3, 1, 2], "2 / 3 / 3")],
 )
-def test_spread(counts: list[int], expected: str) -> None:
+def test_spread(counts, expected):
     assert spread(counts) == expected
 
 
-def test_the_examples_hold() -> None:
+def test_the_examples_hold():
     assert doctest.testmod(house_figures).failed == 0
 
 
-def test_columns_stand_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_stand_side_by_side(tmp_path, monkeypatch, capsys):
     (tmp_path / "module.py").write_text(MODULE)
     (tmp_path / "README.md").write_text("Three words here.")
     monkeypatch.setattr(house_figures, "OURS", "ours=tools:README.md")
@@ -96,7 +91,7 @@ def test_columns_stand_side_by_side(
     assert rows[-2][2] == "3 |"
 
 
-def test_our_own_prose_is_short() -> None:
+def test_our_own_prose_is_short():
     pages = prose_pages(ROOT, ["README.md", "docs", "CONTRIBUTING.md", "SECURITY.md"])
     lengths = [len(sentence.split()) for page in pages.values() for sentence in sentences(page)]
     assert len(lengths) > 900

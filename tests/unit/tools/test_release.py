@@ -1,7 +1,5 @@
 """What a release is made of: its workflow, the packages it trusts and the settings of its wheels."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -39,7 +37,7 @@ Reports.
 
 
 @pytest.fixture(scope="module")
-def workflow() -> dict[str, Any]:
+def workflow():
     return yaml.safe_load((GITHUB / "workflows" / "release.yml").read_text())
 
 

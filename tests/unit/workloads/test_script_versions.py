@@ -1,7 +1,5 @@
 """One workload for each GPU and layout that the plans name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -18,7 +16,7 @@ GPUS = {T4.name: T4, V100.name: V100}
 JOB = Job(epochs=2)
 
 
-def test_each_pair_of_gpu_and_count_has_its_own_workload() -> None:
+def test_each_pair_of_gpu_and_count_has_its_own_workload():
     plans = [
         make_plan(T4.name, num_gpus=4),
         make_plan(T4.name, num_gpus=1),
@@ -36,17 +34,17 @@ def test_each_pair_of_gpu_and_count_has_its_own_workload() -> None:
         assert one.variant.name is None
 
 
-def test_no_plans_need_no_workloads() -> None:
+def test_no_plans_need_no_workloads():
     assert as_written(make_trace(), GPUS, JOB).workloads([]) == []
 
 
-def test_a_length_that_is_unknown_shows_before_anything_is_predicted() -> None:
+def test_a_length_that_is_unknown_shows_before_anything_is_predicted():
     endless = make_trace(iterations_per_epoch=None, ops=())
     with pytest.raises(InputError, match="how many iterations an epoch"):
         as_written(endless, GPUS, JOB).workloads([make_plan(T4.name)])
 
 
-def test_a_larger_step_takes_as_many_samples_in_all() -> None:
+def test_a_larger_step_takes_as_many_samples_in_all():
     trace, plan = make_trace(iterations_per_epoch=1001), make_plan(T4.name)
     version = changed("accumulate", replace(trace, batch_size=64), GPUS, JOB)
     assert isinstance(version, Variant | Version)
@@ -54,7 +52,7 @@ def test_a_larger_step_takes_as_many_samples_in_all() -> None:
     assert written.iterations == 2002
 
 
-def test_a_change_that_does_not_apply_says_why() -> None:
+def test_a_change_that_does_not_apply_says_why():
     variant = changed("flash", make_trace(), GPUS, JOB)
     assert isinstance(variant, Variant)
     assert variant.why_not is not None

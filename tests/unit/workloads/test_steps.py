@@ -1,7 +1,5 @@
 """Steps of a job on more GPUs: what the user says, what two worlds show, and what is assumed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -35,12 +33,12 @@ def in_worlds(
         ((8, 90, 1, 256), None),  # divided by its root: neither
     ],
 )
-def test_two_worlds_show_what_a_script_holds(worlds: tuple[int, ...], scaling: Scaling | None) -> None:
+def test_two_worlds_show_what_a_script_holds(worlds, scaling):
     assert seen_scaling(in_worlds(*worlds)) is scaling
 
 
 @pytest.mark.parametrize(("flops_elsewhere", "scaling"), [(8, Scaling.STRONG), (1, Scaling.WEAK)])
-def test_without_samples_its_flops_show_it(flops_elsewhere: int, scaling: Scaling) -> None:
+def test_without_samples_its_flops_show_it(flops_elsewhere, scaling):
     # Accumulation divided by the world's size: 40 passes alone, 5 in eight processes.
     ops = (make_op(flops=10**9, count=5),)
     work = RankWork(world_size=1, batch_size=None, accumulation=40, flops=5 * 10**9 * flops_elsewhere)
@@ -48,12 +46,12 @@ def test_without_samples_its_flops_show_it(flops_elsewhere: int, scaling: Scalin
     assert seen_scaling(trace) is scaling
 
 
-def test_one_world_shows_nothing() -> None:
+def test_one_world_shows_nothing():
     assert seen_scaling(make_trace(world_size=8)) is None
     assert seen_scaling(in_worlds(8, None, 1, None)) is None
 
 
-def test_the_user_goes_before_what_was_seen_and_that_before_what_is_assumed() -> None:
+def test_the_user_goes_before_what_was_seen_and_that_before_what_is_assumed():
     strong = in_worlds(8, 32, 1, 256)
     given = steps_of(strong, Job(epochs=1, scaling=Scaling.WEAK))
     assert (given.scaling, given.source) == (Scaling.WEAK, ScalingSource.GIVEN)
@@ -68,7 +66,7 @@ def without_loader(**changes: Any) -> Trace:
     return make_trace(**facts | changes)
 
 
-def test_where_nothing_shows_batches_no_gpu_is_assumed_to_take_one() -> None:
+def test_where_nothing_shows_batches_no_gpu_is_assumed_to_take_one():
     assumed = steps_of(without_loader(), Job(epochs=1))
     assert (assumed.scaling, assumed.source) == (Scaling.UNSHARED, ScalingSource.ASSUMED)
     assert {assumed.share(count) for count in (1, 2, 8)} == {1.0}
@@ -87,17 +85,17 @@ def test_where_nothing_shows_batches_no_gpu_is_assumed_to_take_one() -> None:
         {"warnings": ()},
     ],
 )
-def test_anything_that_shows_them_is_believed(shown: dict[str, Any]) -> None:
+def test_anything_that_shows_them_is_believed(shown):
     assert steps_of(without_loader(**shown), Job(epochs=1)).scaling is Scaling.WEAK
 
 
 @pytest.mark.parametrize("scaling", list(Scaling))
-def test_a_user_knows_better_than_a_missing_loader(scaling: Scaling) -> None:
+def test_a_user_knows_better_than_a_missing_loader(scaling):
     told = steps_of(without_loader(), Job(epochs=1, scaling=scaling))
     assert (told.scaling, told.source) == (scaling, ScalingSource.GIVEN)
 
 
-def test_what_a_gpu_takes_and_a_step_holds() -> None:
+def test_what_a_gpu_takes_and_a_step_holds():
     strong = steps_of(in_worlds(8, 32, 1, 256), Job(epochs=1))
     assert [strong.share(count) for count in (1, 4, 8, 16)] == [8.0, 2.0, 1.0, 0.5]
     assert {strong.global_batch_size(count) for count in (1, 4, 8, 16)} == {256}
@@ -115,15 +113,13 @@ def test_what_a_gpu_takes_and_a_step_holds() -> None:
         (Scaling.UNSHARED, [1000, 1000, 1000]),
     ],
 )
-def test_steps_that_were_given(scaling: Scaling, steps: list[int]) -> None:
+def test_steps_that_were_given(scaling, steps):
     job = Job(iterations=1000, scaling=scaling)
     assert [num_iterations(make_trace(), job, count) for count in (1, 4, 8)] == steps
 
 
 @given(st.integers(1, 64), st.integers(1, 10**6), st.sampled_from(list(Scaling)))
-def test_as_many_gpus_as_were_profiled_take_the_steps_that_were_asked_for(
-    num_ranks: int, asked: int, scaling: Scaling
-) -> None:
+def test_as_many_gpus_as_were_profiled_take_the_steps_that_were_asked_for(num_ranks, asked, scaling):
     trace = make_trace(world_size=num_ranks, iterations_per_epoch=None)
     by_steps = Job(iterations=asked, scaling=scaling)
     by_epochs = Job(epochs=3, iterations_per_epoch=asked, scaling=scaling)
@@ -133,9 +129,7 @@ def test_as_many_gpus_as_were_profiled_take_the_steps_that_were_asked_for(
 
 
 @given(st.integers(1, 64), st.integers(1, 10**6), st.integers(1, 512), st.sampled_from(list(Scaling)))
-def test_other_numbers_of_gpus_take_as_many_samples(
-    num_ranks: int, asked: int, num_gpus: int, scaling: Scaling
-) -> None:
+def test_other_numbers_of_gpus_take_as_many_samples(num_ranks, asked, num_gpus, scaling):
     trace, job = make_trace(world_size=num_ranks), Job(iterations=asked, scaling=scaling)
     of_step = steps_of(trace, job).global_batch_size(num_gpus)
     wanted = asked * num_ranks * 64
@@ -144,7 +138,7 @@ def test_other_numbers_of_gpus_take_as_many_samples(
     assert wanted <= num_iterations(trace, job, num_gpus) * of_step < wanted + of_step
 
 
-def test_a_hundred_thousand_steps_of_eight_gpus() -> None:
+def test_a_hundred_thousand_steps_of_eight_gpus():
     trace, job = make_trace(world_size=8), Job(iterations=100_000)
     assert [num_iterations(trace, job, count) for count in (1, 4, 8, 16)] == [
         800_000,
@@ -154,7 +148,7 @@ def test_a_hundred_thousand_steps_of_eight_gpus() -> None:
     ]
 
 
-def test_the_length_of_an_epoch_is_told_as_profiled() -> None:
+def test_the_length_of_an_epoch_is_told_as_profiled():
     eight = make_trace(world_size=8, iterations_per_epoch=20_019)
     assert iterations_as_profiled(eight, Job(epochs=1)) == 2_503
     assert iterations_as_profiled(make_trace(iterations_per_epoch=20_019), Job(epochs=1)) == 20_019
@@ -162,9 +156,7 @@ def test_the_length_of_an_epoch_is_told_as_profiled() -> None:
 
 
 @given(st.integers(1, 64), st.integers(1, 10**6), st.floats(0.1, 100), st.sampled_from(list(Scaling)))
-def test_more_gpus_never_take_more_steps_and_only_weak_ones_fewer(
-    num_ranks: int, per_epoch: int, epochs: float, scaling: Scaling
-) -> None:
+def test_more_gpus_never_take_more_steps_and_only_weak_ones_fewer(num_ranks, per_epoch, epochs, scaling):
     trace = make_trace(world_size=num_ranks, iterations_per_epoch=per_epoch)
     steps = [num_iterations(trace, Job(epochs=epochs, scaling=scaling), count) for count in (1, 2, 4, 64)]
     assert steps == sorted(steps, reverse=True)

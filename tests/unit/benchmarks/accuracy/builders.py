@@ -1,7 +1,5 @@
 """Small synthetic measurements in the formats of the real ones."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

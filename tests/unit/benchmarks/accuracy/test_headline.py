@@ -1,7 +1,5 @@
 """The page of headline figures follows from the published results."""
 
-from __future__ import annotations
-
 import json
 
 from benchmarks.accuracy.headline import PAGE, RESULTS, headline
@@ -11,11 +9,11 @@ def results() -> dict:
     return json.loads(RESULTS.read_text())
 
 
-def test_the_page_is_what_the_results_say() -> None:
+def test_the_page_is_what_the_results_say():
     assert PAGE.read_text() == headline(results()), "run python -m benchmarks.accuracy.headline"
 
 
-def test_rows_that_fitted_a_constant_do_not_count() -> None:
+def test_rows_that_fitted_a_constant_do_not_count():
     document = results()
     fitted = [score for score in document["throughput"] if score["case"]["fitted"]]
     before = headline(document)
@@ -25,7 +23,7 @@ def test_rows_that_fitted_a_constant_do_not_count() -> None:
     assert headline(document) == before
 
 
-def test_precisions_and_gpus_of_a_network_are_one_line() -> None:
+def test_precisions_and_gpus_of_a_network_are_one_line():
     document = results()
     names = ("Net FP32", "Net TF32", "Other (big) AMP")
     document["throughput"] = [

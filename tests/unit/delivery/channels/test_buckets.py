@@ -1,9 +1,6 @@
 """Objects in buckets are written once: S3 by moto's server, Google's by one that speaks the two calls."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -12,10 +9,9 @@ import pytest
 
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
 from advisor.delivery.posting import Outcome, Patience, Post, attempt
-from advisor.store.handle import Store
 from tests.delivery.http_server import HttpServer, Reply, Request, serving
 from tests.delivery.mail_server import free_port
-from tests.delivery.parts import SetClock, channel_of, make_message, make_parcel
+from tests.delivery.parts import channel_of, make_message, make_parcel
 
 NAME = "reports/2026-11-23.html"
 PAGE = make_message().files[0].payload
@@ -32,7 +28,7 @@ def fault_of(channel: Channel, kind: type[SendingError], **changes: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
+def moto_url():
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
@@ -43,7 +39,7 @@ def moto_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def aws(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+def aws(moto_url, monkeypatch):
     """A client of an account with one empty bucket."""
     import boto3
 
@@ -64,7 +60,7 @@ def s3() -> Any:
     return channel_of({"kind": "s3", "url": "s3://team/reports/{date}.html"})
 
 
-def test_an_object_is_what_the_preview_shows(aws: Any) -> None:
+def test_an_object_is_what_the_preview_shows(aws):
     s3().send(make_parcel(), lambda: None)
     got = aws.get_object(Bucket="team", Key=NAME)
     body = got["Body"].read()
@@ -73,38 +69,38 @@ def test_an_object_is_what_the_preview_shows(aws: Any) -> None:
     assert got["ContentType"] == "text/html; charset=utf-8"
 
 
-def test_the_same_answer_again_changes_nothing_and_is_no_error(aws: Any) -> None:
+def test_the_same_answer_again_changes_nothing_and_is_no_error(aws):
     s3().send(make_parcel(), lambda: None)
     first = aws.head_object(Bucket="team", Key=NAME)
     s3().send(make_parcel(), lambda: None)
     assert aws.head_object(Bucket="team", Key=NAME)["LastModified"] == first["LastModified"]
 
 
-def test_another_answers_object_is_neither_overwritten_nor_taken_for_ours(aws: Any) -> None:
+def test_another_answers_object_is_neither_overwritten_nor_taken_for_ours(aws):
     aws.put_object(Bucket="team", Key=NAME, Body=b"theirs")
     words = fault_of(s3(), PermanentError)
     assert words.startswith(f"another object is at s3://team/{NAME}, and nothing is overwritten")
     assert aws.get_object(Bucket="team", Key=NAME)["Body"].read() == b"theirs"
 
 
-def test_a_bucket_that_is_not_there(aws: Any) -> None:
+def test_a_bucket_that_is_not_there(aws):
     channel = channel_of({"kind": "s3", "url": "s3://nobody-has-it/{date}.html"})
     assert "NoSuchBucket" in fault_of(channel, PermanentError)
 
 
-def test_no_credentials(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_credentials(aws, monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     assert "no credentials of AWS" in fault_of(s3(), PermanentError)
 
 
-def test_aws_is_away_or_ends_the_connection(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_is_away_or_ends_the_connection(aws, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_port()}")
     assert "cannot reach AWS" in fault_of(s3(), TemporaryError)
 
 
-def test_a_send_that_was_cut_off_is_taken_up_and_found_there(aws: Any, store: Store, time: SetClock) -> None:
+def test_a_send_that_was_cut_off_is_taken_up_and_found_there(aws, store, time):
     """The first process died after the object was written."""
     post = Post(store=store, patience=Patience(total_s=60), clock=time.clock)
 
@@ -154,7 +150,7 @@ class Bucket:
 
 
 @pytest.fixture
-def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Bucket, HttpServer]]:
+def google(monkeypatch):
     bucket = Bucket()
     with serving(HttpServer(rule=bucket.answer)) as server:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
@@ -165,7 +161,7 @@ def gcs(bucket: str = "team") -> Channel:
     return channel_of({"kind": "gcs", "url": f"gs://{bucket}/reports/{{date}}.html"})
 
 
-def test_an_object_of_google_is_what_the_preview_shows(google: tuple[Bucket, HttpServer]) -> None:
+def test_an_object_of_google_is_what_the_preview_shows(google):
     gcs().send(make_parcel(), lambda: None)
     about, media = google[0].objects[NAME]
     assert media == PAGE
@@ -173,14 +169,14 @@ def test_an_object_of_google_is_what_the_preview_shows(google: tuple[Bucket, Htt
     assert about["contentType"] == "text/html; charset=utf-8"
 
 
-def test_it_is_written_once(google: tuple[Bucket, HttpServer]) -> None:
+def test_it_is_written_once(google):
     for _ in range(2):
         gcs().send(make_parcel(), lambda: None)
     assert [request.method for request in google[1].requests] == ["POST", "POST", "GET"]
     assert "another object is at" in fault_of(gcs(), PermanentError, key="week-48")
 
 
-def test_troubles_of_google(google: tuple[Bucket, HttpServer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_troubles_of_google(google, monkeypatch):
     _, server = google
     assert "404 no such bucket" in fault_of(gcs("nobody"), PermanentError)
     server.replies = [Reply(status=503)]
@@ -191,9 +187,7 @@ def test_troubles_of_google(google: tuple[Bucket, HttpServer], monkeypatch: pyte
     assert "cannot reach the server" in fault_of(gcs(), TemporaryError)
 
 
-def test_an_answer_that_was_lost_is_asked_for_again(
-    google: tuple[Bucket, HttpServer], store: Store, time: SetClock
-) -> None:
+def test_an_answer_that_was_lost_is_asked_for_again(google, store, time):
     bucket, server = google
     server.replies = [Reply(resets=True)]
     post = Post(store=store, patience=Patience(total_s=60), clock=time.clock)
@@ -201,7 +195,7 @@ def test_an_answer_that_was_lost_is_asked_for_again(
     assert list(bucket.objects) == [NAME]
 
 
-def test_nobody_is_logged_in(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_nobody_is_logged_in(monkeypatch, tmp_path):
     for name in ("STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))

@@ -1,11 +1,8 @@
 """Webhooks over a real server: exactly the preview, and each trouble in one line of the right kind."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,7 +20,7 @@ OF_TRANSPORT = {"Host", "Content-Length", "Accept", "Accept-Encoding", "Connecti
 
 
 @pytest.fixture
-def server() -> Iterator[HttpServer]:
+def server():
     with serving() as running:
         yield running
 
@@ -54,7 +51,7 @@ def fault_of(channel: Channel, kind: type[SendingError], *, within_s: float = 10
     return caught.value
 
 
-def test_a_webhook_gets_exactly_the_preview(server: HttpServer) -> None:
+def test_a_webhook_gets_exactly_the_preview(server):
     channel = hook(server)
     channel.send(make_parcel(), lambda: None)
     (request,) = server.requests
@@ -65,7 +62,7 @@ def test_a_webhook_gets_exactly_the_preview(server: HttpServer) -> None:
     assert request.headers["Idempotency-Key"] == "week-47"
 
 
-def test_slack_gets_exactly_the_preview_and_the_preview_not_the_address(server: HttpServer) -> None:
+def test_slack_gets_exactly_the_preview_and_the_preview_not_the_address(server):
     channel = slack(server)
     channel.send(make_parcel(message=make_message(subject="<!channel> & all")), lambda: None)
     (request,) = server.requests
@@ -75,7 +72,7 @@ def test_slack_gets_exactly_the_preview_and_the_preview_not_the_address(server: 
     assert json.loads(request.body)["text"] == "&lt;!channel&gt; &amp; all"
 
 
-def test_a_signature_that_the_receiver_can_check(server: HttpServer) -> None:
+def test_a_signature_that_the_receiver_can_check(server):
     channel = hook(server, secret="env:HOOK_SECRET")
     channel.send(make_parcel(), lambda: None)
     (request,) = server.requests
@@ -85,7 +82,7 @@ def test_a_signature_that_the_receiver_can_check(server: HttpServer) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_what_passes_is_temporary_for_a_webhook(server: HttpServer, status: int) -> None:
+def test_what_passes_is_temporary_for_a_webhook(server, status):
     server.replies = [Reply(status=status, body=b"token=hunter22 is busy")]
     assert str(fault_of(hook(server), TemporaryError)) == f"the server answers {status} token=*** is busy"
 
@@ -100,26 +97,24 @@ def test_what_passes_is_temporary_for_a_webhook(server: HttpServer, status: int)
         (504, UncertainError),
     ],
 )
-def test_a_gateway_that_lost_sight_leaves_slack_uncertain(
-    server: HttpServer, status: int, kind: type[SendingError]
-) -> None:
+def test_a_gateway_that_lost_sight_leaves_slack_uncertain(server, status, kind):
     server.replies = [Reply(status=status)]
     fault_of(slack(server), kind)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 413])
-def test_what_stays_is_permanent(server: HttpServer, status: int) -> None:
+def test_what_stays_is_permanent(server, status):
     server.replies = [Reply(status=status, body=b"invalid_blocks")]
     assert str(fault_of(slack(server), PermanentError)) == f"the server refuses it: {status} invalid_blocks"
 
 
-def test_a_redirect_is_not_followed(server: HttpServer) -> None:
+def test_a_redirect_is_not_followed(server):
     server.replies = [Reply(status=307, headers={"Location": f"{server.url}/elsewhere"})]
     assert "which is not followed" in str(fault_of(hook(server), PermanentError))
     assert len(server.requests) == 1
 
 
-def test_a_login_of_netrc_is_not_sent(server: HttpServer, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_of_netrc_is_not_sent(server, tmp_path, monkeypatch):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password hunter22\n")
     netrc.chmod(0o600)
@@ -129,23 +124,23 @@ def test_a_login_of_netrc_is_not_sent(server: HttpServer, tmp_path, monkeypatch:
 
 
 @pytest.mark.parametrize("make", [hook, slack])
-def test_no_answer_is_uncertain(server: HttpServer, make: Any) -> None:
+def test_no_answer_is_uncertain(server, make):
     server.replies = [Reply(hangs=True)]
     fault_of(make(server), UncertainError, within_s=0.3)
 
 
 @pytest.mark.parametrize("make", [hook, slack])
-def test_a_reset_after_the_body_is_uncertain(server: HttpServer, make: Any) -> None:
+def test_a_reset_after_the_body_is_uncertain(server, make):
     server.replies = [Reply(resets=True)]
     assert "the connection ended after it was sent" in str(fault_of(make(server), UncertainError))
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens():
     channel = channel_of({"kind": "webhook", "url": f"http://127.0.0.1:{free_port()}/x"})
     assert "cannot reach the server" in str(fault_of(channel, TemporaryError))
 
 
-def test_an_address_that_is_none() -> None:
+def test_an_address_that_is_none():
     channel = channel_of({"kind": "slack", "url": "env:SLACK"}, SLACK="ftp://secret-token/")
     assert "no address that can be asked" in str(fault_of(channel, PermanentError))
 
@@ -154,15 +149,13 @@ def test_an_address_that_is_none() -> None:
     ("value", "least_s", "most_s"),
     [("7", 7, 7), ("Wed, 21 Oct 2099 07:28:00 GMT", 1e8, 1e10), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)],
 )
-def test_how_long_the_server_asks_us_to_wait(
-    server: HttpServer, value: str, least_s: float, most_s: float
-) -> None:
+def test_how_long_the_server_asks_us_to_wait(server, value, least_s, most_s):
     server.replies = [Reply(status=429, headers={"Retry-After": value})]
     error = fault_of(hook(server), TemporaryError)
     assert least_s <= error.wait_s <= most_s
 
 
-def test_a_time_that_is_none_asks_for_nothing(server: HttpServer) -> None:
+def test_a_time_that_is_none_asks_for_nothing(server):
     server.replies = [Reply(status=429, headers={"Retry-After": "soon"})]
     assert fault_of(hook(server), TemporaryError).wait_s is None
 
@@ -173,15 +166,13 @@ def send(server: HttpServer, channel: Channel, store: Store, time: SetClock) -> 
     return delivery.outcome, delivery.attempts
 
 
-def test_a_busy_server_is_waited_for_as_long_as_it_asks(
-    server: HttpServer, store: Store, time: SetClock
-) -> None:
+def test_a_busy_server_is_waited_for_as_long_as_it_asks(server, store, time):
     server.replies = [Reply(status=429, headers={"Retry-After": "40"}), Reply(status=500)]
     assert send(server, slack(server), store, time) == (Outcome.SENT, 3)
     assert time.slept == [40.0, 2.0]
 
 
-def test_one_that_asks_for_too_long_is_given_up(server: HttpServer, store: Store, time: SetClock) -> None:
+def test_one_that_asks_for_too_long_is_given_up(server, store, time):
     server.replies = [Reply(status=429, headers={"Retry-After": "3600"})]
     assert send(server, slack(server), store, time) == (Outcome.FAILED, 1)
     assert time.slept == []
@@ -190,16 +181,14 @@ def test_one_that_asks_for_too_long_is_given_up(server: HttpServer, store: Store
     )
 
 
-def test_a_lost_answer_is_repeated_only_where_the_receiver_drops_repeats(
-    server: HttpServer, store: Store, time: SetClock
-) -> None:
+def test_a_lost_answer_is_repeated_only_where_the_receiver_drops_repeats(server, store, time):
     server.replies = [Reply(resets=True)]
     assert send(server, hook(server), store, time) == (Outcome.SENT, 2)
     assert [request.headers["Idempotency-Key"] for request in server.requests] == ["week-47"] * 2
     assert server.requests[0].body == server.requests[1].body
 
 
-def test_elsewhere_it_is_not(server: HttpServer, store: Store, time: SetClock) -> None:
+def test_elsewhere_it_is_not(server, store, time):
     server.replies = [Reply(resets=True)]
     channel = hook(server, knows_repeats=False)
     assert send(server, channel, store, time) == (Outcome.PERHAPS, 1)
@@ -210,15 +199,13 @@ def test_elsewhere_it_is_not(server: HttpServer, store: Store, time: SetClock) -
 @pytest.mark.parametrize(
     "url", ["http://169.254.169.254/x", "http://0xA9FEA9FE/", "https://a.org/\nX: 1", "ftp://a.org/"]
 )
-def test_an_address_that_is_kept_elsewhere_is_checked_when_it_is_read(url: str) -> None:
+def test_an_address_that_is_kept_elsewhere_is_checked_when_it_is_read(url):
     channel = channel_of({"kind": "webhook", "url": "env:HOOK"}, HOOK=url)
     error = fault_of(channel, PermanentError)
     assert url not in str(error)
 
 
-def test_a_name_that_leads_to_a_machines_own_services_gets_nothing(
-    server: HttpServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_leads_to_a_machines_own_services_gets_nothing(server, monkeypatch):
     """What a name leads to is seen on the connection itself: asked before, it could lead elsewhere later."""
     monkeypatch.setattr(
         "advisor.delivery.channels.guarded.is_link_local", lambda address: address.startswith("127.")

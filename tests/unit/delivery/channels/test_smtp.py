@@ -1,20 +1,15 @@
 """Mail over a real server: exactly the preview, and each trouble in one line of the right kind."""
 
-from __future__ import annotations
-
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
 from advisor.delivery.posting import Outcome, Patience, Post, attempt
-from advisor.store.handle import Store
 from tests.delivery.mail_server import PASSWORD, USER, MailServer, free_port, serving, write_certificate
-from tests.delivery.parts import HTML, MAIL, PNG, SetClock, channel_of, make_message, make_parcel
+from tests.delivery.parts import HTML, MAIL, PNG, channel_of, make_message, make_parcel
 
 # On loopback nobody listens in.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS:UserWarning")
@@ -22,12 +17,12 @@ LOGIN = {"user": USER, "password": "env:SMTP_PASSWORD"}
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def certificate(tmp_path_factory):
     return write_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture
-def plain() -> Iterator[MailServer]:
+def plain():
     """A server of this machine without encryption, which a login over loopback may use."""
     with serving() as server:
         yield server
@@ -48,7 +43,7 @@ def fault_of(channel: Channel, kind: type[SendingError], *, within_s: float = 10
     return words
 
 
-def test_starttls_a_login_and_exactly_the_preview(certificate: Path) -> None:
+def test_starttls_a_login_and_exactly_the_preview(certificate):
     with serving(certificate=certificate) as server:
         channel = mail_to(server, security="starttls", ca_file=str(certificate), attach=["html", "csv"])
         channel.send(make_parcel(), lambda: None)
@@ -57,7 +52,7 @@ def test_starttls_a_login_and_exactly_the_preview(certificate: Path) -> None:
         assert server.recipients == [["ann@example.org"]]
 
 
-def test_a_mail_program_reads_text_html_picture_and_files(plain: MailServer) -> None:
+def test_a_mail_program_reads_text_html_picture_and_files(plain):
     cc = ["Bob Müller <bob@example.org>", "ann@example.org"]
     mail_to(plain, cc=cc, attach=["html"]).send(make_parcel(), lambda: None)
     (mail,) = plain.mails
@@ -81,7 +76,7 @@ def test_a_mail_program_reads_text_html_picture_and_files(plain: MailServer) -> 
     assert page.get_content().encode() == make_message().files[0].payload
 
 
-def test_without_encryption_nothing_is_sent_where_it_was_asked_for(plain: MailServer) -> None:
+def test_without_encryption_nothing_is_sent_where_it_was_asked_for(plain):
     """Who takes STARTTLS off the server's list must not get the password."""
     words = fault_of(mail_to(plain, security="starttls"), PermanentError)
     assert "does not offer what security or user ask for" in words
@@ -89,23 +84,23 @@ def test_without_encryption_nothing_is_sent_where_it_was_asked_for(plain: MailSe
     assert plain.taken == []
 
 
-def test_a_certificate_that_nobody_trusts(certificate: Path) -> None:
+def test_a_certificate_that_nobody_trusts(certificate):
     with serving(certificate=certificate) as server:
         assert "a certificate that is not trusted" in fault_of(
             mail_to(server, security="starttls"), PermanentError
         )
 
 
-def test_no_tls_where_it_should_begin(plain: MailServer) -> None:
+def test_no_tls_where_it_should_begin(plain):
     assert "does not speak tls" in fault_of(mail_to(plain, security="tls"), PermanentError)
 
 
-def test_a_wrong_password(plain: MailServer) -> None:
+def test_a_wrong_password(plain):
     words = fault_of(mail_to(plain, password="wrong-and-long"), PermanentError)
     assert words == "127.0.0.1 refuses user 'me' or the secret of env:SMTP_PASSWORD (535): check both"
 
 
-def test_a_password_that_is_not_there() -> None:
+def test_a_password_that_is_not_there():
     channel = channel_of(MAIL | LOGIN | {"port": 1})
     assert fault_of(channel, PermanentError).startswith("the variable SMTP_PASSWORD is not set")
 
@@ -122,32 +117,30 @@ def test_a_password_that_is_not_there() -> None:
         ("DATA", "554 spam, password=hunter22", PermanentError, "the mail: 554 spam, password=***"),
     ],
 )
-def test_what_the_server_says(
-    plain: MailServer, command: str, reply: str, kind: type[SendingError], words: str
-) -> None:
+def test_what_the_server_says(plain, command, reply, kind, words):
     plain.replies[command] = [reply]
     assert words in fault_of(mail_to(plain), kind)
     assert plain.taken == []
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens():
     channel = channel_of(MAIL | {"port": free_port(), "security": "none"})
     assert "cannot reach 127.0.0.1:" in fault_of(channel, TemporaryError)
 
 
 @pytest.mark.parametrize("command", ["EHLO", "MAIL", "RCPT"])
-def test_silence_before_the_data_is_temporary(plain: MailServer, command: str) -> None:
+def test_silence_before_the_data_is_temporary(plain, command):
     plain.stop_at = command
     assert "no answer within" in fault_of(mail_to(plain), TemporaryError, within_s=0.3)
 
 
-def test_silence_after_the_data_is_uncertain(plain: MailServer) -> None:
+def test_silence_after_the_data_is_uncertain(plain):
     plain.stop_at = "DATA"
     fault_of(mail_to(plain), UncertainError, within_s=0.5)
     assert len(plain.taken) == 1
 
 
-def test_a_reset_after_the_data_is_uncertain(plain: MailServer) -> None:
+def test_a_reset_after_the_data_is_uncertain(plain):
     plain.resets_at = "DATA"
     assert "the connection ended after the mail was sent: perhaps it arrived" in fault_of(
         mail_to(plain), UncertainError
@@ -155,12 +148,12 @@ def test_a_reset_after_the_data_is_uncertain(plain: MailServer) -> None:
     assert len(plain.taken) == 1
 
 
-def test_a_reset_before_the_data_is_temporary(plain: MailServer) -> None:
+def test_a_reset_before_the_data_is_temporary(plain):
     plain.resets_at = "RCPT"
     fault_of(mail_to(plain), TemporaryError)
 
 
-def test_what_drips_keeps_nobody() -> None:
+def test_what_drips_keeps_nobody():
     """A byte now and then meets no timeout of a socket."""
     stopped = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -182,16 +175,14 @@ def test_what_drips_keeps_nobody() -> None:
             thread.join()
 
 
-def test_one_recipient_who_is_refused_keeps_the_mail_from_nobody(plain: MailServer) -> None:
+def test_one_recipient_who_is_refused_keeps_the_mail_from_nobody(plain):
     plain.replies["RCPT"] = ["250 OK", "550 left us"]
     problem = mail_to(plain, to=["ann@example.org", "old@example.org"]).send(make_parcel(), lambda: None)
     assert problem == "refused by the server: old@example.org (550 left us)"
     assert plain.recipients == [["ann@example.org"]]
 
 
-def test_greylisting_is_waited_for_and_the_mail_sent_once(
-    plain: MailServer, store: Store, time: SetClock
-) -> None:
+def test_greylisting_is_waited_for_and_the_mail_sent_once(plain, store, time):
     plain.replies["RCPT"] = ["451 later", "451 later"]
     post = Post(store=store, patience=Patience(total_s=300), clock=time.clock)
     delivery = post.send("team", mail_to(plain), make_message(), "week-47")
@@ -201,9 +192,7 @@ def test_greylisting_is_waited_for_and_the_mail_sent_once(
     assert len(plain.taken) == 1
 
 
-def test_after_a_reset_behind_the_data_nothing_is_repeated(
-    plain: MailServer, store: Store, time: SetClock
-) -> None:
+def test_after_a_reset_behind_the_data_nothing_is_repeated(plain, store, time):
     plain.resets_at = "DATA"
     post = Post(store=store, patience=Patience(total_s=300), clock=time.clock)
     first = post.send("team", mail_to(plain), make_message(), "week-47")

@@ -1,10 +1,7 @@
 """Constants from a recording: found again where they made it, refused where they make no sense."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -34,7 +31,7 @@ KERNELS = {
 
 
 @pytest.fixture(autouse=True)
-def nothing_calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def nothing_calibrated(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
 
@@ -64,13 +61,13 @@ def roofline_constants(calibration: Calibration) -> list[FittedConstant]:
 
 @given(factor=st.floats(0.7, 3.0))
 @pytest.mark.parametrize("name", KERNELS)
-def test_what_is_slower_by_a_factor_gets_a_constant_that_is_smaller_by_it(name: str, factor: float) -> None:
+def test_what_is_slower_by_a_factor_gets_a_constant_that_is_smaller_by_it(name, factor):
     (fitted,) = roofline_constants(calibrate(recorded(slower(KERNELS[name], factor))))
     assert fitted.name == name
     assert fitted.after == pytest.approx(fitted.before / factor)
 
 
-def test_predictions_with_the_new_constants_are_what_was_measured() -> None:
+def test_predictions_with_the_new_constants_are_what_was_measured():
     from advisor.predict.knowledge import write_calibration
 
     kernels = [slower(kernel, 1.1 + 0.1 * number) for number, kernel in enumerate(KERNELS.values())]
@@ -86,7 +83,7 @@ def test_predictions_with_the_new_constants_are_what_was_measured() -> None:
         )
 
 
-def test_calibrating_again_changes_nothing() -> None:
+def test_calibrating_again_changes_nothing():
     from advisor.predict.knowledge import write_calibration
 
     recording = recorded(*(slower(kernel, 1.3) for kernel in KERNELS.values()))
@@ -96,7 +93,7 @@ def test_calibrating_again_changes_nothing() -> None:
     assert second == pytest.approx(first, rel=1e-3)
 
 
-def test_the_median_kernel_decides() -> None:
+def test_the_median_kernel_decides():
     kernels = [slower(KERNELS["gemm_fraction.fp16"], factor) for factor in (1.2, 1.25, 40.0)]
     fitted, of_network = calibrate(recorded(*kernels)).constants
     assert fitted.after == pytest.approx(fitted.before / 1.25)
@@ -104,7 +101,7 @@ def test_the_median_kernel_decides() -> None:
     assert of_network.name == "learned.tensor_gemm"
 
 
-def test_kernels_that_differ_are_warned_of() -> None:
+def test_kernels_that_differ_are_warned_of():
     kernels = [slower(KERNELS["gemm_fraction.fp16"], factor) for factor in (1.0, 2.0, 4.0)]
     warnings = calibrate(recorded(*kernels)).warnings
     assert {type(warning) for warning in warnings} == {KernelsDisagree}
@@ -115,7 +112,7 @@ def test_kernels_that_differ_are_warned_of() -> None:
     assert calibrate(recorded(*alike)).warnings == ()
 
 
-def test_clocks_that_drift_are_warned_of() -> None:
+def test_clocks_that_drift_are_warned_of():
     kernel = slower(KERNELS["gemm_fraction.fp16"], 1.0)
     (warning,) = calibrate(recorded(kernel, references_s=(1e-3, 1.2e-3))).warnings
     assert isinstance(warning, ClocksDrifted)
@@ -124,7 +121,7 @@ def test_clocks_that_drift_are_warned_of() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.05, 0.1, 1e3])
-def test_a_gpu_that_cannot_be_the_one_of_the_data_sheet_is_refused(factor: float) -> None:
+def test_a_gpu_that_cannot_be_the_one_of_the_data_sheet_is_refused(factor):
     with pytest.raises(CalibrationError, match=r"gemm_fraction.fp16 would become .*is this the GPU"):
         calibrate(recorded(slower(make_measurement(shape=(2**15, 2**15), dtype="float16"), factor)))
 
@@ -139,28 +136,28 @@ def test_a_gpu_that_cannot_be_the_one_of_the_data_sheet_is_refused(factor: float
         ),
     ],
 )
-def test_small_kernels_and_other_families_do_not_count(kernel: Measurement) -> None:
+def test_small_kernels_and_other_families_do_not_count(kernel):
     with pytest.raises(CalibrationError, match=r"these families: gemm, .*without `source`"):
         calibrate(recorded(kernel))
 
 
-def test_a_product_that_memory_binds_says_nothing_of_products() -> None:
+def test_a_product_that_memory_binds_says_nothing_of_products():
     thin = make_measurement("aten::mm", shape=(2**22, 2))
     with pytest.raises(CalibrationError, match="holds no kernel"):
         calibrate(recorded(thin))
 
 
-def test_a_recording_of_a_cpu_is_refused() -> None:
+def test_a_recording_of_a_cpu_is_refused():
     with pytest.raises(RecordingError, match=r"of the backend cpu: only kernels of a GPU"):
         calibrate(recorded(backend="cpu", gpu=None))
 
 
-def test_a_gpu_that_the_catalog_lacks_is_told_how_to_add() -> None:
+def test_a_gpu_that_the_catalog_lacks_is_told_how_to_add():
     with pytest.raises(RecordingError, match=r"'NVIDIA Z9' is not in the catalog.*catalogs/gpus\.toml"):
         calibrate(recorded(gpu=None, device_name="NVIDIA Z9"))
 
 
-def test_the_gpu_of_a_recording() -> None:
+def test_the_gpu_of_a_recording():
     assert calibrated_gpu(make_header()) == "L4"
 
 
@@ -172,7 +169,7 @@ def test_the_gpu_of_a_recording() -> None:
     factors=st.lists(st.floats(0.6, 4.0), min_size=1, max_size=9),
     launch_s=st.floats(1e-7, 1e-5),
 )
-def test_the_offset_of_any_predictor_is_found(before: float, factors: list[float], launch_s: float) -> None:
+def test_the_offset_of_any_predictor_is_found(before, factors, launch_s):
     beyond_s = 1e-3
     kernels = [make_measurement(time_s=launch_s + beyond_s * factor) for factor in factors]
     fitted = fit_offset("any", before, kernels, lambda *_: launch_s + beyond_s, launch_s)
@@ -185,7 +182,7 @@ def at(time_s: float) -> Callable[..., float]:
     return lambda *_: time_s
 
 
-def test_kernels_below_their_launch_are_left_out() -> None:
+def test_kernels_below_their_launch_are_left_out():
     kernels = [make_measurement(time_s=1e-6), make_measurement(time_s=2e-3)]
     fitted = fit_offset("any", 0.5, kernels, at(1e-3), 2e-6)
     assert fitted.num_kernels == 1
@@ -195,10 +192,10 @@ def test_kernels_below_their_launch_are_left_out() -> None:
         fit_offset("any", 0.5, kernels, at(1e-6), 2e-6)
 
 
-def test_the_spread_is_the_median_deviation_of_logarithms() -> None:
+def test_the_spread_is_the_median_deviation_of_logarithms():
     kernels = [make_measurement(time_s=factor * 1e-3) for factor in (1.0, 2.0, 4.0)]
     assert fit_offset("any", 0.5, kernels, at(1e-3), 0.0).spread == pytest.approx(math.log(2))
 
 
-def test_the_least_kernel_is_far_above_a_launch() -> None:
+def test_the_least_kernel_is_far_above_a_launch():
     assert calibration._LEAST_S > 10 * KERNEL_FLOOR_S

@@ -1,9 +1,6 @@
 """The files of calibrations: read back, replaced, refused when broken, and first among the constants."""
 
-from __future__ import annotations
-
 import tomllib
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,12 +24,12 @@ L4 = resolve_gpu("L4")
 
 
 @pytest.fixture(autouse=True)
-def data_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def data_home(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     return tmp_path
 
 
-def test_the_file_is_one_a_gpu_in_the_users_folder(data_home: Path) -> None:
+def test_the_file_is_one_a_gpu_in_the_users_folder(data_home):
     path = write_calibration("L4", "2026-11-21, driver 580", VALUES)
     assert path == calibration_path("L4") == data_home / "advisor" / "calibrations" / "L4.toml"
     assert tomllib.loads(path.read_text()) == {
@@ -42,7 +39,7 @@ def test_the_file_is_one_a_gpu_in_the_users_folder(data_home: Path) -> None:
     }
 
 
-def test_one_of_a_recording_says_so_and_counts_as_measured_too() -> None:
+def test_one_of_a_recording_says_so_and_counts_as_measured_too():
     write_calibration("L4", "2026-11-21", VALUES, where=RECORDED)
     constants = constants_for(L4)
     assert (
@@ -52,7 +49,7 @@ def test_one_of_a_recording_says_so_and_counts_as_measured_too() -> None:
     assert constants.measured >= set(VALUES)
 
 
-def test_those_that_are_there_are_listed(data_home: Path) -> None:
+def test_those_that_are_there_are_listed(data_home):
     assert calibrated_gpus() == ()
     for gpu in ("T4", "L4"):
         write_calibration(gpu, "today", VALUES)
@@ -61,11 +58,11 @@ def test_those_that_are_there_are_listed(data_home: Path) -> None:
     assert calibrated_gpus() == ("L4", "T4")
 
 
-def test_none_is_none() -> None:
+def test_none_is_none():
     assert read_calibration("L4") is None
 
 
-def test_a_newer_one_takes_the_place_of_an_older_one() -> None:
+def test_a_newer_one_takes_the_place_of_an_older_one():
     write_calibration("L4", "first", VALUES)
     write_calibration("L4", "second", {"streaming_fraction": 0.8})
     assert read_calibration("L4") == {
@@ -74,7 +71,7 @@ def test_a_newer_one_takes_the_place_of_an_older_one() -> None:
     }
 
 
-def test_it_comes_before_the_catalog_and_counts_as_measured() -> None:
+def test_it_comes_before_the_catalog_and_counts_as_measured():
     before = constants_for(L4)
     assert "gemm_fraction.fp16" not in before.measured
     write_calibration("L4", "today", VALUES)
@@ -89,7 +86,7 @@ def test_it_comes_before_the_catalog_and_counts_as_measured() -> None:
     )
 
 
-def test_other_gpus_are_not_touched() -> None:
+def test_other_gpus_are_not_touched():
     before = constants_for(resolve_gpu("T4"))
     write_calibration("L4", "today", VALUES)
     assert constants_for(resolve_gpu("T4")) == before
@@ -111,7 +108,7 @@ def test_other_gpus_are_not_touched() -> None:
         f'source = "{CALIBRATED}"\nlearned = 0.5',
     ],
 )
-def test_a_broken_one_is_refused_with_its_path(text: str) -> None:
+def test_a_broken_one_is_refused_with_its_path(text):
     path = calibration_path("L4")
     path.parent.mkdir(parents=True)
     path.write_text(text)
@@ -119,7 +116,7 @@ def test_a_broken_one_is_refused_with_its_path(text: str) -> None:
         constants_for(L4)
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_no_text_are_refused():
     path = calibration_path("L4")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\xff\xfe")
@@ -127,7 +124,7 @@ def test_bytes_that_are_no_text_are_refused() -> None:
         read_calibration("L4")
 
 
-def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, data_home: Path) -> None:
+def test_a_folder_that_cannot_be_written(monkeypatch, data_home):
     (data_home / "file").write_text("")
     monkeypatch.setenv("XDG_DATA_HOME", str(data_home / "file"))
     with pytest.raises(CalibrationError, match="XDG_DATA_HOME"):
@@ -135,7 +132,7 @@ def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, data_h
 
 
 @given(source=st.text(max_size=40), value=st.floats(0.001, 2.0))
-def test_whatever_a_driver_is_called_the_file_can_be_read(source: str, value: float) -> None:
+def test_whatever_a_driver_is_called_the_file_can_be_read(source, value):
     write_calibration("T4", source, {"streaming_fraction": value})
     table = read_calibration("T4")
     assert table is not None

@@ -1,7 +1,5 @@
 """What recorded collectives mean for a prediction, in figures worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -38,12 +36,12 @@ BUCKETS = (collective("all_reduce", 6 * 10**7), collective("all_reduce", 2 * 10*
 LAYERS = (collective("all_gather", 10**8, count=4), collective("reduce_scatter", 10**8, count=2))
 
 
-def test_reduced_bytes_are_those_of_all_buckets() -> None:
+def test_reduced_bytes_are_those_of_all_buckets():
     assert reduced_bytes(trace_of(*BUCKETS, collective("broadcast", 5))) == GRADIENT_BYTES
 
 
 @pytest.mark.parametrize("collectives", [(), (collective("nccl", None, None),), LAYERS])
-def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives: tuple[Collective, ...]) -> None:
+def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives):
     assert reduced_bytes(trace_of(*collectives)) is None
 
 
@@ -70,13 +68,11 @@ def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives: tupl
         ((collective("all_reduce", 10**6, count=2),), 8),
     ],
 )
-def test_ranks_share_a_model_that_scatter_or_reduce_less_than_all_gradients(
-    collectives: tuple[Collective, ...], world: int | None
-) -> None:
+def test_ranks_share_a_model_that_scatter_or_reduce_less_than_all_gradients(collectives, world):
     assert sharded_over(trace_of(*collectives)) == world
 
 
-def test_features_of_all_ranks_cost_their_way_at_any_count() -> None:
+def test_features_of_all_ranks_cost_their_way_at_any_count():
     features = (collective("all_gather", 10**9), collective("reduce_scatter", 10**9 // 25))
     plain, with_features = trace_of(*BUCKETS), trace_of(*BUCKETS, *features)
     for count in (2, 8, 16):
@@ -85,14 +81,14 @@ def test_features_of_all_ranks_cost_their_way_at_any_count() -> None:
         assert more.communication_s > less.communication_s
 
 
-def test_where_no_gradients_are_known_none_are_missing() -> None:
+def test_where_no_gradients_are_known_none_are_missing():
     trace = trace_of(collective("broadcast", 10**6))
     unknown = replace(trace, memory=replace(trace.memory, gradient_bytes=None))
     assert sharded_over(unknown) is None
     assert sharded_over(trace) == 8
 
 
-def test_activations_of_tensor_parallel_ranks_are_no_gradients() -> None:
+def test_activations_of_tensor_parallel_ranks_are_no_gradients():
     # They all-reduce more bytes than all gradients have, and each holds a part of the model all the same.
     trace = trace_of(collective("all_reduce", 10**12))
     assert sharded_over(trace) is None
@@ -100,14 +96,14 @@ def test_activations_of_tensor_parallel_ranks_are_no_gradients() -> None:
 
 
 @pytest.mark.parametrize("world_size", [None, 1])
-def test_one_process_shares_with_nobody(world_size: int | None) -> None:
+def test_one_process_shares_with_nobody(world_size):
     alone = (collective("reduce_scatter", 10**8, 1), collective("all_reduce", 4, 1))
     assert sharded_over(replace(trace_of(*alone), world_size=world_size)) is None
     profiled = replace(trace_of(collective("nccl", None, None)), world_size=None)
     assert sharded_over(profiled) is None
 
 
-def test_who_divides_its_model_alone_is_known_alone() -> None:
+def test_who_divides_its_model_alone_is_known_alone():
     trace = make_trace(world_size=1, is_sharded=True)
     assert sharded_over(trace) == 1
     assert (is_known_at(trace, 1), is_known_at(trace, 8)) == (True, False)
@@ -119,11 +115,11 @@ def test_who_divides_its_model_alone_is_known_alone() -> None:
     assert "--world 8" in said(eight.assumptions)
 
 
-def test_a_group_that_exchanges_nothing_shares_nothing() -> None:
+def test_a_group_that_exchanges_nothing_shares_nothing():
     assert sharded_over(make_trace(world_size=8)) is None
 
 
-def test_data_parallel_exchanges_what_was_recorded_at_any_count() -> None:
+def test_data_parallel_exchanges_what_was_recorded_at_any_count():
     # Small computation, so that nothing hides: 40 times the gradients, whatever they are.
     ops = (make_op(flops=10**6), make_op(flops=10**6, phase=Phase.BACKWARD))
     trace = replace(trace_of(collective("all_reduce", 4 * 10**9, world_size=1)), ops=ops)
@@ -135,7 +131,7 @@ def test_data_parallel_exchanges_what_was_recorded_at_any_count() -> None:
         assert estimate.communication_s == pytest.approx(exchanged.seconds, rel=1e-3)
 
 
-def test_reductions_after_each_pass_and_after_the_last() -> None:
+def test_reductions_after_each_pass_and_after_the_last():
     buckets = (collective("all_reduce", 6 * 10**7, count=4), collective("all_reduce", 4 * 10**7, count=4))
     each = replace(trace_of(*buckets), accumulation=4)
     once = replace(trace_of(*(replace(bucket, count=1) for bucket in buckets)), accumulation=4)
@@ -156,7 +152,7 @@ def channels(estimate: IterationEstimate) -> int:
     return estimate.memory.parts[MemoryPart.COMMUNICATION]
 
 
-def test_buckets_that_the_peak_holds_are_not_added_again() -> None:
+def test_buckets_that_the_peak_holds_are_not_added_again():
     one, two = predict_counts(trace_of(*BUCKETS), make_gpu(), [1, 2])
     assert held(two) == held(one)
     plain_one, plain_two = predict_counts(make_trace(), make_gpu(), [1, 2])
@@ -165,7 +161,7 @@ def test_buckets_that_the_peak_holds_are_not_added_again() -> None:
     assert channels(plain_two) == channels(two) + gradient_bytes
 
 
-def test_a_model_whose_activations_are_exchanged_is_known_at_its_own_world_alone() -> None:
+def test_a_model_whose_activations_are_exchanged_is_known_at_its_own_world_alone():
     one, eight = predict_counts(trace_of(*LAYERS), make_gpu(), [1, 8])
     plain = predict_counts(make_trace(), make_gpu(), [1])[0]
     assert one.memory_bytes is None
@@ -187,7 +183,7 @@ WHOLE = 8 * GRADIENT_BYTES
 SHARDS = (collective("all_gather", WHOLE // 4, count=8), collective("reduce_scatter", WHOLE // 4, count=4))
 
 
-def test_whoever_gathers_parameters_is_known_at_other_worlds() -> None:
+def test_whoever_gathers_parameters_is_known_at_other_worlds():
     trace = replace(trace_of(*SHARDS), is_sharded=True)
     assert sharding_group(trace) == 8
     assert all(is_known_at(trace, ranks) for ranks in (1, 2, 8, 32))
@@ -220,7 +216,7 @@ def memory_among(ranks: int, num_steps: int = 0) -> MemoryUse:
 @pytest.mark.parametrize("num_steps", [0, 60])
 @pytest.mark.parametrize("recorded", [2, 8, 32])
 @pytest.mark.parametrize("ranks", [2, 4, 16])
-def test_memory_among_other_ranks_is_as_if_recorded_there(recorded: int, ranks: int, num_steps: int) -> None:
+def test_memory_among_other_ranks_is_as_if_recorded_there(recorded, ranks, num_steps):
     shards = [replace(one, world_size=recorded) for one in SHARDS]
     trace = replace(
         make_trace(memory=memory_among(recorded, num_steps), world_size=recorded, is_sharded=True),
@@ -230,7 +226,7 @@ def test_memory_among_other_ranks_is_as_if_recorded_there(recorded: int, ranks: 
     assert there == memory_among(ranks, num_steps)
 
 
-def test_half_precision_gradients_and_a_scatter_after_each_pass_are_whole_gradients() -> None:
+def test_half_precision_gradients_and_a_scatter_after_each_pass_are_whole_gradients():
     half = replace(SHARDS[1], num_bytes=WHOLE // 8)
     assert sharding_group(trace_of(SHARDS[0], half)) == 8
     each = trace_of(SHARDS[0], replace(SHARDS[1], count=8))
@@ -238,7 +234,7 @@ def test_half_precision_gradients_and_a_scatter_after_each_pass_are_whole_gradie
     assert sharding_group(replace(each, accumulation=2)) == 8
 
 
-def test_hybrid_sharding_adds_groups_of_the_same_size() -> None:
+def test_hybrid_sharding_adds_groups_of_the_same_size():
     # Four of eight ranks shard, two such groups reduce.
     whole = 4 * GRADIENT_BYTES
     trace = trace_of(
@@ -252,7 +248,7 @@ def test_hybrid_sharding_adds_groups_of_the_same_size() -> None:
     assert resharded(trace, 6) is trace
 
 
-def test_on_one_gpu_it_is_an_ordinary_model() -> None:
+def test_on_one_gpu_it_is_an_ordinary_model():
     one, eight = predict_counts(replace(trace_of(*SHARDS), is_sharded=True), make_gpu(), [1, 8])
     assert one.communication_s == 0
     assert held(one)[MemoryPart.WEIGHTS] == 8 * held(eight)[MemoryPart.WEIGHTS]

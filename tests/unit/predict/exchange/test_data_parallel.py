@@ -1,7 +1,5 @@
 """What exchanging gradients adds to an iteration, in hand arithmetic."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -51,27 +49,27 @@ def bucket_s(num_bytes: float, layout: Layout = PAIR) -> float:
     return collective_time("all_reduce", num_bytes, layout, GPU).seconds
 
 
-def test_one_gpu_exchanges_nothing() -> None:
+def test_one_gpu_exchanges_nothing():
     assert exchange(1.0, layout=Layout(gpus_per_node=1)) == Exchange(seconds=0.0, sigma_s=0.0)
 
 
-def test_only_the_last_bucket_shows_behind_a_long_backward_pass() -> None:
+def test_only_the_last_bucket_shows_behind_a_long_backward_pass():
     assert exchange(10.0).seconds == pytest.approx(bucket_s(24 * MIB) + COPIES_S)
 
 
 @pytest.mark.parametrize("backward_s", [0.0, 1.0, 10.0])
-def test_who_waits_for_each_reduction_hides_none_and_slows_no_kernel(backward_s: float) -> None:
+def test_who_waits_for_each_reduction_hides_none_and_slows_no_kernel(backward_s):
     whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     awaiting = exchange(backward_s, trace_of(awaits_reductions=True), slowdown=0.5)
     assert awaiting.seconds == pytest.approx(whole_s + COPIES_S)
 
 
-def test_without_a_backward_pass_all_of_it_shows() -> None:
+def test_without_a_backward_pass_all_of_it_shows():
     whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     assert exchange(0.0).seconds == pytest.approx(whole_s + COPIES_S)
 
 
-def test_a_bucket_waits_for_the_one_before_it() -> None:
+def test_a_bucket_waits_for_the_one_before_it():
     # A short pass: the network is busy from the first bucket, a fiftieth into the pass, to the end.
     whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     backward_s = whole_s / 10
@@ -79,32 +77,32 @@ def test_a_bucket_waits_for_the_one_before_it() -> None:
     assert exchange(backward_s).seconds == pytest.approx(expected_s)
 
 
-def test_kernels_run_slower_while_gpus_exchange() -> None:
+def test_kernels_run_slower_while_gpus_exchange():
     whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     added_s = exchange(10.0, slowdown=0.5).seconds - exchange(10.0).seconds
     assert added_s == pytest.approx(0.5 * whole_s)
 
 
-def test_gradients_are_copied_into_buckets_and_back() -> None:
+def test_gradients_are_copied_into_buckets_and_back():
     slower = replace(GPU, memory_bytes_per_s=GPU.memory_bytes_per_s / 2)
     time_s = np.array([1.0, 10.0, 1.0])
     seconds = exchange_of_gradients(trace_of(), time_s, 10.0, slower, PAIR, slowdown=0.0).seconds
     assert seconds - exchange(10.0).seconds == pytest.approx(COPIES_S)
 
 
-def test_accumulated_gradients_are_exchanged_once_behind_the_last_pass() -> None:
+def test_accumulated_gradients_are_exchanged_once_behind_the_last_pass():
     four = trace_of(accumulation=4)
     assert exchange(0.004, four).seconds == pytest.approx(exchange(0.001).seconds)
 
 
-def test_a_script_that_reduces_after_each_pass_pays_for_each() -> None:
+def test_a_script_that_reduces_after_each_pass_pays_for_each():
     buckets = Collective(kind="all_reduce", num_bytes=GRADIENT_BYTES, world_size=8, count=4)
     each = trace_of(accumulation=4, collectives=(buckets,), world_size=8)
     once = trace_of(accumulation=4, collectives=(replace(buckets, count=1),), world_size=8)
     assert exchange(0.4, each).seconds == pytest.approx(4 * exchange(0.4, once).seconds)
 
 
-def test_what_nobody_knows_of_the_network_widens_the_interval() -> None:
+def test_what_nobody_knows_of_the_network_widens_the_interval():
     link = Fabric(link=Link.NVSWITCH, link_bytes_per_s=300e9)
     unknown = exchange(0.01, layout=Layout(gpus_per_node=2, num_nodes=2, fabric=link))
     network = replace(link, network=Network.INFINIBAND, network_bytes_per_s=25e9)
@@ -118,7 +116,7 @@ def two(trace: Trace, scaling: Scaling) -> tuple[IterationEstimate, IterationEst
     return one, other
 
 
-def test_all_wait_for_the_slowest() -> None:
+def test_all_wait_for_the_slowest():
     # The largest of eight draws lies 1.42 standard deviations above the mean.
     one, eight = two(trace_of(), Scaling(spread_of_steps=0.1, slowdown=0.0))
     assert OTHERS not in one.by_family
@@ -130,25 +128,25 @@ def test_all_wait_for_the_slowest() -> None:
     assert eight.by_bound[Bound.NETWORK] == eight.communication_s
 
 
-def test_who_waits_for_the_host_waits_for_the_slowest_host() -> None:
+def test_who_waits_for_the_host_waits_for_the_slowest_host():
     trace = trace_of(ops=(make_op(flops=10, num_bytes=10, count=1000), make_op(phase=Phase.BACKWARD)))
     one, eight = two(trace, Scaling(spread=0.1, spread_of_steps=0.1))
     assert one.by_family[HOST] == eight.by_family[HOST]
     assert eight.by_family[OTHERS] == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
 
 
-def test_several_gpus_are_less_sure_than_one() -> None:
+def test_several_gpus_are_less_sure_than_one():
     one, eight = two(trace_of(), Scaling(sigma=0.2))
     assert eight.iteration_s.p90 / eight.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50
 
 
-def test_the_network_binds_where_it_takes_longest() -> None:
+def test_the_network_binds_where_it_takes_longest():
     slow = Fabric(link=Link.PCIE, link_bytes_per_s=16e9, network=Network.TCP, network_bytes_per_s=1e8)
     estimate = predict(trace_of(10**10), GPU, Layout(gpus_per_node=1, num_nodes=2, fabric=slow))
     assert estimate.binds is Bound.NETWORK
 
 
-def test_unknown_gradients_cost_the_latency_and_widen_the_interval() -> None:
+def test_unknown_gradients_cost_the_latency_and_widen_the_interval():
     one, several = two(trace_of(None), Scaling(slowdown=0.0))
     assert several.communication_s == pytest.approx(bucket_s(0, Layout(gpus_per_node=8)))
     assert several.iteration_s.p90 / several.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1

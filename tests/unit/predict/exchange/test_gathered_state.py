@@ -1,7 +1,5 @@
 """Ranks that each update an equal part of the weights and gather all, in figures worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -65,7 +63,7 @@ def recorded_among(ranks: int, *, made: int = 0, accumulation: int = 1, reductio
 
 @pytest.mark.parametrize("recorded", [2, 4, 8])
 @pytest.mark.parametrize("ranks", [1, 2, 8, 16])
-def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded: int, ranks: int) -> None:
+def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded, ranks):
     trace = recorded_among(recorded)
     assert (state_group(trace), gathered_bytes(trace)) == (recorded, WEIGHTS)
     assert (sharded_over(trace), sharding_group(trace)) == (None, None)
@@ -74,7 +72,7 @@ def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded: int, r
 
 
 @given(recorded=WORLDS, ranks=WORLDS)
-def test_there_and_back_is_where_it_began(recorded: int, ranks: int) -> None:
+def test_there_and_back_is_where_it_began(recorded, ranks):
     trace = recorded_among(recorded)
     assert resharded(resharded(trace, ranks), recorded) == trace
 
@@ -82,7 +80,7 @@ def test_there_and_back_is_where_it_began(recorded: int, ranks: int) -> None:
 @given(
     recorded=WORLDS, made=st.sampled_from([0, 8]), ranks=st.lists(WORLDS, min_size=2, max_size=2, unique=True)
 )
-def test_more_ranks_never_need_more_each(recorded: int, made: int, ranks: list[int]) -> None:
+def test_more_ranks_never_need_more_each(recorded, made, ranks):
     fewer, more = (
         predict_counts(recorded_among(recorded, made=made), GPU, [count])[0] for count in sorted(ranks)
     )
@@ -91,7 +89,7 @@ def test_more_ranks_never_need_more_each(recorded: int, made: int, ranks: list[i
     assert more.memory_bytes < fewer.memory_bytes
 
 
-def test_a_step_that_exceeds_the_passes_shrinks_with_its_part() -> None:
+def test_a_step_that_exceeds_the_passes_shrinks_with_its_part():
     # 400 MiB of FP32 weights, as much of gradients, twice that of state, and eight times that made beside it.
     trace = recorded_among(2, made=8)
     assert trace.memory.peak_bytes == WEIGHTS + 12 * 2 * COUNT + KEPT
@@ -101,14 +99,14 @@ def test_a_step_that_exceeds_the_passes_shrinks_with_its_part() -> None:
 
 
 @pytest.mark.parametrize(("accumulation", "reductions"), [(1, 1), (4, 1), (4, 4)])
-def test_gradients_are_reduced_once_or_in_each_pass(accumulation: int, reductions: int) -> None:
+def test_gradients_are_reduced_once_or_in_each_pass(accumulation, reductions):
     trace = recorded_among(8, accumulation=accumulation, reductions=reductions)
     assert exchanging_passes(trace) == reductions
     assert state_group(trace) == 8
 
 
 @given(recorded=WORLDS, ranks=WORLDS)
-def test_what_each_reducing_pass_leaves_is_of_a_rank_s_part(recorded: int, ranks: int) -> None:
+def test_what_each_reducing_pass_leaves_is_of_a_rank_s_part(recorded, ranks):
     # 16-bit gradients between passes, which count as activations.
     once, each = (recorded_among(recorded, accumulation=4, reductions=count) for count in (1, 4))
     more = WEIGHTS // ranks - WEIGHTS // recorded
@@ -117,7 +115,7 @@ def test_what_each_reducing_pass_leaves_is_of_a_rank_s_part(recorded: int, ranks
         assert left - without == more
 
 
-def test_weights_are_gathered_in_the_open_on_any_number_of_gpus() -> None:
+def test_weights_are_gathered_in_the_open_on_any_number_of_gpus():
     gather_s = collective_time("all_gather", WEIGHTS, EIGHT, GPU).seconds
     for recorded in (2, 8):
         trace = recorded_among(recorded)
@@ -125,7 +123,7 @@ def test_weights_are_gathered_in_the_open_on_any_number_of_gpus() -> None:
         assert exchange_beside_gradients(trace, GPU, Layout(gpus_per_node=1)).seconds == 0
 
 
-def test_a_flat_part_of_the_weights_does_not_tell_when_gradients_are_complete() -> None:
+def test_a_flat_part_of_the_weights_does_not_tell_when_gradients_are_complete():
     # Among two the part in FP32 has as many bytes as all gradients in 16 bits.
     flat = TensorSpec(shape=(COUNT // 2,), dtype="float32", stride=(1,))
     step = replace(make_op("aten::_fused_adamw_", phase=Phase.OPTIMIZER), inputs=4 * (flat,))
@@ -146,20 +144,20 @@ def test_a_flat_part_of_the_weights_does_not_tell_when_gradients_are_complete() 
         (collective("all_gather", WEIGHTS, 4),),
     ],
 )
-def test_other_gathers_share_no_state(gathers: tuple[Collective, ...]) -> None:
+def test_other_gathers_share_no_state(gathers):
     trace = recorded_among(8)
     trace = replace(trace, collectives=(*gathers, *trace.collectives[1:]))
     assert (state_group(trace), gathered_bytes(trace)) == (None, None)
     assert undivided(trace) is trace
 
 
-def test_supposed_otherwise_nothing_is_gathered_and_all_is_kept() -> None:
+def test_supposed_otherwise_nothing_is_gathered_and_all_is_kept():
     whole = undivided(recorded_among(8))
     assert {c.kind for c in whole.collectives} == {"all_reduce"}
     assert whole.memory == memory_of(1)
 
 
 @pytest.mark.parametrize("kind", ["send", "recv"])
-def test_a_stage_of_a_pipeline_is_a_part_though_it_reduces_all_its_gradients(kind: str) -> None:
+def test_a_stage_of_a_pipeline_is_a_part_though_it_reduces_all_its_gradients(kind):
     trace = recorded_among(8)
     assert sharded_over(replace(trace, collectives=(*trace.collectives, collective(kind, MIB, 8)))) == 8

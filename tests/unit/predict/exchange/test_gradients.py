@@ -1,7 +1,5 @@
 """Buckets of DDP: which tensors they hold, and when in the backward pass each is complete."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +33,7 @@ PARAMETERS = (EMBEDDING, FIRST, LAST)
 EMBED = backward(EMBEDDING, name="aten::embedding_dense_backward")
 
 
-def test_an_embedding_travels_alone_when_all_is_over() -> None:
+def test_an_embedding_travels_alone_when_all_is_over():
     trace = trace_of((backward(LAST), backward(FIRST), EMBED), PARAMETERS)
     buckets = buckets_of(trace)
     # The first bucket is full with 1 MiB, so the last layer's 8 MiB fill it; a bucket takes whole tensors.
@@ -43,18 +41,18 @@ def test_an_embedding_travels_alone_when_all_is_over() -> None:
     assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [0.5, 1.0]
 
 
-def test_parameters_of_no_shown_gradient_come_with_their_neighbours() -> None:
+def test_parameters_of_no_shown_gradient_come_with_their_neighbours():
     ops = (backward(LAST), backward(tensor(3, 3)), EMBED)
     buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST, LAST)))
     assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [pytest.approx(0.5 * 8 / 12), 1.0]
 
 
-def test_products_may_give_a_gradient_transposed() -> None:
+def test_products_may_give_a_gradient_transposed():
     trace = trace_of((backward(tensor(1024, 2048)), EMBED), (EMBEDDING, LAST))
     assert buckets_of(trace).ready(np.array([3.0, 1.0, 9.0])).tolist() == [0.75, 1.0]
 
 
-def test_a_tensor_used_twice_is_complete_when_both_gradients_are_added() -> None:
+def test_a_tensor_used_twice_is_complete_when_both_gradients_are_added():
     # Tied weights: the last layer's product gives a gradient of the embedding first.
     ops = (backward(EMBEDDING), backward(FIRST), EMBED, backward(EMBEDDING, name="aten::add"))
     buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST)))
@@ -62,14 +60,14 @@ def test_a_tensor_used_twice_is_complete_when_both_gradients_are_added() -> None
     assert buckets.ready(np.ones(5)).tolist() == [0.5, 1.0]
 
 
-def test_two_tensors_of_one_shape_are_told_apart_by_their_number() -> None:
+def test_two_tensors_of_one_shape_are_told_apart_by_their_number():
     ops = (backward(EMBEDDING), backward(FIRST), EMBED)
     buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST, EMBEDDING)))
     assert buckets.num_bytes == (128 * MIB, 132 * MIB)
     assert buckets.ready(np.ones(4)).tolist() == [pytest.approx(1 / 3), 1.0]
 
 
-def test_equal_layers_take_turns() -> None:
+def test_equal_layers_take_turns():
     # Eight layers of two operators, of which one gives 4 MiB: 4 MiB fill the first bucket, 28 the second.
     ops = (backward(FIRST, count=8), backward(tensor(7, 7), count=8))
     buckets = buckets_of(trace_of(ops, (FIRST,) * 8))
@@ -77,7 +75,7 @@ def test_equal_layers_take_turns() -> None:
     assert buckets.ready(np.array([1.0, 3.0, 9.0])).tolist() == [0.125, 1.0]
 
 
-def test_passes_of_accumulation_are_no_layers() -> None:
+def test_passes_of_accumulation_are_no_layers():
     ops = (backward(LAST, count=2), backward(FIRST, count=2), replace(EMBED, count=2))
     buckets = buckets_of(trace_of(ops, PARAMETERS, accumulation=2))
     assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [0.5, 1.0]
@@ -89,7 +87,7 @@ def takes(name: str, of: TensorSpec, count: int) -> Op:
 
 
 @pytest.mark.parametrize("accumulation", [2, 4])
-def test_adding_to_gradients_of_earlier_passes_completes_none(accumulation: int) -> None:
+def test_adding_to_gradients_of_earlier_passes_completes_none(accumulation):
     """Before: all gradients of a script that accumulates were complete at the very end, and hid nowhere."""
     made = tuple(replace(op, count=accumulation) for op in (backward(LAST), backward(FIRST), EMBED))
     # The first pass adds nothing, and the last alone scales: so they stand behind all others.
@@ -102,14 +100,14 @@ def test_adding_to_gradients_of_earlier_passes_completes_none(accumulation: int)
     assert buckets_of(trace).ready(seconds).tolist() == [0.5, 1.0]
 
 
-def test_layers_that_accumulate_are_ready_one_after_the_other() -> None:
+def test_layers_that_accumulate_are_ready_one_after_the_other():
     ops = (backward(FIRST, count=32), takes("aten::add_", FIRST, 24), takes("aten::mul", FIRST, 8))
     buckets = buckets_of(trace_of(ops, (FIRST,) * 8, accumulation=4))
     assert buckets.num_bytes == (4 * MIB, 28 * MIB)
     assert buckets.ready(np.array([4.0, 0.0, 0.0, 9.0])).tolist() == [0.125, 1.0]
 
 
-def test_a_tensor_used_twice_is_complete_when_both_are_added_in_each_pass() -> None:
+def test_a_tensor_used_twice_is_complete_when_both_are_added_in_each_pass():
     twice = (backward(EMBEDDING, count=2), backward(FIRST, count=2), replace(EMBED, count=2))
     accumulated = (takes("aten::add_", FIRST, 1), takes("aten::add_", EMBEDDING, 1))
     ops = (*twice, takes("aten::add", EMBEDDING, 2), *accumulated)
@@ -117,14 +115,14 @@ def test_a_tensor_used_twice_is_complete_when_both_are_added_in_each_pass() -> N
     assert buckets.ready(np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 9.0])).tolist() == [0.5, 1.0]
 
 
-def test_a_vector_may_be_given_with_a_dimension_of_one() -> None:
+def test_a_vector_may_be_given_with_a_dimension_of_one():
     bias = TensorSpec(shape=(1, 1024 * 1024), dtype="float32")
     ops = (backward(bias, name="aten::sum"), EMBED)
     trace = trace_of(ops, (EMBEDDING, TensorSpec(shape=(1024 * 1024, 1), dtype="float32")))
     assert buckets_of(trace).ready(np.array([3.0, 1.0, 9.0])).tolist() == [0.75, 1.0]
 
 
-def test_of_a_sum_alone_buckets_are_full_and_evenly_ready() -> None:
+def test_of_a_sum_alone_buckets_are_full_and_evenly_ready():
     trace = make_trace()
     trace = replace(trace, memory=replace(trace.memory, gradient_bytes=51 * MIB))
     buckets = buckets_of(trace)
@@ -133,7 +131,7 @@ def test_of_a_sum_alone_buckets_are_full_and_evenly_ready() -> None:
 
 
 @pytest.mark.parametrize("num_bytes", [2**53, 2**63 - 1])
-def test_no_number_of_bytes_fills_our_memory_with_buckets(num_bytes: int) -> None:
+def test_no_number_of_bytes_fills_our_memory_with_buckets(num_bytes):
     """Before: 2^53 bytes of gradients took 22 GB."""
     trace = make_trace()
     buckets = buckets_of(replace(trace, memory=replace(trace.memory, gradient_bytes=num_bytes)))
@@ -141,7 +139,7 @@ def test_no_number_of_bytes_fills_our_memory_with_buckets(num_bytes: int) -> Non
     assert sum(buckets.num_bytes) == pytest.approx(num_bytes)
 
 
-def test_recorded_buckets_are_those_that_are_exchanged() -> None:
+def test_recorded_buckets_are_those_that_are_exchanged():
     recorded = tuple(
         Collective(kind="all_reduce", num_bytes=size * MIB, world_size=8, count=count)
         for size, count in ((1, 1), (25, 5), (14, 1))
@@ -154,13 +152,13 @@ def test_recorded_buckets_are_those_that_are_exchanged() -> None:
 
 
 @pytest.mark.parametrize("num_bytes", [0, None])
-def test_no_gradients_are_one_empty_bucket(num_bytes: int | None) -> None:
+def test_no_gradients_are_one_empty_bucket(num_bytes):
     trace = make_trace()
     buckets = buckets_of(replace(trace, memory=replace(trace.memory, gradient_bytes=num_bytes)))
     assert buckets.num_bytes == (0,)
     assert buckets.ready(np.ones(3)).tolist() == [1.0]
 
 
-def test_a_trace_without_a_backward_pass_is_ready_at_once() -> None:
+def test_a_trace_without_a_backward_pass_is_ready_at_once():
     trace = make_trace(ops=(make_op(),))
     assert buckets_of(trace).ready(np.ones(1)).tolist()[0] == 0

@@ -1,7 +1,5 @@
 """What exchanging parts of a model adds to an iteration, in hand arithmetic."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -38,39 +36,39 @@ def seconds(trace: Trace, compute_s: float, layout: Layout = EIGHT, *, slowdown:
     return exchange_of_shards(trace, compute_s, GPU, layout, slowdown=slowdown).seconds
 
 
-def test_the_first_gather_and_the_last_scatter_always_show() -> None:
+def test_the_first_gather_and_the_last_scatter_always_show():
     assert seconds(FSDP, 10.0) == pytest.approx(GATHER_S + SCATTER_S)
 
 
-def test_what_computation_is_too_short_for_shows_too() -> None:
+def test_what_computation_is_too_short_for_shows_too():
     whole_s = 8 * GATHER_S + 4 * SCATTER_S
     assert seconds(FSDP, 0.0) == pytest.approx(whole_s)
     assert seconds(FSDP, whole_s / 4) == pytest.approx(whole_s * 3 / 4)
 
 
-def test_kernels_run_slower_beside_what_hides() -> None:
+def test_kernels_run_slower_beside_what_hides():
     hidden_s = 7 * GATHER_S + 3 * SCATTER_S
     assert seconds(FSDP, 10.0, slowdown=0.5) - seconds(FSDP, 10.0) == pytest.approx(0.5 * hidden_s)
 
 
-def test_activations_are_needed_at_once() -> None:
+def test_activations_are_needed_at_once():
     trace = trace_of(collective("all_reduce", UNIT, count=3))
     assert seconds(trace, 10.0) == pytest.approx(3 * collective_time("all_reduce", UNIT, EIGHT, GPU).seconds)
 
 
-def test_a_group_of_one_and_what_has_no_size_take_no_time() -> None:
+def test_a_group_of_one_and_what_has_no_size_take_no_time():
     unsized = Collective(kind="nccl", num_bytes=None, world_size=None, count=1)
     assert seconds(trace_of(collective("all_gather", UNIT, 1), unsized), 0.0) == 0
 
 
-def test_a_group_within_a_node_does_not_use_the_network() -> None:
+def test_a_group_within_a_node_does_not_use_the_network():
     within, across = (trace_of(collective("all_reduce", UNIT, world), world_size=16) for world in (4, 16))
     four = Layout(gpus_per_node=4, fabric=FABRIC)
     assert seconds(within, 0.0, TWO_NODES) == collective_time("all_reduce", UNIT, four, GPU).seconds
     assert seconds(across, 0.0, TWO_NODES) == collective_time("all_reduce", UNIT, TWO_NODES, GPU).seconds
 
 
-def test_copies_of_a_shard_share_the_network_of_their_node() -> None:
+def test_copies_of_a_shard_share_the_network_of_their_node():
     # Eight GPUs of each node shard, so each reduces with one of the other node, all eight at a time.
     shard = 10**8
     hybrid = trace_of(
@@ -84,7 +82,7 @@ def test_copies_of_a_shard_share_the_network_of_their_node() -> None:
     assert added_s == pytest.approx(expected_s)
 
 
-def test_what_is_not_known_of_the_network_widens_what_shows() -> None:
+def test_what_is_not_known_of_the_network_widens_what_shows():
     exchange = exchange_of_shards(FSDP, 0.0, GPU, EIGHT, slowdown=0.0)
     sigma = collective_time("all_gather", UNIT, EIGHT, GPU).sigma
     assert exchange.sigma_s >= sigma * exchange.seconds

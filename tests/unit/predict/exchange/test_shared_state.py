@@ -1,7 +1,5 @@
 """Ranks that share an optimizer's state themselves (ZeRO-1), in figures worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -63,7 +61,7 @@ def recorded_among(ranks: int, made: int = 0) -> Trace:
 @pytest.mark.parametrize("made", [0, 20])
 @pytest.mark.parametrize("recorded", PARTS)
 @pytest.mark.parametrize("ranks", PARTS)
-def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded: int, ranks: int, made: int) -> None:
+def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded, ranks, made):
     trace = recorded_among(recorded, made)
     assert state_group(trace) == recorded
     assert resharded(trace, ranks) == recorded_among(ranks, made)
@@ -71,13 +69,13 @@ def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded: int, r
     assert is_known_at(trace, ranks)
 
 
-def test_pieces_of_ranks_are_shared_by_fewer_as_they_are_and_by_more_evenly() -> None:
+def test_pieces_of_ranks_are_shared_by_fewer_as_they_are_and_by_more_evenly():
     trace = trace_of(4, {40 * MIB: 1, 20 * MIB: 3}, memory_of(PARTS[4]))
     growth = {ranks: shard_growth(trace, ranks) for ranks in (1, 2, 4, 8)}
     assert growth == pytest.approx({1: 1 / 0.4, 2: 0.6 / 0.4, 4: 1, 8: 0.5})
 
 
-def test_one_piece_of_a_single_rank_is_as_many_tensors_as_it_updates() -> None:
+def test_one_piece_of_a_single_rank_is_as_many_tensors_as_it_updates():
     trace = trace_of(1, {WEIGHTS: 1}, memory_of(1.0))
     assert shard_growth(trace, 8) == pytest.approx(1 / 8)
     tensors = (
@@ -100,27 +98,27 @@ def test_one_piece_of_a_single_rank_is_as_many_tensors_as_it_updates() -> None:
         {0: 8},
     ],
 )
-def test_other_broadcasts_share_no_state(sent: dict[int, int]) -> None:
+def test_other_broadcasts_share_no_state(sent):
     trace = trace_of(8, sent, memory_of(1.0))
     assert (state_group(trace), shares_state(trace)) == (None, False)
     assert resharded(trace, 2) is trace
     assert undivided(trace) is trace
 
 
-def test_a_part_of_the_world_and_unknown_gradients_tell_of_no_shared_state() -> None:
+def test_a_part_of_the_world_and_unknown_gradients_tell_of_no_shared_state():
     trace = recorded_among(8)
     halves = tuple(replace(c, world_size=4) if c.kind == "broadcast" else c for c in trace.collectives)
     assert state_group(replace(trace, collectives=halves)) is None
     assert state_group(replace(trace, memory=replace(trace.memory, gradient_bytes=None))) is None
 
 
-def test_what_is_not_known_of_the_state_is_not_known_elsewhere() -> None:
+def test_what_is_not_known_of_the_state_is_not_known_elsewhere():
     trace = recorded_among(8)
     unknown = replace(trace, memory=replace(trace.memory, optimizer_bytes=None))
     assert resharded(unknown, 2).memory.peak_bytes is None
 
 
-def test_updated_weights_are_exchanged_in_the_open_on_any_number_of_gpus() -> None:
+def test_updated_weights_are_exchanged_in_the_open_on_any_number_of_gpus():
     expected_s = sum(
         count * collective_time("broadcast", size, EIGHT, GPU).seconds for size, count in TENSORS.items()
     )
@@ -134,7 +132,7 @@ def test_updated_weights_are_exchanged_in_the_open_on_any_number_of_gpus() -> No
         assert estimate.communication_s - reduced.communication_s == pytest.approx(expected_s)
 
 
-def test_what_is_supposed_of_a_script_that_shares_its_state_takes_the_place_of_that() -> None:
+def test_what_is_supposed_of_a_script_that_shares_its_state_takes_the_place_of_that():
     split = Split(sharding=Sharding.ZERO_3)
     whole = make_trace(
         collectives=(collective("all_reduce", WEIGHTS, 1),), memory=memory_of(1.0), world_size=1
@@ -152,9 +150,7 @@ SIZES = st.lists(st.integers(1, 10**6), min_size=1, max_size=40)
 
 
 @given(sizes=SIZES, ranks=st.integers(1, 64))
-def test_the_first_rank_has_the_largest_tensor_and_hardly_more_than_its_share(
-    sizes: list[int], ranks: int
-) -> None:
+def test_the_first_rank_has_the_largest_tensor_and_hardly_more_than_its_share(sizes, ranks):
     part, total = first_part(tuple(sizes), ranks), sum(sizes)
     assert part >= max(sizes) / total
     assert part <= 1 / ranks + max(sizes) / total + 1e-9

@@ -1,7 +1,5 @@
 """A transformer of round numbers: 10 GiB of state, a block's every activation written down."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

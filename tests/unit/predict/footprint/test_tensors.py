@@ -1,7 +1,5 @@
 """What tensors hold at the peak, by hand, and what sharding leaves of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -16,7 +14,7 @@ from tests.unit.predict.footprint.scripts import MEMORY, WEIGHT, make_transforme
 ONE = Layout(gpus_per_node=1)
 
 
-def test_the_pass_is_the_peak_of_a_large_batch() -> None:
+def test_the_pass_is_the_peak_of_a_large_batch():
     tensors = footprint(make_transformer(), ONE)
     assert tensors is not None
     assert tensors.parts() == {
@@ -29,7 +27,7 @@ def test_the_pass_is_the_peak_of_a_large_batch() -> None:
     }
 
 
-def test_what_no_part_explains_is_kept_at_any_batch() -> None:
+def test_what_no_part_explains_is_kept_at_any_batch():
     # An average of the weights: neither a parameter nor of the batch.
     average = 3 * GIB
     memory = replace(MEMORY, peak_bytes=MEMORY.peak_bytes + MEMORY.gradient_bytes + average)
@@ -42,7 +40,7 @@ def test_what_no_part_explains_is_kept_at_any_batch() -> None:
     assert tensors.peak(0.0).total == plain.peak(0.0).total + average
 
 
-def test_the_step_is_the_peak_of_a_small_one() -> None:
+def test_the_step_is_the_peak_of_a_small_one():
     tensors = footprint(make_transformer(), ONE)
     assert tensors is not None
     small = tensors.parts(1 / 64)
@@ -50,7 +48,7 @@ def test_the_step_is_the_peak_of_a_small_one() -> None:
     assert sum(small.values()) == 8 * GIB
 
 
-def test_what_the_step_makes_beside_the_state_is_no_activation() -> None:
+def test_what_the_step_makes_beside_the_state_is_no_activation():
     # The step's peak is that of the iteration: 3 GiB above weights, gradients and state.
     memory = replace(
         MEMORY,
@@ -67,14 +65,14 @@ def test_what_the_step_makes_beside_the_state_is_no_activation() -> None:
     assert [sum(tensors.parts(batch).values()) for batch in (0.0, 1.0, 4.0)] == [11 * GIB, 11 * GIB, 14 * GIB]
 
 
-def test_lists_that_the_optimizer_makes_are_found_where_the_pass_is_the_peak() -> None:
+def test_lists_that_the_optimizer_makes_are_found_where_the_pass_is_the_peak():
     root = with_tensors(make_op("aten::_foreach_sqrt", phase=Phase.OPTIMIZER), (WEIGHT,), (WEIGHT, WEIGHT))
     tensors = footprint(make_transformer(ops=(*make_transformer().ops, root)), ONE)
     assert tensors is not None
     assert tensors.step_temporary == 2 * 2**20
 
 
-def test_copies_of_weights_do_not_grow_with_the_batch() -> None:
+def test_copies_of_weights_do_not_grow_with_the_batch():
     lower = TensorSpec(shape=WEIGHT.shape, dtype="bfloat16")
     cast = with_tensors(make_op("aten::_to_copy", count=8), (WEIGHT,), (lower,))
     tensors = footprint(make_transformer(ops=(*make_transformer().ops, cast)), ONE)
@@ -86,13 +84,13 @@ def test_copies_of_weights_do_not_grow_with_the_batch() -> None:
     assert twice.copies == copied / 2
 
 
-def test_data_parallelism_keeps_gradients_in_buckets() -> None:
+def test_data_parallelism_keeps_gradients_in_buckets():
     tensors = footprint(make_transformer(), Layout(gpus_per_node=8))
     assert tensors is not None
     assert tensors.buckets == 2 * GIB
 
 
-def test_an_unknown_peak_stays_unknown() -> None:
+def test_an_unknown_peak_stays_unknown():
     unknown = replace(MEMORY, activation_bytes=None, peak_bytes=None)
     assert footprint(make_transformer(memory=unknown), ONE) is None
 
@@ -102,8 +100,8 @@ def test_an_unknown_peak_stays_unknown() -> None:
     [(4, 52.5, 41.3, 30.0), (16, 35.6, 21.6, 7.5), (64, 31.4, 16.6, 1.88), (256, 30.4, 15.4, 0.47)],
 )
 def test_states_of_seven_and_a_half_billion_parameters_as_the_zero_paper_has_them(
-    num_gpus: int, zero_1: float, zero_2: float, zero_3: float
-) -> None:
+    num_gpus, zero_1, zero_2, zero_3
+):
     # Rajbhandari et al., "ZeRO", 2020, table 1: 2 bytes of weights, 2 of gradients and 12 of the optimizer.
     layout = Layout(gpus_per_node=num_gpus)
     sizes = [
@@ -113,18 +111,18 @@ def test_states_of_seven_and_a_half_billion_parameters_as_the_zero_paper_has_the
     assert sizes == pytest.approx([120, zero_1, zero_2, zero_3], rel=0.02)
 
 
-def test_a_hybrid_shards_within_a_node_alone() -> None:
+def test_a_hybrid_shards_within_a_node_alone():
     nodes = Layout(gpus_per_node=8, num_nodes=4)
     node = sharded(PAPER, Sharding.ZERO_3, Layout(gpus_per_node=8))
     assert sharded(PAPER, Sharding.HYBRID, nodes) == node
     assert states_gb(sharded(PAPER, Sharding.ZERO_3, nodes)) == pytest.approx(states_gb(node) / 4)
 
 
-def test_alone_nothing_is_shared() -> None:
+def test_alone_nothing_is_shared():
     assert sharded(PAPER, Sharding.ZERO_3, ONE) is PAPER
 
 
-def test_a_sharded_model_gathers_a_few_blocks() -> None:
+def test_a_sharded_model_gathers_a_few_blocks():
     part = sharded(PAPER, Sharding.ZERO_3, Layout(gpus_per_node=8))
     assert part.buckets == 3 / 30 * PAPER.weights
     chain = replace(PAPER, blocks=replace(PAPER.blocks, num=1))

@@ -1,7 +1,5 @@
 """What single changes leave of tensors, by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -32,7 +30,7 @@ def version() -> Version:
     )
 
 
-def test_adapters_train_their_share_of_the_weights() -> None:
+def test_adapters_train_their_share_of_the_weights():
     before, after = version(), with_lora(version())
     assert after is not None
     assert after.alters
@@ -44,7 +42,7 @@ def test_adapters_train_their_share_of_the_weights() -> None:
     assert 1.0 < after.seconds.backward < 2.0
 
 
-def test_eight_bits_are_a_quarter_and_a_constant_for_256_values() -> None:
+def test_eight_bits_are_a_quarter_and_a_constant_for_256_values():
     before, after = version(), with_8_bit_optimizer(version())
     assert after is not None
     assert after.tensors.optimizer == pytest.approx(before.tensors.optimizer * (1 / 4 + 1 / 256))

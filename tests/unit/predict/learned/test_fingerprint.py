@@ -1,9 +1,5 @@
 """Corrections that a calibration found hold for the networks of that day alone."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -26,7 +22,7 @@ CORRECTED = {"learned.gemm": 0.5, "streaming_fraction": 0.5}
 
 
 @pytest.fixture(autouse=True)
-def nothing_calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def nothing_calibrated(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
 
@@ -40,7 +36,7 @@ def assumptions() -> tuple[Finding, ...]:
 
 
 @pytest.mark.parametrize("networks", [None, "0123456789abcdef"])
-def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str | None) -> None:
+def test_corrections_of_other_networks_do_not_count_and_are_told(networks):
     before = work_s()
     write_calibration("T4", "today", CORRECTED, networks=networks)
     assert work_s() == pytest.approx(before)
@@ -49,13 +45,13 @@ def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str |
     assert Unknown(what="calibration") in assumptions()
 
 
-def test_corrections_of_these_networks_count() -> None:
+def test_corrections_of_these_networks_count():
     before = work_s()
     write_calibration("T4", "today", CORRECTED, networks=THESE)
     assert work_s() == pytest.approx(before / [0.5, 1])
     assert Unknown(what="calibration") not in assumptions()
 
 
-def test_a_calibration_without_corrections_needs_no_networks() -> None:
+def test_a_calibration_without_corrections_needs_no_networks():
     write_calibration("T4", "today", {"streaming_fraction": 0.5})
     assert Unknown(what="calibration") not in assumptions()

@@ -1,7 +1,5 @@
 """What measured kernels tell of others, against the textbook's formula, and by its laws."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -39,7 +37,7 @@ def plain_told(likeness: Likeness, measured: np.ndarray, values: np.ndarray, ask
 
 
 @given(measured=POINTS, asked=POINTS, seed=st.integers(0, 9))
-def test_it_is_the_textbook(measured: np.ndarray, asked: np.ndarray, seed: int) -> None:
+def test_it_is_the_textbook(measured, asked, seed):
     values = np.random.default_rng(seed).normal(0, 0.2, len(measured))
     mean, variance = told(VAGUE, measured, values, asked)
     expected = list(plain_told(VAGUE, measured, values, asked))
@@ -48,21 +46,21 @@ def test_it_is_the_textbook(measured: np.ndarray, asked: np.ndarray, seed: int) 
 
 
 @given(measured=POINTS, asked=POINTS)
-def test_another_kernel_never_makes_less_sure(measured: np.ndarray, asked: np.ndarray) -> None:
+def test_another_kernel_never_makes_less_sure(measured, asked):
     values = np.zeros(len(measured))
     fewer = told(VAGUE, measured[:-1], values[:-1], asked).variance
     assert (told(VAGUE, measured, values, asked).variance <= fewer + 1e-12).all()
     assert (fewer <= VAGUE.variance + 1e-12).all()
 
 
-def test_what_was_measured_without_error_is_given_back() -> None:
+def test_what_was_measured_without_error_is_given_back():
     measured, values = np.array([[1.0, 1.0], [6.0, 2.0], [2.0, 9.0]]), np.array([0.3, -0.1, 0.05])
     mean, variance = told(SURE, measured, values, measured)
     assert mean == pytest.approx(values, abs=1e-6)
     assert variance == pytest.approx(0, abs=1e-6)
 
 
-def test_far_away_only_what_all_calls_share_is_told() -> None:
+def test_far_away_only_what_all_calls_share_is_told():
     measured, values = np.array([[0.0, 0.0]]), np.array([0.2])
     mean, variance = told(SURE, measured, values, np.array([[500.0, 500.0]]))
     share = SURE.of_all / SURE.variance
@@ -70,20 +68,20 @@ def test_far_away_only_what_all_calls_share_is_told() -> None:
     assert variance == pytest.approx(SURE.variance - share * SURE.of_all, rel=1e-6)
 
 
-def test_nothing_measured_tells_nothing() -> None:
+def test_nothing_measured_tells_nothing():
     mean, variance = told(VAGUE, np.empty((0, 2)), np.empty(0), np.zeros((3, 2)))
     assert (mean.tolist(), variance) == ([0.0] * 3, pytest.approx(VAGUE.variance))
 
 
 @given(calls=POINTS)
-def test_a_call_is_most_like_itself(calls: np.ndarray) -> None:
+def test_a_call_is_most_like_itself(calls):
     alike = covariance(VAGUE, calls, calls)
     assert alike == pytest.approx(alike.T)
     assert np.diag(alike) == pytest.approx(VAGUE.variance)
     assert (alike <= VAGUE.variance + 1e-12).all()
 
 
-def test_the_sizes_that_are_measured_are_those_that_the_network_reads() -> None:
+def test_the_sizes_that_are_measured_are_those_that_the_network_reads():
     for batch, rows, columns, inner in TELLING_SIZES:
         op = half(mm(rows, columns, inner) if batch == 1 else bmm(batch, rows, columns, inner))
         values = TENSOR_GEMM.features(op)

@@ -1,9 +1,6 @@
 """A folder of constants and networks: with or without networks, broken, missing, shipped."""
 
-from __future__ import annotations
-
 import hashlib
-from pathlib import Path
 
 import pytest
 
@@ -18,24 +15,24 @@ TEXT = catalog_path(CONSTANTS).read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / CONSTANTS).write_text(TEXT, encoding="utf-8")
     return tmp_path
 
 
-def test_a_folder_without_networks_has_constants_alone(folder: Path) -> None:
+def test_a_folder_without_networks_has_constants_alone(folder):
     knowledge = read_knowledge(folder)
     assert knowledge.networks == {}
     assert knowledge.corrections == {}
     assert knowledge.tables == TABLES
 
 
-def test_a_folder_with_networks_has_both(folder: Path) -> None:
+def test_a_folder_with_networks_has_both(folder):
     write_networks(make_networks(), folder / NETWORKS)
     assert read_knowledge(folder).networks.keys() == make_networks().keys()
 
 
-def test_the_fingerprint_is_of_the_networks_alone(folder: Path) -> None:
+def test_the_fingerprint_is_of_the_networks_alone(folder):
     assert read_knowledge(folder).fingerprint is None
     write_networks(make_networks(0), folder / NETWORKS)
     first = read_knowledge(folder).fingerprint
@@ -47,7 +44,7 @@ def test_the_fingerprint_is_of_the_networks_alone(folder: Path) -> None:
     assert read_knowledge(folder).fingerprint != first
 
 
-def test_constants_of_a_folder_count(folder: Path) -> None:
+def test_constants_of_a_folder_count(folder):
     text = TEXT.replace("streaming_fraction = 0.80", "streaming_fraction = 0.33")
     (folder / CONSTANTS).write_text(text, encoding="utf-8")
     unknown = make_gpu(architecture="Unheard", vendor="Nobody")
@@ -56,19 +53,19 @@ def test_constants_of_a_folder_count(folder: Path) -> None:
     assert constants_for(unknown, read_knowledge(folder)).fractions["streaming_fraction"] == 0.8
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_missing_is_named(tmp_path):
     with pytest.raises(CatalogError, match="name a folder that the training wrote") as caught:
         read_knowledge(tmp_path / "nowhere")
     assert repr(str(tmp_path / "nowhere")) in str(caught.value)
 
 
-def test_a_folder_with_networks_alone_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_networks_alone_is_refused(tmp_path):
     write_networks(make_networks(), tmp_path / NETWORKS)
     with pytest.raises(CatalogError, match=f"no {CONSTANTS} in"):
         read_knowledge(tmp_path)
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(CatalogError, match="Not a directory"):
         read_knowledge(tmp_path / "file")
@@ -79,7 +76,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     [b"[gpu", b"a = ", b"a = 1\na = 2", b"\xff\xfe", b"\x00", b'[gpu."T4"]\ngemm_fraction.fp32 = high'],
     ids=repr,
 )
-def test_broken_constants_are_refused_with_their_path(folder: Path, payload: bytes) -> None:
+def test_broken_constants_are_refused_with_their_path(folder, payload):
     (folder / CONSTANTS).write_bytes(payload)
     with pytest.raises(CatalogError) as caught:
         read_knowledge(folder)
@@ -87,21 +84,21 @@ def test_broken_constants_are_refused_with_their_path(folder: Path, payload: byt
     assert str(caught.value).endswith("Reinstall gpu-advisor.")
 
 
-def test_broken_networks_are_refused_with_their_path(folder: Path) -> None:
+def test_broken_networks_are_refused_with_their_path(folder):
     (folder / NETWORKS).write_bytes(b"no archive")
     with pytest.raises(CatalogError) as caught:
         read_knowledge(folder)
     assert repr(str(folder / NETWORKS)) in str(caught.value)
 
 
-def test_what_ships_is_read_once() -> None:
+def test_what_ships_is_read_once():
     assert shipped() is shipped()
     assert isinstance(shipped(), Knowledge)
     assert {"gpu", "assumed"} <= shipped().tables.keys()
 
 
 @pytest.mark.parametrize("text", ["", "[gpu]", "[assumed.any]", "[gpu]\n[assumed.Ampere]"], ids=repr)
-def test_constants_that_lack_tables_are_refused(folder: Path, text: str) -> None:
+def test_constants_that_lack_tables_are_refused(folder, text):
     (folder / CONSTANTS).write_text(text)
     with pytest.raises(CatalogError):
         constants_for(make_gpu(), read_knowledge(folder))

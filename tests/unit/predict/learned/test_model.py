@@ -1,7 +1,5 @@
 """Calls on a GPU: grouped once, evaluated as slow loops do it, with every opinion bounded."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
-from advisor.core.values import GpuSpec
 from advisor.predict.knowledge import Network
 from advisor.predict.learned import grouped, kernel_times, shape_of
 from tests.builders import make_gpu, make_op
@@ -42,7 +39,7 @@ def constant_network(num_features: int, compute: float, memory: float, log_scale
     )
 
 
-def test_calls_are_grouped_by_family_in_their_order() -> None:
+def test_calls_are_grouped_by_family_in_their_order():
     ops = [add(4), mm(2, 3, 4), make_op("aten::embedding"), softmax(5, 6), add(7), mm(8, 9, 10)]
     by_network = {calls.network: calls for calls in grouped(ops)}
     assert {family: calls.index.tolist() for family, calls in by_network.items()} == {
@@ -60,7 +57,7 @@ def test_calls_are_grouped_by_family_in_their_order() -> None:
     assert by_network["gemm"].flops.tolist() == [48.0, 1440.0]
 
 
-def test_only_products_and_convolutions_count_their_flops() -> None:
+def test_only_products_and_convolutions_count_their_flops():
     by_network = {calls.network: calls.flops.tolist() for calls in grouped(tuple(EXAMPLES.values()))}
     assert by_network["norm"] == by_network["pointwise"] == [0.0]
     assert by_network["gemm"] == [EXAMPLES["gemm"].flops]
@@ -68,15 +65,13 @@ def test_only_products_and_convolutions_count_their_flops() -> None:
 
 
 @pytest.mark.parametrize("ops", [[], [make_op("aten::embedding")], [add(0)]])
-def test_nothing_known_is_no_group(ops: list) -> None:
+def test_nothing_known_is_no_group(ops):
     assert grouped(ops) == ()
 
 
 @pytest.mark.parametrize("family", EXAMPLES)
 @pytest.mark.parametrize(("compute", "memory"), [(0.0, 0.0), (0.5, -0.5), (-2.0, 1.0)])
-def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(
-    family: str, compute: float, memory: float
-) -> None:
+def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(family, compute, memory):
     op = EXAMPLES[family]
     calls = calls_of([op], family)
     network = constant_network(calls.features.shape[1] + 2, compute, memory)
@@ -87,7 +82,7 @@ def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(
 
 
 @pytest.mark.parametrize("opinion", [50.0, -50.0, 1e30])
-def test_an_opinion_stays_within_a_factor_of_the_roofline(opinion: float) -> None:
+def test_an_opinion_stays_within_a_factor_of_the_roofline(opinion):
     op = EXAMPLES["gemm"]
     calls = calls_of([op], "gemm")
     network = constant_network(calls.features.shape[1] + 2, opinion, opinion)
@@ -97,13 +92,13 @@ def test_an_opinion_stays_within_a_factor_of_the_roofline(opinion: float) -> Non
 
 
 @pytest.mark.parametrize(("log_scale", "sigma"), [(-2.0, math.exp(-2)), (-50, math.exp(-6)), (9, math.e)])
-def test_members_that_agree_are_as_unsure_as_they_say(log_scale: float, sigma: float) -> None:
+def test_members_that_agree_are_as_unsure_as_they_say(log_scale, sigma):
     calls = calls_of([EXAMPLES["gemm"]], "gemm")
     network = constant_network(calls.features.shape[1] + 2, 0.0, 0.0, log_scale)
     assert kernel_times(network, calls, T4, PEAK).sigma == pytest.approx([sigma], rel=1e-6)
 
 
-def test_members_that_disagree_are_less_sure() -> None:
+def test_members_that_disagree_are_less_sure():
     calls = calls_of([EXAMPLES["norm"]], "norm")
     alike = constant_network(calls.features.shape[1] + 2, 0.0, 0.0)
     opinion = alike.biases[2].copy()
@@ -116,7 +111,7 @@ def test_members_that_disagree_are_less_sure() -> None:
 
 @pytest.mark.parametrize("family", EXAMPLES)
 @pytest.mark.parametrize("seed", range(3))
-def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
+def test_times_are_those_of_slow_loops(family, seed):
     op, network = EXAMPLES[family], make_networks(seed)[family]
     calls = calls_of([op], family)
     features = [*calls.features[0].tolist(), *board(T4)]
@@ -134,13 +129,13 @@ def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
     assert times.sigma == pytest.approx([sigma], rel=1e-5)
 
 
-def test_a_peak_that_nobody_knows_gives_a_time_that_nobody_knows() -> None:
+def test_a_peak_that_nobody_knows_gives_a_time_that_nobody_knows():
     calls = calls_of([mm(64, 64, 64), mm(64, 64, 64)], "gemm")
     times = kernel_times(make_networks()["gemm"], calls, T4, np.array([PEAK, np.nan]))
     assert np.isnan(times.time_s).tolist() == [False, True]
 
 
-def test_the_board_is_its_power_and_its_compute_capability() -> None:
+def test_the_board_is_its_power_and_its_compute_capability():
     gpu = make_gpu(tdp_w=250.0, compute_capability="8.6")
     assert board(gpu) == pytest.approx((math.log(250.0), 8.6), rel=1e-6)
 
@@ -150,11 +145,11 @@ OTHERS = [gpu for gpu in load_gpus().values() if gpu.vendor != "NVIDIA"]
 
 
 @pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.name)
-def test_every_nvidia_board_has_features(gpu: GpuSpec) -> None:
+def test_every_nvidia_board_has_features(gpu):
     assert all(math.isfinite(value) for value in board(gpu))
 
 
-def test_newer_boards_have_larger_capabilities() -> None:
+def test_newer_boards_have_larger_capabilities():
     names = ("P4", "T4", "A100-PCIE-40GB", "L4")
     features = [board(resolve_gpu(name))[1] for name in names]
     assert features == sorted(features)

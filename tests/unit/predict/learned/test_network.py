@@ -1,7 +1,5 @@
 """The evaluation of networks: as slow loops do it, cut to the range of the training, never overflowing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -19,7 +17,7 @@ ROWS = arrays.arrays(np.float32, (4, 5), elements=st.floats(-100, 100, width=32)
 
 
 @given(ROWS, st.integers(0, 5))
-def test_outputs_are_those_of_slow_loops(rows: np.ndarray, seed: int) -> None:
+def test_outputs_are_those_of_slow_loops(rows, seed):
     network = make_network(5, seed)
     outputs = network.outputs(rows)
     assert outputs.shape == (3, 4, 3)
@@ -29,33 +27,33 @@ def test_outputs_are_those_of_slow_loops(rows: np.ndarray, seed: int) -> None:
 
 
 @given(ROWS)
-def test_beyond_the_range_it_is_as_at_the_edge(rows: np.ndarray) -> None:
+def test_beyond_the_range_it_is_as_at_the_edge(rows):
     inside = np.clip(rows, NETWORK.low, NETWORK.high)
     assert (NETWORK.outputs(rows) == NETWORK.outputs(inside)).all()
 
 
-def test_the_edges_themselves_differ() -> None:
+def test_the_edges_themselves_differ():
     low, high = NETWORK.outputs(NETWORK.low[None]), NETWORK.outputs(NETWORK.high[None])
     assert not np.allclose(low, high)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 3e38, -3e38])
-def test_features_without_bound_are_at_the_edge(value: float) -> None:
+def test_features_without_bound_are_at_the_edge(value):
     edge = NETWORK.high if value > 0 else NETWORK.low
     assert (NETWORK.outputs(np.full((1, 5), value, np.float32)) == NETWORK.outputs(edge[None])).all()
 
 
 @given(ROWS)
-def test_rows_do_not_see_each_other(rows: np.ndarray) -> None:
+def test_rows_do_not_see_each_other(rows):
     alone = np.concatenate([NETWORK.outputs(row[None]) for row in rows], axis=1)
     assert NETWORK.outputs(rows) == pytest.approx(alone, rel=1e-5, abs=1e-6)
 
 
-def test_no_rows_give_no_outputs() -> None:
+def test_no_rows_give_no_outputs():
     assert NETWORK.outputs(np.zeros((0, 5), np.float32)).shape == (3, 0, 3)
 
 
-def test_members_do_not_see_each_other() -> None:
+def test_members_do_not_see_each_other():
     rows = np.linspace(-2, 8, 20, dtype=np.float32).reshape(4, 5)
     for member in range(3):
         one = slice(member, member + 1)
@@ -68,13 +66,13 @@ def test_members_do_not_see_each_other() -> None:
 
 
 @given(st.floats(-80, 80, width=32))
-def test_silu_is_its_definition(value: float) -> None:
+def test_silu_is_its_definition(value):
     output = float(silu(np.array([value], np.float32))[0])
     assert output == pytest.approx(value / (1 + math.exp(-value)), rel=1e-4, abs=1e-5)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
-def test_silu_never_overflows(value: float) -> None:
+def test_silu_never_overflows(value):
     with np.errstate(over="raise", invalid="raise"):
         output = float(silu(np.array([value], np.float32))[0])
     assert math.isfinite(output)

@@ -1,7 +1,5 @@
 """Calls as numbers: which dimensions count, and that whatever cannot be told is None, never an error."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
+from advisor.core.values import Op, Phase, TensorSpec
 from advisor.operators.registry import rows
 from advisor.predict.learned import shape_of
 from tests.unit.predict.learned.values import (
@@ -49,13 +47,13 @@ def without(op: Op, inputs: int | None = None, outputs: int | None = None) -> Op
 
 
 @given(DIM, DIM, DIM, DIM)
-def test_products_are_told_by_b_m_n_k(b: int, m: int, n: int, k: int) -> None:
+def test_products_are_told_by_b_m_n_k(b, m, n, k):
     assert sizes(mm(m, n, k), 4) == sizes(addmm(m, n, k), 4) == [1, m, n, k]
     assert sizes(bmm(b, m, n, k), 4) == sizes(baddbmm(b, m, n, k), 4) == [b, m, n, k]
 
 
 @given(DIM, DIM, DIM)
-def test_a_product_and_a_batch_of_one_are_the_same_but_for_their_layout(m: int, n: int, k: int) -> None:
+def test_a_product_and_a_batch_of_one_are_the_same_but_for_their_layout(m, n, k):
     assert shape_of(mm(m, n, k)) == shape_of(addmm(m, n, k))
     assert values(mm(m, n, k))[:-1] == values(bmm(1, m, n, k))[:-1]
 
@@ -79,27 +77,25 @@ def strided(op: Op, stride: tuple[int, ...] | None) -> Op:
         (bmm(2, 8, 4, 16), None, 0.0),  # and batches so
     ],
 )
-def test_the_last_value_tells_a_transposed_right_operand(
-    op: Op, stride: tuple[int, ...] | None, layout: float
-) -> None:
+def test_the_last_value_tells_a_transposed_right_operand(op, stride, layout):
     assert values(strided(op, stride))[-1] == layout
 
 
 @given(DIM, DIM, DIM)
-def test_the_bias_tells_nothing(m: int, n: int, k: int) -> None:
+def test_the_bias_tells_nothing(m, n, k):
     op = addmm(m, n, k)
     full = replace(op, inputs=(TensorSpec(shape=(m, n), dtype="float32"), *op.inputs[1:]))
     assert shape_of(full) == shape_of(op)
 
 
-def test_sizes_of_whole_tiles_have_no_padding() -> None:
+def test_sizes_of_whole_tiles_have_no_padding():
     whole = values(mm(1024, 2048, 512))
     assert whole[5:16] == (0.0,) * 11
     assert whole[16:19] == (3.0,) * 3  # all of them multiples of 8
     assert [round(math.exp(value)) for value in whole[19:22]] == [32 * 64, 16 * 32, 8 * 16]
 
 
-def test_padding_is_what_tiles_add() -> None:
+def test_padding_is_what_tiles_add():
     numbers = values(mm(129, 1, 3))
     m, n, k = numbers[5:9], numbers[9:13], numbers[13:16]
     assert m == pytest.approx([math.log(size / 129) for size in (144, 160, 192, 256)])
@@ -109,7 +105,7 @@ def test_padding_is_what_tiles_add() -> None:
 
 
 @pytest.mark.parametrize("op", [mm(8, 8, 8), addmm(8, 8, 8), bmm(2, 8, 8, 8), baddbmm(2, 8, 8, 8)])
-def test_products_with_missing_operands_are_unknown(op: Op) -> None:
+def test_products_with_missing_operands_are_unknown(op):
     for count in range(len(op.inputs)):
         assert shape_of(without(op, count)) is None
     assert shape_of(without(op, outputs=0)) is not None
@@ -132,7 +128,7 @@ def test_products_with_missing_operands_are_unknown(op: Op) -> None:
         ("baddbmm", [(), (), ()]),
     ],
 )
-def test_products_of_nothing_or_of_vectors_are_unknown(name: str, inputs: list[tuple[int, ...]]) -> None:
+def test_products_of_nothing_or_of_vectors_are_unknown(name, inputs):
     assert shape_of(replace(make_call(name, inputs, [(4, 4)]), bytes=64)) is None
 
 
@@ -147,7 +143,7 @@ def conv_sizes(op: Op) -> dict[str, int]:
     return dict(zip(SIZE_NAMES, sizes(op, len(SIZE_NAMES)), strict=True))
 
 
-def test_a_convolution_is_told_by_its_implicit_product() -> None:
+def test_a_convolution_is_told_by_its_implicit_product():
     assert conv_sizes(CONVOLUTION) == {
         "batch": 8, "c_in": 16, "c_out": 32, "pixels": 196, "m": 8 * 196, "k": 16 * 9,
     }  # fmt: skip
@@ -156,13 +152,13 @@ def test_a_convolution_is_told_by_its_implicit_product() -> None:
 
 
 @given(st.integers(1, 512), st.integers(1, 64), st.integers(1, 64), st.integers(1, 64))
-def test_convolutions_of_any_size_are_known(batch: int, c_in: int, c_out: int, size: int) -> None:
+def test_convolutions_of_any_size_are_known(batch, c_in, c_out, size):
     sizes = conv_sizes(convolution(batch, c_in, c_out, size))
     assert (sizes["c_in"], sizes["c_out"], sizes["pixels"]) == (c_in, c_out, size**2)
     assert sizes["m"] == sizes["batch"] * size**2
 
 
-def test_more_than_64_images_are_as_efficient_as_64() -> None:
+def test_more_than_64_images_are_as_efficient_as_64():
     assert shape_of(convolution(64, 16, 32)) == shape_of(convolution(256, 16, 32))
     assert shape_of(convolution(64, 16, 32)) != shape_of(convolution(63, 16, 32))
 
@@ -180,7 +176,7 @@ def test_more_than_64_images_are_as_efficient_as_64() -> None:
         replace(CONVOLUTION, name="aten::cudnn_convolution"),
     ],
 )
-def test_convolutions_that_were_not_measured_are_unknown(op: Op) -> None:
+def test_convolutions_that_were_not_measured_are_unknown(op):
     assert shape_of(op) is None
 
 
@@ -206,24 +202,24 @@ def test_convolutions_that_were_not_measured_are_unknown(op: Op) -> None:
     ids=str,
 )
 def test_transposed_dilated_strided_and_grouped_convolutions_are_unknown(
-    attributes: dict[str, AttributeValue],
-) -> None:
+    attributes,
+):
     assert shape_of(replace(CONVOLUTION, attributes=PLAIN | attributes)) is None
 
 
 @pytest.mark.parametrize("name", ["transposed", "dilation", "stride", "groups"])
-def test_convolutions_without_their_attributes_are_unknown(name: str) -> None:
+def test_convolutions_without_their_attributes_are_unknown(name):
     left = {key: value for key, value in PLAIN.items() if key != name}
     assert shape_of(replace(CONVOLUTION, attributes=left)) is None
 
 
 @pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 2), None])
-def test_padding_tells_nothing_beside_the_output(padding: AttributeValue) -> None:
+def test_padding_tells_nothing_beside_the_output(padding):
     attributes = PLAIN | {"padding": padding}
     assert shape_of(replace(CONVOLUTION, attributes=attributes)) == shape_of(CONVOLUTION)
 
 
-def test_convolutions_with_missing_operands_are_unknown() -> None:
+def test_convolutions_with_missing_operands_are_unknown():
     assert shape_of(without(CONVOLUTION, 0)) is None
     assert shape_of(without(CONVOLUTION, 1)) is None
     assert shape_of(without(CONVOLUTION, outputs=0)) is None
@@ -245,9 +241,7 @@ def test_convolutions_with_missing_operands_are_unknown() -> None:
         ((8, 16, 14, 14), (32, 16, 3, 3), (8, 32, 0, 14)),
     ],
 )
-def test_convolutions_of_other_dimensions_or_of_nothing_are_unknown(
-    source: tuple[int, ...], weight: tuple[int, ...], target: tuple[int, ...]
-) -> None:
+def test_convolutions_of_other_dimensions_or_of_nothing_are_unknown(source, weight, target):
     op = make_call("convolution", [source, weight], [target], PLAIN)
     assert shape_of(replace(op, bytes=64)) is None
 
@@ -262,28 +256,28 @@ def norm_sizes(op: Op) -> tuple[float, int, int]:
 
 
 @given(DIM, DIM)
-def test_softmax_takes_rows_of_the_last_dimension(rows: int, columns: int) -> None:
+def test_softmax_takes_rows_of_the_last_dimension(rows, columns):
     assert norm_sizes(softmax(rows, columns)) == (0.0, columns, rows * columns)
     named = replace(softmax(rows, 1, columns), attributes={"dim": -1})
     assert shape_of(named) == shape_of(softmax(rows, columns))
 
 
-def test_softmax_over_another_dimension_takes_that_one() -> None:
+def test_softmax_over_another_dimension_takes_that_one():
     assert norm_sizes(replace(softmax(8, 19, 4, 4), attributes={"dim": 1})) == (0.0, 19, 8 * 19 * 16)
 
 
-def test_a_softmax_whose_dimension_nobody_recorded_is_unknown() -> None:
+def test_a_softmax_whose_dimension_nobody_recorded_is_unknown():
     assert shape_of(softmax(8, 19, 512)) is None
 
 
 @pytest.mark.parametrize("name", ["_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data"])
-def test_all_softmaxes_are_alike(name: str) -> None:
+def test_all_softmaxes_are_alike(name):
     op = make_call(name, [(64, 1000), (64, 1000)], [(64, 1000)])
     assert shape_of(op) == shape_of(softmax(64, 1000))
 
 
 @given(DIM, DIM)
-def test_layer_norm_takes_its_columns_from_its_weight(rows: int, columns: int) -> None:
+def test_layer_norm_takes_its_columns_from_its_weight(rows, columns):
     expected = (1.0, columns, rows * columns)
     assert norm_sizes(layer_norm(rows, columns)) == expected
     inputs = [(rows, columns), (rows, columns), (rows, 1), (rows, 1), (columns,), (columns,)]
@@ -291,49 +285,49 @@ def test_layer_norm_takes_its_columns_from_its_weight(rows: int, columns: int) -
     assert norm_sizes(backward) == expected
 
 
-def test_layer_norm_over_two_dimensions() -> None:
+def test_layer_norm_over_two_dimensions():
     op = make_call("native_layer_norm", [(64, 7, 9), (7, 9), (7, 9)], [(64, 7, 9)])
     assert norm_sizes(op) == (1.0, 63, 64 * 63)
 
 
-def test_layer_norm_without_weights_takes_what_was_recorded() -> None:
+def test_layer_norm_without_weights_takes_what_was_recorded():
     op = make_call("native_layer_norm", [(64, 7, 9)], [(64, 7, 9)])
     assert shape_of(op) is None
     assert norm_sizes(replace(op, attributes={"normalized_shape": (7, 9)})) == (1.0, 63, 64 * 63)
 
 
 @pytest.mark.parametrize("shape", [(-4, 4), ("a",), (1.5, 0.1)])
-def test_what_is_no_size_is_unknown(shape: tuple[object, ...]) -> None:
+def test_what_is_no_size_is_unknown(shape):
     tensor = TensorSpec(shape=shape, dtype="float32")  # type: ignore[arg-type]
     assert shape_of(replace(softmax(8, 8), inputs=(tensor,))) is None
 
 
 @pytest.mark.parametrize(("columns", "is_wide"), [(1, 0.0), (1024, 0.0), (1025, 1.0), (16_384, 1.0)])
-def test_wide_rows_are_told_apart(columns: int, is_wide: float) -> None:
+def test_wide_rows_are_told_apart(columns, is_wide):
     assert values(softmax(8, columns))[5] == is_wide
 
 
-def test_rows_of_a_vocabulary_are_unlike_those_that_were_measured() -> None:
+def test_rows_of_a_vocabulary_are_unlike_those_that_were_measured():
     assert shape_of(softmax(8, 50_257)) is None
     assert shape_of(layer_norm(8, 50_257)) is not None
 
 
-def test_a_normalised_number_is_one_row_of_one_column() -> None:
+def test_a_normalised_number_is_one_row_of_one_column():
     assert norm_sizes(softmax()) == (0.0, 1, 1)
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,)])
-def test_normalised_emptiness_is_unknown(shape: tuple[int, ...]) -> None:
+def test_normalised_emptiness_is_unknown(shape):
     assert shape_of(replace(softmax(*shape), bytes=64)) is None
     assert shape_of(replace(make_call("native_layer_norm", [(4, 3), shape], [(4, 3)]), bytes=64)) is None
 
 
-def test_a_weight_larger_than_its_input_is_unknown() -> None:
+def test_a_weight_larger_than_its_input_is_unknown():
     assert shape_of(make_call("native_layer_norm", [(2, 3), (30,)], [(2, 3)])) is None
 
 
 @given(st.lists(DIM, max_size=4))
-def test_element_wise_operators_are_told_by_bytes_and_tensors(shape: list[int]) -> None:
+def test_element_wise_operators_are_told_by_bytes_and_tensors(shape):
     op = add(*shape)
     assert values(op)[:2] == (math.log(op.bytes), math.log(4))  # two sources, one target, and one
 
@@ -351,17 +345,17 @@ def test_element_wise_operators_are_told_by_bytes_and_tensors(shape: list[int]) 
         ("gelu", (0, 0)),
     ],
 )
-def test_operators_of_many_instructions_are_told_apart(name: str, is_apart: tuple[int, int]) -> None:
+def test_operators_of_many_instructions_are_told_apart(name, is_apart):
     """A tanh's gradient is two products: its bytes alone count."""
     assert values(make_call(name, [(64, 32)], [(64, 32)]))[2:] == is_apart
 
 
-def test_broadcast_operands_do_not_count() -> None:
+def test_broadcast_operands_do_not_count():
     op = make_call("add.Tensor", [(64, 32), (32,)], [(64, 32)])
     assert values(op)[1] == math.log(1 + 2)
 
 
-def test_overloads_and_dtypes_change_nothing() -> None:
+def test_overloads_and_dtypes_change_nothing():
     op = add(64, 32)
     for name in ("aten::add", "aten::add.Scalar", "aten::mul.Tensor", "aten::gelu"):
         assert shape_of(replace(op, name=name)) == shape_of(op)
@@ -369,7 +363,7 @@ def test_overloads_and_dtypes_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("op", [add(0), add(4, 0), replace(add(4), inputs=()), replace(add(4), bytes=0)])
-def test_element_wise_operators_on_nothing_are_unknown(op: Op) -> None:
+def test_element_wise_operators_on_nothing_are_unknown(op):
     assert shape_of(op) is None
 
 
@@ -379,11 +373,11 @@ def test_element_wise_operators_on_nothing_are_unknown(op: Op) -> None:
 @pytest.mark.parametrize(
     "name", ["mylib::mm2", "aten::embedding", "aten::max_pool2d", "advisor::h2d_copy", ""]
 )
-def test_unknown_operators_are_unknown(name: str) -> None:
+def test_unknown_operators_are_unknown(name):
     assert shape_of(replace(add(4), name=name)) is None
 
 
-def test_every_family_has_an_example() -> None:
+def test_every_family_has_an_example():
     assert {*EXAMPLES, *TENSOR_EXAMPLES} == set(rows().network)
     assert {name: shape.network for name, op in EXAMPLES.items() if (shape := shape_of(op))} == {
         "gemm": "gemm",
@@ -431,7 +425,7 @@ CALLS = st.builds(
 @given(CALLS)
 @example(CONVOLUTION)
 @example(softmax())
-def test_shapes_are_none_or_finite_whatever_was_recorded(op: Op) -> None:
+def test_shapes_are_none_or_finite_whatever_was_recorded(op):
     shape = shape_of(op)
     if shape is not None:
         assert shape.network in rows().network

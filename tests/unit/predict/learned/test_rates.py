@@ -1,9 +1,6 @@
 """Several networks of one family: which of them counts at which rate, and what its penalties are of."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -52,7 +49,7 @@ HALF_NORM = Learned(
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch):
     def with_halves(family: Family) -> Family:
         own = {GEMM.word: HALF, NORM.word: HALF_NORM}.get(family.word)
         return replace(family, learned=(own, *family.learned)) if own else family
@@ -100,32 +97,33 @@ def seconds(op: Op, gpu: GpuSpec, precision: Precision = EXACT, known: Knowledge
 PRODUCT = mm(4096, 1080, 4096)
 
 
-def test_the_networks_of_halves_know_halves_alone() -> None:
+def test_the_networks_of_halves_know_halves_alone():
     assert math.isnan(seconds(PRODUCT, A100))
     assert math.isnan(seconds(PRODUCT, A100, TF32))
     assert seconds(half(PRODUCT), A100) > 0
     assert seconds(half(PRODUCT, "bfloat16"), A100) > 0
 
 
-def test_what_a_gpu_has_to_emulate_is_not_known() -> None:
+def test_what_a_gpu_has_to_emulate_is_not_known():
     assert math.isnan(seconds(half(PRODUCT, "bfloat16"), V100))
     assert math.isnan(seconds(half(PRODUCT), P100))  # fp16 without tensor cores
 
 
-def test_kernels_of_one_vendor_tell_nothing_of_another() -> None:
+def test_kernels_of_one_vendor_tell_nothing_of_another():
     assert math.isnan(seconds(half(PRODUCT), MI300X))
 
 
 @pytest.mark.parametrize("gpu", [V100, A100], ids=lambda gpu: gpu.name)
-def test_time_is_of_the_fitted_rate_with_the_penalty_of_its_waves(gpu: GpuSpec) -> None:
-    fraction = constants_for(gpu, knowledge()).fractions["gemm_fraction.fp16"]
-    compute_s = PRODUCT.flops / (fraction * gpu.tensor_flops_per_s["fp16"])
+def test_time_is_of_the_fitted_rate_with_the_penalty_of_its_waves(gpu):
+    constants = constants_for(gpu, knowledge())
+    reached = constants.fractions["gemm_fraction.fp16"] * constants.supply
+    compute_s = PRODUCT.flops / (reached * gpu.tensor_flops_per_s["fp16"])
     memory_s = PRODUCT.bytes / gpu.memory_bytes_per_s * math.exp(-4)
     expected = KERNEL_FLOOR_S + compute_s * math.exp(0.1 * 1080 / gpu.num_sms) + memory_s
     assert seconds(half(PRODUCT), gpu) == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_gpu_that_reaches_more_of_its_peak_is_faster_by_that() -> None:
+def test_a_gpu_that_reaches_more_of_its_peak_is_faster_by_that():
     slow, fast = (
         seconds(half(PRODUCT), A100, known=knowledge(**{A100.name: {"gemm_fraction": {"fp16": fraction}}}))
         for fraction in (0.4, 0.8)
@@ -141,13 +139,13 @@ def test_a_gpu_that_reaches_more_of_its_peak_is_faster_by_that() -> None:
         ({"gemm_fraction": {"fp32": 0.7}}, math.hypot(SIGMA_DAY, 0.4)),
     ],
 )
-def test_a_gpu_is_as_sure_as_what_was_measured_on_it(table: dict, sigma: float) -> None:
+def test_a_gpu_is_as_sure_as_what_was_measured_on_it(table, sigma):
     known = knowledge(**{A100.name: table})
     times = learned_times([half(PRODUCT)], A100, constants_for(A100, known), EXACT, known)
     assert times.sigma[0] == pytest.approx(sigma, rel=1e-3)
 
 
-def test_of_several_networks_the_first_that_knows_the_dtype_counts() -> None:
+def test_of_several_networks_the_first_that_knows_the_dtype_counts():
     known = replace(knowledge(), networks={"norm": linear(0.0, 9), "norm of halves": linear(0.0, 3)})
     op = softmax(512, 4096)
     of_norm = replace(known, networks={"norm": known.networks["norm"]})
@@ -157,7 +155,7 @@ def test_of_several_networks_the_first_that_knows_the_dtype_counts() -> None:
     assert seconds(half(op), A100, known=known) == seconds(half(op), A100, known=of_halves)
 
 
-def test_the_numbers_are_those_of_the_network_that_knows_the_rate() -> None:
+def test_the_numbers_are_those_of_the_network_that_knows_the_rate():
     for rate, network in (("fp32", "gemm"), ("bf16", "gemm of halves")):
         shape = shape_of(PRODUCT, rate)
         assert shape is not None
@@ -168,7 +166,7 @@ def test_the_numbers_are_those_of_the_network_that_knows_the_rate() -> None:
 H100, TENSOR = resolve_gpu("H100-SXM-80GB"), Knowledge(tables=TABLES, networks={})
 
 
-def test_a_gpu_under_load_keeps_a_part_of_the_rate_of_bursts() -> None:
+def test_a_gpu_under_load_keeps_a_part_of_the_rate_of_bursts():
     hopper = dict(TABLES["assumed"][H100.architecture])
     del hopper["sustained_clock"]
     cool = replace(TENSOR, tables={**TABLES, "assumed": {**TABLES["assumed"], H100.architecture: hopper}})
@@ -185,11 +183,11 @@ def test_a_gpu_under_load_keeps_a_part_of_the_rate_of_bursts() -> None:
 
 
 @pytest.mark.parametrize("gpu", [V100, A100, P100], ids=lambda gpu: gpu.name)
-def test_gpus_whose_kernels_were_fitted_under_load_keep_their_rates(gpu: GpuSpec) -> None:
+def test_gpus_whose_kernels_were_fitted_under_load_keep_their_rates(gpu):
     assert constants_for(gpu, TENSOR).sustained_clock == 1.0
 
 
-def test_tf32_is_less_sure_than_what_was_measured() -> None:
+def test_tf32_is_less_sure_than_what_was_measured():
     known = replace(knowledge(), networks={"tensor_gemm": linear(0.0, 37)})
     half_sigma, tf32_sigma = (
         learned_times([op], H100, constants_for(H100, known), precision, known).sigma[0]
@@ -199,7 +197,7 @@ def test_tf32_is_less_sure_than_what_was_measured() -> None:
     assert tf32_sigma**2 == pytest.approx(half_sigma**2 + 0.15**2, rel=1e-3)
 
 
-def test_products_of_a_step_share_what_differs_from_lab_to_lab() -> None:
+def test_products_of_a_step_share_what_differs_from_lab_to_lab():
     """So that a step of many products is no surer than that; a calibration on the GPU halves it."""
     known = replace(knowledge(), networks={"tensor_gemm": linear(0.0, 37)})
     product = replace(PRODUCT, inputs=half(PRODUCT).inputs, name="aten::bmm")

@@ -1,10 +1,7 @@
 """Learned times of operators, what they leave to the roofline, and their place among the methods."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,7 +41,7 @@ WITHOUT = replace(KNOWLEDGE, networks={})
 
 
 @pytest.fixture(autouse=True)
-def nothing_calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def nothing_calibrated(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
 
@@ -67,13 +64,13 @@ def is_known(*ops: Op, gpu: GpuSpec = T4, precision: Precision = EXACT) -> list[
 # --- What is known -------------------------------------------------------------------------------------
 
 
-def test_every_family_is_known_in_fp32() -> None:
+def test_every_family_is_known_in_fp32():
     assert is_known(*OPS) == [True] * len(OPS)
     assert (times().time_s > KERNEL_FLOOR_S).all()
 
 
 @pytest.mark.parametrize("gpu", [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA"])
-def test_every_nvidia_gpu_has_finite_times(gpu: GpuSpec) -> None:
+def test_every_nvidia_gpu_has_finite_times(gpu):
     predicted = times(gpu=gpu)
     assert np.isfinite(predicted.time_s).all()
     assert (predicted.sigma > 0).all()
@@ -82,7 +79,7 @@ def test_every_nvidia_gpu_has_finite_times(gpu: GpuSpec) -> None:
 @pytest.mark.parametrize(
     "gpu", [g for g in load_gpus().values() if g.vendor != "NVIDIA"], ids=lambda g: g.name
 )
-def test_gpus_of_other_vendors_are_left_to_the_roofline(gpu: GpuSpec) -> None:
+def test_gpus_of_other_vendors_are_left_to_the_roofline(gpu):
     assert is_known(*OPS, gpu=gpu) == [False] * len(OPS)
     trace = make_trace(ops=OPS, precision=EXACT)
     assert {time.method for time in op_times(trace, gpu, constants_for(gpu, KNOWLEDGE), KNOWLEDGE)} == {
@@ -91,74 +88,74 @@ def test_gpus_of_other_vendors_are_left_to_the_roofline(gpu: GpuSpec) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn"])
-def test_products_of_fewer_bits_are_left_to_the_roofline(dtype: str) -> None:
+def test_products_of_fewer_bits_are_left_to_the_roofline(dtype):
     op = mm(512, 256, 128, dtype=dtype)
     assert [gpu.name for gpu in load_gpus().values() if is_known(op, gpu=gpu) != [False]] == []
 
 
 @pytest.mark.parametrize("name", ["T4", "V100-PCIE-32GB", "A100-PCIE-80GB"])
-def test_fp64_products_are_left_to_the_roofline(name: str) -> None:
+def test_fp64_products_are_left_to_the_roofline(name):
     assert is_known(mm(512, 256, 128, dtype="float64"), gpu=resolve_gpu(name)) == [False]
 
 
 @pytest.mark.parametrize("gpu", [T4, V100], ids=lambda gpu: gpu.name)
-def test_tf32_is_fp32_where_the_gpu_has_none(gpu: GpuSpec) -> None:
+def test_tf32_is_fp32_where_the_gpu_has_none(gpu):
     assert times(gpu=gpu, precision=TF32).time_s == pytest.approx(times(gpu=gpu).time_s)
 
 
-def test_tf32_is_left_to_the_roofline_where_the_gpu_has_it() -> None:
+def test_tf32_is_left_to_the_roofline_where_the_gpu_has_it():
     assert is_known(*OPS, gpu=A100, precision=TF32) == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
 @pytest.mark.parametrize("gpu", [T4, A100], ids=lambda gpu: gpu.name)
-def test_element_wise_operators_are_known_at_any_dtype(gpu: GpuSpec, dtype: str) -> None:
+def test_element_wise_operators_are_known_at_any_dtype(gpu, dtype):
     assert is_known(add(64, 1000, dtype=dtype), gpu=gpu) == [True]
     same = times((add(64, 1000, dtype=dtype),)).time_s
     assert same == pytest.approx(times((add(64, 1000),)).time_s)  # the same bytes
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_the_bytes_are_not_what_the_networks_learned(dtype: str) -> None:
+def test_half_the_bytes_are_not_what_the_networks_learned(dtype):
     assert is_known(add(64, 1000, dtype=dtype), gpu=T4) == [False]
 
 
-def test_what_no_network_knows_is_left_to_the_roofline() -> None:
+def test_what_no_network_knows_is_left_to_the_roofline():
     unknown = make_op("aten::embedding")
     assert is_known(OPS[0], unknown, OPS[3], add(0)) == [True, False, True, False]
 
 
 @pytest.mark.parametrize("family", EXAMPLES)
-def test_a_family_without_a_network_is_left_to_the_roofline(family: str) -> None:
+def test_a_family_without_a_network_is_left_to_the_roofline(family):
     networks = {name: network for name, network in make_networks().items() if name != family}
     predicted = times(tuple(EXAMPLES.values()), knowledge=replace(KNOWLEDGE, networks=networks))
     assert np.isnan(predicted.time_s).tolist() == [name == family for name in EXAMPLES]
 
 
-def test_a_network_of_an_unknown_family_is_never_asked() -> None:
+def test_a_network_of_an_unknown_family_is_never_asked():
     networks = {"fft": make_networks()["gemm"]}
     predicted = times(knowledge=replace(KNOWLEDGE, networks=networks))
     assert np.isnan(predicted.time_s).all()
     assert np.isnan(predicted.sigma).all()
 
 
-def test_no_operators_have_no_times() -> None:
+def test_no_operators_have_no_times():
     assert times(()).time_s.shape == (0,)
 
 
-def test_calls_that_are_counted_take_one_call_each() -> None:
+def test_calls_that_are_counted_take_one_call_each():
     counted = tuple(replace(op, count=7) for op in OPS)
     assert (times(counted).time_s == times().time_s).all()
 
 
-def test_a_gpu_that_was_measured_is_surer() -> None:
+def test_a_gpu_that_was_measured_is_surer():
     # T4 and L4 differ in the board too, so the same board under another name.
     unseen = replace(T4, name="T5")
     assert (times(gpu=unseen).sigma > times(gpu=T4).sigma).all()
     assert times(gpu=unseen).time_s == pytest.approx(times(gpu=T4).time_s)
 
 
-def test_a_gpu_that_was_calibrated_is_surer_than_unseen_and_less_sure_than_measured() -> None:
+def test_a_gpu_that_was_calibrated_is_surer_than_unseen_and_less_sure_than_measured():
     stranger = replace(T4, name="T5")
     unseen, measured_s = times(gpu=stranger).sigma, times(gpu=T4).sigma
     calibrated = times(
@@ -176,21 +173,21 @@ def work_s(times_of_all: CallTimes) -> np.ndarray:
 
 
 @pytest.mark.parametrize("reached", [0.25, 0.5, 1.0, 1.6])
-def test_what_is_reached_of_the_rate_divides_the_time(reached: float) -> None:
+def test_what_is_reached_of_the_rate_divides_the_time(reached):
     corrected = replace(KNOWLEDGE, corrections={"T4": {"gemm": reached}})
     expected = work_s(times()) / [reached, 1, 1, 1, 1]
     assert work_s(times(knowledge=corrected)) == pytest.approx(expected)
     assert times(gpu=V100, knowledge=corrected).time_s == pytest.approx(times(gpu=V100).time_s)
 
 
-def test_calibrating_this_machine_corrects_its_times() -> None:
+def test_calibrating_this_machine_corrects_its_times():
     before = work_s(times())
     write_calibration("T4", "today", {"learned.gemm": 0.5, "learned.norm": 0.8})
     expected = before / [0.5, 1, 0.8, 1, 0.8]
     assert work_s(times()) == pytest.approx(expected)
 
 
-def test_corrections_of_the_knowledge_come_before_this_machine() -> None:
+def test_corrections_of_the_knowledge_come_before_this_machine():
     write_calibration("T4", "today", {"learned.gemm": 0.5})
     ones = replace(KNOWLEDGE, corrections={"T4": dict.fromkeys(EXAMPLES, 1.0)})
     calibrated, asked = work_s(times()), work_s(times(knowledge=ones))
@@ -198,13 +195,13 @@ def test_corrections_of_the_knowledge_come_before_this_machine() -> None:
     assert calibrated[1:] == pytest.approx(asked[1:])
 
 
-def test_a_knowledge_of_its_own_does_not_read_this_machine() -> None:
+def test_a_knowledge_of_its_own_does_not_read_this_machine():
     before = work_s(times())
     write_calibration("T4", "today", {"learned.gemm": 0.5})
     assert work_s(times(knowledge=make_knowledge())) == pytest.approx(before)
 
 
-def test_a_broken_calibration_is_refused() -> None:
+def test_a_broken_calibration_is_refused():
     path = calibration_path("T4")
     path.parent.mkdir(parents=True)
     path.write_text("[learned")
@@ -237,21 +234,21 @@ def measured(op: Op, factor: float, gpu: GpuSpec = T4) -> Measurement:
 
 @pytest.mark.parametrize("family", LARGE)
 @pytest.mark.parametrize("factor", [0.6, 1.0, 1.3, 5.0])
-def test_offsets_find_what_is_reached(family: str, factor: float) -> None:
+def test_offsets_find_what_is_reached(family, factor):
     (offsets,) = learned_offsets([measured(LARGE[family], factor)], T4, KNOWLEDGE)
     assert offsets.name == f"learned.{family}"
     assert offsets.before == 1.0
     assert offsets.after == pytest.approx(factor**-TRUST)
 
 
-def test_each_family_has_its_own_offset() -> None:
+def test_each_family_has_its_own_offset():
     kernels = [measured(op, 1 + i / 10) for i, op in enumerate(LARGE.values())]
     by_name = {fit.name: fit.after for fit in learned_offsets(kernels, T4, KNOWLEDGE)}
     expected = {f"learned.{family}": (1 + i / 10) ** -TRUST for i, family in enumerate(LARGE)}
     assert by_name == pytest.approx(expected)
 
 
-def test_predictions_with_offsets_go_a_part_of_the_way_to_what_was_measured() -> None:
+def test_predictions_with_offsets_go_a_part_of_the_way_to_what_was_measured():
     kernels = [measured(op, 1.7) for op in LARGE.values()]
     offsets = learned_offsets(kernels, T4, KNOWLEDGE)
     trusted = [measured(op, 1.7**TRUST) for op in LARGE.values()]
@@ -260,14 +257,14 @@ def test_predictions_with_offsets_go_a_part_of_the_way_to_what_was_measured() ->
     assert times(tuple(LARGE.values())).time_s == pytest.approx(expected, rel=1e-3)
 
 
-def test_offsets_do_not_build_on_an_older_calibration() -> None:
+def test_offsets_do_not_build_on_an_older_calibration():
     kernels = [measured(op, 1.7) for op in LARGE.values()]
     first = learned_offsets(kernels, T4, KNOWLEDGE)
     write_calibration("T4", "today", {fit.name: fit.after for fit in first})
     assert learned_offsets(kernels, T4, KNOWLEDGE) == first
 
 
-def test_kernels_that_are_small_or_unknown_have_no_offset() -> None:
+def test_kernels_that_are_small_or_unknown_have_no_offset():
     kernels = [
         kernel(mm(16, 16, 16), 1e-5),
         kernel(mm(4096, 4096, 4096, dtype="float16"), 1e-2),
@@ -290,24 +287,24 @@ def methods(*ops: Op, origin: str | None, gpu: GpuSpec, knowledge: Knowledge = K
     return [time.method for time in op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)]
 
 
-def test_without_networks_all_is_roofline_and_with_them_learned() -> None:
+def test_without_networks_all_is_roofline_and_with_them_learned():
     assert methods(*OPS, origin=None, gpu=T4, knowledge=WITHOUT) == [Method.ROOFLINE] * len(OPS)
     assert methods(*OPS, origin=None, gpu=T4) == [Method.LEARNED] * len(OPS)
 
 
-def test_learned_times_are_the_networks_times() -> None:
+def test_learned_times_are_the_networks_times():
     timings = op_times(TRACE, T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE)
     assert [time.time_s for time in timings] == pytest.approx(times().time_s.tolist())
     assert [time.sigma for time in timings] == pytest.approx(times().sigma.tolist())
     assert {time.constant for time in timings} == {""}
 
 
-def test_what_the_networks_leave_out_is_roofline() -> None:
+def test_what_the_networks_leave_out_is_roofline():
     ops = (OPS[0], make_op("aten::embedding"), mm(64, 64, 64, dtype="float16"))
     assert methods(*ops, origin=None, gpu=T4) == [Method.LEARNED, Method.ROOFLINE, Method.ROOFLINE]
 
 
-def test_measured_here_beats_learned() -> None:
+def test_measured_here_beats_learned():
     op = replace(OPS[0], measured_s=1.0)
     assert methods(op, origin="T4", gpu=T4) == [Method.MEASURED]
     (timing,) = op_times(
@@ -316,7 +313,7 @@ def test_measured_here_beats_learned() -> None:
     assert timing.time_s == 1.0
 
 
-def test_learned_beats_waves_and_waves_beat_the_roofline() -> None:
+def test_learned_beats_waves_and_waves_beat_the_roofline():
     known = replace(add(64, 1000), measured_s=1e-3, kernels=(WAVE_KERNEL,))
     unknown = replace(known, name="aten::max")
     ops = (known, unknown)
@@ -324,12 +321,12 @@ def test_learned_beats_waves_and_waves_beat_the_roofline() -> None:
     assert methods(*ops, origin=V100.name, gpu=T4, knowledge=WITHOUT) == [Method.WAVE, Method.WAVE]
 
 
-def test_an_unmeasured_operator_at_home_is_learned() -> None:
+def test_an_unmeasured_operator_at_home_is_learned():
     assert methods(*OPS, origin="T4", gpu=T4) == [Method.LEARNED] * len(OPS)
 
 
 @given(st.floats(1e-7, 1.0))
-def test_measured_elsewhere_is_a_blend(measured_s: float) -> None:
+def test_measured_elsewhere_is_a_blend(measured_s):
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
     timings = op_times(
         make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
@@ -344,7 +341,7 @@ def test_measured_elsewhere_is_a_blend(measured_s: float) -> None:
     assert {time.method for time in timings} == {Method.LEARNED}
 
 
-def test_a_measurement_that_the_networks_foresaw_changes_nothing() -> None:
+def test_a_measurement_that_the_networks_foresaw_changes_nothing():
     at_origin = times(gpu=V100).time_s.tolist()
     ops = tuple(replace(op, measured_s=s) for op, s in zip(OPS, at_origin, strict=True))
     timings = op_times(
@@ -357,7 +354,7 @@ def test_a_measurement_that_the_networks_foresaw_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("measured_s", [None, 0.0])
-def test_without_a_measurement_there_is_nothing_to_blend(measured_s: float | None) -> None:
+def test_without_a_measurement_there_is_nothing_to_blend(measured_s):
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
     timings = op_times(
         make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
@@ -368,7 +365,7 @@ def test_without_a_measurement_there_is_nothing_to_blend(measured_s: float | Non
     assert [time.time_s for time in timings] == pytest.approx(times().time_s.tolist())
 
 
-def test_a_product_that_only_one_of_both_gpus_runs_in_fp32_is_not_blended() -> None:
+def test_a_product_that_only_one_of_both_gpus_runs_in_fp32_is_not_blended():
     # TF32 counts on the A100 alone, so nobody knows how far off the networks were there.
     op = replace(OPS[0], measured_s=1.0)
     trace = make_trace(ops=(op,), origin_gpu=A100.name, precision=TF32)
@@ -376,14 +373,14 @@ def test_a_product_that_only_one_of_both_gpus_runs_in_fp32_is_not_blended() -> N
     assert timing.time_s == pytest.approx(float(times((op,), precision=TF32).time_s[0]))
 
 
-def test_an_empty_knowledge_keeps_what_ships_out() -> None:
+def test_an_empty_knowledge_keeps_what_ships_out():
     empty = Knowledge(tables=TABLES, networks={})
     timings = op_times(TRACE, T4, constants_for(T4, empty), empty)
     assert {time.method for time in timings} == {Method.ROOFLINE}
     assert all(math.isfinite(time.time_s) for time in timings)
 
 
-def test_batched_products_of_one_are_as_fast_as_products() -> None:
+def test_batched_products_of_one_are_as_fast_as_products():
     single, batched = mm(300, 200, 100), bmm(1, 300, 200, 100)
     by_rows = replace(single.inputs[1], stride=(200, 1))
     time_s = times((replace(single, inputs=(single.inputs[0], by_rows)), batched)).time_s

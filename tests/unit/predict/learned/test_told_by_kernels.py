@@ -1,9 +1,6 @@
 """A calibration of products tells more of those like the kernels that were measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,13 +40,13 @@ def slower_by(*pairs: tuple[Op, float]) -> Kernels:
     return learned_kernels([measured(op, factor) for op, factor in pairs], L4, KNOWN)
 
 
-def test_a_kernel_is_kept_with_its_sizes_and_what_it_reached() -> None:
+def test_a_kernel_is_kept_with_its_sizes_and_what_it_reached():
     ((kernel,),) = slower_by((SQUARE, 1.25)).values()
     assert kernel == pytest.approx((1, 8192, 8192, 8192, 0.8), rel=1e-6)
 
 
 @given(factor=FACTORS)
-def test_the_nearer_a_product_the_more_a_kernel_moves_it(factor: float) -> None:
+def test_the_nearer_a_product_the_more_a_kernel_moves_it(factor):
     before, after = times(SQUARE, NEAR, THIN), times(SQUARE, NEAR, THIN, kernels=slower_by((SQUARE, factor)))
     moved = np.abs(np.log(after.time_s / before.time_s)) / max(abs(np.log(factor)), 1e-9)
     assert moved[0] >= moved[1] >= moved[2]
@@ -57,32 +54,32 @@ def test_the_nearer_a_product_the_more_a_kernel_moves_it(factor: float) -> None:
     assert (moved <= 1 + 1e-9).all()
 
 
-def test_kernels_of_two_sizes_each_move_their_like() -> None:
+def test_kernels_of_two_sizes_each_move_their_like():
     kernels = slower_by(*[(SQUARE, 1.3)] * 5, *[(THIN, 0.7)] * 5)
     ratio = times(SQUARE, THIN, kernels=kernels).time_s / times(SQUARE, THIN).time_s
     assert ratio == pytest.approx([1.3, 0.7], rel=0.08)
 
 
 @given(factors=st.lists(FACTORS, max_size=6))
-def test_a_measured_gpu_is_surer_however_its_kernels_came_out(factors: list[float]) -> None:
+def test_a_measured_gpu_is_surer_however_its_kernels_came_out(factors):
     kernels = slower_by(*((half(mm(512 * i, 4096, 512)), f) for i, f in enumerate(factors, start=1)))
     assert (times(SQUARE, THIN, kernels=kernels).sigma <= times(SQUARE, THIN).sigma + 1e-12).all()
 
 
-def test_a_gpu_that_was_learned_from_goes_by_one_share() -> None:
+def test_a_gpu_that_was_learned_from_goes_by_one_share():
     assert is_learned_from(TENSOR_GEMM, constants_for(L40S, KNOWN))
     kernels = slower_by((SQUARE, 1.5))
     assert times(SQUARE, gpu=L40S, kernels=kernels).time_s == pytest.approx(times(SQUARE, gpu=L40S).time_s)
 
 
-def test_kernels_as_short_as_a_launch_tell_nothing() -> None:
+def test_kernels_as_short_as_a_launch_tell_nothing():
     tiny = replace(measured(half(mm(8, 8, 8)), 1.0).op, measured_s=1e-6)
     kernel = Measurement(case="", op=tiny, precision=EXACT, spread=0.0, num_samples=1)
     assert learned_kernels([kernel], L4, KNOWN) == {}
     assert learned_offsets([kernel], L4, KNOWN) == ()
 
 
-def test_other_operators_and_rates_tell_nothing() -> None:
+def test_other_operators_and_rates_tell_nothing():
     assert learned_kernels([measured(half(mm(512, 512, 512)), 1.0)], L4, replace(KNOWN, networks={})) == {}
     single = replace(mm(512, 512, 512), measured_s=1e-3)
     assert (
@@ -93,13 +90,13 @@ def test_other_operators_and_rates_tell_nothing() -> None:
     )
 
 
-def test_what_was_found_before_does_not_count_in_what_is_found_now() -> None:
+def test_what_was_found_before_does_not_count_in_what_is_found_now():
     kernel = measured(SQUARE, 1.25)
     again = replace(KNOWN, kernels={"L4": {"tensor_gemm": [[1, 8192, 8192, 8192, 0.5]]}})
     assert learned_kernels([kernel], L4, again) == learned_kernels([kernel], L4, KNOWN)
 
 
-def test_they_come_back_from_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_they_come_back_from_the_file(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     kernels = slower_by((SQUARE, 1.3), (THIN, 0.7))
     write_calibration("L4", "today", {"learned.tensor_gemm": 0.9}, kernels=kernels, networks="these")
@@ -114,7 +111,7 @@ def test_they_come_back_from_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (others.learned_kernels, others.is_share_outdated) == ({}, True)
 
 
-def test_a_day_is_left_however_many_kernels_there_are() -> None:
+def test_a_day_is_left_however_many_kernels_there_are():
     kernels = slower_by(*[(SQUARE, 1.1)] * 50)
     assert times(SQUARE, kernels=kernels).sigma[0] > SIGMA_DAY
 
@@ -135,9 +132,7 @@ def test_a_day_is_left_however_many_kernels_there_are() -> None:
         "hope = [[1, 2, 3, 4, 0.5]]",
     ],
 )
-def test_a_file_with_broken_ones_is_refused(
-    kernels: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_file_with_broken_ones_is_refused(kernels, monkeypatch, tmp_path):
     from advisor.core.errors import CatalogError
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

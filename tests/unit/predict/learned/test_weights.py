@@ -1,7 +1,5 @@
 """Weights on disk: read back as written, refused with the path and what to do where anything is wrong."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import warnings
@@ -35,7 +33,7 @@ VECTORS = ("low", "high", "mean", "scale")
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     path = tmp_path / "learned.npz"
     write_networks(NETWORKS, path)
     return path
@@ -59,7 +57,7 @@ def refused(path: Path) -> str:
     return message
 
 
-def test_what_is_written_is_read(path: Path) -> None:
+def test_what_is_written_is_read(path):
     networks = read_networks(path)
     assert networks.keys() == NETWORKS.keys()
     for family, network in NETWORKS.items():
@@ -69,7 +67,7 @@ def test_what_is_written_is_read(path: Path) -> None:
         assert all((a == b).all() for a, b in zip(networks[family].biases, network.biases, strict=True))
 
 
-def test_weights_are_rounded_to_16_bits_once(tmp_path: Path) -> None:
+def test_weights_are_rounded_to_16_bits_once(tmp_path):
     first, second = tmp_path / "first.npz", tmp_path / "second.npz"
     fine = make_network(6)
     thirds = tuple(weight / np.float32(3) for weight in fine.weights)
@@ -84,32 +82,32 @@ def test_weights_are_rounded_to_16_bits_once(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_every_array_that_is_read_is_single_precision(path: Path) -> None:
+def test_every_array_that_is_read_is_single_precision(path):
     for network in read_networks(path).values():
         every = (*(getattr(network, name) for name in VECTORS), *network.weights, *network.biases)
         assert {array.dtype for array in every} == {np.dtype(np.float32)}
 
 
-def test_no_networks_are_a_file_too(tmp_path: Path) -> None:
+def test_no_networks_are_a_file_too(tmp_path):
     write_networks({}, tmp_path / "none.npz")
     assert read_networks(tmp_path / "none.npz") == {}
 
 
-def test_all_families_fit_in_a_file(tmp_path: Path) -> None:
+def test_all_families_fit_in_a_file(tmp_path):
     write_networks(make_networks(), tmp_path / "all.npz")
     assert read_networks(tmp_path / "all.npz").keys() == make_networks().keys()
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path):
     assert "No such file" in refused(tmp_path / "learned.npz")
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path):
     assert "directory" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("payload", [b"", b"hello", b"\x80\x04N.", b"PK", b"\0" * 100], ids=repr)
-def test_what_is_no_archive_is_refused(tmp_path: Path, payload: bytes) -> None:
+def test_what_is_no_archive_is_refused(tmp_path, payload):
     (tmp_path / "learned.npz").write_bytes(payload)
     refused(tmp_path / "learned.npz")
 
@@ -117,13 +115,13 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, payload: bytes) -> None:
 # numpy leaves the file open where it is no archive (see the test of open files below).
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("part", [0.001, 0.1, 0.5, 0.9, 0.99])
-def test_half_a_file_is_refused(path: Path, part: float) -> None:
+def test_half_a_file_is_refused(path, part):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(part * len(whole))])
     refused(path)
 
 
-def test_pickles_are_never_loaded(path: Path, tmp_path: Path) -> None:
+def test_pickles_are_never_loaded(path, tmp_path):
     changed = arrays_of(path) | {"pointwise.low": np.array([Harmful(tmp_path / "harmed")], dtype=object)}
     np.savez(path, **changed)
     assert "allow_pickle=False" in refused(path)
@@ -133,7 +131,7 @@ def test_pickles_are_never_loaded(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", sorted(f"pointwise.{name}" for name in (*VECTORS, "weight0", "weight2", "bias1"))
 )
-def test_a_missing_array_is_refused_by_name(path: Path, name: str) -> None:
+def test_a_missing_array_is_refused_by_name(path, name):
     changed = arrays_of(path)
     del changed[name]
     np.savez(path, **changed)
@@ -142,7 +140,7 @@ def test_a_missing_array_is_refused_by_name(path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["pointwise.low", "pointwise.scale", "norm.weight1", "norm.bias2"])
-def test_what_is_no_number_is_refused_by_name(path: Path, name: str, value: float) -> None:
+def test_what_is_no_number_is_refused_by_name(path, name, value):
     changed = arrays_of(path)
     changed[name].flat[-1] = value
     np.savez(path, **changed)
@@ -165,41 +163,41 @@ def test_what_is_no_number_is_refused_by_name(path: Path, name: str, value: floa
         ("pointwise.bias2", (3, 1, 4)),
     ],
 )
-def test_arrays_that_do_not_fit_together_are_refused(path: Path, name: str, shape: tuple[int, ...]) -> None:
+def test_arrays_that_do_not_fit_together_are_refused(path, name, shape):
     np.savez(path, **(arrays_of(path) | {name: np.ones(shape, np.float32)}))
     assert "do not fit together" in refused(path)
 
 
-def test_text_in_place_of_numbers_is_refused(path: Path) -> None:
+def test_text_in_place_of_numbers_is_refused(path):
     np.savez(path, **(arrays_of(path) | {"pointwise.low": np.array(["a", "b", "c", "d", "e", "f"])}))
     refused(path)
 
 
-def test_a_network_for_other_features_is_refused(tmp_path: Path) -> None:
+def test_a_network_for_other_features_is_refused(tmp_path):
     write_networks({"pointwise": make_network(5)}, tmp_path / "learned.npz")
     assert "pointwise has arrays of" in refused(tmp_path / "learned.npz")
 
 
-def test_a_family_that_nobody_knows_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_family_that_nobody_knows_is_refused_by_name(tmp_path):
     write_networks({"fft": make_network(4)}, tmp_path / "learned.npz")
     assert "fft" in refused(tmp_path / "learned.npz")
 
 
 @pytest.mark.parametrize("version", [0, VERSION + 1, 99])
-def test_another_version_is_refused_with_both_numbers(path: Path, version: int) -> None:
+def test_another_version_is_refused_with_both_numbers(path, version):
     np.savez(path, **(arrays_of(path) | {"version": np.array(version)}))
     message = refused(path)
     assert f"version {version}, this advisor reads version {VERSION}" in message
 
 
-def test_a_file_without_a_version_is_not_ours(path: Path) -> None:
+def test_a_file_without_a_version_is_not_ours(path):
     changed = arrays_of(path)
     del changed["version"]
     np.savez(path, **changed)
     assert "version 0" in refused(path)
 
 
-def test_a_full_disk_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
     def full(_path: Path, _payload: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -211,13 +209,13 @@ def test_a_full_disk_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyP
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_writing_replaces_the_file_and_leaves_nothing_beside_it(path: Path) -> None:
+def test_writing_replaces_the_file_and_leaves_nothing_beside_it(path):
     write_networks({"pointwise": make_network(6, seed=7)}, path)
     assert read_networks(path).keys() == {"pointwise"}
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_the_same_networks_give_the_same_bytes(path: Path, tmp_path: Path) -> None:
+def test_the_same_networks_give_the_same_bytes(path, tmp_path):
     write_networks(NETWORKS, tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
 
@@ -226,7 +224,7 @@ def test_the_same_networks_give_the_same_bytes(path: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_no_flipped_byte_escapes(path: Path) -> None:
+def test_no_flipped_byte_escapes(path):
     whole = path.read_bytes()
     for place in range(0, len(whole), 11):
         damaged = bytearray(whole)
@@ -238,14 +236,14 @@ def test_no_flipped_byte_escapes(path: Path) -> None:
             assert repr(str(path)) in str(error)  # noqa: PT017 - not each one is refused
 
 
-def test_one_array_alone_is_refused(tmp_path: Path) -> None:
+def test_one_array_alone_is_refused(tmp_path):
     with (tmp_path / "learned.npz").open("wb") as out:
         np.save(out, np.arange(3.0))
     refused(tmp_path / "learned.npz")
 
 
 @pytest.mark.parametrize("version", [np.arange(2), np.array("new"), np.array(np.nan)], ids=str)
-def test_a_version_that_is_no_number_is_refused(path: Path, version: np.ndarray) -> None:
+def test_a_version_that_is_no_number_is_refused(path, version):
     np.savez(path, **(arrays_of(path) | {"version": version}))
     refused(path)
 
@@ -259,15 +257,13 @@ def test_a_version_that_is_no_number_is_refused(path: Path, version: np.ndarray)
         ("pointwise.bias0", (3, 1, 1)),
     ],
 )
-def test_arrays_that_only_broadcasting_makes_fit_are_refused(
-    path: Path, name: str, shape: tuple[int, ...]
-) -> None:
+def test_arrays_that_only_broadcasting_makes_fit_are_refused(path, name, shape):
     np.savez(path, **(arrays_of(path) | {name: np.ones(shape, np.float32)}))
     refused(path)
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 5])
-def test_networks_without_three_outputs_are_refused(path: Path, outputs: int) -> None:
+def test_networks_without_three_outputs_are_refused(path, outputs):
     weight, bias = np.ones((3, 8, outputs), np.float16), np.ones((3, 1, outputs), np.float16)
     np.savez(path, **(arrays_of(path) | {"pointwise.weight2": weight, "pointwise.bias2": bias}))
     refused(path)
@@ -275,14 +271,14 @@ def test_networks_without_three_outputs_are_refused(path: Path, outputs: int) ->
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("scale", [0.0, -1.0])
-def test_a_scale_that_is_not_positive_is_refused(path: Path, scale: float) -> None:
+def test_a_scale_that_is_not_positive_is_refused(path, scale):
     changed = arrays_of(path)
     changed["pointwise.scale"].flat[-1] = scale
     np.savez(path, **changed)
     assert "pointwise.scale holds values that are not positive" in refused(path)
 
 
-def test_a_broken_file_is_not_left_open(path: Path) -> None:
+def test_a_broken_file_is_not_left_open(path):
     path.write_bytes(path.read_bytes()[:-100])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,7 +1,5 @@
 """Small calls and networks for tests, and the slow and plain way to evaluate a network."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Layers divided among GPUs and in stages: what each runs, holds and waits for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,7 +39,7 @@ def pass_flops(ops: tuple[Op, ...], names: tuple[str, ...]) -> int:
 
 
 @pytest.mark.parametrize(("name", "ranks"), [("gpt2-xl-fp16-1024", RANKS), ("llama3-8b-bf16-2048", 8)])
-def test_products_and_attention_are_divided_whatever_wrote_them(name: str, ranks: int) -> None:
+def test_products_and_attention_are_divided_whatever_wrote_them(name, ranks):
     trace = traced(name)
     products = (
         "mm", "addmm", "bmm", "_scaled_dot_product_flash_attention",
@@ -52,20 +50,20 @@ def test_products_and_attention_are_divided_whatever_wrote_them(name: str, ranks
     assert part == pytest.approx(whole / ranks, rel=1e-3)
 
 
-def test_what_works_on_the_stream_stays_whole() -> None:
+def test_what_works_on_the_stream_stays_whole():
     trace = traced("gpt2-xl-fp16-1024")
     norms = ("native_layer_norm", "native_layer_norm_backward")
     assert pass_flops(divided(trace, RANKS), norms) == pass_flops(trace.ops, norms)
 
 
-def test_weights_are_divided_but_for_those_of_norms() -> None:
+def test_weights_are_divided_but_for_those_of_norms():
     trace = traced("llama3-8b-bf16-2048")
     memory = rank_of(trace, Split(tensor=8)).trace.memory
     assert memory.parameter_bytes == pytest.approx((trace.memory.parameter_bytes or 0) / 8, rel=1e-3)
     assert (memory.pass_activation_bytes or 0) < 0.6 * (trace.memory.pass_activation_bytes or 0)
 
 
-def test_a_stage_has_its_layers_and_the_head() -> None:
+def test_a_stage_has_its_layers_and_the_head():
     trace = transformer(layers=8)
     stage = rank_of(trace, Split(pipeline=4)).trace
     before, after = ({(op.name, op.inputs): op.count for op in one.ops} for one in (trace, stage))
@@ -79,12 +77,12 @@ def test_a_stage_has_its_layers_and_the_head() -> None:
     assert stage.memory.parameter_bytes == sum(map(tensor_bytes, step.outputs))
 
 
-def test_layers_that_do_not_divide_are_rounded_up() -> None:
+def test_layers_that_do_not_divide_are_rounded_up():
     stage = rank_of(transformer(layers=9), Split(pipeline=4))
     assert stage.num_layers == 3
 
 
-def test_reductions_of_the_stream_are_not_hidden() -> None:
+def test_reductions_of_the_stream_are_not_hidden():
     trace, layout = transformer(), Layout(gpus_per_node=4)
     estimate = predict(trace, GPU, layout, split=Split(tensor=4))
     stream_bytes = 4 * 128 * 512 * 2
@@ -96,7 +94,7 @@ def idle_share(estimate: IterationEstimate) -> float:
     return estimate.by_family[STAGES] / (estimate.device_s.p50 - estimate.by_family[STAGES])
 
 
-def test_stages_wait_for_the_first_micro_batch() -> None:
+def test_stages_wait_for_the_first_micro_batch():
     # Without a head, P - 1 of M + P - 1 turns are lost.
     trace = transformer(words=1, layers=64)
     estimates = [
@@ -113,7 +111,7 @@ def late(trace: Trace, num_gpus: int, split: Split) -> float:
     return families.get(OTHERS, 0.0) / own_s
 
 
-def test_in_a_pipeline_only_passes_behind_the_first_wait_for_the_slowest_stage() -> None:
+def test_in_a_pipeline_only_passes_behind_the_first_wait_for_the_slowest_stage():
     trace, waiting = transformer(batch=8), Scaling().waiting
     assert late(trace, 4, Split(pipeline=4, micro_batches=1)) == 0
     of_four = late(trace, 4, Split(pipeline=4, micro_batches=4))
@@ -124,7 +122,7 @@ def test_in_a_pipeline_only_passes_behind_the_first_wait_for_the_slowest_stage()
     assert late(trace, 4, Split(tensor=4)) == pytest.approx(waiting(4))
 
 
-def test_without_a_number_the_fastest_micro_batches_are_taken() -> None:
+def test_without_a_number_the_fastest_micro_batches_are_taken():
     trace = transformer(batch=64)
     chosen = predict(trace, GPU, 4, split=Split(pipeline=4)).device_s.p50
     numbers = (2**n for n in range(7))
@@ -135,12 +133,12 @@ def test_without_a_number_the_fastest_micro_batches_are_taken() -> None:
     assert chosen == pytest.approx(min(given), rel=0.02)
 
 
-def test_a_batch_of_unknown_size_is_not_divided() -> None:
+def test_a_batch_of_unknown_size_is_not_divided():
     trace = transformer(batch_size=None)
     assert in_micro_batches(BatchShare(), trace, Split(pipeline=4)) == BatchShare()
 
 
-def test_a_stage_holds_the_activations_of_as_many_passes_as_there_are_stages() -> None:
+def test_a_stage_holds_the_activations_of_as_many_passes_as_there_are_stages():
     def activations(number: int) -> float:
         estimate = predict(transformer(), GPU, 2, split=Split(pipeline=2, micro_batches=number))
         assert estimate.memory is not None
@@ -151,30 +149,30 @@ def test_a_stage_holds_the_activations_of_as_many_passes_as_there_are_stages() -
     assert activations(4) == pytest.approx(activations(1) / 2, rel=0.01)
 
 
-def test_copies_of_the_same_part_exchange_gradients() -> None:
+def test_copies_of_the_same_part_exchange_gradients():
     alone = predict(transformer(), GPU, 4, split=Split(tensor=4))
     copies = predict(transformer(), GPU, 8, split=Split(tensor=4))
     assert copies.communication_s > alone.communication_s
 
 
-def test_one_stage_and_one_part_are_no_change() -> None:
+def test_one_stage_and_one_part_are_no_change():
     trace = transformer()
     assert rank_of(trace, WHOLE).trace is trace
     assert predict(trace, GPU, 4, split=Split(tensor=1, pipeline=1)) == predict(trace, GPU, 4)
 
 
-def test_a_model_without_layers_is_refused() -> None:
+def test_a_model_without_layers_is_refused():
     trace = make_trace(ops=(make_op(), make_op(phase=Phase.BACKWARD)))
     with pytest.raises(InputError, match="no layers that repeat as often"):
         predict(trace, GPU, 4, split=Split(pipeline=4))
 
 
-def test_more_stages_than_layers_are_refused() -> None:
+def test_more_stages_than_layers_are_refused():
     with pytest.raises(InputError, match="no layers that repeat as often"):
         predict(transformer(layers=8), GPU, 16, split=Split(pipeline=16))
 
 
-def test_measured_times_of_whole_operators_are_dropped() -> None:
+def test_measured_times_of_whole_operators_are_dropped():
     ops = tuple(replace(op, measured_s=1.0) for op in transformer().ops)
     part = rank_of(transformer(ops=ops), Split(tensor=4)).trace
     assert {op.measured_s for op in part.ops if op.name == "aten::addmm"} == {None}

@@ -1,7 +1,5 @@
 """A transformer whose shapes are consistent, as a trace would have it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace

@@ -1,7 +1,5 @@
 """Operators that are followed: each call says what made its operands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Several passes for one step of the optimizer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given
@@ -36,14 +34,14 @@ MEMORY = MemoryUse(
 
 
 @given(st.integers(2, 16))
-def test_passes_repeat_and_the_step_and_its_clipping_do_not(passes: int) -> None:
+def test_passes_repeat_and_the_step_and_its_clipping_do_not(passes):
     trace = accumulated(make_trace(ops=(FORWARD, BACKWARD, CLIP, step()), memory=MEMORY), passes)
     assert trace is not None
     assert [op.count for op in trace.ops[:4]] == [passes, passes, 1, 1]
     assert (trace.accumulation, trace.batch_size) == (passes, 64 * passes)
 
 
-def test_each_pass_but_the_first_adds_to_every_gradient() -> None:
+def test_each_pass_but_the_first_adds_to_every_gradient():
     trace = accumulated(make_trace(ops=(FORWARD, BACKWARD, step(lists=4)), memory=MEMORY), 4)
     assert trace is not None
     added = [op for op in trace.ops if op.name == "aten::add_"]
@@ -54,18 +52,18 @@ def test_each_pass_but_the_first_adds_to_every_gradient() -> None:
     assert sum(op.bytes for op in added) == 3 * NUM_BYTES
 
 
-def test_of_several_lists_the_one_as_large_as_the_gradients_counts() -> None:
+def test_of_several_lists_the_one_as_large_as_the_gradients_counts():
     twice = replace(step(), count=2)
     trace = accumulated(make_trace(ops=(FORWARD, twice, step("aten::_foreach_mul_")), memory=MEMORY), 2)
     assert trace is not None
     assert sum(op.count for op in trace.ops if op.name == "aten::add_") == 2
 
 
-def test_gradients_of_the_passes_before_are_there_at_the_peak() -> None:
+def test_gradients_of_the_passes_before_are_there_at_the_peak():
     trace = accumulated(make_trace(ops=(FORWARD, BACKWARD, step()), memory=MEMORY), 2)
     assert trace is not None
     assert trace.memory.peak_bytes == 2 * NUM_BYTES + 1000
 
 
-def test_without_an_optimizer_nothing_is_known() -> None:
+def test_without_an_optimizer_nothing_is_known():
     assert accumulated(make_trace(ops=(FORWARD, BACKWARD)), 2) is None

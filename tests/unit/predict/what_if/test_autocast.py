@@ -1,7 +1,5 @@
 """What autocast makes of a trace, operator by operator."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -65,14 +63,14 @@ def casts(trace: Trace) -> list[tuple[Phase, tuple[int, ...], str, str, int]]:
 LOW, FULL = "bfloat16", "float32"
 
 
-def test_a_product_runs_low_with_half_the_bytes_and_the_same_flops() -> None:
+def test_a_product_runs_low_with_half_the_bytes_and_the_same_flops():
     changed = cast(LINEAR, STEP)
     assert dtypes(changed, "addmm") == ([LOW] * 3, [LOW])
     assert changed.ops[0].bytes == LINEAR.bytes // 2
     assert changed.ops[0].flops == LINEAR.flops
 
 
-def test_weights_are_cast_there_and_their_gradients_back() -> None:
+def test_weights_are_cast_there_and_their_gradients_back():
     changed = cast(replace(LINEAR, count=12), STEP)
     assert (Phase.FORWARD, (WIDTH, WIDTH), FULL, LOW, 12) in casts(changed)
     assert (Phase.BACKWARD, (WIDTH, WIDTH), LOW, FULL, 12) in casts(changed)
@@ -83,17 +81,17 @@ def test_weights_are_cast_there_and_their_gradients_back() -> None:
     assert of_weight.flops == 0
 
 
-def test_the_optimizer_is_left_alone() -> None:
+def test_the_optimizer_is_left_alone():
     assert STEP in cast(LINEAR, STEP).ops
 
 
-def test_what_follows_a_product_takes_its_dtype_without_a_cast() -> None:
+def test_what_follows_a_product_takes_its_dtype_without_a_cast():
     changed = cast(LINEAR, op("gelu", [X], [X]), STEP)
     assert dtypes(changed, "gelu") == ([LOW], [LOW])
     assert casts(changed) == casts(cast(LINEAR, STEP))
 
 
-def test_layer_norm_and_the_loss_stay_full_with_casts_both_ways() -> None:
+def test_layer_norm_and_the_loss_stay_full_with_casts_both_ways():
     norm = op("native_layer_norm", [X, BIAS, BIAS], [X])
     changed = cast(LINEAR, norm, LINEAR, STEP)
     assert dtypes(changed, "native_layer_norm") == ([FULL] * 3, [FULL])
@@ -103,12 +101,12 @@ def test_layer_norm_and_the_loss_stay_full_with_casts_both_ways() -> None:
     assert (Phase.FORWARD, (ROWS, WIDTH), FULL, LOW, 1) in casts(changed)[1:]
 
 
-def test_batch_norm_keeps_the_dtype_of_its_input() -> None:
+def test_batch_norm_keeps_the_dtype_of_its_input():
     norm = op("cudnn_batch_norm", [X, BIAS, BIAS], [X])
     assert dtypes(cast(LINEAR, norm, STEP), "cudnn_batch_norm") == ([LOW, FULL, FULL], [LOW])
 
 
-def test_a_residual_of_full_precision_promotes_the_sum() -> None:
+def test_a_residual_of_full_precision_promotes_the_sum():
     words = op("embedding", [tensor(1000, WIDTH), tensor(ROWS, dtype="int64")], [X])
     norm = op("native_layer_norm", [X, BIAS, BIAS], [X])
     changed = cast(words, norm, LINEAR, op("add", [X, X], [X]), STEP)
@@ -117,18 +115,18 @@ def test_a_residual_of_full_precision_promotes_the_sum() -> None:
     assert outputs == [FULL]
 
 
-def test_a_residual_of_products_alone_stays_low() -> None:
+def test_a_residual_of_products_alone_stays_low():
     changed = cast(LINEAR, LINEAR, op("add_", [X, X], [X]), STEP)
     assert dtypes(changed, "add_") == ([LOW, LOW], [LOW])
 
 
-def test_an_added_vector_is_a_bias_and_a_factor_promotes() -> None:
+def test_an_added_vector_is_a_bias_and_a_factor_promotes():
     changed = cast(LINEAR, op("add", [X, BIAS], [X]), op("mul", [X, BIAS], [X]), STEP)
     assert dtypes(changed, "add")[1] == [LOW]
     assert dtypes(changed, "mul")[1] == [FULL]
 
 
-def test_a_backward_operator_runs_as_its_forward_did() -> None:
+def test_a_backward_operator_runs_as_its_forward_did():
     norm = op("native_layer_norm", [X, BIAS, BIAS], [X])
     norm_back = op("native_layer_norm_backward", [X, X, BIAS], [X], Phase.BACKWARD)
     relu_back = op("threshold_backward", [X, X], [X], Phase.BACKWARD)
@@ -137,32 +135,32 @@ def test_a_backward_operator_runs_as_its_forward_did() -> None:
     assert dtypes(changed, "threshold_backward") == ([LOW, LOW], [LOW])
 
 
-def test_masks_and_indices_keep_their_dtypes() -> None:
+def test_masks_and_indices_keep_their_dtypes():
     dropout = op("native_dropout", [X], [X, tensor(ROWS, WIDTH, dtype="bool")])
     assert dtypes(cast(LINEAR, dropout, STEP), "native_dropout")[1] == [LOW, "bool"]
 
 
-def test_attention_takes_parts_of_a_product_without_casts() -> None:
+def test_attention_takes_parts_of_a_product_without_casts():
     attention = op("_scaled_dot_product_efficient_attention", [X, X, X], [X])
     changed = cast(LINEAR, attention, STEP)
     assert dtypes(changed, "_scaled_dot_product_efficient_attention") == ([LOW] * 3, [LOW])
     assert casts(changed) == casts(cast(LINEAR, STEP))
 
 
-def test_float16_adds_the_scalers_pass_over_the_gradients() -> None:
+def test_float16_adds_the_scalers_pass_over_the_gradients():
     (unscale,) = (o for o in cast(LINEAR, STEP, dtype="float16").ops if "_amp_" in o.name)
     assert unscale.phase is Phase.OPTIMIZER
     assert unscale.bytes == 2 * 10**8  # reads and writes make_trace's gradients
     assert not any("_amp_" in o.name for o in cast(LINEAR, STEP).ops)
 
 
-def test_precision_tells_the_dtype_and_keeps_the_flags() -> None:
+def test_precision_tells_the_dtype_and_keeps_the_flags():
     precision = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=False)
     changed = cast(LINEAR, STEP, precision=precision)
     assert changed.precision == replace(precision, amp_dtype=LOW)
 
 
-def test_activations_shrink_as_results_do_and_copies_are_kept_beside_them() -> None:
+def test_activations_shrink_as_results_do_and_copies_are_kept_beside_them():
     memory = make_trace().memory
     assert memory.peak_bytes is not None
     assert memory.activation_bytes is not None
@@ -174,7 +172,7 @@ def test_activations_shrink_as_results_do_and_copies_are_kept_beside_them() -> N
     assert changed.activation_bytes == of_layer // 2 + 3 * 2 * ROWS * WIDTH + copied
 
 
-def test_a_loss_reads_the_cast_that_its_forward_pass_kept() -> None:
+def test_a_loss_reads_the_cast_that_its_forward_pass_kept():
     scalar = tensor()
     loss = op("nll_loss_forward", [X, tensor(ROWS, dtype="int64")], [scalar])
     loss_back = op("nll_loss_backward", [scalar, X], [X], Phase.BACKWARD)
@@ -182,7 +180,7 @@ def test_a_loss_reads_the_cast_that_its_forward_pass_kept() -> None:
     assert dtypes(changed, "nll_loss_backward") == ([FULL, FULL], [FULL])
 
 
-def test_a_factors_gradient_reads_what_the_forward_pass_was_given() -> None:
+def test_a_factors_gradient_reads_what_the_forward_pass_was_given():
     scale = op("mul", [X, tensor(1, WIDTH)], [X])
     scale_back = op("mul", [X, X], [X], Phase.BACKWARD)
     changed = cast(
@@ -192,30 +190,30 @@ def test_a_factors_gradient_reads_what_the_forward_pass_was_given() -> None:
     assert [t.dtype for t in (*backward.inputs, *backward.outputs)] == [FULL, LOW, FULL]
 
 
-def test_what_the_host_sends_is_as_the_host_has_it() -> None:
+def test_what_the_host_sends_is_as_the_host_has_it():
     changed = cast(LINEAR, op("h2d_copy", [X], [X]), STEP)
     assert dtypes(changed, "h2d_copy") == ([FULL], [FULL])
 
 
-def test_a_result_may_have_a_parameters_shape() -> None:
+def test_a_result_may_have_a_parameters_shape():
     square = op("addmm", [BIAS, WEIGHT, WEIGHT], [WEIGHT])
     assert dtypes(cast(square, op("relu", [WEIGHT], [WEIGHT]), STEP), "relu") == ([LOW], [LOW])
 
 
-def test_gradients_of_parameters_are_full_when_they_are_summed() -> None:
+def test_gradients_of_parameters_are_full_when_they_are_summed():
     to_weight = op("mm", [tensor(WIDTH, ROWS), X], [WEIGHT], Phase.BACKWARD)
     summed = op("add", [WEIGHT, WEIGHT], [WEIGHT], Phase.BACKWARD)
     assert dtypes(cast(LINEAR, to_weight, to_weight, summed, STEP), "add") == ([FULL, FULL], [FULL])
 
 
-def test_a_recurrent_layers_reserve_halves_with_its_activations() -> None:
+def test_a_recurrent_layers_reserve_halves_with_its_activations():
     reserve = tensor(4096, dtype="uint8")
     layer = op("_cudnn_rnn", [X, WEIGHT], [X, reserve])
     (found,) = (o for o in cast(layer, STEP).ops if o.name == "aten::_cudnn_rnn")
     assert found.outputs[1] == tensor(2048, dtype="uint8")
 
 
-def test_what_a_profiler_left_out_stays_unknown() -> None:
+def test_what_a_profiler_left_out_stays_unknown():
     unknown = MemoryUse(
         parameter_bytes=None,
         gradient_bytes=None,
@@ -226,7 +224,7 @@ def test_what_a_profiler_left_out_stays_unknown() -> None:
     assert cast(LINEAR, STEP, memory=unknown, dtype="float16").memory == unknown
 
 
-def test_what_was_measured_in_full_precision_is_dropped() -> None:
+def test_what_was_measured_in_full_precision_is_dropped():
     kernel = Kernel(
         name="gemm",
         grid=(1, 1, 1),
@@ -253,11 +251,11 @@ def test_what_was_measured_in_full_precision_is_dropped() -> None:
     ],
     ids=["autocast already", "no product", "a product of the optimizer", "shapes unknown"],
 )
-def test_nothing_to_change(trace: Trace) -> None:
+def test_nothing_to_change(trace):
     assert under_autocast(trace, LOW) is None
 
 
-def test_what_the_script_itself_converts_stays_so() -> None:
+def test_what_the_script_itself_converts_stays_so():
     half = tensor(ROWS, WIDTH, dtype="float16")
     widening = replace(op("_to_copy", [X], [X]), inputs=(half,))
     narrowing = replace(op("_to_copy", [X], [X]), outputs=(half,))
@@ -266,6 +264,6 @@ def test_what_the_script_itself_converts_stays_so() -> None:
     assert dtypes(cast(LINEAR, narrowing, STEP), "_to_copy") == ([LOW], ["float16"])
 
 
-def test_operators_without_inputs_are_left_alone() -> None:
+def test_operators_without_inputs_are_left_alone():
     blank = op("native_batch_norm", [], [])
     assert blank in cast(LINEAR, blank, STEP).ops

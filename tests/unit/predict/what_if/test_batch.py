@@ -1,7 +1,5 @@
 """Which dimension of a tensor is the batch, and what a larger one costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -67,22 +65,20 @@ def grown(one: Op, factor: int = 2, **changes: object) -> Op:
         ((7, 5), None, (7, 5)),
     ],
 )
-def test_the_batch_is_the_outermost_dimension_that_it_divides(
-    shape: Shape, stride: Shape | None, expected: Shape
-) -> None:
+def test_the_batch_is_the_outermost_dimension_that_it_divides(shape, stride, expected):
     one = tensor(*shape, stride=stride)
     after = grown(op("relu", [one], [one]))
     assert [t.shape for t in (*after.inputs, *after.outputs)] == [expected] * 2
 
 
-def test_strides_stay_those_of_the_layout() -> None:
+def test_strides_stay_those_of_the_layout():
     images = tensor(BATCH, 3, 4, 4, stride=(48, 1, 12, 3))
     assert grown(op("relu", [images], [images])).inputs[0].stride == (48, 1, 12, 3)
     turned = tensor(WIDTH, BATCH * LENGTH)
     assert grown(op("relu", [turned], [turned])).inputs[0] == tensor(WIDTH, 2 * BATCH * LENGTH)
 
 
-def test_of_a_product_rows_grow_and_for_a_weights_gradient_what_is_summed() -> None:
+def test_of_a_product_rows_grow_and_for_a_weights_gradient_what_is_summed():
     rows = BATCH * LENGTH
     forward = grown(op("mm", [tensor(rows, WIDTH), WEIGHT], [tensor(rows, WIDTH)]))
     assert [t.shape for t in forward.inputs] == [(2 * rows, WIDTH), (WIDTH, WIDTH)]
@@ -92,13 +88,13 @@ def test_of_a_product_rows_grow_and_for_a_weights_gradient_what_is_summed() -> N
     assert backward.outputs == (WEIGHT,)
 
 
-def test_a_width_as_large_as_the_rows_is_no_batch_of_a_product() -> None:
+def test_a_width_as_large_as_the_rows_is_no_batch_of_a_product():
     square = tensor(BATCH * LENGTH, BATCH * LENGTH)
     after = grown(op("mm", [square, square], [square]))
     assert [t.shape for t in after.inputs] == [(2 * BATCH * LENGTH, BATCH * LENGTH), square.shape]
 
 
-def test_a_bias_gradient_is_summed_over_the_batch_even_where_it_looks_like_a_weight() -> None:
+def test_a_bias_gradient_is_summed_over_the_batch_even_where_it_looks_like_a_weight():
     rows = tensor(WIDTH, WIDTH)  # eight samples of 96
     one = op("sum", [rows], [tensor(1, WIDTH)], Phase.BACKWARD)
     inner = op("gelu", [tensor(BATCH, 96, WIDTH)], [tensor(BATCH, 96, WIDTH)])
@@ -109,7 +105,7 @@ def test_a_bias_gradient_is_summed_over_the_batch_even_where_it_looks_like_a_wei
 
 
 @given(st.integers(2, 5), st.integers(1, 64), st.integers(1, 64))
-def test_work_grows_with_the_batch_and_the_step_stays(factor: int, channels: int, side: int) -> None:
+def test_work_grows_with_the_batch_and_the_step_stays(factor, channels, side):
     images = tensor(BATCH, channels, side, side)
     before = op("relu", [images], [images])
     trace = with_batch(make_trace(ops=(before, STEP), batch_size=BATCH, iteration_s=1.0), factor)
@@ -120,7 +116,7 @@ def test_work_grows_with_the_batch_and_the_step_stays(factor: int, channels: int
     assert (trace.batch_size, trace.iteration_s) == (factor * BATCH, None)
 
 
-def test_as_many_samples_are_fewer_steps() -> None:
+def test_as_many_samples_are_fewer_steps():
     sizes = {"batch_size": BATCH, "iterations_per_epoch": 101, "data_loading_s": 0.5}
     trace = with_batch(make_trace(ops=(ACTIVATIONS, STEP), **sizes), 2)
     assert trace is not None
@@ -141,25 +137,25 @@ def peak(use: MemoryUse, factor: int = 2) -> int | None:
     return trace.memory.peak_bytes
 
 
-def test_memory_grows_by_the_activations() -> None:
+def test_memory_grows_by_the_activations():
     assert peak(memory()) == 100
     assert peak(memory(peak_bytes=None)) is None
 
 
-def test_a_peak_in_the_optimizers_step_stays_until_the_passes_exceed_it() -> None:
+def test_a_peak_in_the_optimizers_step_stays_until_the_passes_exceed_it():
     use = memory(pass_peak_bytes=45, pass_activation_bytes=5, most_activation_bytes=12)
     assert peak(use) == 70
     assert peak(use, 4) == 30 + 4 * 12
     assert peak(use, 20) == 30 + 20 * 12
 
 
-def test_where_work_does_not_grow_shapes_were_read_wrongly() -> None:
+def test_where_work_does_not_grow_shapes_were_read_wrongly():
     assert with_batch(make_trace(), 2) is None
     shapeless = replace(ACTIVATIONS, inputs=(), outputs=())
     assert with_batch(make_trace(ops=(shapeless, STEP), batch_size=BATCH), 2) is None
 
 
-def test_without_a_batch_nothing_is_known() -> None:
+def test_without_a_batch_nothing_is_known():
     assert with_batch(make_trace(batch_size=None), 2) is None
     assert with_batch(make_trace(batch_size=9, accumulation=2), 2) is None
 
@@ -170,9 +166,7 @@ SQUARE = tensor(WIDTH, WIDTH)
 @pytest.mark.parametrize(
     ("sources", "expected"), [((3, 3), (2 * WIDTH, 2 * WIDTH)), ((3, Role.PARAMETER), (2 * WIDTH, WIDTH))]
 )
-def test_an_activation_of_a_weights_shape_grows_where_it_is_followed(
-    sources: tuple[int, int], expected: tuple[int, int]
-) -> None:
+def test_an_activation_of_a_weights_shape_grows_where_it_is_followed(sources, expected):
     """As many rows in a pass as columns: a batch of 8 sequences of 96 tokens, of width 768."""
     assert WIDTH == BATCH * 96
     rows = followed("gelu", [tensor(BATCH, 96, WIDTH)], [tensor(BATCH, 96, WIDTH)], flow(3, Role.OUTSIDE))

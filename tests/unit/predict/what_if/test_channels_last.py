@@ -1,7 +1,5 @@
 """A trace in channels_last: which operators change, and that nothing else does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -24,14 +22,14 @@ def convolution(direction: str, channels: int, side: int, *, last: bool) -> Op:
 
 
 @given(st.sampled_from(DIRECTIONS), st.integers(2, 64), st.integers(2, 30))
-def test_it_is_what_a_profile_in_channels_last_records(direction: str, channels: int, side: int) -> None:
+def test_it_is_what_a_profile_in_channels_last_records(direction, channels, side):
     turned = in_channels_last(make_trace(ops=(convolution(direction, channels, side, last=False),)))
     assert turned is not None
     assert turned.ops == (convolution(direction, channels, side, last=True),)
     assert in_channels_last(turned) is None
 
 
-def test_other_operators_and_work_stay_and_measurements_go() -> None:
+def test_other_operators_and_work_stay_and_measurements_go():
     other = make_op("aten::add.Tensor")
     op = replace(convolution("forward", 8, 4, last=False), measured_s=1.0)
     trace = replace(make_trace(ops=(other, op)), iteration_s=1.0)
@@ -47,7 +45,7 @@ IMAGE = TensorSpec(shape=(4, 8, 6, 6), dtype="float32", stride=(288, 36, 6, 1))
 
 
 @pytest.mark.parametrize("name", ["native_group_norm", "native_group_norm_backward"])
-def test_group_norm_knows_one_layout_so_its_image_is_copied_there_and_back(name: str) -> None:
+def test_group_norm_knows_one_layout_so_its_image_is_copied_there_and_back(name):
     norm = replace(make_op(f"aten::{name}"), inputs=(IMAGE, IMAGE), outputs=(IMAGE,), count=3)
     turned = in_channels_last(make_trace(ops=(norm, convolution("forward", 8, 4, last=False))))
     assert turned is not None
@@ -60,7 +58,7 @@ def test_group_norm_knows_one_layout_so_its_image_is_copied_there_and_back(name:
     assert in_channels_last(make_trace(ops=(norm,))) is None
 
 
-def test_a_group_norm_of_rows_is_not_copied() -> None:
+def test_a_group_norm_of_rows_is_not_copied():
     rows = TensorSpec(shape=(4, 8), dtype="float32", stride=(8, 1))
     norm = replace(make_op("aten::native_group_norm"), inputs=(rows,), outputs=(rows,))
     turned = in_channels_last(make_trace(ops=(norm, convolution("forward", 8, 4, last=False))))
@@ -68,7 +66,7 @@ def test_a_group_norm_of_rows_is_not_copied() -> None:
     assert [op.name for op in turned.ops] == [norm.name, "aten::convolution"]
 
 
-def test_without_images_nothing_changes() -> None:
+def test_without_images_nothing_changes():
     assert in_channels_last(make_trace(ops=(make_op("aten::mm"),))) is None
 
 
@@ -78,7 +76,7 @@ def product(rows: tuple[int, int], *, count: int = 1) -> Op:
     return replace(make_op("aten::mm"), inputs=(left, right), count=count)
 
 
-def test_images_that_a_product_reads_as_rows_are_copied() -> None:
+def test_images_that_a_product_reads_as_rows_are_copied():
     first = convolution("forward", 8, 4, last=False)
     flat = product((4, 16 * 4 * 4), count=3)
     turned = in_channels_last(make_trace(ops=(first, flat)))
@@ -96,7 +94,7 @@ def test_images_that_a_product_reads_as_rows_are_copied() -> None:
     [(1, (4, 16)), (4, (4 * 16, 16)), (4, (4, 16))],
     ids=["one pixel", "each pixel a row", "the mean of each"],
 )
-def test_other_rows_are_not(side: int, rows: tuple[int, int]) -> None:
+def test_other_rows_are_not(side, rows):
     turned = in_channels_last(make_trace(ops=(convolution("forward", 8, side, last=False), product(rows))))
     assert turned is not None
     assert [op.name for op in turned.ops] == ["aten::convolution", "aten::mm"]

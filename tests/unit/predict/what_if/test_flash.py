@@ -1,7 +1,5 @@
 """Attention that is written out, as one call."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from advisor.core.values import Op, Phase, TensorSpec
@@ -48,7 +46,7 @@ def fused(*ops: Op) -> tuple[Op, ...]:
     return trace.ops[1:]
 
 
-def test_products_and_softmax_become_one_call_each_way() -> None:
+def test_products_and_softmax_become_one_call_each_way():
     forward, backward = fused(*FORWARD, *BACKWARD)
     assert (forward.count, backward.count) == (12, 12)
     call = attention_call(forward)
@@ -60,13 +58,13 @@ def test_products_and_softmax_become_one_call_each_way() -> None:
     assert backward.phase is Phase.BACKWARD
 
 
-def test_a_mask_is_kept_and_no_backward_is_made_up() -> None:
+def test_a_mask_is_kept_and_no_backward_is_made_up():
     (forward,) = fused(*FORWARD[:2], MASK, *FORWARD[2:])
     call = attention_call(forward)
     assert call is not None
     assert call.has_mask
 
 
-def test_without_a_softmax_between_products_nothing_changes() -> None:
+def test_without_a_softmax_between_products_nothing_changes():
     assert with_fused_attention(make_trace(ops=(LINEAR, *FORWARD[:2]))) is None
     assert with_fused_attention(make_trace(ops=(LINEAR, FORWARD[2]))) is None

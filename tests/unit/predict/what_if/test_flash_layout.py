@@ -1,7 +1,5 @@
 """Copies of attention's results, which flash attention makes needless."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -43,7 +41,7 @@ def copy_of(view: str) -> Op:
 USE = followed("mm", [tensor(30, 7), tensor(7, 7)], [tensor(30, 7)], flow(5, 4, OUTSIDE))
 
 
-def test_a_result_that_lies_as_its_query_needs_no_copy() -> None:
+def test_a_result_that_lies_as_its_query_needs_no_copy():
     """Sequence first, as in ``nn.MultiheadAttention``; what read the copy reads the result."""
     kept = in_flash_layout([attention(strided("sbhd")), copy_of("sbhd"), USE])
     assert [op.name for op in kept] == [f"aten::{NAME}", "aten::mm"]
@@ -53,14 +51,14 @@ def test_a_result_that_lies_as_its_query_needs_no_copy() -> None:
 @pytest.mark.parametrize(
     ("order", "view", "masks"), [("bhsd", "sbhd", 0), ("sbhd", "shbd", 0), ("sbhd", "sbhd", 1)]
 )
-def test_other_copies_stay(order: str, view: str, masks: int) -> None:
+def test_other_copies_stay(order, view, masks):
     """Of a result that lies in another order, and of a kernel that takes a mask."""
     ops = [attention(strided(order), *[tensor(5, 5)] * masks), copy_of(view), USE]
     assert in_flash_layout(ops) == ops
 
 
 @pytest.mark.parametrize("masks", [0, 1])
-def test_gradients_go_back_through_views(masks: int) -> None:
+def test_gradients_go_back_through_views(masks):
     operands = [strided("bshd")] * 4
     back = backward(f"{NAME}_backward", operands, operands[:3], flow(6, *[OUTSIDE] * 4, of=3))
     first = backward("clone", [strided("bshd")], [tensor(*SHAPE)], flow(7, 6, of=3, is_of_view=True))
@@ -69,12 +67,12 @@ def test_gradients_go_back_through_views(masks: int) -> None:
     assert in_flash_layout(ops) == (ops if masks else ops[:2])
 
 
-def test_of_equal_copies_those_of_something_else_stay() -> None:
+def test_of_equal_copies_those_of_something_else_stay():
     both = replace(copy_of("sbhd"), flows=(flow(4, 3), flow(9, OUTSIDE, count=2)), count=3)
     _, copies = in_flash_layout([attention(strided("sbhd")), both])
     assert (copies.count, copies.flows) == (2, (flow(9, OUTSIDE, count=2),))
 
 
-def test_without_flows_nothing_is_known() -> None:
+def test_without_flows_nothing_is_known():
     ops = [replace(op, flows=(), count=1) for op in (attention(strided("sbhd")), copy_of("sbhd"))]
     assert in_flash_layout(ops) == ops

@@ -1,7 +1,5 @@
 """One kernel for a step, where Adam, AdamW or SGD took one for each operation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +34,7 @@ def fused(*ops: Op) -> list[Op]:
     return list(trace.ops[1:])
 
 
-def test_adam_becomes_one_call_over_parameters_gradients_and_moments() -> None:
+def test_adam_becomes_one_call_over_parameters_gradients_and_moments():
     *kept, one = fused(*CLIPPING, *ADAM)
     assert kept == list(CLIPPING)
     assert (one.name, one.count, len(one.inputs)) == ("aten::_fused_adam_", 1, 8)
@@ -45,30 +43,30 @@ def test_adam_becomes_one_call_over_parameters_gradients_and_moments() -> None:
 
 
 @pytest.mark.parametrize(("momentum", "lists"), [(True, 3), (False, 2)])
-def test_sgd_has_a_list_more_with_momentum(momentum: bool, lists: int) -> None:
+def test_sgd_has_a_list_more_with_momentum(momentum, lists):
     ops = [step("_foreach_add", alpha=1e-4), *([step("_foreach_mul_", scalar=0.9)] if momentum else [])]
     (one,) = fused(*ops, step("_foreach_add_", alpha=-0.1))
     assert (one.name, len(one.inputs)) == ("aten::_fused_sgd_", 2 * lists)
 
 
 @pytest.mark.parametrize("other", ["_fused_adamw_", "_foreach_maximum_", "_foreach_pow", "add_"])
-def test_other_optimizers_stay(other: str) -> None:
+def test_other_optimizers_stay(other):
     assert with_fused_optimizer(make_trace(ops=(make_op(), step(other)))) is None
 
 
-def test_what_is_fused_already_counts_its_steps_with_a_list() -> None:
+def test_what_is_fused_already_counts_its_steps_with_a_list():
     counters, adam = step("_foreach_add_", scalar=1), step("_fused_adamw_", lr=0.1)
     assert with_fused_optimizer(make_trace(ops=(make_op(), counters, adam))) is None
 
 
-def test_a_fused_norm_is_no_fused_step() -> None:
+def test_a_fused_norm_is_no_fused_step():
     norms = make_op("aten::_fused_rms_norm"), make_op("aten::_fused_rms_norm_backward", phase=Phase.BACKWARD)
     *kept, one = fused(*norms, *ADAM)
     assert kept == list(norms)
     assert one.name == "aten::_fused_adam_"
 
 
-def test_the_lists_of_a_step_no_longer_count_at_its_peak() -> None:
+def test_the_lists_of_a_step_no_longer_count_at_its_peak():
     memory = MemoryUse(
         parameter_bytes=10, gradient_bytes=10, optimizer_bytes=20, activation_bytes=10, peak_bytes=50,
         pass_activation_bytes=5, pass_peak_bytes=35, most_activation_bytes=5,

@@ -1,7 +1,5 @@
 """The layout that Inductor chooses, by its own rules: as the installed torch decides on the same graphs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -67,13 +65,13 @@ def convolution(shape: Shape, count: int = 1) -> Op:
         ((), False, False),
     ],
 )
-def test_by_the_shapes_of_convolutions(shapes: tuple[Shape, ...], training: bool, inference: bool) -> None:
+def test_by_the_shapes_of_convolutions(shapes, training, inference):
     ops = tuple(map(convolution, shapes))
     assert chooses_channels_last((*ops, BACKWARD)) is training
     assert chooses_channels_last(ops) is inference
 
 
-def test_a_few_convolutions_among_much_else_change_nothing() -> None:
+def test_a_few_convolutions_among_much_else_change_nothing():
     others = make_op("aten::gelu", count=299)
     assert chooses_channels_last((convolution(WIDE), replace(others, count=298), BACKWARD))
     assert not chooses_channels_last((convolution(WIDE), others, BACKWARD))
@@ -101,7 +99,7 @@ def _graph(torch: Any, shapes: tuple[Shape, ...]) -> Any:
 
 
 @pytest.mark.parametrize("is_inference", [False, True])
-def test_as_the_installed_torch_decides(monkeypatch: pytest.MonkeyPatch, is_inference: bool) -> None:
+def test_as_the_installed_torch_decides(monkeypatch, is_inference):
     torch = pytest.importorskip("torch")
     inductor = pytest.importorskip("torch._inductor.graph")
     if torch.version.hip:
@@ -114,7 +112,7 @@ def test_as_the_installed_torch_decides(monkeypatch: pytest.MonkeyPatch, is_infe
         assert ours is theirs, chosen
 
 
-def test_a_compiled_step_runs_in_it_and_an_eager_one_does_not() -> None:
+def test_a_compiled_step_runs_in_it_and_an_eager_one_does_not():
     trace = make_trace(ops=(convolution(WIDE), make_op("aten::gelu", num_bytes=10**6), BACKWARD))
     made = compiled(trace)
     assert made is not None
@@ -129,7 +127,7 @@ def test_a_compiled_step_runs_in_it_and_an_eager_one_does_not() -> None:
     ("release", "is_laid_out"),
     [("2.13.0+cpu", True), ("2.1.0", True), ("2.0.1", False), ("1.13.1", False), ("", True), ("later", True)],
 )
-def test_since_torch_2_1(release: str, is_laid_out: bool) -> None:
+def test_since_torch_2_1(release, is_laid_out):
     ops = (convolution(WIDE), BACKWARD)
     assert (laid_out(ops, "NVIDIA", release) != ops) is is_laid_out
 
@@ -143,19 +141,19 @@ def test_since_torch_2_1(release: str, is_laid_out: bool) -> None:
         {"inputs": (image(8), TensorSpec(shape=(8,), dtype="float16"))},
     ],
 )
-def test_convolutions_that_a_profile_does_not_describe_choose_nothing(changes: dict[str, Any]) -> None:
+def test_convolutions_that_a_profile_does_not_describe_choose_nothing(changes):
     untold = replace(convolution(WIDE), **changes)
     assert not chooses_channels_last((untold, BACKWARD))
     assert chooses_channels_last((untold, convolution(WIDE), BACKWARD))
 
 
-def test_convolutions_of_sequences_count_by_their_channels() -> None:
+def test_convolutions_of_sequences_count_by_their_channels():
     weight = TensorSpec(shape=(128, 128, 3), dtype="float16", stride=(384, 3, 1))
     flat = replace(convolution(WIDE), inputs=(image(128), weight))
     assert chooses_channels_last((flat, BACKWARD))
 
 
-def test_inductors_own_norm_of_groups_reads_any_layout() -> None:
+def test_inductors_own_norm_of_groups_reads_any_layout():
     """PyTorch's kernel does not: in eager mode its image is copied there and back."""
     norm = replace(make_op("aten::native_group_norm"), inputs=(image(128),), outputs=(image(128),))
     ops = (convolution(WIDE), norm, BACKWARD)
@@ -163,6 +161,6 @@ def test_inductors_own_norm_of_groups_reads_any_layout() -> None:
     assert len(turned(ops)) == 5
 
 
-def test_what_is_channels_last_already_stays() -> None:
+def test_what_is_channels_last_already_stays():
     ops = laid_out((convolution(WIDE), BACKWARD), "NVIDIA", "2.13.0")
     assert laid_out(ops, "NVIDIA", "2.13.0") is ops

@@ -1,7 +1,5 @@
 """Which changes there are, whom they suit, and what is said where they do not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -17,14 +15,14 @@ from tests.builders import make_gpu, make_op, make_trace
 LOWERED = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)
 
 
-def test_every_name_can_be_made_and_has_its_place_in_scripts() -> None:
+def test_every_name_can_be_made_and_has_its_place_in_scripts():
     assert tuple(CHANGES) == CHANGE_NAMES
     assert set(PLACES) == set(CHANGE_NAMES)
     assert set(ONE_LINE) < set(CHANGE_NAMES)
 
 
 @pytest.mark.parametrize("name", CHANGE_NAMES)
-def test_a_change_carries_its_name_and_says_what_to_do(name: str) -> None:
+def test_a_change_carries_its_name_and_says_what_to_do(name):
     made = CHANGES[name](make_trace())
     if isinstance(made, Finding):
         assert type(made).severity is Severity.NOTE
@@ -35,7 +33,7 @@ def test_a_change_carries_its_name_and_says_what_to_do(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tf32", "bf16", "fp16"])
-def test_what_the_script_does_already_is_said(name: str) -> None:
+def test_what_the_script_does_already_is_said(name):
     made = CHANGES[name](make_trace(precision=LOWERED))
     assert isinstance(made, Finding)
     assert isinstance(made, NoGain)
@@ -43,7 +41,7 @@ def test_what_the_script_does_already_is_said(name: str) -> None:
 
 
 @pytest.mark.parametrize(("step", "code"), [("_fused_adamw_", "already"), ("mul_", "nothing")])
-def test_a_fused_optimizer_is_no_missing_one(step: str, code: str) -> None:
+def test_a_fused_optimizer_is_no_missing_one(step, code):
     why = CHANGES["fused"](make_trace(ops=(make_op(), make_op(name=f"aten::{step}", phase=Phase.OPTIMIZER))))
     assert isinstance(why, Finding)
     assert why.facts["why"] == code
@@ -59,9 +57,7 @@ def test_a_fused_optimizer_is_no_missing_one(step: str, code: str) -> None:
         ("nonzero", ((8, "bool"),), 1, False),
     ],
 )
-def test_what_compiling_saves_between_many_breaks_is_unknown(
-    name: str, inputs: tuple[tuple[int, str], ...], count: int, *, is_told: bool
-) -> None:
+def test_what_compiling_saves_between_many_breaks_is_unknown(name, inputs, count, *, is_told):
     specs = tuple(TensorSpec(shape=(size,), dtype=dtype) for size, dtype in inputs)
     op = replace(make_op(f"aten::{name}"), inputs=specs, count=count)
     others = (replace(make_op("aten::gelu", num_bytes=10**6), count=80), replace(make_op(), count=20))
@@ -82,7 +78,7 @@ def test_what_compiling_saves_between_many_breaks_is_unknown(
         ("accumulate", 320, "parameters-unknown"),
     ],
 )
-def test_larger_steps_name_what_is_not_known(name: str, batch_size: int | None, code: str) -> None:
+def test_larger_steps_name_what_is_not_known(name, batch_size, code):
     shapeless = replace(make_op(phase=Phase.OPTIMIZER), inputs=(), outputs=())
     why = CHANGES[name](make_trace(ops=(make_op(), shapeless), batch_size=batch_size))
     assert isinstance(why, Finding)
@@ -108,19 +104,17 @@ def made(name: str) -> Change:
         ("fp16", "6.1", {}, "no-rate"),
     ],
 )
-def test_why_a_gpu_gains_nothing(
-    name: str, capability: str, tensor: dict[str, float], code: str | None
-) -> None:
+def test_why_a_gpu_gains_nothing(name, capability, tensor, code):
     why = made(name).why_not_on(make_gpu(compute_capability=capability, tensor_flops_per_s=tensor))
     assert (None if why is None else why.facts["why"]) == code
 
 
-def test_only_one_line_is_proposed_to_who_asked_for_nothing() -> None:
+def test_only_one_line_is_proposed_to_who_asked_for_nothing():
     made = (CHANGES[name](make_trace()) for name in ONE_LINE)
     assert {change.name for change in made if isinstance(change, Change)} == {"tf32", "bf16", "fp16"}
 
 
-def test_a_fed_gpu_gains_nothing_from_faster_feeding() -> None:
+def test_a_fed_gpu_gains_nothing_from_faster_feeding():
     trace = make_trace(data_loading_s=0.5, loader_cpu_s_per_sample=0.01, num_workers=2)
     change = CHANGES["workers"](trace)
     assert isinstance(change, Change)

@@ -1,12 +1,10 @@
 """What allowing TF32 for products makes of a trace."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
-from advisor.core.values import Precision, Trace
+from advisor.core.values import Precision
 from advisor.predict.iteration import predict
 from advisor.predict.what_if.precision import allow_tf32
 from tests.builders import make_gpu, make_op, make_trace
@@ -17,12 +15,12 @@ AMPERE = make_gpu(
 FULL = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=True)
 
 
-def test_only_the_flag_of_products_changes() -> None:
+def test_only_the_flag_of_products_changes():
     trace = make_trace()
     assert allow_tf32(trace) == replace(trace, precision=replace(FULL, tf32_matmul=True))
 
 
-def test_products_get_faster_on_ampere() -> None:
+def test_products_get_faster_on_ampere():
     trace = make_trace()
     changed = allow_tf32(trace)
     assert changed is not None
@@ -38,11 +36,11 @@ def test_products_get_faster_on_ampere() -> None:
     ],
     ids=["allowed already", "no FP32 product", "convolutions have their own flag"],
 )
-def test_nothing_to_change(trace: Trace) -> None:
+def test_nothing_to_change(trace):
     assert allow_tf32(trace) is None
 
 
-def test_measured_products_are_predicted_anew_and_nothing_else() -> None:
+def test_measured_products_are_predicted_anew_and_nothing_else():
     product, norm = make_op(measured_s=1.0), make_op("aten::native_layer_norm", measured_s=2.0)
     changed = allow_tf32(make_trace(ops=(product, norm), iteration_s=4.0))
     assert changed is not None

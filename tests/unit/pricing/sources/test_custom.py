@@ -1,12 +1,9 @@
 """A user's own rates."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -22,9 +19,7 @@ from tests.rates import FULL, RATE, WRITERS, faults_of, offers_of, without, writ
 # --- Which files ------------------------------------------------------------------------------------
 
 
-def test_files_are_found_by_wildcard_home_and_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_found_by_wildcard_home_and_working_directory(tmp_path, monkeypatch):
     (tmp_path / "deep" / "er").mkdir(parents=True)
     for name in ("b.yaml", "a.yaml", "deep/er/c.yaml"):
         write_yaml(tmp_path / name, RATE | {"instance_type": name})
@@ -36,20 +31,18 @@ def test_files_are_found_by_wildcard_home_and_working_directory(
 
 
 @pytest.mark.parametrize("pattern", ["absent.yaml", "*.nothing", "~nobody-of-this-name/rates.yaml", "."])
-def test_a_pattern_that_names_no_file_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
-) -> None:
+def test_a_pattern_that_names_no_file_is_an_error(tmp_path, monkeypatch, pattern):
     monkeypatch.chdir(tmp_path)
     assert f"no file of own rates is called {pattern!r} (from {str(tmp_path)!r})" in faults_of(pattern)
 
 
 @pytest.mark.parametrize("files", ["rates.yaml", 5, [5], {"a": 1}])
-def test_the_option_is_a_list_of_texts(files: Any) -> None:
+def test_the_option_is_a_list_of_texts(files):
     with pytest.raises(ConfigError, match=r"custom\.files must be a list such as \[rates\.yaml\]"):
         custom_source({"files": files})
 
 
-def test_without_files_there_are_no_rates() -> None:
+def test_without_files_there_are_no_rates():
     for options in ({}, {"files": []}, {"files": None}):
         source = custom_source(options)
         assert list(source.offers(OfferQuery())) == []
@@ -59,7 +52,7 @@ def test_without_files_there_are_no_rates() -> None:
 # --- The source -------------------------------------------------------------------------------------
 
 
-def test_each_file_is_a_part_and_the_query_counts(tmp_path: Path) -> None:
+def test_each_file_is_a_part_and_the_query_counts(tmp_path):
     one = write_yaml(
         tmp_path / "a.yaml", RATE, RATE | {"gpu": "L4", "instance_type": "x", "as_of": "2026-10-01"}
     )
@@ -81,7 +74,7 @@ def test_each_file_is_a_part_and_the_query_counts(tmp_path: Path) -> None:
     assert not source.capabilities.is_live
 
 
-def test_columns_are_listed_once() -> None:
+def test_columns_are_listed_once():
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert set(FULL) < set(COLUMNS)
 
@@ -94,7 +87,7 @@ def blocks_of_the_page(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-def test_the_rates_of_the_page_are_read_and_agree_in_both_forms(tmp_path: Path) -> None:
+def test_the_rates_of_the_page_are_read_and_agree_in_both_forms(tmp_path):
     settings, rates = blocks_of_the_page("yaml")
     (table,) = blocks_of_the_page("csv")
     (tmp_path / "rates.yaml").write_text(rates)
@@ -110,7 +103,7 @@ def test_the_rates_of_the_page_are_read_and_agree_in_both_forms(tmp_path: Path) 
     custom_source(options["custom"])
 
 
-def test_the_page_names_every_column() -> None:
+def test_the_page_names_every_column():
     page = (Path(__file__).resolve().parents[4] / "docs" / "plugins.md").read_text()
     assert [name for name in COLUMNS if f"`{name}`" not in page] == []
 
@@ -119,7 +112,7 @@ def test_the_page_names_every_column() -> None:
 
 
 @pytest.mark.parametrize(("name", "place"), [("rates.yaml", "entry 1"), ("rates.csv", "line 2")])
-def test_a_row_becomes_an_offer_in_either_form(tmp_path: Path, name: str, place: str) -> None:
+def test_a_row_becomes_an_offer_in_either_form(tmp_path, name, place):
     (offer,) = offers_of(WRITERS[name](tmp_path / name, FULL))
     assert offer == Offer(
         provider="lab",
@@ -139,35 +132,35 @@ def test_a_row_becomes_an_offer_in_either_form(tmp_path: Path, name: str, place:
     )
 
 
-def test_contracts_do_not_lower_a_rate_again(tmp_path: Path) -> None:
+def test_contracts_do_not_lower_a_rate_again(tmp_path):
     offers = offers_of(write_yaml(tmp_path / "r.yaml", RATE))
     rule = ContractSettings(provider="lab", discount=0.5)
     assert contracted(offers, [rule]) == tuple(offers)
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_may_be_left_out(tmp_path: Path, name: str) -> None:
+def test_what_may_be_left_out(tmp_path, name):
     (offer,) = offers_of(WRITERS[name](tmp_path / name, RATE))
     assert (offer.region, offer.zone, offer.market) == ("any", None, Market.ON_DEMAND)
     assert (offer.minimum_billed_s, offer.billed_step_s, offer.includes) == (60.0, 1.0, ())
     assert "(" not in offer.source
 
 
-def test_the_default_of_billing_is_that_of_every_offer(tmp_path: Path) -> None:
+def test_the_default_of_billing_is_that_of_every_offer(tmp_path):
     names = {"minimum_billed_s", "billed_step_s"}
     offered = {name: field.default for name, field in Offer.__dataclass_fields__.items() if name in names}
     assert offered == {name: Rate.model_fields[name].default for name in names}
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_rate_of_one_gpu_is_multiplied(tmp_path: Path, name: str) -> None:
+def test_a_rate_of_one_gpu_is_multiplied(tmp_path, name):
     row = without(RATE, "usd_per_h") | {"usd_per_gpu_h": 0.9}
     (offer,) = offers_of(WRITERS[name](tmp_path / name, row))
     assert offer.usd_per_h == pytest.approx(7.2)
 
 
 @pytest.mark.parametrize("alias", ["A100-SXM-80GB", "a100 sxm4 80gb", "NVIDIA A100-SXM4-80GB"])
-def test_any_name_of_a_gpu_will_do(tmp_path: Path, alias: str) -> None:
+def test_any_name_of_a_gpu_will_do(tmp_path, alias):
     (offer,) = offers_of(write_yaml(tmp_path / "r.yaml", RATE | {"gpu": alias}))
     assert offer.gpu == "A100-SXM-80GB"
 
@@ -184,12 +177,12 @@ def test_any_name_of_a_gpu_will_do(tmp_path: Path, alias: str) -> None:
         ({"as_of": date(2026, 11, 2)}, "retrieved_at", datetime(2026, 11, 2, tzinfo=UTC)),
     ],
 )
-def test_values_that_are_taken(tmp_path: Path, change: dict[str, Any], name: str, expected: Any) -> None:
+def test_values_that_are_taken(tmp_path, change, name, expected):
     (offer,) = offers_of(write_yaml(tmp_path / "r.yaml", RATE | change))
     assert getattr(offer, name) == expected
 
 
-def test_the_date_may_be_called_as_offers_call_it(tmp_path: Path) -> None:
+def test_the_date_may_be_called_as_offers_call_it(tmp_path):
     row = without(RATE, "as_of") | {"retrieved_at": "2026-10-01"}
     for name, write in WRITERS.items():
         assert offers_of(write(tmp_path / name, row))[0].retrieved_at == datetime(2026, 10, 1, tzinfo=UTC)
@@ -226,9 +219,7 @@ def test_the_date_may_be_called_as_offers_call_it(tmp_path: Path) -> None:
         ({"colour": "red"}, "there is no column 'colour'. Columns are provider, instance_type, gpu,"),
     ],
 )
-def test_a_wrong_row_names_file_place_and_value(
-    tmp_path: Path, name: str, change: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_row_names_file_place_and_value(tmp_path, name, change, message):
     path = WRITERS[name](tmp_path / name, FULL | change)
     faults = faults_of(path)
     assert faults.startswith(str(path))
@@ -238,19 +229,19 @@ def test_a_wrong_row_names_file_place_and_value(
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("missing", ["provider", "instance_type", "gpu", "num_gpus", "as_of"])
-def test_nothing_that_matters_has_a_default(tmp_path: Path, name: str, missing: str) -> None:
+def test_nothing_that_matters_has_a_default(tmp_path, name, missing):
     assert f"'{missing}' is missing." in faults_of(WRITERS[name](tmp_path / name, without(RATE, missing)))
     if name == "rates.csv":
         assert f"'{missing}' is missing." in faults_of(write_csv(tmp_path / name, RATE | {missing: ""}))
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_rate_without_a_price_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_rate_without_a_price_is_refused(tmp_path, name):
     assert "give either usd_per_h" in faults_of(WRITERS[name](tmp_path / name, without(RATE, "usd_per_h")))
 
 
 @pytest.mark.parametrize("value", ["7.2", "8"])
-def test_a_number_as_text_is_refused_in_yaml(tmp_path: Path, value: str) -> None:
+def test_a_number_as_text_is_refused_in_yaml(tmp_path, value):
     for name in ("usd_per_h", "num_gpus", "minimum_billed_s"):
         faults = faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
         assert f"'{name}': " in faults
@@ -258,16 +249,16 @@ def test_a_number_as_text_is_refused_in_yaml(tmp_path: Path, value: str) -> None
 
 
 @pytest.mark.parametrize(("name", "value"), [("num_gpus", True), ("usd_per_h", True), ("instance_type", 5)])
-def test_what_yaml_reads_as_something_else_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+def test_what_yaml_reads_as_something_else_is_refused(tmp_path, name, value):
     assert f"'{name}': " in faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
 
 
-def test_a_time_of_day_is_no_day(tmp_path: Path) -> None:
+def test_a_time_of_day_is_no_day(tmp_path):
     row = RATE | {"as_of": datetime(2026, 11, 1, 3, tzinfo=UTC)}
     assert "'as_of': it must be a valid date" in faults_of(write_yaml(tmp_path / "r.yaml", row))
 
 
-def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_all_files_are_told_at_once(tmp_path):
     one = write_yaml(tmp_path / "a.yaml", RATE, RATE | {"gpu": "A1000", "num_gpus": 0}, 5)
     two = write_csv(tmp_path / "b.csv", RATE | {"usd_per_h": "x"})
     other = tmp_path / "c.yaml"
@@ -280,14 +271,14 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     assert lines[-1] == "docs/plugins.md shows how rates are written."
 
 
-def test_many_faults_are_counted(tmp_path: Path) -> None:
+def test_many_faults_are_counted(tmp_path):
     rows = [RATE | {"instance_type": str(i), "num_gpus": 0} for i in range(MOST_FAULTS + 5)]
     lines = faults_of(write_csv(tmp_path / "r.csv", *rows)).splitlines()
     assert lines[MOST_FAULTS] == "... and 5 more."
     assert len(lines) == MOST_FAULTS + 2
 
 
-def test_the_same_machine_twice_is_refused_across_files(tmp_path: Path) -> None:
+def test_the_same_machine_twice_is_refused_across_files(tmp_path):
     one = write_yaml(tmp_path / "a.yaml", RATE, RATE | {"market": "spot"})
     two = write_csv(tmp_path / "b.csv", RATE | {"usd_per_h": 9})
     assert f"{two}, line 2: the same machine, place and market as {one}, entry 1." in faults_of(one, two)
@@ -312,14 +303,14 @@ def test_the_same_machine_twice_is_refused_across_files(tmp_path: Path) -> None:
         ("r.txt", "gpu", "own rates are read from .yaml, .yml and .csv files"),
     ],
 )
-def test_files_of_another_form_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_files_of_another_form_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     faults = faults_of(tmp_path / name)
     assert message in faults
     assert str(tmp_path / name) in faults
 
 
-def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
+def test_a_table_as_spreadsheets_write_it(tmp_path):
     """A byte order mark, Windows line ends, spaces after commas, blank lines and empty cells."""
     header = "\ufeffprovider, instance_type, gpu, num_gpus, usd_per_h, zone, as_of"
     text = "\r\n".join([header, "", " lab, a, L4, 1, 2.5, , 2026-11-01", ""])
@@ -335,9 +326,7 @@ P4DE = RATE | {"provider": "aws", "instance_type": "p4de.24xlarge"}
 
 @pytest.mark.parametrize("change", [{"num_gpus": 4}, {"gpu": "A100-SXM-40GB"}, {"gpu": "H100-SXM-80GB"}])
 @pytest.mark.parametrize(("name", "place"), [("rates.yaml", "entry 2"), ("rates.csv", "line 3")])
-def test_a_machine_of_the_catalog_has_the_gpus_that_the_cloud_sells(
-    tmp_path: Path, name: str, place: str, change: dict[str, Any]
-) -> None:
+def test_a_machine_of_the_catalog_has_the_gpus_that_the_cloud_sells(tmp_path, name, place, change):
     path = WRITERS[name](tmp_path / name, P4DE, P4DE | {"region": "us-east-1"} | change)
     row = P4DE | change
     faults = faults_of(path)
@@ -357,5 +346,5 @@ def test_a_machine_of_the_catalog_has_the_gpus_that_the_cloud_sells(
         P4DE | {"provider": "gcp", "instance_type": "n1-standard-8", "gpu": "T4", "num_gpus": 2},
     ],
 )
-def test_machines_that_agree_or_are_not_of_the_catalog_pass(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_machines_that_agree_or_are_not_of_the_catalog_pass(tmp_path, row):
     assert len(offers_of(write_yaml(tmp_path / "r.yaml", row))) == 1

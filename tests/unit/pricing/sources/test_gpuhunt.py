@@ -1,7 +1,5 @@
 """Many clouds by gpuhunt: its own files read by its own code, from a folder and from a real server."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import io
@@ -11,7 +9,6 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,7 +35,7 @@ from advisor.pricing.sources.gpuhunt import (
 )
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part
 from tests.clouds import hostile_server as hostile
-from tests.clouds.hostile_server import Attack, attacking
+from tests.clouds.hostile_server import attacking
 from tests.gpuhunt_catalogs import ANY, NOW, gpuhunt_version, item, part_of, parts_of, publish, write
 from tests.web import served
 
@@ -50,7 +47,7 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_left_behind(monkeypatch):
     """So that what a test leaves behind is collected in that test."""
     monkeypatch.setattr(logging.getLogger("gpuhunt"), "propagate", False)
     monkeypatch.delenv(CATALOG_DIR, raising=False)
@@ -61,7 +58,7 @@ def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # --- A folder ---------------------------------------------------------------------------------------
 
 
-def test_the_query_counts(tmp_path: Path) -> None:
+def test_the_query_counts(tmp_path):
     write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"), item("dear", 9.0))
     write(tmp_path, "oci", item(provider="oci"))
     query = OfferQuery(providers=("lambda",), gpus=("A10",), max_usd_per_h=0.75)
@@ -70,14 +67,14 @@ def test_the_query_counts(tmp_path: Path) -> None:
     assert parts_of(tmp_path, "oci", query=OfferQuery(providers=("aws",))) == []
 
 
-def test_a_catalog_is_kept_whole_whatever_regions_were_asked_for(tmp_path: Path) -> None:
+def test_a_catalog_is_kept_whole_whatever_regions_were_asked_for(tmp_path):
     """A refresh of one region lost what was known of all others."""
     write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"))
     (part,) = parts_of(tmp_path, "lambda", query=OfferQuery(regions=("eu-*",)))
     assert {offer.region for offer in part.offers} == {"us-west-1", "eu-1"}
 
 
-def test_a_provider_fails_alone(tmp_path: Path) -> None:
+def test_a_provider_fails_alone(tmp_path):
     write(tmp_path, "oci", item(provider="oci"))
     write(tmp_path, "nebius")
     azure, oci, nebius = parts_of(tmp_path, "azure", "oci", "nebius")
@@ -87,7 +84,7 @@ def test_a_provider_fails_alone(tmp_path: Path) -> None:
     assert (azure.offers, nebius.offers) == ((), ())
 
 
-def test_the_environment_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_left_as_it_was(tmp_path, monkeypatch):
     part_of(tmp_path, item())
     assert CATALOG_DIR not in os.environ
     monkeypatch.setenv(CATALOG_DIR, "elsewhere")
@@ -96,7 +93,7 @@ def test_the_environment_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.M
     assert os.environ[CATALOG_DIR] == "elsewhere"
 
 
-def test_nothing_of_gpuhunts_messages_reaches_the_terminal(tmp_path: Path) -> None:
+def test_nothing_of_gpuhunts_messages_reaches_the_terminal(tmp_path):
     write(tmp_path, "oci", item(provider="oci"), more="x,y,z\n")
     code = (
         "from advisor.pricing.sources.gpuhunt import gpuhunt_source; from advisor.pricing import OfferQuery;"
@@ -107,7 +104,7 @@ def test_nothing_of_gpuhunts_messages_reaches_the_terminal(tmp_path: Path) -> No
     assert (answer.stdout, answer.stderr) == ("2\n", "")
 
 
-def test_a_catalog_of_another_form_is_a_failure_not_an_empty_cloud(tmp_path: Path) -> None:
+def test_a_catalog_of_another_form_is_a_failure_not_an_empty_cloud(tmp_path):
     """Every row lacked its price, and all messages about that were the reason."""
     rows = "\n".join(f"gpu_{n}x_a10,us-west-1" for n in range(1000))
     (tmp_path / "lambdalabs.csv").write_text(f"instance_type,place\n{rows}\n")
@@ -121,7 +118,7 @@ def test_a_catalog_of_another_form_is_a_failure_not_an_empty_cloud(tmp_path: Pat
 
 
 @pytest.fixture
-def bucket(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+def bucket(tmp_path):
     """A folder, and where a server shows it as gpuhunt's own bucket."""
     with served(tmp_path) as url:
         yield tmp_path, url
@@ -133,7 +130,7 @@ def pulled(url: str, *providers: str) -> list[Part]:
     return [parts[name] for name in providers]
 
 
-def test_published_catalogs_are_dated_by_their_version(bucket: tuple[Path, str]) -> None:
+def test_published_catalogs_are_dated_by_their_version(bucket):
     root, url = bucket
     publish(root, "azure", "20261119-7", item("Standard_NV36ads_A10_v5", provider="azure"))
     (part,) = pulled(url, "azure")
@@ -143,14 +140,14 @@ def test_published_catalogs_are_dated_by_their_version(bucket: tuple[Path, str])
     assert (offer.provider, offer.gpu, part.gaps) == ("azure", "A10", ())
 
 
-def test_an_old_catalog_that_is_pulled_today_stays_old(bucket: tuple[Path, str]) -> None:
+def test_an_old_catalog_that_is_pulled_today_stays_old(bucket):
     root, url = bucket
     publish(root, "azure", "20250101", item(provider="azure"))
     (part,) = pulled(url, "azure")
     assert {offer.retrieved_at for offer in part.offers} == {datetime(2025, 1, 1, tzinfo=UTC)}
 
 
-def test_only_catalogs_of_whom_is_asked_are_fetched(bucket: tuple[Path, str]) -> None:
+def test_only_catalogs_of_whom_is_asked_are_fetched(bucket):
     root, url = bucket
     publish(root, "aws", "20261119-7", item("p5.48xlarge", 55.0, provider="aws", gpu_count=8))
     publish(root, "gcp", "20261119-7", item("g2-standard-4", provider="gcp", location="us-central1-a"))
@@ -159,7 +156,7 @@ def test_only_catalogs_of_whom_is_asked_are_fetched(bucket: tuple[Path, str]) ->
     assert {part.scope: part.failure for part in parts} == {"aws": None, "gcp": None}
 
 
-def test_a_catalog_that_is_not_published_fails_alone_with_the_reason(bucket: tuple[Path, str]) -> None:
+def test_a_catalog_that_is_not_published_fails_alone_with_the_reason(bucket):
     root, url = bucket
     publish(root, "azure", "20261119-7", item(provider="azure"))
     azure, oci = pulled(url, "azure", "oci")
@@ -173,9 +170,7 @@ def test_a_catalog_that_is_not_published_fails_alone_with_the_reason(bucket: tup
 @pytest.mark.parametrize(
     "version", ["latest", "2026-11-19", "20261345", "20261119-7/../../x", "", "9" * 1000]
 )
-def test_a_version_without_a_day_is_a_failure_not_a_fresh_price(
-    bucket: tuple[Path, str], version: str
-) -> None:
+def test_a_version_without_a_day_is_a_failure_not_a_fresh_price(bucket, version):
     root, url = bucket
     publish(root, "azure", "20261119-7", item(provider="azure"))
     (root / "azure" / "version").write_text(version)
@@ -218,7 +213,7 @@ def flipped(path: Path) -> None:
         (bomb, "unpacks to more than 128 MB"),
     ],
 )
-def test_an_archive_that_is_none(bucket: tuple[Path, str], damage: Any, words: str) -> None:
+def test_an_archive_that_is_none(bucket, damage, words):
     root, url = bucket
     path = publish(root, "azure", "20261119-7", *(item(f"a{n}", provider="azure") for n in range(20)))
     publish(root, "oci", "20261119-7", item(provider="oci"))
@@ -245,9 +240,7 @@ def test_an_archive_that_is_none(bucket: tuple[Path, str], damage: Any, words: s
         (hostile.throttling, "answered with the error 429: try again later"),
     ],
 )
-def test_a_server_that_misbehaves_is_one_line_in_time(
-    attack: Attack, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_misbehaves_is_one_line_in_time(attack, words, monkeypatch):
     """gpuhunt's own download waited for ever, and kept all that came."""
     if attack in hostile.SLOW:
         monkeypatch.setattr(downloads.download, "__kwdefaults__", {"within_s": 1.0})
@@ -257,7 +250,7 @@ def test_a_server_that_misbehaves_is_one_line_in_time(
     assert "\n" not in (part.failure or "")
 
 
-def test_without_a_network_every_provider_says_so() -> None:
+def test_without_a_network_every_provider_says_so():
     for url, words in (
         ("http://127.0.0.1:9", "cannot reach 127.0.0.1: check the network"),
         ("http://nothing.invalid", "the name nothing.invalid cannot be looked up: no network"),
@@ -269,9 +262,7 @@ def test_without_a_network_every_provider_says_so() -> None:
             assert words in part.failure
 
 
-def test_what_one_pull_may_send_is_bounded_over_all_providers(
-    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_one_pull_may_send_is_bounded_over_all_providers(bucket, monkeypatch):
     root, url = bucket
     for provider in ("azure", "oci", "nebius"):
         publish(root, provider, "20261119-7", item(provider=provider))
@@ -282,9 +273,7 @@ def test_what_one_pull_may_send_is_bounded_over_all_providers(
     assert any(failure is not None and "no true file holds" in failure for failure in failures)
 
 
-def test_nothing_is_left_in_the_temporary_folder(
-    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_nothing_is_left_in_the_temporary_folder(bucket, monkeypatch, tmp_path_factory):
     root, url = bucket
     publish(root, "azure", "20261119-7", item(provider="azure"))
     folder = tmp_path_factory.mktemp("temporary")
@@ -294,11 +283,11 @@ def test_nothing_is_left_in_the_temporary_folder(
 
 
 @pytest.mark.parametrize(("version", "day"), [("20260720", 20), ("20260720-1", 20), ("20260731-2b", 31)])
-def test_the_day_of_a_version(version: str, day: int) -> None:
+def test_the_day_of_a_version(version, day):
     assert day_of(version) == datetime(2026, 7, day, tzinfo=UTC)
 
 
-def test_a_version_without_a_day_has_none() -> None:
+def test_a_version_without_a_day_has_none():
     with pytest.raises(ValueError, match="names no day"):
         day_of("latest")
 
@@ -312,7 +301,7 @@ def with_offers(monkeypatch: pytest.MonkeyPatch, *items: gpuhunt.CatalogItem) ->
     monkeypatch.setattr(module.VastAIProvider, "get", lambda *_, **__: list(items))
 
 
-def test_prices_that_are_asked_for_directly_are_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_that_are_asked_for_directly_are_of_now(monkeypatch):
     hosts = [
         item(str(number), price, provider="vastai", location="us-texas", gpu_name="RTX4090", gpu_memory=24.0)
         for number, price in ((4711, 0.5), (4712, 0.4))
@@ -327,9 +316,7 @@ def test_prices_that_are_asked_for_directly_are_of_now(monkeypatch: pytest.Monke
     assert offer.source == f"gpuhunt {gpuhunt_version()}, asked directly, community host"
 
 
-def test_a_provider_that_does_not_answer_gpuhunt_keeps_nobody_waiting_for_long(
-    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_that_does_not_answer_gpuhunt_keeps_nobody_waiting_for_long(bucket, monkeypatch):
     """gpuhunt's own limit is for one packet; the catalogs come first."""
     root, url = bucket
     publish(root, "azure", "20261119-7", item(provider="azure"))
@@ -344,13 +331,13 @@ def test_a_provider_that_does_not_answer_gpuhunt_keeps_nobody_waiting_for_long(
     ]  # fmt: skip
 
 
-def test_a_provider_that_needs_an_account_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_needs_an_account_says_so(monkeypatch):
     monkeypatch.delenv("CRUSOE_ACCESS_KEY", raising=False)
     (part,) = pulled("http://127.0.0.1:9", "crusoe")
     assert part.failure == "MissingCredsError: Set the CRUSOE_ACCESS_KEY environment variable"
 
 
-def test_keys_in_urls_are_not_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_keys_in_urls_are_not_repeated(monkeypatch, tmp_path):
     def refuse(*_: Any, **__: Any) -> Any:
         raise OSError("401 for url: https://api.example/v1/offers?api_key=hunter2&x=1 (denied)")
 
@@ -362,7 +349,7 @@ def test_keys_in_urls_are_not_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path
 # --- The source -------------------------------------------------------------------------------------
 
 
-def test_the_package_is_imported_only_when_asked() -> None:
+def test_the_package_is_imported_only_when_asked():
     code = (
         "import sys; from advisor.pricing.sources.gpuhunt import gpuhunt_source as s; x = s({});"
         "x.freshness(), x.credentials(), x.capabilities;"
@@ -372,7 +359,7 @@ def test_the_package_is_imported_only_when_asked() -> None:
     assert answer.stdout == "set()\n"
 
 
-def test_the_table_of_providers_is_gpuhunts() -> None:
+def test_the_table_of_providers_is_gpuhunts():
     """What it publishes or asks for anew must be written down here, and is then one setting away."""
     by_access = {
         access: {provider.gpuhunt_name for provider in load_providers().values() if provider.access is access}
@@ -381,11 +368,11 @@ def test_the_table_of_providers_is_gpuhunts() -> None:
     assert by_access == {Access.PUBLISHED: set(OFFLINE_PROVIDERS), Access.ASKED: set(ONLINE_PROVIDERS)}
 
 
-def test_the_bucket_is_gpuhunts_own() -> None:
+def test_the_bucket_is_gpuhunts_own():
     assert CATALOG_URL == gpuhunt._internal.catalog.CATALOG_URL
 
 
-def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options(tmp_path, monkeypatch):
     assert gpuhunt_source({}).capabilities.providers == PROVIDERS == ("aws", "gcp")
     names = ["OCI", "azure", "oci", "lambdalabs", "vastai"]
     assert gpuhunt_source({"providers": names}).capabilities.providers == ("oci", "azure", "lambda", "vast")
@@ -397,7 +384,7 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(iter(gpuhunt_source({"providers": ["oci"]}).offers(ANY))).offers
 
 
-def test_where_the_catalogs_are_can_be_set(bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_catalogs_are_can_be_set(bucket, monkeypatch):
     root, url = bucket
     publish(root, "oci", "20261119-7", item(provider="oci"))
     (part,) = gpuhunt_source({"providers": ["oci"], "url": f"{url}/"}).offers(ANY)
@@ -418,14 +405,12 @@ def test_where_the_catalogs_are_can_be_set(bucket: tuple[Path, str], monkeypatch
         ({"catalogdir": "x"}, "Did you mean 'catalog_dir'"),
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         gpuhunt_source(options)
 
 
-def test_a_provider_whose_rows_cannot_be_turned_fails_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_whose_rows_cannot_be_turned_fails_alone(tmp_path, monkeypatch):
     def turned(items: Any, provider: Any, retrieval: Any) -> Any:
         if provider.name == "oci":
             raise TypeError("rows of https://me:pw@oci.test?key=1")
@@ -439,14 +424,14 @@ def test_a_provider_whose_rows_cannot_be_turned_fails_alone(
     assert len(kept.offers) == 1
 
 
-def test_it_is_live_holds_nothing_and_does_not_know_all() -> None:
+def test_it_is_live_holds_nothing_and_does_not_know_all():
     source = gpuhunt_source({})
     assert (source.capabilities.is_live, source.capabilities.knows_all) == (True, False)
     assert source.capabilities.markets == (Market.ON_DEMAND, Market.SPOT)
     assert (source.freshness(), source.credentials()) == ((), Credentials.NOT_NEEDED)
 
 
-def test_loggers_are_left_as_they_were(tmp_path: Path) -> None:
+def test_loggers_are_left_as_they_were(tmp_path):
     before = list(logging.getLogger("gpuhunt").handlers)
     part_of(tmp_path, item())
     assert logging.getLogger("gpuhunt").handlers == before

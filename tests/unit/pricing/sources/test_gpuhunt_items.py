@@ -1,8 +1,5 @@
 """Rows of gpuhunt's catalogs: the offers they become, under our GPU names, and gaps."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import gpuhunt
@@ -10,7 +7,7 @@ import pytest
 
 from advisor.core.gpus import load_gpus
 from advisor.core.units import GB, GIB
-from advisor.core.values import GpuSpec, Market, Offer
+from advisor.core.values import Market, Offer
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.providers import is_community_host, load_providers
 from advisor.pricing.sources.gpuhunt import Retrieval, matching_gpus, offers_of
@@ -29,7 +26,7 @@ LAMBDA = load_providers()["lambda"]
 # --- Rows -------------------------------------------------------------------------------------------
 
 
-def test_a_row_becomes_an_offer(tmp_path: Path) -> None:
+def test_a_row_becomes_an_offer(tmp_path):
     part = part_of(tmp_path, item("gpu_2x_a10", 1.5, gpu_count=2))
     (offer,) = part.offers
     assert (part.scope, part.failure, part.gaps, part.history) == ("lambda", None, (), ())
@@ -43,14 +40,14 @@ def test_a_row_becomes_an_offer(tmp_path: Path) -> None:
     assert offer.source == f"gpuhunt {gpuhunt_version()}"
 
 
-def test_spot_and_a_place_without_a_name() -> None:
+def test_spot_and_a_place_without_a_name():
     row = item(spot=True, location="", disk_size=None)
     (offer,), gaps = offers_of([row], LAMBDA, RETRIEVAL)
     assert (offer.market, offer.region, offer.includes) == (Market.SPOT, "any", ("30 vCPU", "200 GB RAM"))
     assert (offer.retrieved_at, offer.source, gaps) == (WRITTEN, "a test", ())
 
 
-def test_what_a_row_does_not_tell_of_its_host_is_unknown() -> None:
+def test_what_a_row_does_not_tell_of_its_host_is_unknown():
     (offer,), gaps = offers_of([item(cpu=None, memory=None, disk_size=None)], LAMBDA, RETRIEVAL)
     assert (offer.num_vcpus, offer.includes, gaps) == (None, (), ())
 
@@ -65,14 +62,14 @@ def test_what_a_row_does_not_tell_of_its_host_is_unknown() -> None:
         ({"gpu_memory": "much"}, "cannot be read"),
     ],
 )
-def test_a_bad_row_is_a_gap_and_the_others_are_offers(changes: dict[str, Any], gap: str) -> None:
+def test_a_bad_row_is_a_gap_and_the_others_are_offers(changes, gap):
     bad = item(**({"instance_name": "bad", "price": 0.5} | changes))
     offers, gaps = offers_of([bad, item(provider_data=None)], LAMBDA, RETRIEVAL)
     assert [offer.instance_type for offer in offers] == ["gpu_1x_a10"]
     assert gaps == (f"{gap} (1 of 2 rows)",)
 
 
-def test_machines_without_a_gpu_are_no_offers(tmp_path: Path) -> None:
+def test_machines_without_a_gpu_are_no_offers(tmp_path):
     cpu_only = item("cpu", gpu_count=0, gpu_name=None, gpu_memory=None, gpu_vendor=None)
     part = part_of(tmp_path, item(), cpu_only)
     assert [offer.instance_type for offer in part.offers] == ["gpu_1x_a10"]
@@ -103,9 +100,7 @@ def test_machines_without_a_gpu_are_no_offers(tmp_path: Path) -> None:
         ("A10", None, "x", "A10"),
     ],
 )
-def test_gpus_are_known_by_name_memory_and_form(
-    tmp_path: Path, name: str, memory_gb: float | None, instance_name: str, gpu: str
-) -> None:
+def test_gpus_are_known_by_name_memory_and_form(tmp_path, name, memory_gb, instance_name, gpu):
     part = part_of(tmp_path, item(instance_name, gpu_name=name, gpu_memory=memory_gb))
     assert ([offer.gpu for offer in part.offers], part.gaps) == ([gpu], ())
 
@@ -120,9 +115,7 @@ def test_gpus_are_known_by_name_memory_and_form(
         ("A100", 80.0, "A100 80 GB", "may be A100-PCIE-80GB or A100-SXM-80GB"),
     ],
 )
-def test_other_gpus_are_kept_under_their_own_name_and_told(
-    tmp_path: Path, name: str, memory_gb: float | None, kept_as: str, reason: str
-) -> None:
+def test_other_gpus_are_kept_under_their_own_name_and_told(tmp_path, name, memory_gb, kept_as, reason):
     rows = [item(place, gpu_name=name, gpu_memory=memory_gb, location=place) for place in ("a", "b")]
     part = part_of(tmp_path, *rows)
     assert {offer.gpu for offer in part.offers} == {f"lambda {kept_as}"}
@@ -130,33 +123,33 @@ def test_other_gpus_are_kept_under_their_own_name_and_told(
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_row_without_a_price_is_a_gap(tmp_path: Path, price: float) -> None:
+def test_a_row_without_a_price_is_a_gap(tmp_path, price):
     part = part_of(tmp_path, item(), item("free", price))
     assert [offer.instance_type for offer in part.offers] == ["gpu_1x_a10"]
     assert part.gaps == ("no price (1 of 2 rows)",)
 
 
-def test_what_is_rented_in_clusters_only_is_a_gap(tmp_path: Path) -> None:
+def test_what_is_rented_in_clusters_only_is_a_gap(tmp_path):
     part = part_of(tmp_path, item(), item("pods", provider_data={"pod_counts": [2, 3]}))
     assert len(part.offers) == 1
     assert part.gaps == ("rented only as a cluster of several machines (1 of 2 rows)",)
 
 
-def test_a_name_that_stands_for_several_sizes_gets_the_size(tmp_path: Path) -> None:
+def test_a_name_that_stands_for_several_sizes_gets_the_size(tmp_path):
     """RunPod calls every machine as its GPU."""
     sizes = [item("NVIDIA L4", 0.4 * count, gpu_name="L4", gpu_count=count) for count in (1, 4)]
     part = part_of(tmp_path, *sizes, item())
     assert [offer.instance_type for offer in part.offers] == ["1x NVIDIA L4", "gpu_1x_a10", "4x NVIDIA L4"]
 
 
-def test_the_cheapest_of_equal_rows_is_kept(tmp_path: Path) -> None:
+def test_the_cheapest_of_equal_rows_is_kept(tmp_path):
     rows = [item(price=0.8), item(price=0.7, disk_size=10.0), item(price=0.9), item(price=0.5, spot=True)]
     assert [(o.market, o.usd_per_h) for o in part_of(tmp_path, *rows).offers] == [
         (Market.SPOT, 0.5), (Market.ON_DEMAND, 0.7),
     ]  # fmt: skip
 
 
-def test_rows_that_gpuhunt_skips_are_gaps(tmp_path: Path) -> None:
+def test_rows_that_gpuhunt_skips_are_gaps(tmp_path):
     part = part_of(tmp_path, item(), more="broken,us-west-1,cheap,1,1,1,A10,24,False,1,nvidia,,x86,{}\n")
     assert len(part.offers) == 1
     (gap,) = part.gaps
@@ -165,7 +158,7 @@ def test_rows_that_gpuhunt_skips_are_gaps(tmp_path: Path) -> None:
     )
 
 
-def test_many_messages_are_counted(tmp_path: Path) -> None:
+def test_many_messages_are_counted(tmp_path):
     bad = "broken,us-west-1,cheap,1,1,1,A10,24,False,1,nvidia,,x86,{}\n"
     part = part_of(tmp_path, item(), more=8 * bad)
     assert len(part.gaps) == 4
@@ -194,7 +187,7 @@ def gcp(name: str, price: float = 1.0, **changes: Any) -> gpuhunt.CatalogItem:
     return item(name, price, provider="gcp", **({"location": "us-central1-a"} | changes))
 
 
-def test_a_machine_of_our_catalog_is_the_one_that_other_sources_price() -> None:
+def test_a_machine_of_our_catalog_is_the_one_that_other_sources_price():
     """H100 of 80 GB may be a PCIe board; a p5's is not, and its host is known."""
     (offer,), gaps = of("aws", aws(cpu=1, memory=1.0))
     assert (offer.gpu, offer.num_vcpus, offer.minimum_billed_s, gaps) == ("H100-SXM-80GB", 192, 60.0, ())
@@ -202,13 +195,13 @@ def test_a_machine_of_our_catalog_is_the_one_that_other_sources_price() -> None:
     assert (offer.includes, offer.architecture) == (known.includes, known.architecture)
 
 
-def test_zones_of_one_price_are_one_region() -> None:
+def test_zones_of_one_price_are_one_region():
     rows = [gcp("g2-standard-4", 0.7, gpu_name="L4", location=f"us-central1-{zone}") for zone in "abc"]
     (offer,), _ = of("gcp", *rows)
     assert (offer.region, offer.zone, offer.instance_type) == ("us-central1", None, "g2-standard-4")
 
 
-def test_gpus_attached_to_a_host_have_our_name_for_both() -> None:
+def test_gpus_attached_to_a_host_have_our_name_for_both():
     attached = [
         gcp("n1-standard-8", 0.5 * n, gpu_name="T4", gpu_memory=16.0, gpu_count=n) for n in (1, 2, 4)
     ] + [gcp("n1-highmem-2", 0.4, gpu_name="T4", gpu_memory=16.0, gpu_count=n) for n in (1, 2)]
@@ -218,7 +211,7 @@ def test_gpus_attached_to_a_host_have_our_name_for_both() -> None:
     assert gaps == ("GPUs attached to a host that the catalog lacks (3 of 5 rows)",)
 
 
-def test_calendar_mode_is_no_price_of_today() -> None:
+def test_calendar_mode_is_no_price_of_today():
     """It passes as on-demand: a third of the true price of an a3-highgpu-8g."""
     booked = gcp("a3-highgpu-8g", 30.0, gpu_count=8, provider_data={"is_dws_calendar_mode": True})
     true = gcp("a3-highgpu-8g", 88.49, gpu_count=8, provider_data={"is_dws_calendar_mode": False})
@@ -227,7 +220,7 @@ def test_calendar_mode_is_no_price_of_today() -> None:
     assert gaps == ("rented only for days booked ahead (calendar mode) (1 of 2 rows)",)
 
 
-def test_spot_of_aws_is_of_its_cheapest_zone_and_never_at_the_floor() -> None:
+def test_spot_of_aws_is_of_its_cheapest_zone_and_never_at_the_floor():
     spot = aws(price=20.0, spot=True)
     floor = aws("g5.xlarge", 0.1006, spot=True, gpu_name="A10G", gpu_count=1)
     listed = aws("g5.xlarge", 1.006, gpu_name="A10G", gpu_count=1)
@@ -240,13 +233,13 @@ def test_spot_of_aws_is_of_its_cheapest_zone_and_never_at_the_floor() -> None:
 
 
 @pytest.mark.parametrize("place", ["us-west-2-lax-1", "us-east-1-wl1-bos-wlz-1", "us-gov-west-1"])
-def test_places_that_are_no_regions_of_everybodys_are_left_out(place: str) -> None:
+def test_places_that_are_no_regions_of_everybodys_are_left_out(place):
     offers, gaps = of("aws", aws(location=place), aws(location="ap-southeast-1"))
     assert [offer.region for offer in offers] == ["ap-southeast-1"]
     assert gaps == ("in a place that is no region of everybody's (1 of 2 rows)",)
 
 
-def test_a_machine_that_is_newer_than_our_catalog_is_as_its_row_tells() -> None:
+def test_a_machine_that_is_newer_than_our_catalog_is_as_its_row_tells():
     (offer,), _ = of("aws", aws("p9.48xlarge", gpu_name="B200", gpu_memory=180.0))
     assert (offer.instance_type, offer.gpu, offer.num_gpus) == ("p9.48xlarge", "B200-SXM-180GB", 8)
 
@@ -269,14 +262,12 @@ def test_a_machine_that_is_newer_than_our_catalog_is_as_its_row_tells() -> None:
         ("vast", "A100", 80.0, "4711", "vast A100 80 GB"),
     ],
 )
-def test_the_form_of_a_gpu_may_be_written_down(
-    provider: str, name: str, memory_gb: float, instance_name: str, gpu: str
-) -> None:
+def test_the_form_of_a_gpu_may_be_written_down(provider, name, memory_gb, instance_name, gpu):
     (offer,), _ = of(provider, item(instance_name, gpu_name=name, gpu_memory=memory_gb))
     assert offer.gpu == gpu
 
 
-def test_known_billing_terms_count_and_unknown_ones_are_the_dearest_known() -> None:
+def test_known_billing_terms_count_and_unknown_ones_are_the_dearest_known():
     (known,), gaps = of("lambda", item())
     assert (known.minimum_billed_s, known.billed_step_s, gaps) == (60.0, 60.0, ())
     (unknown,), (gap,) = of("nebius", item())
@@ -296,13 +287,13 @@ def test_known_billing_terms_count_and_unknown_ones_are_the_dearest_known() -> N
         ("lambda", "CA", False),
     ],
 )
-def test_a_strangers_host_is_marked(provider: str, place: str, is_marked: bool) -> None:
+def test_a_strangers_host_is_marked(provider, place, is_marked):
     (offer,), _ = of(provider, item(location=place))
     assert offer.source.endswith(", community host") == is_marked
     assert is_community_host(offer.provider, offer.region) == is_marked
 
 
-def test_hosts_of_a_marketplace_are_kinds_of_machines() -> None:
+def test_hosts_of_a_marketplace_are_kinds_of_machines():
     """A number of today's host names nothing tomorrow, and its history would be of one price each."""
     rows = [item(str(4711 + n), 0.5 + n, provider="vastai", gpu_name="A10") for n in range(5)]
     (offer,), _ = of("vast", *rows)
@@ -312,7 +303,7 @@ def test_hosts_of_a_marketplace_are_kinds_of_machines() -> None:
 # --- GPUs -------------------------------------------------------------------------------------------
 
 
-def test_every_gpu_that_gpuhunt_knows_means_one_of_ours_or_none() -> None:
+def test_every_gpu_that_gpuhunt_knows_means_one_of_ours_or_none():
     """Never one of another memory; of several forms, only those."""
     known = {}
     for accelerator in gpuhunt.KNOWN_ACCELERATORS:
@@ -326,7 +317,7 @@ def test_every_gpu_that_gpuhunt_knows_means_one_of_ours_or_none() -> None:
 
 
 @pytest.mark.parametrize("gpu", load_gpus().values(), ids=lambda gpu: gpu.name)
-def test_every_gpu_of_ours_is_found_by_its_full_name_and_memory(gpu: GpuSpec) -> None:
+def test_every_gpu_of_ours_is_found_by_its_full_name_and_memory(gpu):
     assert matching_gpus(gpu.name, gpu.memory_bytes / GIB, "x") == (gpu,)
     assert matching_gpus(gpu.name.replace("-", ""), gpu.memory_bytes / GB, "x") == (gpu,)
     assert matching_gpus(gpu.name, gpu.memory_bytes / GIB / 2, "x") == ()

@@ -1,7 +1,5 @@
 """Queries, parts and options of sources."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime
 
@@ -27,7 +25,7 @@ def at(day: int) -> datetime:
     return datetime(2026, 11, day, tzinfo=UTC)
 
 
-def test_ages_are_told_by_provider_in_alphabetical_order() -> None:
+def test_ages_are_told_by_provider_in_alphabetical_order():
     days = [("gcp", 5), ("aws", 9), ("aws", 3), ("aws", 7)]
     offers = [make_offer(provider=provider, retrieved_at=at(day)) for provider, day in days]
     assert freshness_of(offers) == (
@@ -36,16 +34,16 @@ def test_ages_are_told_by_provider_in_alphabetical_order() -> None:
     )
 
 
-def test_nothing_has_no_age() -> None:
+def test_nothing_has_no_age():
     assert freshness_of([]) == ()
 
 
-def test_a_part_that_failed_has_no_offers() -> None:
+def test_a_part_that_failed_has_no_offers():
     failed = Part(scope="us-east-1 spot", failure="no credentials")
     assert (failed.offers, failed.history, failed.gaps) == ((), (), ())
 
 
-def test_options_that_exist_pass() -> None:
+def test_options_that_exist_pass():
     check_options("acme", {}, ())
     check_options("acme", {"url": "x"}, ("url", "token"))
 
@@ -60,17 +58,17 @@ def test_options_that_exist_pass() -> None:
         ((), r"has no option 'ulr'\. prices\.options\.acme may hold: none\."),
     ],
 )
-def test_another_option_is_refused_with_a_near_one(allowed: tuple[str, ...], message: str) -> None:
+def test_another_option_is_refused_with_a_near_one(allowed, message):
     with pytest.raises(ConfigError, match=message):
         check_options("acme", {"ulr": "x"}, allowed)
 
 
-def test_credentials_are_told_in_words() -> None:
+def test_credentials_are_told_in_words():
     assert [str(state) for state in Credentials] == ["not needed", "found", "missing"]
 
 
 @pytest.mark.parametrize("name", ["snapshot", "custom", "gpuhunt"])
-def test_a_source_has_the_name_of_its_entry_point_and_keeps_the_protocol(name: str) -> None:
+def test_a_source_has_the_name_of_its_entry_point_and_keeps_the_protocol(name):
     source: PriceSource = load(GROUP, name)({})
     assert source.name == name
     assert name in registered(GROUP, foreign=False)
@@ -80,7 +78,7 @@ def test_a_source_has_the_name_of_its_entry_point_and_keeps_the_protocol(name: s
 
 
 @pytest.mark.parametrize("name", ["snapshot", "custom", "gpuhunt"])
-def test_every_source_refuses_an_option_that_it_lacks(name: str) -> None:
+def test_every_source_refuses_an_option_that_it_lacks(name):
     with pytest.raises(ConfigError, match=f"the price source '{name}' has no option 'no_such_option'"):
         load(GROUP, name)({"no_such_option": 1})
 
@@ -99,7 +97,7 @@ OFFER = Offer(
 )
 
 
-def test_no_limits_keep_everything() -> None:
+def test_no_limits_keep_everything():
     assert OfferQuery().matches(OFFER)
 
 
@@ -115,7 +113,7 @@ def test_no_limits_keep_everything() -> None:
         OfferQuery(max_usd_per_h=21.957642),
     ],
 )
-def test_within_a_limit(query: OfferQuery) -> None:
+def test_within_a_limit(query):
     assert query.matches(OFFER)
 
 
@@ -132,10 +130,10 @@ def test_within_a_limit(query: OfferQuery) -> None:
         OfferQuery(providers=("aws",), regions=("eu-*",)),
     ],
 )
-def test_outside_a_limit(query: OfferQuery) -> None:
+def test_outside_a_limit(query):
     assert not query.matches(OFFER)
 
 
-def test_the_price_limit_is_on_what_is_paid() -> None:
+def test_the_price_limit_is_on_what_is_paid():
     negotiated = dataclasses.replace(OFFER, contracted_usd_per_h=15.0)
     assert OfferQuery(max_usd_per_h=16.0).matches(negotiated)

@@ -1,7 +1,5 @@
 """Reading the snapshot, and building a new one."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -76,7 +74,7 @@ def offered(source: SnapshotSource, query: OfferQuery = ANY) -> Sequence[Offer]:
     return [offer for part in source.offers(query) for offer in part.offers]
 
 
-def test_a_price_row_becomes_an_offer(tmp_path: Path) -> None:
+def test_a_price_row_becomes_an_offer(tmp_path):
     assert offered(snapshot(tmp_path, PRICE)) == [
         Offer(
             provider="aws",
@@ -97,17 +95,17 @@ def test_a_price_row_becomes_an_offer(tmp_path: Path) -> None:
     ]
 
 
-def test_the_zone_may_be_unknown(tmp_path: Path) -> None:
+def test_the_zone_may_be_unknown(tmp_path):
     (offer,) = offered(snapshot(tmp_path, PRICE | {"zone": ""}))
     assert offer.zone is None
 
 
-def test_only_what_matches_is_offered(tmp_path: Path) -> None:
+def test_only_what_matches_is_offered(tmp_path):
     source = snapshot(tmp_path, PRICE, PRICE | {"region": "eu-west-1"})
     assert [o.region for o in offered(source, OfferQuery(regions=("eu-*",)))] == ["eu-west-1"]
 
 
-def test_freshness_is_the_oldest_and_newest_price_of_a_provider(tmp_path: Path) -> None:
+def test_freshness_is_the_oldest_and_newest_price_of_a_provider(tmp_path):
     older = PRICE | {"region": "eu-west-1", "retrieved_at": "2025-06-28"}
     assert snapshot(tmp_path, PRICE, older).freshness() == (
         Freshness(
@@ -135,14 +133,14 @@ def test_freshness_is_the_oldest_and_newest_price_of_a_provider(tmp_path: Path) 
         ({"retrieved_at": ""}, "Invalid isoformat"),
     ],
 )
-def test_a_broken_price_row_names_file_and_line(tmp_path: Path, change: dict[str, str], problem: str) -> None:
+def test_a_broken_price_row_names_file_and_line(tmp_path, change, problem):
     source = snapshot(tmp_path, PRICE, PRICE | {"region": "eu-west-1"} | change)
     with pytest.raises(CatalogError, match=problem) as caught:
         offered(source)
     assert "aws.csv, line 3: " in str(caught.value)
 
 
-def test_a_row_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+def test_a_row_that_is_there_twice_is_refused(tmp_path):
     with pytest.raises(CatalogError, match=r"line 3: aws g6\.xlarge us-east-1 use1-az1 spot is"):
         offered(snapshot(tmp_path, PRICE, PRICE | {"usd_per_h": "0.4"}))
 
@@ -158,7 +156,7 @@ def test_a_row_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "can't decode byte"),
     ],
 )
-def test_a_truncated_or_foreign_file_is_refused(tmp_path: Path, text: str | bytes, problem: str) -> None:
+def test_a_truncated_or_foreign_file_is_refused(tmp_path, text, problem):
     path = tmp_path / "aws.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(CatalogError, match=problem) as caught:
@@ -166,12 +164,12 @@ def test_a_truncated_or_foreign_file_is_refused(tmp_path: Path, text: str | byte
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CatalogError, match=r"cannot read the catalog file .*absent\.csv"):
         read_offers(tmp_path / "absent.csv", {})
 
 
-def test_every_provider_is_a_part_that_holds_no_others(tmp_path: Path) -> None:
+def test_every_provider_is_a_part_that_holds_no_others(tmp_path):
     source = snapshot(tmp_path, PRICE, PRICE | {"region": "eu-west-1"})
     (part,) = source.offers(OfferQuery())
     assert (part.scope, len(part.offers), part.failure) == ("aws", 2, None)
@@ -179,14 +177,14 @@ def test_every_provider_is_a_part_that_holds_no_others(tmp_path: Path) -> None:
     assert shipped == {"aws": {"aws"}, "gcp": {"gcp"}}
 
 
-def test_a_snapshot_knows_what_it_holds_and_needs_no_credentials(tmp_path: Path) -> None:
+def test_a_snapshot_knows_what_it_holds_and_needs_no_credentials(tmp_path):
     source = snapshot(tmp_path, PRICE)
     assert (source.capabilities.providers, source.capabilities.is_live) == (("aws",), False)
     assert source.credentials() is Credentials.NOT_NEEDED
     assert SnapshotSource().capabilities.providers == ("aws", "gcp")
 
 
-def test_another_folder_than_the_shipped_one_is_an_option(tmp_path: Path) -> None:
+def test_another_folder_than_the_shipped_one_is_an_option(tmp_path):
     snapshot(tmp_path, PRICE)
     assert len(offered(snapshot_source({"folder": str(tmp_path)}))) == 1
     assert len(offered(snapshot_source({"folder": None}))) == len(offered(SnapshotSource()))
@@ -195,7 +193,7 @@ def test_another_folder_than_the_shipped_one_is_an_option(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("source", [SnapshotSource(Path("absent")), snapshot_source({"folder": "~/absent"})])
-def test_a_folder_without_prices_is_an_error_not_an_empty_answer(source: SnapshotSource) -> None:
+def test_a_folder_without_prices_is_an_error_not_an_empty_answer(source):
     with pytest.raises(CatalogError, match=r"absent' has no price files: name another folder"):
         offered(source)
 
@@ -217,11 +215,11 @@ def read(folder: Path) -> list[Offer]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return tmp_path / "made" / "snapshot"
 
 
-def test_what_was_built_reads_back_with_its_day(folder: Path) -> None:
+def test_what_was_built_reads_back_with_its_day(folder):
     built = build_snapshot(offers(), folder)
     assert (built.num_offers, built.left_out) == (11, ())
     by_place = {(o.region, o.zone, o.market): o for o in read(folder)}
@@ -234,20 +232,20 @@ def test_what_was_built_reads_back_with_its_day(folder: Path) -> None:
     assert not by_place
 
 
-def test_equal_prices_build_equal_files(tmp_path: Path) -> None:
+def test_equal_prices_build_equal_files(tmp_path):
     for name, folders in (("a", offers()), ("b", list(reversed(offers())))):
         build_snapshot(folders, tmp_path / name)
     first, second = ((tmp_path / name / "prices" / "aws.csv").read_bytes() for name in "ab")
     assert first == second
 
 
-def test_a_machine_nobody_described_is_left_out_and_named(folder: Path) -> None:
+def test_a_machine_nobody_described_is_left_out_and_named(folder):
     built = build_snapshot([*offers(), make_offer("B400", instance_type="p9.48xlarge")], folder)
     assert built.left_out == ("p9.48xlarge",)
     assert {offer.instance_type for offer in read(folder)} == {"g5.xlarge"}
 
 
-def test_capacity_blocks_are_left_out_and_named(folder: Path) -> None:
+def test_capacity_blocks_are_left_out_and_named(folder):
     """The files would lose that a block is billed by the day."""
     block = replace(
         offers()[0], market=Market.CAPACITY_BLOCK, minimum_billed_s=86400.0, billed_step_s=86400.0
@@ -259,20 +257,20 @@ def test_capacity_blocks_are_left_out_and_named(folder: Path) -> None:
         build_snapshot([block], folder.with_name("other"))
 
 
-def test_what_is_left_out_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_left_out_is_told(folder, capsys):
     block = replace(offers()[0], market=Market.CAPACITY_BLOCK)
     print_document(built_document(build_snapshot([*offers(), block], folder)), Format.TABLE)
     assert "how it is billed: g5.xlarge capacity-block" in capsys.readouterr().out
 
 
-def test_nothing_to_build_from_is_an_error(folder: Path) -> None:
+def test_nothing_to_build_from_is_an_error(folder):
     for offers_given in ([], [make_offer("B400", instance_type="p9.48xlarge")]):
         with pytest.raises(CatalogError, match="no live prices to build from"):
             build_snapshot(offers_given, folder)
     assert not folder.exists()
 
 
-def test_a_better_one_replaces_the_last(folder: Path) -> None:
+def test_a_better_one_replaces_the_last(folder):
     build_snapshot(offers(1.0), folder)
     build_snapshot(offers(1.2), folder)
     assert {o.usd_per_h for o in read(folder)} == {1.2, 0.4321}
@@ -286,9 +284,7 @@ def test_a_better_one_replaces_the_last(folder: Path) -> None:
         (offers(1.0, REGIONS[:7]), "it has 8 prices, that one 11"),
     ],
 )
-def test_one_that_looks_wrong_does_not_replace_the_last_unless_forced(
-    folder: Path, offers_given, words: str
-) -> None:
+def test_one_that_looks_wrong_does_not_replace_the_last_unless_forced(folder, offers_given, words):
     build_snapshot(offers(1.0), folder)
     with pytest.raises(CatalogError, match=words):
         build_snapshot(offers_given, folder)
@@ -297,26 +293,26 @@ def test_one_that_looks_wrong_does_not_replace_the_last_unless_forced(
     assert len(read(folder)) == len(offers_given)
 
 
-def test_spot_prices_may_move(folder: Path) -> None:
+def test_spot_prices_may_move(folder):
     build_snapshot(offers(), folder)
     moved = [replace(o, list_usd_per_h=0.1) if o.market is Market.SPOT else o for o in offers()]
     assert build_snapshot(moved, folder).num_offers == 11
 
 
-def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_not_touched(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(CatalogError, match="something else than a snapshot"):
         build_snapshot(offers(), tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CatalogError, match="cannot write the snapshot"):
         build_snapshot(offers(), tmp_path / "file" / "snapshot")
 
 
-def test_a_price_of_zero_never_becomes_a_snapshot(folder: Path) -> None:
+def test_a_price_of_zero_never_becomes_a_snapshot(folder):
     build_snapshot(offers(), folder)
     with pytest.raises(CatalogError, match="must be above 0"):
         build_snapshot([*offers(), replace(offers()[0], region="mars-1", list_usd_per_h=0.0)], folder)
@@ -341,9 +337,7 @@ class Renames:
 
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_swap_that_fails_or_is_interrupted_puts_the_old_one_back(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, call: int, fault: BaseException
-) -> None:
+def test_a_swap_that_fails_or_is_interrupted_puts_the_old_one_back(folder, monkeypatch, call, fault):
     build_snapshot(offers(1.0), folder)
     renames = Renames(monkeypatch, {call: fault})
     with pytest.raises(CatalogError if isinstance(fault, OSError) else KeyboardInterrupt):
@@ -353,9 +347,7 @@ def test_a_swap_that_fails_or_is_interrupted_puts_the_old_one_back(
     assert [path.name for path in folder.parent.iterdir()] == ["snapshot"]
 
 
-def test_an_interrupt_just_after_the_swap_leaves_the_new_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_just_after_the_swap_leaves_the_new_one(folder, monkeypatch):
     build_snapshot(offers(1.0), folder)
     real = Path.rename
 
@@ -372,9 +364,7 @@ def test_an_interrupt_just_after_the_swap_leaves_the_new_one(
     assert [path.name for path in folder.parent.iterdir()] == ["snapshot"]
 
 
-def test_an_old_one_that_cannot_be_put_back_is_kept_and_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_one_that_cannot_be_put_back_is_kept_and_named(folder, monkeypatch):
     build_snapshot(offers(1.0), folder)
     Renames(monkeypatch, {2: OSError(5, "I/O error"), 3: OSError(5, "I/O error")})
     with pytest.raises(CatalogError, match=r"neither replaced nor put back .*snapshot\.old\."):
@@ -384,7 +374,7 @@ def test_an_old_one_that_cannot_be_put_back_is_kept_and_named(
     assert {o.usd_per_h for o in read(aside / "snapshot")} == {1.0, 0.4321}
 
 
-def test_a_process_that_is_killed_between_the_renames_leaves_the_old_one_beside(folder: Path) -> None:
+def test_a_process_that_is_killed_between_the_renames_leaves_the_old_one_beside(folder):
     build_snapshot(offers(1.0), folder)
     script = f"""
 import os, signal

@@ -1,7 +1,5 @@
 """A log corrects the odds of its class: fully where it saw much, hardly where it saw little."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +18,7 @@ SEEN = st.builds(
 )
 
 
-def test_a_long_log_is_believed() -> None:
+def test_a_long_log_is_believed():
     seen = Watched(up_h=1e5, down_h=1e5, num_losses=50_000, num_outages=50_000)
     odds = with_history(CLASS, seen)
     assert odds.preemptions_per_h == pytest.approx(0.5, rel=0.02)
@@ -28,7 +26,7 @@ def test_a_long_log_is_believed() -> None:
     assert start_with_history(WAIT, CLASS, seen).p_at_once == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_log_of_an_hour_changes_little() -> None:
+def test_a_log_of_an_hour_changes_little():
     odds = with_history(CLASS, Watched(up_h=1.0))
     assert odds.preemptions_per_h == pytest.approx(CLASS.preemptions_per_h, rel=0.25)
     assert odds.outage_h == CLASS.outage_h
@@ -38,7 +36,7 @@ def test_a_log_of_an_hour_changes_little() -> None:
 
 
 @given(SEEN)
-def test_the_corrected_rate_lies_between_class_and_log_and_is_no_less_sure(seen: Watched) -> None:
+def test_the_corrected_rate_lies_between_class_and_log_and_is_no_less_sure(seen):
     odds = with_history(CLASS, seen)
     logged = (seen.num_losses + 0.5) / seen.up_h
     low, high = sorted([logged, CLASS.preemptions_per_h])
@@ -47,14 +45,14 @@ def test_the_corrected_rate_lies_between_class_and_log_and_is_no_less_sure(seen:
 
 
 @given(SEEN)
-def test_a_start_never_waits_for_nothing(seen: Watched) -> None:
+def test_a_start_never_waits_for_nothing(seen):
     odds = start_with_history(WAIT, CLASS, seen)
     assert 0 < odds.p_at_once < 1
     assert 0 < odds.p50 <= odds.p90
 
 
 @given(SEEN, st.floats(1.1, 10))
-def test_more_preemptions_in_a_log_never_make_a_machine_surer(seen: Watched, factor: float) -> None:
+def test_more_preemptions_in_a_log_never_make_a_machine_surer(seen, factor):
     more = Watched(
         up_h=seen.up_h,
         down_h=seen.down_h,

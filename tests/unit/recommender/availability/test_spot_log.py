@@ -1,7 +1,5 @@
 """Logs of spot machines: what they tell, and what is no such log."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from contextlib import suppress
@@ -39,30 +37,30 @@ def read(tmp_path: Path, text: str) -> dict[str, Watched]:
     return dict(read_spot_log(path).machines)
 
 
-def test_each_machine_is_summed_over_its_zones(tmp_path: Path) -> None:
+def test_each_machine_is_summed_over_its_zones(tmp_path):
     assert read(tmp_path, LOG) == {
         "g5.xlarge": Watched(up_h=9.0, down_h=3.0, num_losses=1, num_outages=2),
         "p5.48xlarge": Watched(up_h=0.5, down_h=2.0, num_losses=1, num_outages=1),
     }
 
 
-def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
+def test_the_order_of_lines_does_not_matter(tmp_path):
     header, *lines = LOG.splitlines()
     assert read(tmp_path, "\n".join([header, *reversed(lines)])) == read(tmp_path, LOG)
 
 
-def test_seconds_and_two_columns_will_do(tmp_path: Path) -> None:
+def test_seconds_and_two_columns_will_do(tmp_path):
     log = read(tmp_path, "Time,Event\n0,UP\n3600,down\n7200, up\n9000,up\n")
     assert log == {ANY_MACHINE: Watched(up_h=1.5, down_h=1.0, num_losses=1, num_outages=1)}
 
 
-def test_a_gzipped_log_is_read_as_well(tmp_path: Path) -> None:
+def test_a_gzipped_log_is_read_as_well(tmp_path):
     path = tmp_path / "spot.csv.gz"
     path.write_bytes(gzip.compress(LOG.encode()))
     assert set(read_spot_log(path).machines) == {"g5.xlarge", "p5.48xlarge"}
 
 
-def test_lines_that_make_no_sense_are_named(tmp_path: Path) -> None:
+def test_lines_that_make_no_sense_are_named(tmp_path):
     text = "time,event\n0,up\nyesterday,down\n7200,asleep\n7300\n"
     with pytest.raises(InputError) as error:
         read(tmp_path, text)
@@ -72,13 +70,13 @@ def test_lines_that_make_no_sense_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["-1", "1e99", "1e12"])
-def test_seconds_that_are_no_moment_are_named(tmp_path: Path, text: str) -> None:
+def test_seconds_that_are_no_moment_are_named(tmp_path, text):
     """Was: watched for a hundred digits of hours."""
     with pytest.raises(InputError, match=f"line 3: time '{text}' is not from 0 to"):
         read(tmp_path, f"time,event\n1,up\n{text},down\n")
 
 
-def test_of_many_faults_five_are_named(tmp_path: Path) -> None:
+def test_of_many_faults_five_are_named(tmp_path):
     with pytest.raises(InputError, match="and 15 more lines"):
         read(tmp_path, "time,event\n" + "0,asleep\n" * 20)
 
@@ -94,26 +92,26 @@ def test_of_many_faults_five_are_named(tmp_path: Path) -> None:
         ("time,event\n0,up\n", "watched no machine"),
     ],
 )
-def test_what_tells_nothing_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+def test_what_tells_nothing_is_refused(tmp_path, text, fault):
     with pytest.raises(InputError, match=fault):
         read(tmp_path, text)
 
 
-def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+def test_a_folder_and_a_missing_file_are_refused(tmp_path):
     with pytest.raises(InputError, match="it is no file"):
         read_spot_log(tmp_path)
     with pytest.raises(InputError, match=r"cannot read '.*nowhere.csv': no such file or directory\.$"):
         read_spot_log(tmp_path / "nowhere.csv")
 
 
-def test_what_is_no_text_is_told_without_the_words_of_a_codec(tmp_path: Path) -> None:
+def test_what_is_no_text_is_told_without_the_words_of_a_codec(tmp_path):
     path = tmp_path / "spot.csv"
     path.write_bytes(b"time,event\n\xff,up\n")
     with pytest.raises(InputError, match=r": it is no text in UTF-8 \(byte 12\)\.$"):
         read_spot_log(path)
 
 
-def test_a_machine_was_not_seen_in_the_future(tmp_path: Path) -> None:
+def test_a_machine_was_not_seen_in_the_future(tmp_path):
     path = tmp_path / "spot.csv"
     path.write_text("time,event\n2026-03-01T00:00:00,up\n2026-03-02T11:00:00,down\n2026-03-04,up\n")
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -126,13 +124,13 @@ def test_a_machine_was_not_seen_in_the_future(tmp_path: Path) -> None:
         load_history(path, now)
 
 
-def test_bare_seconds_are_of_no_calendar(tmp_path: Path) -> None:
+def test_bare_seconds_are_of_no_calendar(tmp_path):
     path = tmp_path / "spot.csv"
     path.write_text("time,event\n99999990000,up\n99999997200,down\n")
     assert read_spot_log(path, datetime(2026, 3, 1, tzinfo=UTC)).machines[ANY_MACHINE].up_h == 2.0
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_what_is_written_is_read_back(tmp_path):
     path, kept = tmp_path / "spot.csv", tmp_path / "fit.json"
     path.write_text(LOG)
     write_history(kept, read_spot_log(path))
@@ -141,7 +139,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300) | st.text(max_size=100).map(lambda text: f"time,event\n{text}".encode()))
-def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
+def test_whatever_a_file_holds_it_is_read_or_refused(content):
     with TemporaryDirectory() as folder:
         path = Path(folder) / "spot.csv"
         path.write_bytes(content)
@@ -160,9 +158,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
         ({"machines": 5}, "valid dictionary"),
     ],
 )
-def test_a_file_that_is_no_fit_is_refused_with_advice(
-    tmp_path: Path, change: dict[str, object], fault: str
-) -> None:
+def test_a_file_that_is_no_fit_is_refused_with_advice(tmp_path, change, fault):
     path, kept = tmp_path / "spot.csv", tmp_path / "fit.json"
     path.write_text(LOG)
     write_history(kept, read_spot_log(path))

@@ -1,7 +1,5 @@
 """The bill in figures by hand: what time is billed, and under which name each dollar stands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,7 @@ def billed(run_s: float, minimum_s: float = 0.0, step_s: float = 0.0) -> float:
         (float("inf"), 60.0, 1.0, float("inf")),
     ],
 )
-def test_time_billed(run_s: float, minimum_s: float, step_s: float, expected_s: float) -> None:
+def test_time_billed(run_s, minimum_s, step_s, expected_s):
     assert billed(run_s, minimum_s, step_s) == expected_s
 
 
@@ -52,29 +50,29 @@ def full_plan(usd_per_h: float | None = 36.0, **changes: Any) -> Plan:
     return make_plan("X", usd_per_h, **(facts | changes))
 
 
-def test_rent_disks_and_egress_add_up() -> None:
+def test_rent_disks_and_egress_add_up():
     # 1,000 s are billed as 1,020: 10.20; disks for 1,000 s: 1.00; egress: 5.00.
     assert cost(full_plan(), 1000.0) == pytest.approx(16.20)
 
 
-def test_disks_are_paid_while_the_machine_is_away() -> None:
+def test_disks_are_paid_while_the_machine_is_away():
     assert cost(full_plan(), 1000.0, 5000.0) == pytest.approx(10.20 + 5.00 + 5.00)
 
 
-def test_data_that_moves_is_paid_once() -> None:
+def test_data_that_moves_is_paid_once():
     plan = full_plan(storage_usd_per_h=0.0, egress_usd=2.0, transfer_usd=3.0)
     assert cost(plan, 1000.0) == pytest.approx(15.20)
     assert cost(full_plan(None, storage_usd_per_h=0.0, egress_usd=0.0), 1000.0) == 0
 
 
-def test_what_never_ends_costs_without_bound_unless_it_is_free() -> None:
+def test_what_never_ends_costs_without_bound_unless_it_is_free():
     never = float("inf")
     assert cost(full_plan(), never) == never
     assert cost(full_plan(0.0), never) == never
     assert cost(full_plan(0.0, storage_usd_per_h=0.0), never) == 5.0
 
 
-def test_each_dollar_has_a_name() -> None:
+def test_each_dollar_has_a_name():
     # 900 s of training and 100 s of start-up.
     plan = full_plan()
     assert breakdown_usd(plan, cost(plan, 1000.0), 900.0) == {
@@ -86,7 +84,7 @@ def test_each_dollar_has_a_name() -> None:
     }
 
 
-def test_the_minimum_has_its_own_name() -> None:
+def test_the_minimum_has_its_own_name():
     plan = full_plan(storage_usd_per_h=0.0, egress_usd=0.0)
     assert breakdown_usd(plan, cost(plan, 300.0), 200.0) == {
         "training": pytest.approx(2.0),
@@ -95,7 +93,7 @@ def test_the_minimum_has_its_own_name() -> None:
     }
 
 
-def test_what_preemptions_cost_holds_the_disks_kept_meanwhile() -> None:
+def test_what_preemptions_cost_holds_the_disks_kept_meanwhile():
     plan = full_plan(market=Market.SPOT, billed_step_s=0.0)
     breakdown = breakdown_usd(plan, cost(plan, 2000.0, 11_000.0), 900.0)
     assert breakdown == {
@@ -107,7 +105,7 @@ def test_what_preemptions_cost_holds_the_disks_kept_meanwhile() -> None:
     }
 
 
-def test_what_dearer_hours_cost_is_no_preemption() -> None:
+def test_what_dearer_hours_cost_is_no_preemption():
     # 1,000 s at 36 dollars an hour, 10 % dearer at the median.
     plan = full_plan(market=Market.SPOT, billed_step_s=0.0, storage_usd_per_h=0.0, egress_usd=0.0)
     breakdown = breakdown_usd(plan, 11.0, 900.0, 1.0)
@@ -116,12 +114,12 @@ def test_what_dearer_hours_cost_is_no_preemption() -> None:
     assert (repeated["price rise"], repeated["preemptions"]) == (1.0, pytest.approx(2.0))
 
 
-def test_a_line_of_nothing_is_left_out() -> None:
+def test_a_line_of_nothing_is_left_out():
     plan = make_plan("X", 3.6, startup_s=0.0)
     assert breakdown_usd(plan, cost(plan, HOUR_S), HOUR_S) == {"training": pytest.approx(3.6), "start-up": 0}
 
 
-def test_a_hopeless_run_is_named_and_not_undefined() -> None:
+def test_a_hopeless_run_is_named_and_not_undefined():
     plan = full_plan(market=Market.SPOT)
     breakdown = breakdown_usd(plan, float("inf"), 900.0)
     assert breakdown["preemptions"] == float("inf")

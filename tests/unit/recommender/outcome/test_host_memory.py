@@ -1,7 +1,5 @@
 """A machine whose memory cannot hold what trains on its GPUs is left out, and says why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -32,14 +30,12 @@ def estimate(weights_gb: float, num_workers: int | None = 4, num_gpus: int = 1) 
         ("nobody.knows", 1e6, None),
     ],
 )
-def test_the_weights_go_through_the_hosts_memory(
-    instance_type: str, weights_gb: float, finding: type | None
-) -> None:
+def test_the_weights_go_through_the_hosts_memory(instance_type, weights_gb, finding):
     notes = list(host_memory_notes(machine(instance_type), estimate(weights_gb)))
     assert [type(note) for note in notes] == ([] if finding is None else [finding])
 
 
-def test_each_gpu_has_a_process_with_its_own_copy_and_workers() -> None:
+def test_each_gpu_has_a_process_with_its_own_copy_and_workers():
     one, eight = host_bytes(estimate(14.0)), host_bytes(estimate(14.0, num_gpus=8))
     assert one is not None
     assert eight is not None
@@ -47,7 +43,7 @@ def test_each_gpu_has_a_process_with_its_own_copy_and_workers() -> None:
     assert eight.p50 - 1e9 == pytest.approx(8 * (one.p50 - 1e9))
 
 
-def test_what_is_unknown_widens_the_need_or_leaves_it_unknown() -> None:
+def test_what_is_unknown_widens_the_need_or_leaves_it_unknown():
     known, unknown = host_bytes(estimate(1.0)), host_bytes(estimate(1.0, num_workers=None))
     assert known is not None
     assert unknown is not None

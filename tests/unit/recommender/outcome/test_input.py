@@ -1,7 +1,5 @@
 """What a machine's vCPUs make of a plan's time and cost, and what that does to the choice."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -58,7 +56,7 @@ def case_12(work: InputWork) -> Recommendation:
     return decide(plans, [make_estimate("X", 0.04, input=work), make_estimate("Y", 0.15, input=work)])
 
 
-def test_eight_vcpus_deliver_400_samples_a_second() -> None:
+def test_eight_vcpus_deliver_400_samples_a_second():
     answer = case_12(samples(exactly(64 * 0.02)))
     options = {option.plan.id: option for option in answer.options}
     figures = {
@@ -74,13 +72,13 @@ def test_eight_vcpus_deliver_400_samples_a_second() -> None:
     assert notes[0].facts["samples_per_s"] == pytest.approx(400)
 
 
-def test_what_was_measured_elsewhere_is_as_uncertain_and_no_slower() -> None:
+def test_what_was_measured_elsewhere_is_as_uncertain_and_no_slower():
     options = {o.plan.id: o for o in case_12(samples(spread(64 * 0.02, 0.5))).options}
     assert options["Y"].time_s.p50 / HOUR_S == pytest.approx(4.4444, rel=1e-4)
     assert options["Y"].time_s.p90 > 1.5 * options["Y"].time_s.p50
 
 
-def test_four_workers_are_all_that_load_however_many_vcpus_there_are() -> None:
+def test_four_workers_are_all_that_load_however_many_vcpus_there_are():
     options = {o.plan.id: o for o in case_12(samples(exactly(64 * 0.02), num_workers=4)).options}
     assert {name: o.estimate.iteration_s.p50 for name, o in options.items()} == pytest.approx(
         {"X": 0.32, "Y": 0.32, "X32": 0.32}
@@ -115,9 +113,7 @@ def is_no_better(slow: Option, quick: Option) -> bool:
 
 
 @given(seconds, sigmas, sigmas, seconds, st.sampled_from([None, 0, 1, 8, 64]), vcpus, vcpus)
-def test_more_vcpus_are_never_slower(
-    cpu_s: float, sigma: float, own: float, gpu_s: float, workers: int | None, one: int, other: int
-) -> None:
+def test_more_vcpus_are_never_slower(cpu_s, sigma, own, gpu_s, workers, one, other):
     few, many = sorted((one, other))
     plans = [machine("few", "X", 1.0, few), machine("many", "X", 1.0, many)]
     work = samples(spread(cpu_s, sigma), workers, wait_s=cpu_s / 3)
@@ -126,9 +122,7 @@ def test_more_vcpus_are_never_slower(
 
 
 @given(seconds, st.floats(1.0, 10.0), sigmas, seconds, st.sampled_from([None, 0, 1, 8]), vcpus)
-def test_more_loader_seconds_are_never_faster(
-    cpu_s: float, factor: float, sigma: float, gpu_s: float, workers: int | None, num_vcpus: int
-) -> None:
+def test_more_loader_seconds_are_never_faster(cpu_s, factor, sigma, gpu_s, workers, num_vcpus):
     plans = [machine("it", "X", 1.0, num_vcpus)]
     quick, slow = (
         options_of(plans, samples(spread(each_s, sigma), workers), spread(gpu_s, 0.2))[0]
@@ -138,9 +132,7 @@ def test_more_loader_seconds_are_never_faster(
 
 
 @given(seconds, seconds, sigmas, vcpus)
-def test_an_iteration_is_never_shorter_than_either_of_both(
-    cpu_s: float, gpu_s: float, sigma: float, num_vcpus: int
-) -> None:
+def test_an_iteration_is_never_shorter_than_either_of_both(cpu_s, gpu_s, sigma, num_vcpus):
     work = samples(spread(cpu_s, sigma))
     (option,) = options_of([machine("it", "X", 1.0, num_vcpus)], work, spread(gpu_s, 0.2))
     assert option.estimate.iteration_s.p50 >= max(gpu_s, cpu_s / min(32, num_vcpus)) * (1 - 1e-9)

@@ -1,7 +1,5 @@
 """A data set that a machine's own disks hold is copied once where reading it each epoch takes longer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -48,7 +46,7 @@ def codes(one: Option) -> set[object]:
     return among((*one.reasons, *one.script_changes))
 
 
-def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_disks() -> None:
+def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_disks():
     """3,000 GiB at 6.25 GB/s, half of 100 Gbit/s; then 3.2 GB a step from 30.4 TB that read 30.4 GB/s."""
     one = option(machine(3000.0))
     assert (
@@ -64,7 +62,7 @@ def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_
     assert "in 8 min 35 s" in sentence(told) or "in 9 min" in sentence(told)
 
 
-def test_a_single_epoch_is_read_where_it_is() -> None:
+def test_a_single_epoch_is_read_where_it_is():
     one = option(machine(3000.0), epochs=1)
     assert one.plan.copied_s == 0
     assert {CopiedLocally, EditScript(what="use-nvme")} & codes(one) == set()
@@ -74,18 +72,18 @@ def test_a_single_epoch_is_read_where_it_is() -> None:
     ("gib", "instance_type"),
     [(0.0, "p5.48xlarge"), (30.5e12 / GIB, "p5.48xlarge"), (1.0, "p3.16xlarge"), (1.0, "nobody.knows")],
 )
-def test_disks_that_do_not_hold_it_or_that_nobody_knows_get_no_copy(gib: float, instance_type: str) -> None:
+def test_disks_that_do_not_hold_it_or_that_nobody_knows_get_no_copy(gib, instance_type):
     assert copied_locally(machine(gib, instance_type)) is None
 
 
-def test_no_disk_writes_faster_than_it_may() -> None:
+def test_no_disk_writes_faster_than_it_may():
     """8 TB of p4d write 4 GB/s, less than half of the 100 Gbit/s that come."""
     copying = copied_locally(machine(3000.0, "p4d.24xlarge"))
     assert copying is not None
     assert copying.copied_s == pytest.approx(3000 * GIB / 4e9)
 
 
-def test_each_node_copies_all_and_reads_its_part() -> None:
+def test_each_node_copies_all_and_reads_its_part():
     one, two = (copied_locally(machine(3000.0, num_nodes=n)) for n in (1, 2))
     assert one is not None
     assert two is not None
@@ -96,7 +94,7 @@ def test_each_node_copies_all_and_reads_its_part() -> None:
     assert of_two.p50 == pytest.approx(of_one.p50 / 2)
 
 
-def test_a_slow_network_takes_longer_to_copy_and_costs_more() -> None:
+def test_a_slow_network_takes_longer_to_copy_and_costs_more():
     """The rate may be half of its median: at p90 the copy takes twice as long, and so does what is billed."""
     once, sure = (option(machine(gib), epochs=20, step_s=0.5) for gib in (3000.0, 0.0))
     assert once.plan.copied_s > 0
@@ -106,7 +104,7 @@ def test_a_slow_network_takes_longer_to_copy_and_costs_more() -> None:
     assert once.expected.wait_s == pytest.approx(0.0, abs=1e-3)
 
 
-def test_a_spot_machine_that_comes_back_copies_again() -> None:
+def test_a_spot_machine_that_comes_back_copies_again():
     plan = copied_locally(machine(3000.0, market=Market.SPOT))
     assert plan is not None
     terms = SpotTerms(preemptions_per_h=0.5, restart_h=0.1)
@@ -119,13 +117,13 @@ def test_a_spot_machine_that_comes_back_copies_again() -> None:
     assert option(plan, spot=terms).train_s.p50 > option(stays, spot=terms).train_s.p50
 
 
-def test_a_machine_that_is_taken_away_all_the_time_copies_nothing() -> None:
+def test_a_machine_that_is_taken_away_all_the_time_copies_nothing():
     plan = machine(3000.0, market=Market.SPOT)
     assert option(plan, spot=SpotTerms(preemptions_per_h=0.1)).plan.copied_s > 0
     assert option(plan, spot=SpotTerms(preemptions_per_h=60.0, restart_h=0.0)).plan.copied_s == 0
 
 
-def test_what_has_copied_does_not_copy_again() -> None:
+def test_what_has_copied_does_not_copy_again():
     plan = option(machine(3000.0)).plan
     again = option(plan)
     assert again.plan == plan
@@ -133,7 +131,7 @@ def test_what_has_copied_does_not_copy_again() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(1, 3e4), st.integers(1, 200), st.floats(0.001, 10))
-def test_disks_of_its_own_never_make_a_machine_slower_at_p90(gib: float, epochs: int, step_s: float) -> None:
+def test_disks_of_its_own_never_make_a_machine_slower_at_p90(gib, epochs, step_s):
     """An unknown machine with enough vCPUs gets as much from storage as p5.48xlarge, and has no disks."""
     own = option(machine(gib), epochs=epochs, step_s=step_s)
     unknown = machine(gib, "nobody.knows")
@@ -146,6 +144,6 @@ def test_disks_of_its_own_never_make_a_machine_slower_at_p90(gib: float, epochs:
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(1, 3e4), st.integers(1, 100), st.integers(1, 100))
-def test_once_worth_it_a_copy_stays_so_with_more_epochs(gib: float, epochs: int, more: int) -> None:
+def test_once_worth_it_a_copy_stays_so_with_more_epochs(gib, epochs, more):
     few, many = (option(machine(gib), epochs=n).plan.copied_s for n in (epochs, epochs + more))
     assert many >= few

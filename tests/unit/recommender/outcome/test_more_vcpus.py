@@ -1,7 +1,5 @@
 """An option that waits for its input names the machine of the same GPUs that would feed them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -48,7 +46,7 @@ def notes_of(plans: list[Plan], gpu_s: float = 0.04, work: InputWork = WORK) -> 
     }
 
 
-def test_the_cheapest_machine_that_feeds_faster_is_named_with_its_gain() -> None:
+def test_the_cheapest_machine_that_feeds_faster_is_named_with_its_gain():
     notes = notes_of([machine("few", 6.0, 8), machine("more", 8.0, 32), machine("dear", 50.0, 64)])
     assert set(notes) == {"few"}
     facts = notes["few"].facts
@@ -59,11 +57,11 @@ def test_the_cheapest_machine_that_feeds_faster_is_named_with_its_gain() -> None
     assert facts["instead_of_cost_usd"] == pytest.approx(26.6667, rel=1e-4)
 
 
-def test_nothing_is_said_where_the_gpu_is_fed() -> None:
+def test_nothing_is_said_where_the_gpu_is_fed():
     assert notes_of([machine("few", 6.0, 8), machine("more", 8.0, 32)], gpu_s=0.5) == {}
 
 
-def test_more_vcpus_that_gain_little_and_those_of_another_market_are_no_matter() -> None:
+def test_more_vcpus_that_gain_little_and_those_of_another_market_are_no_matter():
     assert notes_of([machine("few", 6.0, 32), machine("more", 8.0, 33)], gpu_s=0.0399) == {}
     assert notes_of([machine("few", 6.0, 8), machine("spot", 1.0, 32, Market.SPOT)]) == {}
 
@@ -74,12 +72,12 @@ def reading(plan: Plan, gib: float) -> Plan:
 
 
 @pytest.mark.parametrize(("gib", "is_blamed"), [(1.0, True), (1e6, False)])
-def test_vcpus_are_no_matter_where_reading_takes_longer(gib: float, is_blamed: bool) -> None:
+def test_vcpus_are_no_matter_where_reading_takes_longer(gib, is_blamed):
     machines = [reading(machine("few", 6.0, 8), gib), reading(machine("more", 8.0, 32), gib)]
     assert bool(notes_of(machines)) == is_blamed
 
 
-def test_vcpus_that_workers_leave_idle_are_no_matter() -> None:
+def test_vcpus_that_workers_leave_idle_are_no_matter():
     """The larger machine is done earlier because it starts earlier."""
     machines = [replace(machine("few", 6.0, 8), startup_s=1e6), machine("more", 8.0, 32)]
     assert notes_of(machines, work=replace(WORK, num_workers=2)) == {}

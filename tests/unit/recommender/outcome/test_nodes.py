@@ -1,7 +1,5 @@
 """Several machines that must all be there: what of one holds for them, and what is assumed on top."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -33,14 +31,14 @@ def spot_plan(num_nodes: int, **changes: Any) -> Plan:
     return make_plan(layout=Layout(gpus_per_node=8, num_nodes=num_nodes), offer=offer, **changes)
 
 
-def test_the_prior_lies_between_one_fate_and_one_for_each() -> None:
+def test_the_prior_lies_between_one_fate_and_one_for_each():
     drawn = times_of_one(16) * drawn_over_median(np.array([16.0]), DRAWS.preemption_rate)[0]
     assert np.quantile(drawn, [0.5, 0.9]) == pytest.approx([16**EXPONENT_P50, 16**EXPONENT_P90], rel=0.01)
     assert drawn.min() == pytest.approx(1.0)
     assert drawn.max() <= 16.0
 
 
-def test_the_prior_covers_what_is_known_of_eight_gpus_and_of_sixteen_nodes() -> None:
+def test_the_prior_covers_what_is_known_of_eight_gpus_and_of_sixteen_nodes():
     """Eight GPUs against one in the same zone, and 7 to 11 of 16 nodes that went at once."""
     one, eight = (start_odds("T4", count, Market.SPOT).wait_s.p_at_once for count in (1, 8))
     away = spot_odds("T4", 8).outage_h / spot_odds("T4", 1).outage_h
@@ -50,14 +48,14 @@ def test_the_prior_covers_what_is_known_of_eight_gpus_and_of_sixteen_nodes() -> 
     assert np.mean(known) == pytest.approx(EXPONENT_P50, abs=0.05)
 
 
-def test_one_node_is_what_it_was() -> None:
+def test_one_node_is_what_it_was():
     one = spot_plan(1)
     assert (times_of_one(1), slowest_boot(1), all_at_once(0.7, 1)) == (1.0, 1.0, 0.7)
     assert terms_at(one, SpotTerms(), None) == SpotTerms()
     assert (drawn_over_median(np.ones(1), DRAWS.preemption_rate) == 1).all()
 
 
-def test_terms_of_a_gang_grow_and_restart_with_the_slowest_boot() -> None:
+def test_terms_of_a_gang_grow_and_restart_with_the_slowest_boot():
     terms = SpotTerms(preemptions_per_h=0.4, reacquire_h=1.0, restart_h=0.1, most_per_h=3.0, most_away_h=5.0)
     gang = terms_at(spot_plan(16), terms, None)
     assert (gang.preemptions_per_h, gang.reacquire_h, gang.num_nodes) == (0.8, 2.0, 16)
@@ -67,7 +65,7 @@ def test_terms_of_a_gang_grow_and_restart_with_the_slowest_boot() -> None:
     assert gang.rate_source == CONFIGURED
 
 
-def test_the_class_of_a_gang_is_that_of_its_machine() -> None:
+def test_the_class_of_a_gang_is_that_of_its_machine():
     one = make_plan(
         layout=Layout(gpus_per_node=1, num_nodes=2), offer=make_offer(market=Market.SPOT), gpu="T4"
     )
@@ -77,7 +75,7 @@ def test_the_class_of_a_gang_is_that_of_its_machine() -> None:
     assert terms.reacquire_h == pytest.approx(odds.outage_h * times_of_one(2))
 
 
-def test_every_draw_of_more_nodes_is_as_late_and_takes_as_long() -> None:
+def test_every_draw_of_more_nodes_is_as_late_and_takes_as_long():
     work_s = np.full(NUM_DRAWS, 20 * 3600.0)
     plans = [spot_plan(num_nodes) for num_nodes in (1, 2, 8)]
     terms = [terms_at(plan, SpotTerms(), None) for plan in plans]
@@ -87,7 +85,7 @@ def test_every_draw_of_more_nodes_is_as_late_and_takes_as_long() -> None:
     assert np.mean(rows_s[2]) > np.mean(rows_s[1]) > np.mean(rows_s[0])
 
 
-def test_a_start_of_several_waits_for_the_last() -> None:
+def test_a_start_of_several_waits_for_the_last():
     offer = make_offer("T4", num_gpus=8)
     (one, _), (four, notes) = (
         wait_of(offer, configured=None, history={}, num_nodes=num_nodes) for num_nodes in (1, 4)
@@ -100,7 +98,7 @@ def test_a_start_of_several_waits_for_the_last() -> None:
     assert "4 nodes must be there at once: assumed that 75 % of starts find all of them" in said(notes)
 
 
-def test_a_configured_wait_is_that_for_one() -> None:
+def test_a_configured_wait_is_that_for_one():
     configured = make_plan().wait_s
     assert configured is not None
     wait_s = replace(configured, p50=60.0, p90=600.0)

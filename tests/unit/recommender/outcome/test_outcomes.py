@@ -1,7 +1,5 @@
 """Plans judged many at once, against each one judged slowly and clearly on its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -94,7 +92,7 @@ PLANS = st.builds(unsure, PLANS, RISES, st.sampled_from(QuoteKind))
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(PLANS, st.floats(0, 2)), min_size=1, max_size=6))
-def test_together_as_alone(pairs: list[tuple[Plan, float]]) -> None:
+def test_together_as_alone(pairs):
     plans = [plan for plan, _ in pairs]
     terms = [SpotTerms(preemptions_per_h=rate) for _, rate in pairs]
     estimates = [make_estimate(plan.gpu, WIDE) for plan in plans]
@@ -107,7 +105,7 @@ def test_together_as_alone(pairs: list[tuple[Plan, float]]) -> None:
         assert np.array_equal(costs.counted_usd[i], costs.usd[i]) or plans[i].price.is_guess
 
 
-def test_a_run_that_is_shared_is_that_of_the_plan_itself() -> None:
+def test_a_run_that_is_shared_is_that_of_the_plan_itself():
     works = [np.full_like(DRAWS.wait, hours * HOUR_S) for hours in (3.0, 40.0)]
     # They differ in all that a gang's and a class's terms may differ in.
     rates = [
@@ -134,7 +132,7 @@ def test_a_run_that_is_shared_is_that_of_the_plan_itself() -> None:
     assert len({id(run) for run in together}) == 4 * 2 + 2 * 2
 
 
-def test_nodes_that_are_alike_are_judged_alike_and_each_has_its_own_option() -> None:
+def test_nodes_that_are_alike_are_judged_alike_and_each_has_its_own_option():
     same = [make_plan("A", 1.0, tier=Tier.CLUSTER, id=f"{i}") for i in range(3)]
     plans = [*same, make_plan("A", 2.0, tier=Tier.CLUSTER, id="dear")]
     judged = list(
@@ -150,7 +148,7 @@ def test_nodes_that_are_alike_are_judged_alike_and_each_has_its_own_option() -> 
     assert dear.option.cost_usd.p50 == pytest.approx(2 * first.option.cost_usd.p50)
 
 
-def test_options_come_in_the_order_of_their_plans_whatever_the_batch() -> None:
+def test_options_come_in_the_order_of_their_plans_whatever_the_batch():
     plans = [make_plan("A", 1.0 + i, id=f"{i}") for i in range(2 * CHUNK + 3)]
     estimates = {("A", ONE_GPU): make_estimate("A", WIDE)}
     judged = list(
@@ -165,7 +163,7 @@ def test_options_come_in_the_order_of_their_plans_whatever_the_batch() -> None:
         assert item.option.time_s == quantiles_of(expected[1])
 
 
-def test_one_gpu_errs_in_one_way_and_two_mostly_in_their_own() -> None:
+def test_one_gpu_errs_in_one_way_and_two_mostly_in_their_own():
     one, again, other = (DRAWS.prediction_of(name) for name in ("A", "A", "B"))
     assert np.array_equal(one, again)
     assert np.array_equal(np.sort(one), np.sort(other))
@@ -193,7 +191,7 @@ def spot_plan(rise: float | None = None, kind: QuoteKind = QuoteKind.DATED) -> P
     return unsure(make_plan("A", 2.0, market=Market.SPOT), rise, kind)
 
 
-def test_prices_of_one_place_move_together_and_of_two_mostly_on_their_own() -> None:
+def test_prices_of_one_place_move_together_and_of_two_mostly_on_their_own():
     one, again = DRAWS.price_of("aws/A/us-east-1"), DRAWS.price_of("aws/A/us-east-1")
     assert np.array_equal(one, again)
     places = [DRAWS.price_of(f"place {i}") for i in range(40)]
@@ -201,7 +199,7 @@ def test_prices_of_one_place_move_together_and_of_two_mostly_on_their_own() -> N
     assert np.mean(pairs) == pytest.approx(SHARED_PRICE, abs=0.03)
 
 
-def test_a_guessed_price_counts_at_its_p90_and_is_billed_as_it_is_drawn() -> None:
+def test_a_guessed_price_counts_at_its_p90_and_is_billed_as_it_is_drawn():
     works = [work_of(make_estimate("A", Interval(p10=0.1, p50=0.1, p90=0.1)), 360_000, DRAWS)]
     costs = calm_costs(spot_plan(1.5, QuoteKind.DERIVED), works)
     assert np.allclose(costs.counted_usd, 30.0)
@@ -211,7 +209,7 @@ def test_a_guessed_price_counts_at_its_p90_and_is_billed_as_it_is_drawn() -> Non
 
 @settings(max_examples=40, deadline=None)
 @given(PLANS.filter(is_spot), st.floats(1, 8))
-def test_a_price_that_may_rise_never_makes_a_job_cheaper(plan: Plan, rise: float) -> None:
+def test_a_price_that_may_rise_never_makes_a_job_cheaper(plan, rise):
     today = cost_of(replace(plan, price=None))
     risen = cost_of(unsure(plan, rise))
     assert risen.p90 >= today.p90
@@ -219,22 +217,20 @@ def test_a_price_that_may_rise_never_makes_a_job_cheaper(plan: Plan, rise: float
 
 
 @pytest.mark.parametrize("rise", [None, 1.0])
-def test_an_exact_price_costs_price_times_time(rise: float | None) -> None:
+def test_an_exact_price_costs_price_times_time(rise):
     sure = Interval(p10=0.1, p50=0.1, p90=0.1)
     cost = cost_of(spot_plan(rise), work_h=10.0, interval=sure)
     assert (cost.p50, cost.p90) == (pytest.approx(20.0), pytest.approx(20.0))
 
 
-def test_where_time_is_sure_the_cost_has_the_quantiles_of_the_price() -> None:
+def test_where_time_is_sure_the_cost_has_the_quantiles_of_the_price():
     cost = cost_of(spot_plan(1.5), work_h=10.0, interval=Interval(p10=0.1, p50=0.1, p90=0.1))
     assert (cost.p50, cost.p90) == (pytest.approx(20.0), pytest.approx(30.0))
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(1, 2), min_size=3, max_size=3).map(sorted), st.floats(1, 3000), st.floats(1, 3))
-def test_the_cost_of_a_longer_job_is_never_the_surer_one(
-    rises: list[float], work_h: float, longer: float
-) -> None:
+def test_the_cost_of_a_longer_job_is_never_the_surer_one(rises, work_h, longer):
     plan = unsure(make_plan("A", 2.0, market=Market.SPOT), 1.0)
     assert plan.price is not None
     drifting = replace(plan, price=replace(plan.price, run_p90_usd_per_h=tuple(2.0 * rise for rise in rises)))
@@ -244,13 +240,13 @@ def test_the_cost_of_a_longer_job_is_never_the_surer_one(
     assert short.p90 / short.p50 <= rises[-1] * (1 + 1e-9)
 
 
-def test_a_disk_keeps_its_price() -> None:
+def test_a_disk_keeps_its_price():
     sure = Interval(p10=0.1, p50=0.1, p90=0.1)
     plan = replace(spot_plan(1.5), storage_usd_per_h=1.0)
     assert cost_of(plan, work_h=10.0, interval=sure).p90 == pytest.approx(30.0 + 10.0)
 
 
-def test_the_risk_tells_how_dear_the_price_may_be() -> None:
+def test_the_risk_tells_how_dear_the_price_may_be():
     assert sentence(risk_of(spot_plan(1.5), SpotTerms())).endswith(
         "1 in 10 such prices comes to 1.50 times the median or more"
     )

@@ -1,7 +1,5 @@
 """Reading a data set each epoch: what the network of a machine takes for it, and what that does to a job."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -40,7 +38,7 @@ def option(plan: Plan, *, step_s: float = 0.1, per_epoch: int | None = 1000) -> 
     return answer.options[0]
 
 
-def test_a_known_network_gives_half_its_rate() -> None:
+def test_a_known_network_gives_half_its_rate():
     """g5.xlarge has 2.5 Gbit/s: 1,000 GiB in 1,000 iterations take 8.6 Gbit each, at 1.25 Gbit/s 6.9 s."""
     each_s = read_s(machine("g5.xlarge", 1000.0), 1000)
     assert each_s is not None
@@ -48,7 +46,7 @@ def test_a_known_network_gives_half_its_rate() -> None:
     assert (each_s.p10, each_s.p90) == (pytest.approx(each_s.p50 / 2), pytest.approx(each_s.p50 * 2))
 
 
-def test_each_node_reads_its_part_over_its_own_network() -> None:
+def test_each_node_reads_its_part_over_its_own_network():
     one = machine("g5.48xlarge", 1000.0, num_gpus=8)
     two = replace(one, layout=Layout(gpus_per_node=8, num_nodes=2))
     assert network_bits_per_s(two) == network_bits_per_s(one)
@@ -58,12 +56,12 @@ def test_each_node_reads_its_part_over_its_own_network() -> None:
     assert of_two.p50 == pytest.approx(of_one.p50 / 2)
 
 
-def test_terabits_between_gpus_are_not_for_storage() -> None:
+def test_terabits_between_gpus_are_not_for_storage():
     assert network_bits_per_s(machine("p5.48xlarge", num_gpus=8)) == MOST_BITS_PER_S
 
 
 @pytest.mark.parametrize("num_vcpus", [4, None])
-def test_an_unknown_network_has_no_more_than_any_known_one_for_its_vcpus(num_vcpus: int | None) -> None:
+def test_an_unknown_network_has_no_more_than_any_known_one_for_its_vcpus(num_vcpus):
     unknown = network_bits_per_s(machine("nobody.knows", num_vcpus=num_vcpus))
     for known in load_instances().values():
         if known.network_bits_per_s is not None and known.vcpus:
@@ -71,13 +69,13 @@ def test_an_unknown_network_has_no_more_than_any_known_one_for_its_vcpus(num_vcp
             assert 0 < unknown <= least * (1 + 1e-12)
 
 
-def test_without_a_data_set_nothing_is_read() -> None:
+def test_without_a_data_set_nothing_is_read():
     plain = option(machine("g5.xlarge"))
     assert plain.estimate.input_s is None
     assert not {Reading, Unknown(what="reading")} & among(plain.reasons)
 
 
-def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
+def test_what_reads_longer_than_it_computes_is_bound_by_its_input():
     bound = option(machine("g5.xlarge", 1000.0))
     assert bound.estimate.binds is Bound.INPUT
     assert bound.estimate.iteration_s.p50 == pytest.approx(8 * GIB / 1.25e9)
@@ -93,7 +91,7 @@ def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
     }
 
 
-def test_of_terabits_between_gpus_the_note_says_what_storage_gives() -> None:
+def test_of_terabits_between_gpus_the_note_says_what_storage_gives():
     """p5.48xlarge has 3,200 Gbit/s, and its disks do not hold 40 TB."""
     far = option(machine("p5.48xlarge", 40e12 / GIB, num_gpus=8))
     (note,) = (reason for reason in far.reasons if isinstance(reason, Reading))
@@ -102,18 +100,18 @@ def test_of_terabits_between_gpus_the_note_says_what_storage_gives() -> None:
     assert "6.2 GB/s, half of the 100 Gbit/s that object storage gives one machine" in text
 
 
-def test_what_reads_faster_than_it_computes_takes_as_long_as_before() -> None:
+def test_what_reads_faster_than_it_computes_takes_as_long_as_before():
     hidden = option(machine("p5.48xlarge", 10.0, num_gpus=8))
     assert hidden.train_s.p50 == pytest.approx(option(machine("p5.48xlarge", num_gpus=8)).train_s.p50)
     assert Reading not in {type(reason) for reason in hidden.reasons}
 
 
-def test_an_epoch_without_a_length_is_said_not_to_be_counted() -> None:
+def test_an_epoch_without_a_length_is_said_not_to_be_counted():
     codes = among(option(machine("g5.xlarge", 1000.0), per_epoch=None).reasons)
     assert Unknown(what="reading") in codes
 
 
-def test_seconds_by_family_and_method_still_add_up_to_the_iteration() -> None:
+def test_seconds_by_family_and_method_still_add_up_to_the_iteration():
     estimate = reading(make_estimate("X", 0.1), Interval(p10=0.1, p50=0.3, p90=0.9))
     before = make_estimate("X", 0.1)
     assert estimate.loading_s == pytest.approx(0.2)
@@ -124,7 +122,7 @@ def test_seconds_by_family_and_method_still_add_up_to_the_iteration() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(GIBS, st.floats(1, 10), st.floats(0.001, 10))
-def test_more_data_is_never_faster(gib: float, more: float, step_s: float) -> None:
+def test_more_data_is_never_faster(gib, more, step_s):
     small, large = (option(machine("g5.xlarge", size), step_s=step_s) for size in (gib, gib * more))
     assert large.time_s.p50 >= small.time_s.p50 * (1 - 1e-9)
     assert large.time_s.p90 >= small.time_s.p90 * (1 - 1e-9)
@@ -133,7 +131,7 @@ def test_more_data_is_never_faster(gib: float, more: float, step_s: float) -> No
 
 @settings(max_examples=25, deadline=None)
 @given(GIBS, st.sampled_from([1, 4, 8, 48]), st.sampled_from([1, 2, 4]))
-def test_an_unknown_network_with_more_vcpus_is_never_slower(gib: float, vcpus: int, more: int) -> None:
+def test_an_unknown_network_with_more_vcpus_is_never_slower(gib, vcpus, more):
     few, many = (read_s(machine("nobody.knows", gib, num_vcpus=n), 100) for n in (vcpus, vcpus * more))
     assert few is not None
     assert many is not None

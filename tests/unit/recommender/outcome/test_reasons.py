@@ -1,7 +1,5 @@
 """What has to change in a script, and which machines it is told of."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -39,7 +37,7 @@ def changes(
     return {type(one): one for one in found} | {one: one for one in found}
 
 
-def test_checkpoints_are_for_what_can_be_preempted() -> None:
+def test_checkpoints_are_for_what_can_be_preempted():
     found = changes(SPOT)[SaveCheckpoints]
     assert found.facts["interval_s"] == pytest.approx(0.5 * HOUR_S)
     # Young's interval: sqrt(2 x 0.02 / 0.4) h.
@@ -49,13 +47,13 @@ def test_checkpoints_are_for_what_can_be_preempted() -> None:
     assert SaveCheckpoints in changes(SPOT, replace(TERMS, preemptions_per_h=0.01))
 
 
-def test_a_job_of_one_interval_has_nothing_to_save() -> None:
+def test_a_job_of_one_interval_has_nothing_to_save():
     assert SaveCheckpoints not in changes(SPOT, train_h=0.5)
     assert SaveCheckpoints in changes(SPOT, train_h=0.51)
     assert SaveCheckpoints not in changes(SPOT, replace(TERMS, checkpoint_interval_h=None))
 
 
-def test_several_gpus_need_a_group_that_one_has_not() -> None:
+def test_several_gpus_need_a_group_that_one_has_not():
     two = make_plan("X", num_gpus=2)
     assert EditScript(what="wrap-in-ddp") not in changes(make_plan("X"))
     assert EditScript(what="wrap-in-ddp") in changes(two)
@@ -64,14 +62,14 @@ def test_several_gpus_need_a_group_that_one_has_not() -> None:
     assert EditScript(what="use-no-sync") in changes(two, trace=replace(TRACE, accumulation=2))
 
 
-def test_sparse_gradients_are_no_matter_for_nccl() -> None:
+def test_sparse_gradients_are_no_matter_for_nccl():
     sparse, two = replace(TRACE, has_sparse_gradients=True), make_plan("X", num_gpus=2)
     assert EditScript(what="gather-sparse-gradients") in changes(two, trace=sparse)
     assert EditScript(what="gather-sparse-gradients") not in changes(make_plan("X"), trace=sparse)
     assert EditScript(what="use-no-sync") not in changes(two)
 
 
-def test_a_library_that_makes_a_script_parallel_wants_another_start_alone() -> None:
+def test_a_library_that_makes_a_script_parallel_wants_another_start_alone():
     trainer = replace(TRACE, parallel_by="transformers", accumulation=2)
     two = make_plan("X", num_gpus=2)
     assert changes(two, trace=trainer)[StartWithTorchrun].facts == {"library": "transformers"}
@@ -83,7 +81,7 @@ def test_a_library_that_makes_a_script_parallel_wants_another_start_alone() -> N
     assert StartWithTorchrun not in changes(two, trace=replace(trainer, collectives=GROUP))
 
 
-def test_lightning_starts_on_the_devices_that_the_script_names_alone() -> None:
+def test_lightning_starts_on_the_devices_that_the_script_names_alone():
     """Of torchrun's processes it refuses all but as many as devices and nodes make."""
     two = make_plan("X", num_gpus=2)
     words = {
@@ -94,13 +92,13 @@ def test_lightning_starts_on_the_devices_that_the_script_names_alone() -> None:
     assert "devices" not in words["accelerate"]
 
 
-def test_a_larger_batch_wants_another_learning_rate() -> None:
+def test_a_larger_batch_wants_another_learning_rate():
     found = changes(make_plan("X", num_gpus=4))[RetuneLearningRate]
     assert (found.facts["global_batch_size"], found.facts["batch_size"]) == (256, 64)
     assert RetuneLearningRate not in changes(make_plan("X"))
 
 
-def test_what_gpus_cannot_share_asks_for_no_change() -> None:
+def test_what_gpus_cannot_share_asks_for_no_change():
     alone = replace(TRACE, batch_size=None, warnings=(sample(LengthUnknown, why="no-loader"),))
     two = make_plan("X", num_gpus=2)
     assert EditScript(what="wrap-in-ddp") not in changes(two, trace=alone)
@@ -118,7 +116,7 @@ def reasons(num_gpus: int, job: Job, trace: Trace = TRACE) -> set[object]:
     return among(found)
 
 
-def test_how_it_scales_is_told_where_the_number_of_gpus_differs() -> None:
+def test_how_it_scales_is_told_where_the_number_of_gpus_differs():
     held, assumed = Job(scaling=Scaling.STRONG), Job()
     unknown = replace(TRACE, batch_size=None)
     assert GlobalBatchHeld in reasons(2, held)

@@ -1,7 +1,5 @@
 """What could be rented or used: counts, rates, ids and the cheapest place of each machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -64,17 +62,17 @@ def make_machine(**changes: Any) -> Machine:
     ("num_gpus", "counts"),
     [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (4, [1, 2, 4]), (7, [1, 2, 4, 7]), (8, [1, 2, 4, 8])],
 )
-def test_useful_counts_are_powers_of_two_and_all(num_gpus: int, counts: list[int]) -> None:
+def test_useful_counts_are_powers_of_two_and_all(num_gpus, counts):
     assert useful_counts(num_gpus) == counts
 
 
-def test_a_cluster_charges_for_each_gpu_used() -> None:
+def test_a_cluster_charges_for_each_gpu_used():
     plans = plans_of_machine(make_machine())
     assert [plan.num_gpus for plan in plans] == [1, 2, 4]
     assert [plan.usd_per_h for plan in plans] == [0.5, 1.0, 2.0]
 
 
-def test_a_cluster_keeps_its_name_and_wait() -> None:
+def test_a_cluster_keeps_its_name_and_wait():
     plan = plans_of_machine(make_machine())[-1]
     assert plan.id == "cluster/lab/4xX"
     assert (plan.tier, plan.provider, plan.wait_s) == (Tier.CLUSTER, "lab", WAIT)
@@ -82,7 +80,7 @@ def test_a_cluster_keeps_its_name_and_wait() -> None:
     assert (plan.startup_s, plan.minimum_billed_s) == (0, 0)
 
 
-def test_an_unknown_rate_stays_unknown_and_an_unknown_wait_is_that_of_other_clusters() -> None:
+def test_an_unknown_rate_stays_unknown_and_an_unknown_wait_is_that_of_other_clusters():
     """Nothing unknown counts as nothing; what owners charge is theirs to decide."""
     machine = make_machine(usd_per_gpu_h=None, wait_s=None)
     for plan in plans_of_machine(machine):
@@ -94,7 +92,7 @@ def test_an_unknown_rate_stays_unknown_and_an_unknown_wait_is_that_of_other_clus
     assert asked.wait_s == assumed_wait(1, 3600.0)[0]
 
 
-def test_a_spot_machine_at_the_least_price_or_often_taken_back_starts_as_the_rarest_class() -> None:
+def test_a_spot_machine_at_the_least_price_or_often_taken_back_starts_as_the_rarest_class():
     usual = Price(usd_per_h=Interval(p10=1.0, p50=1.0, p90=1.0), kind=QuoteKind.LIVE, age_days=0.0)
     offer = make_offer("T4", 1.0, provider="gcp", market=Market.SPOT)
     plans = [
@@ -110,11 +108,11 @@ def test_a_spot_machine_at_the_least_price_or_often_taken_back_starts_as_the_rar
     assert plans_of_offers([taken], terms=NOTHING)[0].wait_s == rarest
 
 
-def test_a_machine_that_costs_nothing_is_not_one_of_unknown_cost() -> None:
+def test_a_machine_that_costs_nothing_is_not_one_of_unknown_cost():
     assert [plan.usd_per_h for plan in plans_of_machine(make_machine(usd_per_gpu_h=0.0))] == [0, 0, 0]
 
 
-def test_this_machine_never_waits() -> None:
+def test_this_machine_never_waits():
     plan = plans_of_machine(make_machine(tier=Tier.LOCAL, name="desk", wait_s=None, num_gpus=1))[0]
     assert plan.wait_s == Quantiles(p50=0.0, p90=0.0)
     assert (plan.id, plan.provider) == ("local/1xX", "local")
@@ -127,7 +125,7 @@ def test_this_machine_never_waits() -> None:
         (8, 6, [1, 2]), (4, 4, [1, 2, 4]),
     ],
 )  # fmt: skip
-def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[int]) -> None:
+def test_free_gpus_are_planned_with(num_gpus, num_busy, counts):
     busy = (sample(GpuInUse),) * num_busy
     plans = plans_of_machine(make_machine(tier=Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
     assert [plan.num_gpus for plan in plans] == counts
@@ -140,30 +138,30 @@ def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[i
 @pytest.mark.parametrize(
     ("asked", "counts"), [((), [1, 2, 3]), ({4}, [1, 2, 3, 4]), ({1, 2}, [1, 2, 3]), ({8}, [1, 2, 3])]
 )
-def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked: set[int], counts: list[int]) -> None:
+def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked, counts):
     machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=(sample(GpuInUse),))
     assert [plan.num_gpus for plan in plans_of_machine(machine, asked=asked)] == counts
 
 
-def test_a_logged_wait_goes_before_a_configured_one() -> None:
+def test_a_logged_wait_goes_before_a_configured_one():
     logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=(sample(WaitOfLog),))
     one, two, _ = plans_of_machine(make_machine(waits={2: logged}))
     assert (one.wait_s, one.notes) == (WAIT, ())
     assert (two.wait_s, two.notes) == (logged.wait_s, logged.notes)
 
 
-def test_what_a_cost_was_made_of_is_told() -> None:
+def test_what_a_cost_was_made_of_is_told():
     (plan,) = plans_of_machine(make_machine(num_gpus=1, cost_source="electricity"))
     assert plan.rates == {"training": "electricity"}
     assert plans_of_machine(make_machine())[0].rates == {}
 
 
-def test_two_clusters_with_the_same_gpu_have_distinct_ids() -> None:
+def test_two_clusters_with_the_same_gpu_have_distinct_ids():
     plans = [*plans_of_machine(make_machine()), *plans_of_machine(make_machine(name="other"))]
     assert len({plan.id for plan in plans}) == len(plans) == 6
 
 
-def test_an_offer_becomes_the_whole_machine() -> None:
+def test_an_offer_becomes_the_whole_machine():
     offer = make_offer(num_gpus=8, usd_per_h=32.0, minimum_billed_s=60.0)
     plan = plans_of_offers([offer], terms=CloudTerms(startup_s=300.0))[0]
     assert (plan.num_gpus, plan.num_nodes, plan.usd_per_h) == (8, 1, 32.0)
@@ -173,17 +171,17 @@ def test_an_offer_becomes_the_whole_machine() -> None:
     assert [type(note) for note in plan.notes] == [WaitAssumed]
 
 
-def test_an_offer_is_paid_at_the_contracted_price() -> None:
+def test_an_offer_is_paid_at_the_contracted_price():
     offer = make_offer(usd_per_h=32.0, contracted_usd_per_h=20.0)
     assert plans_of_offers([offer], terms=NOTHING)[0].usd_per_h == 20.0
 
 
-def test_an_offer_is_billed_by_its_own_step() -> None:
+def test_an_offer_is_billed_by_its_own_step():
     offer = make_offer(billed_step_s=3600.0)
     assert plans_of_offers([offer], terms=NOTHING)[0].billed_step_s == 3600.0
 
 
-def test_what_is_kept_and_moved_is_part_of_the_plan() -> None:
+def test_what_is_kept_and_moved_is_part_of_the_plan():
     terms = CloudTerms(startup_s=300.0, boot_disk_gib=20.0, dataset_gib=80.0, result_gib=5.0)
     offers = [make_offer(), make_offer(region="eu-west-1")]
     known, unknown = plans_of_offers(offers, terms=terms, catalog=(DISK, EGRESS))
@@ -197,7 +195,7 @@ def test_what_is_kept_and_moved_is_part_of_the_plan() -> None:
         assert plan.startup_s == 300.0 + plan.download_s
 
 
-def test_an_own_machine_pays_no_cloud() -> None:
+def test_an_own_machine_pays_no_cloud():
     for plan in plans_of_machine(make_machine()):
         assert (plan.storage_usd_per_h, plan.egress_usd, plan.download_s, plan.billed_step_s) == (0, 0, 0, 0)
 
@@ -215,12 +213,12 @@ def test_an_own_machine_pays_no_cloud() -> None:
         ("paris", "b", "paris:b"),
     ],
 )
-def test_the_id_of_an_offer_tells_its_region(region: str, zone: str | None, place: str) -> None:
+def test_the_id_of_an_offer_tells_its_region(region, zone, place):
     (plan,) = plans_of_offers([make_offer(region=region, zone=zone)], terms=NOTHING)
     assert plan.id.split("/")[2] == place
 
 
-def test_the_id_of_an_offer_tells_zone_and_market_apart() -> None:
+def test_the_id_of_an_offer_tells_zone_and_market_apart():
     offers = [
         make_offer(),
         make_offer(market=Market.SPOT),
@@ -239,13 +237,13 @@ def cheapest_of(offers: list[Offer]) -> list[Offer]:
     return [offer for offer, _ in cheapest_places((offer, make_price(offer.usd_per_h)) for offer in offers)]
 
 
-def test_only_the_cheapest_place_of_a_machine_stays() -> None:
+def test_only_the_cheapest_place_of_a_machine_stays():
     dear, cheap = make_offer(usd_per_h=3.0), make_offer(usd_per_h=2.0, region="eu-north-1")
     assert cheapest_of([dear, cheap]) == [cheap]
     assert cheapest_of([cheap, dear]) == [cheap]
 
 
-def test_markets_types_and_providers_do_not_compete_for_a_place() -> None:
+def test_markets_types_and_providers_do_not_compete_for_a_place():
     offers = [
         make_offer(usd_per_h=3.0),
         make_offer(usd_per_h=1.0, market=Market.SPOT),
@@ -255,19 +253,19 @@ def test_markets_types_and_providers_do_not_compete_for_a_place() -> None:
     assert cheapest_of(offers) == offers
 
 
-def test_a_guessed_price_decides_by_its_p90_which_place_is_cheapest() -> None:
+def test_a_guessed_price_decides_by_its_p90_which_place_is_cheapest():
     quoted, derived = make_offer(usd_per_h=2.0), make_offer(usd_per_h=1.5, region="eu-north-1")
     guess = make_price(1.6, 2.1, QuoteKind.DERIVED)
     assert cheapest_places([(quoted, make_price(2.0)), (derived, guess)]) == [(quoted, make_price(2.0))]
 
 
-def test_the_contracted_price_decides_which_place_is_cheapest() -> None:
+def test_the_contracted_price_decides_which_place_is_cheapest():
     listed = make_offer(usd_per_h=2.0)
     contracted = make_offer(usd_per_h=3.0, contracted_usd_per_h=1.0, region="eu-north-1")
     assert cheapest_of([listed, contracted]) == [contracted]
 
 
-def test_equal_prices_are_decided_by_the_name_of_the_place() -> None:
+def test_equal_prices_are_decided_by_the_name_of_the_place():
     places = [
         make_offer(region="us-east-1", zone="use1-az2"),
         make_offer(region="us-east-1", zone="use1-az1"),
@@ -277,7 +275,7 @@ def test_equal_prices_are_decided_by_the_name_of_the_place() -> None:
     assert cheapest_of(places[:2]) == cheapest_of(places[1::-1]) == [places[1]]
 
 
-def test_nothing_offered_is_nothing_to_rent() -> None:
+def test_nothing_offered_is_nothing_to_rent():
     assert cheapest_places([]) == plans_of_offers([], terms=NOTHING) == cheapest_plans([]) == []
 
 
@@ -289,29 +287,29 @@ def place(region: str, usd_per_h: float, **changes: Any) -> Plan:
     return make_plan(offer=offer, usd_per_h=usd_per_h, id=region, **changes)
 
 
-def test_without_extras_the_cheapest_plan_is_the_cheapest_place() -> None:
+def test_without_extras_the_cheapest_plan_is_the_cheapest_place():
     plans = [place("c", 3.0), place("b", 2.0), place("a", 2.0)]
     assert cheapest_plans(plans) == cheapest_plans(plans[::-1]) == [plans[2]]
 
 
-def test_dear_disks_can_make_a_cheap_machine_the_dearer_one() -> None:
+def test_dear_disks_can_make_a_cheap_machine_the_dearer_one():
     cheap, dear = place("a", 2.0, storage_usd_per_h=1.5), place("b", 3.0, storage_usd_per_h=0.1)
     assert cheapest_plans([cheap, dear]) == [dear]
 
 
-def test_a_place_with_cheaper_egress_stays_beside_one_with_cheaper_rent() -> None:
+def test_a_place_with_cheaper_egress_stays_beside_one_with_cheaper_rent():
     rent, egress = place("a", 2.0, egress_usd=10.0), place("b", 3.0, egress_usd=1.0)
     beaten = place("c", 3.5, egress_usd=5.0)
     assert cheapest_plans([beaten, egress, rent]) == [rent, egress]
 
 
-def test_a_place_beside_the_data_stays_beside_a_cheaper_one() -> None:
+def test_a_place_beside_the_data_stays_beside_a_cheaper_one():
     near, far = place("a", 2.0), place("b", 1.9, startup_s=900.0)
     beaten = place("c", 1.9, startup_s=900.0, transfer_usd=5.0)
     assert cheapest_plans([beaten, near, far]) == [far, near]
 
 
-def test_data_from_a_cloud_comes_to_an_own_machine_first() -> None:
+def test_data_from_a_cloud_comes_to_an_own_machine_first():
     data = DataPlace(name="us-east-1", provider="aws", region="us-east-1")
     terms = CloudTerms(startup_s=300.0, dataset_gib=80.0, data=data)
     for plan in plans_of_machine(make_machine(), terms=terms, catalog=(DISK, EGRESS)):
@@ -320,7 +318,7 @@ def test_data_from_a_cloud_comes_to_an_own_machine_first() -> None:
         assert set(plan.rates) == {"moving the data"}
 
 
-def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either() -> None:
+def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either():
     offers = [make_offer(), make_offer(market=Market.SPOT), make_offer(instance_type="y")]
     plans = plans_of_offers(offers, terms=NOTHING)
     assert cheapest_plans(plans) == plans
@@ -335,23 +333,23 @@ def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) 
     return make_plan(offer=offer, usd_per_h=usd_per_h, id=name, **changes)
 
 
-def test_a_steady_price_stays_beside_a_lower_one_that_rises() -> None:
+def test_a_steady_price_stays_beside_a_lower_one_that_rises():
     rises, steady = zone("az1", 20.0, p90=60.0), zone("az2", 20.01, p90=20.01)
     beaten = zone("az3", 20.02, p90=20.02)
     assert cheapest_plans([beaten, steady, rises]) == [rises, steady]
 
 
-def test_a_steeper_rise_counts_beyond_its_p90() -> None:
+def test_a_steeper_rise_counts_beyond_its_p90():
     steep, flat = zone("az1", 1.0, p90=10.0), zone("az2", 9.0, p90=10.8)
     assert cheapest_plans([flat, steep]) == [steep, flat]
 
 
-def test_a_plan_without_a_price_of_its_own_costs_what_is_quoted() -> None:
+def test_a_plan_without_a_price_of_its_own_costs_what_is_quoted():
     quoted, dearer = zone("az1", 2.0, price=None), zone("az2", 2.1, p90=2.1)
     assert cheapest_plans([dearer, quoted]) == [quoted]
 
 
-def test_a_derived_price_hides_a_quoted_one_only_where_its_p90_is_lower() -> None:
+def test_a_derived_price_hides_a_quoted_one_only_where_its_p90_is_lower():
     quoted = zone("az1", 4.0)
     derived = zone("az2", 3.03, price=make_price(3.03, 4.47, QuoteKind.DERIVED))
     assert cheapest_plans([derived, quoted]) == [quoted]
@@ -359,12 +357,12 @@ def test_a_derived_price_hides_a_quoted_one_only_where_its_p90_is_lower() -> Non
     assert surer in cheapest_plans([surer, quoted])
 
 
-def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing() -> None:
+def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing():
     cheap, dear = zone("az1", 2.0, storage_usd_per_h=0.02), zone("az2", 5.0, storage_usd_per_h=0.01)
     assert cheapest_plans([dear, cheap]) == [cheap]
 
 
-def test_a_plan_costs_the_median_of_what_its_offer_will_likely_cost() -> None:
+def test_a_plan_costs_the_median_of_what_its_offer_will_likely_cost():
     price = make_price(3.0, 4.0)
     (plan,) = plans_of_offers([make_offer(usd_per_h=2.0)], terms=NOTHING, prices=[price])
     assert (plan.usd_per_h, plan.price) == (3.0, price)
@@ -374,7 +372,7 @@ def test_a_plan_costs_the_median_of_what_its_offer_will_likely_cost() -> None:
 # --- GPUs nobody can predict ------------------------------------------------------------------------
 
 
-def test_offers_of_unknown_gpus_are_left_out_with_one_warning() -> None:
+def test_offers_of_unknown_gpus_are_left_out_with_one_warning():
     offers = [make_offer("T4"), make_offer("aws B400"), make_offer("gcp X1"), make_offer("aws B400")]
     kept, warnings = with_known_gpu(offers, {"T4", "L4"})
     assert kept == offers[:1]
@@ -382,6 +380,6 @@ def test_offers_of_unknown_gpus_are_left_out_with_one_warning() -> None:
     assert "aws B400, gcp X1" in said(warnings)
 
 
-def test_known_gpus_need_no_warning() -> None:
+def test_known_gpus_need_no_warning():
     offers = [make_offer("T4"), make_offer("L4")]
     assert with_known_gpu(offers, {"T4", "L4"}) == (offers, ())

@@ -1,7 +1,5 @@
 """What a job pays a cloud besides the machine, by hand: disks by the month, egress by tier, download time."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import date
@@ -44,27 +42,27 @@ def extras(region: str = "us-east-1", provider: str = "aws", **changes: Any) -> 
     return extras_at(provider, region, CloudTerms(**({"startup_s": 300.0} | changes)), CATALOG)
 
 
-def test_disks_hold_the_system_and_the_data_set() -> None:
+def test_disks_hold_the_system_and_the_data_set():
     # 0.073 USD a month are 0.0001 USD an hour of 730.
     assert extras(boot_disk_gib=100).storage_usd_per_h == pytest.approx(0.01)
     assert extras(boot_disk_gib=100, dataset_gib=150).storage_usd_per_h == pytest.approx(0.025)
     assert extras(dataset_gib=150).storage_usd_per_h == pytest.approx(0.015)
 
 
-def test_egress_is_paid_once_and_tier_by_tier() -> None:
+def test_egress_is_paid_once_and_tier_by_tier():
     assert extras(result_gib=50).egress_usd == pytest.approx(10)
     assert extras(result_gib=300).egress_usd == pytest.approx(20 + 20)
     assert extras(dataset_gib=50, boot_disk_gib=50).egress_usd == 0
 
 
-def test_what_is_not_needed_costs_nothing_wherever_it_is() -> None:
+def test_what_is_not_needed_costs_nothing_wherever_it_is():
     assert extras("mars") == Extras()
 
 
 @pytest.mark.parametrize(
     ("provider", "region"), [("aws", "eu-west-1"), ("gcp", "us-east-1"), ("moon", "sea")]
 )
-def test_what_has_no_rate_costs_the_dearest_known(provider: str, region: str) -> None:
+def test_what_has_no_rate_costs_the_dearest_known(provider, region):
     bill = extras(region, provider, boot_disk_gib=100, result_gib=500)
     assert bill.storage_usd_per_h == pytest.approx(0.01)
     assert bill.egress_usd == pytest.approx(500 * 0.2)
@@ -75,19 +73,19 @@ def test_what_has_no_rate_costs_the_dearest_known(provider: str, region: str) ->
     assert bill.rates["storage"] == "100 GiB at 0.073 USD per GiB-month; a price list, 2025-01-01"
 
 
-def test_more_than_the_last_known_tier_goes_on_at_the_dearest() -> None:
+def test_more_than_the_last_known_tier_goes_on_at_the_dearest():
     assert extras(result_gib=1000) == replace(extras(result_gib=1000), notes=(), egress_usd=20 + 90)
     beyond = extras(result_gib=1001, boot_disk_gib=1)
     assert beyond.egress_usd == pytest.approx(20 + 90 + 0.2)
     assert [note.facts["line"] for note in beyond.notes] == ["data transfer"]
 
 
-def test_without_any_rate_nobody_can_tell() -> None:
+def test_without_any_rate_nobody_can_tell():
     with pytest.raises(CatalogError, match="no rate of block-storage is known"):
         extras_at("aws", "us-east-1", CloudTerms(startup_s=0.0, boot_disk_gib=1.0), ())
 
 
-def test_each_rate_is_told_with_source_and_date() -> None:
+def test_each_rate_is_told_with_source_and_date():
     assert extras(boot_disk_gib=100, dataset_gib=150.5, result_gib=20).rates == {
         "storage": "250.5 GiB at 0.073 USD per GiB-month; a price list, 2025-01-01",
         "data transfer": "20 GiB at 0.2 USD per GiB; a price list, 2025-01-01",
@@ -95,7 +93,7 @@ def test_each_rate_is_told_with_source_and_date() -> None:
     assert extras(result_gib=101).rates["data transfer"].startswith("101 GiB from 0.2 USD per GiB")
 
 
-def test_the_data_set_takes_its_time() -> None:
+def test_the_data_set_takes_its_time():
     # 125 GiB at 1 Gbit/s: 125 x 2^30 x 8 / 10^9 s.
     assert extras(dataset_gib=125.0).download_s == pytest.approx(125 * GIB * 8 / 1e9)
     faster = extras(dataset_gib=125.0, download_bits_per_s=10e9)
@@ -120,7 +118,7 @@ def moved(provider: str, region: str, data: DataPlace | None, gib: float = 100.0
     return extras_at(provider, region, terms, rates)
 
 
-def test_data_in_the_region_is_read_in_place() -> None:
+def test_data_in_the_region_is_read_in_place():
     bill = moved("aws", "us-east-1", VIRGINIA)
     assert bill == Extras(notes=bill.notes)
     assert bill.notes == (DataMoved(place="s3://photos", gib=0.0, usd=0.0, time_s=0.0),)
@@ -135,7 +133,7 @@ def test_data_in_the_region_is_read_in_place() -> None:
         ("gcp", "us-east1", 9.0),
     ],
 )
-def test_moving_is_billed_where_the_data_lies(provider: str, region: str, usd: float) -> None:
+def test_moving_is_billed_where_the_data_lies(provider, region, usd):
     bill = moved(provider, region, VIRGINIA)
     assert bill.transfer_usd == pytest.approx(usd)
     assert (bill.transfer_gib, bill.egress_usd) == (100.0, 0.0)
@@ -146,13 +144,13 @@ def test_moving_is_billed_where_the_data_lies(provider: str, region: str, usd: f
 
 
 @pytest.mark.parametrize("data", [None, HOME])
-def test_sending_data_into_a_cloud_takes_time_and_no_money(data: DataPlace | None) -> None:
+def test_sending_data_into_a_cloud_takes_time_and_no_money(data):
     bill = moved("aws", "us-east-1", data)
     assert (bill.transfer_usd, bill.transfer_gib) == (0.0, 100.0)
     assert bill.download_s > 0
 
 
-def test_data_at_an_unknown_place_is_at_the_dearest_of_its_cloud() -> None:
+def test_data_at_an_unknown_place_is_at_the_dearest_of_its_cloud():
     lost = DataPlace(name="s3://lost", provider="aws")
     assert moved("aws", "us-east-1", lost).transfer_usd == pytest.approx(14.0)
     assert moved("gcp", "us-east1", lost).transfer_usd == pytest.approx(15.0)
@@ -161,7 +159,7 @@ def test_data_at_an_unknown_place_is_at_the_dearest_of_its_cloud() -> None:
     assert "an unknown region of aws" in sentence(unknown)
 
 
-def test_a_machine_of_ones_own_pays_for_data_from_a_cloud_alone() -> None:
+def test_a_machine_of_ones_own_pays_for_data_from_a_cloud_alone():
     rates = (rate(RateKind.EGRESS_INTERNET, 0.09),)
     terms = CloudTerms(startup_s=300.0, dataset_gib=100.0, data=VIRGINIA)
     bill = extras_of_own(terms, rates)

@@ -1,7 +1,5 @@
 """Plans by the names that people give them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -57,7 +55,7 @@ def ids(plans: Sequence[Plan]) -> list[str]:
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.id)
-def test_an_id_is_its_plan(plan: Plan) -> None:
+def test_an_id_is_its_plan(plan):
     assert plans_named(plan.id, PLANS) == (plan,)
     assert plans_named(f" {plan.id.upper()} ".replace("/", " / "), PLANS) == (plan,)
 
@@ -83,12 +81,12 @@ def test_an_id_is_its_plan(plan: Plan) -> None:
         ("L4:2 lab", {8}),
     ],
 )
-def test_words_mean_all_plans_that_have_them(name: str, meant: set[int]) -> None:
+def test_words_mean_all_plans_that_have_them(name, meant):
     assert ids(plans_named(name, PLANS)) == [PLANS[i].id for i in sorted(meant)]
 
 
 @pytest.mark.parametrize("name", ["lab", "farm", "us-east-1", "aws", "spot aws us-east-1 L4:1..4"])
-def test_a_name_that_leaves_the_size_open_is_refused_with_the_sizes(name: str) -> None:
+def test_a_name_that_leaves_the_size_open_is_refused_with_the_sizes(name):
     try:
         sizes = {(plan.gpu, plan.num_gpus) for plan in plans_with_words(name, PLANS)}
     except InputError:
@@ -114,12 +112,12 @@ def test_a_name_that_leaves_the_size_open_is_refused_with_the_sizes(name: str) -
         ("spot p4d.24xlarge", "no plan has them all"),
     ],
 )
-def test_what_no_plan_has_is_refused_with_what_there_is(name: str, why: str) -> None:
+def test_what_no_plan_has_is_refused_with_what_there_is(name, why):
     with pytest.raises(InputError, match=re.escape(why)):
         plans_named(name, PLANS)
 
 
-def test_a_long_list_of_sizes_is_cut() -> None:
+def test_a_long_list_of_sizes_is_cut():
     plans = [own("lab", "L4", count) for count in range(1, 13)]
     with pytest.raises(InputError, match=r"12 sizes: add one of L4:1, .*, L4:8, 4 more\."):
         plans_named("lab", plans)
@@ -141,5 +139,5 @@ def test_a_long_list_of_sizes_is_cut() -> None:
         ("", 1),
     ],
 )
-def test_a_name_says_how_many_nodes_it_asks_for(name: str, num_nodes: int) -> None:
+def test_a_name_says_how_many_nodes_it_asks_for(name, num_nodes):
     assert num_nodes_of(name) == num_nodes

@@ -1,7 +1,5 @@
 """Quotas: which machines an account may not start, and what is unknown stays allowed."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +22,7 @@ def offer(**changes: object) -> Offer:
     return make_offer("X", **({"instance_type": "p5.48xlarge", "num_vcpus": 192} | changes))
 
 
-def test_what_is_too_large_says_the_figures_and_whom_to_ask() -> None:
+def test_what_is_too_large_says_the_figures_and_whom_to_ask():
     reason = over_quota(offer(), [quota()])
     assert reason is not None
     assert sentence(reason) == (
@@ -42,26 +40,26 @@ def test_what_is_too_large_says_the_figures_and_whom_to_ask() -> None:
         {"vcpus": 192},
     ],
 )
-def test_a_quota_of_something_else_or_a_large_one_forbids_nothing(other: dict[str, object]) -> None:
+def test_a_quota_of_something_else_or_a_large_one_forbids_nothing(other):
     assert over_quota(offer(), [quota(**other)]) is None
 
 
-def test_every_quota_that_matches_must_hold() -> None:
+def test_every_quota_that_matches_must_hold():
     assert over_quota(offer(), [quota(vcpus=500), quota(instance_types=("P5.*",), vcpus=0)])
 
 
-def test_a_machine_of_unknown_size_is_not_judged() -> None:
+def test_a_machine_of_unknown_size_is_not_judged():
     assert over_quota(offer(num_vcpus=None), [quota(vcpus=0)]) is None
 
 
 @given(st.integers(1, 500), st.integers(0, 500), st.integers(0, 500))
-def test_a_higher_quota_never_forbids_more(vcpus: int, low: int, more: int) -> None:
+def test_a_higher_quota_never_forbids_more(vcpus, low, more):
     machine = offer(num_vcpus=vcpus)
     if over_quota(machine, [quota(vcpus=low)]) is None:
         assert over_quota(machine, [quota(vcpus=low + more)]) is None
 
 
-def test_plans_carry_the_quota_and_the_wait() -> None:
+def test_plans_carry_the_quota_and_the_wait():
     wait = Quantiles(p50=60.0, p90=3600.0)
     terms = CloudTerms(startup_s=0.0, wait_s=wait)
     free, blocked = plans_of_offers([offer(num_vcpus=8), offer()], terms=terms, quotas=[quota()])

@@ -1,7 +1,5 @@
 """Plans of several nodes: everything is of the whole plan."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -29,7 +27,7 @@ def plan_of(num_nodes: int, offer: Offer = P4D, terms: CloudTerms = TERMS) -> Pl
     return plans_of_offers([offer], terms=terms, node_counts=lambda _: (num_nodes,))[0]
 
 
-def test_rent_and_disks_are_of_all_nodes_and_the_result_leaves_once() -> None:
+def test_rent_and_disks_are_of_all_nodes_and_the_result_leaves_once():
     one, four = plan_of(1), plan_of(4)
     assert (four.num_gpus, four.num_nodes, four.layout.gpus_per_node) == (32, 4, 8)
     assert four.usd_per_h == 4 * P4D.list_usd_per_h
@@ -39,7 +37,7 @@ def test_rent_and_disks_are_of_all_nodes_and_the_result_leaves_once() -> None:
     assert four.vcpus_per_gpu == one.vcpus_per_gpu == 12
 
 
-def test_an_id_and_a_layout_name_the_nodes() -> None:
+def test_an_id_and_a_layout_name_the_nodes():
     two = plan_of(2)
     assert two.id == "aws/2xp4d.24xlarge/us-east-1/on-demand"
     assert two.layout.of(two.gpu) == "2 x 8 x A100-SXM-40GB"
@@ -47,18 +45,18 @@ def test_an_id_and_a_layout_name_the_nodes() -> None:
     assert two.layout.fabric.network is Network.EFA
 
 
-def test_within_a_node_only_its_link_counts_and_of_one_gpu_nothing() -> None:
+def test_within_a_node_only_its_link_counts_and_of_one_gpu_nothing():
     fabric = plan_of(1).layout.fabric
     assert fabric is not None
     assert (fabric.link, fabric.network, fabric.network_bytes_per_s) == (Link.NVSWITCH, None, None)
     assert plan_of(1, make_offer("T4", instance_type="g4dn.xlarge")).layout.fabric is None
 
 
-def test_all_boot_at_once_and_the_slowest_decides() -> None:
+def test_all_boot_at_once_and_the_slowest_decides():
     assert plan_of(4, terms=CloudTerms(startup_s=300.0)).startup_s == 300.0 * slowest_boot(4) > 300.0
 
 
-def test_copies_come_at_once_from_a_cloud_and_one_after_the_other_over_a_line_of_one_s_own() -> None:
+def test_copies_come_at_once_from_a_cloud_and_one_after_the_other_over_a_line_of_one_s_own():
     in_cloud = replace(TERMS, data=DataPlace(name="s3://b", provider="aws", region="eu-west-1"))
     one, two = (plan_of(num_nodes, terms=in_cloud) for num_nodes in (1, 2))
     assert two.download_s == one.download_s
@@ -69,7 +67,7 @@ def test_copies_come_at_once_from_a_cloud_and_one_after_the_other_over_a_line_of
     assert plan_of(2, terms=there).transfer_gib == plan_of(2, terms=there).download_s == 0
 
 
-def test_a_price_is_of_all_nodes_and_as_unsure() -> None:
+def test_a_price_is_of_all_nodes_and_as_unsure():
     price = replace(make_price(10.0, 20.0), run_p90_usd_per_h=(21.0, 22.0, 24.0))
     (plan,) = plans_of_offers([P4D], terms=TERMS, prices=[price], node_counts=lambda _: (3,))
     assert plan.price is not None
@@ -79,7 +77,7 @@ def test_a_price_is_of_all_nodes_and_as_unsure() -> None:
 
 
 @pytest.mark.parametrize(("num_nodes", "is_blocked"), [(1, False), (2, False), (3, True)])
-def test_a_quota_counts_the_vcpus_of_all_nodes(num_nodes: int, is_blocked: bool) -> None:
+def test_a_quota_counts_the_vcpus_of_all_nodes(num_nodes, is_blocked):
     quota = Quota(provider="aws", vcpus=192)
     (plan,) = plans_of_offers([P4D], terms=TERMS, quotas=[quota], node_counts=lambda _: (num_nodes,))
     assert (plan.blocked is not None) == is_blocked
@@ -87,13 +85,13 @@ def test_a_quota_counts_the_vcpus_of_all_nodes(num_nodes: int, is_blocked: bool)
         assert plan.blocked.facts["num_vcpus"] == 96 * num_nodes
 
 
-def test_places_are_compared_among_plans_of_as_many_nodes() -> None:
+def test_places_are_compared_among_plans_of_as_many_nodes():
     dear = replace(P4D, region="us-east-2", list_usd_per_h=31.0)
     plans = plans_of_offers([P4D, dear], terms=TERMS, node_counts=lambda _: (1, 2))
     assert {plan.id for plan in cheapest_plans(plans)} == {plan_of(1).id, plan_of(2).id}
 
 
-def test_without_a_word_each_machine_is_alone() -> None:
+def test_without_a_word_each_machine_is_alone():
     assert plans_of_offers([P4D], terms=TERMS) == [plan_of(1)]
 
 
@@ -105,7 +103,7 @@ def lab(**changes: object) -> Machine:
     return Machine(**(facts | changes))  # type: ignore[arg-type]
 
 
-def test_a_cluster_plans_parts_of_one_node_and_whole_ones_together() -> None:
+def test_a_cluster_plans_parts_of_one_node_and_whole_ones_together():
     plans = plans_of_machine(lab())
     assert [(plan.num_nodes, plan.layout.gpus_per_node) for plan in plans] == [
         (1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (4, 8),
@@ -116,7 +114,7 @@ def test_a_cluster_plans_parts_of_one_node_and_whole_ones_together() -> None:
     assert four.vcpus_per_gpu == 8
 
 
-def test_a_cluster_s_wait_is_that_for_a_node_and_grows() -> None:
+def test_a_cluster_s_wait_is_that_for_a_node_and_grows():
     *_, one, two, four = plans_of_machine(lab())
     assert (one.wait_s, one.notes) == (WAIT, ())
     assert four.wait_s == Quantiles(p50=3600.0 * times_of_one(4), p90=7200.0 * times_of_one(4))
@@ -134,13 +132,11 @@ def test_a_cluster_s_wait_is_that_for_a_node_and_grows() -> None:
         (NodeLimits(most=None), (24,), {1, 2, 3, 4}),
     ],
 )
-def test_nodes_of_a_cluster_are_those_asked_for(
-    limits: NodeLimits, asked: tuple[int, ...], nodes: set[int]
-) -> None:
+def test_nodes_of_a_cluster_are_those_asked_for(limits, asked, nodes):
     plans = plans_of_machine(lab(), asked=asked, nodes=limits)
     assert {plan.num_nodes for plan in plans} == nodes
 
 
-def test_spot_and_on_demand_are_planned_alike() -> None:
+def test_spot_and_on_demand_are_planned_alike():
     spot = replace(P4D, market=Market.SPOT)
     assert plan_of(2, spot).id == "aws/2xp4d.24xlarge/us-east-1/spot"

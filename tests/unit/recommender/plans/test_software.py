@@ -1,9 +1,6 @@
 """Where the lines between CUDA builds run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +18,7 @@ from tests.builders import make_gpu, make_offer, make_plan
     ("text", "numbers"),
     [("7.5", (7, 5)), ("10.0", (10, 0)), ("12.1", (12, 1)), ("", None), ("gfx942", None), ("9", None)],
 )
-def test_a_capability_is_two_numbers_or_none(text: str, numbers: tuple[int, int] | None) -> None:
+def test_a_capability_is_two_numbers_or_none(text, numbers):
     assert capability(make_gpu(compute_capability=text)) == numbers
 
 
@@ -29,7 +26,7 @@ def test_a_capability_is_two_numbers_or_none(text: str, numbers: tuple[int, int]
     ("text", "unsupported"),
     [("3.7", True), ("4.9", True), ("5.0", False), ("5.2", False), ("10.0", False), ("gfx942", False)],
 )
-def test_cuda_12_starts_at_5_0(text: str, unsupported: bool) -> None:
+def test_cuda_12_starts_at_5_0(text, unsupported):
     assert is_unsupported(make_gpu(compute_capability=text)) == unsupported
 
 
@@ -37,18 +34,18 @@ def test_cuda_12_starts_at_5_0(text: str, unsupported: bool) -> None:
     ("text", "old_build"),
     [("3.7", False), ("5.0", True), ("7.0", True), ("7.4", True), ("7.5", False), ("12.0", False)],
 )
-def test_an_old_build_is_asked_for_from_5_0_until_before_7_5(text: str, old_build: bool) -> None:
+def test_an_old_build_is_asked_for_from_5_0_until_before_7_5(text, old_build):
     gpu = make_gpu(compute_capability=text, architecture="Oldtimer")
     needed = software_changes(make_plan(), gpu)
     assert bool(needed) == old_build
     assert all("Oldtimer" in line and "CUDA 12" in line for line in sentences(needed))
 
 
-def test_an_own_machine_has_no_offer_to_read() -> None:
+def test_an_own_machine_has_no_offer_to_read():
     assert software_changes(make_plan(offer=None), make_gpu(compute_capability="9.0")) == []
 
 
-def test_two_reasons_are_two_lines() -> None:
+def test_two_reasons_are_two_lines():
     gpu = make_gpu(compute_capability="gfx942", vendor="AMD")
     needed = sentences(software_changes(make_plan(offer=make_offer(architecture="arm64")), gpu))
     assert len(needed) == 2
@@ -56,7 +53,7 @@ def test_two_reasons_are_two_lines() -> None:
     assert "aarch64" in needed[1]
 
 
-def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path: Path) -> None:
+def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path):
     """Before: it was read out of the text "(Arm)", which only our own catalog writes."""
     path = tmp_path / "rates.yaml"
     path.write_text(

@@ -1,7 +1,5 @@
 """Policy files for tests: written to a folder, read back as a person's would be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from advisor.site_files.policy_files import read_policies

@@ -1,7 +1,5 @@
 """What rules say of plans and options, the preferred tier, the month, and which rule must give way."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -128,9 +126,10 @@ LAB = make_plan("T4", 0.4, tier=Tier.CLUSTER, provider="lab", num_gpus=4)
         ("limits: {usd_per_job: 0, usd_per_month: 0}", rented(), None),  # nothing is computed yet
         ("prefer: {tier: local}\napproval: [{over_usd_per_job: 0, by: me}]", rented(), None),
         ("objective: {pick: safest}", rented(), None),
+        ("runs: {guard: required}", rented(), None),
     ],
 )  # fmt: skip
-def test_plans(tmp_path: Path, body: str, plan: Plan, detail: str | None) -> None:
+def test_plans(tmp_path, body, plan, detail):
     policy = policy_of(tmp_path, org=body)
     removals = judge_plan(plan, policy, SpotTerms(checkpoint_interval_h=None, preemptions_per_h=0.3))
     if detail is None:
@@ -150,14 +149,14 @@ def test_plans(tmp_path: Path, body: str, plan: Plan, detail: str | None) -> Non
         (LAB, 48 * HOUR_S, None),
     ],
 )
-def test_long_jobs_are_kept_off_spot(tmp_path: Path, plan: Plan, train_s: float, detail: str | None) -> None:
+def test_long_jobs_are_kept_off_spot(tmp_path, plan, train_s, detail):
     policy = policy_of(tmp_path, org="spot: {jobs_under: 24h}")
     long = replace(option(plan), train_s=Quantiles(p50=train_s, p90=train_s))
     removals = judge_option(long, policy, NOTHING_SPENT).removals
     assert [removal.facts["detail"] for removal in removals] == ([] if detail is None else [detail])
 
 
-def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path):
     policy = policy_of(
         tmp_path,
         org="deny:\n  providers: [gcp]\n  regions:\n  - us-gov-*\n  - us-east-*",
@@ -169,12 +168,12 @@ def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path: Path)
     ]
 
 
-def test_spot_machines_save_checkpoints_by_default(tmp_path: Path) -> None:
+def test_spot_machines_save_checkpoints_by_default(tmp_path):
     policy = policy_of(tmp_path, org="spot: {needs_checkpoints: true}")
     assert judge_plan(rented(**SPOT), policy) == ()
 
 
-def test_a_rate_that_nobody_gave_is_that_of_the_machines_class(tmp_path: Path) -> None:
+def test_a_rate_that_nobody_gave_is_that_of_the_machines_class(tmp_path):
     known, new = (rented(gpu=gpu, **SPOT) for gpu in ("V100-SXM-16GB", "a GPU of tomorrow"))
     rates = [spot_odds(plan.gpu, plan.num_gpus).preemptions_per_h for plan in (known, new)]
     policy = policy_of(tmp_path, org=f"spot: {{preemptions_per_h_at_most: {sum(rates) / 2}}}")
@@ -200,15 +199,13 @@ def test_a_rate_that_nobody_gave_is_that_of_the_machines_class(tmp_path: Path) -
         ),
     ],
 )  # fmt: skip
-def test_costs(
-    tmp_path: Path, limits: str, cost_p90: float, spent: tuple[float, float], detail: str | None
-) -> None:
+def test_costs(tmp_path, limits, cost_p90, spent, detail):
     policy = policy_of(tmp_path, org=f"limits: {{{limits}}}")
     verdict = judge_option(option(rented(), cost_p90), policy, Spent(all_usd=spent[0], project_usd=spent[1]))
     assert [removal.detail for removal in verdict.removals] == ([] if detail is None else [detail])
 
 
-def test_a_project_counts_its_own_runs_and_the_organisation_all(tmp_path: Path) -> None:
+def test_a_project_counts_its_own_runs_and_the_organisation_all(tmp_path):
     policy = policy_of(tmp_path, org="limits: {usd_per_month: 1000}", project="limits: {usd_per_month: 300}")
     job = option(rented(), 100.0)
 
@@ -222,13 +219,13 @@ def test_a_project_counts_its_own_runs_and_the_organisation_all(tmp_path: Path) 
     assert removed_by(950, 250) == ["org", "project"]
 
 
-def test_only_the_monthly_limit_asks_the_ledger(tmp_path: Path) -> None:
+def test_only_the_monthly_limit_asks_the_ledger(tmp_path):
     policy = policy_of(tmp_path, org="limits: {usd_per_month: 1000, usd_per_job: 100, usd_per_hour: 9}")
     monthly = {rule.key: getattr(rule, "is_monthly", False) for rule in policy.rules}
     assert [key for key, is_monthly in monthly.items() if is_monthly] == ["limits.usd_per_month"]
 
 
-def test_both_limits_of_a_month_hold(tmp_path: Path) -> None:
+def test_both_limits_of_a_month_hold(tmp_path):
     policy = policy_of(tmp_path, org="limits: {usd_per_month: 500}", project="limits: {usd_per_month: 260}")
     spent = Spent(all_usd=350.0, project_usd=150.0)
     assert judge_option(option(rented(), 110.0), policy, spent).removals == ()
@@ -239,7 +236,7 @@ def test_both_limits_of_a_month_hold(tmp_path: Path) -> None:
     assert len(judge_option(option(rented(), 151.0), policy, spent).removals) == 2
 
 
-def test_a_month_with_runs_of_unknown_cost_is_over_its_limit_or_unknown(tmp_path: Path) -> None:
+def test_a_month_with_runs_of_unknown_cost_is_over_its_limit_or_unknown(tmp_path):
     policy = policy_of(tmp_path, org="limits: {usd_per_month: 500}", project="limits: {usd_per_month: 260}")
     spent = Spent(all_usd=350.0, project_usd=150.0, all_num_unknown=2)
     verdict = judge_option(option(rented(), 110.0), policy, spent)
@@ -254,13 +251,13 @@ def test_a_month_with_runs_of_unknown_cost_is_over_its_limit_or_unknown(tmp_path
 
 
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-7))])
-def test_the_month_begins_at_midnight_of_the_first(zone: Any) -> None:
+def test_the_month_begins_at_midnight_of_the_first(zone):
     now = datetime(2026, 11, 21, 18, 5, 3, 7, tzinfo=zone)
     assert start_of_month(now) == datetime(2026, 11, 1, tzinfo=zone)
     assert start_of_month(start_of_month(now)) == start_of_month(now)
 
 
-def test_approvals_mark_and_do_not_remove(tmp_path: Path) -> None:
+def test_approvals_mark_and_do_not_remove(tmp_path):
     policy = policy_of(
         tmp_path,
         org="approval:\n- {over_usd_per_job: 500, by: head of risk}",
@@ -276,7 +273,7 @@ def test_approvals_mark_and_do_not_remove(tmp_path: Path) -> None:
     assert [need.by for need in dear.approvals] == ["head of risk", "team lead", "nobody"]
 
 
-def test_rules_of_plans_hold_for_options_as_well(tmp_path: Path) -> None:
+def test_rules_of_plans_hold_for_options_as_well(tmp_path):
     policy = policy_of(tmp_path, org="deny: {regions: [us-*]}")
     assert judge_option(option(rented()), policy, NOTHING_SPENT).removals == judge_plan(rented(), policy)
 
@@ -307,15 +304,13 @@ def removed_tiers(folder: Path, body: str, options: list[Option]) -> set[Tier]:
         ("limits: {usd_per_job: 100}", 0, True, set()),
     ],
 )
-def test_the_preferred_tier(
-    tmp_path: Path, body: str, wait_h: float | None, feasible: bool, removed: set[Tier]
-) -> None:
+def test_the_preferred_tier(tmp_path, body, wait_h, feasible, removed):
     wait_s = None if wait_h is None else wait_h * HOUR_S
     options = [option(LOCAL, 0.0), option(LAB, wait_s=wait_s, feasible=feasible), option(rented())]
     assert removed_tiers(tmp_path, body, options) == removed
 
 
-def test_a_preference_names_the_option_that_goes_first(tmp_path: Path) -> None:
+def test_a_preference_names_the_option_that_goes_first(tmp_path):
     policy = policy_of(tmp_path, org="prefer: {tier: cluster, if: {wait_p90_under: 6h}}")
     slow = option(make_plan("K80", 0.1, tier=Tier.CLUSTER, id="cluster/lab/K80"), wait_s=5 * HOUR_S)
     verdicts = judge_options([slow, option(LAB, wait_s=2 * HOUR_S), option(rented())], policy, NOTHING_SPENT)
@@ -344,9 +339,7 @@ def removal(rule: str) -> RemovedByPolicy:
         ({"p": ("a", "a")}, (("a",), 1)),
     ],
 )
-def test_the_smallest_set_that_leaves_most(
-    removed: dict[str, tuple[str, ...]], expected: tuple[tuple[str, ...], int] | None
-) -> None:
+def test_the_smallest_set_that_leaves_most(removed, expected):
     removals = {plan: [removal(rule) for rule in rules] for plan, rules in removed.items()}
     ways = would_give_way(removals)
     if expected is None:
@@ -356,7 +349,7 @@ def test_the_smallest_set_that_leaves_most(
         assert ways == GiveWay(rules=rules, num_plans=expected[1])
 
 
-def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path: Path) -> None:
+def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path):
     policy = policy_of(tmp_path, org="deny:\n  regions: [us-*]\nlimits: {usd_per_hour: 10}")
     plans = [rented(usd_per_h=9.0), rented(usd_per_h=9.0, region="us-west-2"), rented(region="eu-west-1")]
     removals = {plan.id: judge_plan(plan, policy) for plan in plans}
@@ -369,7 +362,7 @@ def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path: Path) ->
     )
 
 
-def test_one_plan_and_no_plan() -> None:
+def test_one_plan_and_no_plan():
     only = everything_removed({"p": [removal("a"), removal("b")]})
     assert str(only) == (
         "the policy removes this plan: a (org.yaml:7) and b (org.yaml:7) would have to give way."

@@ -1,7 +1,5 @@
 """Files of several layers: what wins, what is locked, what contradicts."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 
@@ -22,7 +20,7 @@ def fault_of(folder: Path, **bodies: str) -> str:
     return str(fault)
 
 
-def test_lists_of_all_layers_are_in_force(tmp_path: Path) -> None:
+def test_lists_of_all_layers_are_in_force(tmp_path):
     policy = policy_of(
         tmp_path,
         project="deny: {gpus: [K80]}",
@@ -47,11 +45,12 @@ def test_lists_of_all_layers_are_in_force(tmp_path: Path) -> None:
         ("spot.needs_checkpoints", ("false", "true", "false"), "team"),
         ("spot.preemptions_per_h_at_most", ("0.3", "0.2", "0.1"), "project"),
         ("spot.jobs_under", ("1d", "12h", "2d"), "team"),
+        ("runs.guard", ("required", "required", "required"), "org"),
         ("objective.pick", ("safest", "fastest", "cheapest"), "project"),
         ("objective.value_of_time_usd_per_h", ("1", "9", "5"), "project"),
     ],
 )
-def test_which_of_three_wins(tmp_path: Path, key: str, values: tuple[str, ...], winner: str) -> None:
+def test_which_of_three_wins(tmp_path, key, values, winner):
     section, _, name = key.partition(".")
     layers = ("org", "team", "project")
     bodies = {layer: f"{section}: {{{name}: {value}}}" for layer, value in zip(layers, values, strict=True)}
@@ -64,7 +63,7 @@ def test_which_of_three_wins(tmp_path: Path, key: str, values: tuple[str, ...], 
     assert {id(by) for _, by in policy.overruled} == {id(rule)}
 
 
-def test_the_preference_nearest_to_the_project_wins_as_a_whole(tmp_path: Path) -> None:
+def test_the_preference_nearest_to_the_project_wins_as_a_whole(tmp_path):
     policy = policy_of(
         tmp_path, org="prefer: {tier: cluster, if: {wait_p90_under: 6h}}", project="prefer: {tier: local}"
     )
@@ -73,7 +72,7 @@ def test_the_preference_nearest_to_the_project_wins_as_a_whole(tmp_path: Path) -
     assert policy.prefer.wait_p90_under_s is None
 
 
-def test_keys_of_an_objective_are_taken_one_by_one(tmp_path: Path) -> None:
+def test_keys_of_an_objective_are_taken_one_by_one(tmp_path):
     policy = policy_of(
         tmp_path,
         org="objective: {pick: safest, value_of_time_usd_per_h: 5}",
@@ -82,13 +81,13 @@ def test_keys_of_an_objective_are_taken_one_by_one(tmp_path: Path) -> None:
     assert (policy.pick, policy.value_of_time_usd_per_h) == ("fastest", 5.0)
 
 
-def test_a_monthly_limit_of_a_project_stands_beside_that_of_all(tmp_path: Path) -> None:
+def test_a_monthly_limit_of_a_project_stands_beside_that_of_all(tmp_path):
     limits = {"org": 9000, "team": 5000, "project": 7000}
     policy = policy_of(tmp_path, **{name: f"limits: {{usd_per_month: {n}}}" for name, n in limits.items()})
     assert texts(policy) == ["limits.usd_per_month: 5000", "limits.usd_per_month: 7000"]
 
 
-def test_the_order_of_the_files_does_not_matter(tmp_path: Path) -> None:
+def test_the_order_of_the_files_does_not_matter(tmp_path):
     paths = write(
         tmp_path,
         org="limits: {usd_per_job: 5}\nobjective: {pick: safest}",
@@ -117,9 +116,7 @@ def test_the_order_of_the_files_does_not_matter(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("lower", ["team", "project"])
-def test_what_is_locked_cannot_be_set_below(
-    tmp_path: Path, lock: str, body: str, key: str, lower: str
-) -> None:
+def test_what_is_locked_cannot_be_set_below(tmp_path, lock, body, key, lower):
     fault = fault_of(
         tmp_path,
         org=f"lock:\n- prefer\n- {lock}" if lock != "prefer" else "lock:\n\n- prefer",
@@ -131,7 +128,7 @@ def test_what_is_locked_cannot_be_set_below(
     )
 
 
-def test_a_lock_leaves_other_keys_and_the_locking_layer_alone(tmp_path: Path) -> None:
+def test_a_lock_leaves_other_keys_and_the_locking_layer_alone(tmp_path):
     policy = policy_of(
         tmp_path,
         org="limits: {usd_per_job: 5}\nlock: [limits.usd_per_job]",
@@ -141,14 +138,14 @@ def test_a_lock_leaves_other_keys_and_the_locking_layer_alone(tmp_path: Path) ->
     assert texts(policy) == ["limits.usd_per_job: 4", "limits.usd_per_hour: 3"]
 
 
-def test_a_team_locks_the_project_and_not_the_organisation(tmp_path: Path) -> None:
+def test_a_team_locks_the_project_and_not_the_organisation(tmp_path):
     assert policy_of(tmp_path, org="spot: {allowed: false}", team="lock: [spot]").rules
     fault = fault_of(tmp_path, team="lock: [spot]", project="spot: {allowed: false}")
     assert "spot.allowed is locked by the team" in fault
 
 
 @pytest.mark.parametrize("key", lockable_keys())
-def test_every_key_can_be_locked(tmp_path: Path, key: str) -> None:
+def test_every_key_can_be_locked(tmp_path, key):
     assert policy_of(tmp_path, org=f"lock: [{key}]").sources[0].content.lock == (key,)
 
 
@@ -167,9 +164,7 @@ def test_every_key_can_be_locked(tmp_path: Path, key: str) -> None:
         ("objective: {pick: safest}", "objective: {pick: fastest}", "objective.pick: fastest contradicts"),
     ],
 )
-def test_two_files_of_one_layer_must_not_want_different_things(
-    tmp_path: Path, first: str, second: str, words: str
-) -> None:
+def test_two_files_of_one_layer_must_not_want_different_things(tmp_path, first, second, words):
     fault = fault_of(tmp_path, team=first, team_2=second)
     assert words in fault
     assert fault.startswith(f"{tmp_path / 'team_2'}.yaml:4: ")
@@ -188,7 +183,7 @@ def test_two_files_of_one_layer_must_not_want_different_things(
         ("instance_types", "['p4d.*']", "['p5.*']"),
     ],
 )
-def test_allow_lists_must_have_something_in_common(tmp_path: Path, key: str, upper: str, lower: str) -> None:
+def test_allow_lists_must_have_something_in_common(tmp_path, key, upper, lower):
     fault = fault_of(tmp_path, org=f"allow: {{{key}: {upper}}}", team=f"allow: {{{key}: {lower}}}")
     assert fault.startswith(f"{tmp_path / 'team'}.yaml:4: allow.{key}: ")
     assert f"({tmp_path / 'org'}.yaml:4) have nothing in common" in fault
@@ -203,14 +198,14 @@ def test_allow_lists_must_have_something_in_common(tmp_path: Path, key: str, upp
         ("providers", "[AWS]", "[aws]"),
     ],
 )
-def test_allow_lists_that_overlap_are_fine(tmp_path: Path, key: str, upper: str, lower: str) -> None:
+def test_allow_lists_that_overlap_are_fine(tmp_path, key, upper, lower):
     assert (
         len(policy_of(tmp_path, org=f"allow: {{{key}: {upper}}}", team=f"allow: {{{key}: {lower}}}").rules)
         == 2
     )
 
 
-def test_every_contradiction_is_told_beside_the_faults_of_files(tmp_path: Path) -> None:
+def test_every_contradiction_is_told_beside_the_faults_of_files(tmp_path):
     faults = check_policies(
         write(
             tmp_path,

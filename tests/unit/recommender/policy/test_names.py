@@ -1,7 +1,5 @@
 """Globs, GPUs by name, alias, family and glob."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.gpus import load_gpus
@@ -22,12 +20,12 @@ from recommender.policy.model import checked_glob, gpu_members, matches, may_ove
         ("p4d.*", "p4dx24xlarge", False),
     ],
 )
-def test_globs(glob: str, name: str, expected: bool) -> None:
+def test_globs(glob, name, expected):
     assert matches(glob, name) is expected
 
 
 @pytest.mark.parametrize("text", ["us-[ew]*", "{us,eu}", "!us", "a,b", "a;b", "a|b", "", " ", "x" * 101])
-def test_what_means_something_elsewhere_is_refused(text: str) -> None:
+def test_what_means_something_elsewhere_is_refused(text):
     with pytest.raises(ValueError, match="one name an entry"):
         checked_glob(text)
 
@@ -43,17 +41,17 @@ def test_what_means_something_elsewhere_is_refused(text: str) -> None:
         ("l4", {"L4"}),
     ],
 )
-def test_gpus(glob: str, members: set[str]) -> None:
+def test_gpus(glob, members):
     assert set(gpu_members(glob)) == members
 
 
-def test_a_name_is_no_prefix_and_the_star_is_all() -> None:
+def test_a_name_is_no_prefix_and_the_star_is_all():
     assert "L40S" not in gpu_members("L40")
     assert set(gpu_members("*")) == set(load_gpus())
 
 
 @pytest.mark.parametrize(("glob", "words"), [("A1000", "Did you mean"), ("Z9*", "no GPU of the catalog")])
-def test_unknown_gpus(glob: str, words: str) -> None:
+def test_unknown_gpus(glob, words):
     with pytest.raises(ValueError, match=words):
         gpu_members(glob)
 
@@ -73,6 +71,6 @@ def test_unknown_gpus(glob: str, words: str) -> None:
         ("*" * 50 + "a", "*" * 50 + "b", False),
     ],
 )
-def test_overlap(left: str, right: str, expected: bool) -> None:
+def test_overlap(left, right, expected):
     assert may_overlap(left, right) is expected
     assert may_overlap(right, left) is expected

@@ -1,7 +1,5 @@
 """The published JSON Schema says what the reader takes, and the examples and the documentation are valid."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -37,23 +35,23 @@ def block() -> str:
     return re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "policy.md").read_text(), flags=re.DOTALL)[0]
 
 
-def test_the_schema_is_a_schema() -> None:
+def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_the_schema_takes_good_snippets(name: str) -> None:
+def test_the_schema_takes_good_snippets(name):
     assert is_valid(yaml.safe_load(HEADS["project"] + GOOD[name][0]))
 
 
 @pytest.mark.parametrize(
     "name", [n for n, (_, line, _) in BAD.items() if line and n not in BEYOND_THE_SCHEMA]
 )
-def test_the_schema_refuses_bad_snippets(name: str) -> None:
+def test_the_schema_refuses_bad_snippets(name):
     assert not is_valid(yaml.safe_load(HEADS["project"] + BAD[name][0]))
 
 
-def test_the_schema_describes_every_key() -> None:
+def test_the_schema_describes_every_key():
     schema = json.loads(json.dumps(json_schema()))
     sections = [schema, *schema["$defs"].values()]
     keys = [value for section in sections for value in section.get("properties", {}).values()]
@@ -64,32 +62,32 @@ def test_the_schema_describes_every_key() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_are_valid(path: Path) -> None:
+def test_examples_are_valid(path):
     assert read_policies([path]).rules
     assert is_valid(yaml.safe_load(path.read_text()))
 
 
-def test_there_are_three_kinds_of_teams_and_the_bank_has_layers() -> None:
+def test_there_are_three_kinds_of_teams_and_the_bank_has_layers():
     names = {path.stem for path in EXAMPLES}
     assert names == {"startup", "university-lab", "bank", "bank-fraud-team"}
     policy = read_policies([path for path in EXAMPLES if path.stem.startswith("bank")])
     assert (policy.pick, len(policy.sources), len(policy.overruled)) == ("fastest", 2, 2)
 
 
-def test_the_documented_example_is_valid_and_shows_every_key(tmp_path: Path) -> None:
+def test_the_documented_example_is_valid_and_shows_every_key(tmp_path):
     path = tmp_path / "documented.yaml"
     path.write_text(block())
     assert read_policies([path]).rules
     document = yaml.safe_load(block())
     assert is_valid(document)
     assert set(document) == set(PolicyFile.model_fields)
-    for section in ("allow", "limits", "spot", "objective"):
+    for section in ("allow", "limits", "spot", "objective", "runs"):
         assert set(document[section]) == set(section_models()[section].model_fields), section
     for name in ("wait_p50_under", "cheapest", "fastest", "safest", "organisation", "project"):
         assert name in (ROOT / "docs" / "policy.md").read_text()
 
 
-def test_keys_that_can_be_locked() -> None:
+def test_keys_that_can_be_locked():
     assert {"limits", "limits.usd_per_job", "deny.regions", "spot", "prefer", "approval"} <= set(
         lockable_keys()
     )

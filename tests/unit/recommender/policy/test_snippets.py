@@ -1,9 +1,5 @@
 """A table of snippets as people write them, and what is said of each."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from advisor.core.errors import PolicyError
@@ -46,6 +42,7 @@ GOOD = {
         "currency: USD\nobjective: {pick: safest, value_of_time_usd_per_h: 5}",
         ["objective.pick: safest", "objective.value_of_time_usd_per_h: 5"],
     ),
+    "a guard": ("runs: {guard: required}", ["runs.guard: required"]),
 }  # fmt: skip
 
 # Bodies from line 4 on, the line of the fault, and words that the message must have.
@@ -101,6 +98,7 @@ BAD = {
     "a role that rings": ('approval: [{over_usd_per_job: 1, by: "b\\a"}]', 4, ["without control characters"]),
     "yes in quotes": ("spot: {allowed: 'no'}", 4, ["true or false, without quotes"]),
     "unknown pick": ("objective: {pick: best}", 4, ["cheapest, fastest, best-value, safest"]),
+    "a guard that is not asked for": ("runs: {guard: no}", 4, ["runs.guard: ", "required"]),
     "a lock of nothing": ("lock: [limit]", 4, ["no such key can be locked", "Did you mean 'limits'?"]),
     "a lock with nobody below": ("lock:\n- limits", 5, ["no layer is below a project"]),
     "a key twice": ("limits: {usd_per_job: 1, usd_per_job: 2}", None, ["stands twice", "line 4"]),
@@ -117,7 +115,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_good_snippets_become_rules(tmp_path: Path, name: str) -> None:
+def test_good_snippets_become_rules(tmp_path, name):
     body, expected = GOOD[name]
     policy = read_policies(write(tmp_path, project=body))
     assert [rule.text for rule in policy.rules] == expected
@@ -125,7 +123,7 @@ def test_good_snippets_become_rules(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_snippets_are_refused_with_line_and_advice(tmp_path: Path, name: str) -> None:
+def test_bad_snippets_are_refused_with_line_and_advice(tmp_path, name):
     body, line, words = BAD[name]
     (path,) = write(tmp_path, project=body)
     checked = check_policies([path])
@@ -152,7 +150,7 @@ def test_bad_snippets_are_refused_with_line_and_advice(tmp_path: Path, name: str
         ("version: 1\nname: x\nlayer: team\n3: 4", ":4: a key must be a text, not 3"),
     ],
 )
-def test_the_head_of_a_file(tmp_path: Path, text: str, words: str) -> None:
+def test_the_head_of_a_file(tmp_path, text, words):
     path = tmp_path / "x.yaml"
     path.write_text(text)
     with pytest.raises(PolicyError) as caught:
@@ -160,7 +158,7 @@ def test_the_head_of_a_file(tmp_path: Path, text: str, words: str) -> None:
     assert words in str(caught.value)
 
 
-def test_all_faults_of_all_files_at_once_in_the_order_of_lines(tmp_path: Path) -> None:
+def test_all_faults_of_all_files_at_once_in_the_order_of_lines(tmp_path):
     bad, worse = write(tmp_path, org="spot: {x: 1}\nlimits: {usd_per_job: a, y: 2}\n", team="zz:\n")
     with pytest.raises(PolicyError) as caught:
         read_policies([bad, tmp_path / "absent.yaml", worse])
@@ -171,7 +169,7 @@ def test_all_faults_of_all_files_at_once_in_the_order_of_lines(tmp_path: Path) -
     assert lines[5:] == [ADVICE]
 
 
-def test_a_key_that_is_misspelt_is_missing_as_well(tmp_path: Path) -> None:
+def test_a_key_that_is_misspelt_is_missing_as_well(tmp_path):
     (path,) = write(tmp_path, org="approval:\n- {over_usd: 3, by: me}")
     messages = sorted(str(fault) for fault in check_policies([path]).faults)
     assert messages == [
@@ -180,7 +178,7 @@ def test_a_key_that_is_misspelt_is_missing_as_well(tmp_path: Path) -> None:
     ]
 
 
-def test_a_flood_of_faults_is_cut(tmp_path: Path) -> None:
+def test_a_flood_of_faults_is_cut(tmp_path):
     paths = write(tmp_path, org="".join(f"key{i}: 1\n" for i in range(MOST_FAULTS + 7)))
     with pytest.raises(PolicyError) as caught:
         read_policies(paths)
@@ -189,18 +187,18 @@ def test_a_flood_of_faults_is_cut(tmp_path: Path) -> None:
     assert lines[-2] == "... and 7 more."
 
 
-def test_what_is_quoted_is_short(tmp_path: Path) -> None:
+def test_what_is_quoted_is_short(tmp_path):
     (path,) = write(tmp_path, org=f"limits: {'x' * 10_000}\n")
     (fault,) = check_policies([path]).faults
     assert len(fault.message) < 200
 
 
-def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
+def test_a_file_given_twice_counts_once(tmp_path):
     (path,) = write(tmp_path, team="limits: {usd_per_job: 5}\nprefer: {tier: local}\n")
     assert len(read_policies([path, path]).rules) == 2
 
 
-def test_no_file_is_a_policy_without_rules() -> None:
+def test_no_file_is_a_policy_without_rules():
     policy = read_policies([])
     assert (policy.rules, policy.pick, policy.value_of_time_usd_per_h, policy.prefer) == (
         (),
@@ -210,7 +208,7 @@ def test_no_file_is_a_policy_without_rules() -> None:
     )
 
 
-def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_fault(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text("\ufeff" + HEADS["org"], encoding="utf-8")
     assert read_policies([path]).sources[0].content.name == "org"

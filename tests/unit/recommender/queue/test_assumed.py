@@ -1,9 +1,6 @@
 """What a cluster that states no wait is assumed to have."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -21,23 +18,23 @@ HOUR_S = 3600.0
         (9, 25 * HOUR_S, (">8", ">1d")), (0.5, -1.0, ("1", "*")),
     ],
 )  # fmt: skip
-def test_jobs_have_classes(size: float, walltime_s: float | None, found: tuple[str, str]) -> None:
+def test_jobs_have_classes(size, walltime_s, found):
     assert class_of(size, walltime_s) == found
 
 
 @pytest.mark.parametrize("walltime_s", [None, HOUR_S, 12 * HOUR_S, 48 * HOUR_S])
-def test_more_gpus_never_wait_less(walltime_s: float | None) -> None:
+def test_more_gpus_never_wait_less(walltime_s):
     for one, more in pairwise(assumed_wait(num_gpus, walltime_s)[0] for num_gpus in (1, 4, 32)):
         assert all(a <= b for a, b in zip(one.waits_s, more.waits_s, strict=True))
 
 
 @pytest.mark.parametrize("num_gpus", [1, 4, 32])
-def test_a_longer_run_never_waits_less(num_gpus: int) -> None:
+def test_a_longer_run_never_waits_less(num_gpus):
     for short, long in pairwise(assumed_wait(num_gpus, hours * HOUR_S)[0] for hours in (1, 12, 48)):
         assert all(a <= b for a, b in zip(short.waits_s, long.waits_s, strict=True))
 
 
-def test_it_says_what_it_rests_on() -> None:
+def test_it_says_what_it_rests_on():
     wait_s, note = assumed_wait(4, 2 * HOUR_S)
     assert wait_s.longest_s == wait_s.waits_s[-1] > wait_s.p90 > wait_s.p50
     assert note.facts["num_logs"] >= 2
@@ -52,7 +49,7 @@ def test_it_says_what_it_rests_on() -> None:
         (lambda row: [*row[:9], "0", *row[10:]], "num_logs is 0"),
     ],
 )
-def test_a_broken_row_is_refused(tmp_path: Path, change: object, words: str) -> None:
+def test_a_broken_row_is_refused(tmp_path, change, words):
     import csv
 
     with catalog_path(WAITS_FILE).open() as file:

@@ -1,7 +1,5 @@
 """Which jobs are one piece of evidence."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

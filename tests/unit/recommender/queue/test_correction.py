@@ -1,7 +1,5 @@
 """What forecasts got wrong moves where the next ones are read: by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,6 +13,7 @@ from recommender.queue.grids import (
     NUM_CELLS,
     RIGHT_ONES,
     Correction,
+    Reading,
     level_index,
 )
 
@@ -24,12 +23,18 @@ P50, P90 = level_index(0.5), level_index(0.9)
 TOP = NUM_CELLS - 1
 
 
+def reading(
+    correction: Correction, now_s: float = 0.0, waiting: np.ndarray = NOBODY, longest: float = 0.0
+) -> Reading:
+    return Reading.by(correction.shares(now_s, waiting), longest)
+
+
 def corrected(correction: Correction, now_s: float = 0.0, waiting: np.ndarray = NOBODY) -> np.ndarray:
-    return correction.reading(now_s, waiting, 0.0).of(GRID)
+    return reading(correction, now_s, waiting).of(GRID)
 
 
 def places(correction: Correction, waiting: np.ndarray = NOBODY) -> np.ndarray:
-    return correction.reading(0.0, waiting, 0.0).places
+    return reading(correction, 0.0, waiting).places
 
 
 def after(cell: int, count: int, at_s: float = 0.0) -> Correction:
@@ -80,10 +85,10 @@ def test_the_longest_wait_that_lasts_ends_the_cell_above_a_grid():
     waiting = np.zeros(NUM_CELLS)
     waiting[TOP] = RIGHT_ONES / 2
     flat = [1.0] * len(LEVELS)
-    jam = Correction().reading(0.0, waiting, 9.0).of(flat)
+    jam = reading(Correction(), 0.0, waiting, 9.0).of(flat)
     assert jam[P50] == 1
     assert 5 < jam[P90] < 9
-    assert Correction().reading(0.0, NOBODY, 9.0).of(flat) == pytest.approx(flat)
+    assert reading(Correction(), longest=9.0).of(flat) == pytest.approx(flat)
 
 
 def test_nothing_is_read_beyond_the_grid():

@@ -1,16 +1,17 @@
 """Quantiles at fixed levels, and the cells between them: by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recommender.queue.grids import (
     CELL_SHARES,
     LEVELS,
     NUM_CELLS,
+    after,
     cells_of,
     grid_of,
     level_index,
@@ -70,3 +71,26 @@ def test_equal_quantiles_share_a_wait():
 def test_the_cells_hold_all_waits():
     assert len(CELL_SHARES) == NUM_CELLS == len(LEVELS) + 1
     assert sum(CELL_SHARES) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("age", [0.0, 0.5, 1.0, 3.0, 5.0])
+def test_waits_still_to_come_are_those_of_the_waits_that_are_longer(age: float) -> None:
+    """Beside 400,000 waits that are drawn, of which those up to an age are struck out."""
+    waits = np.sort(np.random.default_rng(3).weibull(0.8, 400_000))
+    grid = np.array(grid_of(waits.tolist()))
+    left = waits[waits > age]
+    exact = np.quantile(left, LEVELS[:11])
+    assert after(grid, age)[:11] == pytest.approx(exact, rel=0.06, abs=0.05)
+
+
+@given(
+    st.lists(st.floats(0, 12), min_size=1, max_size=40).map(sorted),
+    st.floats(0, 15),
+    st.floats(0, 15),
+)
+def test_a_job_that_waited_longer_is_done_waiting_later(waits: list[float], one: float, other: float) -> None:
+    grid = np.array(grid_of(waits))
+    sooner, later = after(grid, min(one, other)), after(grid, max(one, other))
+    assert (later >= sooner - 1e-6).all()
+    assert (later >= max(one, other)).all()
+    assert (np.diff(later) >= 0).all()

@@ -1,7 +1,5 @@
 """Job logs in three forms: read alike, faults told by line, what cannot have happened counted."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import os

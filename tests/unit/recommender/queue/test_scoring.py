@@ -1,7 +1,5 @@
 """Coverage, its standard error and loss: by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A live Slurm in the place of a log: the jobs that sacct tells, or one clear line."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -19,7 +17,7 @@ JOBS = [make_job(7 * i, wait_s=60.0 * (i % 50), size=1 + i % 4) for i in range(4
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """First on the path, and of a cluster in a zone of half hours; what is asked will stand in `asked`."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("TZ", "America/St_Johns")
@@ -33,7 +31,7 @@ def says(folder: Path, text: str) -> None:
     program.chmod(0o755)
 
 
-def test_jobs_of_all_users_are_asked_for_in_utc(folder: Path) -> None:
+def test_jobs_of_all_users_are_asked_for_in_utc(folder):
     log = re.sub(r"\d{4}-\d\d-\d\dT[\d:]{8}", lambda time: f"{time[0]}+00:00", sacct_of(JOBS))
     (folder / "log").write_text(log)
     says(folder, "cat log")
@@ -54,19 +52,19 @@ def test_jobs_of_all_users_are_asked_for_in_utc(folder: Path) -> None:
         ("true", "is empty"),
     ],
 )
-def test_a_slurm_that_tells_nothing_is_one_line(text: str, words: str, folder: Path) -> None:
+def test_a_slurm_that_tells_nothing_is_one_line(text, words, folder):
     says(folder, text)
     with pytest.raises(InputError, match=words):
         check_waits(SLURM, Silence())
 
 
-def test_without_sacct_the_login_node_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sacct_the_login_node_is_named(folder, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(InputError, match="login node"):
         fit_waits(SLURM, None, Silence())
 
 
-def test_a_file_of_that_name_is_a_log(folder: Path) -> None:
+def test_a_file_of_that_name_is_a_log(folder):
     says(folder, "exit 3")
     (folder / "slurm").write_text(sacct_of(JOBS))
     assert fit_waits(SLURM, None, Silence()).num_jobs == 400

@@ -1,7 +1,5 @@
 """Waits that a log foretells: worked by hand, kept in a file, and checked on real logs."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -156,9 +154,9 @@ def test_below_ten_jobs_a_bin_does_not_count():
 def test_nothing_is_expected_of_nine_jobs():
     waits = Waits()
     for i in range(9):
-        assert waits.submit(make_job(10 * i)) is None
+        assert waits.submit(make_job(10 * i)).grid is None
     waits.submit(make_job(100))
-    assert waits.submit(make_job(200)) is not None
+    assert waits.submit(make_job(200)).grid is not None
 
 
 def test_only_the_last_8000_waits_count():
@@ -208,6 +206,46 @@ def test_an_unknown_queue_is_refused_with_the_nearest(fitted):
         renamed.of(size=1, queue="gpu-shrt")
 
 
+STEP_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    """Eleven jobs come at once each hour, and each waits five minutes for each one before it."""
+    jobs = [
+        make_job(60 * i + j / 100, wait_s=math.inf if i == 500 else STEP_S * j, user=f"u{j}")
+        for i in range(501)
+        for j in range(5 if i == 500 else 11)
+    ]
+    return fit(job_log(jobs))
+
+
+def test_a_job_waits_longer_the_more_wait_before_it(crowded):
+    """The first of them found none waiting, and the fourth to ninth 3 to 8, so they waited 3 to 8 steps."""
+    usual, alone, behind = (crowded.of(size=1, num_waiting=count) for count in (None, 0, 5))
+    assert alone.p50_s < 1.5 * STEP_S < usual.p50_s < behind.p50_s
+    assert 4.5 * STEP_S < behind.p50_s < 7 * STEP_S
+    assert alone.p90_s < behind.p90_s
+    assert crowded.of(size=1, num_waiting=8) == crowded.of(size=1, num_waiting=3)
+
+
+def test_the_log_of_the_last_hour_knows_how_many_wait(crowded):
+    assert crowded.waiting == {"gpu": 5}
+    assert crowded.waiting_now("gpu", crowded.end_s + HOUR_S) == 5
+    assert crowded.waiting_now("other", crowded.end_s) == 0
+    assert crowded.waiting_now(None, crowded.end_s) == 5
+    assert crowded.waiting_now("gpu", crowded.end_s + HOUR_S + 1) is None
+    assert crowded.waiting_now("gpu", crowded.end_s - 1) is None
+
+
+def test_what_has_waited_waits_on_as_those_that_waited_so_long(crowded):
+    """Waits of 0 to 10 steps alike: after 5 of them half of the jobs wait 2.5 more, none 6."""
+    left = crowded.of(size=1, waited_s=5 * STEP_S)
+    assert left.p50_s == pytest.approx(2.5 * STEP_S, rel=0.2)
+    assert left.p90_s < 6 * STEP_S
+    assert crowded.of(size=1, waited_s=1000 * STEP_S).p50_s > 0
+
+
 def test_doubts_are_told(fitted):
     assert warnings_of(fitted, fitted.of(size=4), 4) == ()
     (rare,) = warnings_of(fitted, fitted.of(size=64), 64)
@@ -242,11 +280,13 @@ def test_too_few_jobs_are_refused():
     ("change", "words"),
     [
         ({"format": "advisor-trace"}, "no fit of queue waits"),
-        ({"version": 1}, "has version 1, not 2"),
+        ({"version": 1}, "has version 1, not 3"),
         ({"num_jobs": "many"}, "integer"),
         ({"bins": []}, "lacks the bin of all jobs"),
         ({"bins": [{"size": "1"}]}, "required"),
         ({"levels": [0.5, 0.9]}, "no quantiles"),
+        ({"backlog_levels": [[0.5]] * 6}, "no levels"),
+        ({"backlog_levels": []}, "no levels"),
     ],
 )
 def test_a_foreign_or_damaged_fit_is_refused(fitted, tmp_path, change, words):

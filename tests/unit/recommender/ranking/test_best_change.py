@@ -1,7 +1,5 @@
 """Which change is told of several, and of which machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from advisor.core.findings.about_estimates import EditScript
@@ -39,30 +37,30 @@ def best(*what_ifs: Option, recommended: str | None = "A", pick: PickName | None
     )
 
 
-def test_of_several_changes_the_one_of_least_total_on_the_same_machine() -> None:
+def test_of_several_changes_the_one_of_least_total_on_the_same_machine():
     tf32, bf16 = changed("A", "tf32", 4.0, 8.0), changed("A", "bf16", 3.0, 6.0)
     assert best(tf32, bf16) == WhatIf(change="bf16", same=bf16, instead=None)
 
 
-def test_a_gain_on_the_same_machine_goes_before_a_move() -> None:
+def test_a_gain_on_the_same_machine_goes_before_a_move():
     tf32, fp16 = changed("A", "tf32", 4.0, 8.0), changed("B", "fp16", 1.0, 1.0)
     assert best(fp16, tf32) == WhatIf(change="tf32", same=tf32, instead=None)
     assert best(fp16) == WhatIf(change="fp16", same=None, instead=fp16)
 
 
-def test_another_machine_is_named_only_where_it_would_be_recommended() -> None:
+def test_another_machine_is_named_only_where_it_would_be_recommended():
     same, other = changed("A", "bf16", 3.0, 6.0), changed("B", "bf16", 2.0, 9.0)
     assert best(same, other) == WhatIf(change="bf16", same=same, instead=None)
     cheaper = changed("B", "bf16", 2.0, 7.0)
     assert best(same, cheaper) == WhatIf(change="bf16", same=same, instead=cheaper)
 
 
-def test_what_helps_nowhere_is_not_told() -> None:
+def test_what_helps_nowhere_is_not_told():
     assert best(changed("C", "bf16", 0.9, 60.0)) is None
     assert best() is None
 
 
-def test_of_a_policys_pick_that_decides_what_would_be_recommended() -> None:
+def test_of_a_policys_pick_that_decides_what_would_be_recommended():
     fast = changed("C", "bf16", 0.5, 34.0)
     change = best(fast, recommended="C", pick=PickName.FASTEST)
     assert change == WhatIf(change="bf16", same=fast, instead=None)
@@ -72,12 +70,12 @@ def test_of_a_policys_pick_that_decides_what_would_be_recommended() -> None:
     )
 
 
-def test_where_nothing_is_feasible_the_best_of_what_would_be() -> None:
+def test_where_nothing_is_feasible_the_best_of_what_would_be():
     late, early = changed("A", "bf16", 3.0, 6.0), changed("C", "bf16", 0.5, 1.0)
     assert best(late, early, recommended=None) == WhatIf(change="bf16", same=None, instead=early)
 
 
-def test_half_an_hour_for_a_second_gpu_counts_here_too() -> None:
+def test_half_an_hour_for_a_second_gpu_counts_here_too():
     one, two = changed("A", "bf16", 3.0, 6.0), changed("B", "bf16", 2.9, 5.5)
     assert best(one, two) == WhatIf(change="bf16", same=one, instead=two)
     wrapped = replace(two, script_changes=(sample(EditScript, what="wrap-in-ddp"),))

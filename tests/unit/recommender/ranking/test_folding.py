@@ -1,7 +1,5 @@
 """Which rows speak for others, and what they say of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -53,11 +51,11 @@ R = minutes("R", 10.3, 0.05)
         (minutes("P", 100.0, 0.0505), False),
     ],
 )
-def test_what_gains_little_and_is_near(other: Option, is_like: bool) -> None:
+def test_what_gains_little_and_is_near(other, is_like):
     assert folded(R, other, best="R")["P"] == ("R" if is_like else None)
 
 
-def test_of_hours_a_row_speaks_within_a_fifth_of_its_time_and_cost() -> None:
+def test_of_hours_a_row_speaks_within_a_fifth_of_its_time_and_cost():
     hours = {"P": (10.0, 20.0), "Q": (11.5, 22.0), "S": (30.0, 5.0), "T": (10.0, 24.5), "U": (12.5, 20.0)}
     options = [make_option(name, time_h, usd) for name, (time_h, usd) in hours.items()]
     with_ddp = make_option("R", 10.5, 20.5, script_changes=(EditScript(what="wrap-in-ddp"),))
@@ -74,9 +72,7 @@ def test_of_hours_a_row_speaks_within_a_fifth_of_its_time_and_cost() -> None:
         ((), ("install-for-cuda-12",), True),
     ],
 )
-def test_other_work_on_the_script_keeps_its_row(
-    own: tuple[str, ...], others: tuple[str, ...], is_like: bool
-) -> None:
+def test_other_work_on_the_script_keeps_its_row(own, others, is_like):
     row_shown, other = (
         minutes(name, 10.3, 0.05, script_changes=tuple(EditScript(what=what) for what in edits))
         for name, edits in (("R", own), ("P", others))
@@ -84,44 +80,44 @@ def test_other_work_on_the_script_keeps_its_row(
     assert folded(row_shown, other, best="R")["P"] == ("R" if is_like else None)
 
 
-def test_of_long_jobs_a_share_counts_and_of_short_ones_a_minute() -> None:
+def test_of_long_jobs_a_share_counts_and_of_short_ones_a_minute():
     day = minutes("R", 1440, 50)
     assert folded(day, minutes("P", 1370, 60), best="R")["P"] == "R"
     assert folded(day, minutes("P", 1365, 60), best="R")["P"] is None
 
 
-def test_a_row_speaks_for_its_own_market_alone() -> None:
+def test_a_row_speaks_for_its_own_market_alone():
     spot = make_plan("S", market=Market.SPOT)
     assert folded(R, minutes("S", 10.3, 0.05, plan=spot), best="R") == {"R": None, "S": None}
 
 
-def test_own_machines_speak_for_the_same_owner_alone() -> None:
+def test_own_machines_speak_for_the_same_owner_alone():
     lab = [make_plan("X", 1.0, tier=Tier.CLUSTER, id=f"lab-{i}", provider="lab") for i in (1, 2)]
     other = make_plan("X", 1.0, tier=Tier.CLUSTER, id="other", provider="other")
     groups = folded(R, *(minutes("X", 10.3, 0.05, plan=plan) for plan in (*lab, other)), best="R")
     assert groups == {"R": None, "lab-1": None, "lab-2": "lab-1", "other": None}
 
 
-def test_free_machines_that_take_longer_keep_their_rows() -> None:
+def test_free_machines_that_take_longer_keep_their_rows():
     """Their cost is unknown: fewer of them may well be cheaper."""
     plans = [make_plan("X", None, tier=Tier.CLUSTER, num_gpus=n) for n in (1, 8)]
     one, eight = (minutes("X", time, 0.0, plan=plan) for time, plan in zip((80, 10), plans, strict=True))
     assert set(folded(one, eight, best="8xX").values()) == {None}
 
 
-def test_the_preferred_one_speaks_whichever_comes_first() -> None:
+def test_the_preferred_one_speaks_whichever_comes_first():
     alike = minutes("Q", 10.3, 0.06)
     for options in ((R, alike), (alike, R)):
         assert folded(*options, best="R") == {"R": None, "Q": "R"}
 
 
-def test_what_is_recommended_keeps_its_row_though_another_is_preferred() -> None:
+def test_what_is_recommended_keeps_its_row_though_another_is_preferred():
     """A policy may ask for another pick than the best value."""
     assert folded(R, minutes("P", 10.0, 0.058), best="P") == {"R": None, "P": None}
     assert folded(R, minutes("Q", 10.3, 0.0505), best="Q") == {"R": "Q", "Q": None}
 
 
-def test_nothing_is_folded_into_what_is_folded_itself() -> None:
+def test_nothing_is_folded_into_what_is_folded_itself():
     """Each saves little on the next one, the first much on the last."""
     chain = [minutes(f"{i}", 100 * 0.97**i, 10 + i) for i in range(9)]
     under = folded(*chain, best="0")
@@ -130,7 +126,7 @@ def test_nothing_is_folded_into_what_is_folded_itself() -> None:
     assert under["8"] is None
 
 
-def test_what_never_ends_keeps_its_row() -> None:
+def test_what_never_ends_keeps_its_row():
     inf = float("inf")
     endless = replace(
         R,
@@ -148,7 +144,7 @@ def of_r(name: str, time_min: float, usd: float) -> Option:
     return replace(option, plan=replace(option.plan, gpu="R"))
 
 
-def test_a_row_says_which_of_the_others_are_of_other_gpus() -> None:
+def test_a_row_says_which_of_the_others_are_of_other_gpus():
     several = minutes("S", 10.3, 0.05)
     eight = replace(several, plan=replace(several.plan, gpu="R", layout=Layout(gpus_per_node=8)))
     assert row(R, of_r("Q", 10.3, 0.05), minutes("P", 10.3, 0.05), eight, best="R") == (
@@ -158,7 +154,7 @@ def test_a_row_says_which_of_the_others_are_of_other_gpus() -> None:
     assert row(R, *many, best="R").endswith("5 of them on other GPUs: 1 x A, 1 x B, 1 x C, 2 more")
 
 
-def test_a_row_says_how_far_the_others_lie() -> None:
+def test_a_row_says_how_far_the_others_lie():
     dear = minutes("R", 10.3, 50.0)
     assert row(dear, of_r("P", 10.0, 59.48), best="R") == "1 like it, up to 18 s faster, up to $9.48 dearer"
     slower = row(dear, of_r("P", 12.0, 48.0), of_r("Q", 10.3, 51.0), best="R")

@@ -1,7 +1,5 @@
 """What a change brings on the recommended machine, how sure that is, and in which order."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -31,7 +29,7 @@ def estimate(sigma: float, **seconds: float) -> IterationEstimate:
     return make_estimate(iteration=interval, by_family=seconds, communication_s=0.0)
 
 
-def test_what_stays_has_the_same_error_before_and_after() -> None:
+def test_what_stays_has_the_same_error_before_and_after():
     share, p = saved_share(estimate(0.5, gemm=1.0, norm=1.0), estimate(0.5, gemm=1.0, norm=0.8), change())
     assert share.p50 == pytest.approx(0.1)
     # Only the 0.2 seconds that went are unsure.
@@ -39,7 +37,7 @@ def test_what_stays_has_the_same_error_before_and_after() -> None:
     assert p == pytest.approx(0.5 * (1 + math.erf(1 / 0.5 / math.sqrt(2))))
 
 
-def test_new_kernels_are_wrong_in_their_own_way() -> None:
+def test_new_kernels_are_wrong_in_their_own_way():
     before, after = estimate(0.3, gemm=1.0, norm=1.0), estimate(0.3, gemm=0.8, norm=1.0)
     other, _ = saved_share(before, after, change(new_kernels=frozenset({"gemm"})))
     same, _ = saved_share(before, after, change())
@@ -49,7 +47,7 @@ def test_new_kernels_are_wrong_in_their_own_way() -> None:
 
 
 @given(st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0.0, 1), st.floats(0.01, 0.5))
-def test_nothing_unknown_counts_as_nothing(before_s: float, after_s: float, sigma: float, own: float) -> None:
+def test_nothing_unknown_counts_as_nothing(before_s, after_s, sigma, own):
     before, after = estimate(sigma, gemm=before_s), estimate(sigma, gemm=after_s)
     share, p = saved_share(before, after, change(sigma=own))
     wider, _ = saved_share(before, after, change(sigma=2 * own))
@@ -58,7 +56,7 @@ def test_nothing_unknown_counts_as_nothing(before_s: float, after_s: float, sigm
     assert (p > 0.5) == (after_s < before_s) or before_s == pytest.approx(after_s)
 
 
-def test_a_larger_step_is_compared_by_the_sample() -> None:
+def test_a_larger_step_is_compared_by_the_sample():
     share, _ = saved_share(estimate(0.1, gemm=1.0), estimate(0.1, gemm=1.5), change(samples=2))
     assert share.p50 == pytest.approx(0.25)
 
@@ -71,7 +69,7 @@ def answered(*names: str, gpu: str = "A100-SXM-80GB", **limits: Any) -> Recommen
     return with_changes(answer, gpus, trace, names)
 
 
-def test_the_surest_saving_comes_first_and_what_does_not_apply_last() -> None:
+def test_the_surest_saving_comes_first_and_what_does_not_apply_last():
     gains = answered("flash", "fp16", "tf32", "bf16").gains
     surely = [-math.inf if gain.saved_share is None else gain.saved_share.p10 for gain in gains]
     assert surely == sorted(surely, reverse=True)
@@ -80,7 +78,7 @@ def test_the_surest_saving_comes_first_and_what_does_not_apply_last() -> None:
     assert codes == {"flash": "nothing", "fp16": "bf16-instead"}
 
 
-def test_time_and_rent_follow_from_the_step() -> None:
+def test_time_and_rent_follow_from_the_step():
     answer = answered("bf16")
     (gain,), chosen = answer.gains, answer.chosen
     assert chosen is not None
@@ -95,7 +93,7 @@ def test_time_and_rent_follow_from_the_step() -> None:
     assert gain.p_faster > 0.9
 
 
-def test_a_gpu_that_cannot_says_so_and_where_nothing_is_recommended_that() -> None:
+def test_a_gpu_that_cannot_says_so_and_where_nothing_is_recommended_that():
     (gain,) = answered("bf16", gpu="P100-PCIE-16GB").gains
     assert gain.why_not is not None
     assert isinstance(gain.why_not, NoGain)
@@ -116,9 +114,7 @@ def test_a_gpu_that_cannot_says_so_and_where_nothing_is_recommended_that() -> No
     ],
 )
 @pytest.mark.parametrize("wait_s", [0.0, 1e-3])
-def test_a_copy_on_local_disks_is_the_plans_matter(
-    instance_type: str, gib: float, code: str, wait_s: float
-) -> None:
+def test_a_copy_on_local_disks_is_the_plans_matter(instance_type, gib, code, wait_s):
     """Whether its workers waited for a disk where it was profiled or not."""
     loads = {"loader_cpu_s_per_sample": 1e-5, "data_loading_s": 64e-5 + wait_s, "num_workers": 4}
     trace, gpus = make_trace(**loads, iterations_per_epoch=1000), {"A100-SXM-80GB": CATALOG["A100-SXM-80GB"]}

@@ -1,7 +1,5 @@
 """The answer in three findings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -15,7 +13,7 @@ from tests.recommending import make_script
 
 
 @pytest.mark.parametrize(("tier", "is_rented"), [(Tier.CLOUD, True), (Tier.LOCAL, False)])
-def test_what_is_rented_is_said_to_be(tier: Tier, is_rented: bool) -> None:
+def test_what_is_rented_is_said_to_be(tier, is_rented):
     option = replace(
         make_option("L4", 1.0, 1.0), plan=make_plan("L4", None if tier is Tier.LOCAL else 2.0, tier=tier)
     )

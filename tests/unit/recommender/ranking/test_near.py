@@ -1,7 +1,5 @@
 """Ties with the frontier, and what is not surely slower than it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -47,7 +45,7 @@ def words(recommendation: Recommendation, name: str) -> str:
     return said(option(recommendation, name).reasons)
 
 
-def test_a_dominated_option_within_five_per_cent_is_a_tie() -> None:
+def test_a_dominated_option_within_five_per_cent_is_a_tie():
     recommendation = answer(("A", 10.0, 50.0), ("B", 10.4, 52.0), ("C", 10.6, 50.0), ("D", 10.0, 53.0))
     assert recommendation.frontier == ("A",)
     assert [option(recommendation, name).tie_with for name in "ABCD"] == [None, "A", None, None]
@@ -55,25 +53,25 @@ def test_a_dominated_option_within_five_per_cent_is_a_tie() -> None:
     assert all(o.feasible for o in recommendation.options)
 
 
-def test_of_two_frontier_options_it_ties_with_the_nearer() -> None:
+def test_of_two_frontier_options_it_ties_with_the_nearer():
     recommendation = answer(("A", 10.0, 50.0), ("B", 10.3, 48.6), ("C", 10.35, 49.0))
     assert set(recommendation.frontier) == {"A", "B"}
     assert option(recommendation, "C").tie_with == "B"
 
 
-def test_equal_options_tie_and_both_stay() -> None:
+def test_equal_options_tie_and_both_stay():
     recommendation = answer(("A", 10.0, 50.0), ("B", 10.0, 50.0))
     assert set(recommendation.frontier) == {"A", "B"}
     assert {option(recommendation, name).tie_with for name in "AB"} == {"A", "B"}
 
 
-def test_free_options_tie_with_free_ones_alone() -> None:
+def test_free_options_tie_with_free_ones_alone():
     recommendation = answer(("A", 10.0, 0.0), ("B", 10.1, 0.0), ("C", 10.1, 0.01))
     assert option(recommendation, "B").tie_with == "A"
     assert option(recommendation, "C").tie_with is None
 
 
-def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
+def test_overlapping_predictions_leave_it_open_which_is_faster():
     # 12 % slower, each 10 % uncertain: the log ratio has sigma 0.0744 x sqrt(2 (1 - 0.2)) = 0.094.
     recommendation = answer(("A", 10.0, 50.0), ("B", 11.2, 60.0), spread=1.1)
     assert recommendation.frontier == ("A",)
@@ -83,7 +81,7 @@ def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
     assert p == pytest.approx(0.88, abs=0.03)
 
 
-def test_neighbours_on_the_frontier_may_be_as_fast() -> None:
+def test_neighbours_on_the_frontier_may_be_as_fast():
     recommendation = answer(("A", 10.0, 60.0), ("B", 10.5, 40.0), spread=1.1)
     assert recommendation.frontier == ("A", "B")
     text = words(recommendation, "A")
@@ -92,17 +90,17 @@ def test_neighbours_on_the_frontier_may_be_as_fast() -> None:
 
 
 @pytest.mark.parametrize("spread", [1.0, 1.1])
-def test_what_is_twice_as_slow_is_surely_slower(spread: float) -> None:
+def test_what_is_twice_as_slow_is_surely_slower(spread):
     recommendation = answer(("A", 10.0, 50.0), ("B", 20.0, 60.0), spread=spread)
     assert "near tie" not in words(recommendation, "B")
 
 
-def test_without_uncertainty_nothing_is_near() -> None:
+def test_without_uncertainty_nothing_is_near():
     ranked = answer(("A", 10.0, 50.0), ("B", 10.1, 60.0), ("C", 10.2, 49.0))
     assert "near tie" not in words(ranked, "A") + words(ranked, "B") + words(ranked, "C")
 
 
-def test_one_gpu_in_two_places_is_surely_ordered() -> None:
+def test_one_gpu_in_two_places_is_surely_ordered():
     """Whatever is wrong in its prediction is wrong in both places."""
     wide = make_estimate("A", Interval(p10=18.0, p50=36.0, p90=72.0))
     plans = [make_plan("A", 5.0, id="near"), make_plan("A", 6.0, id="slow", startup_s=600.0)]
@@ -122,9 +120,7 @@ FIGURES = st.tuples(st.floats(10.0, 12.0), st.sampled_from([40.0, 45.0, 50.0]))
 
 @settings(max_examples=30)
 @given(st.lists(FIGURES, min_size=1, max_size=4), st.sampled_from([1.0, 1.1, 1.5]))
-def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(
-    figures: list[tuple[float, float]], spread: float
-) -> None:
+def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(figures, spread):
     points = [(name, *pair) for name, pair in zip("ABCD", figures, strict=False)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(neighbours, "_distinct", lambda judged, kept: kept)  # noqa: ARG005
@@ -132,7 +128,7 @@ def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(
     assert answer(*points, spread=spread, copies=3) == each_compared
 
 
-def test_only_what_is_as_fast_and_as_cheap_dominates() -> None:
+def test_only_what_is_as_fast_and_as_cheap_dominates():
     """Of a frontier of three the first is dearer than the point, and the last is slower."""
     slow = neighbours._rivals(3, [(1.0, 9.0), (2.0, 5.0), (3.0, 1.0), (2.5, 6.0)], [0, 1, 2])
     assert slow == [1]

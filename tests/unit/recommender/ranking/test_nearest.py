@@ -1,7 +1,5 @@
 """What came nearest where nothing is feasible."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -38,43 +36,43 @@ def names(*cases: Case, too_large: str = "", **limits: float) -> list[str]:
     return [n.option.plan.id for n in nearest(options(*cases, too_large=too_large, **limits), job)]
 
 
-def test_a_budget_alone_names_the_cheapest() -> None:
+def test_a_budget_alone_names_the_cheapest():
     assert names(*CASES, budget_usd=1.0) == ["SLOW"]
 
 
-def test_a_deadline_alone_names_the_fastest() -> None:
+def test_a_deadline_alone_names_the_fastest():
     assert names(*CASES, deadline_s=60.0) == ["FAST"]
 
 
-def test_of_two_limits_each_names_who_misses_it_alone() -> None:
+def test_of_two_limits_each_names_who_misses_it_alone():
     # Within 5 h: FAST and MIDDLE miss the budget of 10 dollars alone; SLOW misses the deadline alone.
     assert names(*CASES, budget_usd=10.0, deadline_s=5 * HOUR_S) == ["MIDDLE", "SLOW"]
 
 
-def test_a_limit_that_nobody_misses_alone_names_nobody() -> None:
+def test_a_limit_that_nobody_misses_alone_names_nobody():
     """Was: 60 s and a budget that all but one meet named the cheapest, hours late, beside the fastest."""
     assert names(*CASES, budget_usd=1000.0, deadline_s=60.0) == ["FAST"]
 
 
-def test_where_all_miss_both_all_are_compared() -> None:
+def test_where_all_miss_both_all_are_compared():
     assert names(*CASES, budget_usd=1.0, deadline_s=60.0) == ["SLOW", "FAST"]
 
 
-def test_one_that_is_nearest_in_both_is_named_once() -> None:
+def test_one_that_is_nearest_in_both_is_named_once():
     cases = (("BEST", 2.0, 20.0), ("WORSE", 3.0, 30.0))
     assert names(*cases, budget_usd=1.0, deadline_s=60.0) == ["BEST"]
 
 
-def test_what_does_not_fit_is_never_near() -> None:
+def test_what_does_not_fit_is_never_near():
     assert names(*CASES, too_large="SLOW", budget_usd=1.0) == ["MIDDLE"]
     assert names(CASES[0], too_large="FAST", budget_usd=1.0) == []
 
 
-def test_without_limits_nothing_is_near() -> None:
+def test_without_limits_nothing_is_near():
     assert names(*CASES) == []
 
 
-def test_the_gaps_are_of_the_medians() -> None:
+def test_the_gaps_are_of_the_medians():
     limits = {"budget_usd": 3.0, "deadline_s": 4 * HOUR_S}
     closest = nearest(options(CASES[1], spread=2.0, **limits), make_job(iterations=1000, **limits))
     assert len(closest) == 1
@@ -82,7 +80,7 @@ def test_the_gaps_are_of_the_medians() -> None:
     assert closest[0].late_s == pytest.approx(6 * HOUR_S)
 
 
-def test_a_limit_that_is_met_has_no_gap() -> None:
+def test_a_limit_that_is_met_has_no_gap():
     limits = {"budget_usd": 3.0, "deadline_s": 20 * HOUR_S}
     closest = nearest(options(CASES[1], **limits), make_job(iterations=1000, **limits))
     assert closest[0].late_s == 0

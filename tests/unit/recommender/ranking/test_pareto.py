@@ -1,12 +1,10 @@
 """The frontier of points small enough to see."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
-from recommender.ranking.pareto import Point, frontier
+from recommender.ranking.neighbours import frontier
 
 
 @pytest.mark.parametrize(
@@ -24,9 +22,9 @@ from recommender.ranking.pareto import Point, frontier
         ([(0, 0), (1, 0), (0, 1)], [0]),
     ],
 )
-def test_the_frontier_by_time(points: list[Point], kept: list[int]) -> None:
+def test_the_frontier_by_time(points, kept):
     assert frontier(points) == kept
 
 
-def test_equal_points_stay_in_the_order_given() -> None:
+def test_equal_points_stay_in_the_order_given():
     assert frontier([(2, 1), (1, 2), (2, 1), (1, 2)]) == [1, 3, 0, 2]

@@ -1,7 +1,5 @@
 """Named picks, risk as a third axis, and what an hour is worth."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -54,7 +52,7 @@ VALUE = (make_plan("VALUE", 5.0), 7.2)  # 2 h, 10 dollars
 CHEAP = (make_plan("CHEAP", 0.09), wide(360.0))  # 100 h, 9 dollars
 
 
-def test_each_pick_has_its_plan_and_its_reason() -> None:
+def test_each_pick_has_its_plan_and_its_reason():
     by_name = picks(answer(FAST, VALUE, CHEAP))
     assert {name: pick.plan_id for name, pick in by_name.items()} == {
         "cheapest": "CHEAP",
@@ -69,21 +67,21 @@ def test_each_pick_has_its_plan_and_its_reason() -> None:
     assert sentence(by_name[PickName.SAFEST].reason) == "is not preempted, the least cost at p90: $10.00"
 
 
-def test_the_recommended_is_the_best_value() -> None:
+def test_the_recommended_is_the_best_value():
     recommendation = answer(FAST, VALUE, CHEAP)
     assert recommendation.recommended == picks(recommendation)[PickName.BEST_VALUE].plan_id
     assert recommendation.rule == picks(recommendation)[PickName.BEST_VALUE].reason
 
 
 @pytest.mark.parametrize("name", PickName)
-def test_any_pick_can_be_asked_for(name: PickName) -> None:
+def test_any_pick_can_be_asked_for(name):
     ranked = answer(FAST, VALUE, CHEAP, job=make_job(iterations=1000, pick=name))
     assert ranked.recommended == picks(ranked)[name].plan_id
     assert ranked.rule is not None
     assert sentence(ranked.rule) == f"the policy's objective: {sentence(picks(ranked)[name].reason)}"
 
 
-def test_what_is_slower_and_dearer_in_the_median_may_be_expected_to_be_neither() -> None:
+def test_what_is_slower_and_dearer_in_the_median_may_be_expected_to_be_neither():
     """A long tail is paid for by whoever takes it."""
     tail, even = (make_plan("TAIL", 5.0), wide(7.2, factor=4.0)), (make_plan("EVEN", 5.0), 7.3)
     recommendation = answer(tail, even)
@@ -91,7 +89,7 @@ def test_what_is_slower_and_dearer_in_the_median_may_be_expected_to_be_neither()
     assert recommendation.recommended == "EVEN"
 
 
-def test_an_unknown_cost_is_said_where_it_is_picked() -> None:
+def test_an_unknown_cost_is_said_where_it_is_picked():
     recommendation = answer((make_plan("FREE", None, tier=Tier.CLUSTER), 3.6))
     for name in (PickName.CHEAPEST, PickName.SAFEST):
         assert "unknown and counts as 0" in sentence(picks(recommendation)[name].reason)
@@ -99,7 +97,7 @@ def test_an_unknown_cost_is_said_where_it_is_picked() -> None:
     assert "unknown" in sentence(recommendation.rule)
 
 
-def test_nothing_feasible_has_no_picks() -> None:
+def test_nothing_feasible_has_no_picks():
     assert answer(FAST, job=make_job(iterations=1000, budget_usd=1.0)).picks == ()
 
 
@@ -133,22 +131,22 @@ def spot(option: Option) -> Option:
         (spot(option_like()), spot(option_like(cost_usd=Quantiles(p50=9, p90=13)))),
     ],
 )
-def test_what_is_safer(safer: Option, riskier: Option) -> None:
+def test_what_is_safer(safer, riskier):
     assert risk_key(safer) < risk_key(riskier)
     assert safest([riskier, safer]) is safer
 
 
-def test_of_equally_safe_ones_the_faster_at_p90() -> None:
+def test_of_equally_safe_ones_the_faster_at_p90():
     slow = option_like(time_s=Quantiles(p50=9, p90=13))
     assert safest([slow, option_like()]).time_s.p90 == 12.0
 
 
-def test_less_than_a_hundredth_is_luck_of_the_draws() -> None:
+def test_less_than_a_hundredth_is_luck_of_the_draws():
     one, other = option_like(p_within_budget=0.999), option_like(p_within_budget=1.0)
     assert risk_key(one) == risk_key(other)
 
 
-def test_odds_that_nobody_asked_for_are_no_risk() -> None:
+def test_odds_that_nobody_asked_for_are_no_risk():
     assert risk_key(option_like(p_within_budget=None, p_within_deadline=None))[0] == 0
     assert risk_key(option_like(p_within_budget=None, p_within_deadline=0.93))[0] == 0.07
 
@@ -157,7 +155,7 @@ SURE = (make_plan("SURE", 6.0), 7.3)  # a little slower and dearer than UNSURE, 
 UNSURE = (make_plan("UNSURE", 5.0), wide(7.2))
 
 
-def test_risk_keeps_what_is_dominated_but_safer() -> None:
+def test_risk_keeps_what_is_dominated_but_safer():
     assert answer(UNSURE, SURE).frontier == ("UNSURE",)
     recommendation = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
     assert recommendation.frontier == ("UNSURE", "SURE")
@@ -166,7 +164,7 @@ def test_risk_keeps_what_is_dominated_but_safer() -> None:
     assert picks(recommendation)[PickName.CHEAPEST].plan_id == "UNSURE"
 
 
-def test_what_risk_keeps_is_still_called_what_it_is() -> None:
+def test_what_risk_keeps_is_still_called_what_it_is():
     """A tie of the frontier of time and cost, and no rival of what is slower and dearer."""
     recommendation = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
     assert next(o for o in recommendation.options if o.plan.id == "UNSURE").tie_with is None
@@ -178,7 +176,7 @@ def test_what_risk_keeps_is_still_called_what_it_is() -> None:
     assert "near tie" not in reasons(wider, "UNSURE")
 
 
-def test_of_equal_points_risk_removes_the_riskier_and_nothing_else() -> None:
+def test_of_equal_points_risk_removes_the_riskier_and_nothing_else():
     strict = answer(FAST, VALUE, CHEAP, UNSURE, SURE)
     assert set(strict.frontier) == {"FAST", "VALUE", "UNSURE", "CHEAP"}
     wider = answer(FAST, VALUE, CHEAP, UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
@@ -190,7 +188,7 @@ def test_of_equal_points_risk_removes_the_riskier_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("usd_per_h", "recommended"), [(0.001, "CHEAP"), (1.0, "VALUE"), (100.0, "FAST")])
-def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h: float, recommended: str) -> None:
+def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h, recommended):
     job = make_job(iterations=1000, value_of_time_usd_per_h=usd_per_h)
     recommendation = answer(FAST, VALUE, (make_plan("CHEAP", 0.09), 360.0), job=job)
     assert recommendation.recommended == recommended
@@ -199,7 +197,7 @@ def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h: float, r
     assert f"${usd_per_h:g}/h" in sentence(recommendation.rule)
 
 
-def test_means_count_the_tail() -> None:
+def test_means_count_the_tail():
     """Equal medians; the one with the longer tail has the greater mean."""
     job = make_job(iterations=1000, value_of_time_usd_per_h=10.0)
     tail = (make_plan("TAIL", 1.0), Interval(p10=7.2, p50=7.2, p90=40.0))
@@ -207,7 +205,7 @@ def test_means_count_the_tail() -> None:
 
 
 @pytest.mark.parametrize("usd_per_h", [-1.0, float("nan"), float("inf")])
-def test_an_hour_must_be_worth_something(usd_per_h: float) -> None:
+def test_an_hour_must_be_worth_something(usd_per_h):
     with pytest.raises(InputError, match="value_of_time_usd_per_h must be a finite number of at least 0"):
         answer(FAST, job=make_job(value_of_time_usd_per_h=usd_per_h))
 
@@ -219,7 +217,7 @@ def reasons(recommendation: Recommendation, plan_id: str) -> str:
     return said(next(o for o in recommendation.options if o.plan.id == plan_id).reasons)
 
 
-def test_only_the_best_rented_plan_and_the_clusters_are_told_of_the_wait() -> None:
+def test_only_the_best_rented_plan_and_the_clusters_are_told_of_the_wait():
     job = make_job(iterations=1000, value_of_time_usd_per_h=3.0)
     recommendation = answer(FAST, VALUE, (QUEUED, 7.2), job=job)
     assert "once the wait exceeds" in reasons(recommendation, "VALUE")
@@ -228,12 +226,12 @@ def test_only_the_best_rented_plan_and_the_clusters_are_told_of_the_wait() -> No
     assert "at $2/h" in reasons(answer(FAST, (QUEUED, 7.2)), "LAB")
 
 
-def test_renting_may_pay_without_any_wait() -> None:
+def test_renting_may_pay_without_any_wait():
     job = make_job(iterations=1000, value_of_time_usd_per_h=100.0)
     assert "pays even without a wait at $100/h" in reasons(answer(FAST, (QUEUED, 36.0), job=job), "LAB")
 
 
-def test_an_unknown_wait_is_compared_all_the_same() -> None:
+def test_an_unknown_wait_is_compared_all_the_same():
     job = make_job(iterations=1000, value_of_time_usd_per_h=3.0)
     recommendation = answer(VALUE, (replace(QUEUED, wait_s=None), 7.2), job=job)
     assert "the wait is unknown" in reasons(recommendation, "LAB")

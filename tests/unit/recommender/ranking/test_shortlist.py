@@ -1,7 +1,5 @@
 """Which options stand on one screen: what is worth its work, and what is really safer."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.core.findings.about_estimates import EditScript
@@ -18,9 +16,7 @@ BEST = make_option("L40S", hours=4.0, usd=20.0)
     ("hours", "usd", "is_shown"),
     [(5.0, 25.0, False), (4.0, 20.0, False), (5.0, 19.0, True), (3.0, 25.0, True)],
 )
-def test_work_that_brings_neither_time_nor_money_is_not_shown(
-    hours: float, usd: float, is_shown: bool
-) -> None:
+def test_work_that_brings_neither_time_nor_money_is_not_shown(hours, usd, is_shown):
     changes = (EditScript(what="wrap-in-ddp"),)
     other = make_option("H100-SXM-80GB", hours=hours, usd=usd, script_changes=changes)
     rows = shortlist(
@@ -33,7 +29,7 @@ def test_work_that_brings_neither_time_nor_money_is_not_shown(
     ("best", "other", "is_shown"),
     [(0.90, 0.99, True), (0.99, 0.99, False), (0.985, 0.99, False), (None, None, False)],
 )
-def test_a_safest_row_is_safer(best: float | None, other: float | None, is_shown: bool) -> None:
+def test_a_safest_row_is_safer(best, other, is_shown):
     first = make_option("L40S", hours=4.0, usd=20.0, p_within_budget=best)
     second = make_option("A10G", hours=9.0, usd=25.0, p_within_budget=other)
     picks = [Pick(name=PickName.SAFEST, plan_id=second.plan.id, reason=quoted("why"))]

@@ -1,7 +1,5 @@
 """What would run if the script divided its model: only where memory alone stands against every plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,7 +31,7 @@ def divided(plans: Sequence[Plan], *, trace: Trace = TRACE, **of_job: object) ->
     return with_divisions(answer, GPUS, trace)
 
 
-def test_eight_gpus_run_what_none_of_them_holds() -> None:
+def test_eight_gpus_run_what_none_of_them_holds():
     answer = divided([plan_of(1), plan_of(8)])
     assert answer.recommended is None
     assert {option.plan.id for option in answer.what_ifs} == {"8x+zero-1", "8x+zero-2", "8x+zero-3"}
@@ -44,20 +42,20 @@ def test_eight_gpus_run_what_none_of_them_holds() -> None:
     assert not {option.plan.id for option in answer.options} & {o.plan.id for o in answer.what_ifs}
 
 
-def test_the_best_of_them_speaks_for_all() -> None:
+def test_the_best_of_them_speaks_for_all():
     answer = divided([plan_of(8)])
     best = best_what_if(answer)
     assert best is not None
     assert best.option in answer.what_ifs
 
 
-def test_a_hybrid_is_for_several_nodes() -> None:
+def test_a_hybrid_is_for_several_nodes():
     layout = Layout(gpus_per_node=8, num_nodes=2)
     names = {option.what_if for option in divided([plan_of(8, layout=layout)]).what_ifs}
     assert names == {"zero-1", "zero-2", "zero-3", "hybrid"}
 
 
-def test_what_runs_as_it_is_needs_no_division() -> None:
+def test_what_runs_as_it_is_needs_no_division():
     large = replace(GPUS["X"], memory_bytes=80 * GIB)
     plans, job = [plan_of(8)], make_job()
     estimates = estimates_for(TRACE, plans, {"X": large}, job)
@@ -65,12 +63,12 @@ def test_what_runs_as_it_is_needs_no_division() -> None:
     assert with_divisions(answer, {"X": large}, TRACE) is answer
 
 
-def test_a_division_lifts_no_other_limit() -> None:
+def test_a_division_lifts_no_other_limit():
     assert divided([plan_of(8)], budget_usd=1e-6).what_ifs == ()
 
 
 @pytest.mark.parametrize("num_gpus", [8, 16])
-def test_the_figures_are_those_of_the_supposition(num_gpus: int) -> None:
+def test_the_figures_are_those_of_the_supposition(num_gpus):
     """The hint costs and takes what `--suppose` would rank."""
     plans, split = [plan_of(num_gpus)], Split(sharding=Sharding.ZERO_3)
     hint = next(option for option in divided(plans).what_ifs if option.what_if == split.name)
@@ -83,7 +81,7 @@ def test_the_figures_are_those_of_the_supposition(num_gpus: int) -> None:
     assert Supposed in [type(warning) for warning in supposed.warnings]
 
 
-def test_copies_of_a_divided_model_take_one_batch_each() -> None:
+def test_copies_of_a_divided_model_take_one_batch_each():
     def iterations(split: Split) -> int:
         plans, job = [plan_of(8)], make_job(split=split)
         estimates = estimates_for(TRACE, plans, GPUS, job)
@@ -95,7 +93,7 @@ def test_copies_of_a_divided_model_take_one_batch_each() -> None:
     assert iterations(Split(sharding=Sharding.ZERO_3)) == iterations(Split())
 
 
-def test_layers_are_divided_where_sharding_is_not_enough() -> None:
+def test_layers_are_divided_where_sharding_is_not_enough():
     """Activations alone fill a GPU, and no level of ZeRO has less of them."""
     trace = transformer(iterations_per_epoch=100)
     activations = 22 * GIB
@@ -114,7 +112,7 @@ def test_layers_are_divided_where_sharding_is_not_enough() -> None:
     assert DivideLayers in codes
 
 
-def test_a_model_without_layers_is_shared_or_not_at_all() -> None:
+def test_a_model_without_layers_is_shared_or_not_at_all():
     flat = replace(TRACE, ops=TRACE.ops[2:], memory=replace(TRACE.memory, activation_bytes=90 * GIB))
     huge = replace(flat.memory, peak_bytes=100 * GIB)
     assert divided([plan_of(8)], trace=replace(flat, memory=huge)).what_ifs == ()

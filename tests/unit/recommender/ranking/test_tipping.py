@@ -1,7 +1,5 @@
 """Which one fact would change the advice, by figures small enough to see."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +9,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import NothingTips, Tipping
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.units import HOUR_S
-from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
+from advisor.core.values import Interval, Means, Option, PickName, Quantiles, Tier
 from advisor.report.words import sentence
 from recommender.ranking.value import Worth, least_total, total_usd
 from recommender.ranking.what_tips import machine, tip_of, what_tips
@@ -54,20 +52,20 @@ def rising(option: Option, p90: float) -> Option:
     return replace(option, plan=replace(option.plan, price=make_price(usd_per_h, p90 * usd_per_h)))
 
 
-def test_without_another_nothing_tips() -> None:
+def test_without_another_nothing_tips():
     assert isinstance(tipped(CHOSEN), NothingTips)
     elsewhere = replace(RIVAL, plan=replace(RIVAL.plan, gpu=CHOSEN.plan.gpu), folded_into="A")
     assert isinstance(tipped(CHOSEN, elsewhere), NothingTips)
 
 
-def test_a_rival_whose_owner_set_no_cost_has_none() -> None:
+def test_a_rival_whose_owner_set_no_cost_has_none():
     own = replace(RIVAL, plan=replace(RIVAL.plan, usd_per_h=None))
     tipping = tipped(CHOSEN, own)
     assert tipping.facts["cost_usd"] is None
     assert "at a cost that is not configured" in sentence(tipping)
 
 
-def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:
+def test_other_gpus_tip_though_the_chosen_row_speaks_for_them():
     folded = tipped(CHOSEN, replace(RIVAL, folded_into="A"))
     assert folded == tipped(CHOSEN, RIVAL)
     assert not isinstance(folded, NothingTips)
@@ -77,7 +75,7 @@ def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:
 # --- The worth of an hour ----------------------------------------------------------------------------
 
 
-def test_where_all_is_sure_the_worth_of_an_hour_tips() -> None:
+def test_where_all_is_sure_the_worth_of_an_hour_tips():
     """4 USD save an hour: at 4 USD an hour both are as good."""
     tipping = tipped(CHOSEN, RIVAL, FAR)
     assert isinstance(tipping, Tipping)
@@ -86,14 +84,14 @@ def test_where_all_is_sure_the_worth_of_an_hour_tips() -> None:
     assert (instead(tipping), tipping.facts["is_above"]) == ("B", True)
 
 
-def test_so_does_a_lower_one() -> None:
+def test_so_does_a_lower_one():
     tipping = tipped(CHOSEN, certain("D", 9.0, 5.0), FAR)
     assert tipping.facts["usd_per_h"] == pytest.approx(5.0 / 4.0)
     assert (instead(tipping), tipping.facts["is_above"]) == ("D", False)
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.01])
-def test_there_the_choice_is_another_indeed(factor: float) -> None:
+def test_there_the_choice_is_another_indeed(factor):
     for others in ((RIVAL, FAR), (certain("D", 9.0, 5.0), FAR)):
         tipping = tipped(CHOSEN, *others)
         worth = tipping.facts["usd_per_h"]
@@ -107,7 +105,7 @@ def test_there_the_choice_is_another_indeed(factor: float) -> None:
 
 
 @pytest.mark.parametrize(("p90", "code"), [(1.19, "value"), (1.21, "price")])
-def test_a_price_tips_that_makes_up_for_the_gap(p90: float, code: str) -> None:
+def test_a_price_tips_that_makes_up_for_the_gap(p90, code):
     """2 USD of 10 are 20 %."""
     tipping = tipped(rising(CHOSEN, p90), RIVAL)
     assert tipping.facts["by"] == code
@@ -116,7 +114,7 @@ def test_a_price_tips_that_makes_up_for_the_gap(p90: float, code: str) -> None:
         assert tipping.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
 
 
-def test_disks_do_not_follow_the_price_of_the_machine() -> None:
+def test_disks_do_not_follow_the_price_of_the_machine():
     disks = replace(rising(CHOSEN, 1.3), cost_breakdown_usd={"training": 6.0, "storage": 4.0})
     assert isinstance(tipped(disks, RIVAL), Tipping)
     assert tipped(disks, RIVAL).by == "value"
@@ -124,7 +122,7 @@ def test_disks_do_not_follow_the_price_of_the_machine() -> None:
     assert tipped(rising(disks, 1.4), RIVAL).by == "price"
 
 
-def test_a_bill_of_disks_alone_follows_no_price() -> None:
+def test_a_bill_of_disks_alone_follows_no_price():
     disks = replace(rising(CHOSEN, 9.0), cost_breakdown_usd={"storage": 10.0})
     assert isinstance(tipped(disks, RIVAL), Tipping)
     assert tipped(disks, RIVAL).by == "value"
@@ -133,7 +131,7 @@ def test_a_bill_of_disks_alone_follows_no_price() -> None:
     assert tipped(CHOSEN, rival).by == "value"
 
 
-def test_of_several_guesses_the_one_that_must_fall_least() -> None:
+def test_of_several_guesses_the_one_that_must_fall_least():
     quoted = guessed(certain("B", 4.0, 14.0), 14.0)  # counts as what it is expected to cost
     far, near = guessed(certain("C", 4.0, 11.9), 20.0), guessed(certain("D", 4.0, 11.0), 20.0)
     assert isinstance(tipped(CHOSEN, quoted), Tipping)
@@ -141,7 +139,7 @@ def test_of_several_guesses_the_one_that_must_fall_least() -> None:
     assert instead(tipped(CHOSEN, quoted, far, near)) == "D"
 
 
-def test_a_job_of_cents_follows_prices_like_any_other() -> None:
+def test_a_job_of_cents_follows_prices_like_any_other():
     """0.10 USD of 0.50 are 20 %; a guess of 0.55 counts 0.15 more."""
     cheap = certain("A", 0.25, 0.5)
     assert isinstance(tipped(cheap, guessed(certain("B", 0.2, 0.55), 0.7)), Tipping)
@@ -153,7 +151,7 @@ def test_a_job_of_cents_follows_prices_like_any_other() -> None:
 
 
 @pytest.mark.parametrize(("median", "code"), [(11.9, "quote"), (12.1, "value")])
-def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median: float, code: str) -> None:
+def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median, code):
     """4 h are worth 8 USD: it is as good at 12 USD, and counts at 20."""
     tipping = tipped(CHOSEN, guessed(certain("B", 4.0, median), 20.0))
     assert tipping.facts["by"] == code
@@ -162,7 +160,7 @@ def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median: float,
 
 
 @pytest.mark.parametrize(("p90_h", "code"), [(0.9, "value"), (1.1, "wait")])
-def test_a_wait_tips_that_makes_up_for_the_gap(p90_h: float, code: str) -> None:
+def test_a_wait_tips_that_makes_up_for_the_gap(p90_h, code):
     """2 USD are an hour."""
     waiting = replace(CHOSEN, wait_s=Quantiles(p50=0.0, p90=p90_h * HOUR_S))
     tipping = tipped(waiting, RIVAL)
@@ -171,13 +169,13 @@ def test_a_wait_tips_that_makes_up_for_the_gap(p90_h: float, code: str) -> None:
         assert (tipping.facts["limit_s"], tipping.facts["is_known"]) == (pytest.approx(HOUR_S), True)
 
 
-def test_an_expected_wait_is_a_part_of_it() -> None:
+def test_an_expected_wait_is_a_part_of_it():
     expected = Means(wait_s=HOUR_S, time_s=5 * HOUR_S, cost_usd=10.0, counted_usd=10.0)
     waiting = replace(CHOSEN, expected=expected, wait_s=Quantiles(p50=HOUR_S, p90=3 * HOUR_S))
     assert tipped(waiting, RIVAL).facts["limit_s"] == pytest.approx(2 * HOUR_S)
 
 
-def test_an_unknown_wait_may_be_as_long_as_the_job() -> None:
+def test_an_unknown_wait_may_be_as_long_as_the_job():
     tipping = tipped(replace(CHOSEN, wait_s=None), RIVAL)
     assert (tipping.facts["by"], tipping.facts["is_known"]) == ("wait", False)
     assert isinstance(tipped(replace(CHOSEN, wait_s=None), certain("B", 4.0, 24.0)), Tipping)
@@ -185,7 +183,7 @@ def test_an_unknown_wait_may_be_as_long_as_the_job() -> None:
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1.09, "value"), (1.11, "step")])
-def test_a_step_tips_that_takes_longer(factor: float, code: str) -> None:
+def test_a_step_tips_that_takes_longer(factor, code):
     """Both money and time grow: 10 % of 10 USD and of 5 h are the 2 USD."""
     step_s = Interval(p10=0.1, p50=0.1, p90=0.1 * factor)
     tipping = tipped(replace(CHOSEN, estimate=make_estimate("A", step_s)), RIVAL)
@@ -203,21 +201,21 @@ def test_a_step_tips_that_takes_longer(factor: float, code: str) -> None:
         (3.4567, "more than 3.46 s a step,"),
     ],
 )
-def test_a_step_that_tips_reads_as_longer_than_the_one_predicted(step_s: float, words: str) -> None:
+def test_a_step_that_tips_reads_as_longer_than_the_one_predicted(step_s, words):
     """29.18 ms and 3.4 s are predicted, printed as 29.2 ms and 3.4 s."""
     expected_s = 0.02918 if step_s < 1 else 3.4
     found = tip_of("step", RIVAL, limit_s=step_s, expected_s=expected_s)
     assert words in sentence(found)
 
 
-def test_the_cost_of_changes_counts_where_an_hour_s_worth_tips() -> None:
+def test_the_cost_of_changes_counts_where_an_hour_s_worth_tips():
     """10 USD and 25 for the change against 60 and 4 hours less: even at 25 / 3.5 USD an hour."""
     changed = replace(CHOSEN, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     found = tipped(changed, certain("C", 1.5, 60.0))
     assert found.facts["usd_per_h"] == pytest.approx((60 - 10 - 25) / (5 + 0.5 - 1.5))
 
 
-def test_what_is_wrong_in_a_prediction_is_wrong_in_every_place_of_a_gpu() -> None:
+def test_what_is_wrong_in_a_prediction_is_wrong_in_every_place_of_a_gpu():
     step_s = Interval(p10=0.1, p50=0.1, p90=0.2)
     wide = replace(CHOSEN, estimate=make_estimate("A", step_s))
     near = replace(RIVAL, plan=replace(RIVAL.plan, id="A-elsewhere", gpu="A"))
@@ -226,7 +224,7 @@ def test_what_is_wrong_in_a_prediction_is_wrong_in_every_place_of_a_gpu() -> Non
     assert tipped(wide, near).by == "value"
 
 
-def test_of_several_the_one_that_must_move_least() -> None:
+def test_of_several_the_one_that_must_move_least():
     both = replace(rising(CHOSEN, 1.3), wait_s=Quantiles(p50=0.0, p90=10 * HOUR_S))
     assert isinstance(tipped(both, RIVAL), Tipping)
     assert tipped(both, RIVAL).by == "wait"
@@ -234,7 +232,7 @@ def test_of_several_the_one_that_must_move_least() -> None:
     assert tipped(rising(both, 4.0), RIVAL).by == "price"
 
 
-def test_a_tip_is_where_both_totals_are_equal() -> None:
+def test_a_tip_is_where_both_totals_are_equal():
     tipping = tipped(rising(CHOSEN, 2.0), RIVAL)
     usd_per_h = tipping.facts["usd_per_h"]
     assert isinstance(usd_per_h, float)
@@ -245,13 +243,13 @@ def test_a_tip_is_where_both_totals_are_equal() -> None:
 # --- Others ------------------------------------------------------------------------------------------
 
 
-def test_of_a_policys_pick_the_objective_tips() -> None:
+def test_of_a_policys_pick_the_objective_tips():
     tipping = what_tips([CHOSEN, RIVAL], RIVAL, replace(JOB, pick=PickName.FASTEST))
     assert (tipping.facts["by"], instead(tipping)) == ("objective", "A")
     assert isinstance(tipped(CHOSEN, RIVAL, pick=PickName.CHEAPEST), NothingTips)
 
 
-def test_what_never_ends_tips_nothing_and_is_no_rival() -> None:
+def test_what_never_ends_tips_nothing_and_is_no_rival():
     inf = float("inf")
     endless = replace(RIVAL, expected=Means(wait_s=0.0, time_s=inf, cost_usd=inf, counted_usd=inf))
     assert isinstance(tipped(endless, CHOSEN), NothingTips)
@@ -265,7 +263,7 @@ def test_what_never_ends_tips_nothing_and_is_no_rival() -> None:
         (make_plan("A", 1.0, tier=Tier.CLUSTER), (None, None, None)),
     ],
 )
-def test_a_machine_is_named_by_its_facts(plan: Plan, place: tuple[str | None, ...]) -> None:
+def test_a_machine_is_named_by_its_facts(plan, place):
     facts = machine(replace(CHOSEN, plan=plan)).facts
     assert (facts["gpu"], facts["num_gpus"], facts["provider"]) == ("A", 1, plan.provider)
     assert (facts["instance_type"], facts["place"], facts["market"]) == place

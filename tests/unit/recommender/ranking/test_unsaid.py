@@ -1,7 +1,5 @@
 """Facts that nobody gave: the deadline and the data's place, by figures small enough to see."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -60,31 +58,38 @@ def named(found: Finding) -> object:
 # --- A deadline --------------------------------------------------------------------------------------
 
 
-def test_a_deadline_that_looks_met_and_is_not_changes_the_advice() -> None:
+def test_a_deadline_that_looks_met_and_is_not_changes_the_advice():
     found = tipped(CHEAP, SURE)
     assert (found.facts["by"], named(found)) == ("deadline", "SURE")
     assert found.facts["limit_s"] == 20.0 * HOUR_S
     assert sentence(found).startswith("with a deadline below 20 h (--deadline), 1 x SURE")
 
 
-def test_what_is_done_a_little_earlier_keeps_its_place_before_what_is_surer() -> None:
+def test_what_is_done_a_little_earlier_keeps_its_place_before_what_is_surer():
     """From 20 to 18 h another of the same kind, then the surer one: named is what holds for most."""
     found = tipped(CHEAP, done("LIKE", 3.0, 18.0, 30.0), SURE)
     assert (named(found), found.facts["limit_s"]) == ("SURE", 18.0 * HOUR_S)
 
 
-def test_what_costs_more_and_is_no_surer_is_never_named() -> None:
+def test_the_other_way_of_the_chosen_plan_keeps_its_place_before_what_is_surer():
+    """From 20 to 17 h the same machine with checkpoints written first."""
+    ways = [done("SPOT", 3.0, 17.0, 27.0), done("SURE", 2.0, 3.9, 400.0)]
+    found = what_tips([CHEAP, SURE], CHEAP, JOB, ways=ways)
+    assert (named(found), found.facts["limit_s"]) == ("SURE", 17.0 * HOUR_S)
+
+
+def test_what_costs_more_and_is_no_surer_is_never_named():
     assert named(tipped(CHEAP, done("DEAR", 2.0, 5.0, 300.0), SURE)) == "SURE"
 
 
 @pytest.mark.parametrize(("p90_h", "is_named"), [(11.4, True), (11.6, False)])
-def test_half_of_the_deadlines_at_least(p90_h: float, is_named: bool) -> None:
+def test_half_of_the_deadlines_at_least(p90_h, is_named):
     """Between 3 and 20 h, the middle is 11.5."""
     found = tipped(CHEAP, done("SURE", 2.0, p90_h, 100.0))
     assert (isinstance(found, Tipping) and found.by == "deadline") is is_named
 
 
-def test_a_deadline_that_was_given_is_no_unknown() -> None:
+def test_a_deadline_that_was_given_is_no_unknown():
     assert isinstance(tipped(CHEAP, SURE, job=replace(JOB, deadline_s=30 * HOUR_S)), Tipping)
     assert tipped(CHEAP, SURE, job=replace(JOB, deadline_s=30 * HOUR_S)).by == "value"
     # The p90 says nothing of other odds.
@@ -92,7 +97,7 @@ def test_a_deadline_that_was_given_is_no_unknown() -> None:
     assert tipped(CHEAP, SURE, job=replace(JOB, confidence=0.5)).by == "value"
 
 
-def test_a_surer_place_of_the_same_gpus_stands_before_a_rival_and_is_not_named() -> None:
+def test_a_surer_place_of_the_same_gpus_stands_before_a_rival_and_is_not_named():
     elsewhere = replace(
         done("HERE", 3.0, 4.0, 26.0), folded_into="SPOT", plan=replace(CHEAP.plan, id="SPOT-elsewhere")
     )
@@ -100,7 +105,7 @@ def test_a_surer_place_of_the_same_gpus_stands_before_a_rival_and_is_not_named()
     assert tipped(CHEAP, elsewhere, SURE).by == "value"
 
 
-def test_an_unsure_fact_that_changes_more_goes_before_a_deadline() -> None:
+def test_an_unsure_fact_that_changes_more_goes_before_a_deadline():
     """The wait tips from a twentieth of its way on, the deadline on 16 of 17 hours."""
     waiting = replace(CHEAP, wait_s=Quantiles(p50=0.0, p90=1600 * HOUR_S))
     assert isinstance(tipped(waiting, SURE), Tipping)
@@ -125,7 +130,7 @@ def two_to_choose_from(job: Job) -> Recommendation:
     )
 
 
-def test_within_that_deadline_it_is_recommended_indeed() -> None:
+def test_within_that_deadline_it_is_recommended_indeed():
     job = make_job(iterations=1000, value_of_time_usd_per_h=2.0)
     free = two_to_choose_from(job)
     found = free.summary[2].facts["tipped_by"]
@@ -148,7 +153,7 @@ def later(*late: Option, job: Job = WITHIN_10_H) -> Any:
     return what_tips([SURE], SURE, job, late)
 
 
-def test_a_later_deadline_that_saves_money_is_named() -> None:
+def test_a_later_deadline_that_saves_money_is_named():
     found = later(CHEAP)
     assert (found.facts["by"], named(found)) == ("later-deadline", "SPOT")
     assert found.facts["limit_s"] == 20.0 * HOUR_S
@@ -165,20 +170,20 @@ def test_a_later_deadline_that_saves_money_is_named() -> None:
         (CHEAP, replace(WITHIN_10_H, pick=PickName.FASTEST)),
     ],
 )
-def test_a_later_deadline_that_brings_nothing_is_not(late: Option, job: Job) -> None:
+def test_a_later_deadline_that_brings_nothing_is_not(late, job):
     assert isinstance(later(late, job=job), NothingTips)
 
 
-def test_of_several_that_are_late_the_best_is_named_with_its_own_deadline() -> None:
+def test_of_several_that_are_late_the_best_is_named_with_its_own_deadline():
     found = later(done("NEAR", 3.0, 12.0, 60.0), done("FAR", 3.0, 16.0, 20.0))
     assert (named(found), found.facts["limit_s"]) == ("FAR", 16.0 * HOUR_S)
 
 
-def test_a_minute_is_never_rounded_away() -> None:
+def test_a_minute_is_never_rounded_away():
     assert later(done("SPOT", 3.0, 12.001, 25.0)).facts["limit_s"] == 12 * HOUR_S + 60
 
 
-def test_from_that_deadline_on_it_is_recommended_indeed() -> None:
+def test_from_that_deadline_on_it_is_recommended_indeed():
     free = two_to_choose_from(replace(JOB, iterations=1000, epochs=None))
     spot = next(option for option in free.options if option.plan.id == "SPOT")
     tight = replace(free.job, deadline_s=0.7 * spot.time_s.p90)
@@ -206,7 +211,7 @@ def rented(name: str, region: str, usd: float, *, copying_h: float = 5.0) -> Opt
 HERE, THERE = rented("HERE", "us-east-1", 20.0), rented("THERE", "eu-west-1", 30.0)
 
 
-def test_data_beside_a_dearer_machine_may_make_it_the_better_one() -> None:
+def test_data_beside_a_dearer_machine_may_make_it_the_better_one():
     """Copying takes 5 h of 3 and 2 USD: 25 of 50 USD, where the chosen one counts 40."""
     found = tipped(HERE, THERE, job=DATA)
     assert (found.facts["by"], named(found)) == ("data-place", "THERE")
@@ -217,13 +222,13 @@ def test_data_beside_a_dearer_machine_may_make_it_the_better_one() -> None:
 
 
 @pytest.mark.parametrize(("copying_h", "tips"), [(1.9, False), (2.1, True)])
-def test_it_must_save_more_than_it_costs(copying_h: float, tips: bool) -> None:
+def test_it_must_save_more_than_it_costs(copying_h, tips):
     """10 USD more, at 5 USD for each hour of copying."""
     found = tipped(HERE, rented("THERE", "eu-west-1", 30.0, copying_h=copying_h), job=DATA)
     assert (isinstance(found, Tipping) and found.by == "data-place") is tips
 
 
-def test_where_the_place_is_known_or_nothing_moves_it_tips_nothing() -> None:
+def test_where_the_place_is_known_or_nothing_moves_it_tips_nothing():
     place = DataPlace(name="local")
     known = replace(DATA, data=DataSet(gib=3000.0, place=place))
     for job in (JOB, known):
@@ -235,7 +240,7 @@ def test_where_the_place_is_known_or_nothing_moves_it_tips_nothing() -> None:
     assert not (isinstance(tipped(*still, job=DATA), Tipping) and tipped(*still, job=DATA).by == "data-place")
 
 
-def test_a_machine_of_ones_own_lies_in_no_region() -> None:
+def test_a_machine_of_ones_own_lies_in_no_region():
     own = done("OWN", 10.0, 10.0, 1.0, plan=make_plan("OWN", 0.1, tier=Tier.CLUSTER))
     assert not (
         isinstance(tipped(own, THERE, job=DATA), Tipping) and tipped(own, THERE, job=DATA).by == "data-place"

@@ -1,7 +1,5 @@
 """Every finding has a sentence, and programs read its facts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -39,7 +37,7 @@ KINDS = tuple(finding_kinds())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_finding_has_one_sentence_of_its_facts(kind: type[Finding]) -> None:
+def test_every_finding_has_one_sentence_of_its_facts(kind):
     assert (kind in TEXTS) != (kind in in_names.registry)
     for found in samples(kind):
         text = sentence(found)
@@ -51,13 +49,13 @@ def test_every_finding_has_one_sentence_of_its_facts(kind: type[Finding]) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_programs_read_code_severity_and_facts(kind: type[Finding]) -> None:
+def test_programs_read_code_severity_and_facts(kind):
     document = json.loads(to_json({"finding": finding_json(sample(kind))}))["finding"]
     assert (document["code"], document["severity"]) == (kind.code, kind.severity.value)
     assert set(document["facts"]) == set(kind.fact_names)
 
 
-def test_a_finding_within_another_is_told_and_read() -> None:
+def test_a_finding_within_another_is_told_and_read():
     risk = sample(RiskPreemption)
     assert "per hour assumed" in sentence(risk)
     assert finding_json(risk)["facts"]["rate_source"] == {
@@ -67,13 +65,13 @@ def test_a_finding_within_another_is_told_and_read() -> None:
     }
 
 
-def test_braces_in_a_name_are_no_part_of_the_words() -> None:
+def test_braces_in_a_name_are_no_part_of_the_words():
     one = ApprovalNeeded(by="{by.__class__}", detail="x", file="f")
     assert sentence(one) == "needs approval by {by.__class__}: x (f)"
     assert sentence(texts("{0} {text}")[0]) == "{0} {text}"
 
 
-def test_warnings_stand_beside_their_findings() -> None:
+def test_warnings_stand_beside_their_findings():
     warnings = [*texts("one"), Unknown(what="cluster-wait", names=["lab"])]
     document = json.loads(json.dumps(warnings_json(warnings)))
     assert document["warnings"] == ["one", sentence(Unknown(what="cluster-wait", names=["lab"]))]
@@ -84,7 +82,7 @@ def variant(kind: type[Finding], **facts: object) -> str:
     return sentence(kind(**{**FACTS[kind], **facts}))
 
 
-def test_what_would_fit_depends_on_how_much_does() -> None:
+def test_what_would_fit_depends_on_how_much_does():
     text = variant(RemovedByMemory)
     assert text == (
         "does not fit: needs 20 GiB, the GPU has 16 GiB; a batch of 32 instead of 64 would fit; the"
@@ -97,7 +95,7 @@ def test_what_would_fit_depends_on_how_much_does() -> None:
     assert "a batch of about 50% of this one" in unknown
 
 
-def test_what_preemptions_make_of_a_plan() -> None:
+def test_what_preemptions_make_of_a_plan():
     assert variant(RemovedBySpot, best=None, checkpoint_interval_h=2.0) == (
         "refused: 73.5 h of training and $80.00 are expected with a checkpoint every 2 h, against 12.0 h on"
         " demand"
@@ -106,12 +104,12 @@ def test_what_preemptions_make_of_a_plan() -> None:
     assert "more than a century of training" in variant(RemovedBySpot, training_h=float("inf"))
 
 
-def test_a_wait_that_never_pays_and_one_that_is_known() -> None:
+def test_a_wait_that_never_pays_and_one_that_is_known():
     assert variant(RentOrWait, break_even_wait_s=-1.0).endswith("pays even without a wait at $10/h")
     assert variant(RentOrWait, mean_wait_s=7200.0).endswith("the wait is 2 h on average")
 
 
-def test_shares_and_times_keep_their_units() -> None:
+def test_shares_and_times_keep_their_units():
     assert "within 5 % in time and cost" in sentence(sample(Tie))
     assert "each kernel takes 2 us or more, each forward operator 5 us" in sentence(sample(KernelFloor))
     assert "takes the host 23 ms (14 ms .. 38 ms)" in sentence(sample(Launching))
@@ -120,7 +118,7 @@ def test_shares_and_times_keep_their_units() -> None:
     assert "(20:00 UTC)" in sentence(sample(LaterStart))
 
 
-def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None:
+def test_an_error_speaks_flags_on_the_command_line_and_names_in_python():
     error = InputError("set iterations_per_epoch.", finding=sample(EpochLengthUnknown))
     assert str(error) == "set iterations_per_epoch."
     assert error_text(error).endswith(
@@ -130,7 +128,7 @@ def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None
     assert error_text(InputError("no such file.")) == "no such file."
 
 
-def test_the_age_of_prices() -> None:
+def test_the_age_of_prices():
     text = sentence(sample(PricesNotLive))
     assert text == (
         "1 of 2 prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
@@ -141,14 +139,14 @@ def test_the_age_of_prices() -> None:
     assert same == "prices are not live: aws 124 days old (2026-07-20)"
 
 
-def test_what_becomes_of_doubtful_prices() -> None:
+def test_what_becomes_of_doubtful_prices():
     assert "could not price aws p5 on-demand in us-east-1 and 1 more: 3" in sentence(sample(PricesStale))
     assert "older than allowed and left out" in variant(PricesStale, is_kept=False)
     assert sentence(sample(PricesImplausible)).startswith("1 price of aws that no such machine can have")
     assert "2 prices of aws far from" in variant(PricesImplausible, is_kept=True, num_prices=2)
 
 
-def test_who_was_profiled_alone_is_no_rank_of_one() -> None:
+def test_who_was_profiled_alone_is_no_rank_of_one():
     for kind in (RemovedBySharding, OtherWorld):
         several, alone = (sentence(kind(num_ranks=ranks, num_gpus=16)) for ranks in (8, 1))
         assert several.startswith("the trace is of one of 8 ranks that share the model")

@@ -1,7 +1,5 @@
 """What a chart may hold beside points: details, guides and bars, and what a terminal makes of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -35,7 +33,7 @@ WEEKS = Chart(
 )
 
 
-def test_each_point_goes_with_its_detail_or_with_none() -> None:
+def test_each_point_goes_with_its_detail_or_with_none():
     (series,) = POINTS.series
     assert list(series.detailed()) == [((1.0, 1.0), NO_DETAIL), ((2.0, 3.0), NO_DETAIL)]
     known = Detail(label="L4", x_range=(0.5, 2.0))
@@ -43,18 +41,18 @@ def test_each_point_goes_with_its_detail_or_with_none() -> None:
     assert [detail for _, detail in both.detailed()] == [known, NO_DETAIL]
 
 
-def test_a_detail_too_few_is_a_fault_of_ours() -> None:
+def test_a_detail_too_few_is_a_fault_of_ours():
     with pytest.raises(ValueError, match="shorter"):
         list(replace(POINTS.series[0], details=(NO_DETAIL,)).detailed())
 
 
-def test_a_terminal_leaves_out_what_it_cannot_draw() -> None:
+def test_a_terminal_leaves_out_what_it_cannot_draw():
     series = replace(POINTS.series[0], details=(Detail(label="hover", y_range=(0.1, 90.0)), NO_DETAIL))
     more = replace(POINTS, series=(series,), guides=(Series("frontier", ((0.0, 0.0), (9.0, 9.0))),))
     assert on_screen(of(more), 80) == on_screen(of(POINTS), 80)
 
 
-def test_bars_stand_beside_their_names_one_series_on_the_other() -> None:
+def test_bars_stand_beside_their_names_one_series_on_the_other():
     lines = on_screen(of(WEEKS), 26).splitlines()
     assert lines == [
         "Spend by week",
@@ -67,14 +65,14 @@ def test_bars_stand_beside_their_names_one_series_on_the_other() -> None:
     ]
 
 
-def test_a_credit_has_no_bar_and_counts_in_the_sum() -> None:
+def test_a_credit_has_no_bar_and_counts_in_the_sum():
     credit = replace(WEEKS, bars=("1",), series=(Series("a", ((0, 30.0),)), Series("b", ((0, -10.0),))))
     line = on_screen(of(credit), 40).splitlines()[1]
     assert line.endswith("A $20.00")
     assert "B" not in line
 
 
-def test_bars_of_nothing_have_no_length() -> None:
+def test_bars_of_nothing_have_no_length():
     nothing = replace(WEEKS, series=(Series("a", ((0, 0.0),)),))
     assert on_screen(of(nothing), 40).splitlines()[1] == "1  | $0.00"
 
@@ -83,7 +81,7 @@ HEIGHTS = st.lists(st.floats(0, 1e9), min_size=3, max_size=3)
 
 
 @given(st.lists(HEIGHTS, min_size=1, max_size=26), st.integers(40, 120))
-def test_bars_keep_to_the_width_and_to_their_order(stacks, width) -> None:
+def test_bars_keep_to_the_width_and_to_their_order(stacks, width):
     series = tuple(Series(str(i), tuple(enumerate(heights))) for i, heights in enumerate(stacks))
     lines = on_screen(of(replace(WEEKS, title="", series=series)), width).splitlines()[:3]
     assert max(map(len, lines)) <= width
@@ -95,13 +93,13 @@ def test_bars_keep_to_the_width_and_to_their_order(stacks, width) -> None:
                 assert lengths[one] <= lengths[other]
 
 
-def test_more_series_than_letters_are_refused() -> None:
+def test_more_series_than_letters_are_refused():
     too_many = replace(WEEKS, series=tuple(Series(str(i), ((0, 1.0),)) for i in range(27)))
     with pytest.raises(ValueError, match="got 27"):
         on_screen(of(too_many), 80)
 
 
-def test_columns_change_places_with_their_cells() -> None:
+def test_columns_change_places_with_their_cells():
     table = Table(
         columns=columns("a", "b", "c"),
         rows=(Row((1, 2, 3), Tone.BEST), Row((4, 5, 6))),

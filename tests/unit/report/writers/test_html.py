@@ -1,7 +1,5 @@
 """A document as HTML: every block shows, and no text of it is code."""
 
-from __future__ import annotations
-
 import math
 from datetime import date
 
@@ -13,7 +11,6 @@ from advisor.report.document import (
     USD,
     Axis,
     Block,
-    Cell,
     Chart,
     Column,
     Fact,
@@ -42,7 +39,7 @@ BLOCKS: tuple[Block, ...] = (
 )
 
 
-def test_every_block_shows_and_no_text_is_code() -> None:
+def test_every_block_shows_and_no_text_is_code():
     html = to_html(of(*BLOCKS))
     page = Page(html.replace("<br>", ""))
     assert "<script" not in html
@@ -53,7 +50,7 @@ def test_every_block_shows_and_no_text_is_code() -> None:
     assert page.text.count(EVIL) == 3 + 1 + 1 + 1 + 3 + 2
 
 
-def test_numbers_stand_to_the_right_in_the_words_of_their_kind() -> None:
+def test_numbers_stand_to_the_right_in_the_words_of_their_kind():
     html = to_html(of(*BLOCKS[:1]))
     assert (
         '<td style="text-align: right; vertical-align: top; padding: 2px 8px" data-value="1.5">$1.50</td>'
@@ -63,12 +60,12 @@ def test_numbers_stand_to_the_right_in_the_words_of_their_kind() -> None:
     assert "<br>x</td>" in html
 
 
-def test_blanks_and_empty_captions_leave_nothing() -> None:
+def test_blanks_and_empty_captions_leave_nothing():
     assert to_html(of(BLANK)) == ""
     assert "caption" not in to_html(of(Table(columns=(), rows=())))
 
 
-def test_texts_facts_and_sums_are_lists_of_their_own() -> None:
+def test_texts_facts_and_sums_are_lists_of_their_own():
     sums = Sum((Fact("a", "1"), Fact("total", "1")))
     html = to_html(of(Section("T", ("- one", "two", Fact("rate", "$1", "a list"), Fact("plain", "x"), sums))))
     assert "<ul><li>one</li><li>two</li></ul>" in html
@@ -98,5 +95,5 @@ def test_texts_facts_and_sums_are_lists_of_their_own() -> None:
         ((), None),
     ],
 )
-def test_a_column_is_sorted_by_values_not_by_their_words(cell: Cell, value: str | None) -> None:
+def test_a_column_is_sorted_by_values_not_by_their_words(cell, value):
     assert sort_value(cell) == value

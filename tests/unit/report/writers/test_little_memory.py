@@ -1,12 +1,8 @@
 """Charts where memory is scarce: V8 ends the process that draws, and the report goes on without."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import platformdirs
 import pytest
@@ -26,7 +22,7 @@ TOO_LITTLE = "too little memory"
 
 
 @pytest.fixture
-def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def little_memory(monkeypatch, tmp_path):
     """The process that draws is started with a limit; nothing was drawn before."""
     start = processes.start
 
@@ -41,7 +37,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
     pictures._painter.cache_clear()
 
 
-def test_v8_ends_its_process(tmp_path: Path) -> None:
+def test_v8_ends_its_process(tmp_path):
     """Why it has one of its own: this is what became of advisor."""
     code = f"""
 import resource, vl_convert
@@ -53,7 +49,7 @@ vl_convert.vegalite_to_svg('{{"mark": "point", "data": {{"values": []}}}}')
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_a_page_without_pictures() -> None:
+def test_a_page_without_pictures():
     text = to_page(DOCUMENT)
     assert TOO_LITTLE in text
     assert "The figures of this chart" in text
@@ -62,20 +58,18 @@ def test_a_page_without_pictures() -> None:
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_a_mail_without_pictures() -> None:
+def test_a_mail_without_pictures():
     mail = to_mail_html(DOCUMENT, "Costs")
     assert mail.pictures == ()
     assert TOO_LITTLE in mail.text
 
 
-def test_once_there_is_memory_again_charts_are_drawn(
-    little_memory: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_once_there_is_memory_again_charts_are_drawn(little_memory, monkeypatch):
     assert pictures.still(spec_of(CHART)) is None
     monkeypatch.undo()
     assert "<svg" in str(pictures.still(spec_of(CHART)))
 
 
-def test_what_cannot_be_drawn_does_not_end_the_process_that_draws() -> None:
+def test_what_cannot_be_drawn_does_not_end_the_process_that_draws():
     assert pictures._drawn("svg", "{") is None
     assert "<svg" in str(pictures.still(spec_of(CHART)))

@@ -1,13 +1,10 @@
 """A page of its own: what it holds and what it forbids, before a browser looks at it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
 import stat
 from html.parser import HTMLParser
-from pathlib import Path
 
 import platformdirs
 import pytest
@@ -61,7 +58,7 @@ def hash_of(text: str) -> str:
 
 
 @pytest.mark.parametrize("document", [WORDS, of(burn_down())])
-def test_only_our_own_scripts_and_styles_are_allowed(document) -> None:
+def test_only_our_own_scripts_and_styles_are_allowed(document):
     one = parsed(document)
     rules = dict(rule.split(" ", 1) for rule in policy_of(one).split("; "))
     code = [text for text in one.texts["script"] if not text.startswith("{")]
@@ -72,7 +69,7 @@ def test_only_our_own_scripts_and_styles_are_allowed(document) -> None:
 
 
 @pytest.mark.parametrize("make", [answer_page, estimates_page, history_page, lambda: team_page(EVIL)])
-def test_nothing_names_a_place_to_load_from(make) -> None:
+def test_nothing_names_a_place_to_load_from(make):
     one = parsed(make())
     for tag, attributes in one.elements:
         assert tag not in ("link", "iframe", "object", "embed", "img", "form", "base"), tag
@@ -81,11 +78,11 @@ def test_nothing_names_a_place_to_load_from(make) -> None:
     assert "url(" not in "".join(one.texts["style"])
 
 
-def test_a_page_without_charts_does_without_vega() -> None:
+def test_a_page_without_charts_does_without_vega():
     assert len(text_of(WORDS, Format.HTML)) < 20_000
 
 
-def test_the_sentences_on_top_lead_and_the_rest_follows() -> None:
+def test_the_sentences_on_top_lead_and_the_rest_follows():
     html = text_of(of(*WORDS.blocks, BLANK, title="So"), Format.HTML)
     assert "<title>So</title>" in html
     assert "<h1>So</h1>" in html
@@ -94,13 +91,13 @@ def test_the_sentences_on_top_lead_and_the_rest_follows() -> None:
     assert re.findall("<p>(.*?)</p>", body) == ["below", "Not above."]
 
 
-def test_a_page_may_show_other_blocks_than_a_terminal() -> None:
+def test_a_page_may_show_other_blocks_than_a_terminal():
     html = text_of(of(Lines(("in a terminal",)), page=lambda: (Lines(("on a page",)),)), Format.HTML)
     assert "on a page" in html
     assert "in a terminal" not in html
 
 
-def test_an_answer_has_its_chart_its_table_and_its_warnings() -> None:
+def test_an_answer_has_its_chart_its_table_and_its_warnings():
     html = text_of(answer_page(), Format.HTML)
     assert "<h1>Where to run train.py</h1>" in html
     chart, table, warnings = (html.index(part) for part in ("<figure>", "<caption>Options", "prices are old"))
@@ -108,11 +105,11 @@ def test_an_answer_has_its_chart_its_table_and_its_warnings() -> None:
     assert '<ol class="legend">' in html
 
 
-def test_a_script_without_a_name_is_this_script() -> None:
+def test_a_script_without_a_name_is_this_script():
     assert "<h1>Where to run this script</h1>" in text_of(answer_page(""), Format.HTML)
 
 
-def test_names_end_neither_script_nor_title() -> None:
+def test_names_end_neither_script_nor_title():
     one = parsed(team_page(EVIL))
     shown = EVIL.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
     assert "".join(one.texts["title"]) == f"Cost of {shown}"
@@ -124,7 +121,7 @@ def test_names_end_neither_script_nor_title() -> None:
 
 
 @pytest.fixture
-def bundles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+def bundles(monkeypatch, tmp_path):
     """Each time that Vega is bundled, in a home where nothing is kept."""
     made: list[str] = []
 
@@ -137,7 +134,7 @@ def bundles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return made
 
 
-def test_the_runtime_is_made_once_and_ends_no_script(bundles, tmp_path) -> None:
+def test_the_runtime_is_made_once_and_ends_no_script(bundles, tmp_path):
     first, second = page.vega_runtime(), page.vega_runtime()
     assert first == second == "/* Vega */ '<\\/script>'"
     assert len(bundles) == 1
@@ -146,7 +143,7 @@ def test_the_runtime_is_made_once_and_ends_no_script(bundles, tmp_path) -> None:
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_without_a_place_to_keep_it_the_runtime_is_made_again(bundles, tmp_path) -> None:
+def test_without_a_place_to_keep_it_the_runtime_is_made_again(bundles, tmp_path):
     (tmp_path / "cache").write_text("a file where the folder would be")
     assert page.vega_runtime() == page.vega_runtime()
     assert len(bundles) == 2
@@ -155,7 +152,7 @@ def test_without_a_place_to_keep_it_the_runtime_is_made_again(bundles, tmp_path)
 # --- files -------------------------------------------------------------------------------------------
 
 
-def test_a_page_is_written_whole_over_the_old_one(tmp_path) -> None:
+def test_a_page_is_written_whole_over_the_old_one(tmp_path):
     path = tmp_path / "a page.html"
     path.write_text("old")
     write_page(WORDS, path)
@@ -163,7 +160,7 @@ def test_a_page_is_written_whole_over_the_old_one(tmp_path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["a page.html"]
 
 
-def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path) -> None:
+def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match="cannot write the page"):
         write_page(WORDS, tmp_path / "missing" / "x.html")
     assert list(tmp_path.iterdir()) == []

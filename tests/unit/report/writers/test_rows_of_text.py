@@ -1,7 +1,5 @@
 """Formats of rows, and JSON: well-formed, inert, and null where a number is none."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -27,7 +25,7 @@ def money(*cells: Cell) -> Table:
 
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=5))
-def test_csv_reads_back(rows: list[list[str]]) -> None:
+def test_csv_reads_back(rows):
     back = list(csv.reader(io.StringIO(to_csv(table(("a", "b"), rows)))))
     assert back[0] == ["a", "b"]
     for row, cells in zip(back[1:], rows, strict=True):
@@ -38,28 +36,28 @@ def test_csv_reads_back(rows: list[list[str]]) -> None:
             assert not read.startswith(RUNS) or read.startswith("-")
 
 
-def test_csv_cells_do_not_run_as_formulas() -> None:
+def test_csv_cells_do_not_run_as_formulas():
     assert "'=1+1" in to_csv(table(("a",), [["=1+1"]]))
 
 
-def test_a_formula_hides_in_no_line_of_a_cell() -> None:
+def test_a_formula_hides_in_no_line_of_a_cell():
     assert to_csv(of(money(("=1+1", "x")))) == 'Cost\n"\'=1+1\nx"'
 
 
-def test_markdown_escapes_pipes() -> None:
+def test_markdown_escapes_pipes():
     assert to_markdown(table(("a",), [["x|y"]])) == "| a |\n| --- |\n| x\\|y |"
 
 
-def test_a_cell_of_two_lines_stays_one_row_of_markdown() -> None:
+def test_a_cell_of_two_lines_stays_one_row_of_markdown():
     assert to_markdown(of(money((1.5, "free")))).splitlines()[-1] == "| $1.50<br>free |"
 
 
-def test_cells_are_written_by_the_kind_of_their_column() -> None:
+def test_cells_are_written_by_the_kind_of_their_column():
     document = of(money(8.333, Quantiles(p50=1.0, p90=2.0), None, "unknown"))
     assert to_csv(document).splitlines() == ["Cost", "$8.33", "$1.00 ($2.00)", '""', "unknown"]
 
 
-def test_json_has_a_version_first_and_no_infinities() -> None:
+def test_json_has_a_version_first_and_no_infinities():
     text = to_json({"a": math.inf, "b": [1.5, math.nan], "c": {"d": (1, None)}})
     document = json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(ValueError(name)))
     assert next(iter(document)) == "schema_version"
@@ -76,31 +74,31 @@ FULL = of(money(1.0), WORDS, Section("More", ("words",)), facts={"usd": 1.0}, sh
 @pytest.mark.parametrize(
     ("output", "text"), [(Format.CSV, "usd\n8.333"), (Format.MARKDOWN, "| Cost |\n| --- |\n| $1.00 |")]
 )
-def test_formats_of_rows_take_rows_alone(output: Format, text: str) -> None:
+def test_formats_of_rows_take_rows_alone(output, text):
     assert text_of(FULL, output) == text
 
 
-def test_json_takes_the_facts_alone() -> None:
+def test_json_takes_the_facts_alone():
     assert json.loads(text_of(FULL, Format.JSON)) == {"schema_version": SCHEMA_VERSION, "usd": 1.0}
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_a_sheet_stands_in_for_words_that_a_person_reads(output: Format) -> None:
+def test_a_sheet_stands_in_for_words_that_a_person_reads(output):
     text = text_of(of(WORDS, sheet=SHEET), output)
     assert "8.333" in text
     assert "Hello" not in text
 
 
-def test_words_alone_are_text_and_no_markup() -> None:
+def test_words_alone_are_text_and_no_markup():
     assert text_of(of(WORDS), Format.MARKDOWN) == "\\*Hello\\*\n=1"
     assert text_of(of(WORDS), Format.CSV) == "*Hello*\n=1"
 
 
-def test_two_tables_are_two_tables_of_markdown() -> None:
+def test_two_tables_are_two_tables_of_markdown():
     assert to_markdown(of(money(1.0), money(2.0))).count("| Cost |") == 2
     assert to_csv(of(money(1.0), money(2.0))) == "Cost\n$1.00"
 
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
-def test_nothing_to_show_is_no_text(output: Format) -> None:
+def test_nothing_to_show_is_no_text(output):
     assert text_of(of(), output) == ""

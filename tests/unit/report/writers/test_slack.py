@@ -1,13 +1,11 @@
 """Blocks for Slack: within its limits, whole, and nothing in them that Slack would act on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.report.document import USD, Axis, Block, Chart, Lines, Section, Series
+from advisor.report.document import USD, Axis, Chart, Lines, Section, Series
 from advisor.report.writers.mail import MOST_BLOCKS, MOST_LETTERS, MOST_OF_A_HEADER, to_slack
 from tests.unit.report.printed import of, table
 
@@ -35,7 +33,7 @@ def check(blocks: Any) -> None:
             assert text["emoji"] is False
 
 
-def test_a_subject_words_and_a_table() -> None:
+def test_a_subject_words_and_a_table():
     document = of(Section("What it cost", ("- a lot",)), *table(["GPU", "USD"], [["L4", "1.20"]]).blocks)
     blocks = to_slack(document, "Week 47")
     check(blocks)
@@ -44,17 +42,17 @@ def test_a_subject_words_and_a_table() -> None:
     assert texts(blocks)[2].startswith("```")
 
 
-def test_a_chart_is_left_out_and_blank_lines_are_no_blocks() -> None:
+def test_a_chart_is_left_out_and_blank_lines_are_no_blocks():
     chart = Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ((1.0, 1.0),)),))
     assert len(to_slack(of(chart, Lines(("",)), Section("words", ())), "s")) == 2
 
 
-def test_nothing_calls_anybody() -> None:
+def test_nothing_calls_anybody():
     blocks = to_slack(of(Section(HOSTILE, (HOSTILE,)), *table([HOSTILE], [[HOSTILE]]).blocks), HOSTILE)
     check(blocks)
 
 
-def test_a_long_table_is_several_blocks_with_every_row() -> None:
+def test_a_long_table_is_several_blocks_with_every_row():
     rows = [[f"row-{number:04}", "x" * 20] for number in range(300)]
     blocks = to_slack(of(*table(["a", "b"], rows).blocks), "s")
     check(blocks)
@@ -62,7 +60,7 @@ def test_a_long_table_is_several_blocks_with_every_row() -> None:
     assert all(f"row-{number:04}" in shown for number in range(300))
 
 
-def test_what_is_too_much_for_slack_says_so() -> None:
+def test_what_is_too_much_for_slack_says_so():
     blocks = to_slack(of(*(Section(f"paragraph {number}", ()) for number in range(80))), "s")
     check(blocks)
     assert len(blocks) == MOST_BLOCKS
@@ -80,5 +78,5 @@ blocks_of_text = st.one_of(
 
 @settings(max_examples=40)
 @given(st.lists(blocks_of_text, max_size=6), st.text(min_size=1))
-def test_any_document_keeps_the_limits(blocks: list[Block], subject: str) -> None:
+def test_any_document_keeps_the_limits(blocks, subject):
     check(to_slack(of(*blocks), subject))

@@ -1,7 +1,5 @@
 """A document in a terminal: what stands where, what gives way, and that nothing is wider than it may be."""
 
-from __future__ import annotations
-
 import io
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -53,39 +51,39 @@ def wide(*, kind_wraps: bool = False, **changes: object) -> Table:
 # --- tables ------------------------------------------------------------------------------------------
 
 
-def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
+def test_numbers_stand_to_the_right_and_words_to_the_left():
     lines = [line.rstrip() for line in on_screen(of(wide()), 40).splitlines()]
     assert lines[1:5] == [" Name       Cost", " " + "─" * 15, " one two   $1.50", " three    $12.00"]
 
 
 @pytest.mark.parametrize(("width", "is_narrow"), [(17, False), (16, True)])
-def test_a_table_gives_way_where_it_would_break_a_line(width: int, is_narrow: bool) -> None:
+def test_a_table_gives_way_where_it_would_break_a_line(width, is_narrow):
     assert ("one line" in on_screen(of(wide()), width)) is is_narrow
 
 
 @pytest.mark.parametrize(("width", "is_narrow"), [(15, False), (14, True)])
-def test_a_column_that_wraps_breaks_between_words_first(width: int, is_narrow: bool) -> None:
+def test_a_column_that_wraps_breaks_between_words_first(width, is_narrow):
     assert ("one line" in on_screen(of(wide(kind_wraps=True)), width)) is is_narrow
 
 
 @pytest.mark.parametrize(("width", "is_narrow"), [(50, False), (49, True)])
-def test_a_table_may_ask_for_more_than_it_needs(width: int, is_narrow: bool) -> None:
+def test_a_table_may_ask_for_more_than_it_needs(width, is_narrow):
     assert ("one line" in on_screen(of(wide(narrow_below=50)), width)) is is_narrow
 
 
-def test_a_table_may_rather_break_words() -> None:
+def test_a_table_may_rather_break_words():
     """Names of sources, say, have words longer than any column."""
     text = on_screen(of(wide(keeps_words=False)), 12)
     assert "one line" not in text
     assert "thre " in text
 
 
-def test_a_table_without_another_form_breaks_words_too() -> None:
+def test_a_table_without_another_form_breaks_words_too():
     text = on_screen(of(wide(narrow=())), 12)
     assert max(map(len, text.splitlines())) <= 12
 
 
-def test_a_cell_of_two_lines_takes_two() -> None:
+def test_a_cell_of_two_lines_takes_two():
     table = Table(columns=(Column("Jobs", COUNT),), rows=(Row(((1234, "any"),)),))
     assert [line.strip() for line in on_screen(of(table), 40).splitlines()][3:5] == ["1,234", "any"]
 
@@ -100,9 +98,7 @@ CELLS = st.text(alphabet="ab c\né漢-é🙂/.", max_size=30)
     st.integers(12, 60),
 )
 @example([], (False, True, False), 16)
-def test_a_table_looks_as_rich_would_draw_it(
-    cells: list[tuple[str, str]], wraps: tuple[bool, bool, bool], width: int
-) -> None:
+def test_a_table_looks_as_rich_would_draw_it(cells, wraps, width):
     kinds = {"Name": TEXT, "Where it is": TEXT, "Cost now": USD}
     titles = tuple(
         Column(name, kind, wraps=may) for (name, kind), may in zip(kinds.items(), wraps, strict=True)
@@ -128,13 +124,13 @@ def drawn_by_rich(table: Table, console: Console) -> str:
     return capture.get().removesuffix("\n")
 
 
-def test_a_terminal_without_unicode_gets_a_rule_of_hyphens() -> None:
+def test_a_terminal_without_unicode_gets_a_rule_of_hyphens():
     console = Console(width=40, file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
     lines = Layout(wide(), console).text().splitlines()
     assert lines[2].strip() == "-" * 15
 
 
-def test_tones_are_colours_of_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tones_are_colours_of_a_terminal_alone(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -151,9 +147,7 @@ def test_tones_are_colours_of_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(("columns", "width"), [("", 80), ("0", 80), ("60", 60), ("200", 160)])
-def test_a_pipe_is_as_wide_as_columns_says_or_eighty(
-    columns: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_is_as_wide_as_columns_says_or_eighty(columns, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)
     rows = (Row(("word " * 30,)),)
     print_document(of(Table(columns=columns_of_text(), rows=rows), Section("word " * 32, ())), Format.TABLE)
@@ -168,12 +162,12 @@ def columns_of_text() -> tuple[Column, ...]:
 # --- words -------------------------------------------------------------------------------------------
 
 
-def test_blocks_follow_each_other_with_blanks_where_there_are_some() -> None:
+def test_blocks_follow_each_other_with_blanks_where_there_are_some():
     document = of(Lines(("first",)), BLANK, Section("Title", ("second",)))
     assert on_screen(document, 80) == "first\n\nTitle\n  second"
 
 
-def test_facts_stand_below_each_other_and_a_sum_to_the_right() -> None:
+def test_facts_stand_below_each_other_and_a_sum_to_the_right():
     entries = (Fact("rate", "$1.50"), Sum((Fact("a", "1"), Fact("total", "100", "in all")), name_width=10))
     assert on_screen(of(Section("Money", entries)), 80).splitlines() == [
         "Money",
@@ -183,14 +177,14 @@ def test_facts_stand_below_each_other_and_a_sum_to_the_right() -> None:
     ]
 
 
-def test_further_lines_of_a_value_begin_below_it() -> None:
+def test_further_lines_of_a_value_begin_below_it():
     first, *others = on_screen(of(Section("T", (Fact("name", "word " * 20),))), 60).splitlines()[1:]
     assert first.startswith("  name" + " " * 24 + "word")
     assert others
     assert {len(line) - len(line.lstrip()) for line in others} == {30}
 
 
-def test_lines_are_never_broken_and_names_stay_whole() -> None:
+def test_lines_are_never_broken_and_names_stay_whole():
     path = "/a/very-long/path-with-hyphens/" * 4
     assert on_screen(of(Lines((path,))), 50) == path
     assert path in on_screen(of(Section("T", (f"see {path} for more",))), 50)
@@ -200,9 +194,7 @@ WORDS = st.text("ab ", min_size=1, max_size=80)
 
 
 @given(WORDS, st.lists(st.one_of(WORDS, st.builds(Fact, WORDS, WORDS)), max_size=5), st.integers(50, 100))
-def test_a_section_keeps_to_the_width_wherever_its_words_do(
-    title: str, entries: list[str | Fact], width: int
-) -> None:
+def test_a_section_keeps_to_the_width_wherever_its_words_do(title, entries, width):
     text = on_screen(of(Section(title, tuple(entries))), width)
     for line in text.splitlines():
         assert len(line) <= width or len(line.split()) == 1
@@ -221,7 +213,7 @@ CHART = Chart(
 )
 
 
-def test_a_line_chart_names_its_axes_series_and_notes() -> None:
+def test_a_line_chart_names_its_axes_series_and_notes():
     lines = on_screen(of(CHART), 80).splitlines()
     assert lines[0] == "Prices"
     assert lines[1].startswith("$2.00 |")
@@ -231,25 +223,25 @@ def test_a_line_chart_names_its_axes_series_and_notes() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 78, 120])
-def test_a_line_chart_is_as_wide_as_a_terminal_and_never_wider_than_it_is_readable(width: int) -> None:
+def test_a_line_chart_is_as_wide_as_a_terminal_and_never_wider_than_it_is_readable(width):
     lines = on_screen(of(CHART), width).splitlines()
     assert min(width, 78) - 3 <= max(map(len, lines)) <= min(width, 78)
 
 
-def test_a_value_holds_until_the_next_and_a_point_does_not() -> None:
+def test_a_value_holds_until_the_next_and_a_point_does_not():
     line = on_screen(of(CHART), 80)
     points = on_screen(of(replace(CHART, until=None)), 80)
     assert line.count("A") > 50
     assert points.count("A") == 3  # two points and the legend
 
 
-def test_the_lowest_value_has_its_number_where_it_has_no_name() -> None:
+def test_the_lowest_value_has_its_number_where_it_has_no_name():
     text = on_screen(of(replace(CHART, y=Axis(USD))), 80)
     assert "$1.00 |" in text
     assert "free" not in text
 
 
-def test_what_a_chart_calls_things_is_text() -> None:
+def test_what_a_chart_calls_things_is_text():
     hostile = replace(CHART, title="\x1b[2J", note="\u202e", series=(Series("\x07", ((1.0, 1.0),)),))
     text = on_screen(of(hostile), 80)
     assert "\\x1b[2J" in text
@@ -257,6 +249,6 @@ def test_what_a_chart_calls_things_is_text() -> None:
     assert "A \\x07" in text
 
 
-def test_columns_share_kind_and_wrapping() -> None:
+def test_columns_share_kind_and_wrapping():
     assert columns("a", "b", kind=USD, wraps=False) == (Column("a", USD, False), Column("b", USD, False))
     assert columns("a") == (Column("a", TEXT, True),)

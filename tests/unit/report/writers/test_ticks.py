@@ -1,7 +1,5 @@
 """Scales: every value is on them, and what stands beside an axis is few, in order, and in words."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import example, given
@@ -16,7 +14,7 @@ ANY = st.lists(st.floats(-1e6, 1e9), min_size=1, max_size=20)
 
 
 @given(KINDS, POSITIVE)
-def test_a_log_scale_holds_all_values_and_few_ticks(kind, values) -> None:
+def test_a_log_scale_holds_all_values_and_few_ticks(kind, values):
     scale = scale_of(Axis(kind), values, is_log=True)
     check(scale, values)
     assert scale.low > 0
@@ -24,7 +22,7 @@ def test_a_log_scale_holds_all_values_and_few_ticks(kind, values) -> None:
 
 @given(KINDS, ANY, st.booleans())
 @example(USD, [5e-324], False)
-def test_a_linear_scale_holds_all_values_and_few_ticks(kind, values, has_zero) -> None:
+def test_a_linear_scale_holds_all_values_and_few_ticks(kind, values, has_zero):
     scale = scale_of(Axis(kind), values, is_log=False, has_zero=has_zero)
     check(scale, values)
     assert len(scale.ticks) >= 2
@@ -47,7 +45,7 @@ def words(axis: Axis, *values: float, is_log: bool = False) -> list[str]:
     return list(scale_of(axis, values, is_log=is_log).words)
 
 
-def test_durations_are_cut_as_clocks_cut_them() -> None:
+def test_durations_are_cut_as_clocks_cut_them():
     assert words(Axis(SHORT_DURATION), 0.0, 5 * 3600.0) == [
         "0 ms", "1.0 h", "2.0 h", "3.0 h", "4.0 h", "5.0 h",
     ]  # fmt: skip
@@ -57,22 +55,22 @@ def test_durations_are_cut_as_clocks_cut_them() -> None:
     assert words(Axis(DURATION), 0.1, 1.8) == ["0 ms", "500 ms", "1 s", "1.5 s"]
 
 
-def test_dollars_are_cut_in_tens() -> None:
+def test_dollars_are_cut_in_tens():
     assert words(Axis(USD), 3.0, 4000.0, is_log=True) == ["$10.00", "$100.00", "$1,000"]
     assert words(Axis(USD), 0.0, 1000.0) == ["$0.00", "$200.00", "$400.00", "$600.00", "$800.00", "$1,000"]
 
 
-def test_a_scale_far_from_zero_need_not_begin_there_but_bars_do() -> None:
+def test_a_scale_far_from_zero_need_not_begin_there_but_bars_do():
     assert scale_of(Axis(USD), [90.0, 100.0], is_log=False).low > 80
     assert scale_of(Axis(USD), [90.0, 100.0], is_log=False, has_zero=True).low == 0
     assert scale_of(Axis(USD), [10.0, 100.0], is_log=False).low == 0
 
 
-def test_the_least_value_may_have_a_name() -> None:
+def test_the_least_value_may_have_a_name():
     scale = scale_of(Axis(USD, lowest="free"), [0.1, 10.0, 100.0], is_log=True)
     assert (scale.ticks[0], scale.words[0]) == (0.1, "free")
     assert "free" not in scale.words[1:]
 
 
-def test_whole_numbers_are_counted_without_decimals() -> None:
+def test_whole_numbers_are_counted_without_decimals():
     assert words(Axis(COUNT), 0.0, 10.0)[:3] == ["0", "2", "4"]

@@ -1,7 +1,5 @@
 """Charts as Vega-Lite: valid by its schema, nothing lost, texts only texts, colours that differ enough."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct
@@ -45,7 +43,7 @@ CHARTS = {
 
 
 @pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
-def test_the_schema_allows_what_we_write(chart) -> None:
+def test_the_schema_allows_what_we_write(chart):
     for spec in (spec_of(chart), spec_of(chart, PICTURE)):
         alt.LayerChart.from_dict(spec)
         json.dumps(spec, allow_nan=False)
@@ -62,7 +60,7 @@ def values(spec: object, key: str) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
-def test_every_point_can_be_pointed_at(chart) -> None:
+def test_every_point_can_be_pointed_at(chart):
     hovers = list(values(spec_of(chart), "hover"))
     assert len(hovers) >= len(chart.others) + sum(len(one.points) for one in chart.series)
     assert all(isinstance(hover, str) and hover for hover in hovers)
@@ -77,7 +75,7 @@ def test_every_point_can_be_pointed_at(chart) -> None:
         replace(CHARTS["one point"], title=EVIL, x=Axis(USD, lowest=EVIL, title=EVIL), others_label=EVIL),
     ],
 )
-def test_names_neither_end_an_expression_nor_a_script(chart) -> None:
+def test_names_neither_end_an_expression_nor_a_script(chart):
     drawing = svg_of(chart)
     assert "<script" not in drawing
     assert "<img" not in drawing
@@ -87,7 +85,7 @@ def test_names_neither_end_an_expression_nor_a_script(chart) -> None:
     assert json.dumps(EVIL)[1:-1] not in texts
 
 
-def test_what_a_name_shows_is_the_whole_name() -> None:
+def test_what_a_name_shows_is_the_whole_name():
     rows = rows_of(replace(spend_by_week(EVIL), bars=(EVIL, "b", "c")))
     assert rows.bars[0] == SHOWN_EVIL
     assert str(rows.data["points"][0]["hover"]).startswith(SHOWN_EVIL)
@@ -98,7 +96,7 @@ LOW_HIGH = st.tuples(st.floats(0.5, 1.0), st.floats(1.0, 2.0))
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.floats(0.01, 1e6), st.floats(0.01, 1e6), LOW_HIGH), min_size=1), st.booleans())
-def test_scales_hold_every_point_and_every_interval(points, is_log) -> None:
+def test_scales_hold_every_point_and_every_interval(points, is_log):
     details = tuple(
         Detail(x_range=(x * low, x * high), y_range=(y * low, y * high)) for x, y, (low, high) in points
     )
@@ -113,14 +111,14 @@ def test_scales_hold_every_point_and_every_interval(points, is_log) -> None:
                 assert scale.low * (1 - 1e-5) <= row[side] <= scale.high * (1 + 1e-5)
 
 
-def test_an_interval_without_an_end_is_not_drawn() -> None:
+def test_an_interval_without_an_end_is_not_drawn():
     endless = Series("a", ((1.0, 2.0),), (Detail(x_range=(1.0, float("inf")), y_range=(1.0, 3.0)),))
     rows = rows_of(Chart(x=Axis(USD), y=Axis(USD), series=(endless,)))
     assert "x_errors" not in rows.data
     assert rows.data["y_errors"] == [{"x": 1.0, "place": 0, "y": 1.0, "y2": 3.0}]
 
 
-def test_a_value_holds_until_the_end_and_a_band_with_it() -> None:
+def test_a_value_holds_until_the_end_and_a_band_with_it():
     spans = Detail(y_range=(1.0, 2.0)), Detail(), Detail(y_range=(3.0, 4.0))
     line = Series("a", ((0.0, 1.0), (5.0, 2.0), (6.0, 3.0)), spans)
     rows = rows_of(Chart(x=Axis(USD), y=Axis(USD), series=(line,), until=9.0))
@@ -138,13 +136,13 @@ def test_a_value_holds_until_the_end_and_a_band_with_it() -> None:
     assert "y_errors" not in rows.data
 
 
-def test_moments_are_those_of_javascript() -> None:
+def test_moments_are_those_of_javascript():
     rows = rows_of(burn_down())
     assert rows.is_time
     assert rows.data["ends"][0]["x"] == burn_down().until * 1000
 
 
-def test_bars_reach_as_far_as_their_parts_and_their_intervals() -> None:
+def test_bars_reach_as_far_as_their_parts_and_their_intervals():
     assert rows_of(spend_by_week()).x.high >= 410.0
     assert rows_of(spend_by_week()).x.low <= -20.0
     (estimate,) = iterations_chart([make_estimate("L4")])
@@ -156,7 +154,7 @@ def test_bars_reach_as_far_as_their_parts_and_their_intervals() -> None:
     assert rows.x.high >= interval.p90
 
 
-def test_nothing_to_draw_is_a_fault_of_ours() -> None:
+def test_nothing_to_draw_is_a_fault_of_ours():
     with pytest.raises(ValueError, match="needs points"):
         spec_of(Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ()),)))
 
@@ -164,14 +162,14 @@ def test_nothing_to_draw_is_a_fault_of_ours() -> None:
 @pytest.mark.parametrize(
     "name", ["0000000M1f0808\U00018cd6\U0001f000\ud7fc", "x" * 37 + "\U0001f600" * 40], ids=["odd", "emoji"]
 )
-def test_a_label_may_be_cut_within_an_emoji(name: str) -> None:
+def test_a_label_may_be_cut_within_an_emoji(name):
     """Before: a ValueError of vl-convert."""
     for width in range(25):
         drawing = svg_of(replace(spend_by_week(), bars=("i" * width + name, "b", "c")))
         assert "iii" in drawing or width < 3
 
 
-def test_a_picture_is_twice_as_fine_as_its_drawing_and_white() -> None:
+def test_a_picture_is_twice_as_fine_as_its_drawing_and_white():
     picture = png(CHARTS["spend"])
     assert picture.startswith(b"\x89PNG")
     width, _ = struct.unpack(">II", picture[16:24])
@@ -179,12 +177,12 @@ def test_a_picture_is_twice_as_fine_as_its_drawing_and_white() -> None:
     assert 'fill="#ffffff"' in svg_of(CHARTS["spend"])
 
 
-def test_a_picture_has_nothing_that_nobody_sees() -> None:
+def test_a_picture_has_nothing_that_nobody_sees():
     assert 'opacity="0"' not in svg_of(burn_down())
     assert any(layer["mark"].get("opacity") == 0 for layer in spec_of(burn_down())["layer"])
 
 
-def test_pictures_name_their_series_and_their_guides() -> None:
+def test_pictures_name_their_series_and_their_guides():
     drawing = svg_of(burn_down("spent by vision"))
     for name in ("spent by vision", "budget", "forecast", "Spent"):
         assert f">{name}</text>" in drawing
@@ -219,7 +217,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK, PAPER], ids=["light", "dark", "paper"])
-def test_text_and_marks_stand_out_from_what_is_behind_them(colours) -> None:
+def test_text_and_marks_stand_out_from_what_is_behind_them(colours):
     for name in ("ink", "soft", "best", "series-1"):
         assert contrast(colours[name], colours["paper"]) >= 4.5, name
     for name in colours:
@@ -229,13 +227,13 @@ def test_text_and_marks_stand_out_from_what_is_behind_them(colours) -> None:
     assert contrast(colours["ink"], colours["best-paper"]) >= 4.5
 
 
-def test_every_scheme_has_every_colour_and_pictures_have_those_of_light_pages() -> None:
+def test_every_scheme_has_every_colour_and_pictures_have_those_of_light_pages():
     assert LIGHT.keys() == DARK.keys() | {"focus"}
     assert PAPER.keys() | {"focus"} == LIGHT.keys()
     assert {name: LIGHT[name] for name in PICTURE.colours} == PICTURE.colours
 
 
-def test_series_differ_by_more_than_colour() -> None:
+def test_series_differ_by_more_than_colour():
     assert len(SHAPES) == len(GLYPHS)
     many = Chart(
         x=Axis(USD), y=Axis(USD), series=tuple(Series(str(i), ((1.0, i), (2.0, i))) for i in range(24))
@@ -244,7 +242,7 @@ def test_series_differ_by_more_than_colour() -> None:
     assert len(signs) == 24
 
 
-def test_a_tone_is_a_colour_of_its_own() -> None:
+def test_a_tone_is_a_colour_of_its_own():
     tones = Tone.BEST, Tone.FAINT, None
     chart = Chart(
         x=Axis(USD), y=Axis(USD), series=tuple(Series("a", ((1.0, 1.0), (2.0, 2.0)), (), t) for t in tones)
@@ -252,7 +250,7 @@ def test_a_tone_is_a_colour_of_its_own() -> None:
     assert [colour_name(chart, i) for i in range(3)] == ["best", "soft", "series-3"]
 
 
-def test_what_has_not_happened_is_dashed_and_what_has_ends_today() -> None:
+def test_what_has_not_happened_is_dashed_and_what_has_ends_today():
     spent = Series("spent", ((1.0, 0.0), (2.0, 5.0)), stops=True)
     ahead = Series("forecast", ((2.0, 5.0), (3.0, 9.0)), is_dashed=True)
     chart = Chart(x=Axis(USD), y=Axis(USD), series=(spent, ahead), until=4.0)

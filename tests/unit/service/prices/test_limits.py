@@ -1,7 +1,5 @@
 """Names that nothing has, and the smallest set of limits that has to give way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -54,7 +52,7 @@ def refusal(
     )
 
 
-def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
+def test_a_flag_is_named_with_the_number_and_the_cheapest_place():
     message = refusal(limited(regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
     assert message == (
         "no offer with --region eu-*, --gpu L4. Without --region there are 3, the cheapest:"
@@ -62,19 +60,19 @@ def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
     )
 
 
-def test_python_names_its_arguments() -> None:
+def test_python_names_its_arguments():
     given = limited(ARGUMENT, regions=("eu-*",))
     message = refusal(given, listener=Silence(), gpus=["L4"], wanted={"L4": set()}, max_usd_per_h=1.0)
     assert "no offer with cloud.regions eu-*, gpus L4, max_usd_per_h 1." in message
     assert "--" not in message
 
 
-def test_a_setting_is_named_with_the_file_that_set_it() -> None:
+def test_a_setting_is_named_with_the_file_that_set_it():
     message = refusal(limited(FILE, regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
     assert f"no offer with cloud.regions: eu-* (set by {FILE}), --gpu L4. Without cloud.regions" in message
 
 
-def test_a_default_is_told_only_where_it_is_in_the_way() -> None:
+def test_a_default_is_told_only_where_it_is_in_the_way():
     small = refusal(limited(), gpus=["T4"], wanted={"T4": set()}, max_gpus=8)
     assert "--gpu T4, cloud.max_gpus: 8 (the default). Without cloud.max_gpus there is 1: aws" in small
     dear = refusal(limited(), max_usd_per_h=0.1, max_gpus=16)
@@ -82,20 +80,20 @@ def test_a_default_is_told_only_where_it_is_in_the_way() -> None:
     assert "no offer with --max-price 0.1. Without --max-price there are 4" in dear
 
 
-def test_the_number_of_gpus_is_a_limit_of_its_own() -> None:
+def test_the_number_of_gpus_is_a_limit_of_its_own():
     message = refusal(limited(regions=("us-east-1",)), gpus=["L4:8"], wanted={"L4": {8}})
     assert "no offer with --region us-east-1, --gpu L4:8. Without --region there is 1" in message
     fewer = refusal(limited(markets=("spot",)), [SPOT], gpus=["L4:8"], wanted={"L4": {8}})
     assert "Without the number in --gpu there is 1" in fewer
 
 
-def test_where_one_is_not_enough_all_that_have_to_go_are_named() -> None:
+def test_where_one_is_not_enough_all_that_have_to_go_are_named():
     limits = limited(regions=("eu-*",), markets=("spot",))
     message = refusal(limits, [LARGE], gpus=["L4:8"], wanted={"L4": {8}})
     assert "Without --region and --market there is 1" in message
 
 
-def test_what_nobody_rents_is_no_matter_of_limits() -> None:
+def test_what_nobody_rents_is_no_matter_of_limits():
     assert "no known price is of RTX-4090" in refusal(
         limited(), gpus=["RTX-4090"], wanted={"RTX-4090": set()}
     )
@@ -103,7 +101,7 @@ def test_what_nobody_rents_is_no_matter_of_limits() -> None:
 
 
 @pytest.mark.parametrize("origin", ["flag", FILE])
-def test_who_set_an_unknown_name_is_told_unless_it_was_typed(origin: str) -> None:
+def test_who_set_an_unknown_name_is_told_unless_it_was_typed(origin):
     with pytest.raises(InputError) as provider:
         check_providers(limited(origin, providers=("google",)), ["aws", "gcp"], TERMINAL)
     with pytest.raises(InputError) as region:
@@ -114,7 +112,7 @@ def test_who_set_an_unknown_name_is_told_unless_it_was_typed(origin: str) -> Non
         assert (f"(set by {FILE})" in str(error.value)) is (origin == FILE)
 
 
-def test_a_provider_that_could_not_be_pulled_is_told_why(tmp_path: Path) -> None:
+def test_a_provider_that_could_not_be_pulled_is_told_why(tmp_path):
     def told(providers: tuple[str, ...]) -> str:
         settings = Settings(cloud={"providers": providers}, store={"url": url})
         typed = Config(settings=settings, origins={"cloud.providers": "flag"}, warnings=())
@@ -136,7 +134,7 @@ def test_a_provider_that_could_not_be_pulled_is_told_why(tmp_path: Path) -> None
     assert told(("Azure",)).startswith(never)
 
 
-def test_all_regions_are_read_only_for_what_is_not_at_hand() -> None:
+def test_all_regions_are_read_only_for_what_is_not_at_hand():
     def never() -> Iterable[str]:
         raise AssertionError
 
@@ -144,7 +142,7 @@ def test_all_regions_are_read_only_for_what_is_not_at_hand() -> None:
     check_regions(limited(regions=("eu-*",)), lambda: ["eu-west-1"], TERMINAL, {"us-east-1"})
 
 
-def test_of_several_numbers_one_that_exists_will_do_and_own_machines_count() -> None:
+def test_of_several_numbers_one_that_exists_will_do_and_own_machines_count():
     check_counts(OfferFilter(gpus=["L4:1..8"], wanted={}), lambda: ALL)
     check_counts(OfferFilter(gpus=["L4:3"], wanted={}, own={("L4", 3)}), lambda: ALL)
     check_counts(OfferFilter(gpus=["RTX-4090:3"], wanted={}), lambda: ALL)
@@ -154,7 +152,7 @@ def test_of_several_numbers_one_that_exists_will_do_and_own_machines_count() -> 
         check_counts(OfferFilter(gpus=["T4:2"], wanted={}), lambda: ALL)
 
 
-def test_vendors_have_the_catalogs_spelling() -> None:
+def test_vendors_have_the_catalogs_spelling():
     assert known_vendors(["amd", "NVIDIA"]) == {"AMD", "NVIDIA"}
     with pytest.raises(InputError, match=r"'nvidea' in the catalog\. Did you mean 'nvidia'"):
         known_vendors(["nvidea"])
@@ -189,7 +187,7 @@ def rank(dropped: tuple[Limit, ...], num_offers: int) -> tuple[int, bool, int]:
 
 
 @given(OFFERS)
-def test_no_smaller_set_helps_and_none_of_that_size_lets_in_fewer(offers: list[Offer]) -> None:
+def test_no_smaller_set_helps_and_none_of_that_size_lets_in_fewer(offers):
     way = way_out(LIMITS, offers)
     assert way.offers == left_without(way.limits, offers)
     for size in range(len(way.limits) + 1):
@@ -198,14 +196,14 @@ def test_no_smaller_set_helps_and_none_of_that_size_lets_in_fewer(offers: list[O
             assert not left or rank(dropped, len(left)) >= rank(way.limits, len(way.offers))
 
 
-def test_the_gpu_gives_way_after_the_place() -> None:
+def test_the_gpu_gives_way_after_the_place():
     elsewhere = [replace(make_offer("L4", 1.0), region="b", market=Market.SPOT)] * 3
     another = replace(make_offer("T4", 1.0), region="a", market=Market.SPOT)
     assert [limit.name for limit in way_out(LIMITS, [*elsewhere, another]).limits] == ["--region"]
     assert [limit.name for limit in way_out(LIMITS, [another]).limits] == ["--gpu"]
 
 
-def test_one_limit_goes_before_two_that_would_let_in_fewer() -> None:
+def test_one_limit_goes_before_two_that_would_let_in_fewer():
     elsewhere = [replace(make_offer("L4", 1.0), region="b", market=Market.SPOT)] * 3
     wholly_other = replace(make_offer("T4", 1.0), region="a", market=Market.ON_DEMAND)
     way = way_out(LIMITS, [*elsewhere, wholly_other])
@@ -213,6 +211,6 @@ def test_one_limit_goes_before_two_that_would_let_in_fewer() -> None:
     assert way.offers == tuple(elsewhere)
 
 
-def test_without_an_offer_no_limit_is_in_the_way() -> None:
+def test_without_an_offer_no_limit_is_in_the_way():
     with pytest.raises(ValueError, match="no offer at all"):
         way_out(LIMITS, [])

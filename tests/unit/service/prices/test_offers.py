@@ -1,8 +1,5 @@
 """Offers of the settings: queries, regions to enable, and sorted lists."""
 
-from __future__ import annotations
-
-import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,7 +39,7 @@ def pricing(**sections: Any) -> PricingSettings:
 
 
 @pytest.fixture
-def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
+def asked(monkeypatch):
     """Queries that reach the prices; two GPUs in three sizes answer, of two providers."""
     queries: list[tuple[OfferQuery, datetime, float | None]] = []
     offers = tuple(make_offer(gpu, num_gpus=count) for gpu in ("A100-SXM-80GB", "L4") for count in (1, 4, 8))
@@ -199,7 +196,7 @@ CLOSED, OPEN = make_offer("L4", region="me-south-1"), make_offer("L4")
         ({"opt_in_regions": ("ap-*",)}, False),
     ],
 )
-def test_a_closed_region_is_opened_by_name(cloud: dict[str, Any], opens: bool) -> None:
+def test_a_closed_region_is_opened_by_name(cloud, opens):
     is_opened = is_open(CloudSettings(**cloud))
     assert (is_opened(CLOSED), is_opened(OPEN)) == (opens, True)
 
@@ -207,13 +204,13 @@ def test_a_closed_region_is_opened_by_name(cloud: dict[str, Any], opens: bool) -
 @pytest.mark.parametrize(
     ("source", "is_live", "opens"), [("aws", True, True), ("aws", False, False), ("gpuhunt", True, False)]
 )
-def test_what_the_account_was_asked_in_is_enabled(source: str, is_live: bool, opens: bool) -> None:
+def test_what_the_account_was_asked_in_is_enabled(source, is_live, opens):
     asked_at = {("aws", "me-south-1", Market.SPOT): datetime(2026, 11, 1, tzinfo=UTC)}
     answer = Answer(source=source, is_live=is_live, offers=(), asked_at=asked_at)
     assert is_open(CloudSettings(), [answer])(CLOSED) is opens
 
 
-def test_a_region_of_the_same_name_elsewhere_is_another() -> None:
+def test_a_region_of_the_same_name_elsewhere_is_another():
     assert is_open(CloudSettings())(make_offer("L4", region="me-south-1", provider="lab"))
 
 
@@ -224,7 +221,7 @@ def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.Monke
     return query_offers(pricing(), OfferFilter(wanted={}), Silence(), only_open=only_open)
 
 
-def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_out_is_counted(monkeypatch):
     answered = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert answered.offers == (OPEN,)
     (note,) = (warning for warning in answered.warnings if isinstance(warning, OptInRegions))
@@ -234,7 +231,7 @@ def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert OptInRegions not in {type(warning) for warning in every.warnings}
 
 
-def test_where_nothing_else_is_left_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_else_is_left_the_way_out_is_named(monkeypatch):
     words = r"Without cloud\.opt_in_regions there is 1: aws l4.xlarge in me-south-1"
     with pytest.raises(NoOfferError, match=words):
         query(only_open=True, offers=(CLOSED,), monkeypatch=monkeypatch)
@@ -260,9 +257,7 @@ def place(offer: Offer) -> tuple[str, str]:
 
 
 @given(OFFERS, st.sampled_from(PriceOrder), st.randoms(use_true_random=False))
-def test_the_order_is_a_matter_of_the_offers_alone(
-    offers: list[Offer], order: PriceOrder, luck: random.Random
-) -> None:
+def test_the_order_is_a_matter_of_the_offers_alone(offers, order, luck):
     shuffled = luck.sample(offers, len(offers))
     first = {
         PriceOrder.PRICE: lambda o: o.usd_per_h,
@@ -279,7 +274,7 @@ def test_the_order_is_a_matter_of_the_offers_alone(
     assert keys_of(offers) == keys_of(shuffled)
 
 
-def test_a_guess_is_listed_by_its_p90() -> None:
+def test_a_guess_is_listed_by_its_p90():
     guess = make_offer("L4", 1.0), make_price(1.5, 3.0, QuoteKind.DERIVED)
     quoted = make_offer("L4", 2.0), make_price(2.0, 4.0)
     assert _sorted([guess, quoted], PriceOrder.PRICE) == [quoted, guess]

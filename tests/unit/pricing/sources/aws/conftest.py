@@ -1,9 +1,7 @@
 """A fake AWS for the tests of its source."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,7 +14,7 @@ Start = Callable[..., FakeAws]
 
 
 @pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def start(monkeypatch):
     """Starts a fake AWS and leads boto3 there: ``start(world, page_size=2)``."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -32,6 +30,6 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 
 @pytest.fixture
-def aws(start: Start) -> FakeAws:
+def aws(start):
     """The small world, served."""
     return start()

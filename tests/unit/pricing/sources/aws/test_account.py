@@ -1,9 +1,6 @@
 """Placement scores, quotas and buckets."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Iterator
 from datetime import timedelta
 
 import boto3
@@ -22,15 +19,14 @@ from advisor.pricing.sources.aws.account import (
 from advisor.pricing.sources.aws.calls import AwsOptions
 from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
-from tests.clouds.aws_server import DENIED, DENIED_JSON, SECRET, FakeAws, Fault
+from tests.clouds.aws_server import DENIED, DENIED_JSON, SECRET, Fault
 from tests.clouds.aws_world import NOW, Block, World, small_world
-from tests.unit.pricing.sources.aws.conftest import Start
 
 OPTIONS = AwsOptions(max_attempts=1, timeout_s=5.0)
 
 
 @pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
+def moto_url():
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     url = "http://{}:{}".format(*server.get_host_and_port())
@@ -44,7 +40,7 @@ def moto_url() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def s3(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def s3(moto_url, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto_url)
@@ -53,16 +49,16 @@ def s3(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("bucket", "region"), [("photos", "us-east-1"), ("texts", "eu-central-1"), ("old", "eu-west-1")]
 )
-def test_a_bucket_says_where_it_lies(bucket: str, region: str) -> None:
+def test_a_bucket_says_where_it_lies(bucket, region):
     assert bucket_region(bucket, OPTIONS) == region
 
 
-def test_a_bucket_that_is_not_there_is_an_error_in_words() -> None:
+def test_a_bucket_that_is_not_there_is_an_error_in_words():
     with pytest.raises(CloudError, match="NoSuchBucket"):
         bucket_region("nobodys", OPTIONS)
 
 
-def test_a_name_that_no_bucket_has_is_an_error_in_words() -> None:
+def test_a_name_that_no_bucket_has_is_an_error_in_words():
     with pytest.raises(CloudError):
         bucket_region("No such name", OPTIONS)
 
@@ -82,7 +78,7 @@ def block(fee_usd: str, zone: str = "us-east-1a", **changes: object) -> Block:
     return Block(**(facts | changes))  # type: ignore[arg-type]
 
 
-def test_blocks_are_asked_for_on_request_only(start: Start) -> None:
+def test_blocks_are_asked_for_on_request_only(start):
     aws = start(selling(block("755.14")))
     assert BLOCKS not in ask()
     assert "DescribeCapacityBlockOfferings" not in {name for name, _ in aws.calls}
@@ -90,7 +86,7 @@ def test_blocks_are_asked_for_on_request_only(start: Start) -> None:
     assert BLOCKS not in ask(OfferQuery(markets=(Market.SPOT,)), capacity_blocks=True)
 
 
-def test_the_price_per_hour_is_the_fee_over_the_hours(start: Start) -> None:
+def test_the_price_per_hour_is_the_fee_over_the_hours(start):
     start(selling(block("755.136"), block("2000.00", hours=48, zone="us-east-1b")))
     part = ask(capacity_blocks=True)[BLOCKS]
     assert usd_per_h(part) == {
@@ -103,7 +99,7 @@ def test_the_price_per_hour_is_the_fee_over_the_hours(start: Start) -> None:
     assert f"{NOW + timedelta(days=3):%Y-%m-%d}" in first.source
 
 
-def test_of_several_blocks_the_cheapest_counts(start: Start) -> None:
+def test_of_several_blocks_the_cheapest_counts(start):
     start(selling(block("800"), block("700"), block("900")))
     offer = the_offer(ask(capacity_blocks=True)[BLOCKS], "p5.48xlarge")
     assert offer.usd_per_h == pytest.approx(700 / 24)
@@ -112,14 +108,14 @@ def test_of_several_blocks_the_cheapest_counts(start: Start) -> None:
 @pytest.mark.parametrize(
     "odd", [block("0"), block("-5"), block("700", currency="CNY"), block("700", zone="us-east-1-chi-1a")]
 )
-def test_a_block_without_a_fee_or_a_zone_is_told(start: Start, odd: Block) -> None:
+def test_a_block_without_a_fee_or_a_zone_is_told(start, odd):
     start(selling(odd))
     part = ask(capacity_blocks=True)[BLOCKS]
     assert part.offers == ()
     assert "blocks without a known zone or a fee above 0 in US dollars: p5.48xlarge" in part.gaps
 
 
-def test_blocks_that_may_not_be_seen_fail_alone(start: Start) -> None:
+def test_blocks_that_may_not_be_seen_fail_alone(start):
     start(selling(block("700"))).fail("DescribeCapacityBlockOfferings", DENIED)
     parts = ask(capacity_blocks=True)
     assert "ec2:DescribeCapacityBlockOfferings" in (parts[BLOCKS].failure or "")
@@ -129,7 +125,7 @@ def test_blocks_that_may_not_be_seen_fail_alone(start: Start) -> None:
 # --- Scores and quotas -------------------------------------------------------------------------------
 
 
-def test_scores_come_best_first(start: Start) -> None:
+def test_scores_come_best_first(start):
     scores = (("us-east-1", "use1-az1", 3), ("eu-west-1", "euw1-az3", 9), ("us-east-1", "use1-az2", 9))
     start(dataclasses.replace(small_world(), scores=scores))
     rows = placement_scores(["p5.48xlarge"], num_instances=2, regions=["us-east-1"], options=ONCE)
@@ -137,7 +133,7 @@ def test_scores_come_best_first(start: Start) -> None:
     assert [score.score for score in rows] == [9, 9, 3]
 
 
-def test_quotas_are_vcpus_by_family_and_market(start: Start) -> None:
+def test_quotas_are_vcpus_by_family_and_market(start):
     quotas = {"L-DB2E81BA": 64.0, "L-417A185B": 0.0, "L-3819A6DF": 96.0}
     start(dataclasses.replace(small_world(), quotas=quotas))
     rows = vcpu_quotas("us-east-1", options=ONCE)
@@ -157,7 +153,7 @@ def test_quotas_are_vcpus_by_family_and_market(start: Start) -> None:
 @pytest.mark.parametrize(
     ("fault", "words"), [(DENIED_JSON, "allow the IAM action"), (Fault(status=500, code="X"), "on its side")]
 )
-def test_both_refuse_politely(aws: FakeAws, fault: Fault, words: str) -> None:
+def test_both_refuse_politely(aws, fault, words):
     aws.fail("GetSpotPlacementScores", fault)
     aws.fail("GetServiceQuota", fault)
     with pytest.raises(CloudError, match=words) as scores:
@@ -169,7 +165,7 @@ def test_both_refuse_politely(aws: FakeAws, fault: Fault, words: str) -> None:
     assert SECRET not in str(scores.value) + str(quotas.value)
 
 
-def test_without_credentials_both_say_so(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_both_say_so(aws, monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     with pytest.raises(CloudError, match="no AWS credentials"):
         placement_scores(["g6.xlarge"], num_instances=1, regions=["us-east-1"], options=ONCE)

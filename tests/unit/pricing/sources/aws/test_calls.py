@@ -1,7 +1,5 @@
 """Options, credentials and errors of calls to AWS."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
@@ -9,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import botocore.exceptions
 import pytest
@@ -23,11 +20,11 @@ from advisor.pricing.sources.protocol import Credentials, credentials_of
 from tests.clouds.aws_server import SECRET
 
 
-def test_without_options_the_defaults_hold() -> None:
+def test_without_options_the_defaults_hold():
     assert read_options({}) == AwsOptions()
 
 
-def test_options_are_taken_over() -> None:
+def test_options_are_taken_over():
     given = {"history_days": 7, "capacity_blocks": True, "max_attempts": 2, "timeout_s": 3}
     assert read_options(given) == AwsOptions(**given)
 
@@ -47,12 +44,12 @@ def test_options_are_taken_over() -> None:
         ({"timeout_s": float("nan")}, "a number from 0.1 to 300"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_is_refused(options, words):
     with pytest.raises(ConfigError, match=words):
         aws_source(options)
 
 
-def test_the_source_says_what_it_can_answer() -> None:
+def test_the_source_says_what_it_can_answer():
     source = aws_source({})
     assert source.name == "aws"
     assert source.capabilities.is_live
@@ -62,7 +59,7 @@ def test_the_source_says_what_it_can_answer() -> None:
     assert source.freshness() == ()
 
 
-def test_credentials_are_found_or_not(monkeypatch: pytest.MonkeyPatch, start: Any) -> None:
+def test_credentials_are_found_or_not(monkeypatch, start):
     start()
     assert aws_source({}).credentials() is Credentials.FOUND
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
@@ -76,14 +73,14 @@ def test_credentials_are_found_or_not(monkeypatch: pytest.MonkeyPatch, start: An
     assert "cannot be used (ProfileNotFound)" in (fault or "")
 
 
-def test_the_page_tells_every_option_and_its_default() -> None:
+def test_the_page_tells_every_option_and_its_default():
     page = (Path(__file__).resolve().parents[5] / "docs" / "aws.md").read_text()
     for field in fields(AwsOptions):
         default = str(field.default).lower().removesuffix(".0")
         assert f"| `{field.name}` | {default} |" in page
 
 
-def test_the_page_lists_every_permission_that_the_source_uses() -> None:
+def test_the_page_lists_every_permission_that_the_source_uses():
     root = Path(__file__).resolve().parents[5]
     policy = (root / "docs" / "aws.md").read_text().partition("```json\n")[2].partition("```")[0]
     allowed = set(json.loads(policy)["Statement"][0]["Action"])
@@ -94,7 +91,7 @@ def test_the_page_lists_every_permission_that_the_source_uses() -> None:
 
 
 @pytest.fixture(autouse=True)
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def bare(monkeypatch, tmp_path):
     """A machine of nobody's, a home without anything in it."""
     for name in (*calls._VARIABLES, *calls._FILES):
         monkeypatch.delenv(name, raising=False)
@@ -102,40 +99,40 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(calls, "VENDOR", tmp_path / "sys_vendor")
 
 
-def test_without_any_hint_there_are_none() -> None:
+def test_without_any_hint_there_are_none():
     assert not may_have_credentials()
     assert aws_source({}).credentials() is Credentials.MISSING
 
 
 @pytest.mark.parametrize("name", calls._VARIABLES)
-def test_every_variable_is_a_hint(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_every_variable_is_a_hint(monkeypatch, name):
     monkeypatch.setenv(name, "x")
     assert may_have_credentials()
 
 
 @pytest.mark.parametrize("usual", [".aws/credentials", ".aws/config"])
-def test_files_of_the_sdk_are_hints(tmp_path: Path, usual: str) -> None:
+def test_files_of_the_sdk_are_hints(tmp_path, usual):
     path = tmp_path / usual
     path.parent.mkdir()
     path.write_text("")
     assert may_have_credentials()
 
 
-def test_a_file_elsewhere_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_elsewhere_is_one(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "mine"))
     assert not may_have_credentials()
     (tmp_path / "mine").write_text("")
     assert may_have_credentials()
 
 
-def test_a_machine_of_amazons_is_one(tmp_path: Path) -> None:
+def test_a_machine_of_amazons_is_one(tmp_path):
     (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
     assert may_have_credentials()
     (tmp_path / "sys_vendor").write_text("ACME\n")
     assert not may_have_credentials()
 
 
-def test_looking_for_hints_loads_no_sdk() -> None:
+def test_looking_for_hints_loads_no_sdk():
     code = (
         "import sys; from advisor.pricing.sources.aws import aws_source; aws_source({}).credentials();"
         " print('boto3' in sys.modules)"
@@ -178,16 +175,16 @@ def refusal(code: str, status: int = 400) -> ClientError:
         ("InvalidParameterValue", 400, "with InvalidParameterValue"),
     ],
 )
-def test_a_refusal_says_what_to_do(code: str, status: int, words: str) -> None:
+def test_a_refusal_says_what_to_do(code, status, words):
     assert words in explained(refusal(code, status), ACTION)
 
 
-def test_a_code_that_is_no_code_is_not_repeated() -> None:
+def test_a_code_that_is_no_code_is_not_repeated():
     assert "123456789012" not in explained(refusal(SECRET), ACTION)
     assert explained(refusal(""), ACTION).startswith(f"AWS refused {ACTION}: ")
 
 
-def test_a_role_that_may_not_be_taken_is_named_instead_of_the_call() -> None:
+def test_a_role_that_may_not_be_taken_is_named_instead_of_the_call():
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": SECRET}}, "AssumeRole")
     assert "allow the IAM action sts:AssumeRole" in explained(refused, ACTION)
 
@@ -201,7 +198,7 @@ def error_classes() -> list[type[BotoCoreError]]:
 
 
 @pytest.mark.parametrize("error", error_classes(), ids=lambda error: error.__name__)
-def test_every_error_of_botocore_has_words_without_its_text(error: type[BotoCoreError]) -> None:
+def test_every_error_of_botocore_has_words_without_its_text(error):
     """Made without its arguments, which the words must not need."""
     made = error.__new__(error)
     made.args = (SECRET,)
@@ -226,10 +223,10 @@ def test_every_error_of_botocore_has_words_without_its_text(error: type[BotoCore
         ("ProxyConnectionError", "cannot be reached"),
     ],
 )
-def test_trouble_on_the_way_says_what_to_check(name: str, words: str) -> None:
+def test_trouble_on_the_way_says_what_to_check(name, words):
     error = getattr(botocore.exceptions, name)
     assert words in explained(error.__new__(error), ACTION)
 
 
-def test_a_reply_of_another_shape_is_garbled() -> None:
+def test_a_reply_of_another_shape_is_garbled():
     assert "cannot be read" in explained(KeyError("Regions"), ACTION)

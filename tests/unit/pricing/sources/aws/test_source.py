@@ -1,7 +1,5 @@
 """The source over a fake AWS: regions, parts, and trouble that stays where it is."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from datetime import timedelta
@@ -22,16 +20,14 @@ from tests.clouds.aws_server import (
     SECRET,
     SLOW,
     THROTTLED,
-    FakeAws,
     Fault,
 )
 from tests.clouds.aws_world import NOW, many_regions, product, small_world, with_traps
-from tests.unit.pricing.sources.aws.conftest import Start
 
 SCOPES = {f"{region} {market}" for region in ("us-east-1", "eu-west-1") for market in ("on-demand", "spot")}
 
 
-def test_each_region_and_market_is_a_part(aws: FakeAws) -> None:
+def test_each_region_and_market_is_a_part(aws):
     parts = ask()
     assert parts.keys() == SCOPES
     assert not any(part.failure for part in parts.values())
@@ -44,7 +40,7 @@ def test_each_region_and_market_is_a_part(aws: FakeAws) -> None:
     }  # fmt: skip
 
 
-def test_an_offer_has_the_machine_in_our_units(aws: FakeAws) -> None:
+def test_an_offer_has_the_machine_in_our_units(aws):
     offer = the_offer(ask()["us-east-1 on-demand"], "p5.48xlarge")
     assert (offer.provider, offer.region, offer.zone) == ("aws", "us-east-1", None)
     assert (offer.gpu, offer.num_gpus, offer.num_vcpus) == ("H100-SXM-80GB", 8, 192)
@@ -67,7 +63,7 @@ def test_an_offer_has_the_machine_in_our_units(aws: FakeAws) -> None:
         (OfferQuery(providers=("gcp",)), set(), 0),
     ],
 )
-def test_a_query_narrows(aws: FakeAws, query: OfferQuery, scopes: set[str], num_offers: int) -> None:
+def test_a_query_narrows(aws, query, scopes, num_offers):
     parts = ask(query)
     assert parts.keys() == scopes
     offers = [offer for part in parts.values() for offer in part.offers]
@@ -75,13 +71,13 @@ def test_a_query_narrows(aws: FakeAws, query: OfferQuery, scopes: set[str], num_
     assert all(map(query.matches, offers))
 
 
-def test_regions_that_nobody_has_are_told(aws: FakeAws) -> None:
+def test_regions_that_nobody_has_are_told(aws):
     (part,) = ask(OfferQuery(regions=("mars-*", "us-esat-1"))).values()
     assert part.gaps == ("no region of this account matches mars-*, us-esat-1",)
     assert part.failure is None
 
 
-def test_what_is_not_wanted_is_not_asked_for(aws: FakeAws) -> None:
+def test_what_is_not_wanted_is_not_asked_for(aws):
     ask(OfferQuery(providers=("gcp",)))
     ask(OfferQuery(markets=(Market.CALENDAR,)))
     assert aws.calls == []
@@ -92,7 +88,7 @@ def test_what_is_not_wanted_is_not_asked_for(aws: FakeAws) -> None:
 # --- Without being let in ----------------------------------------------------------------------------
 
 
-def test_without_credentials_one_part_says_so(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_one_part_says_so(aws, monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     parts = ask()
     assert parts.keys() == {"regions"}
@@ -100,12 +96,12 @@ def test_without_credentials_one_part_says_so(aws: FakeAws, monkeypatch: pytest.
     assert aws.calls == []
 
 
-def test_a_profile_that_does_not_exist_is_told(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_does_not_exist_is_told(aws, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "ProfileNotFound" in (ask()["regions"].failure or "")
 
 
-def test_an_endpoint_that_nobody_listens_at_is_told(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_that_nobody_listens_at_is_told(aws, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_EC2", "http://127.0.0.1:9")
     assert "cannot be reached" in (ask()["regions"].failure or "")
 
@@ -133,7 +129,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("operation", [name for name, (_, market) in CALLS.items() if market])
-def test_a_fault_fails_its_part_alone(start: Start, operation: str) -> None:
+def test_a_fault_fails_its_part_alone(start, operation):
     """Each region has a fault of its own, and one has none."""
     aws = start(many_regions(["us-east-1", *FAULTS]))
     for region, (fault, _) in FAULTS.items():
@@ -150,7 +146,7 @@ def test_a_fault_fails_its_part_alone(start: Start, operation: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_without_the_list_of_regions_one_part_says_why(aws: FakeAws, fault: str) -> None:
+def test_without_the_list_of_regions_one_part_says_why(aws, fault):
     how, words = FAULTS[fault]
     aws.fail("DescribeRegions", how)
     parts = ask()
@@ -160,7 +156,7 @@ def test_without_the_list_of_regions_one_part_says_why(aws: FakeAws, fault: str)
 
 
 @pytest.mark.parametrize("operation", CALLS)
-def test_a_missing_permission_names_the_action(aws: FakeAws, operation: str) -> None:
+def test_a_missing_permission_names_the_action(aws, operation):
     action, market = CALLS[operation]
     aws.fail(operation, DENIED_JSON if operation == "GetProducts" else DENIED)
     failure = ask()[f"us-east-1 {market}" if market else "regions"].failure or ""
@@ -169,14 +165,14 @@ def test_a_missing_permission_names_the_action(aws: FakeAws, operation: str) -> 
 
 
 @pytest.mark.parametrize("operation", CALLS)
-def test_who_never_answers_is_given_up(aws: FakeAws, operation: str) -> None:
+def test_who_never_answers_is_given_up(aws, operation):
     _, market = CALLS[operation]
     aws.fail(operation, SLOW, region="us-east-1")
     part = ask(timeout_s=0.3)[f"us-east-1 {market}" if market else "regions"]
     assert "did not answer" in (part.failure or "")
 
 
-def test_one_hiccup_is_tried_again(aws: FakeAws) -> None:
+def test_one_hiccup_is_tried_again(aws):
     for operation in CALLS:
         aws.fail(operation, BROKEN, region="us-east-1", times=1)
     parts = ask(max_attempts=2)
@@ -185,7 +181,7 @@ def test_one_hiccup_is_tried_again(aws: FakeAws) -> None:
     assert aws.calls.count(("GetProducts", "us-east-1")) == 2
 
 
-def test_a_fault_on_a_later_page_fails_the_whole_part(start: Start) -> None:
+def test_a_fault_on_a_later_page_fails_the_whole_part(start):
     """Half a history would pass for all of it."""
     aws = start(page_size=2)
     aws.fail("DescribeSpotPriceHistory", CUT_OFF, times=1)
@@ -195,7 +191,7 @@ def test_a_fault_on_a_later_page_fails_the_whole_part(start: Start) -> None:
     assert part.offers == part.history == ()
 
 
-def test_a_region_in_trouble_does_not_touch_the_others(aws: FakeAws) -> None:
+def test_a_region_in_trouble_does_not_touch_the_others(aws):
     for operation in ("GetProducts", "DescribeSpotPriceHistory", "DescribeInstanceTypeOfferings"):
         aws.fail(operation, BROKEN, region="us-east-1")
     parts = ask()
@@ -206,7 +202,7 @@ def test_a_region_in_trouble_does_not_touch_the_others(aws: FakeAws) -> None:
     assert usd_per_h(parts["eu-west-1 on-demand"]) == {("g6.xlarge", None): 0.9}
 
 
-def test_without_list_prices_spot_prices_still_come(aws: FakeAws) -> None:
+def test_without_list_prices_spot_prices_still_come(aws):
     aws.fail("GetProducts", DENIED_JSON)
     part = ask()["us-east-1 spot"]
     assert len(part.offers) == 2
@@ -214,7 +210,7 @@ def test_without_list_prices_spot_prices_still_come(aws: FakeAws) -> None:
     assert any("types newer than the catalog are left out" in gap for gap in part.gaps)
 
 
-def test_without_leave_to_see_what_is_offered_prices_stay_and_it_is_said(aws: FakeAws) -> None:
+def test_without_leave_to_see_what_is_offered_prices_stay_and_it_is_said(aws):
     aws.fail("DescribeInstanceTypeOfferings", DENIED)
     parts = ask()
     assert len(parts["us-east-1 on-demand"].offers) == 2
@@ -223,7 +219,7 @@ def test_without_leave_to_see_what_is_offered_prices_stay_and_it_is_said(aws: Fa
     assert "ec2:DescribeInstanceTypeOfferings" in gap
 
 
-def test_who_stops_early_leaves_no_call_behind(aws: FakeAws) -> None:
+def test_who_stops_early_leaves_no_call_behind(aws):
     parts = aws_source({"max_attempts": 1}).offers(OfferQuery())
     next(iter(parts))
     parts.close()  # type: ignore[attr-defined]
@@ -240,7 +236,7 @@ def assert_no_secrets(parts: object) -> None:
 # --- On-demand ---------------------------------------------------------------------------------------
 
 
-def test_a_price_where_nobody_can_start_the_type_is_left_out_and_told(start: Start) -> None:
+def test_a_price_where_nobody_can_start_the_type_is_left_out_and_told(start):
     world = small_world()
     start(dataclasses.replace(world, offered=world.offered - {("p5.48xlarge", "us-east-1")}))
     part = ask()["us-east-1 on-demand"]
@@ -249,7 +245,7 @@ def test_a_price_where_nobody_can_start_the_type_is_left_out_and_told(start: Sta
     assert part.unpriced == (), "it is not for rent, whatever its price"
 
 
-def test_a_type_on_offer_without_a_list_price_is_told(start: Start) -> None:
+def test_a_type_on_offer_without_a_list_price_is_told(start):
     world = small_world()
     start(dataclasses.replace(world, offered=world.offered | {("p5e.48xlarge", "us-east-1")}))
     part = ask()["us-east-1 on-demand"]
@@ -257,20 +253,20 @@ def test_a_type_on_offer_without_a_list_price_is_told(start: Start) -> None:
     assert (part.place, part.unpriced) == (("aws", "us-east-1", Market.ON_DEMAND), ("p5e.48xlarge",))
 
 
-def test_an_empty_price_list_of_a_region_with_machines_is_a_failure(start: Start) -> None:
+def test_an_empty_price_list_of_a_region_with_machines_is_a_failure(start):
     """What was known of the region must stay."""
     start(dataclasses.replace(small_world(), products=()))
     assert "names no GPU machine" in (ask()["us-east-1 on-demand"].failure or "")
 
 
-def test_pages_of_the_price_list_are_put_together(start: Start) -> None:
+def test_pages_of_the_price_list_are_put_together(start):
     aws = start(page_size=1)
     assert len(ask()["us-east-1 on-demand"].offers) == 2
     assert aws.calls.count(("GetProducts", "us-east-1")) == 2
 
 
 @pytest.mark.parametrize("honours_filters", [True, False])
-def test_traps_change_nothing_but_for_the_new_machine(start: Start, honours_filters: bool) -> None:
+def test_traps_change_nothing_but_for_the_new_machine(start, honours_filters):
     start()
     plain = ask()["us-east-1 on-demand"]
     start(with_traps(small_world(), "g6.xlarge", "us-east-1"), honours_filters=honours_filters)
@@ -290,7 +286,7 @@ def test_traps_change_nothing_but_for_the_new_machine(start: Start, honours_filt
         assert words in text
 
 
-def test_new_types_that_cannot_be_described_are_told_and_the_rest_stays(start: Start) -> None:
+def test_new_types_that_cannot_be_described_are_told_and_the_rest_stays(start):
     aws = start(with_traps(small_world(), "g6.xlarge", "us-east-1"))
     aws.fail("DescribeInstanceTypes", DENIED)
     part = ask()["us-east-1 on-demand"]
@@ -300,14 +296,14 @@ def test_new_types_that_cannot_be_described_are_told_and_the_rest_stays(start: S
     assert "ec2:DescribeInstanceTypes" in gap
 
 
-def test_a_type_that_nobody_describes_is_told(start: Start) -> None:
+def test_a_type_that_nobody_describes_is_told(start):
     world = small_world()
     start(dataclasses.replace(world, products=(*world.products, product("g99.large", "us-east-1", "1"))))
     gaps = ask()["us-east-1 on-demand"].gaps
     assert "types that EC2 does not describe here are left out: g99.large" in gaps
 
 
-def test_a_clock_that_is_wrong_by_a_day_changes_the_dates_alone(aws: FakeAws) -> None:
+def test_a_clock_that_is_wrong_by_a_day_changes_the_dates_alone(aws):
     source = aws_source({"max_attempts": 1})
     for days in (-1, 1):
         source._clock = lambda days=days: NOW + timedelta(days=days)  # type: ignore[misc]

@@ -1,9 +1,6 @@
 """Spot prices of AWS: zones by ID, newest price, history, and quotes that are none."""
 
-from __future__ import annotations
-
 import dataclasses
-import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,9 +14,7 @@ from advisor.pricing.sources.aws.markets import LINUX, read_points
 from advisor.pricing.sources.aws.survey import catalog_machines
 from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
-from tests.clouds.aws_server import FakeAws
 from tests.clouds.aws_world import NOW, SpotPrice, World, small_world
-from tests.unit.pricing.sources.aws.conftest import Start
 
 SPOT = "us-east-1 spot"
 
@@ -36,26 +31,26 @@ def quoting(*quotes: SpotPrice) -> World:
     return dataclasses.replace(small_world(), spot=quotes)
 
 
-def test_zones_are_ids_and_the_newest_price_counts(aws: FakeAws) -> None:
+def test_zones_are_ids_and_the_newest_price_counts(aws):
     part = ask()[SPOT]
     assert usd_per_h(part) == {("g6.xlarge", "use1-az2"): 0.4, ("g6.xlarge", "use1-az1"): 0.25}
     assert all(offer.market is Market.SPOT for offer in part.offers)
     assert {offer.retrieved_at for offer in part.offers} == {NOW}
 
 
-def test_quantiles_are_weighted_over_the_90_days(aws: FakeAws) -> None:
+def test_quantiles_are_weighted_over_the_90_days(aws):
     """0.2 held for 50 of 90 days (from before the start), 0.3 for 30, 0.4 for 10."""
     offers = {offer.zone: offer for offer in ask()[SPOT].offers}
     assert offers["use1-az2"].spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
     assert offers["use1-az1"].spot_usd_per_h == Interval(p10=0.25, p50=0.25, p90=0.25)
 
 
-def test_fewer_days_of_history_can_be_asked_for(aws: FakeAws) -> None:
+def test_fewer_days_of_history_can_be_asked_for(aws):
     offers = {offer.zone: offer for offer in ask(history_days=20)[SPOT].offers}
     assert offers["use1-az2"].spot_usd_per_h == Interval(p10=0.3, p50=0.3, p90=0.4)
 
 
-def test_all_points_are_history_with_their_own_times(aws: FakeAws) -> None:
+def test_all_points_are_history_with_their_own_times(aws):
     history = ask()[SPOT].history
     assert [(p.zone, p.usd_per_h, (NOW - p.observed_at).days) for p in history] == [
         ("use1-az1", 0.25, 50), ("use1-az2", 0.2, 100), ("use1-az2", 0.3, 40), ("use1-az2", 0.4, 10),
@@ -66,11 +61,11 @@ def test_all_points_are_history_with_their_own_times(aws: FakeAws) -> None:
     assert {p.observed_at.tzinfo for p in history} == {UTC}
 
 
-def test_history_is_of_what_was_asked_for_alone(aws: FakeAws) -> None:
+def test_history_is_of_what_was_asked_for_alone(aws):
     assert ask(OfferQuery(gpus=("H100-SXM-80GB",)))[SPOT].history == ()
 
 
-def test_pages_are_put_together(start: Start) -> None:
+def test_pages_are_put_together(start):
     start()
     whole = ask()[SPOT]
     aws = start(page_size=1)
@@ -78,12 +73,12 @@ def test_pages_are_put_together(start: Start) -> None:
     assert aws.calls.count(("DescribeSpotPriceHistory", "us-east-1")) == 4
 
 
-def test_a_quote_above_on_demand_is_kept(start: Start) -> None:
+def test_a_quote_above_on_demand_is_kept(start):
     start(quoting(quote("0.95")))
     assert usd_per_h(ask()[SPOT]) == {("g6.xlarge", "use1-az2"): 0.95}
 
 
-def test_a_quote_at_the_floor_is_told_and_not_offered(start: Start) -> None:
+def test_a_quote_at_the_floor_is_told_and_not_offered(start):
     start(quoting(quote("0.0804"), quote("0.09", zone="us-east-1b")))
     part = ask()[SPOT]
     assert usd_per_h(part) == {("g6.xlarge", "use1-az1"): 0.09}
@@ -91,7 +86,7 @@ def test_a_quote_at_the_floor_is_told_and_not_offered(start: Start) -> None:
 
 
 @pytest.mark.parametrize("usd", ["0", "0.000000", "-0.1", "nan"])
-def test_a_price_of_0_is_unknown_even_if_it_was_known_before(start: Start, usd: str) -> None:
+def test_a_price_of_0_is_unknown_even_if_it_was_known_before(start, usd):
     start(quoting(quote("0.3", hours_ago=5), quote(usd, hours_ago=1), quote("0.2", zone="us-east-1b")))
     part = ask()[SPOT]
     assert usd_per_h(part) == {("g6.xlarge", "use1-az1"): 0.2}
@@ -100,12 +95,12 @@ def test_a_price_of_0_is_unknown_even_if_it_was_known_before(start: Start, usd: 
     assert (part.place, part.unpriced) == (("aws", "us-east-1", Market.SPOT), ("g6.xlarge",))
 
 
-def test_a_price_of_0_before_the_newest_is_only_skipped(start: Start) -> None:
+def test_a_price_of_0_before_the_newest_is_only_skipped(start):
     start(quoting(quote("0", hours_ago=5), quote("0.3", hours_ago=1)))
     assert usd_per_h(ask()[SPOT]) == {("g6.xlarge", "use1-az2"): 0.3}
 
 
-def test_other_products_and_local_zones_do_not_count(start: Start) -> None:
+def test_other_products_and_local_zones_do_not_count(start):
     start(
         quoting(
             quote("0.3"),
@@ -119,7 +114,7 @@ def test_other_products_and_local_zones_do_not_count(start: Start) -> None:
     assert "1 price in local or wavelength zones left out" in part.gaps
 
 
-def test_what_was_not_asked_for_does_not_count(start: Start) -> None:
+def test_what_was_not_asked_for_does_not_count(start):
     odd = (quote("0.2", product="Windows", hours_ago=0.5), quote("0.05", instance_type="m5.large"))
     start(quoting(quote("0.3"), *odd), honours_filters=False)
     part = ask()[SPOT]
@@ -127,16 +122,16 @@ def test_what_was_not_asked_for_does_not_count(start: Start) -> None:
     assert {point.instance_type for point in part.history} == {"g6.xlarge"}
 
 
-def test_a_price_that_is_no_number_fails_the_part(start: Start) -> None:
+def test_a_price_that_is_no_number_fails_the_part(start):
     start(quoting(quote("cheap")))
     assert "cannot be read" in (ask()[SPOT].failure or "")
 
 
-def test_a_machine_that_nobody_quotes_is_told(aws: FakeAws) -> None:
+def test_a_machine_that_nobody_quotes_is_told(aws):
     assert "1 type without any spot quote: p5.48xlarge" in ask()[SPOT].gaps
 
 
-def test_a_price_from_the_future_of_a_late_clock_counts(start: Start) -> None:
+def test_a_price_from_the_future_of_a_late_clock_counts(start):
     start(quoting(quote("0.2", hours_ago=24), quote("0.3", hours_ago=-24)))
     offer = the_offer(ask()[SPOT], "g6.xlarge")
     assert offer.usd_per_h == 0.3
@@ -163,7 +158,7 @@ MACHINES = catalog_machines()
 
 
 @given(rows, st.randoms(use_true_random=False))
-def test_neither_order_nor_repeats_of_the_rows_matter(drawn: list[Any], rng: random.Random) -> None:
+def test_neither_order_nor_repeats_of_the_rows_matter(drawn, rng):
     again = [*drawn, *drawn[:3]]
     rng.shuffle(again)
     read, twice = (read_points(r, "us-east-1", ZONES, MACHINES) for r in (drawn, again))
@@ -171,7 +166,7 @@ def test_neither_order_nor_repeats_of_the_rows_matter(drawn: list[Any], rng: ran
 
 
 @given(rows)
-def test_points_are_sound_in_order_and_of_known_zones(drawn: list[Any]) -> None:
+def test_points_are_sound_in_order_and_of_known_zones(drawn):
     read = read_points(drawn, "us-east-1", ZONES, MACHINES)
     for (instance_type, zone), points in read.by_place.items():
         assert points

@@ -1,7 +1,5 @@
 """Machines and list prices of a region."""
 
-from __future__ import annotations
-
 import json
 import math
 from datetime import date
@@ -20,9 +18,7 @@ from tests.shared import SHARED, needs_shared
 @pytest.mark.parametrize(
     ("gpu", "memory_mib", "name"), [("L4", 22888, "L4"), ("H200", 144384, "H200-SXM-141GB")]
 )
-def test_memory_in_mib_is_that_of_the_catalog_in_gib(
-    monkeypatch: pytest.MonkeyPatch, gpu: str, memory_mib: int, name: str
-) -> None:
+def test_memory_in_mib_is_that_of_the_catalog_in_gib(monkeypatch, gpu, memory_mib, name):
     reply = {
         "InstanceType": "g99.xlarge",
         "GpuInfo": {
@@ -46,7 +42,7 @@ def read(*products: Any) -> Any:
     return read_products(map(json.dumps, products), REGION)
 
 
-def test_a_price_is_read_to_the_last_digit() -> None:
+def test_a_price_is_read_to_the_last_digit():
     prices = read(product("p4d.24xlarge", REGION, "21.9576420000"))
     assert prices.usd_per_h == {"p4d.24xlarge": 21.957642}
     assert prices.gaps == ()
@@ -62,14 +58,14 @@ def test_a_price_is_read_to_the_last_digit() -> None:
         {"operation": "RunInstances:0010"}, {"instanceFamily": "Machine Learning ASIC Instances"},
     ],
 )  # fmt: skip
-def test_another_kind_of_row_never_counts(other: dict[str, str]) -> None:
+def test_another_kind_of_row_never_counts(other):
     prices = read(product("g6.xlarge", REGION, "0.8048"), product("g6.xlarge", REGION, "0.01", **other))
     assert prices.usd_per_h == {"g6.xlarge": 0.8048}
     assert prices.gaps == ()
     assert read(product("g6.xlarge", REGION, "0.01", **other)).named == frozenset()
 
 
-def test_equal_rows_are_one_price_and_different_ones_are_none() -> None:
+def test_equal_rows_are_one_price_and_different_ones_are_none():
     twice = product("g6.xlarge", REGION, "0.80")
     assert read(twice, twice).usd_per_h == {"g6.xlarge": 0.8}
     prices = read(twice, product("g6.xlarge", REGION, "0.81"), product("g6.2xlarge", REGION, "1.0"))
@@ -79,14 +75,14 @@ def test_equal_rows_are_one_price_and_different_ones_are_none() -> None:
 
 
 @pytest.mark.parametrize("usd", ["0.0000000000", "-0.5", "nan", "inf", "1e999"])
-def test_what_is_no_price_is_a_gap(usd: str) -> None:
+def test_what_is_no_price_is_a_gap(usd):
     prices = read(product("g6.xlarge", REGION, usd))
     assert prices.usd_per_h == {}
     assert prices.named == {"g6.xlarge"}
     assert "not above 0 USD an hour count as unknown: g6.xlarge" in prices.gaps[0]
 
 
-def test_a_price_by_another_unit_is_a_gap() -> None:
+def test_a_price_by_another_unit_is_a_gap():
     quantity = product("g6.xlarge", REGION, "294")
     (term,) = quantity["terms"]["OnDemand"].values()
     (dimension,) = term["priceDimensions"].values()
@@ -96,7 +92,7 @@ def test_a_price_by_another_unit_is_a_gap() -> None:
     assert len(prices.gaps) == 1
 
 
-def test_a_product_without_on_demand_terms_or_dollars_is_counted_as_unread() -> None:
+def test_a_product_without_on_demand_terms_or_dollars_is_counted_as_unread():
     reserved = product("g6.xlarge", REGION, "0.3")
     reserved["terms"] = {"Reserved": reserved["terms"]["OnDemand"]}
     yuan = product("g6.2xlarge", REGION, "7")
@@ -117,13 +113,13 @@ json_values = st.recursive(
 
 
 @given(st.lists(st.text(max_size=30) | json_values.map(json.dumps), max_size=5))
-def test_whatever_lies_between_the_products_the_price_stays(rubbish: list[str]) -> None:
+def test_whatever_lies_between_the_products_the_price_stays(rubbish):
     good = json.dumps(product("g6.xlarge", REGION, "0.8048"))
     assert read_products([*rubbish, good, *rubbish], REGION).usd_per_h == {"g6.xlarge": 0.8048}
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(("0", "-1", "1.5", "2.5"))), max_size=8))
-def test_the_order_of_the_rows_does_not_matter_and_no_bad_price_comes_out(rows: Any) -> None:
+def test_the_order_of_the_rows_does_not_matter_and_no_bad_price_comes_out(rows):
     products = [product(f"g6.{name}", REGION, usd) for name, usd in rows]
     quotes = read(*products)
     assert quotes == read(*reversed(products))
@@ -135,7 +131,7 @@ def test_the_order_of_the_rows_does_not_matter_and_no_bad_price_comes_out(rows: 
 
 @needs_shared
 @pytest.mark.shared
-def test_the_sample_of_the_real_reply_is_read_where_it_has_what_newer_replies_have() -> None:
+def test_the_sample_of_the_real_reply_is_read_where_it_has_what_newer_replies_have():
     sample = json.loads((SHARED / "prices/samples/aws_pricing_get_products_m5.large.json").read_text())
     attributes = sample["product"]["attributes"]
     assert read(sample).named == frozenset()

@@ -1,9 +1,6 @@
 """The calls that moto knows, answered by moto: its regions, zones, offerings and instance types."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Iterator
 
 import pytest
 from moto.server import ThreadedMotoServer
@@ -12,13 +9,12 @@ from advisor.core.values import Market
 from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_world import product, small_world
-from tests.unit.pricing.sources.aws.conftest import Start
 
 ON_DEMAND = OfferQuery(regions=("us-east-1", "eu-west-1"), markets=(Market.ON_DEMAND,))
 
 
 @pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
+def moto_url():
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -27,7 +23,7 @@ def moto_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def moto(moto_url: str, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def moto(moto_url, start, monkeypatch):
     """EC2 is moto's; the price list, which moto lacks, is the fake's, with a new and two odd types."""
     new = {"g7.2xlarge": "1.5", "g6f.large": "0.2", "trn1.2xlarge": "1.3", "m5.large": "0.096"}
     products = (product(name, "us-east-1", usd) for name, usd in new.items())
@@ -36,7 +32,7 @@ def moto(moto_url: str, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("moto")
-def test_list_prices_meet_motos_offerings_and_descriptions() -> None:
+def test_list_prices_meet_motos_offerings_and_descriptions():
     parts = ask(ON_DEMAND)
     assert parts.keys() == {"us-east-1 on-demand", "eu-west-1 on-demand"}
     part = parts["us-east-1 on-demand"]
@@ -50,14 +46,14 @@ def test_list_prices_meet_motos_offerings_and_descriptions() -> None:
 
 
 @pytest.mark.usefixtures("moto")
-def test_a_new_type_is_what_moto_describes() -> None:
+def test_a_new_type_is_what_moto_describes():
     offer = the_offer(ask(ON_DEMAND)["us-east-1 on-demand"], "g7.2xlarge")
     assert (offer.gpu, offer.num_gpus, offer.num_vcpus) == ("aws RTX PRO 4500", 1, 8)
     assert offer.includes[:2] == ("8 vCPU", "32 GiB RAM")
 
 
 @pytest.mark.usefixtures("moto")
-def test_spot_of_another_product_is_no_spot_price() -> None:
+def test_spot_of_another_product_is_no_spot_price():
     """moto quotes a constant of 2006 for ``Linux/UNIX (Amazon VPC)``."""
     query = dataclasses.replace(ON_DEMAND, markets=(Market.SPOT,))
     part = ask(query)["us-east-1 spot"]

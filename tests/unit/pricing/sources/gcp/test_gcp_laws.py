@@ -1,7 +1,5 @@
 """Laws of prices by parts: sums, order, missing and doubtful parts."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -90,7 +88,7 @@ def needing(component: str) -> set[str]:
 
 
 @given(st.data())
-def test_a_machine_costs_the_sum_of_its_parts(data: st.DataObject) -> None:
+def test_a_machine_costs_the_sum_of_its_parts(data):
     machine = data.draw(st.sampled_from(MACHINES))
     nanos = {component: data.draw(NANOS) for component in machine.needs}
     rates = {name: Rate(usd_per_h=Decimal(n) / 10**9) for name, n in nanos.items()}
@@ -101,7 +99,7 @@ def test_a_machine_costs_the_sum_of_its_parts(data: st.DataObject) -> None:
     assert total * 10**9 == exact
 
 
-def test_a_whole_list_leaves_no_gap() -> None:
+def test_a_whole_list_leaves_no_gap():
     part = quote(FULL_LIST)
     assert not part.gaps
     startable = {m.instance.instance_type for m in MACHINES if Market.ON_DEMAND in m.markets}
@@ -109,11 +107,11 @@ def test_a_whole_list_leaves_no_gap() -> None:
 
 
 @given(st.permutations(FULL_LIST))
-def test_the_order_of_the_list_changes_nothing(skus: list[Sku]) -> None:
+def test_the_order_of_the_list_changes_nothing(skus):
     assert quote(skus) == quote(FULL_LIST)
 
 
-def test_what_an_offer_says_besides_its_price() -> None:
+def test_what_an_offer_says_besides_its_price():
     offer = next(o for o in quote(FULL_LIST).offers if o.instance_type == "a2-ultragpu-1g")
     assert offer.includes == ("12 vCPU", "170 GiB RAM", "375 GB local SSD")
     assert (offer.gpu, offer.num_gpus, offer.num_vcpus) == ("A100-SXM-80GB", 1, 12)
@@ -125,7 +123,7 @@ def test_what_an_offer_says_besides_its_price() -> None:
 
 
 @pytest.mark.parametrize("component", sorted(TEXTS))
-def test_without_one_component_exactly_the_machines_that_need_it_are_gone(component: str) -> None:
+def test_without_one_component_exactly_the_machines_that_need_it_are_gone(component):
     part = quote(item for item in FULL_LIST if item.sku_id != component)
     whole = prices(quote(FULL_LIST))
     assert prices(part) == {name: usd for name, usd in whole.items() if name not in needing(component)}
@@ -134,21 +132,21 @@ def test_without_one_component_exactly_the_machines_that_need_it_are_gone(compon
 
 
 @given(COMPONENTS, st.sampled_from([0, -1, -(10**9)]))
-def test_a_price_that_is_not_above_0_is_as_none_and_is_said(component: str, nanos: int) -> None:
+def test_a_price_that_is_not_above_0_is_as_none_and_is_said(component, nanos):
     others = [item for item in FULL_LIST if item.sku_id != component]
     part = quote([*others, sku(component, nanos)])
     assert prices(part) == prices(quote(others))
     assert all(f"{component} (SKU {component} has the price" in gap for gap in part.gaps)
 
 
-def test_a_machine_that_is_not_in_a_region_has_no_price_there_whatever_the_skus_say() -> None:
+def test_a_machine_that_is_not_in_a_region_has_no_price_there_whatever_the_skus_say():
     elsewhere = [dataclasses.replace(item, regions=("southamerica-west1",)) for item in FULL_LIST]
     part = quote(elsewhere, region="southamerica-west1")
     place = ("gcp", "southamerica-west1", Market.ON_DEMAND)
     assert part == Part(scope="southamerica-west1 on-demand", place=place)
 
 
-def test_types_that_start_only_as_spot_or_flex_start_are_no_gap_on_demand() -> None:
+def test_types_that_start_only_as_spot_or_flex_start_are_no_gap_on_demand():
     small = {f"a3-highgpu-{n}g" for n in (1, 2, 4)}
     assert small < NAMES
     for skus in (FULL_LIST, ()):
@@ -157,7 +155,7 @@ def test_types_that_start_only_as_spot_or_flex_start_are_no_gap_on_demand() -> N
     assert small < names_of(quote((), Market.SPOT))
 
 
-def test_other_markets_have_gaps_only_where_google_prices_the_gpu() -> None:
+def test_other_markets_have_gaps_only_where_google_prices_the_gpu():
     assert not quote((), Market.COMMIT_1Y).gaps
     committed = dataclasses.replace(
         sku("L4 GPU"), description="Commitment v1: Nvidia L4 GPU in X for 1 Year", usage_type="Commit1Yr"
@@ -171,7 +169,7 @@ def test_other_markets_have_gaps_only_where_google_prices_the_gpu() -> None:
 
 
 @given(COMPONENTS, NANOS, NANOS)
-def test_two_skus_for_one_component_must_agree(component: str, first: int, second: int) -> None:
+def test_two_skus_for_one_component_must_agree(component, first, second):
     others = [item for item in FULL_LIST if item.sku_id != component]
     pair = [sku(component, first, sku_id="A"), sku(component, second, sku_id="B")]
     part = quote([*others, *pair])
@@ -182,13 +180,13 @@ def test_two_skus_for_one_component_must_agree(component: str, first: int, secon
         assert all(f"{component} (SKUs disagree (USD/h: A " in gap for gap in part.gaps)
 
 
-def test_a_usable_and_an_unusable_sku_of_one_component_are_a_gap() -> None:
+def test_a_usable_and_an_unusable_sku_of_one_component_are_a_gap():
     part = quote([*FULL_LIST, sku("L4 GPU", 0, sku_id="Z")])
     assert names_of(part) == needing("L4 GPU")
     assert "SKU Z has the price 0, which means unknown" in part.gaps[0]
 
 
-def test_a_sku_counts_in_the_regions_it_lists_and_no_others() -> None:
+def test_a_sku_counts_in_the_regions_it_lists_and_no_others():
     """Its text says Americas."""
     moved = [
         dataclasses.replace(item, regions=("europe-west4",)) if item.sku_id == "L4 GPU" else item
@@ -199,7 +197,7 @@ def test_a_sku_counts_in_the_regions_it_lists_and_no_others() -> None:
     assert [place[1] for place in rates if place[0] == "L4 GPU"] == ["europe-west4"]
 
 
-def test_an_a100_machine_of_the_sample() -> None:
+def test_an_a100_machine_of_the_sample():
     """Decision 6: host 0.739477 + A100 2.933908, never one of them alone."""
     rates = {"A2 core": "0.031611", "A2 RAM": "0.004237", "A100-40GB GPU": "2.933908"}
     machine = next(m for m in MACHINES if m.instance.instance_type == "a2-highgpu-1g")

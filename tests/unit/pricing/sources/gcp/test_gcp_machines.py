@@ -1,7 +1,5 @@
 """Reading the table of GCP machine types."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 
@@ -30,7 +28,7 @@ def read(folder: Path, *lines: str, header: str = ",".join(MACHINE_COLUMNS)) -> 
     return read_machines(path, INSTANCES)
 
 
-def test_a_row_is_joined_to_its_instance_type(tmp_path: Path) -> None:
+def test_a_row_is_joined_to_its_instance_type(tmp_path):
     (machine,) = read(tmp_path, A2)
     assert machine.needs == {
         "A2 core": Decimal(24),
@@ -43,12 +41,12 @@ def test_a_row_is_joined_to_its_instance_type(tmp_path: Path) -> None:
     assert machine.instance.gpu == "A100-SXM-80GB"
 
 
-def test_the_shipped_table_is_as_we_would_write_it(tmp_path: Path) -> None:
+def test_the_shipped_table_is_as_we_would_write_it(tmp_path):
     write_machines(tmp_path / "machines.csv", load_machines())
     assert (tmp_path / "machines.csv").read_bytes() == catalog_path(MACHINE_FILE).read_bytes()
 
 
-def test_markets_may_be_limited(tmp_path: Path) -> None:
+def test_markets_may_be_limited(tmp_path):
     (machine,) = read(tmp_path, A2.replace("750,,", "750,spot|flex-start,"))
     assert machine.markets == (Market.SPOT, Market.FLEX_START)
 
@@ -66,18 +64,18 @@ def test_markets_may_be_limited(tmp_path: Path) -> None:
         (A2 + ",more", "line 2: 8 fields instead of 7"),
     ],
 )
-def test_a_broken_row_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_a_broken_row_is_named(tmp_path, line, message):
     with pytest.raises(CatalogError, match=message.replace("(", r"\(")):
         read(tmp_path, line)
 
 
-def test_other_columns_and_a_missing_file_are_errors(tmp_path: Path) -> None:
+def test_other_columns_and_a_missing_file_are_errors(tmp_path):
     with pytest.raises(CatalogError, match="the columns are machine,price"):
         read(tmp_path, A2, header="machine,price")
     with pytest.raises(CatalogError, match=r"cannot read the catalog file .*nowhere\.csv"):
         read_machines(tmp_path / "nowhere.csv", INSTANCES)
 
 
-def test_every_gcp_instance_type_is_in_the_shipped_table() -> None:
+def test_every_gcp_instance_type_is_in_the_shipped_table():
     names = {machine.instance.instance_type for machine in load_machines()}
     assert names == {name for provider, name in INSTANCES if provider == "gcp"}

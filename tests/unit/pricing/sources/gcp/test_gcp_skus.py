@@ -1,7 +1,5 @@
 """What a SKU of Compute Engine prices, on what terms, for how much."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -101,7 +99,7 @@ TEXTS = {
     ("text", "component", "market", "usage_type"),
     [(text, name, *terms) for terms, names in TEXTS.items() for text, name in names.items()],
 )
-def test_texts_of_components(text: str, component: str, market: Market, usage_type: str) -> None:
+def test_texts_of_components(text, component, market, usage_type):
     assert recognise(text, usage_type) == (component, market)
 
 
@@ -129,20 +127,20 @@ def test_texts_of_components(text: str, component: str, market: Market, usage_ty
         ("Commitment v1: A2 Cpu in APAC for 1 Year", "Commit3Yr"),
     ],
 )
-def test_other_texts_count_for_nothing(description: str, usage_type: str) -> None:
+def test_other_texts_count_for_nothing(description, usage_type):
     assert recognise(description, usage_type) is None
 
 
 @pytest.mark.shared
 @needs_shared
-def test_every_real_gpu_sku_is_what_its_collector_says_it_is() -> None:
+def test_every_real_gpu_sku_is_what_its_collector_says_it_is():
     for row in rows("gcp_gpu_skus.csv"):
         usage_type, market = MARKETS[row["usage"]]
         component = f"{NAMES.get(row['gpu'], row['gpu'])} GPU"
         assert recognise(row["description"], usage_type) == (component, market), row
 
 
-def test_no_text_is_two_components() -> None:
+def test_no_text_is_two_components():
     """The first pattern wins, so none may hide another."""
     for name, own in COMPONENTS.items():
         for text in (name.replace("-", " "), f"nvidia {name}", f"{name.removesuffix(' core')} instance core"):
@@ -150,7 +148,7 @@ def test_no_text_is_two_components() -> None:
             assert len(matching) <= 1, (name, own, matching)
 
 
-def test_kinds_are_the_last_words() -> None:
+def test_kinds_are_the_last_words():
     assert {kind_of(name) for name in COMPONENTS} == set(Kind)
     with pytest.raises(ValueError, match="'A9 core' is no component: there are A2 core"):
         kind_of("A9 core")
@@ -160,7 +158,7 @@ def test_kinds_are_the_last_words() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**9 - 1))
-def test_a_price_is_units_and_nanos(units: int, nanos: int) -> None:
+def test_a_price_is_units_and_nanos(units, nanos):
     item = sku(pricing(tier(units, nanos)))
     if (units, nanos) == (0, 0):
         with pytest.raises(ValueError, match="price 0, which means unknown"):
@@ -169,7 +167,7 @@ def test_a_price_is_units_and_nanos(units: int, nanos: int) -> None:
         assert usd_per_h(item, "A2 core", NOW) == Decimal(units * 10**9 + nanos) / 10**9
 
 
-def test_memory_is_priced_by_gib_hours_and_disks_by_months_of_730_hours() -> None:
+def test_memory_is_priced_by_gib_hours_and_disks_by_months_of_730_hours():
     memory = sku(pricing(tier(0, 4_237_000), unit="GiBy.h", base_units=GIB_HOURS))
     assert usd_per_h(memory, "A2 RAM", NOW) == Decimal("0.004237")
     disk = sku(pricing(tier(0, 80_000_000), unit="GiBy.mo", base_units=GIB_HOURS * 744))
@@ -187,16 +185,16 @@ def test_memory_is_priced_by_gib_hours_and_disks_by_months_of_730_hours() -> Non
         ("local SSD", "GiBy.h", GIB_HOURS, "is priced per 'GiBy.h', not per GiBy.mo"),
     ],
 )
-def test_a_price_per_another_unit_is_none(component: str, unit: str, base_units: float, message: str) -> None:
+def test_a_price_per_another_unit_is_none(component, unit, base_units, message):
     with pytest.raises(ValueError, match=message):
         usd_per_h(sku(pricing(tier(1), unit=unit, base_units=base_units)), component, NOW)
 
 
-def test_base_units_may_be_left_out() -> None:
+def test_base_units_may_be_left_out():
     assert usd_per_h(sku(pricing(tier(1), base_units=0)), "A2 core", NOW) == 1
 
 
-def test_the_first_tier_that_is_not_free_counts() -> None:
+def test_the_first_tier_that_is_not_free_counts():
     assert usd_per_h(sku(pricing(tier(), tier(2), tier(3))), "A2 core", NOW) == 2
 
 
@@ -212,12 +210,12 @@ def test_the_first_tier_that_is_not_free_counts() -> None:
         ([tier(68, currency="")], "is priced in no currency"),
     ],
 )
-def test_prices_that_cannot_be_used(tiers: list[Tier], message: str) -> None:
+def test_prices_that_cannot_be_used(tiers, message):
     with pytest.raises(ValueError, match=message):
         usd_per_h(sku(pricing(*tiers)), "A2 core", NOW)
 
 
-def test_the_newest_price_in_effect_counts() -> None:
+def test_the_newest_price_in_effect_counts():
     old = pricing(tier(1), effective_at=NOW - timedelta(days=400))
     new = pricing(tier(2), effective_at=NOW - timedelta(days=1))
     ahead = pricing(tier(3), effective_at=NOW + timedelta(seconds=1))
@@ -227,14 +225,14 @@ def test_the_newest_price_in_effect_counts() -> None:
     assert usd_per_h(sku(undated, ahead), "A2 core", NOW) == 4
 
 
-def test_without_a_price_in_effect_there_is_none() -> None:
+def test_without_a_price_in_effect_there_is_none():
     ahead = pricing(tier(3), effective_at=NOW + timedelta(seconds=1))
     for item in (sku(), sku(ahead)):
         with pytest.raises(ValueError, match="has no price yet"):
             usd_per_h(item, "A2 core", NOW)
 
 
-def test_two_prices_from_the_same_moment_on_must_agree() -> None:
+def test_two_prices_from_the_same_moment_on_must_agree():
     assert usd_per_h(sku(pricing(tier(2)), pricing(tier(2))), "A2 core", NOW) == 2
     with pytest.raises(ValueError, match="several prices from the same moment"):
         usd_per_h(sku(pricing(tier(2)), pricing(tier(3))), "A2 core", NOW)

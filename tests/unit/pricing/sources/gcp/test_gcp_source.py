@@ -1,11 +1,7 @@
 """The source against a local server: pages, retries, faults, credentials; it needs no reference data."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +15,7 @@ from advisor.pricing.sources.gcp.source import MARKETS, GcpSource
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part, PriceSource
 from tests.clouds.gcp_server import SECRETS, Behaviour, serving
 from tests.clouds.gcp_skus import sku
-from tests.clouds.gcp_waits import Clock, waiting_by
+from tests.clouds.gcp_waits import waiting_by
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 PATIENT = Patience()
@@ -37,13 +33,13 @@ PASSING = ("429", "500", "503", "garbled", "wrong shape", "not text", "cut off")
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     """Of the waits between retries."""
     return waiting_by(monkeypatch)
 
 
 @pytest.fixture
-def behaviour(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behaviour]:
+def behaviour(monkeypatch):
     """Four pages: the parts of an A2 lie on three of them."""
     skus = [A2[0], *OTHERS[:3], A2[1], *OTHERS[3:], A2[2]]
     behaviour = Behaviour(skus=skus, largest_page=3)
@@ -68,7 +64,7 @@ def failure(*, patience: Patience = PATIENT) -> str:
 # --- A good day -----------------------------------------------------------------------------------
 
 
-def test_pages_are_read_to_the_end(behaviour: Behaviour) -> None:
+def test_pages_are_read_to_the_end(behaviour):
     (part,) = pull()
     assert part.scope == "us-central1 on-demand"
     prices = {offer.instance_type: offer.list_usd_per_h for offer in part.offers}
@@ -79,12 +75,12 @@ def test_pages_are_read_to_the_end(behaviour: Behaviour) -> None:
     assert {(call["pageSize"], call["currencyCode"]) for call in behaviour.calls} == {("5000", "USD")}
 
 
-def test_no_credentials_go_to_a_stand_in(behaviour: Behaviour) -> None:
+def test_no_credentials_go_to_a_stand_in(behaviour):
     pull()
     assert all("authorization" not in map(str.lower, headers) for headers in behaviour.headers)
 
 
-def test_a_part_for_each_region_and_market_whatever_it_holds(behaviour: Behaviour) -> None:
+def test_a_part_for_each_region_and_market_whatever_it_holds(behaviour):
     parts = pull(OfferQuery())
     scopes = [part.scope for part in parts]
     assert len(set(scopes)) == len(scopes)
@@ -96,7 +92,7 @@ def test_a_part_for_each_region_and_market_whatever_it_holds(behaviour: Behaviou
     assert [part.scope for part in pull(OfferQuery())] == scopes
 
 
-def test_gaps_name_machine_region_market_and_component(behaviour: Behaviour) -> None:
+def test_gaps_name_machine_region_market_and_component(behaviour):
     behaviour.skus = A2[:2]
     (part,) = pull()
     assert not part.offers
@@ -132,9 +128,7 @@ def test_gaps_name_machine_region_market_and_component(behaviour: Behaviour) -> 
         ),
     ],
 )
-def test_only_what_was_asked_for(
-    behaviour: Behaviour, query: OfferQuery, scopes: set[str], machines: set[str]
-) -> None:
+def test_only_what_was_asked_for(behaviour, query, scopes, machines):
     parts = pull(query)
     assert scopes <= {part.scope for part in parts}
     assert bool(scopes) == bool(parts)
@@ -143,7 +137,7 @@ def test_only_what_was_asked_for(
     assert bool(behaviour.calls) == bool(scopes)
 
 
-def test_gaps_are_of_the_machines_asked_for(behaviour: Behaviour) -> None:
+def test_gaps_are_of_the_machines_asked_for(behaviour):
     (part,) = pull(OfferQuery(regions=("us-central1",), markets=(Market.SPOT,), gpus=("L4",), num_gpus=(8,)))
     assert [gap.split(" ")[0] for gap in part.gaps] == ["g2-standard-96"]
 
@@ -153,7 +147,7 @@ def test_gaps_are_of_the_machines_asked_for(behaviour: Behaviour) -> None:
 
 @pytest.mark.parametrize("fault", PASSING)
 @pytest.mark.parametrize("call", [0, 2])
-def test_a_fault_that_passes_is_tried_again(behaviour: Behaviour, fault: str, call: int) -> None:
+def test_a_fault_that_passes_is_tried_again(behaviour, fault, call):
     behaviour.faults = {call: fault}
     (part,) = pull()
     assert "a2-highgpu-1g" in {offer.instance_type for offer in part.offers}
@@ -163,7 +157,7 @@ def test_a_fault_that_passes_is_tried_again(behaviour: Behaviour, fault: str, ca
 
 
 @pytest.mark.parametrize("fault", [*PASSING, "401", "403", "slow"])
-def test_if_a_page_in_the_middle_fails_nothing_counts(behaviour: Behaviour, fault: str) -> None:
+def test_if_a_page_in_the_middle_fails_nothing_counts(behaviour, fault):
     """Half a list would look like machines that cannot be priced."""
     behaviour.faults = dict.fromkeys(range(2, 1000), fault)
     failure(patience=HURRIED if fault == "slow" else PATIENT)
@@ -188,36 +182,34 @@ def test_if_a_page_in_the_middle_fails_nothing_counts(behaviour: Behaviour, faul
         ("loop", ["cut off or cannot be read"]),
     ],
 )
-def test_each_fault_says_what_to_do(behaviour: Behaviour, fault: str, words: list[str]) -> None:
+def test_each_fault_says_what_to_do(behaviour, fault, words):
     behaviour.always = fault
     message = failure(patience=HURRIED if fault == "slow" else PATIENT)
     assert not [word for word in words if word not in message], message
 
 
 @pytest.mark.parametrize("fault", ["401", "403", "403 disabled"])
-def test_what_does_not_pass_is_not_tried_again(behaviour: Behaviour, fault: str) -> None:
+def test_what_does_not_pass_is_not_tried_again(behaviour, fault):
     behaviour.always = fault
     failure()
     assert len(behaviour.calls) == 1
 
 
-def test_what_may_pass_is_tried_again_for_as_long_as_patience_lasts(
-    behaviour: Behaviour, clock: Clock
-) -> None:
+def test_what_may_pass_is_tried_again_for_as_long_as_patience_lasts(behaviour, clock):
     behaviour.always = "503"
     failure(patience=Patience(first_wait_s=1.0, longest_wait_s=8.0, total_s=30.0))
     assert 22.0 <= clock.now_s <= 30.0, "the wait that would have gone beyond is left out"
     assert len(behaviour.calls) > 3
 
 
-def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_listens(monkeypatch):
     with serving(Behaviour(skus=())) as server:
         url = server.url
     monkeypatch.setenv(ENDPOINT_VARIABLE, url)
     assert "cannot reach cloudbilling.googleapis.com" in failure()
 
 
-def test_what_google_auth_says_is_not_repeated() -> None:
+def test_what_google_auth_says_is_not_repeated():
     from google.auth.exceptions import RefreshError, TransportError
 
     message = failure_in_words(RefreshError(f"invalid_grant: {SECRETS[0]}", {"error": SECRETS[1]}))
@@ -229,7 +221,7 @@ def test_what_google_auth_says_is_not_repeated() -> None:
 
 
 @pytest.fixture
-def stranger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def stranger(monkeypatch, tmp_path):
     """A machine on which nobody ever logged in."""
     for name in (ENDPOINT_VARIABLE, "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -239,7 +231,7 @@ def stranger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_credentials_the_source_says_how_to_get_some(stranger: Path) -> None:
+def test_without_credentials_the_source_says_how_to_get_some(stranger):
     assert GcpSource().credentials() is Credentials.MISSING
     assert "gcloud auth application-default login" in failure()
 
@@ -247,9 +239,7 @@ def test_without_credentials_the_source_says_how_to_get_some(stranger: Path) -> 
 @pytest.mark.parametrize(
     "text", ["{}", "not json", json.dumps({"type": "service_account", "private_key": SECRETS[1]})]
 )
-def test_a_broken_key_file_is_no_traceback(
-    stranger: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_a_broken_key_file_is_no_traceback(stranger, monkeypatch, text):
     key = stranger / "key.json"
     key.write_text(text, encoding="utf-8")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key))
@@ -258,9 +248,7 @@ def test_a_broken_key_file_is_no_traceback(
 
 
 @pytest.mark.parametrize("place", ["gcloud's folder", "another folder of gcloud", "named file"])
-def test_where_credentials_are_looked_for(
-    stranger: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_where_credentials_are_looked_for(stranger, monkeypatch, place):
     folder = stranger / (".config/gcloud" if place == "gcloud's folder" else "elsewhere")
     folder.mkdir(parents=True)
     file = folder / "application_default_credentials.json"
@@ -277,14 +265,12 @@ def test_where_credentials_are_looked_for(
     ("product", "mode"),
     [("Google Compute Engine\n", Credentials.FOUND), ("HVM domU\n", Credentials.MISSING)],
 )
-def test_a_machine_of_google_has_credentials(stranger: Path, product: str, mode: Credentials) -> None:
+def test_a_machine_of_google_has_credentials(stranger, product, mode):
     (stranger / "product_name").write_text(product, encoding="utf-8")
     assert GcpSource().credentials() is mode
 
 
-def test_an_api_key_serves_where_nobody_has_logged_in(
-    stranger: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_api_key_serves_where_nobody_has_logged_in(stranger, monkeypatch):
     from google.cloud.billing_v1 import CloudCatalogClient
 
     monkeypatch.setenv("GOOGLE_API_KEY", SECRETS[1])
@@ -298,7 +284,7 @@ def test_an_api_key_serves_where_nobody_has_logged_in(
         assert "GOOGLE_API_KEY must be allowed" in failure()
 
 
-def test_a_stand_in_needs_no_credentials(behaviour: Behaviour) -> None:
+def test_a_stand_in_needs_no_credentials(behaviour):
     assert GcpSource().credentials() is Credentials.NOT_NEEDED
     assert not behaviour.calls
 
@@ -306,7 +292,7 @@ def test_a_stand_in_needs_no_credentials(behaviour: Behaviour) -> None:
 # --- The plug-in ----------------------------------------------------------------------------------
 
 
-def test_it_is_a_price_source_found_by_its_entry_point() -> None:
+def test_it_is_a_price_source_found_by_its_entry_point():
     source: PriceSource = load("advisor.price_sources", "gcp")({})
     assert (source.name, source.capabilities.providers) == ("gcp", ("gcp",))
     assert source.capabilities.is_live
@@ -314,7 +300,7 @@ def test_it_is_a_price_source_found_by_its_entry_point() -> None:
     assert not source.freshness()
 
 
-def test_it_has_no_options() -> None:
+def test_it_has_no_options():
     options: dict[str, Any] = {"regoin": "us-central1"}
     with pytest.raises(ConfigError, match="'gcp' has no option 'regoin'"):
         gcp_source(options)

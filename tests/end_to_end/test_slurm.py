@@ -1,0 +1,115 @@
+"""A real Slurm: the file that is emitted, its guard and canary, its receipt, and what sacct tells."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.core.values import Layout, Tier
+from advisor.formats.trace_files import write_trace
+from advisor.service.job_files import Handoff, job_file
+from tests.builders import make_plan, make_trace
+from tests.end_to_end.cli import Shell
+from tests.recommendations import make_option
+from tests.slurm import Slurm
+from tests.training import COUNTS, SAVES
+
+GPU = "A100-SXM-40GB"
+LAB = (
+    f"clusters:\n- {{name: lab, gpu: {GPU}, num_gpus: 2, num_nodes: 2, usd_per_gpu_h: 3, wait_p50: 1m,"
+    " wait_p90: 2m, network: infiniband 8x400 Gbit}\n"
+)
+# In the place of torchrun, which is not what is tested: on each node it trains until it is told to end.
+TORCHRUN = """#!/bin/sh
+trap 'echo "$SLURMD_NODENAME is told to end"; exit 0' TERM
+test "$SLURM_PROCID" -gt 0 || python counts.py
+mkfifo "$SLURMD_NODENAME"
+while :; do read line < "$SLURMD_NODENAME"; done
+"""
+STOPPED = "stopped by its canary: steps were slower than predicted"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A folder with a training that only a signal ends, and the settings of the cluster."""
+    shell = Shell(folder=tmp_path)
+    shell.write(".config/advisor/config.yaml", LAB)
+    write_trace(make_trace(), tmp_path / "t.json.gz")
+    shell.write("train.py", SAVES + COUNTS + "while True: signal.pause()\n")
+    shell.write("counts.py", COUNTS)
+    shell.write("bin/torchrun", TORCHRUN).chmod(0o755)
+    return shell
+
+
+def file_of(shell: Shell, *, gpus: int, nodes: int = 1) -> str:
+    """For the recommendation of these GPUs, with a canary that stops the job."""
+    asked = ("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record")
+    answer = shell.run(*asked, "--gpu", f"{GPU}:{gpus}x{nodes}")
+    assert answer.code == 0, answer.err
+    plan = replace(
+        make_plan(GPU, 3.0 * gpus * nodes, tier=Tier.CLUSTER),
+        id=f"cluster/lab/{f'{nodes}x' if nodes > 1 else ''}{gpus}x{GPU}",
+        layout=Layout(gpus_per_node=gpus, num_nodes=nodes),
+    )
+    handoff = Handoff(
+        command=("train.py", "--lr", "0.1"),
+        option=replace(make_option(GPU, 1.0, 2.0), plan=plan),
+        packages=(),
+        requirements=None,
+        checkpoint_interval_s=None,
+        budget_usd=50.0,
+        recommendation="last",
+    )
+    return job_file(handoff, "sbatch").replace("--canary go-on", "--canary stop")
+
+
+def run_to_its_end(shell: Shell, slurm: Slurm, text: str) -> str:
+    """What the job printed; its last line tells us that it has ended."""
+    done = shell.folder / "done"
+    os.mkfifo(done)
+    shell.write("job.sh", f"{text}echo $? > done\n")
+    path = f"{shell.folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    cluster = replace(slurm, environment=shell.environ(PATH=path, **slurm.environment))
+    cluster.ask("sbatch", "--test-only", "job.sh", cwd=shell.folder)
+    cluster.ask("sbatch", "job.sh", cwd=shell.folder)
+    done.read_text()
+    (log,) = shell.folder.glob("train-*.log")
+    return log.read_text()
+
+
+def test_a_job_is_watched_stopped_by_its_canary_and_keeps_a_receipt(shell: Shell, slurm: Slurm) -> None:
+    said = run_to_its_end(shell, slurm, file_of(shell, gpus=1))
+    assert "saved\n" in said
+    (run,) = shell.run("run", "list", "--json").document["runs"]
+    assert (run["provider"], run["gpu"], run["num_gpus"], run["num_nodes"]) == ("lab", GPU, 1, 1)
+    assert (run["status"], run["num_steps"]) == ("interrupted", 100)
+    assert run["note"] == STOPPED
+
+
+def test_two_nodes_have_one_guard_and_one_receipt_that_counts_each_once(shell: Shell, slurm: Slurm) -> None:
+    said = run_to_its_end(shell, slurm, file_of(shell, gpus=2, nodes=2))
+    assert sorted(line for line in said.splitlines() if "is told" in line and "command" not in line) == [
+        "one is told to end",
+        "two is told to end",
+    ]
+    (run,) = shell.run("run", "list", "--json").document["runs"]
+    assert run["note"] == STOPPED
+    assert (run["num_gpus"], run["num_nodes"], run["usd_per_h"]) == (4, 2, 12.0)
+    assert run["cost_usd"] == pytest.approx(run["duration_s"] * 12.0 / 3600)
+
+
+def test_what_sacct_tells_is_a_history_of_waits(tmp_path: Path, slurm: Slurm) -> None:
+    """A real job, and the same one in each of the hours before."""
+    shell = Shell(folder=tmp_path)
+    words = ("--gres=gpu:2", "--nodes=2", "--time=30", "--output=/dev/null", "--wrap=true")
+    slurm.repeat_hourly(slurm.ask("sbatch", "--parsable", *words).strip(), 50)
+    asked = shell.run("queue", "fit", "slurm", "--out", "waits.json", **slurm.environment)
+    assert asked.code == 0, asked.err
+    alike = ("--gpus", "4", "--walltime", "30m", "--queue", "gpu", "--json")
+    document = shell.run("queue", "show", "waits.json", *alike).document
+    assert (document["jobs"], document["size_unit"], document["warnings"]) == (51, "gpus", [])
+    assert document["wait_s"]["p50"] == pytest.approx(60, abs=1)
