@@ -86,7 +86,7 @@ def save_part(
     On-demand and spot offers add to the history where their price is a new one. Saving twice is saving once.
 
     ``place`` is what the scope is, whole, if it is one place; ``unpriced`` what is for rent there without a
-    price. That prices can be some was checked before (`advisor.pricing.refresh.checked`). Prices in ``history``
+    price. `advisor.pricing.refresh.checked` has checked that prices can be some. Prices in ``history``
     that are known already stay as they are; ``at`` is when the source was asked. Nothing is done where the
     scope holds the answer to a later question, of up to an hour later.
 
