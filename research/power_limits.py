@@ -4,7 +4,7 @@
 
 A job that draws nearly all that a board allows slows down when it allows less: by
 ``1 + FACTOR (board / limit - 1)^POWER``. That is what
-``advisor/predict/utilization.py`` takes for what cores bind.
+``advisor/predict/constants.py`` takes for what cores bind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.predict.utilization import FACTOR, POWER, SIGMA_SHARE
+from advisor.predict.constants import FACTOR, POWER
+from advisor.predict.utilization import SIGMA_SHARE
 from research.training.least_squares import Floats, least_squares
 from research.training.published_rows import published_rows
 

@@ -18,6 +18,7 @@ from advisor.operators.cycles import Stream
 from advisor.operators.work import Formula, PerElement
 
 T = TypeVar("T")
+_OF_PRODUCTS = "gemm_fraction"
 
 
 class Tf32Flag(StrEnum):
@@ -114,7 +115,7 @@ class Compute:
         share: the part of that rate a call gets.
     """
 
-    fraction: str = "gemm_fraction"
+    fraction: str = _OF_PRODUCTS
     tensor_cores: bool = False
     tf32: Tf32Flag = Tf32Flag.MATMUL
     share: Callable[[Op], float] = lambda _: 1.0
@@ -366,8 +367,10 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
         return rate("fp64", max(vector["fp64"], tensor.get("fp64", 0.0)))
     if wanted in tensor:
         # Libraries take the faster kernel: GeForce tensor cores are no faster than its CUDA cores.
-        own = rate(wanted, tensor[wanted])
-        return own if own.flops_per_s >= fp32.flops_per_s else replace(fp32, is_substitute=True)
+        own = rate(wanted, (constants.supply if kind == _OF_PRODUCTS else 1.0) * tensor[wanted])
+        is_faster = own.flops_per_s >= fp32.flops_per_s
+        # FP32 is what a script that only allows TF32 runs then; in place of 16 bits nobody measured it.
+        return own if is_faster else replace(fp32, is_substitute=wanted != "tf32")
     if wanted == "fp16" and "fp16" in vector:
         # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32.
         return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), RatesFrom(of="cuda-cores"))

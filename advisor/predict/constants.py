@@ -1,5 +1,6 @@
 """What a GPU reaches of its data sheet: measured on it, else its architecture's median, else assumed."""
 
+import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -48,11 +49,69 @@ class _Board(NamedTuple):
     vendor: str
     is_on_slot: bool
     is_half_rate: bool
+    supply: float
 
 
 def _board_of(gpu: GpuSpec) -> _Board:
     is_on_slot, is_half_rate = gpu.tdp_w <= _SLOT_W, gpu.has_half_rate_tensor_cores
-    return _Board(gpu.name, gpu.architecture, gpu.vendor, is_on_slot, is_half_rate)
+    return _Board(gpu.name, gpu.architecture, gpu.vendor, is_on_slot, is_half_rate, supply_of(gpu))
+
+
+# What a GPU loses where its power is limited.
+#
+# A board of 700 W that may draw 500 lowers its clocks until it does. What its cores bind then takes ``1 +
+# 0.49 (700 / 500 - 1)^1.75 = 1.10`` times as long; what memory binds takes as long as before. The law is
+# fitted to epochs of jobs that draw all a V100, an A40 or an RTX 6000 may, down to 0.35 of it (Zeus,
+# NSDI'23: ``python -m research.power_limits``).
+
+FACTOR, POWER = 0.49, 1.75
+
+
+def slowed(missing: float) -> float:
+    """By which what cores bind takes longer.
+
+    Args:
+        missing: power without the limit over power under it, less 1.
+    """
+    return 1 + FACTOR * math.pow(missing, POWER)
+
+
+# A card for a PCIe slot may have the chip of a board of 400 W, its peak rate and 250 W: the same law. Beyond
+# this a higher clock would make it slower.
+_MOST_MISSING = 0.8
+
+
+def supply_of(gpu: GpuSpec) -> float:
+    """What products keep of a board's tensor cores, which may have less power a FLOP than others of its chip.
+
+    Boards of one slot have constants of their own. Tensor cores of half rate do not draw as much: boards of
+    laptops with a quarter of the power lose nothing (``python -m research.lambda_steps``).
+    """
+    if gpu.tdp_w <= _SLOT_W or gpu.has_half_rate_tensor_cores or not gpu.tensor_flops_per_s.get("fp16"):
+        return 1.0
+    missing = _most_w_per_flop(gpu.compute_capability, gpu.num_sms) / _w_per_flop(gpu) - 1
+    return 1 / slowed(min(max(missing, 0.0), _MOST_MISSING))
+
+
+@lru_cache(maxsize=32)
+def _most_w_per_flop(capability: str, num_sms: int) -> float:
+    """What at least two boards have of that capability and no fewer SMs; 0 where there are not two.
+
+    The figure of one alone may be another one: that of a Grace Hopper counts its CPU.
+    """
+    alike = [
+        _w_per_flop(gpu)
+        for gpu in load_gpus().values()
+        if gpu.compute_capability == capability
+        and gpu.num_sms >= num_sms
+        and gpu.tensor_flops_per_s.get("fp16")
+        and not gpu.has_half_rate_tensor_cores
+    ]
+    return sorted(alike)[-2] if len(alike) > 1 else 0.0
+
+
+def _w_per_flop(gpu: GpuSpec) -> float:
+    return gpu.tdp_w / gpu.tensor_flops_per_s["fp16"]
 
 
 @lru_cache(maxsize=128)
@@ -75,6 +134,7 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
                 uncalibrated.setdefault(name, value)
     measured = frozenset(name for name, source in origin.items() if source.facts.get("of") in _OF_THIS_GPU)
     corrections = {} if is_outdated else corrections_of(calibration)
+    fitted = _fitted(board.name, knowledge.tables)
     kernels = {} if is_outdated or board.name in knowledge.corrections else kernels_of(calibration)
     return FittedConstants(
         fractions=values,
@@ -83,8 +143,9 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
         learned_share=knowledge.corrections.get(board.name, corrections),
         learned_kernels=knowledge.kernels.get(board.name, kernels),
         is_share_outdated=is_outdated,
-        fitted=_fitted(board.name, knowledge.tables),
+        fitted=fitted,
         uncalibrated=uncalibrated,
+        supply=1.0 if fitted and fitted & _OF_PRODUCTS else board.supply,
     )
 
 
@@ -92,6 +153,8 @@ def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
     return frozenset(_flat(tables["gpu"][gpu])) if gpu in tables["gpu"] else None
 
 
+# Told by a board's own products, under its own power.
+_OF_PRODUCTS = frozenset(f"gemm_fraction.{rate}" for rate in ("fp16", "bf16", "tf32", "fp8"))
 _OF_THIS_GPU = frozenset({"calibrated", "measured"})
 # What boards with such tensor cores have in common, beside architectures among what is assumed.
 _HALF_RATE = "half_rate"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import base_name
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import asked_rates, merged
+from advisor.predict.distinct import merged
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.methods import METHODS, OpTimes, op_times
 
@@ -29,42 +29,27 @@ from advisor.predict.methods import METHODS, OpTimes, op_times
 _IN_A_STEP = [METHODS.index(Method.MEASURED), METHODS.index(Method.WAVE)]
 
 
-def in_a_step(times: OpTimes, trace: Trace, gpu: GpuSpec, excess: Mapping[str, float]) -> OpTimes:
-    """The operators of a trace as they run in a step; what was measured in one stays.
+def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
+    """Operators as they run in a step; what was measured in one stays.
 
     Args:
         times: of the operators alone.
-        trace: of those operators, in their order.
-        gpu: the destination.
         excess: logs of factors by kind, as ``Knowledge.excess``.
     """
-    kinds, index = kinds_of(trace, gpu)
+    kinds, index = kinds_of(times)
     factors = np.array([math.exp(excess.get(kind, 0.0)) for kind in kinds])[index]
     in_step = np.isin(times.methods, _IN_A_STEP)
     return replace(times, time_s=np.where(in_step, 1.0, factors) * times.time_s)
 
 
-def kinds_of(trace: Trace, gpu: GpuSpec) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The kinds of a trace's operators on a GPU, and which of them each is of, [N].
+def kinds_of(times: OpTimes) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The kinds of operators, and which of them each is of, [N].
 
-    A kind is the word of a family; of those on tensor cores with the rate that the GPU has for the call:
-    ``gemm.half``, ``gemm.tf32`` or ``gemm.fp32``. Optimizers stream as element-wise operators do.
+    A kind is the word of a family: at another rate an operator keeps its factor, so that no rate gets slower
+    than one that it replaces. Optimizers stream as element-wise operators do.
     """
-    each = list(_kinds(trace, gpu))
-    place = {kind: i for i, kind in enumerate(dict.fromkeys(each))}
-    return tuple(place), np.array([place[kind] for kind in each])
-
-
-def _kinds(trace: Trace, gpu: GpuSpec) -> Iterator[str]:
-    halves = gpu.tensor_flops_per_s.keys() - {"fp32", "tf32", "fp64"}
-    for asked, family in asked_rates(trace.ops, trace.precision):
-        if not family.compute.tensor_cores:
-            yield ELEMENTWISE.word if family is OPTIMIZER else family.word
-        elif asked in halves:
-            yield f"{family.word}.half"
-        else:
-            is_tf32 = asked == "tf32" and "tf32" in gpu.tensor_flops_per_s
-            yield f"{family.word}.{'tf32' if is_tf32 else 'fp32'}"
+    kinds = (ELEMENTWISE.word if word == OPTIMIZER.word else word for word in times.columns.words)
+    return tuple(kinds), times.columns.word_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +87,7 @@ def operator_times(
     count, flops = Counter[Called](), Counter[Called]()
     time_s: dict[Called, float] = {}
     alone = op_times(whole, gpu, constants_for(gpu, knowledge), knowledge)
-    for time in in_a_step(alone, whole, gpu, knowledge.excess):
+    for time in in_a_step(alone, knowledge.excess):
         called = Called(base_name(time.op.name), time.op.phase)
         count[called] += time.op.count
         flops[called] += time.op.count * time.op.flops

@@ -184,7 +184,7 @@ class _Clock:
     def times(self, trace: Trace, limit_w: float | None) -> OpTimes:
         """Of the trace's operators, as they are."""
         alone = op_times(trace, self.gpu, self.constants, self.knowledge)
-        times = in_a_step(alone, trace, self.gpu, self.knowledge.excess)
+        times = in_a_step(alone, self.knowledge.excess)
         return at_limit(times, trace, self.gpu, self.constants, limit_w)
 
     def timed(self, rank: Rank, limit_w: float | None) -> _Timed:

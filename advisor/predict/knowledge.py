@@ -184,6 +184,7 @@ KERNELS = "kernels"
 FINGERPRINT = "networks"
 MOST_CORRECTION = 10.0
 _MOST_FRACTION = 2.0
+_MOST_EXCESS = 1.0
 _MOST_SIZE = 1e12
 _MOST_CALIBRATION_BYTES = 100_000
 _TEXTS = {"source", FINGERPRINT}
@@ -431,10 +432,18 @@ def read_excess(path: Path) -> Mapping[str, float]:
     """The excess of a ``steps.toml``.
 
     Raises:
-        CatalogError: the file is missing or broken.
+        CatalogError: the file is missing or broken, or has what is no kind or no log of a factor from 1 on.
     """
     try:
         excess = tomllib.loads(path.read_text(encoding="utf-8"))["excess"]
+        if not isinstance(excess, dict):
+            raise ValueError("[excess] is no table")
+        words = {family.word for family in rows().families}
+        for kind, log in excess.items():
+            if kind not in words:
+                raise ValueError(f"{kind!r} is none of {', '.join(sorted(words))}")
+            if log != 0 and not _is_between(0, log, _MOST_EXCESS):
+                raise ValueError(f"{kind!r} is {log!r}, not from 0 to {_MOST_EXCESS:g}")
         return {kind: float(log) for kind, log in excess.items()}
     except (OSError, ValueError, KeyError) as error:
         raise CatalogError(f"cannot read {str(path)!r}: {error}. Reinstall gpu-advisor.") from error

@@ -29,6 +29,7 @@ from advisor.core.values import (
 from advisor.operators.attention import ATTENTION
 from advisor.operators.family import Family, base_name, data_sheet_flops_per_s, rate_for
 from advisor.operators.registry import family_of
+from advisor.predict.constants import slowed
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
 from advisor.predict.methods import METHODS, OpTimes
@@ -80,14 +81,6 @@ def _intensities(
     return tuple(distinct), np.array([distinct[key] for key in asked]), intensity
 
 
-# What a GPU loses where its power is limited.
-#
-# A board of 700 W that may draw 500 lowers its clocks until it does. What its cores bind then takes ``1 +
-# 0.49 (700 / 500 - 1)^1.75 = 1.10`` times as long; what memory binds takes as long as before. The law is
-# fitted to epochs of jobs that draw all a V100, an A40 or an RTX 6000 may, down to 0.35 of it (Zeus,
-# NSDI'23: ``python -m research.power_limits``).
-
-FACTOR, POWER = 0.49, 1.75
 # Of the log of the slowdown, between boards and jobs.
 SIGMA_SHARE = 0.27
 
@@ -104,7 +97,7 @@ def counted(limit_w: float | None, gpu: GpuSpec, constants: FittedConstants) -> 
 
 def slowdown(gpu: GpuSpec, limit_w: float) -> float:
     """By which what cores bind takes longer."""
-    return 1 + FACTOR * math.pow(gpu.tdp_w / limit_w - 1, POWER)
+    return slowed(gpu.tdp_w / limit_w - 1)
 
 
 def sigma_of_limit(gpu: GpuSpec, limit_w: float | None, by_bound: Mapping[Bound, float]) -> float:

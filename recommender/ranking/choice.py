@@ -32,6 +32,7 @@ from recommender.ranking.value import (
     why_least,
     worth_for,
 )
+from recommender.ranking.ways import other_ways
 from recommender.ranking.what_tips import by_checkpoints, summary_of
 
 # --- How sure an option is to go well, as something that can be ordered ----------------------------------
@@ -221,6 +222,7 @@ def rank(
             late,
             script=script,
             tips=by_checkpoints(judged, best, job, script),
+            ways=other_ways(judged, script),
             is_whole=is_whole,
         ),
     )

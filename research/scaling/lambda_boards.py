@@ -21,6 +21,7 @@ from advisor.core.fabrics import linked
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Layout, Link
 from advisor.predict.exchange.collective_time import Scaling
+from research.networks import GNMT_TOKENS
 from research.scaling.cases import Case
 from research.scaling.fitting import BOARDS
 from research.scaling.lambda_networks import NETWORKS
@@ -29,8 +30,7 @@ from research.scaling.steps import Timed, step_of, timed_on
 FILE = "lambda_steps.csv"
 _Row = Mapping[str, str]
 _GPUS = {"RTX-3080": "RTX-3080-10GB"}
-# Source and target together.
-_PER_SAMPLE = {"gnmt": 56.0}
+_PER_SAMPLE = {"gnmt": GNMT_TOKENS}
 # Virtual machines whose boards exchange through the host. The table names those with A100; that the others
 # are such was inferred from these rows' own efficiencies (research/docs/accuracy/scaling.md).
 _VIRTUAL = re.compile(r"_v1$|^LambdaCloud_4x|^LambdaCloud_2xQuadro")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.predict.utilization import FACTOR, POWER, SIGMA_SHARE
+from advisor.predict.constants import FACTOR, POWER
+from advisor.predict.utilization import SIGMA_SHARE
 from research.power_limits import FILE, fitted, limited_epochs, scatter
 from tests.shared import SHARED, needs_shared
 

@@ -4,8 +4,8 @@
         [--leave-out BOARD ...] --out catalogs/steps.toml
 
 The logs of a step's time and of its prediction differ by kinds of operators, which all boards share, and by
-what the lab adds to all (its hosts, software and years), which is not learned. All are drawn towards 0, and
-nothing gets faster than alone. NVIDIA's, timm's, our own steps and whole training runs only judge
+what software older than the latest adds to all, which is not learned. All are drawn towards 0, and nothing
+gets faster than alone. NVIDIA's, timm's, our own steps and whole training runs only judge
 (research/docs/accuracy/lambda.md).
 """
 
@@ -35,17 +35,20 @@ from research.lambda_steps import Work, read_rows, trace_of
 from research.training.least_squares import least_squares
 
 Floats = NDArray[np.float64]
-# Products of 16 bits learned under load and FP32 in a lab of its own; convolutions learn from whole steps in
-# their network, and norms from a day.
-KINDS = ("gemm.tf32", "recurrent.half", "recurrent.tf32", "element-wise")
+# Products: of 16 bits learned under load, of FP32 in a lab of its own, and TF32 must not be slower than FP32.
+# Convolutions learn from whole steps in their network, and norms from a day.
+KINDS = ("recurrent", "element-wise")
 _OTHER = ""
 _HEAD = """# Written by python -m research.training.fit_steps: what operators take in whole steps beyond
 # what they take alone, as logs of a factor. Do not edit.
 # Fitted to steps of Lambda Labs' boards (2020 to 2022; no licence stated: figures)."""
-# Standard deviations of logs, before any step: of kinds, of the lab, of a step. The first was chosen of 0.05,
-# 0.055, 0.06 and 0.07 by Lambda's boards, left out one by one (10.0, 9.6, 9.2, 8.7 %), NVIDIA's published
-# rows (8.7, 8.6, 8.7, 9.0), and whole training runs (6.9, 7.1, 7.3, 7.6): MPT on one node keeps below 7.
-_OF_KIND, _OF_LAB, _OF_STEP = 0.055, 0.1, 0.1
+LATEST = "NGC 22.10"
+"""Lambda's software of 2022."""
+# Standard deviations of logs, before any step: of kinds, of older software, of a step. The first was chosen
+# of 0.03, 0.035, 0.04, 0.05 and 0.07 by Lambda's architectures left out (10.4, 9.9, 9.6, 9.1, 8.8 %; networks
+# as shipped), NVIDIA's published rows (9.2, 9.4, 9.5, 9.7, 10.0) and what bias the latest software is left
+# with (-0.8, -0.2, +0.2, +0.7, +1.3).
+_OF_KIND, _OF_SOFTWARE, _OF_STEP = 0.05, 0.1, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +57,13 @@ class MeasuredStep:
 
     Attributes:
         network: with its precision.
+        software: that ran it.
         parts_s: predicted seconds of kinds of operators alone, and of all that is no kind.
     """
 
     network: str
     gpu: str
+    software: str
     time_s: float
     parts_s: Mapping[str, float]
 
@@ -77,6 +82,7 @@ def read_steps(table: Path, knowledge: Knowledge) -> Iterator[MeasuredStep]:
         yield MeasuredStep(
             network=f"{row.work.network} {row.work.precision}",
             gpu=row.gpu.name,
+            software=row.software,
             time_s=row.step_s,
             parts_s={kind: (1 - share) * below[kind] + share * above[kind] for kind in below | above},
         )
@@ -86,7 +92,7 @@ def _parts_s(trace: Trace, gpu: GpuSpec, knowledge: Knowledge) -> defaultdict[st
     """Seconds of one step by kind; those of none, such as waiting for the host, are of one without a name."""
     trace = replace(trace, ops=merged(trace.ops))
     times = op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)
-    kinds, index = kinds_of(trace, gpu)
+    kinds, index = kinds_of(times)
     parts_s: defaultdict[str, float] = defaultdict(float)
     for kind, seconds in zip(kinds, np.bincount(index, weights=times.time_s).tolist(), strict=True):
         parts_s[kind if kind in KINDS else _OTHER] += seconds
@@ -104,16 +110,18 @@ def fit(steps: Sequence[MeasuredStep], of_kind: float = _OF_KIND) -> Mapping[str
     parts_s = np.array([[step.parts_s.get(kind, 0.0) for kind in KINDS] for step in steps])
     other_s = np.array([step.parts_s.get(_OTHER, 0.0) for step in steps])
     logs = np.log([step.time_s for step in steps])
-    spread = np.array([*[of_kind] * len(KINDS), _OF_LAB])
+    software = sorted({step.software for step in steps} - {LATEST})
+    is_of = np.array([[float(step.software == each) for each in software] for step in steps])
+    spread = np.array([of_kind] * len(KINDS) + [_OF_SOFTWARE] * len(software))
 
     def residuals(parameters: Floats) -> Floats:
-        *excess, lab = parameters
-        factors = np.exp(np.maximum(excess, 0.0))
-        errors_of_steps = np.log(parts_s @ factors + other_s) + lab - logs
+        factors = np.exp(np.maximum(parameters[: len(KINDS)], 0.0))
+        of_software = is_of @ parameters[len(KINDS) :]
+        errors_of_steps = np.log(parts_s @ factors + other_s) + of_software - logs
         return np.concatenate([errors_of_steps, _OF_STEP * parameters / spread])
 
-    *found, _ = np.maximum(least_squares(residuals, np.full(len(spread), 1e-3)), 0.0).tolist()
-    return dict(zip(KINDS, found, strict=True))
+    found = np.maximum(least_squares(residuals, np.full(len(spread), 0.05)), 0.0).tolist()
+    return dict(zip(KINDS, found[: len(KINDS)], strict=True))
 
 
 def errors(steps: Sequence[MeasuredStep], excess: Mapping[str, float]) -> Floats:

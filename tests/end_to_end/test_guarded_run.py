@@ -33,10 +33,7 @@ def only_run(shell: Shell) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("limit", "named"),
-    [
-        (("--max-time", "1ms"), "1 ms"),
-        (("--max-cost", "1e-9", "--usd-per-hour", "3.6"), "<$0.0001"),
-    ],
+    [(("--max-time", "1ms"), "1 ms"), (("--max-cost", "1e-9", "--usd-per-hour", "3.6"), "<$0.0001")],
     ids=["time", "cost"],
 )
 def test_the_limit_ends_what_would_run_for_ever(limit, named, shell):
@@ -126,7 +123,7 @@ def test_limits_that_cannot_be_meant_run_nothing(options, words, shell):
     assert not (shell.folder / "ran").exists()
 
 
-def test_a_policy_that_demands_a_guard_runs_nothing_without_one(shell: Shell) -> None:
+def test_a_policy_that_demands_a_guard_runs_nothing_without_one(shell):
     """Nor does it launch a file from which the limit was taken; a run within a watched one is watched."""
     shell.write("policy.yaml", "version: 1\nname: lab\nlayer: team\nruns: {guard: required}\n")
     shell.write(".config/advisor/config.yaml", f"policy: {{files: [{shell.folder}/policy.yaml]}}\n")

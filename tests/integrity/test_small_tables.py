@@ -1,7 +1,5 @@
 """Every row of the tables that are read by the types of their fields (`read_as`)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from typing import Any
@@ -33,7 +31,7 @@ ASCENDING = (
 
 
 @pytest.mark.parametrize(("file", "kind", "key"), [(file, *of) for file, of in TABLES.items()], ids=TABLES)
-def test_each_row_is_whole_and_there_once(file: str, kind: type[Any], key: tuple[str, ...]) -> None:
+def test_each_row_is_whole_and_there_once(file, kind, key):
     rows = [asdict(row) for row in read_as(catalog_path(file), kind)]
     assert rows
     assert len({tuple(row[name] for name in key) for row in rows}) == len(rows)

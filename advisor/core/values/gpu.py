@@ -42,6 +42,8 @@ class FittedConstants:
             not measured.
         uncalibrated: the fractions without this machine's calibration, which networks are corrected against
             by ``learned_share``.
+        supply: what products on tensor cores keep of their rate where the board has less power for it than
+            others of its chip.
     """
 
     fractions: Mapping[str, float]
@@ -52,6 +54,7 @@ class FittedConstants:
     is_share_outdated: bool = False
     fitted: frozenset[str] | None = None
     uncalibrated: Mapping[str, float] = field(default_factory=dict)
+    supply: float = 1.0
 
     @property
     def is_measured(self) -> bool:

@@ -115,7 +115,8 @@ def _changed_options(
     """Options that a change suits, with the change; of many only those that could be the best."""
     from recommender.ranking.variants import best_of_each_gpu, nearest, suited
 
-    options = [option for option in suited(version.variant, answer) if option.plan.id in _gpu_plans(places)]
+    on_gpus = _gpu_plans(places)
+    options = [option for option in suited(version.variant, answer) if option.plan.id in on_gpus]
     if best_only and places.job.pick is None:
         probes = best_of_each_gpu(options, places.job)
         options = nearest(options, version.workloads(option.plan for option in probes), answer)

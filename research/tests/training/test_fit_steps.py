@@ -15,14 +15,15 @@ from tests.shared import SHARED, needs_shared
 
 TABLE = SHARED / "measurements" / "published" / "lambda_steps.csv"
 OTHER = ""
-TRUE = dict(zip(KINDS, (0.1, 0.3, 0.2, 0.15), strict=True))
+TRUE = dict(zip(KINDS, (0.3, 0.15), strict=True))
 
 
 def made(lab: float) -> list[MeasuredStep]:
     """Each kind almost alone, and all together."""
     mixes = [{kind: 1.0, OTHER: 0.1} for kind in KINDS] + [dict.fromkeys((*KINDS, OTHER), 1.0)]
     steps = [
-        MeasuredStep(network=str(i), gpu="A40", time_s=1.0, parts_s=mix) for i, mix in enumerate(mixes)
+        MeasuredStep(network=str(i), gpu="A40", software="older", time_s=1.0, parts_s=mix)
+        for i, mix in enumerate(mixes)
     ] * 4
     return [
         replace(step, time_s=math.exp(error + lab))
@@ -50,5 +51,5 @@ def test_what_ships_is_fitted_to_steps_and_boards_left_out_are_nearer_by_it() ->
         for gpu in {step.gpu for step in steps}
     }
     mean = np.mean([abs(math.expm1(error)) for fitted, own in left.values() for error in errors(own, fitted)])
-    # 12.6 % without the fit.
+    # 12 % without the fit.
     assert mean < 0.1

@@ -184,7 +184,7 @@ def paints(path: Path, *rows: str, header: str = "name,tags,colour,litres,is_old
     return read_as(path, Paint)
 
 
-def test_a_cell_is_read_as_the_type_of_its_field(tmp_path: Path) -> None:
+def test_a_cell_is_read_as_the_type_of_its_field(tmp_path):
     assert columns_of(Paint) == ("name", "tags", "colour", "litres", "is_old", "as_of")
     assert paints(tmp_path / "p.csv", ROW, ROW.replace("yes", "no"))[0] == Paint(
         name="matt",
@@ -206,11 +206,11 @@ def test_a_cell_is_read_as_the_type_of_its_field(tmp_path: Path) -> None:
         ("matt,for walls", "2 fields instead of 6"),
     ],
 )
-def test_a_broken_cell_names_file_and_line(tmp_path: Path, row: str, fault: str) -> None:
+def test_a_broken_cell_names_file_and_line(tmp_path, row, fault):
     with pytest.raises(CatalogError, match=rf"p\.csv, line 3: .*{fault}"):
         paints(tmp_path / "p.csv", ROW, row)
 
 
-def test_a_table_with_other_columns_is_refused(tmp_path: Path) -> None:
+def test_a_table_with_other_columns_is_refused(tmp_path):
     with pytest.raises(CatalogError, match="the columns are name, not name,tags"):
         paints(tmp_path / "p.csv", "matt", header="name")

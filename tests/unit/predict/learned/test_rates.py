@@ -115,8 +115,9 @@ def test_kernels_of_one_vendor_tell_nothing_of_another():
 
 @pytest.mark.parametrize("gpu", [V100, A100], ids=lambda gpu: gpu.name)
 def test_time_is_of_the_fitted_rate_with_the_penalty_of_its_waves(gpu):
-    fraction = constants_for(gpu, knowledge()).fractions["gemm_fraction.fp16"]
-    compute_s = PRODUCT.flops / (fraction * gpu.tensor_flops_per_s["fp16"])
+    constants = constants_for(gpu, knowledge())
+    reached = constants.fractions["gemm_fraction.fp16"] * constants.supply
+    compute_s = PRODUCT.flops / (reached * gpu.tensor_flops_per_s["fp16"])
     memory_s = PRODUCT.bytes / gpu.memory_bytes_per_s * math.exp(-4)
     expected = KERNEL_FLOOR_S + compute_s * math.exp(0.1 * 1080 / gpu.num_sms) + memory_s
     assert seconds(half(PRODUCT), gpu) == pytest.approx(expected, rel=1e-4)
