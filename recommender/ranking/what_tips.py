@@ -308,7 +308,9 @@ def _gap_usd(rival: Option, chosen: Option, worth: Worth) -> float:
 
 def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     """Its rent may rise; where nobody quoted it, the p90 counts already."""
-    rent_usd, rise = _rent_usd(chosen), price_rise(chosen.plan, chosen.expected.run_days)
+    # Its mean: with preemptions a run may be billed for far longer than the median one.
+    rent_usd = _rent_usd(chosen) + chosen.expected.cost_usd - chosen.cost_usd.p50
+    rise = price_rise(chosen.plan, chosen.expected.run_days)
     if is_guess(chosen) or rise <= 1 or rent_usd <= 0:
         return
     gap_usd = _gap_usd(rival, chosen, worth)
