@@ -99,8 +99,7 @@ def recommend(
         AdvisorError: the script, prices or the database cannot be read.
     """
     from advisor.service.recommend.ledger_entries import keep_recommendation
-    from advisor.service.recommend.question import RecommendRequest
-    from advisor.service.recommend.recommending import check
+    from advisor.service.recommend.recommending import RecommendRequest, check
     from advisor.service.recommend.recommending import recommend as recommended
 
     request = RecommendRequest(
@@ -176,7 +175,7 @@ def compare(
         AdvisorError: the script, prices or the database cannot be read.
     """
     from advisor.service.recommend import comparing
-    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.recommend.recommending import RecommendRequest
 
     job = Job(
         epochs=epochs,

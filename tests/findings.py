@@ -160,12 +160,7 @@ from advisor.formats.trace_checks import known_warning, warning_of
 from advisor.payload.protocol import Notice
 from advisor.report.words import in_names, sentences
 
-_TRACES: Mapping[str, Fact] = {
-    "basis": "fitted",
-    "num_traces": 47,
-    "source": "traces",
-    "as_of": "2026-11-22",
-}
+_TRACES: Mapping[str, Fact] = {"basis": "fitted", "num_traces": 47, "source": "traces", "as_of": "2026-11-22"}
 _LOADING: Mapping[str, Fact] = {
     "is_nearly": False,
     "loading_s": 0.5,
@@ -286,10 +281,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     RemovedBySharding: {"num_ranks": 8, "num_gpus": 1},
     RemovedBySoftware: {"compute_capability": "3.7"},
     RemovedByAttention: {"gpu": "T4", "backends": ["flash"], "dtype": "float16", "head_size": 64},
-    TimeOfUnsupportedGpu: {
-        "gpu": "K80",
-        "why": RemovedBySoftware(compute_capability="3.7"),
-    },
+    TimeOfUnsupportedGpu: {"gpu": "K80", "why": RemovedBySoftware(compute_capability="3.7")},
     RemovedByQuota: {
         "num_vcpus": 192,
         "most_vcpus": 96,
@@ -320,11 +312,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "cheaper_usd": 0.02,
         "dearer_usd": 9.48,
     },
-    ApprovalNeeded: {
-        "by": "team lead",
-        "file": "org.yaml:9",
-        "detail": "the job costs $120.00 at p90",
-    },
+    ApprovalNeeded: {"by": "team lead", "file": "org.yaml:9", "detail": "the job costs $120.00 at p90"},
     CopiedLocally: {"gib": 3000.0, "time_s": 515.0, "read_s": 0.169},
     ReadOnce: {"gib": 150.0, "time_s": 1288.0},
     PlaceContended: {"is_taken_back": False},
@@ -337,13 +325,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "unit": "vCPU",
         "region": "us-east-1",
     },
-    Reading: {
-        "gib": 3000.0,
-        "read_s": 0.2,
-        "bytes_per_s": 6.25e9,
-        "bits_per_s": 100e9,
-        "by_storage": True,
-    },
+    Reading: {"gib": 3000.0, "read_s": 0.2, "bytes_per_s": 6.25e9, "bits_per_s": 100e9, "by_storage": True},
     DataMoved: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
     GlobalBatchHeld: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
     ScalingAssumed: {"batch_size": None, "num_gpus": 8},
@@ -358,15 +340,8 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     GpuInUse: {"gpu_index": 1, "busy_share": 0.92, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
     HostMemoryTight: {"needed_bytes": 15e9, "needed_p90_bytes": 18e9, "available_bytes": 16 * 2**30},
     RemovedByHostMemory: {"needed_bytes": 18e9, "available_bytes": 16 * 2**30},
-    MemoryTight: {
-        "needed_bytes": 15 * 2**30,
-        "needed_p90_bytes": 17 * 2**30,
-        "available_bytes": 16 * 2**30,
-    },
-    InputAssumed: {
-        "kind": "image",
-        "cpu_s_per_sample": {"p10": 0.003, "p50": 0.006, "p90": 0.01},
-    },
+    MemoryTight: {"needed_bytes": 15 * 2**30, "needed_p90_bytes": 17 * 2**30, "available_bytes": 16 * 2**30},
+    InputAssumed: {"kind": "image", "cpu_s_per_sample": {"p10": 0.003, "p50": 0.006, "p90": 0.01}},
     InputBound: _LOADING,
     MoreVcpus: {
         "instance_type": "g5.16xlarge",
@@ -418,13 +393,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "as_of": "2026-11-22",
     },
     WaitOfStarts: {"p_at_once": 0.8, "watched_h": 340.0},
-    WaitOfLog: {
-        "num_jobs": 1812,
-        "size": "4..7",
-        "size_unit": "gpus",
-        "walltime": "<=12h",
-        "queue": "gpu",
-    },
+    WaitOfLog: {"num_jobs": 1812, "size": "4..7", "size_unit": "gpus", "walltime": "<=12h", "queue": "gpu"},
     RiskPreemption: {
         "num_nodes": 1,
         "preemptions_per_h": 0.1,
@@ -517,11 +486,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         **_BEFORE_AND_AFTER,
         **_AFTER,
     },
-    SummaryChoice: {
-        "machine": _MACHINE,
-        "is_rented": True,
-        "priced_on": "2026-11-20",
-    },
+    SummaryChoice: {"machine": _MACHINE, "is_rented": True, "priced_on": "2026-11-20"},
     SummaryCostAndTime: {
         "cost_p50_usd": 8.0,
         "cost_p90_usd": 12.0,
@@ -574,13 +539,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     EpochLengthUnknown: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
     TooManyEpochs: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
     BatchesDiffer: {"smallest": 12, "largest": 64, "batch_size": 64},
-    BatchesWarmUp: {
-        "first_size": 16,
-        "nominal_size": 64,
-        "num_batches": 4,
-        "batch_size": 16,
-        "factor": 4,
-    },
+    BatchesWarmUp: {"first_size": 16, "nominal_size": 64, "num_batches": 4, "batch_size": 16, "factor": 4},
     CredentialsInSight: {"path": "/home/me/.aws"},
     DataSetReplaced: {"name": "ImageNet", "error": "OSError: no such folder", "num_samples": None},
     DataWithoutEnd: {"num_samples": 10**8, "num_batches": 10**6},

@@ -22,12 +22,7 @@ def make_job(
     """A job submitted in a minute of the log; an infinite wait lasts still."""
     submit_s = BEGINNING_S + 60 * minute
     return QueuedJob(
-        submit_s=submit_s,
-        start_s=submit_s + wait_s,
-        size=size,
-        walltime_s=walltime_s,
-        queue=queue,
-        user=user,
+        submit_s=submit_s, start_s=submit_s + wait_s, size=size, walltime_s=walltime_s, queue=queue, user=user
     )
 
 

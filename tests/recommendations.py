@@ -10,16 +10,7 @@ from advisor.core.findings.about_options import (
     RemovedByMemory,
     RemovedBySharding,
 )
-from advisor.core.values import (
-    Interval,
-    Market,
-    Means,
-    Option,
-    Quantiles,
-    QuoteKind,
-    Recommendation,
-    Tier,
-)
+from advisor.core.values import Interval, Market, Means, Option, Quantiles, QuoteKind, Recommendation, Tier
 from recommender.ranking.choice import shortlist
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_price
 from tests.findings import sample

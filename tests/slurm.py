@@ -1,7 +1,5 @@
 """A Slurm of this machine alone while tests run: two nodes of two made-up GPUs each, with accounting."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import socket
@@ -100,7 +98,7 @@ class Slurm:
 
 
 @pytest.fixture(scope="session")
-def slurm() -> Iterator[Slurm]:
+def slurm():
     """Started once, in some five seconds."""
     # Sockets have short paths, and pytest's folders long ones.
     with tempfile.TemporaryDirectory(prefix="advisor-slurm-", ignore_cleanup_errors=True) as name:

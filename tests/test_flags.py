@@ -32,7 +32,7 @@ OTHER_PROGRAMS = {
         "--recommendation",
         "--yes",
     },
-    "advisor/site_files/slurm.py": {"--format"},  # of sacct
+    "advisor/site_files/job_logs.py": {"--format"},  # of sacct
     "advisor/site_files/log_rows.py": {"--format"},  # of sacct
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")

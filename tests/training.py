@@ -1,7 +1,5 @@
 """Trainings that a guard watches: one counts its steps at once, one saves when it is asked to."""
 
-from __future__ import annotations
-
 # As the processes of a training do it: 60 steps and more, of ten seconds each.
 COUNTS = """
 import json, os

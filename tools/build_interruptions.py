@@ -15,12 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.core.files import write_atomically
-from advisor.pricing.instance_types import load_instances
-from advisor.pricing.spot import (
-    INTERRUPTION_COLUMNS,
-    INTERRUPTION_FILE,
-    read_interruptions,
-)
+from advisor.pricing.instance_types import columns_of, load_instances, read_as
+from advisor.pricing.spot import INTERRUPTION_FILE, Interruptions
 from tools.price_catalog_rows import read_csv
 
 SOURCE = "AWS Spot Advisor by alexei-led/spotinfo"
@@ -52,17 +48,17 @@ def write(rows: Sequence[Sequence[str]], path: Path) -> None:
     """Reads the file back, then puts it in its place.
 
     Raises:
-        CatalogError: a row is broken or double; nothing was replaced.
+        CatalogError: a row is broken; nothing was replaced.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(INTERRUPTION_COLUMNS)
+    writer.writerow(columns_of(Interruptions))
     writer.writerows(rows)
     payload = text.getvalue().encode()
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder) / path.name
         trial.write_bytes(payload)
-        read_interruptions(trial)
+        read_as(trial, Interruptions)
     write_atomically(path, payload)
 
 

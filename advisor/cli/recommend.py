@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,7 +40,6 @@ from advisor.cli.options import (
     with_groups,
 )
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
-from advisor.cli.scripts import script_request
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
 from advisor.core.files import check_can_be_file
@@ -47,8 +49,10 @@ from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from advisor.delivery.posting import Delivery
+    from advisor.profile.launch_lines import LaunchLine
     from advisor.report.document import Document
     from advisor.service.recommend.recommending import RecommendAnswer
+    from advisor.service.traces import TraceRequest
 
 
 RecordOption = Annotated[
@@ -95,8 +99,7 @@ def recommend(
     Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
     from advisor.service.recommend.ledger_entries import keep_recommendation
-    from advisor.service.recommend.question import RecommendRequest
-    from advisor.service.recommend.recommending import check
+    from advisor.service.recommend.recommending import RecommendRequest, check
     from advisor.service.recommend.recommending import recommend as recommended
 
     output = chosen_format(output, as_json)
@@ -283,7 +286,7 @@ def compare(
     from advisor.report.words import sentences
     from advisor.service.recommend.comparing import CompareRequest, check_feasible
     from advisor.service.recommend.comparing import compare as compared
-    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.recommend.recommending import RecommendRequest
     from advisor.service.traces import TraceRequest
 
     trace = TraceRequest(
@@ -336,7 +339,7 @@ def diff(
     from advisor.report.words import sentences
     from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
     from advisor.service.recommend.diffing import diff as compared
-    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.recommend.recommending import RecommendRequest
     from advisor.service.traces import TraceRequest
 
     most_more = None if fail_above is None else parse_share("--fail-above", fail_above)
@@ -354,3 +357,68 @@ def diff(
     warn(sentences((*profiled, *answer.warnings)))
     print_document(diff_document(answer), chosen_format(output, as_json))
     check_threshold(answer, most_more)
+
+
+# --- Scripts as people name them -----------------------------------------------------------------------
+
+
+@contextmanager
+def script_request(
+    source: Path,
+    arguments: Sequence[str] | None,
+    *,
+    world_size: int | None,
+    origin_gpu: str | None = None,
+    pretended_gpu: str | None = None,
+) -> Iterator[TraceRequest]:
+    """What to profile, as long as it is needed: of a notebook, the code in a temporary file.
+
+    Args:
+        source: script, trace, notebook, or the first word of a command (torchrun, python, run.sh).
+        arguments: of the script, or the other words of the command.
+        world_size: processes to profile as; if None, those that the command starts.
+        origin_gpu: where a profiler's export was recorded.
+        pretended_gpu: the GPU that the script sees.
+
+    Raises:
+        InputError: no script is in the command, or the notebook cannot be read.
+    """
+    from advisor.profile.launch_lines import LaunchLine, is_launch_line
+    from advisor.service.traces import TraceRequest
+
+    line = LaunchLine(script=source, arguments=tuple(arguments or ()))
+    if is_launch_line(str(source)):
+        line = _read(line, world_size)
+    with _python_file(line) as (script, variables):
+        yield TraceRequest(
+            source=script,
+            arguments=line.arguments,
+            origin_gpu=origin_gpu,
+            pretended_gpu=pretended_gpu,
+            world_size=world_size or line.world_size,
+            python=Path(line.python) if line.python else None,
+            variables=variables,
+        )
+
+
+def _read(typed: LaunchLine, world_size: int | None) -> LaunchLine:
+    """What the words of a command start, told to the user."""
+    from advisor.profile.launch_lines import read_launch_line
+
+    line = read_launch_line((str(typed.script), *typed.arguments))
+    words, num_processes = " ".join((str(line.script), *line.arguments)), world_size or line.world_size
+    note(f"profiling {words}" + (f" as one of {num_processes} processes" if num_processes else ""))
+    return line
+
+
+@contextmanager
+def _python_file(line: LaunchLine) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """The script and its variables; a notebook's code imports from the notebook's folder."""
+    if line.script.suffix != ".ipynb":
+        yield line.script, line.variables
+        return
+    from advisor.profile.notebooks import notebook_script
+
+    folders = str(line.script.parent.resolve()), os.environ.get("PYTHONPATH")
+    with notebook_script(line.script) as script:
+        yield script, {**line.variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))}

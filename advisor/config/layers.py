@@ -8,8 +8,6 @@ A project file may come with somebody else's repository. Unless the user trusts 
 each setting declares (`ProjectMay`), and its lists add to those below.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,9 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.project_layer import (
@@ -47,10 +46,6 @@ from advisor.config.settings import (
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.processes import ANSWER_FILE_VARIABLE, STEPS_FOLDER_VARIABLE
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
 
 _SQLITE = "sqlite:///"
 _IN_A_FILE = "file:"

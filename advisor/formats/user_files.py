@@ -8,16 +8,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import yaml
+from pydantic_core import ErrorDetails
 
 from advisor.core.errors import ConfigError
 from advisor.formats.foreign_files import read_plain
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
 
 MAX_FILE_BYTES = 1_000_000
 MOST_VALUES = 5_000

@@ -1,7 +1,8 @@
 """Kernels and GPUs as columns of numbers, the form in which the native code takes them.
 
 Shape suffixes: ``K`` kernels, ``G`` GPUs, ``L`` occupancy limits in the order of ``LIMIT_COLUMNS``.
-Ranges of what the reference takes are checked here; the C++ core checks the same and words it the same.
+Ranges of what the reference takes are checked here; the C++ core checks the same and words it the same, and
+checks types and lengths as well.
 """
 # ruff: noqa: N803, N806, N815 -- the capital letters are shape suffixes
 
@@ -76,16 +77,6 @@ class KernelArrays:
     duration_s_K: NDArray[np.float64]
     intensity_flops_per_byte_K: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        shape = (self.num_kernels,)
-        _check_array("blocks_K", self.blocks_K, np.int64, shape)
-        _check_array("threads_per_block_K", self.threads_per_block_K, np.int64, shape)
-        _check_array("registers_per_thread_K", self.registers_per_thread_K, np.int64, shape)
-        _check_array("shared_bytes_K", self.shared_bytes_K, np.int64, shape)
-        _check_array("duration_s_K", self.duration_s_K, np.float64, shape)
-        name = "intensity_flops_per_byte_K"
-        _check_array(name, self.intensity_flops_per_byte_K, np.float64, shape)
-
     @property
     def num_kernels(self) -> int:
         """K."""
@@ -137,14 +128,6 @@ class GpuArrays:
     memory_bytes_per_s_G: NDArray[np.float64]
     peak_flops_per_s_G: NDArray[np.float64]
     limits_GL: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        shape = (self.num_gpus,)
-        _check_array("num_sms_G", self.num_sms_G, np.int64, shape)
-        _check_array("base_clock_hz_G", self.base_clock_hz_G, np.float64, shape)
-        _check_array("memory_bytes_per_s_G", self.memory_bytes_per_s_G, np.float64, shape)
-        _check_array("peak_flops_per_s_G", self.peak_flops_per_s_G, np.float64, shape)
-        _check_array("limits_GL", self.limits_GL, np.int64, (self.num_gpus, len(LIMIT_COLUMNS)))
 
     @property
     def num_gpus(self) -> int:
@@ -207,18 +190,6 @@ def _known(value: int | None, assumed: int) -> int:
 
 def _int64(values: Iterable[int]) -> NDArray[np.int64]:
     return np.fromiter(values, dtype=np.int64)
-
-
-def _check_array(name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...]) -> None:
-    if not isinstance(array, np.ndarray) or array.dtype != dtype:
-        message = f"{name} must be a numpy array of {dtype.__name__}, not {array!r}"
-        raise TypeError(message)
-    if array.shape != shape:
-        message = f"{name} has shape {array.shape}, must be {shape}"
-        raise ValueError(message)
-    if not array.flags.c_contiguous:
-        message = f"{name} must be C-contiguous: use numpy.ascontiguousarray"
-        raise ValueError(message)
 
 
 MAX_COUNT: Final = 2**31 - 1

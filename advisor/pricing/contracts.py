@@ -1,17 +1,12 @@
 """Negotiated discounts and commitments: from list prices to what an organisation really pays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING
 
+from advisor.config.settings import ContractSettings
 from advisor.core.globs import Machines, is_among, is_any, same_name
 from advisor.core.values import Offer
-
-if TYPE_CHECKING:
-    from advisor.config.settings import ContractSettings
 
 
 def in_force(

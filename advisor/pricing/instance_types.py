@@ -8,11 +8,11 @@ are listed here by hand, so that the values can change without the format.
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast, get_type_hints
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
@@ -70,6 +70,32 @@ def read_table(
     return table
 
 
+def columns_of(kind: type[Any]) -> tuple[str, ...]:
+    """The columns of a table whose rows are values of a dataclass: its fields, in their order."""
+    return tuple(field.name for field in fields(kind))
+
+
+def read_as(path: Path, kind: type[V]) -> tuple[V, ...]:
+    """The rows of a table that ships, each as a value whose fields are the columns.
+
+    A cell is read as the type of its field says: blanks part the texts of a tuple, and a bool is yes or no.
+    What the rows must be beyond that is checked by tests/integrity, since only we write them.
+
+    Raises:
+        CatalogError: the file is missing, has other columns, or a cell is none of its type.
+    """
+    hints, make = get_type_hints(kind), cast("Callable[..., V]", kind)
+    readers = [(name, _CELLS.get(hints[name], hints[name])) for name in columns_of(kind)]
+    rows: list[V] = []
+
+    def read_row(row: list[str]) -> None:
+        cells = zip(readers, row, strict=True)
+        rows.append(make(**{name: read(text) for (name, read), text in cells}))
+
+    read_rows(path, columns_of(kind), read_row)
+    return tuple(rows)
+
+
 def positive(column: str, value: float) -> float:
     """The value, if it is a finite number above 0.
 
@@ -85,6 +111,13 @@ def positive(column: str, value: float) -> float:
 def parse_date(text: str) -> date:
     """``"2026-08-03"``; kept, since thousands of rows share a few dates."""
     return date.fromisoformat(text)
+
+
+_CELLS: Mapping[Any, Callable[[str], object]] = {
+    date: parse_date,
+    tuple[str, ...]: lambda text: tuple(text.split()),
+    bool: lambda text: bool(("no", "yes").index(text)),
+}
 
 
 def price_includes(

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.expected_prices import AT_FLOOR, USUAL_FLOOR, PriceModel, load_price_model
-from advisor.pricing.instance_types import InstanceType, load_instances, parse_date, positive, read_table
+from advisor.pricing.instance_types import InstanceType, load_instances, read_as
 from advisor.pricing.providers import load_providers
 
 BOUNDS_FILE = "price_bounds.csv"
-BOUNDS_COLUMNS = ("gpu", "lowest_usd_per_gpu_h", "highest_usd_per_gpu_h", "source", "as_of")
 ANY_GPU = "*"
 # The largest machine that a cloud rents, where nobody says how many GPUs a machine has.
 MOST_GPUS = 16
@@ -24,8 +23,11 @@ _FEW = 3
 class Bounds:
     """The least and the most that one GPU with its share of the machine may cost for an hour."""
 
+    gpu: str
     lowest_usd_per_gpu_h: float
     highest_usd_per_gpu_h: float
+    source: str
+    as_of: date
 
 
 @cache
@@ -35,28 +37,7 @@ def load_bounds() -> Mapping[str, Bounds]:
     Raises:
         CatalogError: the file is missing or a row is broken; it names file and line.
     """
-    return read_bounds(catalog_path(BOUNDS_FILE))
-
-
-def read_bounds(path: Path) -> Mapping[str, Bounds]:
-    """Bounds of a file by GPU.
-
-    Raises:
-        CatalogError: as `load_bounds`.
-    """
-
-    def read_row(row: list[str]) -> tuple[str, Bounds]:
-        gpu, lowest, highest, source, as_of = row
-        if not source:
-            raise ValueError("source is empty")
-        parse_date(as_of)
-        low = positive("lowest_usd_per_gpu_h", float(lowest))
-        high = positive("highest_usd_per_gpu_h", float(highest))
-        if low >= high:
-            raise ValueError("lowest_usd_per_gpu_h is not below highest_usd_per_gpu_h")
-        return gpu, Bounds(lowest_usd_per_gpu_h=low, highest_usd_per_gpu_h=high)
-
-    return read_table(path, BOUNDS_COLUMNS, read_row)
+    return {bounds.gpu: bounds for bounds in read_as(catalog_path(BOUNDS_FILE), Bounds)}
 
 
 def is_possible(usd_per_h: float, gpu: str, num_gpus: int) -> bool:

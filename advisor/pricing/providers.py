@@ -6,11 +6,10 @@ from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path
 
 from advisor.core.globs import is_any
 from advisor.core.gpus import catalog_path
-from advisor.pricing.instance_types import parse_date, positive, read_rows, read_table
+from advisor.pricing.instance_types import parse_date, positive, read_as, read_rows
 
 PROVIDER_FILE = "providers.csv"
 PROVIDER_COLUMNS = (
@@ -19,7 +18,6 @@ PROVIDER_COLUMNS = (
     "as_of",
 )  # fmt: skip
 FORM_FILE = "gpu_forms.csv"
-FORM_COLUMNS = ("provider", "instance_types", "form", "source", "as_of")
 
 
 class Access(StrEnum):
@@ -132,28 +130,41 @@ def is_community_host(provider: str, region: str) -> bool:
 def known_form(provider: str, instance_type: str) -> str | None:
     """The form of the GPUs of a machine, such as ``SXM``; None if nobody wrote it down."""
     return next(
-        (form for name, glob, form in _forms() if name == provider and fnmatchcase(instance_type, glob)), None
+        (
+            known.form
+            for known in load_forms()
+            if known.provider == provider and fnmatchcase(instance_type, known.instance_types)
+        ),
+        None,
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """In which form machines hold their GPUs, such as ``SXM``, where the provider does not say.
+
+    Attributes:
+        instance_types: a glob of their names.
+    """
+
+    provider: str
+    instance_types: str
+    form: str
+    source: str
+    as_of: date
+
+
 @cache
-def _forms() -> tuple[tuple[str, str, str], ...]:
-    forms: list[tuple[str, str, str]] = []
+def load_forms() -> tuple[Form, ...]:
+    """The shipped forms, in the order in which they count.
 
-    def read_row(row: list[str]) -> None:
-        provider, instance_types, form, source, as_of = row
-        parse_date(as_of)
-        if not all((provider, instance_types, form, source)):
-            raise ValueError("a field is empty")
-        forms.append((provider, instance_types, form))
-
-    read_rows(catalog_path(FORM_FILE), FORM_COLUMNS, read_row)
-    return tuple(forms)
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    return read_as(catalog_path(FORM_FILE), Form)
 
 
-REGION_COLUMNS = ("provider", "region", "is_opt_in", "source", "as_of")
 REGION_FILE = "regions.csv"
-_IS_OPT_IN = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,23 +189,4 @@ def load_regions() -> Mapping[str, Region]:
     Raises:
         CatalogError: the file is missing or broken.
     """
-    return read_regions(catalog_path(REGION_FILE))
-
-
-def read_regions(path: Path) -> dict[str, Region]:
-    """Regions of a file by name.
-
-    Raises:
-        CatalogError: the file is missing or a row is broken or double; it names file and line.
-    """
-
-    def read_row(row: list[str]) -> tuple[str, Region]:
-        provider, name, is_opt_in, source, as_of = row
-        if not all(row):
-            raise ValueError("a field is empty")
-        if is_opt_in not in _IS_OPT_IN:
-            raise ValueError(f"is_opt_in is {is_opt_in!r}: it must be yes or no")
-        is_closed, day = _IS_OPT_IN[is_opt_in], parse_date(as_of)
-        return name, Region(provider=provider, name=name, is_opt_in=is_closed, source=source, as_of=day)
-
-    return read_table(path, REGION_COLUMNS, read_row)
+    return {region.name: region for region in read_as(catalog_path(REGION_FILE), Region)}

@@ -4,17 +4,16 @@ Accounts that are new have none of most of them, and get them on request.
 """
 
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 
 from advisor.core.globs import is_any
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer
-from advisor.pricing.instance_types import parse_date, read_rows
+from advisor.pricing.instance_types import read_as
 
 QUOTAS_FILE = "quotas.csv"
-COLUMNS = ("provider", "instance_types", "market", "quota", "name", "unit", "source", "as_of")
 
 
 class Unit(StrEnum):
@@ -40,6 +39,8 @@ class NamedQuota:
     quota: str
     name: str
     unit: Unit
+    source: str
+    as_of: date
 
     def count_of(self, offer: Offer, num_nodes: int = 1) -> int | None:
         """How much of it so many machines need; None where the machine's size is unknown."""
@@ -57,7 +58,7 @@ def quota_of(provider: str, instance_type: str, market: Market) -> NamedQuota | 
     return next(
         (
             quota
-            for quota in _shipped()
+            for quota in shipped_quotas()
             if (quota.provider, quota.market) == (provider, market)
             and is_any(quota.instance_types, instance_type)
         ),
@@ -66,31 +67,10 @@ def quota_of(provider: str, instance_type: str, market: Market) -> NamedQuota | 
 
 
 @cache
-def _shipped() -> tuple[NamedQuota, ...]:
-    return read_quotas(catalog_path(QUOTAS_FILE))
-
-
-def read_quotas(path: Path) -> tuple[NamedQuota, ...]:
-    """All of a file.
+def shipped_quotas() -> tuple[NamedQuota, ...]:
+    """All of the file, in its order.
 
     Raises:
-        CatalogError: the file is missing, or a row is broken or double.
+        CatalogError: the file is missing or broken.
     """
-    quotas: dict[tuple[str, str], NamedQuota] = {}
-
-    def read_row(row: list[str]) -> None:
-        provider, instance_types, market, quota, name, unit, source, as_of = row
-        parse_date(as_of)
-        if not all((provider, instance_types, quota, name, source)) or (provider, quota) in quotas:
-            raise ValueError("a cell is empty, or the quota is listed twice")
-        quotas[provider, quota] = NamedQuota(
-            provider=provider,
-            instance_types=tuple(instance_types.split()),
-            market=Market(market),
-            quota=quota,
-            name=name,
-            unit=Unit(unit),
-        )
-
-    read_rows(path, COLUMNS, read_row)
-    return tuple(quotas.values())
+    return read_as(catalog_path(QUOTAS_FILE), NamedQuota)

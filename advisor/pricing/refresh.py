@@ -15,17 +15,17 @@ from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from advisor.core.redaction import error_in_words, redact_message
 from advisor.core.units import DAY_S, HOUR_S, format_duration
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.price_checks import has_possible_prices, named, possible_points
 from advisor.pricing.price_history import with_quantiles
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part, PriceSource, credentials_of
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-    from advisor.store.handle import Store
     from advisor.store.pulls import Pull
 
 EVERYTHING = "all"
@@ -111,15 +111,11 @@ def _is_price(usd_per_h: object) -> bool:
 @cache
 def _adapter() -> TypeAdapter[tuple[Part]]:
     """Checks the type of every value; a number in quotes is none."""
-    from pydantic import ConfigDict, TypeAdapter
-
     return TypeAdapter(tuple[Part], config=ConfigDict(strict=True, revalidate_instances="always"))
 
 
 def _fault(error: Exception) -> str:
     """Where the first wrong value stands; the value itself may be anything, secrets included."""
-    from pydantic import ValidationError
-
     if not isinstance(error, ValidationError):
         return error_in_words(error)
     first = error.errors(include_input=False)[0]

@@ -1,13 +1,12 @@
 """The registered price sources in order of trust: what each knows, holds and lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from advisor.config.settings import PriceSettings
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.findings.about_prices import PricesImplausible
 from advisor.core.plugins import held_back, load, registered
@@ -25,10 +24,7 @@ from advisor.pricing.sources.protocol import (
     credentials_of,
     freshness_of,
 )
-
-if TYPE_CHECKING:
-    from advisor.config.settings import PriceSettings
-    from advisor.store.handle import Store
+from advisor.store.handle import Store
 
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
 # a dated file is what is left when nobody else knows.

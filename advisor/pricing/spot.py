@@ -1,7 +1,7 @@
 """How often spot machines are preempted and how long a start waits, by class of machine."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -12,9 +12,8 @@ from typing import TypeVar
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.units import HOURS_PER_MONTH
 from advisor.core.values import Market, StartWait
-from advisor.pricing.instance_types import parse_date, positive, read_table
+from advisor.pricing.instance_types import parse_date, positive, read_as, read_table
 
-INTERRUPTION_COLUMNS = ("instance_type", "region", "low_pct", "high_pct", "as_of", "source")
 INTERRUPTION_FILE = "interruptions.csv"
 
 
@@ -66,37 +65,8 @@ def load_interruptions() -> Mapping[tuple[str, str], Interruptions]:
     Raises:
         CatalogError: the file is missing or broken.
     """
-    return read_interruptions(catalog_path(INTERRUPTION_FILE))
-
-
-def read_interruptions(path: Path) -> dict[tuple[str, str], Interruptions]:
-    """A table by instance type and region.
-
-    Raises:
-        CatalogError: the file is missing or a row is broken or double; it names file and line.
-    """
-
-    def read_row(row: list[str]) -> tuple[tuple[str, str], Interruptions]:
-        bucket = _bucket(row)
-        return (bucket.instance_type, bucket.region), bucket
-
-    return read_table(path, INTERRUPTION_COLUMNS, read_row)
-
-
-def _bucket(row: Sequence[str]) -> Interruptions:
-    instance_type, region, low, high, as_of, source = row
-    if not (instance_type and region and source):
-        raise ValueError("instance_type, region or source is empty")
-    if not 0 <= int(low) < int(high) <= 100:
-        raise ValueError(f"{low} to {high} % is no bucket within 0 to 100")
-    return Interruptions(
-        instance_type=instance_type,
-        region=region,
-        low_pct=int(low),
-        high_pct=int(high),
-        as_of=date.fromisoformat(as_of),
-        source=source,
-    )
+    buckets = read_as(catalog_path(INTERRUPTION_FILE), Interruptions)
+    return {(bucket.instance_type, bucket.region): bucket for bucket in buckets}
 
 
 SPOT_ODDS_FILE = "spot_odds.csv"

@@ -15,7 +15,7 @@ from pathlib import Path
 from advisor.core.errors import CatalogError
 from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import catalog_path
-from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.instance_types import parse_date, positive, read_as, read_rows
 
 COLUMNS = ("provider", "region", "kind", "to_region", "up_to_gib", "usd", "unit", "source", "as_of")
 
@@ -203,9 +203,24 @@ def _rate(row: Sequence[str]) -> Rate:
 
 
 DISKS_FILE = "disks.csv"
-DISK_COLUMNS = (
-    "provider", "disk", "base_bytes_per_s", "bytes_per_s_of_a_gib", "most_bytes_per_s", "source", "as_of",
-)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskRates:
+    """What the general-purpose disk of a provider reads and writes.
+
+    Attributes:
+        base_bytes_per_s: of any size.
+        bytes_per_s_of_a_gib: for each GiB more, up to ``most_bytes_per_s``.
+    """
+
+    provider: str
+    disk: str
+    base_bytes_per_s: float
+    bytes_per_s_of_a_gib: float
+    most_bytes_per_s: float
+    source: str
+    as_of: date
 
 
 def disk_bytes_per_s(provider: str, gib: float) -> float:
@@ -216,35 +231,18 @@ def disk_bytes_per_s(provider: str, gib: float) -> float:
     Raises:
         CatalogError: the file is missing or broken.
     """
-    rates = _disks()
+    rates = {rate.provider: rate for rate in load_disks()}
     if provider not in rates:
-        return min(base for base, *_ in rates.values())
-    base, of_a_gib, most = rates[provider]
-    return min(base + of_a_gib * gib, most)
+        return min(rate.base_bytes_per_s for rate in rates.values())
+    known = rates[provider]
+    return min(known.base_bytes_per_s + known.bytes_per_s_of_a_gib * gib, known.most_bytes_per_s)
 
 
 @cache
-def _disks() -> dict[str, tuple[float, float, float]]:
-    return read_disks(catalog_path(DISKS_FILE))
-
-
-def read_disks(path: Path) -> dict[str, tuple[float, float, float]]:
-    """Bytes per second by provider: at least, for each GiB, and at most.
+def load_disks() -> tuple[DiskRates, ...]:
+    """The shipped disks.
 
     Raises:
-        CatalogError: the file is missing, or a row is broken or double.
+        CatalogError: the file is missing or broken.
     """
-    rates: dict[str, tuple[float, float, float]] = {}
-
-    def read_row(row: list[str]) -> None:
-        provider, disk, *texts, source, as_of = row
-        parse_date(as_of)
-        base, of_a_gib, most = map(float, texts)
-        if not (provider and disk and source) or provider in rates:
-            raise ValueError("provider, disk or source is empty, or the provider is listed twice")
-        if not 0 < positive("base_bytes_per_s", base) <= most < math.inf or not of_a_gib >= 0:
-            raise ValueError("rates must be 0 or more, and most_bytes_per_s not below base_bytes_per_s")
-        rates[provider] = base, of_a_gib, most
-
-    read_rows(path, DISK_COLUMNS, read_row)
-    return rates
+    return read_as(catalog_path(DISKS_FILE), DiskRates)

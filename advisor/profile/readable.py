@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from platformdirs import user_config_path, user_data_path
+
 from advisor.core.errors import InputError
 
 # Where programs keep credentials: hidden in the sandbox where they lie in what a script may read.
@@ -98,8 +100,6 @@ def _known(environment: Mapping[str, str]) -> Sequence[Path]:
 
 def _our_own() -> list[Path]:
     """Settings and database hold addresses with passwords."""
-    from platformdirs import user_config_path, user_data_path
-
     return [user_config_path("advisor"), user_data_path("advisor")]
 
 

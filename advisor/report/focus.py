@@ -19,13 +19,12 @@ from advisor.report.document import Document, Row, Table, columns
 from advisor.report.words import warnings_json
 from advisor.review.budgets import outlay_of
 from advisor.review.period import exact, month_of
-from advisor.spend.charges import ChargeCategory
+from advisor.spend.charges import Charge, ChargeCategory
 from advisor.spend.focus import UNKNOWN
 from advisor.spend.outlays import billed_days
 
 if TYPE_CHECKING:
     from advisor.review.team_review import TeamReview
-    from advisor.spend.charges import Charge
     from advisor.store.ledger import Run
 
 COLUMNS = (

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.values import Offer, Price, Quantiles
+from advisor.pricing.price_checks import DoubtfulPrice as PriceDoubt
 from advisor.pricing.price_history import Series
+from advisor.pricing.refresh import Kept
+from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
+from advisor.pricing.sources.snapshot import Built
 from advisor.report.document import (
     COUNT,
     DAY,
@@ -36,11 +40,7 @@ from advisor.report.options import price_json, quote_text
 from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:
-    from advisor.pricing.price_checks import DoubtfulPrice as PriceDoubt
-    from advisor.pricing.refresh import Kept
     from advisor.pricing.source_registry import SourceState
-    from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
-    from advisor.pricing.sources.snapshot import Built
 
 
 # As many as a reader tells apart.

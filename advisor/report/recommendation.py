@@ -1,12 +1,9 @@
 """A Recommendation as a document: the table, what to take and why in words, and changes of the script."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import Unknown
@@ -43,10 +40,7 @@ from advisor.report.plain import shown_code
 from advisor.report.words import finding_json, rule_text, sentence, sentences, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
-
-if TYPE_CHECKING:
-    from recommender.ranking.variants import WhatIf
-
+from recommender.ranking.variants import WhatIf
 
 GAIN_COLUMNS = (
     Column("Change", wraps=False),

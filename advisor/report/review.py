@@ -7,6 +7,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from advisor.core.values import Quantiles
 from advisor.report.document import (
     BLANK,
     Block,
@@ -17,8 +18,15 @@ from advisor.report.document import (
     Table,
     facts_of,
 )
-from advisor.report.review_charts import accuracy_chart, budget_chart, price_charts, weeks_chart
-from advisor.report.review_page import in_short, report_layout, subject_of
+from advisor.report.review_page import (
+    accuracy_chart,
+    budget_chart,
+    in_short,
+    price_charts,
+    report_layout,
+    subject_of,
+    weeks_chart,
+)
 from advisor.report.review_tables import (
     SAVINGS,
     accuracy_table,
@@ -38,15 +46,14 @@ from advisor.report.review_tables import (
     violation_table,
 )
 from advisor.report.words import finding_json, sentence, warnings_json
+from advisor.review.budgets import BudgetState
+from advisor.review.savings import Comparison, Record, Saving
+from advisor.review.spending import BilledShare, Billing, Share
+from advisor.review.who_spent import Showback
+from advisor.spend.showback import Part
 
 if TYPE_CHECKING:
-    from advisor.core.values import Quantiles
-    from advisor.review.budgets import BudgetState
-    from advisor.review.savings import Comparison, Record, Saving
-    from advisor.review.spending import BilledShare, Billing, Share
     from advisor.review.team_review import Move, TeamReview
-    from advisor.review.who_spent import Showback
-    from advisor.spend.showback import Part
 
 
 def review_json(review: TeamReview) -> Mapping[str, object]:
@@ -231,8 +238,6 @@ def _move(move: Move) -> dict[str, object]:
 
 
 def _saving(saving: Saving) -> dict[str, object]:
-    from advisor.report.review_tables import command_of, saving_finding
-
     one = saving_finding(saving)
     return {
         **facts_of(saving.job, "project script"),

@@ -30,18 +30,15 @@ from advisor.report.document import (
     rounded,
 )
 from advisor.report.words import sentence
-from advisor.review.period import NOTHING
-from advisor.review.savings import rhythm
-from advisor.review.spending import BilledMachine, BilledShare, cost_of
+from advisor.review.budgets import Budget, BudgetState
+from advisor.review.period import NOTHING, Period, Scope
+from advisor.review.savings import Record, Saving, rhythm
+from advisor.review.spending import BilledMachine, BilledShare, Billing, Share, cost_of
+from advisor.review.who_spent import Showback, UnitCost
+from advisor.spend.showback import Jump, Part
 
 if TYPE_CHECKING:
-    from advisor.review.budgets import Budget, BudgetState
-    from advisor.review.period import Period, Scope
-    from advisor.review.savings import Record, Saving
-    from advisor.review.spending import Billing, Share
     from advisor.review.team_review import Move, TeamReview, Violation
-    from advisor.review.who_spent import Showback, UnitCost
-    from advisor.spend.showback import Jump, Part
 
 
 NOBODY, UNALLOCATED = "(none)", "(unallocated)"

@@ -1,12 +1,9 @@
 """Settings and the installation as documents: values, what a project's file may set, and checks."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -18,9 +15,7 @@ from advisor.config.settings import LIST_SECTIONS, ClusterSettings, Settings, js
 from advisor.core.redaction import named_without_secrets, without_secrets
 from advisor.core.values import Layout
 from advisor.report.document import Document, Row, Table, Tone, columns
-
-if TYPE_CHECKING:
-    from advisor.service.health import Check
+from advisor.service.health import Check
 
 _MOST_CHARACTERS = 80
 _RULE_IN_WORDS: Mapping[ProjectMay, str] = {

@@ -12,12 +12,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from advisor.review.period import Scope, exact, month_of, total
+from advisor.spend.charges import Charge
 from advisor.spend.outlays import Outlay, outlays_of
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from advisor.spend.charges import Charge
     from advisor.store.ledger import Run
 
 

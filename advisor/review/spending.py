@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -14,14 +14,12 @@ from advisor.core.findings.about_reports import Leak, LeakIdle, LeakUnused
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.period import NOTHING, Period, Scope, exact, monday_of, total
+from advisor.review.savings import Comparison
 from advisor.spend.charges import USD, Bill, Charge, ChargeCategory, RowFault
 from advisor.spend.commitments import CommitmentUse, commitments_of, coverage_of
+from advisor.spend.outlays import Outlay
 
 if TYPE_CHECKING:
-    from datetime import date
-
-    from advisor.review.savings import Comparison
-    from advisor.spend.outlays import Outlay
     from advisor.store.ledger import Run
 
 T = TypeVar("T")

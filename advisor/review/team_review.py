@@ -17,10 +17,10 @@ from advisor.core.findings.about_reports import (
     ReportGap,
     RunCostsUnknown,
 )
-from advisor.core.values import CostKind, Interval, Market
+from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import Series, series_of, spot_quantiles
 from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states, spent_of
-from advisor.review.period import Scope, total
+from advisor.review.period import Period, Scope, total
 from advisor.review.savings import (
     Accuracy,
     Recurring,
@@ -32,11 +32,9 @@ from advisor.review.savings import (
 )
 from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
 from advisor.review.who_spent import Division, Showback, showback_of
+from advisor.spend.charges import Bill
 
 if TYPE_CHECKING:
-    from advisor.core.values import PricePoint
-    from advisor.review.period import Period
-    from advisor.spend.charges import Bill
     from advisor.store.ledger import LedgerEntry, Run
 
 MOST_STEPS = 40

@@ -12,10 +12,10 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.period import NOTHING, Period, Scope, exact, total
 from advisor.spend.charges import USD, Charge, ChargeCategory
+from advisor.spend.outlays import Outlay
 from advisor.spend.showback import Jump, Part, Sharing, jumps_of, parts_of
 
 if TYPE_CHECKING:
-    from advisor.spend.outlays import Outlay
     from advisor.store.ledger import LedgerEntry, Run
 
 OTHER = "(no team)"

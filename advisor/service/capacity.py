@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from advisor.core.errors import CloudError, InputError
 from advisor.core.findings import Finding, quoted
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.settings import PriceSettings
     from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
-    from advisor.service.listening import Listener
 
 T = TypeVar("T")
 

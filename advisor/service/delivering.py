@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
+from advisor.service.listening import Listener, Step
+from advisor.store.database import open_store
 
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import ChannelSettings, DeliverySettings
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from advisor.delivery.channel import Channel, Message
     from advisor.delivery.posting import Clock, Delivery
     from advisor.delivery.secret_values import Secrets
-    from advisor.service.listening import Listener, Step
     from advisor.store.outbox import Posted
 
 # It stands in headers and in names of files.
@@ -125,7 +126,6 @@ def deliver(
         StoreError: the database that knows what was sent cannot be read or written.
     """
     from advisor.delivery.posting import Clock, Patience, Post
-    from advisor.store.database import open_store
 
     check_channels(request.channels, delivery)
     key = _key(message, request)
@@ -168,7 +168,6 @@ def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple
     Raises:
         StoreError: the database cannot be read.
     """
-    from advisor.store.database import open_store
     from advisor.store.outbox import last_posted
 
     channels = delivery.channels

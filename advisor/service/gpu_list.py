@@ -1,19 +1,15 @@
 """GPUs of the catalog, filtered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.limits import MAX_MEMORY_GIB, check_number
 from advisor.core.units import GIB
 from advisor.core.values import GpuSpec
-
-if TYPE_CHECKING:
-    from advisor.service.listening import Listener
+from advisor.service.listening import Listener
+from advisor.service.prices.limits import known_vendors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +35,6 @@ def list_gpus(request: GpusRequest, listener: Listener) -> tuple[GpuSpec, ...]:
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: none is left; says what there is without the limit that leaves none.
     """
-    from advisor.service.prices.limits import known_vendors
-
     specs = _named(request.names) if request.names else tuple(load_gpus().values())
     if request.vendor is not None:
         vendors = known_vendors([request.vendor])

@@ -15,6 +15,8 @@ from advisor.core.errors import AdvisorError, CatalogError
 from advisor.core.gpus import is_known, load_gpus, resolve_gpu
 from advisor.core.redaction import named_without_secrets
 from advisor.service.listening import Silence
+from advisor.service.recommend.own_machines import cluster_machine
+from advisor.store.database import open_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
@@ -135,8 +137,6 @@ def _rules(pricing: PricingSettings) -> Check:
 
 
 def _store(settings: StoreSettings) -> Check:
-    from advisor.store.database import open_store
-
     store = open_store(settings.url, must_exist=True)
     if store is None:
         return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
@@ -257,8 +257,6 @@ def rates(settings: PriceSettings) -> Check:
 
 def clusters(settings: Sequence[ClusterSettings]) -> Check:
     """Clusters, with the job logs of their waits."""
-    from advisor.service.recommend.own_machines import cluster_machine
-
     good, faults = [], []
     for cluster in settings:
         try:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, RecordingError
 from advisor.core.files import temporary_folder
+from advisor.core.findings import Finding
 from advisor.core.gpus import is_known
+from advisor.formats.recording_files import Recording
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.layers import TracingSettings
-    from advisor.core.findings import Finding
-    from advisor.formats.recording_files import Recording
     from advisor.measure import Extent
     from advisor.predict.calibrating import Calibration
-    from advisor.service.listening import Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

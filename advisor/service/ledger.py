@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.config.layers import Config
+from advisor.config.settings import ClusterSettings, ReportSettings, StoreSettings
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import EARLIEST, MAX_USD
 from advisor.core.redaction import redact
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
+from advisor.formats.user_files import at_home
+from advisor.service.listening import Listener
 from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
 from advisor.service.receipt_keeping import enter_left_behind
+from advisor.service.recommend.past_runs import compared_runs
+from advisor.spend.charges import Bill
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from advisor.config.layers import Config
-    from advisor.config.settings import ClusterSettings, ReportSettings, StoreSettings
-    from advisor.service.listening import Listener
-    from advisor.spend.charges import Bill
-    from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
 
 LAST = "last"
@@ -100,7 +102,6 @@ def keep_receipt(path: Path, database: StoreSettings, listener: Listener) -> tup
 
 
 def _kept(run: Run, database: StoreSettings, listener: Listener) -> tuple[Run, bool]:
-    from advisor.store.database import open_store
     from advisor.store.ledger import record_run
 
     with open_store(database.url) as store:
@@ -161,7 +162,6 @@ def recommendation_of(database: StoreSettings, wanted: str, listener: Listener) 
         InputError: there is none.
         StoreError: the database cannot be read.
     """
-    from advisor.store.database import open_store
     from advisor.store.ledger import find_recommendation, recommendation_ids
 
     ids: tuple[str, ...] = ()
@@ -274,8 +274,6 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
         StoreError: the database cannot be read.
     """
     from advisor.predict.interval import drifts_of
-    from advisor.service.recommend.past_runs import compared_runs
-    from advisor.store.database import open_store
     from advisor.store.ledger import impossible_runs, runs
 
     num_refused = enter_left_behind(database, listener)
@@ -332,7 +330,6 @@ def _digits(name: str) -> list[str]:
 
 
 def _known_projects(database: StoreSettings, others: Iterable[str | None]) -> frozenset[str]:
-    from advisor.store.database import open_store
     from advisor.store.ledger import project_names
 
     known = frozenset(filter(None, others))
@@ -357,7 +354,6 @@ def read_bills(report: ReportSettings, files: Iterable[Path], listener: Listener
     Raises:
         BillError: a file cannot be read, or is no bill.
     """
-    from advisor.formats.user_files import at_home
     from advisor.spend.bill_files import read_bill
 
     bills = []

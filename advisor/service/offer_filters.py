@@ -1,18 +1,12 @@
 """What a caller asks of offers, and numbers of GPUs that nothing has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
-from advisor.core.gpus import parse_gpu_request
+from advisor.core.gpus import GpuRequest, parse_gpu_request
+from advisor.core.values import Offer
 from advisor.pricing.node_counts import ALONE, NodeCounts, NodeLimits, node_counts
-
-if TYPE_CHECKING:
-    from advisor.core.gpus import GpuRequest
-    from advisor.core.values import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.config.layers import ARGUMENT
+from advisor.config.layers import ARGUMENT, Config, PricingSettings
+from advisor.config.settings import ClusterSettings
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import same_name
 from advisor.core.gpus import parse_gpu_request, resolve_gpu
 from advisor.core.limits import MAX_USD
 from advisor.core.values import Market, Offer, Tier
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config, PricingSettings
-    from advisor.config.settings import ClusterSettings
-    from advisor.service.listening import Listener
     from recommender.policy import Facts
 
 

@@ -12,14 +12,17 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import TimeOfUnsupportedGpu
 from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationEstimate, Layout, Split, Trace
+from advisor.edits.script import batch_options, read_script
+from advisor.formats.user_files import read_text
+from advisor.service.listening import Listener
 from advisor.service.recommend.input_settings import with_input
+from advisor.service.recommend.past_runs import past_runs
 from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
     from advisor.config.settings import Settings
     from advisor.pricing.instance_types import InstanceType
-    from advisor.service.listening import Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,6 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
         ProfileError: the script yields no iteration.
     """
     from advisor.predict.iteration import predict_counts
-    from advisor.service.recommend.past_runs import past_runs
 
     check(request)
     catalog = load_gpus()
@@ -284,9 +286,6 @@ def _network_rate(fabric: Fabric) -> float:
 
 def _batch_options(source: object) -> dict[str, int]:
     """What the script's text says of the options that are its batch; none where it cannot be read."""
-    from advisor.edits.script import batch_options, read_script
-    from advisor.formats.user_files import read_text
-
     try:
         return batch_options(read_script(read_text(Path(str(source)), kind="script"), str(source)))
     except InputError:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import as_text, write_atomically
+from advisor.service.listening import Listener
+from advisor.store.database import folder_of
 
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
-    from advisor.service.listening import Listener
     from advisor.service.plan_facts import MachineHere
     from advisor.store.ledger import Run
 
@@ -164,6 +165,4 @@ def _with_steps(receipt: ReceiptFile) -> Run:
 
 
 def _folder(database: StoreSettings) -> Path:
-    from advisor.store.database import folder_of
-
     return folder_of(database.url) / _FOLDER

@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import CloudError, InputError, NoOfferError, ThresholdExceededError, did_you_mean
 from advisor.core.limits import EARLIEST
 from advisor.core.units import HOUR_S
-from advisor.core.values import Quantiles, Tier
+from advisor.core.values import Offer, Plan, PricePoint, Quantiles, Tier
+from advisor.review.budgets import MOST_WEEKS, Budget, BudgetState, Owner
+from advisor.review.period import Period, Scope, month_of
+from advisor.review.savings import Recurring, TodaysMarket, recurring_jobs
+from advisor.review.who_spent import Division, before
+from advisor.service.blas import load_numpy
+from advisor.service.listening import Listener
 from advisor.service.prices.live import now
+from advisor.spend.charges import Bill
+from advisor.spend.showback import DAYS_BEFORE
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -24,15 +34,7 @@ if TYPE_CHECKING:
         Settings,
         StoreSettings,
     )
-    from advisor.core.values import Offer, Plan, PricePoint
-    from advisor.review.budgets import Budget, BudgetState
-    from advisor.review.period import Period, Scope
-    from advisor.review.savings import Recurring, TodaysMarket
     from advisor.review.team_review import Records, TeamReview, Violation
-    from advisor.review.who_spent import Division
-    from advisor.service.listening import Listener
-    from advisor.spend.charges import Bill
-    from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
     from recommender.conditions import Facts
     from recommender.outcome.spot import SpotTerms
@@ -70,7 +72,6 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         InputError: an empty period, an unknown team or project, one of another team, a file that is no bill.
         AdvisorError: the database, policies or prices cannot be read.
     """
-    from advisor.review.savings import recurring_jobs
     from advisor.review.team_review import Records, review, runs_of
     from advisor.service.ledger import check_project
     from advisor.service.recommend.rules import policy_of
@@ -126,8 +127,6 @@ def check_budgets(states: Sequence[BudgetState], most: float) -> None:
 
 
 def _period(request: ReportRequest, listener: Listener) -> Period:
-    from advisor.review.period import Period
-
     present = now()
     until = _moment(request.until, present)
     since = _moment(request.since, until)
@@ -152,8 +151,6 @@ def _moment(given: datetime | float | None, end: datetime) -> datetime:
 
 
 def _scope(request: ReportRequest, settings: ReportSettings, listener: Listener) -> Scope:
-    from advisor.review.period import Scope
-
     if request.team is None:
         return Scope(projects=None if request.project is None else frozenset({request.project}))
     teams = settings.teams
@@ -186,7 +183,6 @@ def _budgets(policy: Policy, settings: ReportSettings) -> Iterator[Budget]:
 
     A team's or project's file counts what its ``name`` says, if that is one of ``report.teams``.
     """
-    from advisor.review.budgets import Budget, Owner
     from recommender.policy.model import Layer
 
     owners = {Layer.ORGANISATION: Owner.EVERYBODY, Layer.TEAM: Owner.TEAM, Layer.PROJECT: Owner.PROJECT}
@@ -208,8 +204,6 @@ def _budgets(policy: Policy, settings: ReportSettings) -> Iterator[Budget]:
 
 
 def _division(settings: ReportSettings) -> Division:
-    from advisor.review.who_spent import Division
-
     return Division(
         teams=settings.teams,
         shared=settings.shared,
@@ -277,8 +271,6 @@ def bills_of(
         BillError: a file cannot be read, or is no bill.
         ConfigError: an option of AWS is wrong.
     """
-    from advisor.review.period import month_of
-    from advisor.review.who_spent import before
     from advisor.service.ledger import read_bills
 
     bills = read_bills(report, files, listener)
@@ -305,12 +297,7 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
     Raises:
         StoreError: the database cannot be read.
     """
-    from advisor.review.budgets import MOST_WEEKS
-    from advisor.review.period import month_of
     from advisor.review.team_review import Records, runs_of
-    from advisor.review.who_spent import before
-    from advisor.spend.showback import DAYS_BEFORE
-    from advisor.store.database import open_store
 
     store = open_store(database.url, must_exist=True)
     if store is None:
@@ -396,7 +383,6 @@ def todays_prices_for(
     Raises:
         AdvisorError: prices cannot be read.
     """
-    from advisor.review.savings import TodaysMarket
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import query_offers
     from advisor.service.recommend.plan_sources import spot_terms
@@ -444,8 +430,6 @@ def _judge(policy: Policy | None, spot: SpotTerms) -> Callable[[Plan], bool]:
 
 def _lasting(spot: SpotTerms, plan: Plan, train_s: Quantiles) -> tuple[Quantiles, Quantiles]:
     """Until done, and billed: spot machines go away, at p90 as often as nine of ten of their class."""
-    from advisor.service.blas import load_numpy
-
     load_numpy()
     import numpy as np
 

@@ -22,14 +22,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from advisor import __version__
 from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.redaction import redact
+from advisor.formats.foreign_files import read_json, read_plain
+from advisor.formats.user_files import fault_in_words, read_yaml
+from advisor.service.listening import Listener
+from advisor.service.prices.live import source_states
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
-    from advisor.service.listening import Listener
 
 ADVICE = "docs/sweep.md shows how a grid is written."
 MOST_COMBINATIONS = 100_000
@@ -143,8 +147,6 @@ def read_grid(path: Path) -> tuple[Job, ...]:
     Raises:
         InputError: it is no grid, names files that are not there, or means too many combinations.
     """
-    from advisor.formats.user_files import fault_in_words, read_yaml
-
     value = read_yaml(path, kind="grid", advice=ADVICE)
     try:
         # Lists of YAML are tuples of ours.
@@ -254,8 +256,6 @@ class Sweep:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from advisor.formats.foreign_files import read_json, read_plain
-
     try:
         value = read_json(read_plain(path, most_bytes=_MOST_BYTES))
     except (OSError, ValueError):
@@ -273,9 +273,6 @@ def world_of(pricing: PricingSettings, settings: str) -> str:
     Raises:
         AdvisorError: sources of prices cannot be read.
     """
-    from advisor import __version__
-    from advisor.service.prices.live import source_states
-
     states, _ = source_states(pricing)
     return f"{__version__} {settings} {states!r}"
 

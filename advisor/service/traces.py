@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, ProfileError
 from advisor.core.findings.about_traces import World
 from advisor.core.values import RankWork, Trace
+from advisor.formats.foreign_files import open_regular
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.layers import TracingSettings
     from advisor.config.settings import ProfileSettings
-    from advisor.service.listening import Listener
 
 
 _MOST_BYTES = 2**20
@@ -185,8 +186,6 @@ def check_exists(source: Path | Trace) -> None:
 
 def holds_data(source: Path | Trace) -> bool:
     """By content, whatever the name says: gzip or JSON is a trace, anything else a script."""
-    from advisor.formats.foreign_files import open_regular
-
     if isinstance(source, Trace):
         return True
     if source.is_dir():

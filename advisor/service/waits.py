@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Finding
 from advisor.core.limits import MAX_MACHINES, check_count
-from advisor.core.values import Market
+from advisor.core.values import Market, StartWait
+from advisor.service.listening import Listener
+from advisor.site_files.job_logs import log_or_slurm
+from advisor.site_files.log_rows import zone_named
 
 if TYPE_CHECKING:
-    from advisor.core.findings import Finding
-    from advisor.core.values import StartWait
     from advisor.pricing.spot import SpotOdds
-    from advisor.service.listening import Listener
     from recommender.availability.series import Watched
     from recommender.queue.fitted import WaitBin, WaitQuantiles
     from recommender.queue.scoring import QueueCheck
@@ -134,8 +135,6 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
 
 def _read(path: Path, timezone: str | None, listener: Listener) -> JobLog:
     from advisor.site_files.job_logs import read_job_log
-    from advisor.site_files.log_rows import zone_named
-    from advisor.site_files.slurm import log_or_slurm
 
     with log_or_slurm(path) as there:
         log = read_job_log(there, None if timezone is None else zone_named(timezone))

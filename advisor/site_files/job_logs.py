@@ -7,20 +7,26 @@ with its line number.
 from __future__ import annotations
 
 import math
+import os
 import re
+import subprocess
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
 
+from advisor.core import processes
 from advisor.core.errors import InputError
+from advisor.core.files import temporary_folder, write_atomically
 from advisor.core.limits import MAX_PLANNED_S, MAX_SIZE
 from advisor.core.units import DAY_S, parse_duration_s
 from advisor.formats.foreign_files import why_unreadable
 from advisor.site_files.log_rows import (
     ABSENT,
+    SACCT_FORMAT,
     START,
     SUBMIT,
     Readings,
@@ -294,3 +300,50 @@ def _gpus_of_tres(text: str) -> float:
     """GPUs of ``"cpu=8,gres/gpu=2,gres/gpu:a100=2,node=1"``: the sum, or else its parts."""
     total = _GPUS.search(text)
     return float(total[1]) if total else float(sum(map(int, _TYPED_GPUS.findall(text))))
+
+
+# --- What sacct prints, as a log -----------------------------------------------------------------------
+
+
+SLURM = "slurm"
+"""Stands for the cluster that this machine belongs to, in the place of a log."""
+_SINCE = "now-180days"
+# 2 million jobs take a minute.
+_WITHIN_S = 600.0
+_MOST_WORDS = 300
+
+
+@contextmanager
+def log_or_slurm(source: Path) -> Iterator[Path]:
+    """The log itself; of the word ``slurm``, what sacct tells now, as a temporary file.
+
+    Raises:
+        InputError: there is no sacct, it refuses, or it does not answer.
+    """
+    if str(source) != SLURM or source.exists():
+        yield source
+        return
+    with temporary_folder("slurm") as folder:
+        path = folder / "sacct"
+        _ask(path)
+        yield path
+
+
+def _ask(path: Path) -> None:
+    """Write the jobs of all users of the last 180 days, their times in UTC."""
+    command = ("sacct", "--allusers", "--allocations", "--parsable2", f"--starttime={_SINCE}")
+    utc = {"SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"}
+    try:
+        done = processes.run(
+            (*command, f"--format={SACCT_FORMAT}"), timeout_s=_WITHIN_S, environment={**os.environ, **utc}
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"Slurm (sacct) did not answer within {_WITHIN_S:.0f} s: give a log.") from error
+    except OSError as error:
+        raise InputError(
+            "this machine has no sacct, so Slurm cannot be asked: run this on a login node, or give a log."
+        ) from error
+    if done.returncode:
+        said = " ".join(done.stderr.decode(errors="replace").split())[:_MOST_WORDS]
+        raise InputError(f"Slurm (sacct) refuses: {said or done.returncode}. Give a log instead.")
+    write_atomically(path, done.stdout)

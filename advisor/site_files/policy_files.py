@@ -1,23 +1,17 @@
 """Policy files -> a policy, or everything that is wrong with them, each with file and line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from advisor.core.errors import ConfigError, PolicyError, did_you_mean
 from advisor.formats.user_files import Place, fault_in_words, read_document
 from recommender.policy.merge import Fault, Policy, Source, merge
 from recommender.policy.model import Approval, Condition, PolicyFile, Prefer, lockable_keys, section_models
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
 
 ADVICE = "docs/policy.md shows how policies are written, `advisor policy schema` what they may hold."
 MOST_FAULTS = 50

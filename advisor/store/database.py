@@ -44,7 +44,7 @@ def open_store(url: str | None, *, must_exist: bool = False) -> Store | None:
     path = _sqlite_path(url)
     if must_exist and path is not None and not path.exists():
         return None
-    from advisor.store.opening import open_file, open_server
+    from advisor.store.transactions import open_file, open_server
 
     return open_file(path) if path is not None else open_server(str(url))
 

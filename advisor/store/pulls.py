@@ -4,7 +4,6 @@ The history is a list of points: times from which on a machine cost so much.
 """
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,7 +21,6 @@ from sqlalchemy import (
     update,
 )
 
-from advisor.core.errors import StoreError
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
 from advisor.store.handle import Store
@@ -88,14 +86,13 @@ def save_part(
     On-demand and spot offers add to the history where their price is a new one. Saving twice is saving once.
 
     ``place`` is what the scope is, whole, if it is one place; ``unpriced`` what is for rent there without a
-    price. Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked.
-    Nothing is done where the scope holds the answer to a later question, of up to an hour later.
+    price. `advisor.pricing.refresh.checked` has checked that prices can be some. Prices in ``history``
+    that are known already stay as they are; ``at`` is when the source was asked. Nothing is done where the
+    scope holds the answer to a later question, of up to an hour later.
 
     Raises:
-        StoreError: a price is not above 0 or a time has no zone; or the database cannot be written.
+        StoreError: a time has no zone, or the database cannot be written.
     """
-    for offer in offers:
-        _check(offer)
     noted = {"num_offers": len(offers), "succeeded_at": at, "failed_at": None, "failure": None}
     with writing(store) as connection:
         if _is_overtaken(connection, source, scope, at):
@@ -202,12 +199,6 @@ def _note(connection: Connection, source: str, scope: str, values: dict[str, obj
     connection.execute(noted.on_conflict_do_update(index_elements=["source", "scope"], set_=values))
 
 
-def _check(offer: Offer) -> None:
-    what = f"{offer.provider} {offer.instance_type} in {offer.region}"
-    for price in (offer.list_usd_per_h, offer.usd_per_h):
-        _check_quote(price, offer.retrieved_at, what)
-
-
 def _columns(offer: Offer) -> dict[str, object]:
     spot = offer.spot_usd_per_h
     quantiles = (None, None, None) if spot is None else (spot.p10, spot.p50, spot.p90)
@@ -216,21 +207,6 @@ def _columns(offer: Offer) -> dict[str, object]:
 
 def _quantiles(p10: float | None, p50: float | None, p90: float | None) -> Interval | None:
     return None if p10 is None or p50 is None or p90 is None else Interval(p10=p10, p50=p50, p90=p90)
-
-
-def _check_quote(usd_per_h: float, at: datetime, what: str) -> None:
-    """Refuse what cannot be a price, or a time that could be any.
-
-    Raises:
-        StoreError: names it and whose it is.
-    """
-    if at.tzinfo is None:
-        raise StoreError(f"the price of {what} is of {at}, which has no time zone: its source must give one.")
-    if not (usd_per_h > 0 and math.isfinite(usd_per_h)):
-        raise StoreError(
-            f"{what} costs {usd_per_h!r} USD/h: a price is above 0, and an unknown one is left out."
-            " The source that says so must be put right."
-        )
 
 
 def price_points(
@@ -300,15 +276,8 @@ def forget_points(store: Store, before: datetime) -> int:
 def _append_points(
     connection: Connection, source: str, offers: Sequence[Offer], history: Iterable[PricePoint]
 ) -> None:
-    """Add what is new of a part: its history, then the prices of its offers where they changed.
-
-    Raises:
-        StoreError: a price is not above 0, or its time has no zone.
-    """
+    """Add what is new of a part: its history, then the prices of its offers where they changed."""
     known, quoted = tuple(history), _quoted(offers)
-    for point in known:
-        what = f"{point.provider} {point.instance_type} in {point.region}"
-        _check_quote(point.usd_per_h, point.observed_at, what)
     points = (*known, *quoted)
     if not points:
         return

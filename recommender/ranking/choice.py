@@ -15,8 +15,14 @@ from advisor.core.findings.about_answers import (
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName, Script
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot
-from recommender.ranking.neighbours import nearest, point_of, with_folded, with_ties
-from recommender.ranking.pareto import frontier, frontier_of_three
+from recommender.ranking.neighbours import (
+    frontier,
+    frontier_of_three,
+    nearest,
+    point_of,
+    with_folded,
+    with_ties,
+)
 from recommender.ranking.value import (
     Worth,
     change_usd,
@@ -26,6 +32,7 @@ from recommender.ranking.value import (
     why_least,
     worth_for,
 )
+from recommender.ranking.ways import other_ways
 from recommender.ranking.what_tips import by_checkpoints, summary_of
 
 # --- How sure an option is to go well, as something that can be ordered ----------------------------------
@@ -215,6 +222,7 @@ def rank(
             late,
             script=script,
             tips=by_checkpoints(judged, best, job, script),
+            ways=other_ways(judged, script),
             is_whole=is_whole,
         ),
     )

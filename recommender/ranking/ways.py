@@ -85,13 +85,16 @@ def _better(resumed: Judged, restarted: Judged | None, use: CheckpointUse | None
     return replace(ways[0], other=ways[1].option)
 
 
+def other_ways(judged: Sequence[Judged], script: Script) -> list[Option]:
+    """The feasible ways that were not chosen; none where nobody knows which the script takes."""
+    others = [] if use_of(script) is None else [item.other for item in judged]
+    return [option for option in others if option is not None and option.feasible]
+
+
 def as_it_is(judged: Sequence[Judged], script: Script) -> Iterator[Option]:
     """Feasible options that need no work on the script: what is chosen of a plan, or its other way."""
-    counts = use_of(script) is not None
-    for item in judged:
-        for option in (item.option, item.other if counts else None):
-            if option is not None and option.feasible and not option.work:
-                yield option
+    chosen = (item.option for item in judged if item.option.feasible)
+    return (option for option in (*chosen, *other_ways(judged, script)) if not option.work)
 
 
 def with_work(judged: Sequence[Judged]) -> Iterator[Option]:

@@ -237,6 +237,7 @@ def what_tips(
     job: Job,
     late: Sequence[Option] = (),
     others: Iterable[Tip] = (),
+    ways: Iterable[Option] = (),
 ) -> Finding:
     """The fact that would change the advice.
 
@@ -246,6 +247,7 @@ def what_tips(
         job: with what an hour is worth.
         late: options that nothing but the deadline removes.
         others: tips that follow from more than the options, such as what the script does.
+        ways: the other way of each plan, taken where a deadline leaves no time for the option's.
     """
     worth = worth_for(job)
     ending = sorted(
@@ -267,7 +269,7 @@ def what_tips(
     tips = [
         *others,
         *_tips(rivals, chosen, worth),
-        *by_deadline(ending, rivals, chosen, job),
+        *by_deadline(sorted([*ending, *ways], key=lambda o: preference(o, worth)), rivals, chosen, job),
         *by_data_place(ending, chosen, job, worth),
         *later,
     ]
@@ -306,7 +308,9 @@ def _gap_usd(rival: Option, chosen: Option, worth: Worth) -> float:
 
 def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     """Its rent may rise; where nobody quoted it, the p90 counts already."""
-    rent_usd, rise = _rent_usd(chosen), price_rise(chosen.plan, chosen.expected.run_days)
+    # Its mean: with preemptions a run may be billed for far longer than the median one.
+    rent_usd = _rent_usd(chosen) + chosen.expected.cost_usd - chosen.cost_usd.p50
+    rise = price_rise(chosen.plan, chosen.expected.run_days)
     if is_guess(chosen) or rise <= 1 or rent_usd <= 0:
         return
     gap_usd = _gap_usd(rival, chosen, worth)
@@ -399,12 +403,13 @@ def summary_of(
     *,
     script: Script,
     tips: Iterable[Tip] = (),
+    ways: Iterable[Option] = (),
     is_whole: bool = True,
 ) -> tuple[Finding, ...]:
     """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline.
 
-    ``script`` runs there. ``tips`` follow from more than the options. ``is_whole`` is False where the job
-    does more than the steps that were profiled.
+    ``script`` runs there. ``tips`` follow from more than the options, ``ways`` are those not taken of plans.
+    ``is_whole`` is False where the job does more than the steps that were profiled.
     """
     time_s, usd, offer = chosen.time_s, chosen.cost_usd, chosen.plan.offer
     choice = SummaryChoice(
@@ -424,7 +429,7 @@ def summary_of(
         is_whole=is_whole,
         restarts=any(isinstance(reason, RestartsFromZero) for reason in chosen.reasons),
     )
-    tipped_by = what_tips(options, chosen, job, late, tips)
+    tipped_by = what_tips(options, chosen, job, late, tips, ways)
     return choice, cost_and_time, *_work(chosen, job, script), SummaryDoubt(tipped_by=tipped_by)
 
 

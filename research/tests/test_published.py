@@ -88,6 +88,6 @@ def test_the_units_of_networks_are_those_of_their_modules():
 @pytest.mark.usefixtures("warm_children")
 @needs_shared
 def test_a_recorded_gpt_is_what_profiling_gives():
-    """Two others are profiled in tests/end_to_end/test_accuracy.py."""
+    """Another is profiled in tests/end_to_end/test_accuracy.py."""
     case = next(case for case in CASES if case.name == "GPT 350m bf16")
     assert same_work(case.build()) == recorded_trace(case)

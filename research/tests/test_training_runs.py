@@ -232,7 +232,7 @@ def test_each_script_has_traces() -> None:
 
 @needs_shared
 def test_published_runs_are_predicted_within_what_was_asked() -> None:
-    """Rows of MPT on one node within 7.5 % on average, on several within 9.5 %; the others' within 8 and 10 %."""
+    """Rows of MPT on one node within 7.5 % on average, on several 9.5 %; the others' within 8 and 10 %."""
     rows = [judged(run, recorded) for run in all_runs(SHARED / "measurements")]
     judging = [row for row in rows if not row.run.chooses]
     mosaic = [row for row in judging if row.run.source == "llm-foundry"]

@@ -4,9 +4,6 @@ from tests.compatibility.row import ADAM, EFFICIENT, FLASH, Row, dense, linear_f
 from tests.compatibility.rows_of_data import DATA
 from tests.compatibility.rows_of_groups import GROUPS
 
-# Weights and biases of what goes into attention of width 64 and of what comes out.
-_ATTENTION = (*dense(64, 192), *dense(64, 64))
-
 _ONE_GPU = (
     Row(
         script="quickstart", batch=64, samples=1000, iterations=16,
@@ -118,13 +115,6 @@ _ONE_GPU = (
         calls={FLASH: 4, FLASH + "_backward": 4, "addmm": 16, "native_layer_norm": 10, "_fused_adamw_": 2},
     ),
     Row(
-        script="hf_trainer_bert", library="transformers", parallel_by="transformers",
-        batch=16, samples=160, iterations=10, amp="float16",
-        # The reviews differ in length, so the mask is needed and flash attention is not allowed.
-        calls={EFFICIENT: 2, EFFICIENT + "_backward": 2, "addmm": 14, "native_dropout": 6,
-               "_amp_update_scale_": 1},
-    ),
-    Row(
         script="hf_device_map", library="transformers", warning="keeps the weights it began with",
         parameters=(*2 * ((500, 64),), *2 * (*4 * ((64, 64),), *3 * ((64, 128),)), *5 * ((64,),)),
         product_flops=3 * 2 * 4 * 32 * (500 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128)),
@@ -166,22 +156,10 @@ _ONE_GPU = (
                "_amp_update_scale_": 1},
     ),
     Row(
-        script="timm_vit", library="timm", batch=8, samples=80, iterations=10, amp="bfloat16",
-        # Four products a block and the head; one attention a block.
-        calls={FLASH: 4, FLASH + "_backward": 4, "addmm": 17, "native_layer_norm": 9, "convolution": 1},
-    ),
-    Row(
         script="torchvision_finetune", library="torchvision", batch=4, samples=40, iterations=10,
         # Only the last layer has gradients: nothing flows back through the convolutions.
         product_flops=linear_flops(4, 512, 2),
         calls={"convolution": 20, "convolution_backward": 0, "addmm": 1, "mm": 1},
-    ),
-    Row(
-        script="torchvision_reference", library="torchvision", batch=8, samples=64, iterations=8,
-        amp="float16",
-        # MobileNetV3-small has 52 convolutions, 34 of them with batch norm.
-        calls={"convolution": 52, "convolution_backward": 52, "cudnn_batch_norm": 34, "topk": 1,
-               "_amp_update_scale_": 1},
     ),
     Row(
         script="fasterrcnn", library="torchvision", batch=2, samples=16, iterations=8,
@@ -190,11 +168,6 @@ _ONE_GPU = (
         # image are thinned out alone; two layers and two predictors judge what is left.
         calls={"torchvision::nms": 2, "torchvision::roi_align": 1, "torchvision::_roi_align_backward": 1,
                "convolution": 55, "convolution_backward": 55, "cudnn_batch_norm": 52, "addmm": 4},
-    ),
-    Row(
-        script="unet_segmentation", batch=4, samples=48, iterations=12, amp="float16",
-        # Five double convolutions, two transposed ones and the last.
-        calls={"convolution": 13, "convolution_backward": 13, "cudnn_batch_norm": 10, "_foreach_norm": 1},
     ),
     Row(
         script="dlrm", batch=128, samples=2560, iterations=20,
@@ -217,15 +190,6 @@ _ONE_GPU = (
     Row(
         script="transformer_encoder_lm", warning="no torch DataLoader",
         calls={EFFICIENT: 2, EFFICIENT + "_backward": 2, "embedding": 1, "addmm": 9, "native_dropout": 7},
-    ),
-    Row(
-        script="seq2seq_transformer", batch=16, samples=320, iterations=20,
-        parameters=((1000, 64), (1200, 64), *dense(64, 1200), *9 * _ATTENTION,
-                    *6 * dense(64, 128, 64), *(2 * 3 + 3 * 3 + 2) * 2 * ((64,),)),
-        # Three encoder layers attend once, three decoder layers twice. Each layer drops after attending and
-        # twice in its two products; both inputs are dropped from. Encoder and decoder end with a norm.
-        calls={EFFICIENT: 9, EFFICIENT + "_backward": 9, "native_dropout": 3 * 3 + 3 * 4 + 2,
-               "native_layer_norm": 3 * 2 + 3 * 3 + 2},
     ),
     Row(
         script="diffusion_unet", batch=16, samples=160, iterations=10,

@@ -40,7 +40,7 @@ DATA = (
         calls={"addmm": 2, "mm": 3, "mse_loss": 1, ADAM: 1},
     ),
     Row(
-        script="endless_stream", batch=32, warning="data has no length",
+        script="endless_stream", batch=32, warning="`iterations_per_epoch`",
         parameters=((1000, 64), *dense(64, 1000)),
         product_flops=linear_flops(32 * 128, 64, 1000, input_needs_gradient=True),
         calls={"embedding": 1, "addmm": 1, "mm": 2, ADAM: 1},
@@ -71,7 +71,7 @@ DATA = (
     ),
     # The unlabelled loader ends the epoch; its batches are guessed without gradients and learnt from.
     Row(
-        script="two_loaders", batch=56, samples=9000, iterations=160,
+        script="two_loaders", batch=56, samples=9000, iterations=160, warning="beside it 50 batches",
         parameters=dense(32, 64, 4),
         product_flops=linear_flops(8, 32, 64, 4) + linear_flops(56, 32, 64, 4)
         + 2 * 56 * (32 * 64 + 64 * 4),

@@ -138,10 +138,6 @@ def prepare():
     raise ValueError("the learning rate is wrong, token=abcdefgh1234")
 prepare()
 """,
-    "raises in torch": LOOP
-    + """
-model(torch.zeros(3, 5, device=device))
-""",
     "never steps": LOOP
     + """
 print("only evaluating")
@@ -151,16 +147,13 @@ with torch.no_grad():
 """,
     "exits": LOOP + "import sys; sys.exit('--data is missing')",
     "leaves": LOOP + "import os; os._exit(5)",
-    "missing package": "import surely_not_installed_anywhere",
     "missing argument": """
 import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", required=True)
 parser.parse_args()
 """,
-    "not python": "PK\x03\x04 this is no Python\n",
     "null bytes": "import torch\x00",
-    "endless": LOOP + "while True: pass",
     "hungry": """
 import torch
 kept = []
@@ -171,7 +164,7 @@ for _ in range(12):
     "of keras": "from keras_that_is_not_here import x\nimport keras\n",
 }
 ARGUMENTS = {"sees itself": ["--lr", "1"]}
-LIMITS = {"endless": {"timeout_s": 4.0}, "hungry": {"memory_bytes": 3 * 2**29}}
+LIMITS = {"hungry": {"memory_bytes": 3 * 2**29}}
 USERS_MODULES = {
     "helper.py": 'WHO = "helper"',
     "advisor/__init__.py": 'WHO = "user"',

@@ -63,9 +63,7 @@ def test_every_region_answers_for_both_markets(refreshed):
     assert not [part for part in parts.values() if part.failure]
 
 
-def test_every_on_demand_price_comes_out_to_the_last_digit(
-    refreshed,
-):
+def test_every_on_demand_price_comes_out_to_the_last_digit(refreshed):
     """Fractions of a GPU are left out; nothing of local zones and government regions comes in."""
     parts, _ = refreshed
     wanted = {key: float(usd) for key, usd in ordinary_prices(PRICES).items() if not is_fraction(key[0])}
@@ -76,9 +74,7 @@ def test_every_on_demand_price_comes_out_to_the_last_digit(
     assert len(offers_of(parts, Market.ON_DEMAND)) == len(by_place)
 
 
-def test_fractions_and_gpus_that_the_catalog_lacks_are_told(
-    refreshed,
-):
+def test_fractions_and_gpus_that_the_catalog_lacks_are_told(refreshed):
     parts, _ = refreshed
     for part in parts.values():
         foreign = {offer.gpu for offer in part.offers} - set(load_gpus())
@@ -122,9 +118,7 @@ def test_spot_offers_have_quantiles_and_history(refreshed):
             assert max(points, key=lambda p: p.observed_at).usd_per_h == usd
 
 
-def test_a_refresh_of_everything_takes_few_calls(
-    refreshed,
-):
+def test_a_refresh_of_everything_takes_few_calls(refreshed):
     """Four a region, one more where there are types that the catalog lacks, and the list of regions."""
     _, calls = refreshed
     assert calls.pop("DescribeInstanceTypes") <= 28

@@ -18,11 +18,6 @@ SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"
 HOUSES = {"fake_data": parse_fake_data("13:float32,float32")}
 RUNS = {
     "input_bound": {},
-    "evaluates_first": {},
-    "token_batches": {},
-    "endless_stream": {},
-    "two_loaders": {},
-    "csv_dataset_missing": HOUSES | {"num_samples": 20_000},
     "csv_dataset_missing of unknown length": HOUSES,
     "csv_dataset_missing without fake data": {},
 }
@@ -56,32 +51,6 @@ def test_a_slow_input_pipeline_makes_every_gpu_take_as_long(outcomes):
     assert isinstance(slow.assumptions[0], InputBound)
 
 
-def test_an_evaluation_before_training_is_cut_short_and_told(outcomes):
-    trace = outcomes["evaluates_first"]
-    assert (trace.batch_size, trace.iterations_per_epoch) == (64, 313)
-    assert is_warned(trace, "ended after 10 of its 500 batches")
-
-
-def test_batches_of_tokens(outcomes):
-    trace = outcomes["token_batches"]
-    assert (trace.samples_per_epoch, trace.accumulation) == (5000, 1)
-    assert 50 < trace.iterations_per_epoch < 120
-    assert is_warned(trace, "batches differ in size")
-
-
-def test_an_endless_stream_has_no_epoch_and_names_the_flag(outcomes):
-    trace = outcomes["endless_stream"]
-    assert trace.batch_size == 32
-    assert trace.iterations_per_epoch is trace.samples_per_epoch is None
-    assert is_warned(trace, "`iterations_per_epoch`")
-
-
-def test_of_two_loaders_the_one_that_ends_makes_the_epoch(outcomes):
-    trace = outcomes["two_loaders"]
-    assert (trace.batch_size, trace.iterations_per_epoch, trace.accumulation) == (56, 160, 1)
-    assert is_warned(trace, "beside it 50 batches")
-
-
 RESTARTED = """
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -110,16 +79,6 @@ def test_of_two_loaders_the_outer_loops_makes_the_epoch(tmp_path):
     trace = profile(tmp_path / "train.py")
     assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 2560, 10)
     assert is_warned(trace, "beside it 5 batches. `iterations_per_epoch` says otherwise")
-
-
-def test_fake_samples_stand_in_for_a_missing_file(outcomes):
-    trace = outcomes["csv_dataset_missing"]
-    # Nine tenths of the samples train.
-    assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 18_000, 71)
-    assert trace.data_loading_s is None
-    assert is_warned(trace, "HousePrices could not be made (FileNotFoundError")
-    assert is_warned(trace, "2 DataLoader(s) were fed fake data")
-    assert any(op.inputs[0].shape == (256, 13) for op in trace.ops)
 
 
 def test_a_length_that_nobody_knows_stays_unknown(outcomes):

@@ -120,9 +120,6 @@ def test_csv_has_every_operator(shell):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("base.json.gz",), 2, "HEAD"),
-        (("no.json.gz", "base.json.gz", *JOB), 2, "there is no file 'no.json.gz'"),
-        (("nope:train.py", "base.json.gz", *JOB), 2, "'nope' is no revision"),
         (("base.json.gz", "slow.json.gz", "--offline"), 2, "--epochs"),
         (
             ("base.json.gz", "slow.json.gz", *JOB, "--fail-above", "10"),
@@ -134,7 +131,6 @@ def test_csv_has_every_operator(shell):
             2,
             "--fail-above '-3%' is no percentage",
         ),
-        (("base.json.gz", "slow.json.gz", *JOB, "--gpu", "A1000"), 2, "A1000"),
     ],
 )
 def test_wrong_uses(shell, arguments, code, message):

@@ -152,9 +152,7 @@ def test_gaps_are_told_by_region_and_market(parts):
     )
 
 
-def test_types_that_start_only_as_spot_or_flex_start_have_no_on_demand_price(
-    offers,
-):
+def test_types_that_start_only_as_spot_or_flex_start_have_no_on_demand_price(offers):
     markets = Counter((key[0], key[2]) for key in offers if key[0] in SPOT_ONLY)
     assert set(markets) == {(name, "spot") for name in SPOT_ONLY}
 

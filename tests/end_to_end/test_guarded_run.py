@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -33,10 +34,7 @@ def only_run(shell: Shell) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("limit", "named"),
-    [
-        (("--max-time", "1ms"), "1 ms"),
-        (("--max-cost", "1e-9", "--usd-per-hour", "3.6"), "<$0.0001"),
-    ],
+    [(("--max-time", "1ms"), "1 ms"), (("--max-cost", "1e-9", "--usd-per-hour", "3.6"), "<$0.0001")],
     ids=["time", "cost"],
 )
 def test_the_limit_ends_what_would_run_for_ever(limit, named, shell):
@@ -55,18 +53,35 @@ def test_a_command_that_is_quick_meets_no_guard(shell):
     assert only_run(shell)["status"] == "failed"
 
 
-def test_a_guard_that_is_killed_ends_nothing(shell):
-    """The command outlives its limit then: better than half a job."""
-    command = (*RUN, "--max-time", "1h", "--", "sh", "-c", "echo $$; read line; echo $line")
+@pytest.mark.parametrize(
+    ("who", "status", "note"),
+    [("guard", "lost", ""), ("job", "interrupted", ""), ("both", "lost", "")],
+)
+def test_whoever_is_killed_the_run_is_counted_once(who, status, note, shell):
+    """A guard that is gone ends no job: it outlives its limit then, which is better than half a job."""
+    limits = ("--max-time", "1h", "--max-cost", "9", "--usd-per-hour", "1")
+    command = (*RUN, *limits, "--", "sh", "-c", "echo $$; read line; echo $line")
     with shell.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.kill()
-        process.wait()
-        process.stdin.write("alive\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == "alive\n"
+        job = int(process.stdout.readline())
+        while not [*(shell.folder / ".local/share/advisor/receipts").glob("*.json")]:
+            time.sleep(0.02)
+        if who != "job":
+            process.kill()
+            process.wait()
+        if who != "guard":
+            os.kill(job, signal.SIGKILL)
+        if who == "job":
+            assert process.wait() == 128 + signal.SIGKILL
+        if who == "guard":
+            process.stdin.write("alive\n")
+            process.stdin.flush()
+        assert process.stdout.readline() == ("alive\n" if who == "guard" else "")
+    run = only_run(shell)
+    assert (run["status"], run["note"]) == (status, note)
+    # Nobody knows when a run that was lost ended, nor what it cost.
+    cost_usd = None if status == "lost" else pytest.approx(run["duration_s"] / 3600)
+    assert run["cost_usd"] == cost_usd
+    assert only_run(shell) == run
 
 
 @pytest.fixture
@@ -126,7 +141,7 @@ def test_limits_that_cannot_be_meant_run_nothing(options, words, shell):
     assert not (shell.folder / "ran").exists()
 
 
-def test_a_policy_that_demands_a_guard_runs_nothing_without_one(shell: Shell) -> None:
+def test_a_policy_that_demands_a_guard_runs_nothing_without_one(shell):
     """Nor does it launch a file from which the limit was taken; a run within a watched one is watched."""
     shell.write("policy.yaml", "version: 1\nname: lab\nlayer: team\nruns: {guard: required}\n")
     shell.write(".config/advisor/config.yaml", f"policy: {{files: [{shell.folder}/policy.yaml]}}\n")

@@ -46,10 +46,7 @@ def test_sources_are_apart_and_a_price_at_rest_is_in_every_window(shell):
     series = {one["source"]: one for one in answer.document["series"]}
     prices = {source: [p["usd_per_h"] for p in one["points"]] for source, one in series.items()}
     assert prices == {"aws": [2.0], "gpuhunt": [1.0, 1.1]}
-    assert {source: one["median_usd_per_h"] for source, one in series.items()} == {
-        "aws": 2.0,
-        "gpuhunt": 1.0,
-    }
+    assert {source: one["median_usd_per_h"] for source, one in series.items()} == {"aws": 2.0, "gpuhunt": 1.0}
     begin = datetime.fromisoformat(series["aws"]["points"][0]["observed_at"])
     assert timedelta(days=89) < datetime.now(UTC) - begin < timedelta(days=91)
 

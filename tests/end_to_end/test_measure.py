@@ -86,7 +86,7 @@ def test_an_interrupt_keeps_what_was_measured(shell):
         cwd=shell.folder, env=os.environ | home, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     path = shell.folder / "k.jsonl"
-    while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > 20):
+    while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > 5):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.05)
     process.send_signal(signal.SIGINT)
@@ -98,7 +98,7 @@ def test_an_interrupt_keeps_what_was_measured(shell):
     assert "are kept in k.jsonl; the same command goes on there." in err
     assert err.rstrip().endswith("interrupted")
     assert "Traceback" not in err
-    assert len(read_recording(path).cases) >= 19
+    assert len(read_recording(path).cases) >= 4
 
 
 @pytest.mark.torch

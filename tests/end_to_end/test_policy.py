@@ -71,11 +71,7 @@ def test_check_gives_faults_to_programs(shell):
     answer = shell.run("policy", "check", "org.yaml", "team.yaml", "absent.yaml", "--json")
     assert answer.code == 2
     first, second = answer.document["faults"]
-    assert first == {
-        "file": "team.yaml",
-        "line": 4,
-        "message": "unknown key 'limts'. Did you mean 'limits'?",
-    }
+    assert first == {"file": "team.yaml", "line": 4, "message": "unknown key 'limts'. Did you mean 'limits'?"}
     assert (second["file"], second["line"]) == ("absent.yaml", None)
 
 
@@ -205,8 +201,7 @@ def test_explain_says_who_must_agree_and_what_is_not_known(shell):
 
 def test_explain_knows_clusters_and_spot_terms_of_the_settings(shell):
     shell.write(
-        ".advisor.yaml",
-        "clusters:\n- {name: lab, gpu: T4, num_gpus: 4}\nspot: {checkpoint_interval: null}\n",
+        ".advisor.yaml", "clusters:\n- {name: lab, gpu: T4, num_gpus: 4}\nspot: {checkpoint_interval: null}\n"
     )
     shell.write("org.yaml", "version: 1\nname: x\nlayer: team\nspot: {needs_checkpoints: true}\n")
     assert explain(shell, "--provider", "lab", "--json").document["plan"]["tier"] == "cluster"

@@ -285,20 +285,9 @@ def test_nothing_pulled_is_an_error_that_says_who_lacks_what(tmp_path):
     assert_plain_error(answer, 1, "no price could be pulled", "credentials")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("prices", "refresh", "--source", "snapshot"), ("snapshot cannot be refreshed",)),
-        (("prices", "refresh", "--source", "awz"), ("'awz'", "Did you mean 'aws'?")),
-        (("prices", "history", "--since", "soon"), ("--since",)),
-        (("prices", "history", "--plot", "--json"), ("--plot",)),
-        (("prices", "--gpu", "A101"), ("'A101'",)),
-        (("prices", "--max-price", "-1"), ("--max-price must be a finite number above 0",)),
-        (("prices", "--provider", "azuer"), ("'azuer'",)),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(tmp_path, arguments, words):
-    assert_plain_error(Shell(folder=tmp_path).run(*arguments), 2, *words)
+def test_a_snapshot_cannot_be_refreshed(tmp_path):
+    answer = Shell(folder=tmp_path).run("prices", "refresh", "--source", "snapshot")
+    assert_plain_error(answer, 2, "snapshot cannot be refreshed")
 
 
 @pytest.mark.parametrize("command", [("history",), ("check",)])

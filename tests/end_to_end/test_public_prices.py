@@ -202,11 +202,7 @@ def test_a_project_that_nobody_trusts_adds_no_provider(public):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        "prices: {options: {gpuhunt: {url: http://127.0.0.1:9}}}",
-        "prices: {sources: [gpuhunt]}",
-    ],
+    "settings", ["prices: {options: {gpuhunt: {url: http://127.0.0.1:9}}}", "prices: {sources: [gpuhunt]}"]
 )
 def test_a_project_cannot_say_where_prices_are(public, settings):
     public.shell.write(".advisor.yaml", settings)

@@ -267,72 +267,10 @@ def test_no_cloud_credentials_reach_the_output(shell):
 # --- Wrong ------------------------------------------------------------------------------------------
 
 
-def test_unknown_gpu(shell):
-    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "A1000")
-    assert_plain_error(answer, 2, "no GPU is called 'A1000'", "Did you mean")
-
-
-def test_ambiguous_local_gpu(shell):
-    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--local-gpu", "A100")
-    assert_plain_error(answer, 2, "several GPUs", "A100-SXM-80GB")
-
-
-def test_misspelt_setting(shell):
-    shell.write("misspelt/.advisor.yaml", "cloud: {max_gps: 3}\n")
-    wrong = Shell(folder=shell.folder / "misspelt")
-    answer = wrong.run("recommend", "../t.json.gz", "--epochs", "1")
-    assert_plain_error(answer, 2, "cloud.max_gps", "Did you mean 'cloud.max_gpus'")
-
-
-def test_one_gpu_twice_under_two_names(shell):
-    node = "{name: lab, gpu: %s, num_gpus: 2}"
-    shell.write("twice/.advisor.yaml", f"clusters: [{node % 'T4'}, {node % 'Tesla T4'}]\n")
-    twice = Shell(folder=shell.folder / "twice")
-    assert_plain_error(twice.run("recommend", "../t.json.gz", "--epochs", "1"), 2, "'lab' has T4 twice")
-
-
-def test_unreadable_yaml(shell):
-    shell.write("broken/.advisor.yaml", "cloud: [\n")
-    broken = Shell(folder=shell.folder / "broken")
-    assert_plain_error(broken.run("recommend", "../t.json.gz", "--epochs", "1"), 2, "not valid YAML")
-
-
 def test_a_strange_variable_warns_and_changes_nothing(shell):
     answer = shell.run("config", "show", ADVISOR_LICENSE_KEY="x")
     assert answer.code == 0
     assert "ADVISOR_LICENSE_KEY is no setting of ours" in answer.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), ("--epochs N or --iterations N",)),
-        (("--epochs", "1", "--iterations", "5"), ("both --epochs and --iterations",)),
-        (("--epochs", "0"), ("--epochs must be", "above 0")),
-        (("--epochs", "nan"), ("--epochs must be", "finite")),
-        (("--epochs", "1", "--budget", "-5"), ("--budget must be", "got -5")),
-        (("--epochs", "1", "--budget", "0"), ("--budget must be", "above 0")),
-        (("--epochs", "1", "--deadline", "0h"), ("--deadline must be", "above 0")),
-        (("--epochs", "1", "--deadline=-2h"), ("'-2h' lies in the past", "12h")),
-        (("--epochs", "1", "--deadline", "2020-01-01"), ("not a duration", "12h")),
-        (("--epochs", "1", "--value-of-time", "-1"), ("--value-of-time must be", "at least 0")),
-        (("--epochs", "1", "--value-of-time", "inf"), ("--value-of-time must be", "finite")),
-        (("--epochs", "1", "--deadline", "12"), ("not a duration", "12h")),
-        (("--epochs", "1", "--deadline", "yesterday"), ("not a duration",)),
-        (("--epochs", "1", "--confidence", "1.5"), ("--confidence", "between 0 and 1")),
-        (("--epochs", "1", "--provider", "awss"), ("no prices of provider 'awss'", "Did you mean 'aws'")),
-        (("--epochs", "1", "--market", "sport"), ("sport",)),
-        (("--epochs", "1", "--gpu", "L4:0"), ("L4:0",)),
-        (("--epochs", "1", "--explain", "nowhere"), ("no option 'nowhere'",)),
-        (("--epochs", "1", "--batch-size", "3"), ("--batch-size",)),
-        (("--epochs", "1", "--max-age", "30"), ("not a duration", "--max-age: ")),
-        (("--epochs", "1", "--dataset-gb", "-1"), ("--dataset-gb: ", "greater than or equal to 0")),
-        (("--epochs", "1", "--result-gb", "nan"), ("--result-gb: ", "finite")),
-        (("--epochs", "1", "--result-gb", "much"), ("--result-gb",)),
-    ],
-)
-def test_wrong_use(shell, arguments, words):
-    assert_plain_error(shell.run("recommend", "t.json.gz", *arguments), 2, *words)
 
 
 def test_a_region_without_offers(shell):
@@ -340,11 +278,6 @@ def test_a_region_without_offers(shell):
     assert_plain_error(shell.run(*job, "--region", "mars-*"), 2, "'mars-*'", "Regions begin with")
     empty = shell.run(*job, "--region", "eu-*", "--gpu", "B300")
     assert_plain_error(empty, 1, "nothing to choose from", "Without --region there are")
-
-
-def test_stale_prices(shell):
-    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--max-age", "1d")
-    assert_plain_error(answer, 1, "older than 1 d", "--max-age")
 
 
 def test_nothing_feasible_names_the_nearest(shell):
@@ -390,22 +323,6 @@ def test_data_without_a_length(shell):
     answer = shell.run("recommend", "n.json", "--epochs", "1")
     assert_plain_error(answer, 2, "has no length", "--iterations-per-epoch")
     assert shell.run("recommend", "n.json", "--epochs", "1", "--iterations-per-epoch", "100").code == 0
-
-
-def test_missing_file(shell):
-    assert_plain_error(shell.run("recommend", "no.py", "--epochs", "1"), 2, "no file 'no.py'")
-
-
-def test_truncated_trace(shell):
-    raw = (shell.folder / "t.json.gz").read_bytes()
-    (shell.folder / "cut.json.gz").write_bytes(raw[: len(raw) // 2])
-    answer = shell.run("recommend", "cut.json.gz", "--epochs", "1")
-    assert_plain_error(answer, 2, "truncated or damaged")
-
-
-def test_arguments_for_a_saved_trace(shell):
-    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--", "--batch-size", "3")
-    assert_plain_error(answer, 2, "is a saved trace")
 
 
 def test_amd_needs_to_be_allowed(shell):

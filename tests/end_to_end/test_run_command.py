@@ -259,10 +259,7 @@ def test_names_of_any_bytes_pass_through_and_are_kept_as_text(shell):
     assert answer.out == "b'caf\\xe9.py' b'caf\\xe9'\n"
     assert "Traceback" not in answer.err
     (run,) = listed(shell)
-    assert (run["script"], run["project"], run["note"], run["user"]) == (
-        "caf\\xe9.py",
-        *["caf\\xe9"] * 3,
-    )
+    assert (run["script"], run["project"], run["note"], run["user"]) == ("caf\\xe9.py", *["caf\\xe9"] * 3)
     kept = json.loads((folder / f"{ANY_BYTES}.json").read_text(encoding="utf-8"))
     assert kept["run"]["script"] == "caf\\xe9.py"
     for form in ("table", "csv", "markdown", "html"):

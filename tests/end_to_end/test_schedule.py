@@ -82,10 +82,7 @@ def test_a_schedule_without_a_name_is_called_after_its_command(shell):
         (("0 8 * * *", "--", "recommend", "t.json", "--budget", "fifty"), ("Invalid value for '--budget'",)),
         (("0 8 * * *",), ("no command follows --",)),
         (("0 8 * * *", "--name", "a b", *PRICES), ("the name 'a b' cannot be",)),
-        (
-            ("0 8 * * *", "--when", "changes", *PRICES),
-            ("--when changes says when", "--to"),
-        ),
+        (("0 8 * * *", "--when", "changes", *PRICES), ("--when changes says when", "--to")),
         (("0 8 * * *", "--when", "sometimes", *PRICES), ("'sometimes' is not one of",)),
         (("0 8 * * *", "--when", "over-80%", *PRICES), ("--when over-80% is for a report",)),
         (("0 8 * * *", "--to", "inbx", *PRICES), ("no channel 'inbx'",)),
@@ -236,10 +233,7 @@ def test_exports_that_lack_something(weekly):
 
 
 def test_secrets_of_channels_are_referenced_by_name(weekly):
-    weekly.write(
-        ".config/advisor/config.yaml",
-        CHANNEL + "    chat: {kind: slack, url: 'env:SLACK_HOOK'}\n",
-    )
+    weekly.write(".config/advisor/config.yaml", CHANNEL + "    chat: {kind: slack, url: 'env:SLACK_HOOK'}\n")
     assert weekly.run(*ADD, "0 7 * * *", "--name", "chat", "--to", "chat", *PRICES).code == 0
     secret = {"SLACK_HOOK": "https://hooks.slack.com/services/T0/B0/hunter22"}
     exported = weekly.run("schedule", "export", "chat", "--to", "github-actions", **secret)

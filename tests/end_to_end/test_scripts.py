@@ -75,61 +75,6 @@ def test_nothing_needs_a_network(shell):
     assert "recommended" in answer.out
 
 
-def test_a_script_that_raises_shows_its_own_lines_only(shell):
-    shell.write("bad.py", "import torch\ndef build():\n    raise KeyError('oops')\nbuild()\n")
-    answer = shell.run("recommend", "bad.py", "--epochs", "1")
-    assert answer.code == 1
-    assert "KeyError" in answer.err
-    assert "bad.py" in answer.err
-    for ours in ("advisor/profile", "runpy", "_gpu_advisor_payload"):
-        assert ours not in answer.err
-
-
-def test_a_missing_package_is_named_with_the_interpreter(shell):
-    shell.write("needs.py", "import a_package_that_nobody_has\n")
-    answer = shell.run("recommend", "needs.py", "--epochs", "1")
-    assert answer.code == 1
-    assert "imports 'a_package_that_nobody_has', which the interpreter" in answer.err
-    assert "--python PATH" in answer.err
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "code", "word"),
-    [
-        ("loopless.py", "import torch\nprint('hello')\n", 1, "optimizer"),
-        ("exits.py", "import sys\nsys.exit(3)\n", 1, "sys.exit"),
-        ("prose.py", "to be, or not\n", 2, "prose.py"),
-        ("empty.py", "", 1, "optimizer"),
-    ],
-)
-def test_scripts_that_do_not_train(shell, name, text, code, word):
-    shell.write(name, text)
-    assert_plain_error(shell.run("recommend", name, "--epochs", "1"), code, word)
-
-
-def test_an_endless_script_is_stopped(shell):
-    shell.write("endless.py", "while True:\n    pass\n")
-    answer = shell.run("profile", "endless.py", "--timeout", "3s")
-    assert_plain_error(answer, 1, "3 s")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("profile", "no.py"), ("no.py",)),
-        (("profile", "."), ("folder",)),
-        (("profile",), ("--from-kineto",)),
-        (("profile", "train.py", "--out", "no/where/t.json"), ("no/where",)),
-        (("profile", "train.py", "--python", "/no/python"), ("/no/python",)),
-        (("profile", "train.py", "--timeout", "soon"), ("not a duration",)),
-        (("profile", "--from-kineto", "train.py"), ("train.py",)),
-        (("recommend", "train.py", "--epochs", "1", "--budget", "-3"), ("--budget",)),
-    ],
-)
-def test_wrong_use(shell, arguments, words):
-    assert_plain_error(shell.run(*arguments), 2, *words)
-
-
 def test_secrets_do_not_reach_the_trace_or_the_messages(shell):
     shell.write("leaky.py", "import os\nraise RuntimeError(str(dict(os.environ)))\n")
     answer = shell.run("profile", "leaky.py", AWS_SECRET_ACCESS_KEY="hunter2-aws", MY_API_KEY="hunter2-key")

@@ -1,7 +1,5 @@
 """A real Slurm: the file that is emitted, its guard and canary, its receipt, and what sacct tells."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import replace
@@ -34,7 +32,7 @@ STOPPED = "stopped by its canary: steps were slower than predicted"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with a training that only a signal ends, and the settings of the cluster."""
     shell = Shell(folder=tmp_path)
     shell.write(".config/advisor/config.yaml", LAB)
@@ -81,7 +79,7 @@ def run_to_its_end(shell: Shell, slurm: Slurm, text: str) -> str:
     return log.read_text()
 
 
-def test_a_job_is_watched_stopped_by_its_canary_and_keeps_a_receipt(shell: Shell, slurm: Slurm) -> None:
+def test_a_job_is_watched_stopped_by_its_canary_and_keeps_a_receipt(shell, slurm):
     said = run_to_its_end(shell, slurm, file_of(shell, gpus=1))
     assert "saved\n" in said
     (run,) = shell.run("run", "list", "--json").document["runs"]
@@ -90,7 +88,7 @@ def test_a_job_is_watched_stopped_by_its_canary_and_keeps_a_receipt(shell: Shell
     assert run["note"] == STOPPED
 
 
-def test_two_nodes_have_one_guard_and_one_receipt_that_counts_each_once(shell: Shell, slurm: Slurm) -> None:
+def test_two_nodes_have_one_guard_and_one_receipt_that_counts_each_once(shell, slurm):
     said = run_to_its_end(shell, slurm, file_of(shell, gpus=2, nodes=2))
     assert sorted(line for line in said.splitlines() if "is told" in line and "command" not in line) == [
         "one is told to end",
@@ -102,7 +100,7 @@ def test_two_nodes_have_one_guard_and_one_receipt_that_counts_each_once(shell: S
     assert run["cost_usd"] == pytest.approx(run["duration_s"] * 12.0 / 3600)
 
 
-def test_what_sacct_tells_is_a_history_of_waits(tmp_path: Path, slurm: Slurm) -> None:
+def test_what_sacct_tells_is_a_history_of_waits(tmp_path, slurm):
     """A real job, and the same one in each of the hours before."""
     shell = Shell(folder=tmp_path)
     words = ("--gres=gpu:2", "--nodes=2", "--time=30", "--output=/dev/null", "--wrap=true")

@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import UnknownGpuError
-from advisor.core.gpus import (
-    catalog_path,
-    load_gpus,
-    normal_form,
-    provider_gpu,
-    resolve_gpu,
-    resolve_gpus,
-)
+from advisor.core.gpus import catalog_path, load_gpus, normal_form, provider_gpu, resolve_gpu, resolve_gpus
 from advisor.core.units import GIB, KIB, TB
 from advisor.core.values import GpuSpec
 from tests.every import of_every
@@ -192,14 +185,7 @@ def test_other_vendors_have_no_cuda_occupancy():
         ("GB300", 152, 268.6, 8.0, 2500, 900),
     ],
 )
-def test_facts_that_matter_most(
-    name,
-    num_sms,
-    memory_gib,
-    memory_tb_per_s,
-    fp16_tflops,
-    nvlink_gb_per_s,
-):
+def test_facts_that_matter_most(name, num_sms, memory_gib, memory_tb_per_s, fp16_tflops, nvlink_gb_per_s):
     gpu = resolve_gpu(name)
     assert gpu.num_sms == num_sms
     assert gpu.memory_bytes / GIB == pytest.approx(memory_gib, rel=0.005)

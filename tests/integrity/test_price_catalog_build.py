@@ -15,14 +15,7 @@ from advisor.pricing.sources.gcp.skus import MACHINE_FILE
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 from tools.build_price_catalog import summary, write
-from tools.price_catalog_rows import (
-    ON_DEMAND,
-    SPOT,
-    CatalogRows,
-    PriceRow,
-    check_prices,
-    instance_type,
-)
+from tools.price_catalog_rows import ON_DEMAND, SPOT, CatalogRows, PriceRow, check_prices, instance_type
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"

@@ -74,13 +74,7 @@ VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
 
 @settings(max_examples=25, deadline=None)
 @given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *PickName]))
-def test_what_is_not_chosen_can_go_and_the_choice_stays(
-    drawn,
-    limits,
-    value,
-    change_usd,
-    pick,
-):
+def test_what_is_not_chosen_can_go_and_the_choice_stays(drawn, limits, value, change_usd, pick):
     job = {**limits, "value_of_time_usd_per_h": value, "change_usd": change_usd, "pick": pick}
     answer = decide(drawn, **job)
     for plan, _ in drawn:

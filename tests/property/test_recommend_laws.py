@@ -91,9 +91,7 @@ def test_the_breakdown_adds_up_to_the_cost(pair):
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
-def test_cost_is_price_times_billed_time_and_extras_without_preemption(
-    pair,
-):
+def test_cost_is_price_times_billed_time_and_extras_without_preemption(pair):
     for option in decide(pair).options:
         plan = option.plan
         if plan.offer is not None and plan.offer.market is Market.SPOT:
@@ -118,9 +116,7 @@ def test_a_higher_budget_never_lowers_the_best_time(pair, budget, factor):
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
-def test_the_recommended_is_feasible_and_nothing_is_expected_to_beat_it(
-    pair,
-):
+def test_the_recommended_is_feasible_and_nothing_is_expected_to_beat_it(pair):
     answer = decide(pair)
     feasible = {option.plan.id: option for option in answer.options if option.feasible}
     assert (answer.recommended is None) == (not feasible)
@@ -135,9 +131,7 @@ def test_the_recommended_is_feasible_and_nothing_is_expected_to_beat_it(
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
-def test_the_frontier_is_what_nothing_feasible_dominates(
-    pair,
-):
+def test_the_frontier_is_what_nothing_feasible_dominates(pair):
     answer = decide(pair)
     points = {o.plan.id: (o.time_s.p50, o.cost_usd.p50) for o in answer.options if o.feasible}
     expected = {
@@ -150,9 +144,7 @@ def test_the_frontier_is_what_nothing_feasible_dominates(
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
-def test_a_new_offer_changes_no_figure_of_the_others_and_removes_only_what_it_beats(
-    pair,
-):
+def test_a_new_offer_changes_no_figure_of_the_others_and_removes_only_what_it_beats(pair):
     plans, estimates = pair
     if len(plans) < 2:
         return

@@ -27,7 +27,7 @@ from tests.unit.pricing.sources.aws.conftest import Start, start  # noqa: F401 -
 # Attacks go on for ever, and so did the calls. However busy a machine is, this is far above their limits.
 SOON_S = 600.0
 # Whoever is to lose patience has little of it. Others have enough to unpack 32 MB beside a busy suite.
-SHORT_S, LONG_S = 1.0, 120.0
+SHORT_S, LONG_S = 0.5, 120.0
 HURRIED = {
     hostile.dripping_body, hostile.dripping_head, hostile.silent, hostile.throttling, hostile.closing,
 }  # fmt: skip
@@ -66,7 +66,7 @@ def few_retries(monkeypatch):
     ("attack", "words"),
     [
         (hostile.dripping_body, "did not answer"),
-        (hostile.dripping_head, "did not answer ec2:DescribeRegions within 2 s, retries included"),
+        (hostile.dripping_head, "did not answer ec2:DescribeRegions within 1.5 s, retries included"),
         (hostile.silent, "did not answer"),
         (hostile.closing, "cut off"),
         (hostile.endless_body, "more than 32 MB"),
@@ -94,7 +94,7 @@ def test_aws_gives_one_line_in_time(attack, words, monkeypatch):
     ("attack", "words"),
     [
         (hostile.dripping_body, "did not answer in time"),
-        (hostile.dripping_head, "given up after 2 s, retries included"),
+        (hostile.dripping_head, "given up after 1 s, retries included"),
         (hostile.silent, "did not answer in time"),
         (hostile.closing, "cannot reach"),
         (hostile.endless_body, "more than 32 MB"),

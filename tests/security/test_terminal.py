@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.profile.attempt import Ending, run_child
-from advisor.profile.terminal import Terminal, plain
+from advisor.profile.attempt import Ending, Terminal, plain, run_child
 
 
 def run(code: str, tmp_path, timeout_s: float = 20.0) -> Ending:

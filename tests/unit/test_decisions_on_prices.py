@@ -8,15 +8,7 @@ from typing import ClassVar
 import pytest
 
 from advisor.core.units import GIB
-from advisor.core.values import (
-    DataPlace,
-    Interval,
-    Market,
-    Offer,
-    Quantiles,
-    QuoteKind,
-    Recommendation,
-)
+from advisor.core.values import DataPlace, Interval, Market, Offer, Quantiles, QuoteKind, Recommendation
 from advisor.pricing.expected_prices import PriceModel, likely_prices
 from advisor.pricing.storage import Rate, RateKind
 from recommender.outcome.spot import SpotTerms

@@ -20,7 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import Original, replace, wrap
 from .batches import gradient_of, nominal_batch, parallel_by, part_of, samples_of
-from .random_steps import Steps
+from .random_steps import Steps, repeats
 
 if TYPE_CHECKING:
     from ..composite import Args, Kwargs
@@ -432,6 +432,7 @@ class Iterations:
         session = self._session
         self._tag_owned()
         self.num_spans += 1
+        before = self.last
         if not session.loading.num_evaluated:
             session.recorder.keep_evaluation()
         self.last = {
@@ -453,7 +454,7 @@ class Iterations:
         }
         self.nominal_batch = nominal_batch(sys._getframe())
         self.warnings = self._warnings()
-        self.is_steady = self._is_enough(self.last)
+        self.is_steady = self._is_enough(self.last, before)
         self.start_span()
         if self._position is not None:
             self._position.stepped(self.num_spans)
@@ -463,18 +464,18 @@ class Iterations:
         """The iteration that stands for all: the newest, or the most typical of several that differ."""
         return (None if self._steps is None else self._steps.typical()) or self.last
 
-    def _is_enough(self, span: Iteration) -> bool:
-        is_steady = self._seems_steady(span)
+    def _is_enough(self, span: Iteration, before: Iteration | None) -> bool:
+        is_steady = self._seems_steady(span, before)
         if self._steps is None:
             return is_steady
         is_clean = self.num_spans > 1 and not self._evaluations.num_passes
         return self._steps.add(span, is_clean=is_clean, is_steady=is_steady)
 
-    def _seems_steady(self, span: Iteration) -> bool:
+    def _seems_steady(self, span: Iteration, before: Iteration | None) -> bool:
         samples = samples_of(span)
         self._most_samples = max(self._most_samples, samples)
         is_full = samples == self._most_samples or self.num_spans >= MOST_SPANS
-        if not is_full or self.num_spans < SPANS_WANTED:
+        if not is_full or (self.num_spans < SPANS_WANTED and not (before and repeats(span, before))):
             return False
         if self._evaluations.num_passes and self.num_spans < MOST_SPANS:
             return False  # the next one may be without them
@@ -500,8 +501,7 @@ class Iterations:
                 num_left_out=self._session.loading.num_evaluated,
                 num_calls=sum(len(calls) for calls in self._session.recorder.calls()),
             )
-        lacking = self._rollouts.end_span() if self._period.has_begun else None
-        return warnings if lacking is None else [*warnings, lacking]
+        return [*warnings, *filter(None, [self._rollouts.end_span() if self._period.has_begun else None])]
 
     def _graph_breaks(self) -> list[Notice]:
         compiled = self._session.compiled

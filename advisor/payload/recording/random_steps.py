@@ -13,6 +13,7 @@ import random
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -27,6 +28,8 @@ MOST_ALIKE = 8
 MOST_SPANS, MOST_S = 64, 20.0
 # A result file has bounds.
 MOST_OPERATORS = 20_000
+# A step of so many takes ten seconds and more.
+MANY_CALLS = 16_000
 # Logging every few steps copies some values.
 LEAST_DIFFERENCE = 0.01
 
@@ -68,6 +71,24 @@ def seed_all() -> None:
     torch.manual_seed(0)
     if (numpy := sys.modules.get("numpy.random")) is not None:
         numpy.seed(0)
+
+
+def repeats(span: Iteration, before: Iteration) -> bool:
+    """Whether a long span runs nothing that the one before did not, and the very same backward passes."""
+    if sum(operator["count"] for operator in span["operators"]) < MANY_CALLS:
+        return False
+    counts, earlier = _forms(span), _forms(before)
+    is_backward_alike = all(counts[key] == earlier[key] for key in earlier if key[0] == "backward")
+    return is_backward_alike and all(count <= earlier[key] for key, count in counts.items())
+
+
+def _forms(span: Iteration) -> Counter[tuple[str, str]]:
+    """Calls by phase and form; some attributes, such as of a bias correction, change with each step."""
+    forms: Counter[tuple[str, str]] = Counter()
+    for operator in span["operators"]:
+        form = repr({**operator, "count": 0, "attributes": {}})
+        forms[operator["phase"], form] += operator["count"]
+    return forms
 
 
 class Steps:

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from advisor.core.errors import ConfigError, UnknownGpuError, did_you_mean
 from advisor.core.gpus import resolve_gpu
@@ -42,9 +43,6 @@ from advisor.pricing.sources.protocol import (
     check_options,
     freshness_of,
 )
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 
 def _gpu(name: str) -> str:

@@ -41,6 +41,7 @@ from advisor.report.document import (
 )
 from advisor.report.plain import Shown, shown
 from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, still
+from advisor.report.writers.plot import draw_chart
 from advisor.report.writers.vega import GLYPHS, colour_name, is_lettered, spec_of
 
 # For notebooks and mail, where no stylesheet reaches: only what reads well on light and dark pages alike.
@@ -169,8 +170,6 @@ def _pieces(entries: Sequence[Entry]) -> Iterator[Piece]:
 
 def _letters(chart: Chart) -> Markup:
     """A drawing of letters, as in a terminal."""
-    from advisor.report.writers.plot import draw_chart
-
     return Markup("<pre>{}</pre>").format("\n".join(draw_chart(chart, 100)))
 
 
@@ -303,8 +302,6 @@ def _hash(text: str) -> str:
 
 
 def _scripts(blocks: Iterable[Block]) -> Iterator[str]:
-    from advisor.report.writers.pictures import can_draw
-
     if any(isinstance(block, Chart) for block in blocks) and can_draw():
         runtime = vega_runtime()
         if runtime is not None:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from advisor.report.document import NAME_WIDTH, Block, Chart, Column, Document, Lines, Section, Table, Tone
 from advisor.report.plain import Shown, shown, shown_code
+from advisor.report.writers.plot import draw_chart
 from advisor.report.writers.text_formats import entry_lines, row_texts
 
 if TYPE_CHECKING:
@@ -291,8 +292,6 @@ def _folded(text: str, width: int, *, indent: str = "", hanging: str) -> str:
 
 
 def _chart(chart: Chart, width: int) -> Iterator[str]:
-    from advisor.report.writers.plot import draw_chart
-
     for line in draw_chart(chart, width):
         yield line if len(line) <= width else textwrap.fill(line, width, subsequent_indent=_INDENT)
 

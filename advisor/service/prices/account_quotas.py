@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from advisor.core.deadlines import completed
 from advisor.core.errors import CloudError
 from advisor.core.files import write_atomically
+from advisor.store.database import folder_of
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.config.settings import StoreSettings
-    from advisor.store.handle import Store
 
 _NUM_THREADS = 8
 Limits = Mapping[tuple[str, str, str], int]
@@ -70,8 +71,6 @@ def known_quotas(settings: StoreSettings) -> AccountQuotas:
 
 
 def _path(settings: StoreSettings) -> Path:
-    from advisor.store.database import folder_of
-
     return folder_of(settings.url) / "quotas.json"
 
 

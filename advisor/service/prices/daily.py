@@ -17,10 +17,13 @@ from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
 from advisor.core.errors import LockedError, StoreError
 from advisor.core.processes import start
 from advisor.core.units import format_duration
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener, Silence
+from advisor.service.prices.account_quotas import read_account_quotas
 from advisor.service.prices.live import (
     failures_in_words,
     known_answers,
@@ -29,6 +32,8 @@ from advisor.service.prices.live import (
     run_refresh,
     sources_for,
 )
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
@@ -36,8 +41,6 @@ if TYPE_CHECKING:
     from advisor.pricing.answers import Answer
     from advisor.pricing.refresh import Kept
     from advisor.pricing.sources.protocol import OfferQuery, PriceSource
-    from advisor.service.listening import Listener
-    from advisor.store.handle import Store
 
 _COMMAND = (sys.executable, "-P", "-m", "advisor.service.prices.daily")
 _LOOK_EVERY_S = 0.05
@@ -79,8 +82,6 @@ def pull_due(pricing: PricingSettings, sources: Sequence[PriceSource], listener:
     live = [source for source in sources if source.capabilities.is_live]
     if not live or not may_pull(pricing.prices):
         return
-    from advisor.store.database import open_store
-
     try:
         with open_store(pricing.store.url) as store:
             child = _started(pricing, live, store)
@@ -135,8 +136,6 @@ def _process(pricing: PricingSettings, names: Sequence[str]) -> subprocess.Popen
 
 def _as_json(pricing: PricingSettings) -> object:
     """The settings as ``main`` reads them again."""
-    from pydantic import TypeAdapter
-
     from advisor.config.layers import PricingSettings
 
     return TypeAdapter(PricingSettings).dump_python(pricing, mode="json")
@@ -188,8 +187,6 @@ def _tell(kept: Sequence[Kept], still: Sequence[str], prices: PriceSettings, lis
 
 def main() -> None:
     """The process that pulls: whoever started it may be gone, and nobody reads what it prints."""
-    from pydantic import TypeAdapter
-
     from advisor.config.layers import PricingSettings
 
     given = json.load(sys.stdin.buffer)
@@ -205,8 +202,6 @@ def pull(pricing: PricingSettings, names: Sequence[str]) -> None:
         StoreError: the database cannot be written, or another process refreshes it.
     """
     from advisor.pricing.refresh import with_credentials
-    from advisor.service.prices.account_quotas import read_account_quotas
-    from advisor.store.database import open_store
 
     with open_store(pricing.store.url) as store:
         open_ = with_credentials(sources_for(pricing, names).sources, store, now())

@@ -1,25 +1,22 @@
 """The history of prices, and doubts about them, from the database of the settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from advisor.config.layers import PricingSettings
 from advisor.core.errors import NoOfferError
 from advisor.core.globs import is_any
 from advisor.core.units import DAY_S
+from advisor.core.values import PricePoint
+from advisor.pricing.price_checks import DoubtfulPrice
+from advisor.pricing.price_history import Series, seen_from, series_of
+from advisor.pricing.sources.protocol import OfferQuery
+from advisor.service.listening import Listener
 from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices.daily import current_answers
 from advisor.service.prices.live import known_answers, moment_ago
 from advisor.service.prices.offers import check_names, wanted_counts
-
-if TYPE_CHECKING:
-    from advisor.config.layers import PricingSettings
-    from advisor.core.values import PricePoint
-    from advisor.pricing.price_checks import DoubtfulPrice
-    from advisor.pricing.price_history import Series
-    from advisor.service.listening import Listener
+from advisor.store.database import open_store
 
 # Prices are doubted beside those of so long.
 DOUBTED_S = 90 * DAY_S
@@ -49,8 +46,6 @@ def price_history(
         NoOfferError: nothing is remembered of them.
         StoreError: the database cannot be read.
     """
-    from advisor.pricing.price_history import series_of
-
     wanted = wanted_counts(request.gpus, listener)
     points = _points(pricing, wanted, request.since_s, listener)
     asked = OfferFilter(gpus=request.gpus, wanted=wanted)
@@ -75,7 +70,6 @@ def doubtful_prices(
         StoreError: the database cannot be read.
     """
     from advisor.pricing.price_checks import doubtful_prices
-    from advisor.pricing.sources.protocol import OfferQuery
 
     cloud = pricing.cloud
     wanted = wanted_counts(gpus, listener)
@@ -95,8 +89,6 @@ def doubtful_prices(
 def _points(
     pricing: PricingSettings, wanted: Mapping[str, set[int]], since_s: float, listener: Listener
 ) -> tuple[PricePoint, ...]:
-    from advisor.pricing.price_history import seen_from
-    from advisor.store.database import open_store
     from advisor.store.pulls import price_points
 
     cloud = pricing.cloud
@@ -123,8 +115,6 @@ def _of_counts(
     """Points of machines of the sizes asked for; current offers tell the size, since the history does not."""
     if not any(wanted.values()):
         return tuple(points)
-    from advisor.pricing.sources.protocol import OfferQuery
-
     answers = known_answers(pricing, OfferQuery(gpus=tuple(wanted)))
     machines = {
         (offer.provider, offer.instance_type): is_wanted(wanted, offer.gpu, offer.num_gpus)

@@ -10,11 +10,12 @@ from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Offer
+from advisor.service.listening import Listener
+from advisor.service.prices.live import why_not_refreshed
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.pricing.node_counts import NodeCounts
-    from advisor.service.listening import Listener
     from advisor.service.offer_filters import OfferFilter
 
 
@@ -113,7 +114,6 @@ def check_providers(pricing: PricingSettings, known: Collection[str], listener: 
 def _way_to(pricing: PricingSettings, provider: str, known: Collection[str]) -> str:
     """How to get prices of a provider that has none, or whom else may be meant."""
     from advisor.pricing.providers import load_providers
-    from advisor.service.prices.live import why_not_refreshed
 
     providers = load_providers()
     if provider.lower() in providers:

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, StoreError, did_you_mean
+from advisor.service.listening import Listener
+from advisor.service.prices.account_quotas import read_account_quotas
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
@@ -18,8 +22,6 @@ if TYPE_CHECKING:
     from advisor.pricing.source_registry import Sources, SourceState
     from advisor.pricing.sources.protocol import OfferQuery, PriceSource
     from advisor.pricing.sources.snapshot import Built
-    from advisor.service.listening import Listener
-    from advisor.store.handle import Store
 
 _ALL = "*"
 
@@ -79,7 +81,6 @@ def known_answers(
         StoreError: the database of the settings cannot be reached or read.
     """
     from advisor.pricing.source_registry import answers_of
-    from advisor.store.database import open_store
 
     if sources is None:
         sources = sources_for(pricing).sources
@@ -140,9 +141,6 @@ def refresh_prices(
         LockedError: another refresh of the same database is under way.
         StoreError: the database cannot be written.
     """
-    from advisor.service.prices.account_quotas import read_account_quotas
-    from advisor.store.database import open_store
-
     sources = _of_providers(live_sources(pricing, names, listener), providers, listener)
     if not names:
         sources = _with_credentials(sources, listener)
@@ -239,7 +237,6 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
         StoreError: the database of the settings cannot be reached or read.
     """
     from advisor.pricing.source_registry import state_of
-    from advisor.store.database import open_store
 
     sources = sources_for(pricing)
     store = open_store(pricing.store.url, must_exist=True)
@@ -251,7 +248,6 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
 
 def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
     """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
-    from advisor.store.database import open_store
     from advisor.store.pulls import pulls
 
     try:

@@ -1,12 +1,11 @@
 """Settings and what is asked for -> offers: for a recommendation, or listed and sorted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
 
+from advisor.config.layers import PricingSettings
+from advisor.config.settings import CloudSettings
 from advisor.core.errors import StoreError
 from advisor.core.findings import Finding, quoted
 from advisor.core.findings.about_answers import OptInRegions
@@ -14,18 +13,18 @@ from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.limits import MAX_MEMORY_GIB, MAX_USD_PER_H, check_number
 from advisor.core.units import GIB
-from advisor.core.values import PriceOrder
+from advisor.core.values import Offer, Price, PriceOrder
+from advisor.pricing.answers import Answer, Offers, PricedOffer, cheapest_places
+from advisor.pricing.contracts import contracted, idle_rules, in_force
+from advisor.pricing.expected_prices import likely_prices
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.providers import load_regions
+from advisor.pricing.sources.protocol import OfferQuery
+from advisor.pricing.sources.snapshot import shipped_prices
+from advisor.service.listening import Listener
 from advisor.service.offer_filters import Floor, OfferFilter, check_counts
 from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
-from advisor.service.prices.live import now
-
-if TYPE_CHECKING:
-    from advisor.config.layers import PricingSettings
-    from advisor.config.settings import CloudSettings
-    from advisor.core.values import Offer, Price
-    from advisor.pricing.answers import Answer, Offers, PricedOffer
-    from advisor.pricing.sources.protocol import OfferQuery
-    from advisor.service.listening import Listener
+from advisor.service.prices.live import now, sources_for
 
 
 def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[Offer], bool]:
@@ -37,8 +36,6 @@ def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[O
         cloud: names regions, one by one or as enabled; a pattern such as ``eu-*`` names none.
         answers: what the sources know.
     """
-    from advisor.pricing.providers import load_regions
-
     closed = {region.name: region.provider for region in load_regions().values() if region.is_opt_in}
     enabled = {
         (place[0], place[1])
@@ -85,7 +82,6 @@ def query_offers(
         StaleCatalogError: prices older than ``prices.max_age``.
         StoreError: the database of the settings cannot be read.
     """
-    from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.daily import current_answers
 
     cloud = pricing.cloud
@@ -126,7 +122,6 @@ def _at_own_prices(
 ) -> Offers:
     """What the answers hold for a query, at contracted prices; a warning for contracts that have ended."""
     from advisor.pricing.answers import load_offers
-    from advisor.pricing.contracts import contracted, in_force
 
     rules, ended = in_force(pricing.contracts, now().date())
     answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
@@ -141,9 +136,6 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
     Raises:
         CatalogError: a shipped file is missing or broken.
     """
-    from advisor.pricing.expected_prices import likely_prices
-    from advisor.pricing.sources.snapshot import shipped_prices
-
     shipped = shipped_prices()
     return likely_prices(offers, now=now(), on_demand=shipped.on_demand, spot=shipped.spot)
 
@@ -152,7 +144,6 @@ def _check_against_all(
     pricing: PricingSettings, asked: OfferFilter, kept: Sequence[Offer], listener: Listener
 ) -> None:
     """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
-    from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import known_answers
 
     @cache
@@ -183,7 +174,6 @@ def check_names(
         InputError: a provider, a region or a number of GPUs that nothing has.
         AdvisorError: as ``known_answers``.
     """
-    from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import known_answers
 
     @cache
@@ -211,8 +201,6 @@ def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> l
         ConfigError: a source that the settings name is not there or refuses its options.
         CatalogError: the data of a source cannot be read.
     """
-    from advisor.pricing.contracts import idle_rules, in_force
-    from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import known_answers
 
     current, _ = in_force(pricing.contracts, now().date())
@@ -275,9 +263,7 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
         StaleCatalogError: prices older than ``prices.max_age``.
         StoreError: the database of the settings cannot be read.
     """
-    from advisor.pricing.answers import cheapest_places
     from advisor.service.prices.daily import pull_due
-    from advisor.service.prices.live import sources_for
 
     most = request.max_usd_per_h
     if most is not None:
@@ -298,8 +284,6 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
 
 
 def _floors(request: PricesRequest, listener: Listener) -> Iterator[Floor]:
-    from advisor.pricing.instance_types import load_instances
-
     gpus, machines = load_gpus(), load_instances()
 
     def gpu_gib(offer: Offer) -> float | None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Finding
 from advisor.core.values import Plan, Trace
+from advisor.service.listening import Listener
 from advisor.service.recommend.input_settings import with_input
-from advisor.service.recommend.question import RecommendRequest
-from advisor.service.recommend.recommending import check, places_of
+from advisor.service.recommend.pipeline import judged_of
+from advisor.service.recommend.recommending import RecommendRequest, check, places_of
 from advisor.service.traces import trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.service.listening import Listener
     from recommender.comparison import PlanComparison
     from recommender.outcome.evaluate import Judged
     from recommender.ranking.value import Worth
@@ -62,7 +62,6 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
         AdvisorError: the script, prices or the database cannot be read.
     """
     check(request.job, listener)
-    from advisor.service.recommend.pipeline import judged_of
     from recommender.comparison import compared
     from recommender.plans.named import num_nodes_of, plans_named
     from recommender.ranking.value import worth_for

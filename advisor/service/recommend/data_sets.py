@@ -10,10 +10,10 @@ from advisor.core.findings.about_answers import DataRegionUnknown
 from advisor.core.findings.about_options import Unknown
 from advisor.core.globs import same_name
 from advisor.core.values import DataPlace, DataSet
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
-    from advisor.service.listening import Listener
 
 LOCAL = "local"
 _STORES = {"s3": "aws", "gs": "gcp"}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.values import Trace
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.settings import InputSettings
-    from advisor.service.listening import Listener
 
 
 def with_input(trace: Trace, settings: InputSettings, listener: Listener) -> Trace:

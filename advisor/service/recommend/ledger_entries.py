@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import os
 import shlex
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.redaction import redact_words
+from advisor.core.values import Option
 from advisor.service.prices.live import now
+from advisor.store.database import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from advisor.config.settings import StoreSettings
-    from advisor.core.values import Option
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.store.ledger import Alternative, LedgerEntry
 
@@ -41,7 +41,6 @@ def keep_recommendation(
     from advisor.store.ledger import record_recommendation
 
     entry = _entry(answer, project, None if arguments is None else _command(arguments))
-    from advisor.store.database import open_store
 
     with open_store(database.url) as store:
         record_recommendation(store, entry)

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
+from advisor.core.fabrics import stated_fabric
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitOfLog
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MIN_W
 from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
+from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
-    from advisor.service.listening import Listener
     from recommender.plans.candidates import LoggedWait, Machine
     from recommender.queue.fitted import WaitBin, WaitQuantiles
 
@@ -146,8 +147,6 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
 
 def _fabric_of(cluster: ClusterSettings) -> Fabric | None:
     """What the settings say of its links and network; None where nothing is said and needed."""
-    from advisor.core.fabrics import stated_fabric
-
     if cluster.link is None and cluster.network is None and cluster.num_nodes == 1:
         return None
     try:

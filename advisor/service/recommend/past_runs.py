@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import StoreError
 from advisor.core.findings import Finding
+from advisor.service.listening import Listener
 from advisor.service.prices.live import now
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.settings import PredictSettings, StoreSettings
     from advisor.predict.interval import ComparedRun, Correction
-    from advisor.service.listening import Listener
-    from advisor.store.handle import Store
 
 MEMORY = timedelta(days=365)
 """Older runs say little of today's drivers and libraries."""
@@ -38,8 +39,6 @@ def past_runs(settings: PredictSettings, database: StoreSettings, listener: List
 
     A database that cannot be read leaves predictions as they ship, with a warning.
     """
-    from advisor.store.database import open_store
-
     if not settings.receipts:
         return PastRuns()
     try:

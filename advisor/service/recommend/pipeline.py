@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.core.values import Variant
+from advisor.core.values import GpuSpec, Job, Option, Plan, Recommendation, Scaling, Trace, Variant, Work
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from advisor.core.values import GpuSpec, Job, Option, Plan, Recommendation, Trace
     from advisor.predict.interval import Correction
     from advisor.workloads.cpu import CpuSteps
     from advisor.workloads.script_versions import Version
@@ -59,8 +58,6 @@ def recommendation_of(trace: Trace, places: Places) -> Recommendation:
 
 def with_batch_held(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
     """The answer with the recommended plan for a script that holds its batch, where steps grow larger."""
-    from advisor.core.values import Scaling, Work
-
     chosen = answer.chosen
     if chosen is None or Work.LEARNING_RATE not in chosen.work or places.job.scaling is not None:
         return answer
@@ -118,7 +115,8 @@ def _changed_options(
     """Options that a change suits, with the change; of many only those that could be the best."""
     from recommender.ranking.variants import best_of_each_gpu, nearest, suited
 
-    options = [option for option in suited(version.variant, answer) if option.plan.id in _gpu_plans(places)]
+    on_gpus = _gpu_plans(places)
+    options = [option for option in suited(version.variant, answer) if option.plan.id in on_gpus]
     if best_only and places.job.pick is None:
         probes = best_of_each_gpu(options, places.job)
         options = nearest(options, version.workloads(option.plan for option in probes), answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, NoOfferError
@@ -12,17 +13,17 @@ from advisor.core.findings import Finding, quoted
 from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.limits import MAX_NODES, check_count
 from advisor.core.units import HOUR_S
-from advisor.core.values import Quantiles
+from advisor.core.values import CheckpointUse, DataSet, Plan, Quantiles
+from advisor.service.listening import Listener
+from advisor.service.prices.account_quotas import known_quotas
+from advisor.service.recommend.own_machines import own_machines
+from advisor.service.recommend.rules import cheapest_by_verdict
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
-    from advisor.core.values import CheckpointUse, DataSet, Plan
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
-    from advisor.service.listening import Listener
     from advisor.service.offer_filters import OfferFilter
     from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
@@ -65,7 +66,6 @@ def plans_of(
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.limits import known_vendors
     from advisor.service.prices.offers import wanted_counts
-    from advisor.service.recommend.rules import cheapest_by_verdict
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -161,7 +161,6 @@ def _own(
 ) -> list[Plan]:
     """This machine and the clusters, as far as they are asked for."""
     from advisor.service.offer_filters import is_wanted
-    from advisor.service.recommend.own_machines import own_machines
     from recommender.plans.candidates import plans_of_machine
 
     # A setting of clouds says nothing of clusters, an argument is meant for all plans.
@@ -229,7 +228,6 @@ def _rented(
 
 def account_limits(pricing: PricingSettings) -> AccountLimits:
     """What the user's accounts said that they may start."""
-    from advisor.service.prices.account_quotas import known_quotas
     from recommender.plans.candidates import AccountLimits
 
     known = known_quotas(pricing.store)
@@ -302,8 +300,6 @@ def checkpoints_of(config: Config) -> CheckpointUse | None:
 
     An interval that somebody set says that scripts save and resume; null says that they do neither.
     """
-    from advisor.core.values import CheckpointUse
-
     spot = config.settings.spot
     if spot.checkpoints is not None:
         return CheckpointUse(spot.checkpoints)

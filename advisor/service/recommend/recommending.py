@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,31 +10,76 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.changes import ALL
-from advisor.core.errors import InputError, NoOfferError, StoreError
+from advisor.core.changes import ALL, CHANGE_NAMES
+from advisor.core.errors import AdvisorError, InputError, NoOfferError, StoreError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
-from advisor.core.values import Market, Recommendation, Scaling, Split, Trace
-from advisor.service.listening import Silence
+from advisor.core.values import Job, Market, Plan, PricePoint, Recommendation, Scaling, Split, Trace
+from advisor.edits.patch import Patch, patch_of
+from advisor.service.blas import load_numpy
+from advisor.service.listening import Listener, Silence
 from advisor.service.prices.live import now, sources_for
-from advisor.service.recommend.cpu_steps import with_cpu
+from advisor.service.recommend.data_sets import data_set_of
 from advisor.service.recommend.input_settings import with_input
-from advisor.service.recommend.question import RecommendRequest, what_if_names
-from advisor.service.traces import check_exists, holds_data, trace_of
+from advisor.service.recommend.past_runs import past_runs
+from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
+from advisor.service.recommend.rules import check_project_of, policy_of, spent_of, with_objective
+from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of
+from advisor.store.database import open_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import StoreSettings
-    from advisor.core.values import Plan, PricePoint, Recommendation
-    from advisor.edits.patch import Patch
     from advisor.pricing.spot import Interruptions
-    from advisor.service.listening import Listener
-    from advisor.service.recommend.pipeline import Places
-    from advisor.service.recommend.question import RecommendRequest
     from recommender.outcome.spot import SpotTerms
     from recommender.ranking.variants import WhatIf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendRequest:
+    """What to recommend a machine for.
+
+    Attributes:
+        trace: the script.
+        gpus: GPUs or families with counts of all nodes, such as ``A100:8`` or ``H100:1..8``; none for any.
+        num_nodes: machines that train together; None for one, or as many as the settings allow.
+        vendors: whose GPUs count.
+        policies: files of rules to obey, besides those of the settings.
+        project: whose budget it is, for monthly limits and the ledger.
+        what_if: names of changes of the script, ``all`` for every one; None for the best of one line.
+        patch: also write these changes into the script.
+        everywhere: also at places that are never the cheapest for a machine, for who names a place.
+    """
+
+    trace: TraceRequest
+    job: Job
+    gpus: tuple[str, ...] = ()
+    vendors: tuple[str, ...] = ("nvidia",)
+    policies: tuple[Path, ...] = ()
+    project: str = ""
+    what_if: tuple[str, ...] | None = None
+    patch: bool = False
+    everywhere: bool = False
+    num_nodes: int | None = None
+
+
+def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
+    """The changes that are asked for, each once; None where none was named.
+
+    Raises:
+        InputError: there is no such change.
+    """
+    if request.what_if is None:
+        return None
+    for name in request.what_if:
+        if name not in (ALL, *CHANGE_NAMES):
+            raise InputError(
+                f"{listener.name_of('what_if')} must be {ALL} or some of {', '.join(CHANGE_NAMES)}, got"
+                f" {name!r}.{did_you_mean(name, (ALL, *CHANGE_NAMES))}"
+            )
+    return CHANGE_NAMES if ALL in request.what_if else tuple(dict.fromkeys(request.what_if))
 
 
 def check_patchable(request: RecommendRequest, listener: Listener) -> None:
@@ -55,8 +101,6 @@ def script_patch(request: RecommendRequest, ranked: Recommendation) -> Patch:
     Raises:
         InputError: the script cannot be read or parsed.
     """
-    from advisor.edits.patch import patch_of
-
     source = request.trace.source
     if isinstance(source, Trace):
         raise InputError("a trace is no script: it cannot be patched.")
@@ -105,8 +149,6 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     Raises:
         InputError: the job is not well formed, or there is no such script.
     """
-    from advisor.service.blas import load_numpy
-
     check_exists(request.trace.source)
     load_numpy()
     from recommender.engine import check_job
@@ -153,11 +195,7 @@ def places_of(
         NoOfferError: there is nothing to choose from.
         AdvisorError: rules, prices or the database cannot be read.
     """
-    from advisor.service.recommend.data_sets import data_set_of
-    from advisor.service.recommend.past_runs import past_runs
-    from advisor.service.recommend.pipeline import Places
     from advisor.service.recommend.plan_sources import checkpoints_of, plans_of, spot_terms
-    from advisor.service.recommend.rules import check_project_of, policy_of, spent_of, with_objective
     from recommender import Conditions
 
     rules = policy_of(config.settings.policy, request.policies)
@@ -246,8 +284,6 @@ def ranked_on(
         NoOfferError: there is no place.
         PolicyViolationError: the policy removes every place.
     """
-    from advisor.service.recommend.pipeline import recommendation_of, with_batch_held, with_variants
-
     names = what_if_names(request, Silence())
     ranked = with_later_starts(recommendation_of(trace, places), pricing)
     ranked = with_batch_held(ranked, trace, places)
@@ -306,7 +342,6 @@ def _points(
 ) -> tuple[PricePoint, ...]:
     from advisor.pricing.price_checks import possible_points
     from advisor.pricing.price_history import seen_from
-    from advisor.store.database import open_store
 
     start = now() - HISTORY
     store = open_store(settings.url, must_exist=True)
@@ -319,3 +354,53 @@ def _points(
             store, sources=sources, instance_types=instance_types, markets=(Market.SPOT,), since=start
         )
     return seen_from(tuple(possible_points(points)), start)
+
+
+# --- Steps that are timed on this machine's CPU --------------------------------------------------------
+
+
+# At 100 GFLOP/s, which a few cores reach, such a step takes 5 s: of larger ones too few end in time.
+MOST_FLOPS = 5e11
+# Others work here, too.
+MOST_OF_MEMORY = 0.5
+
+
+def with_cpu(
+    places: Places, trace: Trace, request: RecommendRequest, config: Config, listener: Listener
+) -> Places:
+    """The places with this CPU among them, where the script runs on it within seconds."""
+    source = request.trace.source
+    if not config.settings.local.cpu or request.gpus or not isinstance(source, Path) or holds_data(source):
+        return places
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not _is_small(trace, memory_bytes):
+        return places
+    from advisor.workloads.cpu import CPU, CpuSteps
+
+    try:
+        times_s = steps_on_cpu(request.trace, config.settings.profile, listener)
+    except AdvisorError:
+        return places  # it wants a GPU, or takes too long
+    steps = CpuSteps(
+        cpu=_name(), times_s=times_s, memory_bytes=memory_bytes, num_vcpus=len(os.sched_getaffinity(0))
+    )
+    return replace(
+        places, plans=(*places.plans, steps.plan), gpus={**places.gpus, CPU: steps.spec}, cpu=steps
+    )
+
+
+def _is_small(trace: Trace, memory_bytes: int) -> bool:
+    peak_bytes = trace.memory.peak_bytes or memory_bytes
+    is_alone = trace.world_size is None and not trace.is_sharded
+    return is_alone and trace.flops <= MOST_FLOPS and peak_bytes <= MOST_OF_MEMORY * memory_bytes
+
+
+def _name() -> str:
+    import platform
+
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, PolicyViolationError
+from advisor.formats.user_files import at_home
+from advisor.review import budgets
+from advisor.service.listening import Listener
+from advisor.store.database import open_store
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from advisor.config.settings import ChoiceSettings, PolicySettings, ReportSettings, StoreSettings
     from advisor.core.values import Job, Plan
-    from advisor.service.listening import Listener
     from advisor.store.ledger import Run
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
@@ -31,7 +33,6 @@ def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | N
     files = tuple(dict.fromkeys([*settings.files, *more]))
     if not files:
         return None
-    from advisor.formats.user_files import at_home
     from advisor.site_files.policy_files import read_policies
 
     return read_policies([at_home(path) for path in files])
@@ -109,7 +110,6 @@ def spent_of(
             "the policy limits what a project spends in a month: name it with"
             f" {listener.name_of('project')}, as its runs were recorded."
         )
-    from advisor.review import budgets
     from advisor.service.ledger import read_bills
     from advisor.service.prices.live import now
     from recommender.policy import Spent, start_of_month
@@ -134,7 +134,6 @@ def spent_of(
 
 def _runs_since(settings: StoreSettings, since: datetime, project: str) -> tuple[tuple[Run, ...], int, int]:
     """Runs, and how many of all and of a project have no known cost, or one that cannot be true."""
-    from advisor.store.database import open_store
     from advisor.store.ledger import impossible_runs, runs
 
     store = open_store(settings.url, must_exist=True)

@@ -1,7 +1,5 @@
 """Schedules: added, listed, shown, removed, and exported to other schedulers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -12,24 +10,30 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from advisor.config.delivery_settings import DeliverySettings
 from advisor.config.layers import environment_variable
+from advisor.config.settings import ReportSettings, ScheduleSettings, StoreSettings
 from advisor.core import processes
 from advisor.core.errors import AdvisorError, InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.values import DeliverWhen, Occurrence, Schedule, Scheduler
+from advisor.schedule.exports import (
+    ExportedFile,
+    WorkflowPlan,
+    cron_jobs,
+    crontab,
+    service_unit,
+    systemd_units,
+    workflow,
+)
 from advisor.schedule.recurrence import next_after
 from advisor.schedule.schedulable import channels_in, check_name, check_words, name_for, schedulable
 from advisor.service.delivering import check_channels
+from advisor.service.listening import Listener
 from advisor.service.prices.live import now
-
-if TYPE_CHECKING:
-    from advisor.config.delivery_settings import DeliverySettings
-    from advisor.config.settings import ReportSettings, ScheduleSettings, StoreSettings
-    from advisor.schedule.exports import ExportedFile
-    from advisor.service.listening import Listener
-    from advisor.store.handle import Store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 _ENV = "env:"
 _MOST_SHOWN = 20
@@ -90,7 +94,6 @@ def add_schedule(
         StoreError: the database cannot be written.
     """
     from advisor.store import schedules as kept
-    from advisor.store.database import open_store
 
     command = schedulable(request.command)
     check_words(request.command)
@@ -167,8 +170,6 @@ def remove_schedule(name: str, database: StoreSettings) -> None:
 
 @contextmanager
 def _existing(database: StoreSettings) -> Iterator[Store | None]:
-    from advisor.store.database import open_store
-
     store = open_store(database.url, must_exist=True)
     if store is None:
         yield None
@@ -243,8 +244,6 @@ def schedule_files(
             were asked for, there is none, or the scheduler cannot have it.
         StoreError: the database cannot be read.
     """
-    from advisor.schedule.exports import WorkflowPlan, cron_jobs, crontab, systemd_units, workflow
-
     if (request.name is None) is not request.is_all:
         raise InputError("name one schedule, or ask for all of them; `advisor schedule list` shows them.")
     if request.name is None:
@@ -346,8 +345,6 @@ def install_service() -> Path:
         AdvisorError: systemd refuses; the unit is written.
         InputError: there is no systemd here, or the unit cannot be written.
     """
-    from advisor.schedule.exports import service_unit
-
     configured = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     folder = Path(configured).expanduser() / "systemd/user"
     file = service_unit(processes.ADVISOR)

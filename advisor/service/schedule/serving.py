@@ -1,7 +1,5 @@
 """Runs schedules: as a service, once all that are due, or one at once."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time
@@ -9,13 +7,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
+from advisor.config.settings import ScheduleSettings, StoreSettings
 from advisor.core.errors import LockedError
 from advisor.core.units import DAY_S
 from advisor.core.values import Occurrence
 from advisor.service.prices.live import now
 from advisor.service.schedule.child_commands import run_command
+from advisor.service.schedule.managing import planned_schedule
 from advisor.service.schedule.running import (
     MOST_AT_ONCE,
     Limits,
@@ -24,9 +24,7 @@ from advisor.service.schedule.running import (
     Surroundings,
     run_at_once,
 )
-
-if TYPE_CHECKING:
-    from advisor.config.settings import ScheduleSettings, StoreSettings
+from advisor.store.database import open_store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,8 +104,6 @@ def run_now(name: str, database: StoreSettings, limits: ScheduleSettings, voice:
         LockedError: it is running already.
         StoreError: the database cannot be read or written.
     """
-    from advisor.service.schedule.managing import planned_schedule
-
     schedule = planned_schedule(name, database).schedule
     with _surroundings(database, limits, voice, Stop()) as world:
         try:
@@ -120,8 +116,6 @@ def run_now(name: str, database: StoreSettings, limits: ScheduleSettings, voice:
 def _surroundings(
     database: StoreSettings, limits: ScheduleSettings, voice: Voice, stop: Stop
 ) -> Iterator[Surroundings]:
-    from advisor.store.database import open_store
-
     def wait(seconds: float) -> None:
         end = time.monotonic() + seconds
         while not stop.is_asked and (rest := end - time.monotonic()) > 0:

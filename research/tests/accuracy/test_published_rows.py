@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.accuracy.models import trace_of
+from research.tests.harness.test_command import printed
 from tests.shared import SHARED, needs_shared
-from tests.unit.benchmarks.accuracy.test_command import printed
 
 ROOT = Path(__file__).resolve().parents[3]
 MEASUREMENTS = SHARED / "measurements"

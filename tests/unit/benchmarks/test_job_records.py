@@ -1,7 +1,5 @@
 """Regret by records: what a pick costs on a trace of a spot machine, and at later prices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 
@@ -42,9 +40,7 @@ def ring(up_h: float, down_h: float) -> tuple[Stretch, ...]:
     ("chosen", "up_h", "is_best"),
     [("spot", 10_000.0, True), ("lasting", 10_000.0, False), ("spot", 0.3, False), ("lasting", 0.3, True)],
 )
-def test_on_a_trace_the_pick_costs_what_the_machine_of_the_trace_lets_it(
-    chosen: str, up_h: float, is_best: bool
-) -> None:
+def test_on_a_trace_the_pick_costs_what_the_machine_of_the_trace_lets_it(chosen, up_h, is_best):
     answer = recommendation_of(make_trace(), THERE)
     work = {option.plan.id: option.work for option in answer.options}
     assert work["spot"] in ((), (Work.CHECKPOINTS,))
@@ -69,9 +65,7 @@ def panel(*usd_per_h: tuple[float, float]) -> Panel:
 @pytest.mark.parametrize(
     ("later", "is_best"), [((4.0, 8.0), True), ((9.0, 16.0), True), ((16.0, 8.0), False)]
 )
-def test_at_later_prices_the_place_that_was_cheaper_is_paid(
-    later: tuple[float, float], is_best: bool
-) -> None:
+def test_at_later_prices_the_place_that_was_cheaper_is_paid(later, is_best):
     records = Records(panel=panel((4.0, 8.0), later), moments=((0, 1, PriceModel()),), rings={})
     (regret,) = at_later_prices(make_trace(), THERE, records)
     assert regret == pytest.approx(0) if is_best else regret > 0.1

@@ -101,13 +101,7 @@ SPOT_ID = "aws/t4.xlarge/use1-az1/spot"
     ],
 )
 def test_what_a_script_does_with_checkpoints_can_be_said(
-    flags,
-    use,
-    source,
-    work,
-    trace,
-    monkeypatch,
-    capsys,
+    flags, use, source, work, trace, monkeypatch, capsys
 ):
     answer = long_job(monkeypatch, trace, capsys, *flags)
     known = answer["job"]["checkpoints"]
@@ -129,14 +123,7 @@ def test_what_a_script_does_with_checkpoints_can_be_said(
         ("restart: 5m", "resumes", "assumed"),
     ],
 )
-def test_an_interval_that_was_set_says_that_scripts_resume(
-    setting,
-    use,
-    source,
-    trace,
-    monkeypatch,
-    capsys,
-):
+def test_an_interval_that_was_set_says_that_scripts_resume(setting, use, source, trace, monkeypatch, capsys):
     folder = trace.parent / "advisor"
     folder.mkdir()
     (folder / "config.yaml").write_text(f"spot: {setting if setting[0] == '{' else '{' + setting + '}'}\n")

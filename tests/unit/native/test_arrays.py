@@ -17,7 +17,6 @@ from advisor.native import (
 )
 from advisor.native.arrays import limits_from_row
 from tests.builders import VOLTA_LIMITS, make_gpu
-from tests.unit.native.samples import make_gpus, make_kernels
 
 KERNEL = Kernel(
     name="gemm", grid=(4, 3, 2), block=(16, 8, 2), registers_per_thread=64, shared_bytes=2048, duration_s=1e-5
@@ -60,11 +59,6 @@ def test_assumed_resources_can_be_counted(changes, known):
     assert has_known_resources(replace(KERNEL, **changes)) is known
 
 
-def test_one_intensity_a_kernel():
-    with pytest.raises(ValueError, match=r"intensity_flops_per_byte_K has shape \(1,\), must be \(2,\)"):
-        KernelArrays.from_kernels([KERNEL, KERNEL], intensity_flops_per_byte=[1.0])
-
-
 def test_gpus_become_columns():
     arrays = GpuArrays.from_specs([make_gpu(num_sms=84), make_gpu(base_clock_hz=2e9)])
     assert arrays.num_gpus == 2
@@ -89,18 +83,3 @@ def test_gpus_without_limits_or_peak_are_named():
 
 def test_the_columns_are_all_the_limits_in_order():
     assert tuple(field.name for field in fields(OccupancyLimits)) == LIMIT_COLUMNS
-
-
-def test_arrays_of_another_type_length_or_layout_are_refused():
-    kernels = make_kernels({}, {})
-    with pytest.raises(TypeError, match="blocks_K must be a numpy array of int64"):
-        replace(kernels, blocks_K=kernels.blocks_K.astype(np.int32))
-    with pytest.raises(TypeError, match="duration_s_K must be a numpy array of float64"):
-        replace(kernels, duration_s_K=[1.0, 2.0])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"shared_bytes_K has shape \(1,\), must be \(2,\)"):
-        replace(kernels, shared_bytes_K=np.zeros(1, dtype=np.int64))
-    with pytest.raises(ValueError, match="duration_s_K must be C-contiguous"):
-        replace(kernels, duration_s_K=np.ones(4)[::2])
-    gpus = make_gpus({})
-    with pytest.raises(ValueError, match=r"limits_GL has shape \(1, 10\), must be \(1, 11\)"):
-        replace(gpus, limits_GL=np.ascontiguousarray(gpus.limits_GL[:, 1:]))

@@ -56,14 +56,7 @@ EXAMPLES = [
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("capability", "threads", "registers", "shared", "blocks", "share", "why"), EXAMPLES)
 def test_published_and_hand_counted_examples(
-    backend,
-    capability,
-    threads,
-    registers,
-    shared,
-    blocks,
-    share,
-    why,
+    backend, capability, threads, registers, shared, blocks, share, why
 ):
     kernels = make_kernels({"threads": threads, "registers": registers, "shared": shared})
     resident_KG = backend.count_resident_blocks(kernels, make_gpus({"cc": capability}))  # noqa: N806

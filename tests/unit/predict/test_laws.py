@@ -1,7 +1,6 @@
 """What no better board, and no rate that replaces another, may make slower; and what a broken file says."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.core.errors import CatalogError
 from advisor.core.fabrics import linked
 from advisor.core.gpus import load_gpus, resolve_gpu
-from advisor.core.values import GpuSpec, Layout, Link, Op, Precision, TensorSpec
+from advisor.core.values import Layout, Link, Op, Precision, TensorSpec
 from advisor.operators.family import rate_for
 from advisor.operators.gemm import GEMM
 from advisor.predict.constants import constants_for, slowed, supply_of
@@ -53,7 +52,7 @@ PRODUCTS = tuple(
 
 
 @pytest.mark.parametrize("gpu", WITH_TF32, ids=lambda gpu: gpu.name)
-def test_tf32_that_is_allowed_is_never_slower(gpu: GpuSpec):
+def test_tf32_that_is_allowed_is_never_slower(gpu):
     def times_s(allowed: bool) -> np.ndarray:
         precision = Precision(amp_dtype=None, tf32_matmul=allowed, tf32_cudnn=allowed)
         trace = make_trace(ops=PRODUCTS, precision=precision)
@@ -65,7 +64,7 @@ def test_tf32_that_is_allowed_is_never_slower(gpu: GpuSpec):
 
 @settings(deadline=None)
 @given(st.sampled_from(FULL), MORE, st.sampled_from(["tdp_w", "tensor_flops_per_s"]))
-def test_more_power_or_rate_is_never_slower(gpu: GpuSpec, more: float, what: str):
+def test_more_power_or_rate_is_never_slower(gpu, more, what):
     own = getattr(gpu, what)
     better = {rate: more * own[rate] for rate in own} if what == "tensor_flops_per_s" else more * own
     improved = replace(gpu, **{what: better})
@@ -84,7 +83,7 @@ def test_a_board_with_less_power_than_others_of_its_chip_is_as_if_limited():
 
 
 @pytest.mark.parametrize("name", ["GH200-96GB", "H100-SXM-80GB", "RTX-3090", "RTX-3080-MaxQ", "T4", "L40S"])
-def test_others_keep_their_rate(name: str):
+def test_others_keep_their_rate(name):
     assert constants_for(resolve_gpu(name)).supply == 1.0
 
 
@@ -111,7 +110,7 @@ def test_host_memory_is_no_faster_over_a_faster_bus():
         ("[other]", "excess"),
     ],
 )
-def test_factors_that_are_none_are_refused(tmp_path: Path, text: str, message: str):
+def test_factors_that_are_none_are_refused(tmp_path, text, message):
     path = tmp_path / "steps.toml"
     path.write_text(text)
     with pytest.raises(CatalogError, match=message):

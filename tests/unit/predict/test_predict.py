@@ -125,10 +125,9 @@ def test_nvlink_beats_pcie():
     assert fast.communication_s < slow.communication_s
 
 
-@pytest.mark.parametrize(("ops", "num_gpus"), [((), 1), ((make_op(),), 0)])
-def test_nonsense_is_refused(ops, num_gpus):
-    with pytest.raises(InputError, match=r"operators|num_gpus"):
-        predict(make_trace(ops=ops), V100, num_gpus)
+def test_a_trace_without_operators_is_refused():
+    with pytest.raises(InputError, match="operators"):
+        predict(make_trace(ops=()), V100, 1)
 
 
 def test_phases_do_not_change_the_sum():

@@ -119,11 +119,7 @@ def test_products_and_single_cells_have_no_steps(name):
 # --- what they take --------------------------------------------------------------------------------
 
 CONSTANTS = StepConstants(
-    cell_s={1: 1e-5, 3: 2e-5, 4: 3e-5},
-    latency_s=4e-5,
-    compute=0.5,
-    memory=0.8,
-    traffic=2.0,
+    cell_s={1: 1e-5, 3: 2e-5, 4: 3e-5}, latency_s=4e-5, compute=0.5, memory=0.8, traffic=2.0
 )
 
 

@@ -2,7 +2,9 @@
 
 import string
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,10 @@ from advisor.core.values import Interval, Market, Offer
 from advisor.pricing.instance_types import (
     INSTANCE_COLUMNS,
     InstanceType,
+    columns_of,
     load_instances,
     price_includes,
+    read_as,
     read_instances,
 )
 from tests.unit.pricing.sources.test_snapshot import INSTANCE, write_csv
@@ -156,3 +160,57 @@ def test_a_machine_without_disks_names_none():
         "4 vCPU",
         "1 GiB RAM",
     )
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paint:
+    name: str
+    tags: tuple[str, ...]
+    colour: Colour
+    litres: float
+    is_old: bool
+    as_of: date
+
+
+ROW = "matt,for walls,red,2.5,yes,2026-11-01"
+
+
+def paints(path: Path, *rows: str, header: str = "name,tags,colour,litres,is_old,as_of") -> tuple[Paint, ...]:
+    path.write_text("\n".join((header, *rows)) + "\n")
+    return read_as(path, Paint)
+
+
+def test_a_cell_is_read_as_the_type_of_its_field(tmp_path):
+    assert columns_of(Paint) == ("name", "tags", "colour", "litres", "is_old", "as_of")
+    assert paints(tmp_path / "p.csv", ROW, ROW.replace("yes", "no"))[0] == Paint(
+        name="matt",
+        tags=("for", "walls"),
+        colour=Colour.RED,
+        litres=2.5,
+        is_old=True,
+        as_of=date(2026, 11, 1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (ROW.replace("red", "blue"), "'blue' is not a valid Colour"),
+        (ROW.replace("2.5", "much"), "could not convert string to float: 'much'"),
+        (ROW.replace("yes", "maybe"), "not in tuple"),
+        (ROW.replace("2026-11-01", "soon"), "Invalid isoformat string: 'soon'"),
+        ("matt,for walls", "2 fields instead of 6"),
+    ],
+)
+def test_a_broken_cell_names_file_and_line(tmp_path, row, fault):
+    with pytest.raises(CatalogError, match=rf"p\.csv, line 3: .*{fault}"):
+        paints(tmp_path / "p.csv", ROW, row)
+
+
+def test_a_table_with_other_columns_is_refused(tmp_path):
+    with pytest.raises(CatalogError, match="the columns are name, not name,tags"):
+        paints(tmp_path / "p.csv", "matt", header="name")

@@ -1,24 +1,21 @@
 """Providers and their regions."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.pricing import providers
-from advisor.pricing.instance_types import load_instances
+from advisor.pricing.instance_types import columns_of, load_instances
 from advisor.pricing.providers import (
-    FORM_COLUMNS,
     PROVIDER_COLUMNS,
-    REGION_COLUMNS,
     Access,
+    Form,
     is_community_host,
     known_form,
     load_providers,
     load_regions,
-    read_regions,
 )
 from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
 
@@ -32,13 +29,13 @@ def write(tmp_path, monkeypatch):
 
     def put(*rows: str, forms: tuple[str, ...] = ()) -> None:
         (tmp_path / providers.PROVIDER_FILE).write_text("\n".join((",".join(PROVIDER_COLUMNS), *rows)) + "\n")
-        (tmp_path / providers.FORM_FILE).write_text("\n".join((",".join(FORM_COLUMNS), *forms)) + "\n")
+        (tmp_path / providers.FORM_FILE).write_text("\n".join((",".join(columns_of(Form)), *forms)) + "\n")
         load_providers.cache_clear()
-        providers._forms.cache_clear()
+        providers.load_forms.cache_clear()
 
     yield put
     load_providers.cache_clear()
-    providers._forms.cache_clear()
+    providers.load_forms.cache_clear()
 
 
 def line(provider: str = "a", terms: str = "60,1", community: str = "", source: str = "a test") -> str:
@@ -92,37 +89,6 @@ def test_a_broken_row_is_refused_with_its_line(write, rows, fault):
     write(*rows)
     with pytest.raises(CatalogError, match=fault):
         load_providers()
-
-
-def test_a_form_without_a_source_is_refused(write):
-    write(line(), forms=("a,ND*,SXM,,2026-11-01",))
-    with pytest.raises(CatalogError, match="a field is empty"):
-        known_form("a", "ND96")
-
-
-def write_regions(path: Path, *rows: str) -> Path:
-    path.write_text("\n".join([",".join(REGION_COLUMNS), *rows]) + "\n", encoding="utf-8")
-    return path
-
-
-def test_a_row_becomes_a_region(tmp_path):
-    regions = read_regions(write_regions(tmp_path / "r.csv", "aws,x-1,yes,a test,2025-01-01"))
-    assert (regions["x-1"].provider, regions["x-1"].is_opt_in) == ("aws", True)
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("aws,x-1,yes,a test,2025-01-01", "'x-1' is listed twice"),
-        ("aws,x-2,maybe,a test,2025-01-01", "is_opt_in is 'maybe'"),
-        ("aws,x-2,yes,,2025-01-01", "a field is empty"),
-        ("aws,x-2,yes,a test,2025", "Invalid isoformat"),
-    ],
-)
-def test_a_broken_row_names_file_and_line(tmp_path, row, words):
-    path = write_regions(tmp_path / "r.csv", "aws,x-1,yes,a test,2025-01-01", row)
-    with pytest.raises(CatalogError, match=rf"r\.csv, line 3: .*{words}"):
-        read_regions(path)
 
 
 def test_every_region_with_a_price_is_known_and_its_clouds():

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.errors import CatalogError
 from advisor.core.findings.about_options import QuotaNeeded
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.quotas import COLUMNS, quota_of, read_quotas
+from advisor.pricing.quotas import quota_of
 from advisor.report.words import sentence
 from recommender.plans.candidates import AccountLimits, Quota, plans_of_offers, quota_note
 from recommender.plans.extras import CloudTerms
@@ -79,18 +78,3 @@ def test_a_plan_names_it_unless_the_user_told_what_the_account_may_start():
     for quotas, is_named in (((), True), ((Quota(provider="aws", vcpus=500),), False)):
         (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0), quotas=quotas)
         assert any(isinstance(note, QuotaNeeded) for note in plan.notes) is is_named
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("aws,,spot,L-1,n,vCPU,s,2025-01-01", "a cell is empty"),
-        ("aws,p*,spot,L-1,n,core,s,2025-01-01", "core"),
-        ("aws,p*,bid,L-1,n,vCPU,s,2025-01-01", "bid"),
-        ("aws,p*,spot,L-1,n,vCPU,s,2025-01-01\naws,g*,spot,L-1,n,vCPU,s,2025-01-01", "listed twice"),
-    ],
-)
-def test_a_broken_row_is_refused(tmp_path, row, words):
-    (tmp_path / "q.csv").write_text(",".join(COLUMNS) + "\n" + row + "\n")
-    with pytest.raises(CatalogError, match=words):
-        read_quotas(tmp_path / "q.csv")

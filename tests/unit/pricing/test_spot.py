@@ -18,7 +18,6 @@ from advisor.core.units import HOURS_PER_MONTH
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.spot import (
-    INTERRUPTION_COLUMNS,
     SPOT_ODDS_FILE,
     START_ODDS_FILE,
     Age,
@@ -27,7 +26,6 @@ from advisor.pricing.spot import (
     class_of,
     load_interruptions,
     preemptions_per_h,
-    read_interruptions,
     read_spot_odds,
     read_start_odds,
     spot_odds,
@@ -36,7 +34,6 @@ from advisor.pricing.spot import (
 from tests.shared import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parents[3]
-HEADER = ",".join(INTERRUPTION_COLUMNS)
 BUCKETS = {(0, 5), (5, 10), (10, 15), (15, 20), (20, 100)}
 
 
@@ -68,25 +65,6 @@ def test_the_shipped_table_is_of_known_types_and_buckets():
         assert re.fullmatch(r"[a-z]+-[a-z]+-\d", region)
         assert bucket.as_of == date(2025, 6, 28)
         assert bucket.least_preemptions_per_h == preemptions_per_h(bucket.low_pct)
-
-
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ("g6.xlarge,us-east-1,5,5,2025-06-28,test", "5 to 5 % is no bucket"),
-        ("g6.xlarge,us-east-1,20,101,2025-06-28,test", "20 to 101 % is no bucket"),
-        ("g6.xlarge,us-east-1,a,5,2025-06-28,test", "line 2: invalid literal"),
-        ("g6.xlarge,us-east-1,0,5,soon,test", "line 2: Invalid isoformat"),
-        ("g6.xlarge,,0,5,2025-06-28,test", "region or source is empty"),
-        ("g6.xlarge,us-east-1,0,5", "4 fields instead of 6"),
-        ("g6.xlarge,us-east-1,0,5,2025-06-28,a\ng6.xlarge,us-east-1,5,10,2025-06-28,a", "listed twice"),
-    ],
-)
-def test_a_broken_row_is_an_error_with_its_line(row, problem, tmp_path):
-    path = tmp_path / "interruptions.csv"
-    path.write_text(f"{HEADER}\n{row}\n")
-    with pytest.raises(CatalogError, match=problem):
-        read_interruptions(path)
 
 
 @needs_shared

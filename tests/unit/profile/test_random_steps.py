@@ -121,6 +121,33 @@ def test_work_counts_flops_and_bytes_of_all_operators():
     assert twice.flops == 1.5 * sum(op.flops * op.count for op in twice.ops)
 
 
+def span_of(*calls):
+    """A span of calls: phase, name, how often, and an attribute."""
+    keys, tensors = ("phase", "name", "count", "attributes"), {"inputs": [], "outputs": []}
+    return {"operators": [{**dict(zip(keys, call, strict=True)), **tensors} for call in calls]}
+
+
+LAYERS = (("forward", "mm", 9000, {}), ("backward", "mm", 9000, {}), ("optimizer", "div", 1, {"by": 0.1}))
+
+
+@pytest.mark.parametrize(
+    ("span", "is_enough"),
+    [
+        ((*LAYERS[:2], ("optimizer", "div", 1, {"by": 0.19})), True),  # a bias correction
+        ((("forward", "mm", 8999, {}), *LAYERS[1:]), True),  # the first one's set-up
+        ((*LAYERS, ("forward", "log", 1, {})), False),
+        ((LAYERS[0], ("backward", "mm", 8999, {}), LAYERS[2]), False),
+        ((LAYERS[0], LAYERS[2]), False),
+    ],
+)
+def test_a_long_step_that_only_repeats_the_first_is_enough(span, is_enough):
+    from advisor.payload.recording.random_steps import repeats
+
+    assert repeats(span_of(*span), span_of(*LAYERS)) == is_enough
+    short = span_of(*((phase, name, count // 2, facts) for phase, name, count, facts in span))
+    assert not repeats(short, short)
+
+
 @pytest.mark.parametrize(("counts", "is_said"), [([[300], [301]], False), ([[300], [320]], True)])
 def test_a_difference_that_rounds_to_nothing_is_no_warning(counts, is_said):
     facts = {"step_operators": recording()["operators"], "step_counts": counts, "typical_step": 0}

@@ -72,7 +72,7 @@ def test_zeros_that_are_read_in_place_of_a_weights_values_are_stated(probe):
 
 def test_a_parameter_keeps_its_own_class_and_what_it_notes(probe):
     assert probe("a parameter of a class of its own") == [
-        *("Packed", True, True, "packed", "torch.uint8", False, ["weight"], [2, 8]),
+        *("Packed", True, True, "packed", "torch.uint8", False, ["weight"], [2, 8])
     ]
 
 

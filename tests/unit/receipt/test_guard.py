@@ -210,6 +210,25 @@ def test_all_that_a_command_started_ends_with_it(tmp_path):
         time.sleep(0.01)
 
 
+def test_a_clock_that_jumps_is_no_time(tmp_path, monkeypatch):
+    """Neither summer time nor a clock that is set ends a job."""
+    os.mkfifo(tmp_path / "end")
+    now = iter(range(0, 10**9, 10**7))
+    monkeypatch.setattr(time, "time", lambda: float(next(now)))
+    guard, said = guard_of(usd_per_h=1.0, max_s=1e6, max_usd=1e3)
+    looks = []
+
+    def look(elapsed_s, pid):
+        guard.look(elapsed_s, pid)
+        looks.append(time.time())
+        if len(looks) == 2:
+            (tmp_path / "end").write_text("")
+
+    ending, _ = run_command(["sh", "-c", f"read line < {tmp_path}/end; exit 3"], os.environ, str, look)
+    assert (ending.returncode, guard.phase, said) == (3, Phase.FREE, [])
+    assert ending.duration_s < looks[1] - looks[0]
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system has no /proc")
 def test_handlers_of_a_real_process_are_seen(listens):
     (seen,) = tree_of(listens.pid, processes())

@@ -91,8 +91,7 @@ def test_offline_nothing_is_asked(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
-    [(401, "gated"), (403, "gated"), (404, "has no config.json"), (503, "answered 503")],
+    ("status", "words"), [(401, "gated"), (403, "gated"), (404, "has no config.json"), (503, "answered 503")]
 )
 def test_what_the_hub_does_not_give_is_asked_for_as_a_file(monkeypatch, status, words):
     answering(monkeypatch, status)

@@ -63,9 +63,7 @@ def test_transformers_is_needed_for_other_architectures_alone(model, library):
     assert ("import AutoConfig" in script_of(Order(recipe="lora", model=model))) is library
 
 
-def test_a_configuration_that_the_plain_decoder_does_not_cover_is_left_to_transformers(
-    tmp_path,
-):
+def test_a_configuration_that_the_plain_decoder_does_not_cover_is_left_to_transformers(tmp_path):
     (tmp_path / "config.json").write_text(
         '{"model_type": "llama", "vocab_size": 9, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}'
     )

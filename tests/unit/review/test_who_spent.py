@@ -45,8 +45,7 @@ def parts(showback: Showback) -> dict[str, tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("key", "shares"),
-    [("spend", (7.5, 2.5)), ("evenly", (5.0, 5.0)), ("gpu-hours", (2.0, 8.0))],
+    ("key", "shares"), [("spend", (7.5, 2.5)), ("evenly", (5.0, 5.0)), ("gpu-hours", (2.0, 8.0))]
 )
 def test_what_is_shared_is_split_by_the_stated_key(key, shares):
     runs = [

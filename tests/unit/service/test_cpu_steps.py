@@ -14,7 +14,7 @@ from advisor.core.values import Job, PickName, Trace
 from advisor.payload.real_device import CPU_S, CpuClock
 from advisor.profile.profiling import time_on_cpu
 from advisor.service.listening import Silence
-from advisor.service.recommend import cpu_steps
+from advisor.service.recommend import recommending
 from advisor.service.recommend.pipeline import recommendation_of, with_variants
 from advisor.workloads.cpu import CPU, CpuSteps
 from tests.builders import make_plan, make_trace
@@ -114,8 +114,8 @@ def test_one_that_takes_weeks_is_the_cheapest_and_no_more():
 def test_only_small_scripts_are_timed_and_where_nothing_forbids_it(tmp_path, monkeypatch, change, is_asked):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    monkeypatch.setattr(cpu_steps, "MOST_FLOPS", change.get("most_flops", 1e15))
-    monkeypatch.setattr(cpu_steps, "steps_on_cpu", lambda *_: (0.5, 0.6))
+    monkeypatch.setattr(recommending, "MOST_FLOPS", change.get("most_flops", 1e15))
+    monkeypatch.setattr(recommending, "steps_on_cpu", lambda *_: (0.5, 0.6))
     request: Any = SimpleNamespace(
         trace=SimpleNamespace(source=change.get("source", script)), gpus=change.get("gpus", ())
     )
@@ -123,7 +123,7 @@ def test_only_small_scripts_are_timed_and_where_nothing_forbids_it(tmp_path, mon
     before = places([make_plan("T4")], {T4.name: T4}, Job(iterations=10))
     trace: Trace = make_trace(**change.get("trace", {}))
     config: Any = SimpleNamespace(settings=settings)
-    after = cpu_steps.with_cpu(before, trace, request, config, Silence())
+    after = recommending.with_cpu(before, trace, request, config, Silence())
     assert ("local/cpu" in {plan.id for plan in after.plans}) == is_asked
 
 
@@ -134,9 +134,9 @@ def test_one_that_cannot_run_there_leaves_everything_as_it_was(tmp_path, monkeyp
     def fails(*_: object) -> tuple[float, ...]:
         raise ProfileError("no CUDA")
 
-    monkeypatch.setattr(cpu_steps, "MOST_FLOPS", 1e15)
-    monkeypatch.setattr(cpu_steps, "steps_on_cpu", fails)
+    monkeypatch.setattr(recommending, "MOST_FLOPS", 1e15)
+    monkeypatch.setattr(recommending, "steps_on_cpu", fails)
     request: Any = SimpleNamespace(trace=SimpleNamespace(source=script), gpus=())
     config: Any = SimpleNamespace(settings=SimpleNamespace(local=SimpleNamespace(cpu=True), profile=None))
     before = places([make_plan("T4")], {T4.name: T4}, Job(iterations=10))
-    assert cpu_steps.with_cpu(before, make_trace(), request, config, Silence()) is before
+    assert recommending.with_cpu(before, make_trace(), request, config, Silence()) is before

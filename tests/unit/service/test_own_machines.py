@@ -316,10 +316,7 @@ def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [
-        ({"queue": "fats"}, "no queue 'fats'.*'fast'"),
-        ({"wait_log": "none.csv"}, "cannot read 'none.csv'"),
-    ],
+    [({"queue": "fats"}, "no queue 'fats'.*'fast'"), ({"wait_log": "none.csv"}, "cannot read 'none.csv'")],
 )
 def test_logs_that_cannot_be_used_are_refused(cards, log, changes, words):
     with pytest.raises(ConfigError, match=f"'lab'.*{words}"):

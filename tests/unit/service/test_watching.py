@@ -137,7 +137,7 @@ def test_other_gpus_than_predicted_are_named_once(place, num_nodes, words, folde
     assert heard.warnings == []
 
 
-def test_an_interval_without_an_end_stops_nothing_and_says_why(folder: Path):
+def test_an_interval_without_an_end_stops_nothing_and_says_why(folder):
     """As of several nodes whose network nobody named."""
     open_ended = replace(EXPECTED, step_s=Interval(p10=0.9, p50=1.0, p90=math.inf))
     heard = Heard()

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from advisor.core.errors import ConfigError, StoreError
-from advisor.store import opening
+from advisor.store import transactions
 from advisor.store.database import default_path, open_store
 from advisor.store.handle import Store
 from advisor.store.schema import VERSION
@@ -194,7 +194,7 @@ def test_a_folder_is_no_database(tmp_path):
 def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path, monkeypatch):
     """While another connection is open, closing leaves the tables in the journal, as on a full disk."""
     others: list[sqlite3.Connection] = []
-    opened = opening._opened
+    opened = transactions._opened
 
     def opened_beside_another(url: sa.URL, place: str) -> Store:
         store = opened(url, place)
@@ -203,9 +203,9 @@ def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path, monkeypatch):
         others.append(other)
         return store
 
-    monkeypatch.setattr(opening, "_opened", opened_beside_another)
+    monkeypatch.setattr(transactions, "_opened", opened_beside_another)
     path = tmp_path / "a.db"
-    opening._make_file(path)
+    transactions._make_file(path)
     assert len(others) == 1
     others[0].close()
     with closing(sqlite3.connect(path)) as connection:
@@ -217,6 +217,6 @@ def test_a_disk_that_fills_up_while_a_file_is_made_leaves_none(tmp_path, monkeyp
     def full(_: Store) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(opening, "_gather", full)
+    monkeypatch.setattr(transactions, "_gather", full)
     assert refusal(f"sqlite:///{tmp_path}/a.db") == "the disk is full"
     assert list(tmp_path.iterdir()) == []

@@ -201,9 +201,7 @@ def test_convolutions_that_were_not_measured_are_unknown(op):
     ],
     ids=str,
 )
-def test_transposed_dilated_strided_and_grouped_convolutions_are_unknown(
-    attributes,
-):
+def test_transposed_dilated_strided_and_grouped_convolutions_are_unknown(attributes):
     assert shape_of(replace(CONVOLUTION, attributes=PLAIN | attributes)) is None
 
 

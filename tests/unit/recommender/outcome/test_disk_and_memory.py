@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.errors import CatalogError
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import Reading, ReadOnce
 from advisor.core.units import GIB
 from advisor.core.values import Option, Plan
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import network_rate
-from advisor.pricing.storage import DISK_COLUMNS, disk_bytes_per_s, read_disks
+from advisor.pricing.storage import disk_bytes_per_s
 from recommender.outcome.feeding import (
     MOST_BITS_PER_S,
     kept_in_memory,
@@ -119,19 +118,3 @@ def test_disks_by_provider():
     assert disk_bytes_per_s("gcp", 1000) == pytest.approx(420e6)
     assert disk_bytes_per_s("gcp", 1e6) == 1.2e9
     assert disk_bytes_per_s("somebody", 1e6) == 125e6
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("aws,gp3,0,0,1,a,2025-01-01", "base_bytes_per_s is 0"),
-        ("aws,gp3,2,0,1,a,2025-01-01", "not below"),
-        ("aws,gp3,1,-1,1,a,2025-01-01", "0 or more"),
-        ("aws,gp3,1,0,1,,2025-01-01", "source is empty"),
-        ("aws,gp3,1,0,1,a,2025-01-01\naws,gp3,1,0,1,a,2025-01-01", "listed twice"),
-    ],
-)
-def test_broken_disks_are_refused(tmp_path, row, words):
-    (tmp_path / "d.csv").write_text(",".join(DISK_COLUMNS) + "\n" + row + "\n")
-    with pytest.raises(CatalogError, match=words):
-        read_disks(tmp_path / "d.csv")

@@ -74,7 +74,7 @@ def test_the_cells_hold_all_waits():
 
 
 @pytest.mark.parametrize("age", [0.0, 0.5, 1.0, 3.0, 5.0])
-def test_waits_still_to_come_are_those_of_the_waits_that_are_longer(age: float) -> None:
+def test_waits_still_to_come_are_those_of_the_waits_that_are_longer(age):
     """Beside 400,000 waits that are drawn, of which those up to an age are struck out."""
     waits = np.sort(np.random.default_rng(3).weibull(0.8, 400_000))
     grid = np.array(grid_of(waits.tolist()))
@@ -88,7 +88,7 @@ def test_waits_still_to_come_are_those_of_the_waits_that_are_longer(age: float) 
     st.floats(0, 15),
     st.floats(0, 15),
 )
-def test_a_job_that_waited_longer_is_done_waiting_later(waits: list[float], one: float, other: float) -> None:
+def test_a_job_that_waited_longer_is_done_waiting_later(waits, one, other):
     grid = np.array(grid_of(waits))
     sooner, later = after(grid, min(one, other)), after(grid, max(one, other))
     assert (later >= sooner - 1e-6).all()

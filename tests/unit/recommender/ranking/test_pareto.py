@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from recommender.ranking.pareto import frontier
+from recommender.ranking.neighbours import frontier
 
 
 @pytest.mark.parametrize(

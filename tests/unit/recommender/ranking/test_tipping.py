@@ -114,6 +114,15 @@ def test_a_price_tips_that_makes_up_for_the_gap(p90, code):
         assert tipping.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
 
 
+def test_what_preemptions_add_on_average_follows_the_price_as_well():
+    """Of 10 USD in the median and 14 in the mean, 2 more are a seventh."""
+    often = replace(rising(CHOSEN, 1.5), cost_usd=Quantiles(p50=10.0, p90=30.0))
+    means = replace(CHOSEN.expected, cost_usd=14.0, counted_usd=14.0)
+    tipping = tipped(replace(often, expected=means), certain("B", 4.0, 18.0))
+    assert tipping.facts["by"] == "price"
+    assert tipping.facts["usd_per_h"] == pytest.approx(2.0 * (1 + 2 / 14))
+
+
 def test_disks_do_not_follow_the_price_of_the_machine():
     disks = replace(rising(CHOSEN, 1.3), cost_breakdown_usd={"training": 6.0, "storage": 4.0})
     assert isinstance(tipped(disks, RIVAL), Tipping)

@@ -71,6 +71,13 @@ def test_what_is_done_a_little_earlier_keeps_its_place_before_what_is_surer():
     assert (named(found), found.facts["limit_s"]) == ("SURE", 18.0 * HOUR_S)
 
 
+def test_the_other_way_of_the_chosen_plan_keeps_its_place_before_what_is_surer():
+    """From 20 to 17 h the same machine with checkpoints written first."""
+    ways = [done("SPOT", 3.0, 17.0, 27.0), done("SURE", 2.0, 3.9, 400.0)]
+    found = what_tips([CHEAP, SURE], CHEAP, JOB, ways=ways)
+    assert (named(found), found.facts["limit_s"]) == ("SURE", 17.0 * HOUR_S)
+
+
 def test_what_costs_more_and_is_no_surer_is_never_named():
     assert named(tipped(CHEAP, done("DEAR", 2.0, 5.0, 300.0), SURE)) == "SURE"
 

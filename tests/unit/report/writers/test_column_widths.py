@@ -36,7 +36,7 @@ def test_what_must_not_break_keeps_its_line_until_the_others_have_nothing_left()
     assert widths("two words", "two words", available=8, whole="0") == [7, 1]
 
 
-def test_a_column_gives_what_saves_lines_in_another() -> None:
+def test_a_column_gives_what_saves_lines_in_another():
     where, first = "1 x RTX-PRO-6000-Server on-demand", "DDP and checkpoints"
     kept = [False, False]
     # Level, they would have 30 and 15, and both would break.

@@ -262,8 +262,7 @@ def test_where_credentials_are_looked_for(stranger, monkeypatch, place):
 
 
 @pytest.mark.parametrize(
-    ("product", "mode"),
-    [("Google Compute Engine\n", Credentials.FOUND), ("HVM domU\n", Credentials.MISSING)],
+    ("product", "mode"), [("Google Compute Engine\n", Credentials.FOUND), ("HVM domU\n", Credentials.MISSING)]
 )
 def test_a_machine_of_google_has_credentials(stranger, product, mode):
     (stranger / "product_name").write_text(product, encoding="utf-8")

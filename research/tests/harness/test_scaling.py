@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from advisor.core.gpus import resolve_gpu
 from benchmarks.accuracy.op_traces import OpTrace
 from benchmarks.accuracy.scaling import WEIGHTS, Scaled, errors_by_weight, scaled_pairs, scaled_s
-from tests.unit.benchmarks.accuracy.builders import make_measured, make_node, make_workload
+from research.tests.harness.builders import make_measured, make_node, make_workload
 
 T4, V100 = resolve_gpu("T4"), resolve_gpu("V100-PCIE-32GB")
 times = st.floats(1e-6, 1.0)

@@ -9,9 +9,9 @@ from advisor.core.errors import InputError, UnknownGpuError
 from advisor.predict.knowledge import read_knowledge, shipped
 from benchmarks.accuracy.knowledge_files import by_name, check_hashes, group, hashes, left_out_groups
 from benchmarks.accuracy.left_out import MeasuredKernels, drawn, leave_one_out
+from research.tests.harness.builders import make_measured, make_samples, make_workload
 from research.training.samples import Samples
 from tests.builders import make_trace
-from tests.unit.benchmarks.accuracy.builders import make_measured, make_samples, make_workload
 
 SIZES = np.arange(1, 101) * 1000
 

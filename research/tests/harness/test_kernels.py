@@ -10,10 +10,10 @@ from advisor.predict.knowledge import shipped
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from benchmarks.accuracy.kernels import kernel_errors, mean_of_seeds
 from benchmarks.accuracy.op_predictions import errors_of_seeds, kernel_times
+from research.tests.harness.builders import make_op, make_samples
 from research.training.overhead import call_s, floors_of, observed_s
 from research.training.samples import Samples
 from tests.shared import SHARED, needs_shared
-from tests.unit.benchmarks.accuracy.builders import make_op, make_samples
 
 SIZES = np.arange(1, 201) * 1000
 SECONDS_PER_BYTE = 1e-11

@@ -11,13 +11,8 @@ from benchmarks.accuracy import run as harness
 from benchmarks.accuracy.label_noise import LabelNoise
 from benchmarks.accuracy.run import Inputs, run, tell
 from benchmarks.accuracy.scaling import Scaled
+from research.tests.harness.builders import line, make_measured, write_measurements, write_op_trace
 from tests.builders import make_trace
-from tests.unit.benchmarks.accuracy.builders import (
-    line,
-    make_measured,
-    write_measurements,
-    write_op_trace,
-)
 
 
 @pytest.fixture

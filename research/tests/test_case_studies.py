@@ -20,11 +20,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ELECTRICITY_USD_PER_H = 0.05
-RENTED = (
-    make_plan("T4", 0.35),
-    make_plan("P100-PCIE-16GB", 1.46),
-    make_plan("V100-SXM-16GB", 2.48),
-)
+RENTED = (make_plan("T4", 0.35), make_plan("P100-PCIE-16GB", 1.46), make_plan("V100-SXM-16GB", 2.48))
 
 # 4 layers on both sides, the first one bidirectional; attention; 32,000 words: Wu et al., 2016, in small.
 GNMT = """

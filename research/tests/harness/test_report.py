@@ -23,7 +23,7 @@ from benchmarks.accuracy.summary import summarise
 from benchmarks.accuracy.tables import all_tables, kernel_table, left_out_table, row_table
 from research.published import CASES, Score
 from research.speedups import SpeedUp
-from tests.unit.benchmarks.accuracy.builders import line, make_measured
+from research.tests.harness.builders import line, make_measured
 
 MEASURED_MS = "1234.5678"
 
@@ -166,7 +166,7 @@ def test_the_documented_card_names_its_fold(tmp_path):
     (tmp_path / CARD).write_text('{"fold": "five"}')
     label = described({"seed-0": tmp_path})
     assert label == "trained on training-split kernels of five GPUs"
-    page = (Path(__file__).parents[4] / "research" / "docs" / "accuracy" / "model-card.md").read_text()
+    page = (Path(__file__).parents[3] / "research" / "docs" / "accuracy" / "model-card.md").read_text()
     assert f"| {label}, all |" in page
 
 

@@ -6,8 +6,8 @@ from advisor.predict.iteration import predict
 from advisor.predict.knowledge import shipped
 from benchmarks.accuracy.end_to_end import evaluate, predicted
 from benchmarks.accuracy.label_noise import LabelNoise
+from research.tests.harness.builders import make_measured, make_workload
 from tests.builders import make_trace
-from tests.unit.benchmarks.accuracy.builders import make_measured, make_workload
 
 TRACE = make_trace()
 NOISY = LabelNoise(iteration=0.5, forward=0.5, backward=None)

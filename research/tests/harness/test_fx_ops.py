@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from benchmarks.accuracy.fx_ops import accumulate_ops, backward_ops, forward_ops, kind_of, product
 from benchmarks.accuracy.op_traces import read_op_traces
+from research.tests.harness.builders import make_node
 from tests.shared import SHARED, needs_shared
-from tests.unit.benchmarks.accuracy.builders import make_node
 
 sizes = st.integers(1, 64)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
 from benchmarks.accuracy.rows import REQUIRED, read_rows
+from research.tests.harness.builders import HEADER, line, write_measurements
 from tests.shared import SHARED, needs_shared
-from tests.unit.benchmarks.accuracy.builders import HEADER, line, write_measurements
 
 
 def read(path):

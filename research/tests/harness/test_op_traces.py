@@ -10,13 +10,8 @@ from advisor.core.errors import InputError, UnknownGpuError
 from benchmarks.accuracy.label_noise import LabelNoise, noise_of, pass_times_s
 from benchmarks.accuracy.op_traces import floor_s, read_op_traces, with_counts, without_floor
 from benchmarks.accuracy.rows import read_rows
+from research.tests.harness.builders import make_measured, make_node, node_line, write_op_trace
 from tests.shared import SHARED, needs_shared
-from tests.unit.benchmarks.accuracy.builders import (
-    make_measured,
-    make_node,
-    node_line,
-    write_op_trace,
-)
 
 
 @pytest.fixture
@@ -78,7 +73,7 @@ def test_no_time_falls_below_zero(floor, time_s):
 
 def noisy_trace(**times):
     from benchmarks.accuracy.op_traces import OpTrace
-    from tests.unit.benchmarks.accuracy.builders import make_workload
+    from research.tests.harness.builders import make_workload
 
     return OpTrace(gpu="T4", workload=make_workload(), nodes=(make_node(**times),))
 

@@ -1,0 +1,44 @@
+"""Every row of the tables that are read by the types of their fields (`read_as`)."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from advisor.core.gpus import catalog_path
+from advisor.pricing.instance_types import read_as
+from advisor.pricing.price_checks import BOUNDS_FILE, Bounds
+from advisor.pricing.providers import FORM_FILE, REGION_FILE, Form, Region
+from advisor.pricing.quotas import QUOTAS_FILE, NamedQuota
+from advisor.pricing.spot import INTERRUPTION_FILE, Interruptions
+from advisor.pricing.storage import DISKS_FILE, DiskRates
+
+TABLES: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    BOUNDS_FILE: (Bounds, ("gpu",)),
+    DISKS_FILE: (DiskRates, ("provider",)),
+    FORM_FILE: (Form, ("provider", "instance_types")),
+    INTERRUPTION_FILE: (Interruptions, ("instance_type", "region")),
+    QUOTAS_FILE: (NamedQuota, ("provider", "quota")),
+    REGION_FILE: (Region, ("name",)),
+}
+MAY_BE_0 = {"low_pct", "bytes_per_s_of_a_gib", "is_opt_in"}
+ASCENDING = (
+    ("low_pct", "high_pct"),
+    ("base_bytes_per_s", "most_bytes_per_s"),
+    ("lowest_usd_per_gpu_h", "highest_usd_per_gpu_h"),
+)
+
+
+@pytest.mark.parametrize(("file", "kind", "key"), [(file, *of) for file, of in TABLES.items()], ids=TABLES)
+def test_each_row_is_whole_and_there_once(file, kind, key):
+    rows = [asdict(row) for row in read_as(catalog_path(file), kind)]
+    assert rows
+    assert len({tuple(row[name] for name in key) for row in rows}) == len(rows)
+    for row in rows:
+        assert all(value not in ("", ()) for value in row.values()), row
+        numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        assert all(math.isfinite(value) and value >= 0 for value in numbers.values()), row
+        assert all(value > 0 for name, value in numbers.items() if name not in MAY_BE_0), row
+        for low, high in ASCENDING:
+            assert low not in row or row[low] <= row[high], row
