@@ -11,17 +11,17 @@ from advisor.core.values import Interval, Phase
 from research.lambda_steps import Judged, Row, Work, judge, page, read_rows, relative_errors, trace_of
 from research.training.board_steps import is_fitted, lambda_steps
 
-HEADER = "system,gpu,num_gpus,model,precision,batch_per_gpu,memory_format,amp_level,note,throughput"
+HEADER = "system,gpu,num_gpus,model,precision,batch_per_gpu,memory_format,amp_level,note,software,throughput"
 TABLE = f"""{HEADER}
-a,A100-SXM-40GB,1,resnet50,fp16,512,nchw,,data synthetic,1000
-b,A100-SXM-40GB,1,resnet50,fp16,512,nchw,,data synthetic,2000
-c,A100-SXM-40GB,1,resnet50,fp16,512,nchw,,data synthetic,1600
-a,A100-SXM-40GB,1,resnet50,fp16,768,nchw,,data pytorch,900
-a,A100-SXM-40GB,2,resnet50,fp16,512,nchw,,data synthetic,2500
-a,A100-SXM-40GB,1,SSD,fp16,,,O2,,400
-a,RTX-2070-MaxQ,1,resnet50,fp16,64,,O2,data dali,300
-a,A40,1,gnmt,fp32 (TF32 where the GPU has it),512,,,,50000
-a,A40,1,resnet50,fp16,64,,O2,data dali,800
+a,A100-SXM-40GB,1,resnet50,fp16,512,nchw,,data synthetic,NGC 22.10,1000
+b,A100-SXM-40GB,1,resnet50,fp16,512,nchw,,data synthetic,NGC 22.10,2000
+c,A100-SXM-40GB,1,resnet50,fp16,512,nchw,,data synthetic,NGC 22.10,1600
+a,A100-SXM-40GB,1,resnet50,fp16,768,nchw,,data pytorch,NGC 22.10,900
+a,A100-SXM-40GB,2,resnet50,fp16,512,nchw,,data synthetic,NGC 22.10,2500
+a,A100-SXM-40GB,1,SSD,fp16,,,O2,,NGC 22.10,400
+a,RTX-2070-MaxQ,1,resnet50,fp16,64,,O2,data dali,NGC 22.10,300
+a,A40,1,gnmt,fp32 (TF32 where the GPU has it),512,,,,NGC 22.10,50000
+a,A40,1,resnet50,fp16,64,,O2,data dali,NGC 22.10,800
 """
 RESNET, BERT = Work("resnet50", "fp16"), Work("bert_large_squad", "o2")
 
@@ -73,14 +73,14 @@ def test_half_models_keep_masters_of_full_precision() -> None:
 
 def test_a_batch_lies_on_the_line_through_the_nearest_two() -> None:
     gpu = resolve_gpu("A100-SXM-40GB")
-    rows = [Row(work=BERT, gpu=gpu, batch=batch, step_s=1.0) for batch in (8, 36, 64)]
+    rows = [Row(work=BERT, gpu=gpu, batch=batch, step_s=1.0, software="") for batch in (8, 36, 64)]
     low, middle, high = (one.predicted for one in judge(rows))
     assert middle.p50 == pytest.approx((low.p50 + high.p50) / 2)
     assert middle.p10 < middle.p50 < middle.p90
 
 
 def _judged(name: str, predicted_s: float, work: Work = RESNET) -> Judged:
-    row = Row(work=work, gpu=resolve_gpu(name), batch=512, step_s=1.0)
+    row = Row(work=work, gpu=resolve_gpu(name), batch=512, step_s=1.0, software="")
     return Judged(row=row, predicted=Interval(p10=0.4, p50=predicted_s, p90=1.5))
 
 
