@@ -53,6 +53,8 @@ NAMES = _paths({
     "loading": """torch.utils._python_dispatch: _disable_current_modes
         torch.utils.data.dataloader: _BaseDataLoaderIter._next_index""",
     "data_loader": "torch.utils.data: DataLoader._get_iterator",
+    "repeated_passes": """torch: nn.Module._call_impl
+        torch.utils._pytree: tree_flatten tree_unflatten TreeSpec""",
     "operator_timing": "torch.cuda: _sleep",
     "recorder": """torch._C: _current_autograd_node _current_graph_task_id _get_sdp_priority_order
         torch._C: FunctionSchema.arguments FunctionSchema.returns

@@ -121,7 +121,7 @@ def test_on_another_gpu_nothing_was_predicted(shell):
         (("run", "--"), ("nothing to run", "advisor run -- python train.py")),
         (("run", "--", "no-such-program"), ("cannot run 'no-such-program'",)),
         (("run", "python", "x.py"), ("'python' is none of command", "advisor run -- python x.py")),
-        (("run", "--recommendation", "last", "--", "true"), ("none with the id 'last'", "--record")),
+        (("run", "--recommendation", "last", "--", "true"), ("no recommendation is recorded", "--record")),
         (("run", "--plan", "nonsense", "--", "true"), ("not the id of a plan",)),
         (("run", "--cost", "-1", "--", "true"), ("--cost must be between 0",)),
         (("run", "--usd-per-hour", "nan", "--", "true"), ("--usd-per-hour must be between 0",)),

@@ -57,7 +57,7 @@ def zeros(
     """Zeros of this form: pages of a fresh mapping if they are many."""
     num_elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     mapping = None
-    if math.prod(shape) * dtype.itemsize > _SMALL_BYTES:
+    if math.prod(shape) * dtype.itemsize > _SMALL_BYTES or kind == _UNWRITTEN:
         # More than this machine can address: torch then says so in its own words.
         with suppress(OSError, OverflowError, ValueError):
             mapping = _map(num_elements * dtype.itemsize)
@@ -152,7 +152,9 @@ def _like(func: OpOverload, args: Args, kwargs: Kwargs, kind: str) -> torch.Tens
     if func in _ASK_DEVICE:
         kwargs = {**kwargs, "device": "meta"}
     form = func(*map(_on_meta, args), **kwargs)
-    if form.layout is not torch.strided or form.nbytes <= _SMALL_BYTES:
+    # A small copy of what was not written is read when somebody reads the copy.
+    is_small = form.nbytes <= _SMALL_BYTES and (kind != _UNWRITTEN or form.nbytes == 0)
+    if form.layout is not torch.strided or is_small:
         return None
     return zeros(form.shape, form.stride(), form.dtype, kind)
 

@@ -140,7 +140,7 @@ def test_all_writers_of_whole_files_are_this_one():
         "service/revisions.py": "a folder of ours",
         "formats/recording_files.py": "adds a line to a recording",
         "pricing": "catalogs in a new folder, renamed as a whole",
-        "store/opening.py": "the database, linked into place",
+        "store/transactions.py": "the database, linked into place",
         "report/plain.py": "/dev/null in the place of a closed output",
         "__main__.py": "/dev/null in the place of a closed output",
     }

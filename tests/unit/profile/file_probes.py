@@ -144,14 +144,15 @@ save_model = storage_ptr = save_file
 ''')
 package("safetensors.__init__", '''
 class safe_open:
-    def __init__(self, filename, framework="pt", device="cpu"):
-        self.data = open(filename, "rb").read()
+    def __init__(self, filename, framework, device="cpu"):
+        open(filename, "rb").close()
 ''')
 from safetensors import safe_open
 from safetensors.torch import save_file
 import json
 save_file({"w": torch.zeros(2, 3, device="cuda"), "host": torch.tensor([1, 2], dtype=torch.int16)}, "m.st")
-data = safe_open("m.st").data
+safe_open("m.st", framework="pt")
+data = open("m.st", "rb").read()
 length = int.from_bytes(data[:8], "little")
 result = [written(), json.loads(data[8:8 + length])["w"], list(data[8 + length:])]
 """,
