@@ -139,7 +139,9 @@ def parse_cron(text: str) -> Cron:
         if not all(_ITEM.fullmatch(item) for item in field.split(",")):
             raise _wrong_field(text, name)
     try:
-        read = CronSim(" ".join(fields), datetime(2000, 1, 1))  # noqa: DTZ001 - only the fields count
+        # cronsim reads a range of one number with a step, 0-0/2, as one without an end.
+        plain = re.sub(r"\b(\w+)-\1/[1-9]\d*", r"\1", " ".join(fields))
+        read = CronSim(plain, datetime(2000, 1, 1))  # noqa: DTZ001 - only the fields count
     except CronSimError as error:
         raise _wrong_field(text, str(error).removeprefix("Bad ")) from None
     # Written as numbers, all of them are not any: then the other field does not count.

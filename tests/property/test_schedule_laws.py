@@ -61,6 +61,7 @@ def _never_comes(text: str) -> bool:
 @settings(max_examples=30)
 @given(text=CRONS, after=WALLS)
 @example(text="0 0 13 * FRI", after=datetime.fromisoformat("2026-11-22"))
+@example(text="* 0-0/1 * * *", after=datetime.fromisoformat("2000-01-01 01:00"))
 @example(text="*/7 * * * 7", after=datetime.fromisoformat("2026-11-22 23:59"))
 def test_the_next_minute_is_the_first_that_matches_by_the_manual(text, after):
     ours = next_wall(parse_cron(text), after)
