@@ -200,11 +200,15 @@ def learned_times(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> CallTimes:
     """One call of each operator on ``gpu``, as far as a network or a formula of its family knows it."""
-    times = _times_at(ops, gpu, constants, precision, knowledge)
-    if not precision.tf32_matmul or "tf32" not in gpu.tensor_flops_per_s:
+    times, exactly = (
+        _times_at(ops, gpu, constants, precision, knowledge),
+        replace(precision, tf32_matmul=False),
+    )
+    asks_alike = asked_rates(ops, precision) == asked_rates(ops, exactly)
+    if asks_alike or "tf32" not in gpu.tensor_flops_per_s:
         return times
     # Libraries take the faster kernel, whatever two networks say of one product.
-    exact = _times_at(ops, gpu, constants, replace(precision, tf32_matmul=False), knowledge)
+    exact = _times_at(ops, gpu, constants, exactly, knowledge)
     return replace(times, time_s=np.minimum(times.time_s, exact.time_s))
 
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from recommender.queue.grids import (
     after,
     at_levels,
     level_index,
-    levels_within,
     to_log_minutes,
     to_waits_s,
 )
@@ -57,12 +56,6 @@ class WaitBin:
     p50_s: float
     p90_s: float
     waits_s: tuple[float, ...]
-
-    def with_waits(self, waits_s: Array) -> "WaitBin":
-        """The same jobs with other quantiles [levels]."""
-        # Means of equal quantiles differ by a rounding.
-        rising = tuple(np.maximum.accumulate(waits_s).tolist())
-        return replace(self, p50_s=rising[P50], p90_s=rising[P90], waits_s=rising)
 
     @property
     def key(self) -> Bin:
@@ -147,7 +140,8 @@ class WaitQuantiles:
             grid = at_levels(grid, np.array(self.backlog_levels[backlog_class(num_waiting)]))
         if waited_s is not None:
             grid = after(grid, to_log_minutes(waited_s))
-        return alike.with_waits(np.maximum(to_waits_s(grid) - (waited_s or 0.0), 0.0))
+        left_s = np.maximum(to_waits_s(grid) - (waited_s or 0.0), 0.0)
+        return _wait_bin(alike.key, alike.num_jobs, left_s)
 
 
 def fit(log: JobLog) -> WaitQuantiles:
@@ -161,12 +155,15 @@ def fit(log: JobLog) -> WaitQuantiles:
     waits = Waits(foreseen_from_s=log.end_s - FORGOTTEN_S)
     deque(replay((*log.jobs, *log.waiting), waits), maxlen=0)
     waits.advance(log.end_s)
-    reading, wider = waits.reading(log.end_s), waits.shares(log.end_s)
+    reading = waits.reading(log.end_s)
     everything = waits.expect(ALL)
     if everything is None:
         raise _too_few(f"the log has {len(log.jobs)} jobs that started, almost all of one burst")
     moved = reading.of(everything) - np.array(everything)
-    bins = [_wait_bin(waits, which, count, reading) for which, count in sorted(waits.bins(), key=_order)]
+    bins = [
+        _wait_bin(which, count, _read(waits, which, reading))
+        for which, count in sorted(waits.bins(), key=_order)
+    ]
     return WaitQuantiles(
         size_unit=log.size_unit,
         num_jobs=len(log.jobs),
@@ -181,7 +178,7 @@ def fit(log: JobLog) -> WaitQuantiles:
         waiting=waits.num_waiting,
         end_s=log.end_s,
         backlog_levels=tuple(
-            tuple(levels_within(waits.shares(log.end_s, backlog), wider).tolist()) for backlog in BACKLOGS
+            tuple(reading.levels_of(waits.reading(log.end_s, backlog)).tolist()) for backlog in BACKLOGS
         ),
         bins=tuple(bins),
     )
@@ -200,14 +197,25 @@ def _order(item: tuple[Bin, int]) -> tuple[bool, list[str], int]:
     return which != ALL, [name or "" for name in which], -count
 
 
-def _wait_bin(waits: Waits, which: Bin, num_jobs: int, reading: Reading) -> WaitBin:
+def _read(waits: Waits, which: Bin, reading: Reading) -> Array:
     expected = waits.expect(which)
     assert expected is not None, "a bin with enough jobs has quantiles"  # noqa: S101
+    return to_waits_s(reading.of(expected))
+
+
+def _wait_bin(which: Bin, num_jobs: int, waits_s: Array) -> WaitBin:
+    # Means of equal quantiles differ by a rounding.
+    rising = tuple(np.maximum.accumulate(waits_s).tolist())
     size, walltime, queue = which
-    empty = WaitBin(
-        size=size, walltime=walltime, queue=queue, num_jobs=num_jobs, p50_s=0.0, p90_s=0.0, waits_s=()
+    return WaitBin(
+        size=size,
+        walltime=walltime,
+        queue=queue,
+        num_jobs=num_jobs,
+        p50_s=rising[P50],
+        p90_s=rising[P90],
+        waits_s=rising,
     )
-    return empty.with_waits(to_waits_s(reading.of(expected)))
 
 
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:

@@ -143,32 +143,27 @@ class Reading:
     """How to read grids at a moment.
 
     Attributes:
+        shares: of the waits, by cell of a grid [NUM_CELLS].
         places: where in a grid each of its levels stands [levels].
         longest: the longest wait that lasts still, in log minutes: it ends the cell above a grid.
     """
 
+    shares: Array
     places: Array
     longest: float
 
     @classmethod
     def by(cls, shares: Array, longest: float) -> "Reading":
         """Of grids whose cells get these shares of the waits [NUM_CELLS]."""
-        return cls(places=np.interp(LEVELS, _reached(shares), _ENDS), longest=longest)
+        return cls(shares=shares, places=np.interp(LEVELS, _reached(shares), _ENDS), longest=longest)
+
+    def levels_of(self, other: "Reading") -> Array:
+        """At which levels quantiles that are read so are those of another reading [levels]."""
+        return np.asarray(np.interp(other.places, _ENDS, _reached(self.shares)))
 
     def of(self, grid: Sequence[float]) -> Array:
         """The corrected grid."""
         return np.interp(self.places, _ENDS[1:], [*grid, max(grid[-1], self.longest)])
-
-
-def levels_within(shares: Array, wider: Array) -> Array:
-    """At which levels quantiles of a wider reading are those of a narrower one [levels].
-
-    Args:
-        shares: of the narrower one's waits, by cell [NUM_CELLS].
-        wider: of the wider one's [NUM_CELLS].
-    """
-    places = np.interp(LEVELS, _reached(shares), _ENDS)
-    return np.asarray(np.interp(places, _ENDS, _reached(wider)))
 
 
 def _reached(shares: Array) -> Array:

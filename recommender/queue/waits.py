@@ -224,21 +224,18 @@ class Waits:
         return expected
 
     def reading(self, now_s: float, backlog: int | None = None) -> Reading:
-        """How to read grids at this moment; arguments as of `shares`."""
-        _, longest = self._still_waiting(now_s)
-        return Reading.by(self.shares(now_s, backlog), longest)
-
-    def shares(self, now_s: float, backlog: int | None = None) -> Array:
-        """How many waits fall into each cell [NUM_CELLS]; ``advance`` comes first.
+        """How to read grids at this moment; ``advance`` comes first.
 
         Args:
             now_s: the moment.
             backlog: class of a job that is submitted now; None for one that comes later.
         """
-        waiting, _ = self._still_waiting(now_s, backlog)
-        if backlog is None:
-            return self._correction.shares(now_s, waiting)
-        return self._by_backlog[backlog].shares(now_s, waiting, self.shares(now_s))
+        waiting, longest = self._still_waiting(now_s)
+        shares = self._correction.shares(now_s, waiting)
+        if backlog is not None:
+            alike, _ = self._still_waiting(now_s, backlog)
+            shares = self._by_backlog[backlog].shares(now_s, alike, wider=shares)
+        return Reading.by(shares, longest)
 
     def _still_waiting(self, now_s: float, backlog: int | None = None) -> tuple[Array, float]:
         """Weights of jobs that wait, by the cell that they have reached, and the longest that one has."""

@@ -10,23 +10,17 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.values import Interval, Quantiles
+from advisor.core.values import Interval
 from advisor.receipt import guard as guarding
-from advisor.receipt.canary import Canary, Expected
+from advisor.receipt.canary import Canary
 from advisor.receipt.guard import Phase
 from advisor.service import watching
 from advisor.service.plan_facts import Place
 from advisor.service.watching import Watch, WatchRequest, expected_of
 from tests.listening import Heard
 from tests.team import make_entry
+from tests.unit.receipt.test_canary import EXPECTED
 
-EXPECTED = Expected(
-    step_s=Interval(p10=0.9, p50=1.0, p90=1.2),
-    time_s=Quantiles(p50=4600.0, p90=6000.0),
-    cost_usd=Quantiles(p50=2.0, p90=3.0),
-    num_steps=3600,
-    usd_per_h=1.5,
-)
 STEPS = {
     "version": 1,
     "pid": 1,
