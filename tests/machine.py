@@ -27,7 +27,7 @@ PROGRAMS = {
     "mariadb-server": ("mariadbd",),
     "slurm-wlm": ("slurmctld", "slurmd"),
     "slurmdbd": ("slurmdbd",),
-    "slurm-client": ("sacct", "sbatch", "scontrol", "sinfo", "squeue", "srun"),
+    "slurm-client": ("sacct", "sacctmgr", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"),
     "systemd": ("systemd-analyze", "journalctl", "systemctl", "systemd-run"),
     "universal-ctags": ("ctags",),
     "util-linux": ("setpriv",),
