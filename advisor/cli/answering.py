@@ -8,28 +8,19 @@ from __future__ import annotations
 import io
 import json
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer.main
 
-from advisor.cli.common import settings_with
+from advisor.cli.common import sweep_settings
 from advisor.core.errors import AdvisorError, StoreError
 from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.plain import print_error
-
-if TYPE_CHECKING:
-    from advisor.config.layers import Config
-
-
-def sweep_settings(*, offline: bool) -> Config:
-    """Those that answers rest on: no command pulls prices meanwhile, which would move them in the middle."""
-    return settings_with(prices__refresh="never", **({"prices__offline": True} if offline else {}))
 
 
 def answered(line: str) -> dict[str, Any]:
@@ -108,4 +99,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

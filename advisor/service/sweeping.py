@@ -200,7 +200,7 @@ class Swept:
 
 
 def _plan(advice: Advice) -> str | None:
-    return advice.take and advice.take.plan
+    return None if advice.take is None else advice.take.plan
 
 
 def read_grid(path: Path) -> tuple[Job, ...]:
@@ -310,7 +310,7 @@ class Sweep:
             Swept(
                 job=job,
                 advice=known[keys[job]],
-                before=old and old.advice,
+                before=None if old is None else old.advice,
                 is_new=keys[job] in missing,
                 causes=tuple(
                     name for name, one in bases[job].items() if old and old.rests_on.get(name) != one
