@@ -54,8 +54,7 @@ def test_a_command_that_is_quick_meets_no_guard(shell):
 
 
 @pytest.mark.parametrize(
-    ("who", "status", "note"),
-    [("guard", "lost", ""), ("job", "interrupted", ""), ("both", "lost", "")],
+    ("who", "status", "note"), [("guard", "lost", ""), ("job", "interrupted", ""), ("both", "lost", "")]
 )
 def test_whoever_is_killed_the_run_is_counted_once(who, status, note, shell):
     """A guard that is gone ends no job: it outlives its limit then, which is better than half a job."""
