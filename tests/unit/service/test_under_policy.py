@@ -45,10 +45,7 @@ def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path):
 
 @pytest.mark.parametrize(
     ("objective", "pick"),
-    [
-        ("{value_of_time_usd_per_h: 5}", None),
-        ("{pick: safest, value_of_time_usd_per_h: 5}", PickName.SAFEST),
-    ],
+    [("{value_of_time_usd_per_h: 5}", None), ("{pick: safest, value_of_time_usd_per_h: 5}", PickName.SAFEST)],
 )
 def test_a_policys_value_stands_beside_its_pick(tmp_path, objective, pick):
     job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS.settings.choice)
