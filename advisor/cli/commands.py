@@ -20,6 +20,7 @@ from advisor.cli.recommend import compare, diff, predict, profile, recommend
 from advisor.cli.report import report
 from advisor.cli.run import app as run_app
 from advisor.cli.schedule import app as schedule_app
+from advisor.cli.serve import serve
 from advisor.cli.sweep import sweep
 
 # Rich help pages would cost a third of the start-up time.
@@ -75,6 +76,7 @@ app.add_typer(spot_app, name="spot")
 app.add_typer(recipe_app, name="recipe")
 app.command("launch")(launch)
 app.command("mcp")(mcp)
+app.command("serve")(serve)
 app.command("sweep")(sweep)
 app.add_typer(run_app, name="run")
 app.add_typer(schedule_app, name="schedule")

@@ -38,12 +38,22 @@ _COLUMNS = (
 )
 # A logarithm knows no zero; beyond a tenth of the cheapest a plot would mostly be empty.
 _FREE = 0.1
+_FRONTIER = "frontier: nothing is both cheaper and faster"
 
 
 def jobs_document(entries: Sequence[LedgerEntry]) -> Document:
     """A row for each recommendation in the given order."""
     rows = tuple(
-        Row((one.script, one.project or None, _take(one), one.time_s, one.cost_usd, f"{one.at:%Y-%m-%d %H:%M}"))
+        Row(
+            (
+                one.script,
+                one.project or None,
+                _take(one),
+                one.time_s,
+                one.cost_usd,
+                f"{one.at:%Y-%m-%d %H:%M}",
+            )
+        )
         for one in entries
     )
     table = Table(columns=_COLUMNS, rows=rows)
@@ -73,6 +83,10 @@ def _job_json(entry: LedgerEntry) -> dict[str, object]:
     """All but the lists, which may be long."""
     facts = asdict(replace(entry, options=(), alternatives=())) | {"at": entry.at.isoformat()}
     return {name: value for name, value in facts.items() if name not in ("options", "alternatives")}
+
+
+def _minute(entry: LedgerEntry) -> str:
+    return f"{entry.at:%Y-%m-%d %H:%M}"
 
 
 def _take(entry: LedgerEntry) -> str:
@@ -130,13 +144,17 @@ def frontier_chart(options: Sequence[OfferedOption], chosen: str) -> Chart:
         others=tuple(_point(one, least_usd) for one in others),
         others_label=f"{len(others)} more" if others else "",
         others_details=tuple(Detail(label=_hover(one)) for one in others),
-        guides=(Series("frontier: nothing is both cheaper and faster", tuple(line)),) if len(line) > 1 else (),
+        guides=(Series("frontier: nothing is both cheaper and faster", tuple(line)),)
+        if len(line) > 1
+        else (),
     )
 
 
 def _named(option: OfferedOption, least_usd: float, *, is_chosen: bool) -> Series:
     figures = f"{format_duration_short(option.time_p50_s)}  {format_usd(option.cost_p50_usd)}"
-    label = f"{figures}{', recommended' if is_chosen else ''}: {option.num_gpus} x {option.gpu}, {option.plan_id}"
+    label = (
+        f"{figures}{', recommended' if is_chosen else ''}: {option.num_gpus} x {option.gpu}, {option.plan_id}"
+    )
     tone = Tone.BEST if is_chosen else Tone.GOOD
     return Series(label, (_point(option, least_usd),), (Detail(label=_hover(option)),), tone)
 

@@ -354,9 +354,7 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
         return tuple(map(_entry, rows.mappings()))
 
 
-def newest_recommendations(
-    store: Store, *, project: str | None = None, most: int
-) -> tuple[LedgerEntry, ...]:
+def newest_recommendations(store: Store, *, project: str | None = None, most: int) -> tuple[LedgerEntry, ...]:
     """The last recommendations of one project or all, the newest first, without what else was offered.
 
     Raises:

@@ -262,7 +262,7 @@ def to_page(document: Document, links: Sequence[Link] = ()) -> Shown:
 
     Args:
         document: what it shows.
-        links: to the other pages of a site; none for a file.
+        links: to the pages of a site, without an address to this one; none for a file.
     """
     layout = None if document.layout is None else document.layout()
     if layout is not None:

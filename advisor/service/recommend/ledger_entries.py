@@ -92,7 +92,9 @@ def _offered(ranked: Recommendation) -> Iterator[OfferedOption]:
     from advisor.store.ledger import OfferedOption
 
     best = {*ranked.frontier, ranked.recommended}
-    ends = (one for one in ranked.options if math.isfinite(one.time_s.p50) and math.isfinite(one.cost_usd.p50))
+    ends = (
+        one for one in ranked.options if math.isfinite(one.time_s.p50) and math.isfinite(one.cost_usd.p50)
+    )
     possible = [one for one in ends if {*one.removed_by} <= _BY_PRICE_AND_TIME]
     possible.sort(key=lambda option: (option.plan.id not in best, option.counted_usd))
     for option in possible[:MAX_ALTERNATIVES]:

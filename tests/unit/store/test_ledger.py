@@ -193,7 +193,9 @@ def test_every_field_comes_back(store):
 
 
 def test_the_newest_come_first_without_what_else_was_offered(store):
-    entries = [make_entry(hours, **WHOLE_ENTRY, project=name) for hours, name in ((0, "a"), (2, "b"), (1, "b"))]
+    entries = [
+        make_entry(hours, **WHOLE_ENTRY, project=name) for hours, name in ((0, "a"), (2, "b"), (1, "b"))
+    ]
     runs_of = [make_run(hours, recommendation_id=entries[1].id) for hours in (2, 1)]
     for entry in entries:
         record_recommendation(store, entry)
