@@ -53,7 +53,7 @@ class Access:
         names = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
         match = _HOST.fullmatch(names[0]) if len(names) == 1 else None
         if match is None or match["name"].rstrip(".") not in self.hosts:
-            return Refusal(421, "this service has another name: start it with --name NAME to be called so")
+            return Refusal(421, "this service does not go by this name: docs/serve.md")
         return None
 
     def why_not(self, headers: Headers, peer: str) -> Refusal | None:
@@ -70,7 +70,7 @@ class Access:
         if self.is_open:
             # Whoever puts a proxy before it has to say who may read.
             is_direct = not any(_FORWARDED.fullmatch(name) for name, _ in headers)
-            return None if is_direct else Refusal(401, "behind a proxy, start it with --proxy or --token")
+            return None if is_direct else Refusal(401, "behind a proxy it must be told who may read: docs/serve.md")
         if self.proxies and users and users[0].strip() and self._is_proxy(peer):
             return None
         return None if given and self._is_token(given[0]) else WHO
