@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from advisor.cli.common import load_settings, settings_with
 from advisor.cli.help import option
-from advisor.formats.user_files import at_home
 from advisor.report.plain import print_lines, print_progress
 
 if TYPE_CHECKING:
@@ -85,6 +84,7 @@ def _schedules(settings: Settings) -> Beside:
 
 def _install(hosting: Hosting, *, schedule: bool) -> None:
     """The same command as a service; secrets are named in the unit, never written."""
+    from advisor.formats.user_files import at_home
     from advisor.service.schedule.managing import install_service
 
     words = ["serve", "--address", hosting.address, "--port", str(hosting.port)]
