@@ -70,7 +70,11 @@ class Access:
         if self.is_open:
             # Whoever puts a proxy before it has to say who may read.
             is_direct = not any(_FORWARDED.fullmatch(name) for name, _ in headers)
-            return None if is_direct else Refusal(401, "behind a proxy it must be told who may read: docs/serve.md")
+            return (
+                None
+                if is_direct
+                else Refusal(401, "behind a proxy it must be told who may read: docs/serve.md")
+            )
         if self.proxies and users and users[0].strip() and self._is_proxy(peer):
             return None
         return None if given and self._is_token(given[0]) else WHO

@@ -152,7 +152,10 @@ class Guard:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if sum(len(name) + len(value) for name, value in headers) > MOST_HEADER_BYTES:
             return Refusal(431, f"headers have at most {MOST_HEADER_BYTES:,} bytes")
-        if any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in headers):
+        if any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in headers
+        ):
             return Refusal(400, "a request that reads has no body")
         if scope["path"] == "/healthz":  # whoever watches the service has no token
             return None

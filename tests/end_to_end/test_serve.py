@@ -56,7 +56,12 @@ def shell(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(shell):
-    cluster = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4, "wait_log": str(shell.folder / "jobs.csv")}
+    cluster = {
+        "name": "lab",
+        "gpu": "V100-PCIE-32GB",
+        "num_gpus": 4,
+        "wait_log": str(shell.folder / "jobs.csv"),
+    }
     with served(url_of(shell), SETTINGS | {"clusters": [cluster]}) as site:
         yield site
 
@@ -102,7 +107,9 @@ def test_openapi_names_every_view_and_parameter(shell, site):
     document = json.loads(site.get("/api/openapi.json")[2])
     views = views_of(Reader(None))  # type: ignore[arg-type] - none is asked
     assert document["paths"].keys() == {f"/api{view.path}" for view in views}
-    assert document == json.loads(json.dumps(api_document(views))) | {"schema_version": document["schema_version"]}
+    assert document == json.loads(json.dumps(api_document(views))) | {
+        "schema_version": document["schema_version"]
+    }
     (since,) = (one for one in document["paths"]["/api/runs"]["get"]["parameters"] if one["name"] == "since")
     assert since["schema"]["default"] == "30d"
 
@@ -118,9 +125,14 @@ def test_what_is_not_there_is_404(site):
 def test_metrics_are_what_prometheus_reads(site):
     site.get("/api/jobs")
     lines = site.get("/metrics")[2].decode().splitlines()
-    assert all(line.startswith("# TYPE") or re.fullmatch(r'\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [\d.e+-]+', line) for line in lines)
+    assert all(
+        line.startswith("# TYPE") or re.fullmatch(r'\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [\d.e+-]+', line)
+        for line in lines
+    )
     assert "advisor_store_up 1" in lines
-    assert any(re.match(r'advisor_price_age_seconds\{source="aws",scope="\w+"\} 4\d{5}$', line) for line in lines)
+    assert any(
+        re.match(r'advisor_price_age_seconds\{source="aws",scope="\w+"\} 4\d{5}$', line) for line in lines
+    )
     assert any(line.startswith('advisor_requests_total{path="/api/jobs",status="200"} ') for line in lines)
 
 
@@ -137,7 +149,10 @@ def test_a_store_that_goes_away_is_said_and_comes_back(tmp_path, monkeypatch):
         assert "advisor_store_up 0" in site.get("/metrics")[2].decode()
         path.write_text("no database")
         assert site.get("/api/jobs")[0] == 503
-        assert site.get("/healthz")[2] == b'{\n  "schema_version": "2.2.0",\n  "status": "the database cannot be read"\n}'
+        assert (
+            site.get("/healthz")[2]
+            == b'{\n  "schema_version": "2.2.0",\n  "status": "the database cannot be read"\n}'
+        )
         path.unlink()
         elsewhere.rename(path)
         assert [site.get(one)[0] for one in ("/healthz", "/jobs", "/api/runs")] == [200, 200, 200]
@@ -145,6 +160,7 @@ def test_a_store_that_goes_away_is_said_and_comes_back(tmp_path, monkeypatch):
 
 def test_nothing_is_written(shell, site):
     """Every page asked for, the store holds what it held."""
+
     def held() -> object:
         with open_store(url_of(shell)) as store, store.engine.connect() as connection:
             tables = ("recommendations", "runs", "offers", "pulls", "schedules", "occurrences", "deliveries")

@@ -108,7 +108,11 @@ def site(tmp_path_factory):
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_refused_and_leaves_no_trace_in_the_answer(site, name):
     first, lines, status = ATTACKS[name]
-    head = [f"{first} HTTP/1.1", *([] if lines.startswith("Host:") else ["Host: 127.0.0.1"]), *filter(None, [lines])]
+    head = [
+        f"{first} HTTP/1.1",
+        *([] if lines.startswith("Host:") else ["Host: 127.0.0.1"]),
+        *filter(None, [lines]),
+    ]
     answer = site.raw("\r\n".join([*head, "Connection: close", "", ""]).encode("latin-1"))
     top, _, body = answer.partition(b"\r\n\r\n")
     assert top.startswith(f"HTTP/1.1 {status} ".encode()), top[:200]
@@ -133,11 +137,11 @@ def test_there_are_enough():
     assert len(ATTACKS) >= 40
 
 
-@pytest.mark.parametrize(
-    "header", [GOOD, GOOD.replace("Bearer", "bearer"), basic(TOKEN), "X: 1\r\n" + GOOD]
-)
+@pytest.mark.parametrize("header", [GOOD, GOOD.replace("Bearer", "bearer"), basic(TOKEN), "X: 1\r\n" + GOOD])
 def test_the_token_lets_in_programs_and_browsers(site, header):
-    answer = site.raw(f"GET /api/jobs HTTP/1.1\r\nHost: localhost:1\r\n{header}\r\nConnection: close\r\n\r\n".encode())
+    answer = site.raw(
+        f"GET /api/jobs HTTP/1.1\r\nHost: localhost:1\r\n{header}\r\nConnection: close\r\n\r\n".encode()
+    )
     assert answer.startswith(b"HTTP/1.1 200 "), answer
 
 
