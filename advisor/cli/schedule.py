@@ -200,6 +200,7 @@ def install() -> None:
 
 
 def voice_of(settings: Settings) -> Voice:
+    """Output goes to the channels of the settings, log lines to standard error."""
     from advisor.service.schedule.serving import Voice
 
     return Voice(deliver=sender(settings.delivery, settings.store), log=_log)

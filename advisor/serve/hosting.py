@@ -73,7 +73,7 @@ class Hosting:
         if access.is_open and not interface.is_loopback:
             raise InputError(
                 f"others reach {self.address}, so say who may read: `token` env:NAME or file:PATH, or `proxy`"
-                " with the address of a reverse proxy that names its user. Without either, listen on 127.0.0.1."
+                " with the address of a reverse proxy that names users. Without either, take 127.0.0.1."
             )
         return access
 

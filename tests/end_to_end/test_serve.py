@@ -16,8 +16,9 @@ import pytest
 from advisor.serve import site as site_module
 from advisor.serve.api_document import api_document
 from advisor.serve.views import Reader, views_of
+from advisor.store import schema
 from advisor.store.database import open_store
-from advisor.store.pulls import pulls, save_part
+from advisor.store.pulls import save_part
 from tests.builders import make_offer
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.jobs import csv_of, make_job
@@ -105,7 +106,7 @@ def test_every_answer_is_as_openapi_says(site, path):
 
 def test_openapi_names_every_view_and_parameter(shell, site):
     document = json.loads(site.get("/api/openapi.json")[2])
-    views = views_of(Reader(None))  # type: ignore[arg-type] - none is asked
+    views = views_of(Reader(None))  # type: ignore[arg-type]
     assert document["paths"].keys() == {f"/api{view.path}" for view in views}
     assert document == json.loads(json.dumps(api_document(views))) | {
         "schema_version": document["schema_version"]
@@ -163,8 +164,7 @@ def test_nothing_is_written(shell, site):
 
     def held() -> object:
         with open_store(url_of(shell)) as store, store.engine.connect() as connection:
-            tables = ("recommendations", "runs", "offers", "pulls", "schedules", "occurrences", "deliveries")
-            return [connection.exec_driver_sql(f"SELECT * FROM {one}").all() for one in tables], pulls(store)
+            return [connection.execute(one.select()).all() for one in schema.metadata.sorted_tables]
 
     before = held()
     for path in ALL:
@@ -184,7 +184,7 @@ def test_a_request_starts_no_program(site, monkeypatch):
 
 
 WRONG = [
-    (("--address", "0.0.0.0"), "so say who may read"),
+    (("--address", "192.0.2.1"), "so say who may read"),
     (("--address", "everywhere"), "write an address (127.0.0.1)"),
     (("--address", "203.0.113.9", "--token", "env:T"), "cannot listen on 203.0.113.9 port"),
     (("--token", TOKEN), "--token is env:NAME or file:PATH"),
@@ -248,7 +248,7 @@ def test_install_writes_a_unit_without_secrets(shell):
     answer = shell.run("serve", *words, PATH=f"{fake.parent}:{os.environ['PATH']}")
     assert answer.code == 0, answer.err
     unit = (shell.folder / ".config/systemd/user/advisor-serve.service").read_text()
-    line = f"serve --address 127.0.0.1 --port 8321 --token file:{shell.folder}/token --name gpu.example --schedule"
-    assert f"-m advisor {line}\n" in unit
+    options = f"--token file:{shell.folder}/token --name gpu.example --schedule"
+    assert f"-m advisor serve --address 127.0.0.1 --port 8321 {options}\n" in unit
     assert TOKEN not in unit
     assert "--user restart advisor-serve.service" in (shell.folder / "calls").read_text()

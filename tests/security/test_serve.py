@@ -19,7 +19,7 @@ def basic(password: str) -> str:
     return f"Authorization: Basic {base64.b64encode(f'me:{password}'.encode()).decode()}"
 
 
-# What is wrong, the first line of the request, further lines, the expected status. Host is ours if none is given.
+# What is wrong, the first line of the request, further lines, the status. Host is ours if none is given.
 ATTACKS = {
     # Tokens.
     "no token": ("GET /jobs", "", 401),
