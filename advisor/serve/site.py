@@ -166,7 +166,7 @@ class Guard:
 def _refused(refusal: Refusal) -> ASGI:
     headers = {"allow": "GET, HEAD"} if refusal.status == 405 else {}
     if refusal.status == 401:
-        headers["www-authenticate"] = 'Bearer realm="advisor", Basic realm="advisor", charset="UTF-8"'
+        headers["www-authenticate"] = 'Basic realm="advisor", charset="UTF-8", Bearer realm="advisor"'
     return _json({"error": refusal.why}, refusal.status, headers)
 
 
