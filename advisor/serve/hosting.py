@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _SHORTEST_TOKEN = 16
 _HEADER = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _MOST_AT_ONCE = 200
 _DRAIN_S = 10
+_SWITCH_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,8 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
             # The server raises a signal again once it has ended; this one then has nothing left to do.
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, server.handle_exit)
+        # Whoever makes an answer must not hold up those that are there already.
+        sys.setswitchinterval(_SWITCH_S)
         try:
             server.run(sockets=[bound])
         finally:

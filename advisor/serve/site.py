@@ -31,8 +31,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 
-FRESH_S = 5.0
+FRESH_S = 10.0
 """How long an answer is given again: many readers cost one look at the store."""
+# As many times as long it is given while a new one is made.
+_STALE = 3
 _MOST_KEPT = 256
 _MOST_PATH, _MOST_QUERY = 512, 2048
 # Answers computed at once; the others wait.
@@ -60,14 +62,15 @@ _BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 2.5)
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An answer that is being made or is there, and until when it is given again."""
+    """An answer that is being made or is there, when that began, and the one before."""
 
     task: asyncio.Future[bytes]
-    until: float
+    begun: float
+    before: bytes | None = None
 
 
 class Answers:
-    """Answers of the last seconds. Who asks for one that is being made waits for it, and no other is made."""
+    """Answers of the last seconds. Who asks for one that is being made has the one before, or waits for it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: dict[object, _Kept] = {}
@@ -76,14 +79,17 @@ class Answers:
 
     async def of(self, key: object, make: Callable[[], bytes]) -> bytes:
         """What `make` gives for the key, or gave a moment ago; what it raised is raised again."""
-        kept = self._kept.get(key)
-        if kept is None or self._clock() >= kept.until:
+        kept, now = self._kept.get(key), self._clock()
+        if kept is None or (now >= kept.begun + FRESH_S and kept.task.done()):
+            is_young = kept is not None and now < kept.begun + _STALE * FRESH_S
+            before = kept.task.result() if kept and is_young and not kept.task.exception() else None
             task = asyncio.get_running_loop().run_in_executor(self._pool, make)
-            kept = _Kept(task, self._clock() + FRESH_S)
             self._kept.pop(key, None)
-            self._kept[key] = kept
+            kept = self._kept[key] = _Kept(task, now, before)
             if len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
+        if kept.before is not None and not kept.task.done():
+            return kept.before
         # Whoever goes away leaves it to the others.
         return await asyncio.shield(kept.task)
 

@@ -1,5 +1,6 @@
 """``advisor serve`` beside the commands whose answers it gives, and how it begins, fails and ends."""
 
+import asyncio
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -157,6 +159,35 @@ def test_a_store_that_goes_away_is_said_and_comes_back(tmp_path, monkeypatch):
         path.unlink()
         elsewhere.rename(path)
         assert [site.get(one)[0] for one in ("/healthz", "/jobs", "/api/runs")] == [200, 200, 200]
+
+
+def test_many_readers_cost_one_and_the_answer_before_is_given_meanwhile():
+    """On a clock of the test's own; making waits until it is told."""
+    now, made, may = [0.0], [], threading.Event()
+    may.set()
+
+    def make() -> bytes:
+        assert may.wait(60)
+        made.append(now[0])
+        return str(len(made)).encode()
+
+    async def ask() -> None:
+        answers = site_module.Answers(lambda: now[0])
+        assert await asyncio.gather(*(answers.of("a", make) for _ in range(20))) == [b"1"] * 20
+        now[0] = site_module.FRESH_S
+        may.clear()
+        assert await asyncio.gather(*(answers.of("a", make) for _ in range(20))) == [b"1"] * 20
+        may.set()
+        while await answers.of("a", make) == b"1":
+            await asyncio.sleep(0)
+        # What is too old is not given any more.
+        now[0] = 10 * site_module.FRESH_S
+        assert await answers.of("a", make) == b"3"
+        for i in range(1000):
+            await answers.of(i, make)
+        assert len(answers._kept) <= 256
+
+    asyncio.run(ask())
 
 
 def test_nothing_is_written(shell, site):
