@@ -10,7 +10,7 @@ from advisor.cli.common import chosen_format, sweep_settings
 from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import Format, SweepView, print_document
 
 
 def sweep(
@@ -27,6 +27,8 @@ def sweep(
     engine: Annotated[
         str, option("Where to compute: this machine, or workers of dask://HOST:PORT.", metavar="ENGINE")
     ] = "local",
+    show: Annotated[SweepView, option("What to print; JSON has all of it.")] = SweepView.JOBS,
+    parquet: Annotated[bool, option("Also write answers.parquet into the folder.", "--parquet")] = False,
     offline: Annotated[bool, option("Never touch the network.", "--offline")] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -36,15 +38,21 @@ def sweep(
     Answers are kept by what they rest on (files, version, settings, prices): another sweep computes what
     changed, and one that was interrupted goes on.
     """
-    from advisor.report.sweeps import sweep_document
+    from advisor.report.sweeps import sweep_document, sweep_parquet
+    from advisor.service.fleet import fleet_of
     from advisor.service.sweep_engines import engine_for
     from advisor.service.sweeping import Sweep, read_grid, world_of
 
-    jobs = read_grid(grid)
+    terms, jobs = read_grid(grid)
+    config = sweep_settings(offline=offline)
     made = Sweep(
         folder=folder or grid.with_name(f"{grid.name}.sweep"),
         engine=engine_for(engine, workers or os.cpu_count() or 1),
         offline=offline,
-        world=world_of(sweep_settings(offline=offline)),
+        world=world_of(config),
     )
-    print_document(sweep_document(made.sweep(jobs, TERMINAL)), chosen_format(output, as_json))
+    swept = made.sweep(jobs, TERMINAL)
+    if parquet:
+        made.write("answers.parquet", sweep_parquet(swept))
+    fleet = fleet_of(swept, terms, config.settings.store)
+    print_document(sweep_document(fleet, show), chosen_format(output, as_json))

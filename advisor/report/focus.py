@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.core.errors import InputError
 from advisor.core.values import CostKind, Market
@@ -82,14 +82,7 @@ def to_parquet(document: Document) -> bytes:
     Raises:
         InputError: pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-        from pyarrow.parquet import write_table
-    except ImportError as error:
-        raise InputError(
-            "Parquet needs pyarrow: pip install 'gpu-advisor[parquet]' in advisor's own environment, or write"
-            " a .csv."
-        ) from error
+    pa = pyarrow()
     (table,) = document.tables()
     kinds = {
         **dict.fromkeys((*_COSTS, "x_RunCost"), pa.decimal128(38, 18)),
@@ -101,8 +94,29 @@ def to_parquet(document: Document) -> bytes:
         kind = kinds.get(column.name, pa.string())
         values = [_typed(str(row.cells[place]), column.name) for row in table.rows]
         columns[column.name] = pa.array(values, kind)
+    return parquet_of(pa.table(columns))
+
+
+def pyarrow() -> Any:
+    """The library.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError(
+            "Parquet needs pyarrow: pip install 'gpu-advisor[parquet]' in advisor's own environment, or write"
+            " a .csv."
+        ) from error
+    return pyarrow
+
+
+def parquet_of(table: Any) -> bytes:
+    """A table of pyarrow as a file."""
     out = io.BytesIO()
-    write_table(pa.table(columns), out)
+    pyarrow().parquet.write_table(table, out)
     return out.getvalue()
 
 

@@ -26,6 +26,16 @@ class Format(StrEnum):
     HTML = "html"
 
 
+class SweepView(StrEnum):
+    """What of a sweep is printed; JSON has all of it."""
+
+    JOBS = "jobs"
+    BEST = "best"
+    MOVED = "moved"
+    BUDGET = "budget"
+    CAPACITY = "capacity"
+
+
 def print_document(document: Document, output: Format) -> None:
     """An answer to stdout; nothing where a format has nothing to show."""
     if beside := os.environ.get(ANSWER_FILE_VARIABLE):

@@ -1,15 +1,37 @@
-"""A sweep as a table: what to take for each job, and what moved."""
+"""A sweep as tables: what to take for each job, what moved, where the money goes, what to commit to."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import PurePath
 
+from advisor.core.redaction import redact
 from advisor.core.units import format_usd
 from advisor.core.values import Quantiles
-from advisor.report.document import DURATION, USD, Cell, Column, Document, Lines, Row, Section, Table, columns
+from advisor.report.document import (
+    COUNT,
+    DURATION,
+    FOUR_DIGITS,
+    SHARE,
+    USD,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Lines,
+    Row,
+    Section,
+    Table,
+    Tone,
+    columns,
+)
+from advisor.report.focus import parquet_of, pyarrow
+from advisor.report.printing import SweepView
+from advisor.service.fleet import Candidate, Fleet, Move, Pick, Spending
 from advisor.service.sweeping import Advice, Choice, Swept
 
+_MOST_ROWS = 20
 _COLUMNS = (
     *columns("Job", "Take", "GPUs"),
     Column("Cost (p90)", USD),
@@ -18,41 +40,219 @@ _COLUMNS = (
 )
 
 
-def sweep_document(swept: Sequence[Swept]) -> Document:
-    """A row for each job, the dearest first; failures last."""
-    ordered = sorted(swept, key=lambda one: (one.advice.take is None, -cost_of(one.advice)))
-    rows = tuple(Row(_cells(one, one.advice.take)) for one in ordered if one.advice.take is not None)
-    table = Table(columns=_COLUMNS, rows=rows)
-    refused = tuple(f"{_name(one)}: {one.advice.error}" for one in ordered if one.advice.take is None)
-    without = (Section("Without an answer", refused),) if refused else ()
-    usd = sum(cost_of(one.advice) for one in swept)
-    counts = Counter(one.moved for one in swept if one.moved is not None)
-    moved = ", ".join(f"{num} by {why}" for why, num in sorted(counts.items()))
-    failed = sum(one.advice.take is None for one in swept)
-    new = sum(one.is_new for one in swept)
-    sums = f"{len(swept):,} jobs: {format_usd(usd)} for one run of each; {failed:,} without an answer"
-    ages = f"{new:,} computed now, {len(swept) - new:,} kept from before"
-    since = f"Moved since the last sweep: {moved}." if moved else "Nothing moved since the last sweep."
-    lines = Lines((f"{sums}; {ages}.", since))
+def sweep_document(fleet: Fleet, show: SweepView) -> Document:
+    """One view as a table and a few sentences."""
+    views = {
+        SweepView.JOBS: _jobs_view,
+        SweepView.BEST: _best_view,
+        SweepView.MOVED: _moved_view,
+        SweepView.BUDGET: _budget_view,
+        SweepView.CAPACITY: _capacity_view,
+    }
+    table, blocks = views[show](fleet)
     facts = {
-        "jobs": [
-            {
-                "job": one.job.name,
-                "subject": one.job.subject,
-                "arguments": one.job.arguments,
-                "options": list(one.job.options),
-                "advice": asdict(one.advice),
-                "before": None if one.before is None else asdict(one.before),
-                "moved": one.moved,
-                "is_new": one.is_new,
-            }
-            for one in swept
+        "jobs": [_job_json(one) for one in fleet.swept],
+        "total_usd": sum(cost_of(one.advice) for one in fleet.swept),
+        "best": [_pick_json(pick) for pick in fleet.picks],
+        "budget": _spending_json(fleet.spending),
+        "capacity": [
+            asdict(one) | {"idle": one.idle, "next_pays_from": one.next_pays_from} for one in fleet.pools
         ],
-        "total_usd": usd,
         "warnings": [],
     }
-    blocks = (*((table,) if rows else ()), *without, lines)
-    return Document(facts=facts, blocks=blocks, sheet=table, title="Sweep")
+    shown = (table, *blocks) if table.rows else blocks
+    return Document(facts=facts, blocks=shown, sheet=table, title="Sweep")
+
+
+def _jobs_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+    """A row for each job, the dearest first; failures last."""
+    swept = fleet.swept
+    ordered = sorted(swept, key=lambda one: (one.advice.take is None, -cost_of(one.advice)))
+    rows = tuple(Row(_cells(one, one.advice.take)) for one in ordered if one.advice.take is not None)
+    refused = tuple(f"{_name(one)}: {one.advice.error}" for one in ordered if one.advice.take is None)
+    without = (Section("Without an answer", refused),) if refused else ()
+    new = sum(one.is_new for one in swept)
+    usd = format_usd(sum(cost_of(one.advice) for one in swept))
+    sums = f"{len(swept):,} jobs: {usd} for one run of each; {len(refused):,} without an answer"
+    ages = f"{new:,} computed now, {len(swept) - new:,} kept from before"
+    return Table(columns=_COLUMNS, rows=rows), (*without, Lines((f"{sums}; {ages}.", _moved_words(swept))))
+
+
+def _moved_words(swept: Sequence[Swept]) -> str:
+    counts = Counter(one.moved for one in swept if one.moved is not None)
+    moved = ", ".join(f"{num} by {why}" for why, num in sorted(counts.items()))
+    return f"Moved since the last sweep: {moved}." if moved else "Nothing moved since the last sweep."
+
+
+def _moved_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+    rows = tuple(
+        Row((_name(one), *map(_taken, (one.before, one.advice)), one.moved))
+        for one in fleet.swept
+        if one.moved is not None
+    )
+    return Table(columns=columns("Job", "Before", "Now", "Why"), rows=rows), (
+        Lines((_moved_words(fleet.swept),)),
+    )
+
+
+def _taken(advice: Advice | None) -> str | None:
+    return None if advice is None else advice.take.plan if advice.take else advice.error
+
+
+def _best_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+    heads = (*columns("Job", "Cheapest", "GPUs", "Arguments"), Column("Batch", COUNT), Column("Tried", COUNT))
+    rows = tuple(Row((*_pick_cells(pick, pick.best), pick.num_tried, *_month(pick))) for pick in fleet.picks)
+    table = Table(columns=(*heads, Column("Runs", FOUR_DIGITS), Column("A month", USD)), rows=rows)
+    usd = format_usd(fleet.spending.cheapest_usd)
+    line = f"{len(fleet.picks):,} jobs, each on its cheapest machine: {usd} a month."
+    return table, (Lines((line,)),)
+
+
+def _pick_cells(pick: Pick, one: Candidate) -> tuple[Cell, ...]:
+    name = " ".join((PurePath(pick.script).name, *pick.wants))
+    variant = one.job.arguments or PurePath(one.job.subject).name
+    return name, one.choice.plan, f"{one.choice.num_gpus} x {one.choice.gpu}", variant, one.batch_size
+
+
+def _month(pick: Pick) -> tuple[Cell, Cell]:
+    return pick.runs_per_month, pick.usd(pick.best)
+
+
+def _budget_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+    spent = fleet.spending
+    heads = (*columns("Move", "To", "GPUs"), Column("More a month", USD), Column("Hours saved", FOUR_DIGITS))
+    moves = [(move, Tone.PLAIN) for move in spent.moves] + [(move, Tone.FAINT) for move in spent.next_moves]
+    rows = tuple(
+        Row(
+            (*_pick_cells(move.pick, move.to)[:3], move.usd, move.hours, format_usd(move.usd / move.hours)),
+            tone,
+        )
+        for move, tone in moves[:_MOST_ROWS]
+    )
+    table = Table(columns=(*heads, Column("For an hour")), rows=rows)
+    usd, hours = format_usd(spent.usd), f"{spent.hours:,.1f} h"
+    cheapest = f"{format_usd(spent.cheapest_usd)} and {spent.cheapest_hours:,.1f} h a month"
+    lines = [f"Each job on its cheapest machine: {cheapest}."]
+    if math.isinf(spent.budget_usd):
+        lines.append(f"All {len(spent.moves):,} moves: {usd} and {hours}.")
+    elif spent.cheapest_usd > spent.budget_usd:
+        over = format_usd(spent.cheapest_usd - spent.budget_usd)
+        lines.append(f"That is {over} above the budget: run less, or raise monthly_budget_usd.")
+    else:
+        lines.append(
+            f"Within {format_usd(spent.budget_usd)}: the first {len(spent.moves):,} moves, {usd} and {hours};"
+            f" no other choice is shorter by more than {spent.hours_above_best:,.1f} h."
+        )
+    if len(moves) > _MOST_ROWS:
+        lines.append(f"{len(moves) - _MOST_ROWS:,} more moves are in the JSON.")
+    return table, (Lines(tuple(lines)),)
+
+
+def _capacity_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+    heads = (
+        *columns("Machine", "Commit to", "For"),
+        Column("Idle", SHARE),
+        Column("Saves a month", USD),
+        Column("One more pays from", SHARE),
+        Column("From"),
+    )
+    rows = tuple(
+        Row(
+            (
+                pool.machine,
+                f"{pool.num} of {len(pool.busy)}",
+                None if pool.months is None else f"{pool.months} months",
+                pool.idle,
+                pool.saved_usd_per_month,
+                pool.next_pays_from,
+                pool.source,
+            )
+        )
+        for pool in fleet.pools[:_MOST_ROWS]
+    )
+    lines = [
+        "Idle: the odds that the last machine committed to has nothing to do. Spot machines do not count."
+    ]
+    if not fleet.pools:
+        lines = ["Nothing to commit to: no run on demand is recorded or planned."]
+    elif not any(pool.months for pool in fleet.pools):
+        lines.append("No discount of `commitments` in the grid pays; the last column says which would.")
+    return Table(columns=heads, rows=rows), (Lines(tuple(lines)),)
+
+
+def _job_json(one: Swept) -> dict[str, object]:
+    return {
+        "job": one.job.name,
+        "subject": one.job.subject,
+        "arguments": one.job.arguments,
+        "options": list(one.job.options),
+        "advice": asdict(one.advice),
+        "before": None if one.before is None else asdict(one.before),
+        "moved": one.moved,
+        "is_new": one.is_new,
+    }
+
+
+def _pick_json(pick: Pick) -> dict[str, object]:
+    return {
+        "script": pick.script,
+        "wants": list(pick.wants),
+        "runs_per_month": pick.runs_per_month,
+        "num_tried": pick.num_tried,
+        "usd_per_month": pick.usd(pick.best),
+        "frontier": [
+            {"job": one.job.name, "batch_size": one.batch_size, **asdict(one.choice)}
+            for one in pick.candidates
+        ],
+    }
+
+
+def _spending_json(spent: Spending) -> dict[str, object]:
+    def moves(of: Sequence[Move]) -> list[dict[str, object]]:
+        return [
+            {
+                "script": move.pick.script,
+                "job": move.to.job.name,
+                "to": move.to.choice.plan,
+                "usd_per_month": move.usd,
+                "hours_saved_per_month": move.hours,
+            }
+            for move in of
+        ]
+
+    return {
+        "budget_usd": spent.budget_usd,
+        "cheapest_usd": spent.cheapest_usd,
+        "cheapest_hours": spent.cheapest_hours,
+        "usd": spent.usd,
+        "hours": spent.hours,
+        "hours_above_best": spent.hours_above_best,
+        "moves": moves(spent.moves),
+        "next_moves": moves(spent.next_moves),
+    }
+
+
+def sweep_parquet(swept: Sequence[Swept]) -> bytes:
+    """A row for each job as a Parquet file; arguments without their secrets.
+
+    Raises:
+        InputError: pyarrow is not installed.
+    """
+    none = dict.fromkeys(one.name for one in fields(Choice))
+    rows = [
+        {
+            "subject": one.job.subject,
+            "arguments": redact(one.job.arguments),
+            "options": list(one.job.options),
+            "batch_size": one.advice.batch_size,
+            **(asdict(one.advice.take) if one.advice.take else none),
+            "plan_before": _taken(one.before),
+            "moved": one.moved,
+            "error": one.advice.error,
+        }
+        for one in swept
+    ]
+    return parquet_of(pyarrow().Table.from_pylist(rows))
 
 
 def cost_of(advice: Advice) -> float:

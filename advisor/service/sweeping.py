@@ -59,6 +59,9 @@ class Grid(BaseModel):
         subjects: scripts and saved traces, with wildcards, relative to the file.
         arguments: of scripts, each entry a command line.
         options: of `recommend` by name, each with the values to try; a list as a value repeats the option.
+        runs_per_month: by pattern of the subject's name, the first that fits; 1 without any.
+        monthly_budget_usd: for all jobs together.
+        commitments: discounts off the price on demand, by months that one commits for.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -66,6 +69,9 @@ class Grid(BaseModel):
     subjects: Annotated[tuple[str, ...], Field(min_length=1)]
     arguments: Annotated[tuple[str, ...], Field(min_length=1)] = ("",)
     options: Mapping[str, Annotated[tuple[Value | tuple[Value, ...], ...], Field(min_length=1)]] = {}
+    runs_per_month: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    monthly_budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    commitments: Mapping[Annotated[int, Field(gt=0)], Annotated[float, Field(gt=0, lt=1)]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,8 +209,8 @@ def _plan(advice: Advice) -> str | None:
     return None if advice.take is None else advice.take.plan
 
 
-def read_grid(path: Path) -> tuple[Job, ...]:
-    """All combinations of a grid file.
+def read_grid(path: Path) -> tuple[Grid, tuple[Job, ...]]:
+    """A grid file and all its combinations.
 
     Raises:
         InputError: it is no grid, names files that are not there, or means too many combinations.
@@ -229,7 +235,7 @@ def read_grid(path: Path) -> tuple[Job, ...]:
         raise InputError(
             f"{str(path)!r} means {num:,} combinations: at most {MOST_COMBINATIONS:,}. Leave some values out."
         )
-    return tuple(_jobs(subjects, grid))
+    return grid, tuple(_jobs(subjects, grid))
 
 
 def _files(folder: Path, pattern: str) -> list[str]:
@@ -303,7 +309,7 @@ class Sweep:
             missing = {key: job for job, key in keys.items() if key not in known}
             known |= self._computed(missing, bases, listener)
             last = {job.digest: key for job, key in keys.items()}
-            self._write("last", before | last)
+            self.write("last.json", json.dumps(before | last).encode())
         except OSError as error:
             raise InputError(f"cannot keep answers in {self.folder}: {error.strerror or error}.") from error
         return tuple(
@@ -333,15 +339,20 @@ class Sweep:
             for key, advice in self.engine(requests) if requests else ():
                 found[key] = advice
                 if advice.is_final:
-                    self._write(key, {"advice": asdict(advice), "rests_on": bases[missing[key]]})
+                    kept = {"advice": asdict(advice), "rests_on": bases[missing[key]]}
+                    self.write(f"{key}.json", json.dumps(kept).encode())
                 told(len(found), len(requests))
         return found
 
-    def _write(self, name: str, facts: Mapping[str, Any]) -> None:
-        """A folder may be away for a minute, as those of other machines are, or its disk full."""
+    def write(self, name: str, payload: bytes) -> None:
+        """A file in the folder, which may be away for a minute, as another machine's, or full.
+
+        Raises:
+            OSError: it cannot be written for two minutes.
+        """
         for wait_s in (*WAITS_S, None):
             try:
-                write_atomically(self.folder / f"{name}.json", json.dumps(facts).encode())
+                write_atomically(self.folder / name, payload)
                 return
             except OSError:
                 if wait_s is None:

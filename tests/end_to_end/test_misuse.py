@@ -63,6 +63,7 @@ MISUSES = [
     (f"{JOB} --curve B999", 2, "no plan has 'B999'"),
     (f"{JOB} --emit skypilo", 2, "Did you mean 'skypilot'?"),
     ("sweep t.json", 2, "docs/sweep.md shows how a grid"),
+    ("sweep grid.yaml --show all", 2, "'jobs', 'best', 'moved', 'budget', 'capacity'"),
     ("sweep grid.yaml --engine dusk://h:1", 2, "write local or dask://HOST:PORT"),
     ("mcp extra", 2, "(extra)"),
     ("serve", 2, "there is no database to show yet"),

@@ -126,7 +126,7 @@ def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
 
 
 def test_a_damaged_answer_is_computed_again(shell, asked):
-    jobs = read_grid(shell.folder / "grid.yaml")
+    _, jobs = read_grid(shell.folder / "grid.yaml")
     sweep_of(shell.folder, asked).sweep(jobs, Silence())
     for path in (shell.folder / "kept").glob("*.json"):
         path.write_text('{"plan": ')
@@ -136,7 +136,7 @@ def test_a_damaged_answer_is_computed_again(shell, asked):
 
 
 def test_one_question_is_asked_once(shell, asked):
-    jobs = read_grid(shell.folder / "grid.yaml")
+    _, jobs = read_grid(shell.folder / "grid.yaml")
     swept = sweep_of(shell.folder, asked).sweep((*jobs, *jobs), Silence())
     assert len(swept) == 8
     assert len(asked) == 4
@@ -193,7 +193,7 @@ def test_a_folder_that_is_away_for_a_while_loses_nothing(shell, asked, monkeypat
             yield one.key, Advice(take=TAKE)
 
     monkeypatch.setattr(sweeping.time, "sleep", come_back)
-    jobs = read_grid(shell.folder / "grid.yaml")
+    _, jobs = read_grid(shell.folder / "grid.yaml")
     sweep_of(shell.folder, asked, engine=engine).sweep(jobs, Silence())
     assert waits == [*sweeping.WAITS_S[:2]]
     assert not any(one.is_new for one in sweep_of(shell.folder, asked).sweep(jobs, Silence()))
@@ -201,7 +201,7 @@ def test_a_folder_that_is_away_for_a_while_loses_nothing(shell, asked, monkeypat
 
 def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell, asked):
     shell.write("grid.yaml", "subjects: [t1.json.gz]\narguments: ['--token hunter22', '--lr 0.1']\n")
-    jobs = read_grid(shell.folder / "grid.yaml")
+    _, jobs = read_grid(shell.folder / "grid.yaml")
     assert [job.name.partition(" -- ")[2] for job in jobs] == ["--token hunter22", "--lr 0.1"]
     assert len(sweep_of(shell.folder, asked).sweep(jobs, Silence())) == len(asked) == 2
     kept = b"".join(path.read_bytes() for path in (shell.folder / "kept").glob("last.json"))
@@ -219,6 +219,9 @@ def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell, asked):
         ("subjects: [t1.json.gz]\noptions: {epochs: 3}\n", ("epochs",)),
         (HUGE, ("10,000,000,000 combinations", "at most 100,000")),
         ("subjects: {", ("grid",)),
+        ("subjects: [t1.json.gz]\nruns_per_month: {t*: 0}\n", ("runs_per_month",)),
+        ("subjects: [t1.json.gz]\nmonthly_budget_usd: -1\n", ("monthly_budget_usd",)),
+        ("subjects: [t1.json.gz]\ncommitments: {12: 30}\n", ("commitments",)),
     ],
 )  # fmt: skip
 def test_a_grid_that_cannot_be_meant_is_one_clear_line(text, words, shell):
@@ -231,3 +234,50 @@ def test_a_folder_that_cannot_be_written(shell):
     shell.write("file", "")
     answer = shell.run("sweep", "grid.yaml", "--offline", "--folder", "file/x")
     assert_plain_error(answer, 2, "cannot keep answers in")
+
+
+FLEET = """runs_per_month: {t*: 30}
+monthly_budget_usd: 300
+commitments: {12: 0.3, 36: 0.5}
+"""
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        ("best", ("2 jobs, each on its cheapest machine: $", "A month")),
+        ("moved", ("Nothing moved since the last sweep.",)),
+        ("budget", ("Within $300.00: the first", "no other choice is shorter by more than")),
+        ("capacity", ("Idle: the odds", "planned runs")),
+    ],
+)
+def test_what_a_sweep_says_of_a_fleet(view, words, swept_fleet):
+    answer = swept_fleet.run("sweep", "grid.yaml", "--offline", "--show", view)
+    for word in words:
+        assert word in answer.out, answer.out
+    assert len(answer.out.splitlines()) < 40
+
+
+@pytest.fixture(scope="module")
+def swept_fleet(tmp_path_factory):
+    """On demand on two kinds of machines, with a budget."""
+    shell = Shell(folder=tmp_path_factory.mktemp("fleet"))
+    for name in ("t1", "t2"):
+        write_trace(make_trace(script=name), shell.folder / f"{name}.json.gz")
+    shell.write("grid.yaml", f"{GRID}  market: [on-demand]\n{FLEET}")
+    shell.run("sweep", "grid.yaml", "--offline", "--parquet")
+    return shell
+
+
+def test_json_has_the_whole_fleet_and_parquet_every_job(swept_fleet):
+    fleet = swept_fleet.run("sweep", "grid.yaml", "--offline", "--json").document
+    assert [one["num_tried"] for one in fleet["best"]] == [2, 2]
+    assert fleet["budget"]["usd"] <= fleet["budget"]["budget_usd"] == 300
+    assert sum(one["usd_per_month"] for one in fleet["best"]) == pytest.approx(
+        fleet["budget"]["cheapest_usd"]
+    )
+    assert fleet["budget"]["moves"]
+    assert fleet["capacity"][0]["source"] == "planned runs"
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = parquet.read_table(swept_fleet.folder / "grid.yaml.sweep/answers.parquet").to_pylist()
+    assert [row["plan"] for row in rows] == [one["advice"]["take"]["plan"] for one in fleet["jobs"]]
