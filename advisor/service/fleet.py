@@ -313,7 +313,7 @@ def _busy(runs: Sequence[Run], whole_s: float) -> tuple[float, ...]:
 
 def _planned(picks: Sequence[Pick]) -> list[Pool]:
     """Runs that begin at random moments hold a number of machines that has a Poisson distribution."""
-    hours: Counter[str] = Counter()
+    hours: defaultdict[str, float] = defaultdict(float)
     prices: dict[str, float] = {}
     for pick in picks:
         one = pick.best.choice
