@@ -260,8 +260,8 @@ figures). Boards are left out by architecture: the A100s; the other boards of Am
 | only judged it | timm's families, steps of an H100, NeuSight's iterations in FP32, Llama's steps |
 
 Three figures were chosen for intervals: what is left of a family's error in a step (0.6), by how much labs
-differ (6 %), and a recurrent layer's error (0.4; `advisor/predict/interval.py`). Of a grid, any four of the first five
-sources choose these or 0.5 and 7 %. By that choice 78 to 83 % of the source left out are inside:
+differ (6 %), and a recurrent layer's error (0.4; `advisor/predict/interval.py`). Of a grid, any four of the
+first five sources choose these or 0.5 and 7 %. By that choice 78 to 83 % of the source left out are inside:
 
 | source | rows | p10..p90 held | holds with what ships |
 |---|---|---|---|
