@@ -8,16 +8,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from advisor.core.values import Quantiles
+from advisor.report import review_page as page
 from advisor.report.document import BLANK, Block, Document, Late, Lines, Section, Table, facts_of
-from advisor.report.review_page import (
-    accuracy_chart,
-    budget_chart,
-    in_short,
-    price_charts,
-    report_layout,
-    subject_of,
-    weeks_chart,
-)
 from advisor.report.review_tables import (
     SAVINGS,
     accuracy_table,
@@ -262,9 +254,9 @@ def review_document(review: TeamReview) -> Document:
         blocks=(Lines((title,)), *_titled(_tables(review), review)),
         sheet=lambda: run_table(review),
         title=title,
-        subject=subject_of(review),
+        subject=page.subject_of(review),
         page=lambda: tuple(_page(review)),
-        layout=lambda: report_layout(review),
+        layout=lambda: page.report_layout(review),
         is_letter=True,
         # Forecasts and time-weighted prices move with each minute.
         of_moment=frozenset({"since", "until", "budgets", "prices"}),
@@ -292,7 +284,7 @@ def _savings(review: TeamReview) -> Iterator[Block]:
 
 
 def _tables(review: TeamReview) -> Iterator[Table]:
-    yield in_short(review)
+    yield page.in_short(review)
     if review.savings:
         yield saving_table(review.savings)
     yield budget_table(review.budgets)
@@ -326,11 +318,11 @@ def _page(review: TeamReview) -> Iterator[Block]:
     tables = {table.caption: table for table in _tables(review)}
     for caption, table in tables.items():
         if caption == "Spending by week":
-            yield weeks_chart(review)
+            yield page.weeks_chart(review)
         elif caption.startswith("The month"):
-            yield from map(budget_chart, review.budgets)
+            yield from map(page.budget_chart, review.budgets)
         elif caption == "Predicted and actual":
-            yield accuracy_chart(review.accuracy.comparisons)
+            yield page.accuracy_chart(review.accuracy.comparisons)
         elif caption.startswith("Prices"):
-            yield from price_charts(review.moves.moves, review.period.until.timestamp())
+            yield from page.price_charts(review.moves.moves, review.period.until.timestamp())
         yield table

@@ -16,15 +16,8 @@ from typing import TYPE_CHECKING, Any
 from advisor.core.deadlines import LateError, within
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
+from advisor.pricing.sources import protocol
 from advisor.pricing.sources.downloads import Allowance, LongReplyError
-from advisor.pricing.sources.protocol import (
-    Capabilities,
-    Credentials,
-    Freshness,
-    OfferQuery,
-    Part,
-    check_options,
-)
 
 if TYPE_CHECKING:
     import requests
@@ -44,7 +37,7 @@ class GcpSource:
     """
 
     name = "gcp"
-    capabilities = Capabilities(providers=("gcp",), markets=MARKETS, is_live=True)
+    capabilities = protocol.Capabilities(providers=("gcp",), markets=MARKETS, is_live=True)
 
     def __init__(
         self, patience: Patience | None = None, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -52,7 +45,7 @@ class GcpSource:
         self._patience = patience
         self._clock = clock
 
-    def offers(self, query: OfferQuery) -> Iterator[Part]:
+    def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
         """Offers that match, a part for each region and market, also where there are none.
 
         If the list cannot be had as a whole, there is one part with the reason: a SKU that is missing from
@@ -74,17 +67,17 @@ class GcpSource:
         try:
             rates = rates_of(pull_skus(self._patience or Patience()), now)
         except PullError as error:
-            yield Part(scope=SCOPE_OF_FAILURE, failure=str(error))
+            yield protocol.Part(scope=SCOPE_OF_FAILURE, failure=str(error))
             return
         for region, market in places:
             part = part_of(region, market, machines, rates, retrieved_at=now)
             yield dataclasses.replace(part, offers=tuple(filter(query.matches, part.offers)))
 
-    def freshness(self) -> tuple[Freshness, ...]:
+    def freshness(self) -> tuple[protocol.Freshness, ...]:
         """A live source holds nothing."""
         return ()
 
-    def credentials(self) -> Credentials:
+    def credentials(self) -> protocol.Credentials:
         """Whether application-default credentials are at hand, as far as can be told without the network."""
         from advisor.pricing.sources.gcp.client import local_credentials
 
@@ -97,7 +90,7 @@ def gcp_source(options: Mapping[str, object]) -> GcpSource:
     Raises:
         ConfigError: an option is given.
     """
-    check_options("gcp", options, ())
+    protocol.check_options("gcp", options, ())
     return GcpSource()
 
 
