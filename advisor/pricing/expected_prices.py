@@ -1,7 +1,5 @@
 """What an hour will cost, expected from a quote, its age, and how prices moved and compared in the past."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Run a command unchanged: its streams, its signals and its exit code are those it has without us."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ Both answer at one address that is on the machine itself. Elsewhere nobody answe
 given.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

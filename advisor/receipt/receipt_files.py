@@ -4,8 +4,6 @@ A run's file is made when it starts and says what is known if nothing more is he
 a lock on it, so that others can tell whether it is still there. The file goes when the database has the run.
 """
 
-from __future__ import annotations
-
 import fcntl
 import math
 import os

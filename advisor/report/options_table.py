@@ -1,7 +1,5 @@
 """The table of options: a column is one entry of `OPTION_COLUMNS` for tables, pages, CSV and notebooks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A kind is an entry of `KINDS`: how the file is written, and the command that sta
 comments for people and one line for `advisor launch`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """A cell of a bill -> a value, or a ``ValueError`` that names the column."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation

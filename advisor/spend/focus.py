@@ -1,7 +1,5 @@
 """A row of a FOCUS 1.x file -> a charge (https://focus.finops.org/focus-specification)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

@@ -4,8 +4,6 @@ Columns: https://docs.cloud.google.com/billing/docs/how-to/export-data-bigquery-
 follow Google's own mapping to FOCUS: what is billed is the cost less its credits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
