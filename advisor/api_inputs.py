@@ -87,8 +87,7 @@ def check_kind(name: str, value: object, kind: type | UnionType, advice: str) ->
         kind: what it must be.
         advice: where to get one, a sentence without its full stop.
 
-    Raises:
-        InputError: it is something else.
+    Raises InputError: it is something else.
     """
     if not isinstance(value, kind):
         kinds = get_args(kind) or (kind,)
@@ -99,8 +98,7 @@ def check_kind(name: str, value: object, kind: type | UnionType, advice: str) ->
 def check_each(name: str, values: object, kind: type | UnionType, advice: str) -> None:
     """Refuse what is no list, tuple or the like of values of a kind.
 
-    Raises:
-        InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
+    Raises InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
     """
     if not isinstance(values, Collection) or isinstance(values, str | bytes | Mapping):
         raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")

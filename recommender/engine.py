@@ -159,8 +159,7 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
         job: what was asked for.
         name_of: what the caller calls a field of it.
 
-    Raises:
-        InputError: says which number is wrong and what is allowed.
+    Raises InputError: says which number is wrong and what is allowed.
     """
     epochs, iterations = name_of("epochs"), name_of("iterations")
     if job.epochs is not None and job.iterations is not None:

@@ -57,8 +57,7 @@ def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
         options: what there is.
         job: says what an hour is worth.
 
-    Raises:
-        InputError: no plan has this name.
+    Raises InputError: no plan has this name.
     """
     worth, by_id = value.worth_for(job), {option.plan.id: option for option in options}
     named = plans_with_words(name, [option.plan for option in options])

@@ -101,11 +101,7 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
 
 
 def find(recommendation: Recommendation, wanted: str) -> Option:
-    """The option with this id or number.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The option with this id or number. Raises InputError: there is none."""
     match = find_option(recommendation, wanted)
     if isinstance(match, Option):
         return match

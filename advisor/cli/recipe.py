@@ -104,8 +104,7 @@ class Subject:
     def script(self, *, samples: int | None, offline: bool | None) -> Iterator[Path]:
         """The file to profile.
 
-        Raises:
-            InputError: neither script nor recipe is given or both are, or the recipe cannot be filled in.
+        Raises InputError: neither script nor recipe is given or both are, or the recipe cannot be filled in.
         """
         if self.recipe is None:
             for name in ("model", "tokens", "sequence", "batch_size"):

@@ -359,8 +359,7 @@ def script_request(
         origin_gpu: where a profiler's export was recorded.
         pretended_gpu: the GPU that the script sees.
 
-    Raises:
-        InputError: no script is in the command, or the notebook cannot be read.
+    Raises InputError: no script is in the command, or the notebook cannot be read.
     """
     from advisor.profile.launch_lines import LaunchLine, is_launch_line
     from advisor.service.traces import TraceRequest

@@ -51,8 +51,7 @@ _FORMS_OF_SUFFIX = {
 def form_of(asked: ReportFormat | None, out: Path | None) -> ReportFormat:
     """The format of a report: as asked, else what the file's name says, else the table.
 
-    Raises:
-        InputError: the name says another, or none that we know.
+    Raises InputError: the name says another, or none that we know.
     """
     suffix = "" if out is None else out.suffix.lower()
     forms = _FORMS_OF_SUFFIX.get(suffix)
@@ -88,11 +87,7 @@ class PeriodOptions:
     ] = None
 
     def request(self) -> ReportRequest:
-        """The report to make.
-
-        Raises:
-            InputError: a time is none.
-        """
+        """The report to make. Raises InputError: a time is none."""
         from advisor.service.reporting import ReportRequest
 
         return ReportRequest(

@@ -80,11 +80,7 @@ class RanOptions:
     ] = None
 
     def request(self) -> RunRequest:
-        """The run to enter.
-
-        Raises:
-            InputError: nobody says when it started and how long it took.
-        """
+        """The run to enter. Raises InputError: nobody says when it started and how long it took."""
         from advisor.service.ledger import RunRequest
 
         if self.start is None or self.duration is None:

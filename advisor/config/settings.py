@@ -529,8 +529,7 @@ def setting_field(name: str) -> FieldInfo:
 def project_may(name: str) -> kinds.ProjectMay:
     """What a project may do to a setting.
 
-    Raises:
-        LookupError: its declaration does not say; there is no default.
+    Raises LookupError: its declaration does not say; there is no default.
     """
     declared = [item for item in setting_field(name).metadata if isinstance(item, kinds.ProjectMay)]
     if not declared:

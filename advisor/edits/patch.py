@@ -224,8 +224,7 @@ def patch_of(text: str, path: str, names: Iterable[str]) -> Patch:
         path: of the script, as the diff names it.
         names: of the changes.
 
-    Raises:
-        InputError: the script is no Python that this version can parse.
+    Raises InputError: the script is no Python that this version can parse.
     """
     new, changes, refused = text, [], {}
     for name in names:

@@ -46,8 +46,7 @@ class WrongValueError(ValueError):
 def typed(kind: type[T], value: object) -> T:
     """A value of a file as a type; also a value of ours whose parts may be of any type.
 
-    Raises:
-        WrongValueError: names the field and its value.
+    Raises WrongValueError: names the field and its value.
     """
     read: _Reader = reader_of(typing.cast("_Hint", kind))
     return typing.cast("T", read(value))

@@ -93,8 +93,7 @@ class Unjoined:
 def join(recording: Recording) -> tuple[tuple[Step, ...], Unjoined]:
     """Steps with their calls, and how much could not be joined.
 
-    Raises:
-        TraceError: nothing in the recording tells where an iteration begins and ends.
+    Raises TraceError: nothing in the recording tells where an iteration begins and ends.
     """
     calls = _calls(recording)
     steps = tuple(step for step in _steps(recording, calls) if step.calls)
@@ -200,8 +199,7 @@ def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:
 def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
     """Steps of one process follow each other.
 
-    Raises:
-        TraceError: one shares more than half of its time with the next one.
+    Raises TraceError: one shares more than half of its time with the next one.
     """
     for (name, begin, end), (next_name, next_begin, next_end) in itertools.pairwise(spans):
         shorter_s = min(end - begin, next_end - next_begin)

@@ -113,8 +113,7 @@ class Keeper:
         missing: the cases to do by their keys, in order.
         has_device: the process told of its device, so that it can be used in principle.
 
-    Raises:
-        RecordingError: there is something else at ``path``, or a recording of another kind of device.
+    Raises RecordingError: there is something else at ``path``, or a recording of another kind of device.
     """
 
     def __init__(
@@ -138,8 +137,7 @@ class Keeper:
     def take(self, line: MeasuringLine) -> None:
         """Keep what one line tells.
 
-        Raises:
-            RecordingError: the device is not the recording's, or the file cannot be written.
+        Raises RecordingError: the device is not the recording's, or the file cannot be written.
         """
         if "device" in line:
             self._meet(line["device"])

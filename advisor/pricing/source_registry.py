@@ -36,8 +36,7 @@ class Sources:
 def sources_of(settings: PriceSettings) -> Sources:
     """The sources of the settings, or all that are registered.
 
-    Raises:
-        ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
+    Raises ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
     """
     for name in settings.options:
         if name not in registered(protocol.GROUP):
@@ -76,11 +75,7 @@ def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> protocol.
 
 
 def _checked(name: str, source: protocol.PriceSource) -> protocol.PriceSource:
-    """The source, if it is one.
-
-    Raises:
-        TypeError: it is not; the message says what it lacks.
-    """
+    """The source, if it is one. Raises TypeError: it is not; the message says what it lacks."""
     lacks = [part for part in _PARTS if not callable(getattr(source, part, None))]
     if not isinstance(getattr(source, "capabilities", None), protocol.Capabilities):
         lacks.append("capabilities")

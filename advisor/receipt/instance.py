@@ -118,11 +118,7 @@ def _gcp(service: _Service) -> Instance | None:
 
 
 def _name(text: str) -> str:
-    """A name as clouds give them.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A name as clouds give them. Raises ValueError: it is none."""
     if not _NAME.fullmatch(text.strip()):
         raise ValueError("no name")
     return text.strip()

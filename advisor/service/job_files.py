@@ -111,11 +111,7 @@ class Handoff:
 
 
 def job_file(handoff: Handoff, kind: str) -> str:
-    """The file of one kind.
-
-    Raises:
-        InputError: this kind cannot start what was chosen.
-    """
+    """The file of one kind. Raises InputError: this kind cannot start what was chosen."""
     plan = handoff.option.plan
     chosen = KINDS[kind]
     if plan.tier not in chosen.tiers:

@@ -189,8 +189,7 @@ def _watch(
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.
 
-    Raises:
-        InputError: nobody knows the price of what may cost so much at most.
+    Raises InputError: nobody knows the price of what may cost so much at most.
     """
     wanted = request.watch
     if wanted == WatchRequest():

@@ -113,8 +113,7 @@ def check_budgets(states: Sequence[BudgetState], most: float) -> None:
         states: the budgets of a report.
         most: the share of a limit that may be spent, such as 0.8.
 
-    Raises:
-        ThresholdExceededError: names every budget that is above.
+    Raises ThresholdExceededError: names every budget that is above.
     """
     over = [state for state in states if state.exceeds(most)]
     if over:
@@ -294,8 +293,7 @@ def bills_of(
 def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records | None:
     """What the store holds of a period; None if there is no store, or nothing was ever recorded.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     from advisor.review.team_review import Records, runs_of
 
@@ -380,8 +378,7 @@ def todays_prices_for(
 ) -> TodaysMarket:
     """Machines with the GPUs that the jobs' recommendations name, at today's prices (pulled if due).
 
-    Raises:
-        AdvisorError: prices cannot be read.
+    Raises AdvisorError: prices cannot be read.
     """
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import query_offers

@@ -193,8 +193,7 @@ def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
         row: fields by column.
         zone: of times without one; None is the zone of this machine.
 
-    Raises:
-        ValueError: a field is neither of its kind nor absent.
+    Raises ValueError: a field is neither of its kind nor absent.
     """
     if "." in _text(row, _ID):
         return None
@@ -306,8 +305,7 @@ _MOST_WORDS = 300
 def log_or_slurm(source: Path) -> Iterator[Path]:
     """The log itself; of the word ``slurm``, what sacct tells now, as a temporary file.
 
-    Raises:
-        InputError: there is no sacct, it refuses, or it does not answer.
+    Raises InputError: there is no sacct, it refuses, or it does not answer.
     """
     if str(source) != SLURM or source.exists():
         yield source

@@ -35,8 +35,7 @@ _ALWAYS_BYTES = 2**24
 def rows_of(path: Path) -> Iterator[Read]:
     """Each row with its line, or what is wrong with it.
 
-    Raises:
-        BillError: the file cannot be read, is cut off, or is no table.
+    Raises BillError: the file cannot be read, is cut off, or is no table.
     """
     begin = foreign_files.first_bytes(path, 64)
     if begin.startswith(_PARQUET):
@@ -113,11 +112,7 @@ def _list_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
 
 
 def _check_parquet(path: Path, metadata: FileMetaData) -> None:
-    """Refuse a file that would unpack to very much more than it holds.
-
-    Raises:
-        BillError: it would.
-    """
+    """Refuse a file that would unpack to very much more than it holds. Raises BillError: it would."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     most_bytes = max(_ALWAYS_BYTES, foreign_files.MOST_RATIO * path.stat().st_size)
     if sum(group.total_byte_size for group in groups) > most_bytes or metadata.num_rows > MOST_PARQUET_ROWS:
@@ -216,8 +211,7 @@ def read_bill(path: Path, project_tag: str) -> Bill:
         path: of the file.
         project_tag: the tag or label that names a charge's project.
 
-    Raises:
-        BillError: the file cannot be read, is of another kind, or lacks a column.
+    Raises BillError: the file cannot be read, is of another kind, or lacks a column.
     """
     kind: _Kind | None = None
     charges: list[Charge] = []
@@ -263,11 +257,7 @@ def _too_many(path: Path, num_charges: int, faults: Sequence[RowFault]) -> str:
 
 
 def _kind_of(path: Path, row: Row) -> _Kind:
-    """The kind that most of the columns speak for.
-
-    Raises:
-        BillError: none does, or a column is missing.
-    """
+    """The kind that most of the columns speak for. Raises BillError: none does, or a column is missing."""
     kind = max(_KINDS, key=lambda one: one.num_marks(row))
     if not kind.num_marks(row):
         raise BillError(f"{str(path)!r} has none of the columns of a bill: give {KINDS}.")

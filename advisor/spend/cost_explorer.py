@@ -53,8 +53,7 @@ def ask_cost_explorer(options: AwsOptions, since: datetime, until: datetime, pro
         until: within the last day, or its end.
         project_tag: the cost allocation tag that names a charge's project.
 
-    Raises:
-        CloudError: AWS refuses the call or does not answer.
+    Raises CloudError: AWS refuses the call or does not answer.
     """
     client = Clients(options).client("ce", HOME_REGION)
     days: list[_Day] = items_of(

@@ -45,8 +45,7 @@ def missing_columns(columns: Collection[str]) -> list[str]:
 def charge_of(row: cells.Row, project_tag: str) -> Charge:
     """The charge of a row. A cell that it can do without never costs the row its money.
 
-    Raises:
-        ValueError: says what is wrong with it.
+    Raises ValueError: says what is wrong with it.
     """
     odd: list[str] = []
     start, end = cells.period(row, "ChargePeriodStart", "ChargePeriodEnd")

@@ -79,8 +79,7 @@ def save_part(
     that are known already stay as they are; ``at`` is when the source was asked. Nothing is done where the
     scope holds the answer to a later question, of up to an hour later.
 
-    Raises:
-        StoreError: a time has no zone, or the database cannot be written.
+    Raises StoreError: a time has no zone, or the database cannot be written.
     """
     noted = {"num_offers": len(offers), "succeeded_at": at, "failed_at": None, "failure": None}
     with writing(store) as connection:
@@ -103,8 +102,7 @@ def save_failure(store: Store, source: str, scope: str, failure: str, at: dateti
     ``failure`` says why, in words and without secrets; ``at`` is when the source was asked. It is not noted
     where a later question was answered.
 
-    Raises:
-        StoreError: the time has no zone, or the database cannot be written.
+    Raises StoreError: the time has no zone, or the database cannot be written.
     """
     with writing(store) as connection:
         if not _is_overtaken(connection, source, scope, at):
@@ -118,8 +116,7 @@ def current_offers(
 
     Only of the given providers, letter case aside, and GPUs, named as in the offers; empty for all.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     columns = [_OFFERS[name] for name in (*_PLAIN, *_SPOT)]
     wanted = sa.select(*columns).where(_OFFERS.pull_source == source)
@@ -139,8 +136,7 @@ def current_offers(
 def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Market]]:
     """Provider, region and market of the current offers of a source.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     places = sa.select(_OFFERS.provider, _OFFERS.region, _OFFERS.market).distinct()
     with reading(store) as connection:
@@ -151,8 +147,7 @@ def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Marke
 def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
     """The last pull of each scope of one source or all, in alphabetical order.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = sa.select(schema.pulls).order_by(_PULLS.source, _PULLS.scope)
     if source is not None:
@@ -215,8 +210,7 @@ def price_points(
     offers that came with the prices. ``since`` is the first moment that counts: of what began before, each
     series has its last point, whose price was in force then. Letter case of providers does not count.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at, _SERIES.source]
     wanted = sa.select(*columns).join(schema.price_series)
@@ -252,8 +246,7 @@ def forget_points(store: Store, before: datetime) -> int:
     Returns:
         How many were dropped.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     other = schema.price_points.alias()
     newest = sa.select(sa.func.max(other.c.observed_at)).where(other.c.series_id == _POINTS.series_id)

@@ -92,8 +92,7 @@ def make_engine(url: sa.URL) -> sa.Engine:
 def reading(store: Store) -> Iterator[sa.Connection]:
     """What others have committed, and nothing of what they are writing.
 
-    Raises:
-        StoreError: the database cannot be reached or read.
+    Raises StoreError: the database cannot be reached or read.
     """
     with explained(store), store.engine.connect() as connection:
         yield connection
@@ -103,8 +102,7 @@ def reading(store: Store) -> Iterator[sa.Connection]:
 def writing(store: Store) -> Iterator[sa.Connection]:
     """All or nothing: committed at the end, undone if anything is raised or the process dies.
 
-    Raises:
-        StoreError: the database cannot be reached or written, or another writer takes too long.
+    Raises StoreError: the database cannot be reached or written, or another writer takes too long.
     """
     with explained(store), store.engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
@@ -143,8 +141,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 def explained(store: Store) -> Iterator[None]:
     """Raise every error of the database as a ``StoreError``, without passwords.
 
-    Raises:
-        StoreError: names the database, the error and what to do.
+    Raises StoreError: names the database, the error and what to do.
     """
     try:
         yield
@@ -183,8 +180,7 @@ _VERSION = schema.alembic_version.c.version_num
 def open_file(path: Path) -> Store:
     """Open an SQLite file; a missing one appears whole or not at all, however many processes want it.
 
-    Raises:
-        StoreError: it cannot be made, read or written, is no database of ours or of a newer version.
+    Raises StoreError: it cannot be made, read or written, is no database of ours or of a newer version.
     """
     try:
         if not path.exists():

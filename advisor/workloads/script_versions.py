@@ -106,8 +106,7 @@ def as_written(
         corrections: by GPU, what earlier runs say; None without any.
         cpu: steps that were timed on this machine's CPU.
 
-    Raises:
-        InputError: an argument of another kind.
+    Raises InputError: an argument of another kind.
     """
     length, known = length_of(trace, job), corrections or {}
 
@@ -194,11 +193,7 @@ def divided(
 
 
 def check_gpus(plans: Iterable[values.Plan], gpus: Mapping[str, values.GpuSpec]) -> None:
-    """Refuse plans with GPUs of which nothing is known.
-
-    Raises:
-        InputError: names them, and near ones.
-    """
+    """Refuse plans with GPUs of which nothing is known. Raises InputError: names them, and near ones."""
     unknown = dict.fromkeys(plan.gpu for plan in plans if plan.gpu not in gpus)
     if unknown:
         hint = did_you_mean(next(iter(unknown)), gpus)

@@ -51,8 +51,7 @@ class Bucket:
             key: in the metadata of the object that is there.
             parcel: what was to be written.
 
-        Raises:
-            PermanentError: it is another's.
+        Raises PermanentError: it is another's.
         """
         if key != parcel.key:
             raise channel.PermanentError(

@@ -174,8 +174,7 @@ def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
     Args:
         patterns: paths with ``~`` and wildcards (``**`` for any depth), relative to the working directory.
 
-    Raises:
-        ConfigError: a pattern names no file.
+    Raises ConfigError: a pattern names no file.
     """
     paths: dict[Path, None] = {}
     for pattern in patterns:
@@ -193,9 +192,8 @@ def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
 def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
     """The offers of each file.
 
-    Raises:
-        ConfigError: a file cannot be read, a row is wrong or two rows price the same; all faults at once,
-            each with its file and line or entry.
+    Raises ConfigError: a file cannot be read, a row is wrong or two rows price the same; all faults at once,
+    each with its file and line or entry.
     """
     by_file: dict[Path, tuple[Offer, ...]] = {}
     faults: list[str] = []
@@ -301,18 +299,13 @@ class CustomSource:
     def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
         """Offers that match, a part for each file.
 
-        Raises:
-            ConfigError: a file is missing or a row is wrong; all faults at once.
+        Raises ConfigError: a file is missing or a row is wrong; all faults at once.
         """
         for path, offers in self._rates.items():
             yield protocol.Part(scope=str(path), offers=tuple(filter(query.matches, offers)))
 
     def freshness(self) -> tuple[protocol.Freshness, ...]:
-        """Age of what is held, by provider.
-
-        Raises:
-            ConfigError: as `offers`.
-        """
+        """Age of what is held, by provider. Raises ConfigError: as `offers`."""
         return protocol.freshness_of([offer for offers in self._rates.values() for offer in offers])
 
     def credentials(self) -> protocol.Credentials:
@@ -327,8 +320,7 @@ class CustomSource:
 def custom_source(options: Mapping[str, object]) -> CustomSource:
     """The entry point: option ``files`` lists the files of rates; without it there are none.
 
-    Raises:
-        ConfigError: another option is given, or ``files`` is no list of texts.
+    Raises ConfigError: another option is given, or ``files`` is no list of texts.
     """
     protocol.check_options("custom", options, ("files",))
     files = options.get("files") or ()

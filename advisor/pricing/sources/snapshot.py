@@ -46,8 +46,7 @@ class SnapshotSource:
     def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
         """Offers that match in the order of the files, a part for each provider.
 
-        Raises:
-            CatalogError: a file is missing or a row is broken; it names file and line.
+        Raises CatalogError: a file is missing or a row is broken; it names file and line.
         """
         for provider in self._providers():
             held = (offer for offer in self._all() if offer.provider == provider)
@@ -74,8 +73,7 @@ class SnapshotSource:
 def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
     """The entry point: option ``folder`` names another snapshot than the shipped one.
 
-    Raises:
-        ConfigError: another option is given.
+    Raises ConfigError: another option is given.
     """
     protocol.check_options("snapshot", options, ("folder",))
     folder = options.get("folder")
@@ -112,9 +110,8 @@ def read_offers(
 ) -> list[Offer]:
     """Offers of one price file, joined to their instance types.
 
-    Raises:
-        CatalogError: the file is missing or a row is broken, double, of an unknown instance type
-            or not priced above 0; it names file and line.
+    Raises CatalogError: the file is missing or a row is broken, double, of an unknown instance type or not
+    priced above 0; it names file and line.
     """
     offers: list[Offer] = []
     seen: set[tuple[str, ...]] = set()
@@ -180,9 +177,8 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
         folder: where the snapshot goes; another snapshot there is replaced, anything else refused.
         is_forced: replace the last one even where the new one looks wrong beside it.
 
-    Raises:
-        CatalogError: nothing to write, the new one looks wrong, or the folder cannot be written; what was
-            there stays.
+    Raises CatalogError: nothing to write, the new one looks wrong, or the folder cannot be written; what was
+    there stays.
     """
     instances = instance_types.load_instances()
     known = [o for o in offers if (o.provider, o.instance_type) in instances and _is_told(o)]
@@ -302,8 +298,7 @@ def _csv(offers: Sequence[Offer]) -> str:
 def shipped_prices() -> PriceList:
     """Prices of the dated files that ship; derived ones are no quotes of spot.
 
-    Raises:
-        CatalogError: a file is missing or broken.
+    Raises CatalogError: a file is missing or broken.
     """
     on_demand: dict[tuple[str, str, str], float] = {}
     spot: dict[tuple[str, str], dict[tuple[str, str], float]] = {}

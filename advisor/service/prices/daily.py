@@ -198,8 +198,7 @@ def main() -> None:
 def pull(pricing: PricingSettings, names: Sequence[str]) -> None:
     """Refresh sources that would let us in, and note who would not.
 
-    Raises:
-        StoreError: the database cannot be written, or another process refreshes it.
+    Raises StoreError: the database cannot be written, or another process refreshes it.
     """
     from advisor.pricing.refresh import with_credentials
 

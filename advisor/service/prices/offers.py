@@ -133,8 +133,7 @@ def _at_own_prices(
 def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
     """What an hour of each offer will cost now, by the shipped record of prices.
 
-    Raises:
-        CatalogError: a shipped file is missing or broken.
+    Raises CatalogError: a shipped file is missing or broken.
     """
     shipped = shipped_prices()
     return likely_prices(offers, now=now(), on_demand=shipped.on_demand, spot=shipped.spot)

@@ -68,8 +68,7 @@ class RecommendRequest:
 def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
     """The changes that are asked for, each once; None where none was named.
 
-    Raises:
-        InputError: there is no such change.
+    Raises InputError: there is no such change.
     """
     if request.what_if is None:
         return None
@@ -85,8 +84,7 @@ def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, .
 def check_patchable(request: RecommendRequest, listener: Listener) -> None:
     """Refuse what cannot be patched, before anything is profiled.
 
-    Raises:
-        InputError: no changes were named, or the source is no script.
+    Raises InputError: no changes were named, or the source is no script.
     """
     patch, source = listener.name_of("patch"), request.trace.source
     if not request.what_if:
@@ -98,8 +96,7 @@ def check_patchable(request: RecommendRequest, listener: Listener) -> None:
 def script_patch(request: RecommendRequest, ranked: Recommendation) -> Patch:
     """The diff of the changes that were named; of all, those that save time with odds of 9 in 10.
 
-    Raises:
-        InputError: the script cannot be read or parsed.
+    Raises InputError: the script cannot be read or parsed.
     """
     source = request.trace.source
     if isinstance(source, Trace):
@@ -146,8 +143,7 @@ class RecommendAnswer:
 def check(request: RecommendRequest, listener: Listener) -> None:
     """Refuse what cannot be meant, before settings and prices are read.
 
-    Raises:
-        InputError: the job is not well formed, or there is no such script.
+    Raises InputError: the job is not well formed, or there is no such script.
     """
     check_exists(request.trace.source)
     load_numpy()
@@ -258,8 +254,7 @@ def _that_matter(doubts: Sequence[Finding], plans: Sequence[Plan]) -> Iterator[F
 def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
     """Those whose GPUs hold whole copies of a model that is divided so.
 
-    Raises:
-        NoOfferError: there is none.
+    Raises NoOfferError: there is none.
     """
     suited = [plan for plan in plans if split.suits(plan.layout)]
     if plans and not suited:

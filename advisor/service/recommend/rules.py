@@ -27,8 +27,7 @@ def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | N
 
     A flag can add rules and never takes an organisation's away.
 
-    Raises:
-        PolicyError: a file cannot be read or contradicts another; all faults at once.
+    Raises PolicyError: a file cannot be read or contradicts another; all faults at once.
     """
     files = tuple(dict.fromkeys([*settings.files, *more]))
     if not files:
@@ -45,8 +44,7 @@ def check_guarded(settings: PolicySettings, what: str) -> None:
         settings: the files of the policy.
         what: is to be done instead, as a sentence.
 
-    Raises:
-        PolicyViolationError: the policy demands one.
+    Raises PolicyViolationError: the policy demands one.
     """
     policy = policy_of(settings)
     if policy is not None and (rule := policy.guard) is not None:

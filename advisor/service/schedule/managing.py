@@ -127,8 +127,7 @@ def _schedule(request: ScheduleRequest, name: str) -> Schedule:
 def planned_schedules(database: StoreSettings) -> tuple[Planned, ...]:
     """All schedules by name, each with its last occurrence; none where there is no database yet.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     with _existing(database) as store:
         return tuple(_planned(store, schedule, most=1) for schedule in _schedules(store))
@@ -294,8 +293,7 @@ _OF_REPORTS = ("organisation", "teams", "shared", "shared_by", "tags", "tokens_p
 def _carried(schedule: Schedule, delivery: DeliverySettings, report: ReportSettings) -> dict[str, str]:
     """Settings that a command needs where ours are not, as variables.
 
-    Raises:
-        InputError: a channel needs a file of this machine.
+    Raises InputError: a channel needs a file of this machine.
     """
     channels = _channels(schedule, delivery)
     for name, channel in channels.items():
@@ -315,11 +313,7 @@ def _carried(schedule: Schedule, delivery: DeliverySettings, report: ReportSetti
 
 
 def write_files(files: Sequence[exports.ExportedFile], folder: Path) -> tuple[Path, ...]:
-    """The files in a folder, which is made if it is not there.
-
-    Raises:
-        InputError: they cannot be written.
-    """
+    """The files in a folder, which is made if it is not there. Raises InputError: they cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:

@@ -66,8 +66,7 @@ class AwsSource:
 
         Where nothing hints at any, that service is not waited for.
 
-        Raises:
-            CloudError: the AWS configuration of this machine cannot be used.
+        Raises CloudError: the AWS configuration of this machine cannot be used.
         """
         from advisor.pricing.sources.aws.calls import Clients, may_have_credentials
 
@@ -78,7 +77,6 @@ class AwsSource:
 def aws_source(options: Mapping[str, object]) -> AwsSource:
     """The entry point; `AwsOptions` lists the options (``prices.options.aws`` of the settings).
 
-    Raises:
-        ConfigError: an option is unknown or has a value that cannot be.
+    Raises ConfigError: an option is unknown or has a value that cannot be.
     """
     return AwsSource(read_options(options))

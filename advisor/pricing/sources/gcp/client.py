@@ -238,8 +238,7 @@ def _well_known_file() -> Path:
 def pull_skus(patience: Patience) -> list[Sku]:
     """All SKUs of Compute Engine that we know, in USD: every page, or none.
 
-    Raises:
-        PullError: some page could not be had.
+    Raises PullError: some page could not be had.
     """
     passing: list[Exception] = []
     try:

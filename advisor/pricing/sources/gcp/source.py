@@ -51,8 +51,7 @@ class GcpSource:
         If the list cannot be had as a whole, there is one part with the reason: a SKU that is missing from
         half a list would look like a machine that cannot be priced.
 
-        Raises:
-            CatalogError: a shipped table of machine types is missing or broken.
+        Raises CatalogError: a shipped table of machine types is missing or broken.
         """
         from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
         from advisor.pricing.sources.gcp.skus import PROVIDER, load_machines, part_of, rates_of
@@ -87,8 +86,7 @@ class GcpSource:
 def gcp_source(options: Mapping[str, object]) -> GcpSource:
     """The entry point; it has no options: credentials are Google's application-default ones.
 
-    Raises:
-        ConfigError: an option is given.
+    Raises ConfigError: an option is given.
     """
     protocol.check_options("gcp", options, ())
     return GcpSource()
@@ -114,8 +112,7 @@ def endpoint() -> str | None:
 def project_quotas() -> dict[tuple[str, str], int]:
     """Limits by region and metric, such as ``("us-central1", "NVIDIA_L4_GPUS")``, and of the project.
 
-    Raises:
-        CloudError: they cannot be read; the text repeats nothing that the server said.
+    Raises CloudError: they cannot be read; the text repeats nothing that the server said.
     """
     try:
         return within(_ALL_S, lambda: dict(_limits()))
