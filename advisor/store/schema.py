@@ -10,7 +10,20 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
@@ -35,7 +48,7 @@ LAST_TO_READ_THEM = "74fbb2dc"
 class UtcTime(TypeDecorator[datetime]):
     """A moment; without a time zone it is refused, since any guess would be wrong somewhere."""
 
-    impl = sa.DateTime(timezone=True)
+    impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: object) -> datetime | None:  # noqa: ARG002
@@ -59,7 +72,7 @@ N = TypeVar("N", bound=StrEnum)
 class Name(TypeDecorator[N]):
     """One of a few names."""
 
-    impl = sa.Text
+    impl = Text
     cache_ok = True
 
     def __init__(self, names: type[N]) -> None:
@@ -81,7 +94,7 @@ MarketName = Name(Market)
 class Texts(TypeDecorator[tuple[str, ...]]):
     """Several texts, as a JSON list."""
 
-    impl = sa.Text
+    impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: tuple[str, ...] | None, dialect: object) -> str | None:  # noqa: ARG002
@@ -99,101 +112,96 @@ def _texts(value: str) -> tuple[str, ...]:
     return tuple(json.loads(value))
 
 
-def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
+def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """Columns of one type that are never NULL."""
-    return (sa.Column(name, kind, nullable=False) for name in names)
+    return (Column(name, kind, nullable=False) for name in names)
 
 
-def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
+def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """Columns of one type that are NULL where something is unknown."""
-    return (sa.Column(name, kind) for name in names)
+    return (Column(name, kind) for name in names)
 
 
-metadata = sa.MetaData()
+metadata = MetaData()
 
 # Its name is older than this file: an older advisor looks for it to refuse a newer database.
-alembic_version = sa.Table(
-    "alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True)
-)
+alembic_version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
 
-pulls = sa.Table(
+pulls = Table(
     "pulls",
     metadata,
-    sa.Column("source", sa.Text, primary_key=True),
-    sa.Column("scope", sa.Text, primary_key=True),
-    sa.Column("num_offers", sa.Integer, nullable=False),
+    Column("source", Text, primary_key=True),
+    Column("scope", Text, primary_key=True),
+    Column("num_offers", Integer, nullable=False),
     *_optional(UtcTime, "succeeded_at", "failed_at"),
-    sa.Column("failure", sa.Text),
+    Column("failure", Text),
     *_required(Texts, "gaps", "place", "unpriced"),
 )
 
 # What is for rent now; the position keeps the order of the part it came with.
-offers = sa.Table(
+offers = Table(
     "offers",
     metadata,
-    sa.Column("pull_source", sa.Text, primary_key=True),
-    sa.Column("pull_scope", sa.Text, primary_key=True),
-    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
-    *_required(sa.Text, "provider", "instance_type", "region", "gpu", "source"),
-    *_optional(sa.Text, "zone", "architecture"),
-    sa.Column("num_gpus", sa.Integer, nullable=False),
-    sa.Column("market", MarketName, nullable=False),
-    *_required(sa.Double, "list_usd_per_h", "minimum_billed_s", "billed_step_s"),
+    Column("pull_source", Text, primary_key=True),
+    Column("pull_scope", Text, primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    *_required(Text, "provider", "instance_type", "region", "gpu", "source"),
+    *_optional(Text, "zone", "architecture"),
+    Column("num_gpus", Integer, nullable=False),
+    Column("market", MarketName, nullable=False),
+    *_required(Double, "list_usd_per_h", "minimum_billed_s", "billed_step_s"),
     *_optional(
-        sa.Double,
+        Double,
         "contracted_usd_per_h",
         "effective_usd_per_h",
         "spot_p10_usd_per_h",
         "spot_p50_usd_per_h",
         "spot_p90_usd_per_h",
     ),
-    sa.Column("includes", Texts, nullable=False),
-    sa.Column("num_vcpus", sa.Integer),
-    sa.Column("retrieved_at", UtcTime, nullable=False),
+    Column("includes", Texts, nullable=False),
+    Column("num_vcpus", Integer),
+    Column("retrieved_at", UtcTime, nullable=False),
     sqlite_with_rowid=False,
 )
 
 # A machine in a place and market as one source sees it. Zone "" is the whole region: NULLs are never equal.
-price_series = sa.Table(
+price_series = Table(
     "price_series",
     metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    *_required(sa.Text, "source", "provider", "instance_type", "region", "zone"),
-    sa.Column("market", MarketName, nullable=False),
-    sa.Column("gpu", sa.Text),
-    sa.UniqueConstraint(
+    Column("id", Integer, primary_key=True),
+    *_required(Text, "source", "provider", "instance_type", "region", "zone"),
+    Column("market", MarketName, nullable=False),
+    Column("gpu", Text),
+    UniqueConstraint(
         "source", "provider", "instance_type", "region", "zone", "market", name="uq_price_series"
     ),
-    sa.Index("ix_price_series_gpu", "gpu"),
+    Index("ix_price_series_gpu", "gpu"),
 )
 
-price_points = sa.Table(
+price_points = Table(
     "price_points",
     metadata,
-    sa.Column(
-        "series_id",
-        sa.Integer,
-        sa.ForeignKey("price_series.id", name="fk_price_points_series"),
-        primary_key=True,
+    Column(
+        "series_id", Integer, ForeignKey("price_series.id", name="fk_price_points_series"), primary_key=True
     ),
-    sa.Column("observed_at", UtcTime, primary_key=True),
-    sa.Column("usd_per_h", sa.Double, nullable=False),
+    Column("observed_at", UtcTime, primary_key=True),
+    Column("usd_per_h", Double, nullable=False),
     sqlite_with_rowid=False,
 )
 
-recommendations = sa.Table(
+recommendations = Table(
     "recommendations",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("at", UtcTime, nullable=False, index=True),
-    sa.Column("alternatives", sa.Text, nullable=False, server_default="[]"),
-    *_required(sa.Text, "project", "script", "plan_id", "provider", "gpu", "note"),
-    sa.Column("num_gpus", sa.Integer, nullable=False),
-    sa.Column("market", MarketName),
-    *_required(sa.Double, "time_p50_s", "time_p90_s", "cost_p50_usd", "cost_p90_usd"),
-    *_optional(sa.Text, "instance_type", "region", "command"),
+    Column("id", Text, primary_key=True),
+    Column("at", UtcTime, nullable=False, index=True),
+    Column("alternatives", Text, nullable=False, server_default="[]"),
+    *_required(Text, "project", "script", "plan_id", "provider", "gpu", "note"),
+    Column("num_gpus", Integer, nullable=False),
+    Column("market", MarketName),
+    *_required(Double, "time_p50_s", "time_p90_s", "cost_p50_usd", "cost_p90_usd"),
+    *_optional(Text, "instance_type", "region", "command"),
     *_optional(
-        sa.Double,
+        Double,
         "budget_usd",
         "deadline_s",
         "usd_per_h",
@@ -202,69 +210,69 @@ recommendations = sa.Table(
         "iteration_p90_s",
         "uncorrected_p50_s",
     ),
-    sa.Column("num_iterations", sa.BigInteger),
-    sa.Column("num_nodes", sa.Integer),
+    Column("num_iterations", BigInteger),
+    Column("num_nodes", Integer),
 )
 
-runs = sa.Table(
+runs = Table(
     "runs",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("started_at", UtcTime, nullable=False, index=True),
-    sa.Column("user", sa.Text, nullable=False, server_default=""),
-    sa.Column("status", sa.Text, nullable=False, server_default="finished"),
-    *_optional(sa.Text, "recommendation_id", "instance_type", "region", "zone", "cost_kind"),
-    *_required(sa.Text, "project", "script", "provider", "gpu", "note"),
-    sa.Column("num_gpus", sa.Integer, nullable=False),
-    sa.Column("market", MarketName),
-    *_optional(sa.Double, "duration_s", "cost_usd", "step_p10_s", "step_p50_s", "step_p90_s", "usd_per_h"),
-    *_optional(sa.Integer, "exit_code", "num_nodes"),
-    sa.Column("num_steps", sa.BigInteger),
-    sa.Column("price_retrieved_at", UtcTime),
-    *_optional(sa.Double, "gpu_busy_share", "gpu_mean_w"),
-    sa.Column("gpu_peak_bytes", sa.BigInteger),
+    Column("id", Text, primary_key=True),
+    Column("started_at", UtcTime, nullable=False, index=True),
+    Column("user", Text, nullable=False, server_default=""),
+    Column("status", Text, nullable=False, server_default="finished"),
+    *_optional(Text, "recommendation_id", "instance_type", "region", "zone", "cost_kind"),
+    *_required(Text, "project", "script", "provider", "gpu", "note"),
+    Column("num_gpus", Integer, nullable=False),
+    Column("market", MarketName),
+    *_optional(Double, "duration_s", "cost_usd", "step_p10_s", "step_p50_s", "step_p90_s", "usd_per_h"),
+    *_optional(Integer, "exit_code", "num_nodes"),
+    Column("num_steps", BigInteger),
+    Column("price_retrieved_at", UtcTime),
+    *_optional(Double, "gpu_busy_share", "gpu_mean_w"),
+    Column("gpu_peak_bytes", BigInteger),
 )
 
 # An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.
-deliveries = sa.Table(
+deliveries = Table(
     "deliveries",
     metadata,
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("channel", sa.Text, primary_key=True),
-    sa.Column("changed_at", UtcTime, nullable=False, index=True),
-    *_required(sa.Text, "content_sha256", "state", "token", "holder"),
-    sa.Column("attempts", sa.Integer, nullable=False),
+    Column("key", Text, primary_key=True),
+    Column("channel", Text, primary_key=True),
+    Column("changed_at", UtcTime, nullable=False, index=True),
+    *_required(Text, "content_sha256", "state", "token", "holder"),
+    Column("attempts", Integer, nullable=False),
     *_required(UtcTime, "begun_at", "expires_at"),
-    sa.Column("error", sa.Text),
+    Column("error", Text),
 )
 
-schedules = sa.Table(
+schedules = Table(
     "schedules",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False, unique=True),
-    *_required(sa.Text, "cron", "zone", "folder"),
-    sa.Column("command", Texts, nullable=False),
-    sa.Column("channel", sa.Text),
-    sa.Column("when", Name(DeliverWhen), nullable=False),
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    *_required(Text, "cron", "zone", "folder"),
+    Column("command", Texts, nullable=False),
+    Column("channel", Text),
+    Column("when", Name(DeliverWhen), nullable=False),
     *_required(UtcTime, "added_at", "settled_until"),
 )
 
-occurrences = sa.Table(
+occurrences = Table(
     "occurrences",
     metadata,
-    sa.Column(
+    Column(
         "schedule_id",
-        sa.Text,
-        sa.ForeignKey("schedules.id", name="fk_occurrences_schedule", ondelete="CASCADE"),
+        Text,
+        ForeignKey("schedules.id", name="fk_occurrences_schedule", ondelete="CASCADE"),
         primary_key=True,
     ),
-    sa.Column("due_at", UtcTime, primary_key=True),
-    sa.Column("state", Name(OccurrenceState), nullable=False),
-    *_required(sa.Text, "holder", "outcome", "delivery", "output"),
+    Column("due_at", UtcTime, primary_key=True),
+    Column("state", Name(OccurrenceState), nullable=False),
+    *_required(Text, "holder", "outcome", "delivery", "output"),
     *_optional(UtcTime, "expires_at", "started_at", "ended_at"),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("exit_code", sa.Integer),
-    *_optional(sa.Text, "recommended", "output_sha256"),
+    Column("attempts", Integer, nullable=False),
+    Column("exit_code", Integer),
+    *_optional(Text, "recommended", "output_sha256"),
     sqlite_with_rowid=False,
 )

@@ -18,20 +18,40 @@ from markupsafe import Markup
 
 from advisor.core.files import write_atomically
 from advisor.core.values import Interval, Quantiles
-from advisor.report import document as doc
+from advisor.report.document import (
+    TEXT,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Document,
+    Entry,
+    Fact,
+    Layout,
+    Lines,
+    Row,
+    Section,
+    Series,
+    Sum,
+    Table,
+    Tone,
+    Worded,
+    cell_lines,
+    day_text,
+)
 from advisor.report.plain import Shown, shown
 from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, still
 from advisor.report.writers.plot import draw_chart
 from advisor.report.writers.vega import GLYPHS, colour_name, is_lettered, spec_of
 
 # For notebooks and mail, where no stylesheet reaches: only what reads well on light and dark pages alike.
-_STYLES: Mapping[doc.Tone, str] = {
-    doc.Tone.BEST: "font-weight: bold",
-    doc.Tone.GOOD: "",
-    doc.Tone.PLAIN: "",
-    doc.Tone.FAINT: "opacity: 0.5",
-    doc.Tone.DOUBTFUL: "font-style: italic",
-    doc.Tone.BAD: "font-weight: bold",
+_STYLES: Mapping[Tone, str] = {
+    Tone.BEST: "font-weight: bold",
+    Tone.GOOD: "",
+    Tone.PLAIN: "",
+    Tone.FAINT: "opacity: 0.5",
+    Tone.DOUBTFUL: "font-style: italic",
+    Tone.BAD: "font-weight: bold",
 }
 
 
@@ -47,7 +67,7 @@ def templates() -> Environment:
         finalize=_harmless,
     )
     environment.filters |= {
-        "lines": doc.cell_lines,
+        "lines": cell_lines,
         "sort_value": sort_value,
         "style": _STYLES.__getitem__,
         "zip": lambda left, right: zip(left, right, strict=True),
@@ -66,7 +86,7 @@ def ours(text: str) -> Markup:
     return Markup(text)  # noqa: S704 - the one place; callers hand over scripts, styles and escaped data
 
 
-def sort_value(cell: doc.Cell) -> str | None:
+def sort_value(cell: Cell) -> str | None:
     """What a column is sorted by where it is not the text of the cell: a number, a date, nothing."""
     match cell:
         case tuple():
@@ -77,7 +97,7 @@ def sort_value(cell: doc.Cell) -> str | None:
             return cell.isoformat()
         case Quantiles() | Interval():
             return _number(cell.p50)
-        case doc.Worded():
+        case Worded():
             return _number(cell.value)
         case _:
             return _number(cell)
@@ -95,7 +115,7 @@ def _harmless(value: object) -> object:
 
 
 _BLOCKS = "blocks.html.j2"
-Piece: TypeAlias = tuple[Literal["texts", "facts", "sum"], Sequence[str | doc.Fact]]
+Piece: TypeAlias = tuple[Literal["texts", "facts", "sum"], Sequence[str | Fact]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,47 +128,47 @@ class BlockWriter:
         heading: level of a section's heading.
     """
 
-    draw: Callable[[doc.Chart], Markup]
+    draw: Callable[[Chart], Markup]
     inline: bool
     heading: int
 
-    def html(self, blocks: Iterable[doc.Block]) -> Markup:
+    def html(self, blocks: Iterable[Block]) -> Markup:
         """Every block, one below the other."""
         return Markup("\n").join(filter(None, map(self._block, blocks)))
 
-    def _block(self, block: doc.Block) -> Markup:
+    def _block(self, block: Block) -> Markup:
         match block:
-            case doc.Table():
+            case Table():
                 written = macro(_BLOCKS, "table")(block, self.inline)
-            case doc.Lines():
+            case Lines():
                 written = macro(_BLOCKS, "lines")(block)
-            case doc.Section():
+            case Section():
                 written = macro(_BLOCKS, "section")(block, list(_pieces(block.entries)), self.heading)
-            case doc.Chart():
+            case Chart():
                 written = self.draw(block)
             case _:
                 assert_never(block)
         return written.strip()
 
 
-def to_html(document: doc.Document) -> str:
+def to_html(document: Document) -> str:
     """Every block for a notebook."""
     return str(BlockWriter(draw=_letters, inline=True, heading=4).html(document.blocks))
 
 
-def _pieces(entries: Sequence[doc.Entry]) -> Iterator[Piece]:
+def _pieces(entries: Sequence[Entry]) -> Iterator[Piece]:
     """Texts and facts that follow each other are a list each, and so is every sum."""
     for kind, alike in groupby(entries, type):
         if kind is str:
             # In a terminal a dash stands before an item of a list.
             yield "texts", [text.removeprefix("- ") for text in alike if isinstance(text, str)]
-        elif kind is doc.Fact:
-            yield "facts", [fact for fact in alike if isinstance(fact, doc.Fact)]
+        elif kind is Fact:
+            yield "facts", [fact for fact in alike if isinstance(fact, Fact)]
         else:
-            yield from (("sum", one.facts) for one in alike if isinstance(one, doc.Sum))
+            yield from (("sum", one.facts) for one in alike if isinstance(one, Sum))
 
 
-def _letters(chart: doc.Chart) -> Markup:
+def _letters(chart: Chart) -> Markup:
     """A drawing of letters, as in a terminal."""
     return Markup("<pre>{}</pre>").format("\n".join(draw_chart(chart, 100)))
 
@@ -159,7 +179,7 @@ MOST_DRAWN, MOST_LISTED = 500, 300
 Sign: TypeAlias = tuple[str, str, str]
 
 
-def figure_html(chart: doc.Chart) -> Markup:
+def figure_html(chart: Chart) -> Markup:
     """A figure of a page; `page.js` draws what its specification says."""
     lettered, signs, rest = is_lettered(chart), list(_signs(chart)), list(_rest(chart))
     spec = spec_of(chart) if can_draw() else None
@@ -178,7 +198,7 @@ def figure_html(chart: doc.Chart) -> Markup:
     )
 
 
-def _in_words(chart: doc.Chart) -> str:
+def _in_words(chart: Chart) -> str:
     """What whoever does not see it is told; the figures and what the marks mean follow."""
     drawn = f"{len(chart.bars)} bars" if chart.bars else "lines" if chart.until is not None else "points"
     names = [one.label for one in chart.series] or [chart.others_label]
@@ -190,40 +210,40 @@ def _json(spec: object) -> str:
     return json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _num_points(chart: doc.Chart) -> int:
+def _num_points(chart: Chart) -> int:
     return len(chart.others) + sum(len(one.points) for one in chart.series)
 
 
-def _signs(chart: doc.Chart) -> Iterator[Sign]:
+def _signs(chart: Chart) -> Iterator[Sign]:
     """What the letters or the colours mean."""
     for place, one in enumerate(chart.series):
         glyph = "■" if chart.bars else "- -" if one.is_dashed else GLYPHS[place % len(GLYPHS)]
         yield one.label, colour_name(chart, place), glyph
 
 
-def _rest(chart: doc.Chart) -> Iterator[Sign]:
+def _rest(chart: Chart) -> Iterator[Sign]:
     """What lies below the series."""
     if chart.others_label:
         yield chart.others_label, "soft", "●"
     yield from ((one.label, "soft", "- -") for one in chart.guides)
 
 
-def _figures(chart: doc.Chart) -> doc.Table | None:
+def _figures(chart: Chart) -> Table | None:
     """What a chart shows, for whoever cannot see it."""
     if _num_points(chart) > MOST_LISTED:
         return None
-    rest = doc.Series(chart.others_label, chart.others, chart.others_details)
+    rest = Series(chart.others_label, chart.others, chart.others_details)
     x, y = chart.x, chart.y
     rows = [
-        doc.Row((one.label, chart.bars[int(point[0])] if chart.bars else point[0], point[1]))
+        Row((one.label, chart.bars[int(point[0])] if chart.bars else point[0], point[1]))
         for one in (*chart.series, rest)
         for point in one.points
     ]
-    return doc.Table(
+    return Table(
         columns=(
-            doc.Column("Series"),
-            doc.Column(x.title or "Across", doc.TEXT if chart.bars else x.kind),
-            doc.Column(y.title or "Up", y.kind),
+            Column("Series"),
+            Column(x.title or "Across", TEXT if chart.bars else x.kind),
+            Column(y.title or "Up", y.kind),
         ),
         rows=tuple(rows),
     )
@@ -232,14 +252,14 @@ def _figures(chart: doc.Chart) -> doc.Table | None:
 _NAMELESS = "advisor"
 
 
-def to_page(document: doc.Document) -> Shown:
+def to_page(document: Document) -> Shown:
     """A whole HTML document; what its texts say is shown and never run."""
     layout = None if document.layout is None else document.layout()
     if layout is not None:
         blocks = layout.blocks
     else:
         blocks = document.blocks if document.page is None else document.page()
-    lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, doc.Section)]
+    lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, Section)]
     write = BlockWriter(draw=figure_html, inline=False, heading=2).html
     style, scripts = _template("page.css"), list(_scripts(blocks))
     page = templates().get_template("page.html.j2")
@@ -253,19 +273,19 @@ def to_page(document: doc.Document) -> Shown:
             scripts=map(ours, scripts),
             policy=_policy(style, scripts),
             version=metadata.version("gpu-advisor"),
-            day=doc.day_text(datetime.now(UTC)),
+            day=day_text(datetime.now(UTC)),
         )
     )
 
 
-def _laid_out(layout: doc.Layout, write: Callable[[Iterable[doc.Block]], Markup]) -> Markup:
+def _laid_out(layout: Layout, write: Callable[[Iterable[Block]], Markup]) -> Markup:
     tabs = [(name, write(blocks)) for name, blocks in layout.tabs]
     written = macro("layout.html.j2", "layout")
     return written(layout.tiles, write(layout.top), layout.title, layout.cards, tabs)
 
 
-def _is_sentence(block: doc.Block) -> bool:
-    return isinstance(block, doc.Section) and not block.entries
+def _is_sentence(block: Block) -> bool:
+    return isinstance(block, Section) and not block.entries
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
@@ -281,8 +301,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _scripts(blocks: Iterable[doc.Block]) -> Iterator[str]:
-    if any(isinstance(block, doc.Chart) for block in blocks) and can_draw():
+def _scripts(blocks: Iterable[Block]) -> Iterator[str]:
+    if any(isinstance(block, Chart) for block in blocks) and can_draw():
         runtime = vega_runtime()
         if runtime is not None:
             yield runtime
