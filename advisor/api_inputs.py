@@ -70,7 +70,7 @@ def cloud(given: Mapping[str, Sequence[str] | None]) -> dict[str, object]:
 def config_of(given: Mapping[str, object], settings: Mapping[str, object] | None, hears: Listener) -> Config:
     """All layers, with what was given on top."""
     from advisor.config.layers import ARGUMENT, load_config
-    from advisor.report.settings import refused_in_words
+    from advisor.report.config_tables import refused_in_words
 
     named = {name: value for name, value in given.items() if value is not None}
     config = load_config({**(settings or {}), **named}, origin=ARGUMENT)

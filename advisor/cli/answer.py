@@ -19,7 +19,7 @@ from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
-from advisor.report.options import find_option, numbered, selection, where
+from advisor.report.option_facts import find_option, numbered, selection, where
 from advisor.report.printing import write_page
 from advisor.report.recommendation import (
     assumptions_document,

@@ -121,7 +121,7 @@ def settings_with(**flags: object) -> Config:
     config = load_settings({name.replace("__", "."): value for name, value in flags.items()})
     warn(config.warnings)
     if config.refused:
-        from advisor.report.settings import refused_in_words
+        from advisor.report.config_tables import refused_in_words
 
         warn(map(refused_in_words, config.refused))
     return config

@@ -238,7 +238,7 @@ def gpus(
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.core.gpus import resolve_gpu
-    from advisor.report.gpus import gpus_document
+    from advisor.report.catalog_tables import gpus_document
     from advisor.service.gpu_list import GpusRequest, list_gpus
 
     request = GpusRequest(names=tuple(names or ()), vendor=vendor, min_memory_gib=min_memory_gib)

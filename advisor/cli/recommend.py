@@ -14,11 +14,11 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.cli.help import option
 from advisor.cli.launch import print_job_file
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
+from advisor.cli.sending import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
 from advisor.core.files import check_can_be_file
@@ -261,7 +261,7 @@ def compare(
 
     Exits with 4 if neither does the job.
     """
-    from advisor.report.comparison import comparison_document
+    from advisor.report.plan_comparison import comparison_document
     from advisor.report.words import sentences
     from advisor.service.recommend.comparing import CompareRequest, check_feasible
     from advisor.service.recommend.comparing import compare as compared
@@ -314,7 +314,7 @@ def diff(
 
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
-    from advisor.report.comparison import diff_document
+    from advisor.report.plan_comparison import diff_document
     from advisor.report.words import sentences
     from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
     from advisor.service.recommend.diffing import diff as compared

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import NotPatched
-from advisor.edits.script import (
+from advisor.edits.parsed_script import (
     FUSED,
     Edit,
     Script,

@@ -13,7 +13,7 @@ from advisor.core.units import format_bytes, format_duration
 from advisor.predict.fitting import arguments_of_largest
 from advisor.report import document as doc
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from advisor.report.words.estimates import remedy_text
+from advisor.report.words.estimate_notes import remedy_text
 
 TRACE_COLUMNS = doc.columns("Trace", "")
 

@@ -8,7 +8,7 @@ from advisor.core.values import Fabric, Offer, Option, Quantiles, Recommendation
 from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.report import document as doc
 from advisor.report.estimates import memory_facts, throughput_facts
-from advisor.report.options import gpus, has_figures, numbered, option_facts, status, where
+from advisor.report.option_facts import gpus, has_figures, numbered, option_facts, status, where
 from advisor.report.words import rule_text, sentence, sentences
 from recommender.outcome.spot import is_spot
 

@@ -9,7 +9,7 @@ from functools import partial
 from advisor.core.findings.about_options import Alike
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Listed, Merit, Option, Recommendation
-from advisor.report import options as report_options
+from advisor.report import option_facts as report_options
 from advisor.report.document import (
     DURATION,
     NARROW,
@@ -25,7 +25,7 @@ from advisor.report.document import (
     columns,
     with_p90,
 )
-from advisor.report.options import status
+from advisor.report.option_facts import status
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, total_usd, worth_for
 

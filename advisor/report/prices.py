@@ -16,7 +16,7 @@ from advisor.pricing.refresh import Kept
 from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
 from advisor.pricing.sources.snapshot import Built
 from advisor.report import document as doc
-from advisor.report.options import price_json, quote_text
+from advisor.report.option_facts import price_json, quote_text
 from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommen
 from advisor.edits.patch import Patch
 from advisor.report import document as doc
 from advisor.report.option_charts import time_over_cost
-from advisor.report.options import (
+from advisor.report.option_facts import (
     STATUS_OF_REMOVAL,
     option_alone,
     options_facts,

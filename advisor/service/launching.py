@@ -17,7 +17,7 @@ from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
 from advisor.service.job_files import KINDS, MARK, Handoff
-from advisor.service.recommend.rules import check_guarded
+from advisor.service.recommend.policy_in_force import check_guarded
 
 if TYPE_CHECKING:
     from advisor.config.settings import PolicySettings, ProfileSettings, SpotSettings

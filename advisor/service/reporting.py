@@ -73,8 +73,8 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         AdvisorError: the database, policies or prices cannot be read.
     """
     from advisor.review.team_review import Records, review, runs_of
-    from advisor.service.ledger import check_project
-    from advisor.service.recommend.rules import policy_of
+    from advisor.service.bookkeeping import check_project
+    from advisor.service.recommend.policy_in_force import policy_of
 
     period = _period(request, listener)
     scope = _scope(request, config.settings.report, listener)
@@ -270,11 +270,11 @@ def bills_of(
         BillError: a file cannot be read, or is no bill.
         ConfigError: an option of AWS is wrong.
     """
-    from advisor.service.ledger import read_bills
+    from advisor.service.bookkeeping import read_bills
 
     bills = read_bills(report, files, listener)
     if report.cost_explorer:
-        from advisor.pricing.sources.aws.calls import read_options
+        from advisor.pricing.sources.aws.aws_calls import read_options
         from advisor.spend.charges import Bill
         from advisor.spend.cost_explorer import NAME, ask_cost_explorer
 

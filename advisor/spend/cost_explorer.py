@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
-from advisor.pricing.sources.aws.calls import HOME_REGION, Clients, items_of
+from advisor.pricing.sources.aws.aws_calls import HOME_REGION, Clients, items_of
 from advisor.spend import cells
 from advisor.spend.charges import Bill, Charge, RowFault
 
 if TYPE_CHECKING:
-    from advisor.pricing.sources.aws.calls import AwsOptions
+    from advisor.pricing.sources.aws.aws_calls import AwsOptions
 
 NAME = "AWS Cost Explorer"
 ACTION = "ce:GetCostAndUsage"

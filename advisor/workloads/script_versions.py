@@ -19,8 +19,8 @@ from advisor.predict.iteration import predict_counts, prediction_on
 from advisor.predict.split import why_undivided
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
 from advisor.workloads.cpu import CPU, CpuSteps
-from advisor.workloads.notes import Noting, noting
-from advisor.workloads.steps import Length, length_of
+from advisor.workloads.step_counts import Length, length_of
+from advisor.workloads.workload_notes import Noting, noting
 
 Predicting = Callable[[str, Sequence[values.Layout]], Sequence[values.IterationEstimate]]
 

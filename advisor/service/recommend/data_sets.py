@@ -89,12 +89,12 @@ def _looked_up(place: DataPlace, pricing: PricingSettings) -> tuple[DataPlace, t
     unknown = DataRegionUnknown(place=place.name, provider=place.provider)
     if place.provider != "aws" or pricing.prices.offline or not pricing.is_given("cloud.data"):
         return place, (unknown,)
-    from advisor.pricing.sources.aws.calls import may_have_credentials
+    from advisor.pricing.sources.aws.aws_calls import may_have_credentials
 
     if not may_have_credentials():
         return place, (unknown,)
     from advisor.pricing.sources.aws.account import bucket_region
-    from advisor.pricing.sources.aws.calls import read_options
+    from advisor.pricing.sources.aws.aws_calls import read_options
 
     options = read_options(pricing.prices.options.get("aws", {}))
     try:

@@ -17,7 +17,7 @@ from advisor.core.values import CheckpointUse, DataSet, Plan, Quantiles
 from advisor.service.listening import Listener
 from advisor.service.prices.account_quotas import known_quotas
 from advisor.service.recommend.own_machines import own_machines
-from advisor.service.recommend.rules import cheapest_by_verdict
+from advisor.service.recommend.policy_in_force import cheapest_by_verdict
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
@@ -64,8 +64,8 @@ def plans_of(
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
     from advisor.service.offer_filters import OfferFilter
-    from advisor.service.prices.limits import known_vendors
     from advisor.service.prices.offers import wanted_counts
+    from advisor.service.prices.query_limits import known_vendors
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -111,7 +111,7 @@ def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: List
     Raises InputError: more nodes than the settings allow, or fewer than one.
     """
     from advisor.pricing.node_counts import NodeLimits
-    from advisor.service.prices.limits import setting_in_words
+    from advisor.service.prices.query_limits import setting_in_words
 
     name = "cloud.max_nodes"
     most = pricing.cloud.max_nodes if name in pricing.origins else None

@@ -25,7 +25,7 @@ from advisor.service.recommend.data_sets import data_set_of
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.past_runs import past_runs
 from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
-from advisor.service.recommend.rules import check_project_of, policy_of, spent_of, with_objective
+from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
 from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of
 from advisor.store.database import open_store
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.calls import HOME_REGION, AwsOptions, Clients, explaining, in_time, items_of
+from advisor.pricing.sources.aws.aws_calls import (
+    HOME_REGION,
+    AwsOptions,
+    Clients,
+    explaining,
+    in_time,
+    items_of,
+)
 from advisor.pricing.sources.aws.survey import PlacementScoreRow
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.instance_types import InstanceType
 from advisor.pricing.price_checks import is_possible
 from advisor.pricing.price_history import spot_quantiles
-from advisor.pricing.sources.aws.calls import (
+from advisor.pricing.sources.aws.aws_calls import (
     GARBLED,
     HOME_REGION,
     MAX_THREADS,

@@ -15,7 +15,7 @@ from advisor.core.gpus import load_gpus, provider_gpu
 from advisor.core.units import GB, MIB
 from advisor.pricing.instance_types import InstanceType, load_instances, price_includes
 from advisor.pricing.price_checks import is_possible
-from advisor.pricing.sources.aws.calls import GARBLED, AwsOptions, counted, items_of, listed
+from advisor.pricing.sources.aws.aws_calls import GARBLED, AwsOptions, counted, items_of, listed
 from advisor.pricing.sources.protocol import OfferQuery
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from advisor.core.deadlines import LateError, within
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
 from advisor.pricing.sources import protocol
-from advisor.pricing.sources.downloads import Allowance, LongReplyError
+from advisor.pricing.sources.http_downloads import Allowance, LongReplyError
 
 if TYPE_CHECKING:
     import requests

@@ -76,7 +76,7 @@ def check_project_of(
         InputError: it is.
         StoreError: the database cannot be read.
     """
-    from advisor.service.ledger import check_new_project
+    from advisor.service.bookkeeping import check_new_project
     from recommender.policy.model import Layer
 
     of_teams = (name for team in report.teams.values() for name in team)
@@ -107,7 +107,7 @@ def spent_of(
             "the policy limits what a project spends in a month: name it with"
             f" {listener.name_of('project')}, as its runs were recorded."
         )
-    from advisor.service.ledger import read_bills
+    from advisor.service.bookkeeping import read_bills
     from advisor.service.prices.live import now
     from recommender.policy import Spent, start_of_month
 

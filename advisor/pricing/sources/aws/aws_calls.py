@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from advisor.core.deadlines import LateError, left_s, within
 from advisor.core.errors import CloudError, ConfigError
 from advisor.core.units import format_duration
-from advisor.pricing.sources.downloads import Allowance, read_whole
+from advisor.pricing.sources.http_downloads import Allowance, read_whole
 from advisor.pricing.sources.protocol import check_options
 
 if TYPE_CHECKING:
