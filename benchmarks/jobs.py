@@ -255,11 +255,11 @@ def _checked(rows: list[Row]) -> list[str]:
 
 
 _CHECKS = """\
-`benchmarks/job_checks.py` works each of the {num} answers out anew from its JSON and its screen: no option has a
-smaller total of bill, time and work; sentences and limits hold; no listed row is cheaper, faster and no more
-work; rows are folded within 20 % and with the same work; the screen has at most 24 lines of 100 characters and
-three warnings. `benchmarks/job_moves.py` ranks anew past and short of the threshold that the answer states
-({moved} can be moved), and with price, step and wait of the pick moved 95 % as far."""
+`benchmarks/job_checks.py` works each of the {num} answers out anew from its JSON and its screen: no option
+has a smaller total of bill, time and work; sentences and limits hold; no listed row is cheaper, faster and no
+more work; rows are folded within 20 % and with the same work; the screen has at most 24 lines of 100
+characters and three warnings. `benchmarks/job_moves.py` ranks anew past and short of the threshold that the
+answer states ({moved} can be moved), and with price, step and wait of the pick moved 95 % as far."""
 _REGRET = """\
 **Regret**: what following the advice costs more than the best where a fact was wrong (bill, hours at their
 worth, work): mean {mean:.1%}, worst {worst:.0%}. The pick misses a limit of its job then: {missed}."""

@@ -157,7 +157,7 @@ def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> N
     """List the recipes, and the models whose shapes are known."""
     from advisor.recipes.models import known_models
     from advisor.recipes.recipes import RECIPES
-    from advisor.report.recipes import recipes_document
+    from advisor.report.catalog_tables import recipes_document
 
     document = recipes_document(tuple(RECIPES.values()), tuple(known_models().values()))
     print_document(document, chosen_format(output, as_json))

@@ -1,4 +1,4 @@
-"""GPUs as tables: the catalog, and what was measured on one of them."""
+"""Catalogs as tables: GPUs, what was measured on one of them, and recipes."""
 
 import statistics
 from collections import Counter
@@ -12,6 +12,8 @@ from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.registry import family_of
 from advisor.predict.calibrating import Calibration
+from advisor.recipes.models import Model
+from advisor.recipes.recipes import Recipe
 from advisor.report import document as doc
 from advisor.report.document import columns
 from advisor.report.words import warnings_json
@@ -142,3 +144,19 @@ def reasons(recording: Recording) -> list[tuple[str, int]]:
 def skipped_lines(recording: Recording) -> list[str]:
     """The same in words."""
     return [f"{count} left out: {reason}" for reason, count in reasons(recording)]
+
+
+def recipes_document(recipes: Sequence[Recipe], models: Sequence[Model]) -> doc.Document:
+    """Each recipe with what it does, and the names of models."""
+    rows = tuple(doc.Row((recipe.name, recipe.summary, recipe.model, recipe.unit)) for recipe in recipes)
+    names = ", ".join(model.name for model in models)
+    known = doc.Section("Models", (f"{names}, any Hugging Face id, and the path of a config.json.",))
+    facts = {
+        "recipes": [asdict(recipe) for recipe in recipes],
+        "models": [
+            {"name": model.name, "source": model.source, "params": model.num_params, "config": model.config}
+            for model in models
+        ],
+    }
+    table = doc.Table(columns=columns("Recipe", "Trains", "Default model", "Amount in"), rows=rows)
+    return doc.Document(facts=facts, blocks=(table, known), title="Recipes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from advisor.core.errors import InputError
@@ -11,8 +12,6 @@ from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.plain import Shown, print_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from advisor.report.document import Document
 
 
