@@ -325,8 +325,12 @@ def write_files(files: Sequence[exports.ExportedFile], folder: Path) -> tuple[Pa
     return tuple(folder / file.name for file in files)
 
 
-def install_service() -> Path:
-    """Let systemd run all schedules from now on, as the user's own service; written anew, it starts anew.
+def install_service(name: str, words: Sequence[str]) -> Path:
+    """Let systemd run a command from now on, as the user's own service; written anew, it starts anew.
+
+    Args:
+        name: of the unit.
+        words: of the command, which runs until it is ended.
 
     Raises:
         AdvisorError: systemd refuses; the unit is written.
@@ -334,7 +338,7 @@ def install_service() -> Path:
     """
     configured = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     folder = Path(configured).expanduser() / "systemd/user"
-    file = exports.service_unit(processes.ADVISOR)
+    file = exports.service_unit(name, processes.ADVISOR, words)
     (path,) = write_files((file,), folder)
     for words in (("daemon-reload",), ("enable", file.name), ("restart", file.name)):
         command = ("systemctl", "--user", *words)
@@ -345,7 +349,7 @@ def install_service() -> Path:
         except OSError:
             raise InputError(
                 f"there is no systemctl here, so nothing starts the unit ({path}): let cron run the schedules"
-                " (advisor schedule export --all --to cron)."
+                " (advisor schedule export --all --to cron), or another supervisor this command."
             ) from None
         if done.returncode:
             why = done.stderr.decode(errors="replace").strip()[:500] or f"exit code {done.returncode}"
