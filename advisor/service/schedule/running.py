@@ -17,9 +17,17 @@ from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedu
 from advisor.schedule.recurrence import Due, due, next_after
 from advisor.schedule.schedulable import schedulable
 from advisor.service.schedule.child_commands import Command, Ending, Ran
-from advisor.store import schedules as stored
 from advisor.store.handle import Store
 from advisor.store.locks import Lock
+from advisor.store.schedules import (
+    begin_occurrence,
+    change_occurrence,
+    last_delivered,
+    schedule_lock,
+    schedules,
+    settle,
+    unfinished_occurrences,
+)
 
 MOST_AT_ONCE = 4
 MOST_ATTEMPTS = 5
@@ -112,7 +120,8 @@ class ScheduleService:
     def run(self) -> None:
         """Until it is asked to end; what runs then is given ``GRACE_S``.
 
-        Raises StoreError: the database cannot be read or written when it begins. Later it is tried again.
+        Raises:
+            StoreError: the database cannot be read or written when it begins. Later it is tried again.
         """
         next_at = self.begin_due()
         while not self._world.is_stopping():
@@ -129,13 +138,12 @@ class ScheduleService:
         Returns:
             When the next schedule is due; None for never.
 
-        Raises StoreError: the database cannot be read or written.
+        Raises:
+            StoreError: the database cannot be read or written.
         """
-        known = stored.schedules(self._world.store)
+        known = schedules(self._world.store)
         # The oldest of each schedule.
-        unfinished = {
-            one.schedule_id: one for one in reversed(stored.unfinished_occurrences(self._world.store))
-        }
+        unfinished = {one.schedule_id: one for one in reversed(unfinished_occurrences(self._world.store))}
         times = [self._begin(schedule, unfinished.get(schedule.id)) for schedule in known]
         return min((at for at in times if at is not None), default=None)
 
@@ -171,7 +179,7 @@ class ScheduleService:
 
     def _begin_locked(self, schedule: Schedule) -> None:
         try:
-            lock = stored.schedule_lock(self._world.store, schedule, self._world.name)
+            lock = schedule_lock(self._world.store, schedule, self._world.name)
         except LockedError:
             return
         try:
@@ -189,7 +197,7 @@ class ScheduleService:
     def _next_attempt(self, schedule: Schedule) -> Occurrence | None:
         """Note what begins now; None if there is nothing, such as after another service was first."""
         # Read again, now that no other service can change it.
-        for before in stored.unfinished_occurrences(self._world.store):
+        for before in unfinished_occurrences(self._world.store):
             if before.schedule_id == schedule.id:
                 return self._attempt_again(schedule, before)
         return self._attempt_first(schedule)
@@ -201,13 +209,13 @@ class ScheduleService:
         if before.attempts >= MOST_ATTEMPTS:
             outcome = f"given up: the service ended during the last of {before.attempts} attempts"
             failed = replace(before, state=OccurrenceState.FAILED, outcome=outcome)
-            stored.change_occurrence(world.store, replace(failed, expires_at=None, ended_at=world.now()))
+            change_occurrence(world.store, replace(failed, expires_at=None, ended_at=world.now()))
             world.log(f"{schedule.name}: {outcome}")
             return None
         if before.state is OccurrenceState.RUNNING:
             world.log(f"{schedule.name}: was interrupted, it was due at {_in_utc(before.due_at)}")
         running = _running(schedule, before.due_at, world, attempts=before.attempts + 1)
-        stored.begin_occurrence(world.store, running)
+        begin_occurrence(world.store, running)
         return running
 
     def _attempt_first(self, schedule: Schedule) -> Occurrence | None:
@@ -215,9 +223,7 @@ class ScheduleService:
         now_due = due(schedule, now, catch_up_s=world.limits.catch_up_s)
         running = None if now_due.run_at is None else _running(schedule, now_due.run_at, world)
         forget_before = now - timedelta(seconds=world.limits.remember_s)
-        if not stored.settle(
-            world.store, schedule, running, now_due.missed, until=now, forget_before=forget_before
-        ):
+        if not settle(world.store, schedule, running, now_due.missed, until=now, forget_before=forget_before):
             return None
         if now_due.missed:
             world.log(_missed_in_words(schedule, now_due))
@@ -247,15 +253,15 @@ def run_at_once(schedule: Schedule, world: Surroundings) -> Occurrence:
         LockedError: it runs already.
         StoreError: the database cannot be read or written.
     """
-    with stored.schedule_lock(world.store, schedule, world.name) as lock:
+    with schedule_lock(world.store, schedule, world.name) as lock:
         running = _running(schedule, world.now(), world)
-        stored.begin_occurrence(world.store, running)
+        begin_occurrence(world.store, running)
         try:
             return run_occurrence(schedule, running, world, lock, is_cut_short=lambda: False)
         except KeyboardInterrupt:
             # The person who asked for it: no service runs it again.
             failed = replace(running, state=OccurrenceState.FAILED, outcome="interrupted")
-            stored.change_occurrence(world.store, replace(failed, ended_at=world.now()))
+            change_occurrence(world.store, replace(failed, ended_at=world.now()))
             raise
 
 
@@ -279,7 +285,8 @@ def run_occurrence(
     Returns:
         How it ended; still running where it was stopped or its lock was lost.
 
-    Raises StoreError: the database cannot be written; it will run again.
+    Raises:
+        StoreError: the database cannot be written; it will run again.
     """
     again = f", attempt {running.attempts}" if running.attempts > 1 else ""
     world.log(f"{schedule.name}: begins, due at {_in_utc(running.due_at)}{again}")
@@ -290,7 +297,7 @@ def run_occurrence(
     line = "; ".join(filter(None, (f"{ended.state}, {ended.outcome}", ended.delivery)))
     if ended.expires_at is not None:
         line = f"{ended.outcome}; again at {_in_utc(ended.expires_at)}"
-    is_noted = stored.change_occurrence(world.store, ended)
+    is_noted = change_occurrence(world.store, ended)
     world.log(f"{schedule.name}: {line if is_noted else _LOST}")
     return ended
 
@@ -375,7 +382,7 @@ def _outcome(ran: Ran, limits: Limits) -> str:
 
 
 def _delivered(schedule: Schedule, ended: Occurrence, world: Surroundings, channel: str) -> Occurrence:
-    why_not = _why_not(schedule, ended, stored.last_delivered(world.store, schedule.id))
+    why_not = _why_not(schedule, ended, last_delivered(world.store, schedule.id))
     if why_not is not None:
         return replace(ended, delivery=f"not sent: {why_not}")
     key = occurrence_key(schedule, ended.due_at)
