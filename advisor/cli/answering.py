@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer.main
 
@@ -21,6 +21,9 @@ from advisor.cli.common import sweep_settings
 from advisor.core.errors import AdvisorError, StoreError
 from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.plain import print_error
+
+if TYPE_CHECKING:
+    from advisor.service.sweeping import World
 
 
 def answered(line: str) -> dict[str, Any]:
@@ -41,14 +44,21 @@ def answered(line: str) -> dict[str, Any]:
     return {"advice": asdict(Advice(error=why, is_final=False))}
 
 
+def _world(*, offline: bool) -> World:
+    from advisor.service.sweeping import world_of
+
+    config = sweep_settings(offline=offline)
+    return world_of(config.pricing, config.settings)
+
+
 def _reply(facts: Mapping[str, Any]) -> dict[str, Any]:
-    from advisor.service.sweeping import Job, Request, World, advice_of, key_of, rests_on, words_of, world_of
+    from advisor.service.sweeping import Job, Request, World, advice_of, key_of, rests_on, words_of
 
     job = Job(**{**facts["job"], "options": tuple(facts["job"]["options"])})
     request = Request(**{**facts, "job": job, "world": World(**facts["world"])})
     try:
         os.chdir(request.folder)
-        here = world_of(sweep_settings(offline=request.offline))
+        here = _world(offline=request.offline)
         if why := request.world.differs(here):
             return {"refused": why}
         if key_of(job, rests_on(job, here), offline=request.offline) != request.key:
@@ -58,7 +68,7 @@ def _reply(facts: Mapping[str, Any]) -> dict[str, Any]:
     except (OSError, AdvisorError) as error:
         return {"refused": f"it needs the same files at the same place: {error}"}
     advice = advice_of(*_said(words_of(request)))
-    if why := here.differs(world_of(sweep_settings(offline=request.offline))):
+    if why := here.differs(_world(offline=request.offline)):
         return {"refused": f"{why} any more"}
     return {"advice": asdict(advice)}
 

@@ -34,7 +34,8 @@ from advisor.service.listening import Listener
 from advisor.service.prices.live import source_states
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
+    from advisor.config.settings import Settings
 
 ADVICE = "docs/sweep.md shows how a grid is written."
 MOST_COMBINATIONS = 100_000
@@ -414,17 +415,17 @@ def _read(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def world_of(config: Config) -> World:
+def world_of(pricing: PricingSettings, settings: Settings) -> World:
     """What answers rest on, on this machine and now.
 
     Raises:
         AdvisorError: sources of prices cannot be read.
     """
-    states, _ = source_states(config.pricing)
-    policies = [_digest_of(at_home(path)) for path in config.settings.policy.files]
+    states, _ = source_states(pricing)
+    policies = [_digest_of(at_home(path)) for path in settings.policy.files]
     return World(
         versions=versions(),
-        settings=digest([config.settings.model_dump_json(), policies]),
+        settings=digest([settings.model_dump_json(), policies]),
         prices=digest(repr(states)),
     )
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from advisor.cli import answering
-from advisor.cli.common import sweep_settings
 from advisor.core.errors import InputError, StoreError
 from advisor.formats.trace_files import write_trace
 from advisor.service import sweep_engines, sweeping
@@ -226,7 +225,7 @@ def request_line(shell, monkeypatch):
     with monkeypatch.context() as patched:
         for name, value in shell.environ(ADVISOR_PRICES__REFRESH="never").items():
             patched.setenv(name, value)
-        world = world_of(sweep_settings(offline=True))
+        world = answering._world(offline=True)
         job = Job(subject="t.json.gz", arguments="", options=("--epochs", "1", "--gpu", "L4:1"))
         patched.chdir(shell.folder)
         key = key_of(job, rests_on(job, world), offline=True)
@@ -238,10 +237,10 @@ def request_line(shell, monkeypatch):
 def test_a_database_that_is_away_for_a_while_costs_nothing(request_line, monkeypatch):
     waits = []
 
-    def world(config):
+    def world(pricing, settings):
         if len(waits) < 2:
             raise StoreError("no database")
-        return world_of(config)
+        return world_of(pricing, settings)
 
     monkeypatch.setattr(sweeping, "world_of", world)
     monkeypatch.setattr(answering.time, "sleep", waits.append)
@@ -266,8 +265,6 @@ def test_what_would_be_another_answer_is_refused(changes, words, request_line):
 
 
 def test_prices_that_change_meanwhile_are_no_answer(request_line, monkeypatch):
-    worlds = iter(
-        [world_of(sweep_settings(offline=True)), sweeping.World(versions="", settings="", prices="")]
-    )
-    monkeypatch.setattr(sweeping, "world_of", lambda _: next(worlds))
+    worlds = iter([answering._world(offline=True), sweeping.World(versions="", settings="", prices="")])
+    monkeypatch.setattr(sweeping, "world_of", lambda *_: next(worlds))
     assert answering.answered(json.dumps(request_line))["refused"].endswith("any more")
