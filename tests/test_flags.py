@@ -21,13 +21,7 @@ OTHER_PROGRAMS = {
     "advisor/profile/profiling.py": {"--to"},  # of the user's script, and of jupyter
     "advisor/schedule/schedulable.py": {"--to", "--when", "--fail-above"},  # of the command that is scheduled
     "advisor/review/who_spent.py": {"--epochs"},  # of a recorded command
-    "advisor/service/fleet.py": {
-        "--gpu",
-        "--market",
-        "--max-nodes",
-        "--provider",
-        "--region",
-    },  # as in a grid
+    "advisor/service/fleet.py": {"--gpu", "--market", "--max-nodes", "--provider", "--region"},  # of a grid
     "advisor/service/sweeping.py": {"--json", "--offline", "--policy"},  # of its own commands
     # Of what the file starts.
     "advisor/service/job_files.py": {

@@ -48,7 +48,7 @@ def _world(*, offline: bool) -> World:
     from advisor.service.sweeping import world_of
 
     config = sweep_settings(offline=offline)
-    return world_of(config.pricing, config.settings)
+    return world_of(config.pricing, config.settings.policy, config.settings.model_dump_json())
 
 
 def _reply(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def sweep(
         folder=folder or grid.with_name(f"{grid.name}.sweep"),
         engine=engine_for(engine, workers or os.cpu_count() or 1),
         offline=offline,
-        world=world_of(config.pricing, config.settings),
+        world=world_of(config.pricing, config.settings.policy, config.settings.model_dump_json()),
     )
     swept = made.sweep(jobs, TERMINAL)
     if parquet:

@@ -26,7 +26,7 @@ from advisor.report.document import (
     Tone,
     columns,
 )
-from advisor.report.focus import parquet_of, pyarrow
+from advisor.report.focus_export import parquet_of, pyarrow
 from advisor.report.printing import SweepView
 from advisor.service.fleet import Candidate, Fleet, Move, Pick, Spending
 from advisor.service.sweeping import Advice, Choice, Swept

@@ -35,7 +35,7 @@ from advisor.service.prices.live import source_states
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
-    from advisor.config.settings import Settings
+    from advisor.config.settings import PolicySettings
 
 ADVICE = "docs/sweep.md shows how a grid is written."
 MOST_COMBINATIONS = 100_000
@@ -415,19 +415,20 @@ def _read(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def world_of(pricing: PricingSettings, settings: Settings) -> World:
+def world_of(pricing: PricingSettings, policy: PolicySettings, settings: str) -> World:
     """What answers rest on, on this machine and now.
+
+    Args:
+        pricing: whose sources are looked at.
+        policy: whose files count.
+        settings: all of them, as text.
 
     Raises:
         AdvisorError: sources of prices cannot be read.
     """
     states, _ = source_states(pricing)
-    policies = [_digest_of(at_home(path)) for path in settings.policy.files]
-    return World(
-        versions=versions(),
-        settings=digest([settings.model_dump_json(), policies]),
-        prices=digest(repr(states)),
-    )
+    policies = [_digest_of(at_home(path)) for path in policy.files]
+    return World(versions=versions(), settings=digest([settings, policies]), prices=digest(repr(states)))
 
 
 @cache
