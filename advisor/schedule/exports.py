@@ -85,8 +85,7 @@ def crontab(schedules: Sequence[Schedule], program: Sequence[str]) -> tuple[Expo
         schedules: what is to run.
         program: how advisor is called, by an absolute path: cron knows few folders.
 
-    Raises:
-        InputError: a line would be longer than cron takes, or more than one.
+    Raises InputError: a line would be longer than cron takes, or more than one.
     """
     text = _CRONTAB_HEADER + "".join(f"\n{_lines(schedule, program)}" for schedule in schedules)
     return (ExportedFile(name="advisor.crontab", text=text),)
@@ -148,8 +147,7 @@ def systemd_units(
         program: how advisor is called, by an absolute path.
         timeout_s: of one run.
 
-    Raises:
-        InputError: a line would be more than one.
+    Raises InputError: a line would be more than one.
     """
     return tuple(file for schedule in schedules for file in _units(schedule, program, timeout_s))
 
@@ -171,9 +169,9 @@ def _units(schedule: Schedule, program: Sequence[str], timeout_s: float) -> Iter
 
 
 _ALWAYS = """\
-# Written by `advisor schedule install`.
+# Written by advisor; `systemctl --user disable --now {name}` ends it.
 [Unit]
-Description=advisor schedule run
+Description=The service {name}
 After=network-online.target
 
 [Service]
@@ -188,14 +186,17 @@ WantedBy=default.target
 """
 
 
-def service_unit(program: Sequence[str]) -> ExportedFile:
-    """The unit of the service that runs all schedules.
+def service_unit(name: str, program: Sequence[str], words: Sequence[str]) -> ExportedFile:
+    """The unit of a service that always runs.
 
     Args:
+        name: of the unit.
         program: how advisor is called, by an absolute path.
+        words: of the command.
     """
-    words = " ".join(map(_quoted, (*program, "schedule", "run")))
-    return ExportedFile(name="advisor-schedules.service", text=_ALWAYS.format(words=words))
+    line = " ".join(map(_quoted, (*program, *words)))
+    text = _ALWAYS.format(name=name, words=line)
+    return ExportedFile(name=f"{name}.service", text=text)
 
 
 def on_calendar(cron: Cron, zone: str) -> Iterator[str]:
@@ -345,11 +346,7 @@ class WorkflowPlan:
 
 
 def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
-    """The workflow of a schedule.
-
-    Raises:
-        InputError: it cannot be said in UTC.
-    """
+    """The workflow of a schedule. Raises InputError: it cannot be said in UTC."""
     zone, cron = zone_of(schedule.zone), parse_cron(schedule.cron)
     lines = {
         offset: tuple(one.text for one in in_utc(cron, offset, schedule))
@@ -431,8 +428,7 @@ def _literal(text: str) -> str:
 def in_utc(cron: Cron, offset: timedelta, schedule: Schedule) -> Iterator[Cron]:
     """The same times on a clock that is ``offset`` behind: one cron, or more where hours and minutes part.
 
-    Raises:
-        InputError: days of the month would have to move to another month.
+    Raises InputError: days of the month would have to move to another month.
     """
     behind = round(offset.total_seconds() / 60)
     names_days = cron.weekdays is not None or cron.days is not None or cron.months != _MONTHS

@@ -1,0 +1,441 @@
+"""Calls to AWS through boto3: options, credentials, limits, and errors in words that say what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from advisor.core.deadlines import LateError, left_s, within
+from advisor.core.errors import CloudError, ConfigError
+from advisor.core.units import format_duration
+from advisor.pricing.sources.http_downloads import Allowance, read_whole
+from advisor.pricing.sources.protocol import check_options
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+    from botocore.client import BaseClient
+    from botocore.httpsession import URLLib3Session
+
+_MOST = 6
+
+
+def listed(names: Collection[str]) -> str:
+    """The names in alphabetical order, the first few and a count of the others.
+
+    >>> listed({"g7.2xlarge", "g3.4xlarge"})
+    'g3.4xlarge, g7.2xlarge'
+    """
+    unique = sorted(set(names))
+    rest = f" and {len(unique) - _MOST} more" if len(unique) > _MOST else ""
+    return ", ".join(unique[:_MOST]) + rest
+
+
+def counted(number: int, noun: str) -> str:
+    """A count with its noun: ``"1 type"``, ``"3 types"``."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsOptions:
+    """Options of the source ``aws``.
+
+    Attributes:
+        history_days: how far back spot prices are asked for; AWS keeps 90 days.
+        capacity_blocks: also ask for capacity blocks, a call for each type and region.
+        max_attempts: how often a call is made at most, the first time included.
+        timeout_s: how long to wait for a connection, and then for a reply.
+    """
+
+    history_days: int = 90
+    capacity_blocks: bool = False
+    max_attempts: int = 5
+    timeout_s: float = 20.0
+
+
+_Options = Mapping[str, Any]  # each value is checked before AwsOptions gets it
+_LIMITS = {"history_days": (1, 90), "max_attempts": (1, 20), "timeout_s": (0.1, 300)}
+
+
+def read_options(options: _Options) -> AwsOptions:
+    """The options as given in the settings, checked.
+
+    Raises ConfigError: an option is unknown, of the wrong type or out of range.
+    """
+    check_options("aws", options, [field.name for field in fields(AwsOptions)])
+    for name, value in options.items():
+        _check(name, value)
+    return AwsOptions(**options)
+
+
+def _check(name: str, value: object) -> None:
+    if name not in _LIMITS:
+        if not isinstance(value, bool):
+            raise ConfigError(f"prices.options.aws.{name} is {value!r}: it must be true or false.")
+        return
+    low, high = _LIMITS[name]
+    kinds = (int, float) if name == "timeout_s" else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        whole = "" if name == "timeout_s" else "whole "
+        raise ConfigError(
+            f"prices.options.aws.{name} is {value!r}: it must be a {whole}number from {low} to {high}."
+        )
+
+
+# What the firmware of Amazon's machines calls itself: there a service of the machine gives credentials.
+VENDOR = Path("/sys/class/dmi/id/sys_vendor")
+_VARIABLES = (
+    "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+)  # fmt: skip
+_FILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config",
+          "BOTO_CONFIG": "~/.boto"}  # fmt: skip
+
+
+def may_have_credentials() -> bool:
+    """False only where the SDK's chain has nowhere to find any."""
+    files = (Path(os.environ.get(name) or usual).expanduser() for name, usual in _FILES.items())
+    return any(map(os.environ.get, _VARIABLES)) or any(path.is_file() for path in files) or _is_amazons()
+
+
+def _is_amazons() -> bool:
+    try:
+        return VENDOR.read_text(encoding="utf-8").startswith("Amazon")
+    except OSError:
+        return False
+
+
+_DENIED = "this identity may not call {action}: allow the IAM action {action}"
+_UNKNOWN_KEYS = (
+    "AWS does not accept the credentials for {action}: sign in again (aws sso login) or check"
+    " AWS_PROFILE and the keys"
+)
+_EXPIRED = "the AWS session has expired: sign in again (aws sso login, or new temporary keys)"
+_CLOCK = (
+    "AWS refused the signature of {action}: check the clock of this machine, which may be off by at most"
+    " 5 minutes, then the secret key"
+)
+_THROTTLED = "AWS throttled {action} and went on after every retry: try again in a few minutes"
+_BROKEN = "AWS failed to answer {action} (an error on its side): try again later"
+_UNREACHABLE = (
+    "the endpoint of {action} cannot be reached: check the network, the proxy and AWS_ENDPOINT_URL_*"
+)
+_LATE = "AWS did not answer {action} within prices.options.aws.timeout_s: try again, or raise it"
+_TOO_LATE = (
+    "AWS did not answer {action} within {limit}, retries included: try again, or raise"
+    " prices.options.aws.timeout_s"
+)
+_TOO_LONG = (
+    "the reply to {action} was given up: it holds {error}, which no true one does. Check AWS_ENDPOINT_URL_*,"
+    " the network and the proxy"
+)
+_ENDLESS = (
+    "the list of {action} does not end or comes again: check AWS_ENDPOINT_URL_*, the network and the proxy"
+)
+_ELSEWHERE = (
+    "the endpoint of {action} sends calls to another address, which AWS never does: check"
+    " AWS_ENDPOINT_URL_*, the network and the proxy"
+)
+_CUT_OFF = "the reply to {action} was cut off: try again, and check the network"
+_UNTRUSTED = "the certificate of the endpoint of {action} is not trusted: check AWS_CA_BUNDLE and the proxy"
+_NO_CREDENTIALS = (
+    "no AWS credentials were found: sign in (aws configure, aws sso login), or set AWS_PROFILE;"
+    " all calls are read-only"
+)
+_BAD_CONFIGURATION = "the AWS configuration of this machine cannot be used ({kind}): check ~/.aws and AWS_*"
+GARBLED = (
+    "the reply to {action} is cut off or garbled and cannot be read: try again; if it stays, check the"
+    " network and the proxy, and update boto3"
+)
+
+_BY_CODE: Mapping[str, str] = {
+    **dict.fromkeys(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"), _DENIED),
+    **dict.fromkeys(
+        ("AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId"),
+        _UNKNOWN_KEYS,
+    ),
+    **dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "InvalidToken"), _EXPIRED),
+    **dict.fromkeys(
+        (
+            "RequestTimeTooSkewed", "RequestExpired", "SignatureDoesNotMatch", "InvalidSignatureException",
+        ),
+        _CLOCK,
+    ),
+    **dict.fromkeys(
+        (
+            "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException",
+            "RequestThrottled", "RequestThrottledException",
+        ),
+        _THROTTLED,
+    ),
+    "OptInRequired": "the account is not signed up for {action} here: enable the region or the service",
+}  # fmt: skip
+_BY_STATUS: Mapping[int, str] = {401: _UNKNOWN_KEYS, 403: _DENIED, 429: _THROTTLED}
+# By the name of a class of botocore.exceptions, itself or an ancestor.
+_BY_CLASS: Mapping[str, str] = {
+    "NoCredentialsError": _NO_CREDENTIALS,
+    "TokenRetrievalError": _EXPIRED,
+    "UnauthorizedSSOTokenError": _EXPIRED,
+    "SSOTokenLoadError": _EXPIRED,
+    "LoginRefreshRequired": _EXPIRED,
+    "ReadTimeoutError": _LATE,
+    "ConnectTimeoutError": _UNREACHABLE,
+    "ConnectionClosedError": _CUT_OFF,
+    "IncompleteReadError": _CUT_OFF,
+    "ResponseStreamingError": _CUT_OFF,
+    "SSLError": _UNTRUSTED,
+    "LateError": _TOO_LATE,
+    "LongReplyError": _TOO_LONG,
+    "EndlessPagesError": _ENDLESS,
+    "ElsewhereError": _ELSEWHERE,
+    "ConnectionError": _UNREACHABLE,
+    "HTTPClientError": _UNREACHABLE,
+    "BotoCoreError": _BAD_CONFIGURATION,
+}
+_CODE = re.compile(r"[A-Za-z.]{1,60}")
+
+
+def explained(error: Exception, action: str) -> str:
+    """The words for an error of botocore, or for a reply that is no reply.
+
+    Args:
+        error: what was raised.
+        action: the IAM action, such as ``"ec2:DescribeRegions"``.
+    """
+    operation = getattr(error, "operation_name", None)
+    if operation and operation != action.partition(":")[2]:
+        # The chain of credentials made a call of its own.
+        action = f"sts:{operation}"
+    response = getattr(error, "response", None)
+    text = _refusal(response) if isinstance(response, Mapping) else _trouble(error)
+    limit = format_duration(error.limit_s) if isinstance(error, LateError) else ""
+    return text.format(action=action, kind=type(error).__name__, limit=limit, error=error)
+
+
+def _refusal(response: Mapping[str, Mapping[str, object]]) -> str:
+    """What the error reply of a service means."""
+    code = str(response.get("Error", {}).get("Code", ""))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if known := _BY_CODE.get(code.removeprefix("Client.")):
+        return known
+    if isinstance(status, int) and (status >= 500 or status in _BY_STATUS):
+        return _BY_STATUS.get(status, _BROKEN)
+    reply = f" with {code}" if _CODE.fullmatch(code) else ""
+    return "AWS refused {action}" + f"{reply}: update advisor and boto3"
+
+
+def _trouble(error: Exception) -> str:
+    """What an error on the way means; one that is not of botocore comes from reading the reply."""
+    names = (base.__name__ for base in type(error).__mro__)
+    return next((_BY_CLASS[name] for name in names if name in _BY_CLASS), GARBLED)
+
+
+class ElsewhereError(Exception):
+    """A redirect: AWS's interfaces know none, and calls are signed for one address."""
+
+
+class _Body:
+    """What botocore asks of a body."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self) -> Iterator[bytes]:
+        yield self._body
+
+
+def send_limited(
+    session: URLLib3Session, allowance: Allowance, reply_s: float, request: AWSPreparedRequest
+) -> AWSResponse:
+    """The response to a request, its body read within a time and a size.
+
+    Args:
+        session: of the client alone.
+        allowance: of the pull.
+        reply_s: for one body.
+        request: signed.
+
+    Raises:
+        HTTPClientError: as botocore's own session does; botocore tries again.
+        LateError: the call as a whole was given up meanwhile.
+        LongReplyError: the body is too large.
+        ElsewhereError: the reply is a redirect.
+    """
+    from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import TimeoutError as HTTPTimeoutError
+
+    if left_s() <= 0:
+        raise LateError(reply_s)
+    request.stream_output = True  # leaves the body to us
+    response = session.send(request)
+    try:
+        body = read_whole(response.raw, allowance, within_s=reply_s)
+    except (LateError, HTTPTimeoutError) as error:
+        raise ReadTimeoutError(endpoint_url=request.url, error=error) from None
+    except HTTPError as error:
+        raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from None
+    if 300 <= response.status_code < 400:
+        raise ElsewhereError
+    response.raw = _Body(body)
+    return response
+
+
+HOME_REGION = "us-east-1"
+"""Where the price list and the list of regions are asked for."""
+
+MAX_THREADS = 32
+MAX_PAGES = 1000
+"""Of one list: ninety days of spot prices of the largest region are a fifth of that."""
+RETRIES_S = 10.0
+"""What trying a call again may take on top of one reply; then the call as a whole is given up."""
+T = TypeVar("T")
+_CONNECT_TIMEOUT_S = 5.0
+# What services call the next page; Cost Explorer has a word of its own.
+_TOKENS = ("NextToken", "NextPageToken")
+
+
+class EndlessPagesError(Exception):
+    """A list whose pages do not end."""
+
+
+class Clients:
+    """Makes clients with the SDK's own chain of credentials, from one thread (clients may go to others).
+
+    Raises CloudError: the AWS configuration names a profile that does not exist or cannot be read.
+    """
+
+    def __init__(self, options: AwsOptions) -> None:
+        import boto3
+        import botocore.session
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+
+        self._config = Config(
+            connect_timeout=min(_CONNECT_TIMEOUT_S, options.timeout_s),
+            read_timeout=options.timeout_s,
+            retries={"mode": "adaptive", "total_max_attempts": options.max_attempts},
+            max_pool_connections=MAX_THREADS,
+        )
+        self._allowance = Allowance()
+        try:
+            core = botocore.session.get_session()
+            core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
+            self._session = boto3.Session(botocore_session=core)
+            self._certificates = core.get_config_variable("ca_bundle") or os.environ.get(
+                "REQUESTS_CA_BUNDLE", True
+            )
+        except BotoCoreError as error:
+            raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
+
+    def client(self, service: str, region: str) -> BaseClient:
+        """A client of a service, such as ``"ec2"``, in a region.
+
+        Raises CloudError: the AWS configuration of this machine cannot be used.
+        """
+        from botocore.exceptions import BotoCoreError
+        from botocore.httpsession import URLLib3Session
+        from botocore.utils import get_environ_proxies
+
+        try:
+            client = self._session.client(service, region_name=region, config=self._config)
+            config = client.meta.config
+            session = URLLib3Session(
+                verify=self._certificates,
+                proxies=get_environ_proxies(client.meta.endpoint_url),
+                timeout=(config.connect_timeout, config.read_timeout),
+                max_pool_connections=config.max_pool_connections,
+            )
+            # What a handler of this event returns takes the place of what botocore would send for.
+            client.meta.events.register(
+                "before-send",
+                lambda request, **_: send_limited(session, self._allowance, config.read_timeout, request),
+            )
+            return client
+        except (BotoCoreError, ValueError) as error:
+            raise CloudError(explained(error, f"{service}:*")) from None
+
+    def has_credentials(self) -> bool:
+        """Whether the chain of credentials found any; whether AWS takes them is another matter.
+
+        Raises CloudError: the AWS configuration of this machine cannot be used.
+        """
+        from botocore.exceptions import BotoCoreError
+
+        try:
+            return self._session.get_credentials() is not None
+        except BotoCoreError as error:
+            raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
+
+
+def _moment(value: str) -> datetime:
+    """A time as AWS writes it; botocore's own reader takes most of the time of a long spot history."""
+    from botocore.utils import parse_timestamp
+
+    try:
+        moment = datetime.fromisoformat(value)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, ValueError):
+        parsed: datetime = parse_timestamp(value)
+        return parsed
+
+
+def items_of(client: BaseClient, action: str, key: str, **arguments: object) -> list[T]:
+    """All items of a reply, over all of its pages; of the shape that the caller expects, unchecked.
+
+    Args:
+        client: of the service.
+        action: the IAM action, whose second half is the operation: ``"ec2:DescribeRegions"``.
+        key: where the reply holds the items.
+        **arguments: of the operation.
+
+    Raises CloudError: in words what went wrong, what to do, and no secrets.
+    """
+    # A garbled body can still parse, into a page without the key.
+    pages: Iterator[Mapping[str, Iterable[T]]] = _pages(client, action, arguments)
+    return explaining(action, lambda: [item for page in pages for item in page[key]])
+
+
+def _pages(
+    client: BaseClient, action: str, arguments: dict[str, object]
+) -> Iterator[Mapping[str, Iterable[T]]]:
+    """Replies until one names no next page, each in a time of its own and of the operation's own shape."""
+    from botocore import xform_name
+
+    ask = getattr(client, xform_name(action.partition(":")[2]))
+    seen: set[str] = set()
+    while True:
+        reply = in_time(client, partial(ask, **arguments))
+        yield reply
+        name = next((name for name in _TOKENS if reply.get(name)), None)
+        if name is None:
+            return
+        token = reply[name]
+        if token in seen or len(seen) + 1 >= MAX_PAGES:
+            raise EndlessPagesError
+        seen.add(token)
+        arguments = arguments | {name: token}
+
+
+def in_time(client: BaseClient, call: Callable[[], T]) -> T:
+    """What a call with a client returns, connecting, reading all of the reply and retries included.
+
+    Raises LateError: it takes longer than one reply and retries may.
+    """
+    return within(client.meta.config.read_timeout + RETRIES_S, call)
+
+
+def explaining(action: str, call: Callable[[], T]) -> T:
+    """What the call returns; its errors are translated. Raises CloudError: as `items_of`."""
+    try:
+        return call()
+    except CloudError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a reply of another shape may raise anything
+        raise CloudError(explained(error, action)) from None

@@ -1,0 +1,162 @@
+"""Catalogs as tables: GPUs, what was measured on one of them, and recipes."""
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from advisor.core.findings import Finding
+from advisor.core.units import GB
+from advisor.core.values import GpuSpec
+from advisor.formats.recording_files import Measurement, Recording
+from advisor.operators.registry import family_of
+from advisor.predict.calibrating import Calibration
+from advisor.recipes.models import Model
+from advisor.recipes.recipes import Recipe
+from advisor.report import document as doc
+from advisor.report.document import columns
+from advisor.report.words import warnings_json
+
+COLUMNS = (
+    *columns("GPU", "Architecture"),
+    doc.Column("SMs", doc.ROUNDED),
+    doc.Column("Memory", doc.BYTES),
+    doc.Column("GB/s", doc.ROUNDED),
+    *columns("FP32", "TF32", "FP16", "BF16", kind=doc.FOUR_DIGITS),
+    doc.Column("NVLink GB/s", doc.ROUNDED),
+)
+_MULTIPLES = (*COLUMNS[:2], *columns(*(column.name for column in COLUMNS[2:]), kind=doc.MULTIPLE))
+TFLOPS = 1e12
+# What one of a column is, in the units of a GpuSpec.
+_UNITS = (1, 1, GB, *[TFLOPS] * 4, GB)
+
+
+def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> doc.Document:
+    """Specs in the given order.
+
+    FLOP rates are dense TFLOP/s, with tensor cores where there are; with ``base`` every figure is a
+    multiple of that GPU's. The facts are always those of the GPU itself.
+    """
+    columns = COLUMNS if base is None else _MULTIPLES
+    units = _UNITS if base is None else _figures(base)
+    rows = tuple(doc.Row((*_names(spec), *_in_units(spec, units))) for spec in specs)
+    facts = {"gpus": [_json(spec) for spec in specs]}
+    return doc.Document(facts=facts, blocks=(doc.Table(columns=columns, rows=rows),), title="GPUs")
+
+
+def _json(spec: GpuSpec) -> Mapping[str, object]:
+    # Not asdict: it copies, and the catalog's tables are read-only views.
+    plain = {item.name: getattr(spec, item.name) for item in fields(spec)}
+    return plain | {
+        "occupancy": asdict(spec.occupancy) if spec.occupancy else None,
+        "released": spec.released.isoformat(),
+        "source_date": spec.source_date.isoformat(),
+    }
+
+
+def _figures(spec: GpuSpec) -> list[float | None]:
+    tensor = spec.tensor_flops_per_s
+    return [
+        spec.num_sms,
+        spec.memory_bytes,
+        spec.memory_bytes_per_s,
+        spec.vector_flops_per_s.get("fp32"),
+        *(tensor.get(rate) for rate in ("tf32", "fp16", "bf16")),
+        spec.nvlink_bytes_per_s or None,
+    ]
+
+
+def _names(spec: GpuSpec) -> tuple[str, str]:
+    return spec.name, f"{spec.architecture} {spec.compute_capability}".strip()
+
+
+def _in_units(spec: GpuSpec, units: Sequence[float | None]) -> list[doc.Cell]:
+    pairs = zip(_figures(spec), units, strict=True)
+    return [None if value is None or not unit else value / unit for value, unit in pairs]
+
+
+_COLUMNS = (
+    doc.Column("Constant"),
+    *columns("Before", "After", kind=doc.DECIMALS),
+    doc.Column("Kernels", doc.PLAIN),
+    doc.Column("Spread", doc.SHARE),
+)
+
+
+def calibration_document(calibration: Calibration, path: Path) -> doc.Document:
+    """Constants, and where they were written."""
+    constants = list(map(asdict, calibration.constants))
+    facts = {"gpu": calibration.gpu, "source": calibration.source, "constants": constants}
+    rows = tuple(
+        doc.Row((fit.name, fit.before, fit.after, fit.num_kernels, fit.spread))
+        for fit in calibration.constants
+    )
+    return doc.Document(
+        facts={"calibration": {"path": str(path), **facts}, **warnings_json(calibration.warnings)},
+        blocks=(
+            doc.Table(columns=_COLUMNS, rows=rows),
+            doc.Lines((f"{calibration.gpu}: written to {path}",)),
+        ),
+    )
+
+
+_RECORDING_COLUMNS = (
+    doc.Column("Family"),
+    doc.Column("Kernels", doc.COUNT),
+    *columns("Shortest", "Longest", kind=doc.MICROSECONDS),
+    doc.Column("Median spread", doc.SHARE),
+)
+
+
+def recording_document(recording: Recording, path: Path, warnings: Sequence[Finding]) -> doc.Document:
+    """A summary by family."""
+    families = by_family(recording)
+    body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
+    facts = {"recording": body, "families": families, "skipped": dict(reasons(recording))}
+    rows = tuple(doc.Row((family, *figures.values())) for family, figures in families.items())
+    return doc.Document(
+        facts={**facts, **warnings_json(warnings)}, blocks=(doc.Table(columns=_RECORDING_COLUMNS, rows=rows),)
+    )
+
+
+def by_family(recording: Recording) -> Mapping[str, Mapping[str, float]]:
+    """Number, extremes and median spread of the kernels of each family, the largest family first."""
+    groups: dict[str, list[Measurement]] = {}
+    for kernel in recording.measurements:
+        groups.setdefault(family_of(kernel.op).word, []).append(kernel)
+    return {
+        family: {
+            "kernels": len(kernels),
+            "shortest_s": min(kernel.time_s for kernel in kernels),
+            "longest_s": max(kernel.time_s for kernel in kernels),
+            "median_spread": statistics.median(kernel.spread for kernel in kernels),
+        }
+        for family, kernels in sorted(groups.items(), key=lambda item: -len(item[1]))
+    }
+
+
+def reasons(recording: Recording) -> list[tuple[str, int]]:
+    """Why cases were left out, the most frequent reason first."""
+    return Counter(entry.reason for entry in recording.skipped).most_common()
+
+
+def skipped_lines(recording: Recording) -> list[str]:
+    """The same in words."""
+    return [f"{count} left out: {reason}" for reason, count in reasons(recording)]
+
+
+def recipes_document(recipes: Sequence[Recipe], models: Sequence[Model]) -> doc.Document:
+    """Each recipe with what it does, and the names of models."""
+    rows = tuple(doc.Row((recipe.name, recipe.summary, recipe.model, recipe.unit)) for recipe in recipes)
+    names = ", ".join(model.name for model in models)
+    known = doc.Section("Models", (f"{names}, any Hugging Face id, and the path of a config.json.",))
+    facts = {
+        "recipes": [asdict(recipe) for recipe in recipes],
+        "models": [
+            {"name": model.name, "source": model.source, "params": model.num_params, "config": model.config}
+            for model in models
+        ],
+    }
+    table = doc.Table(columns=columns("Recipe", "Trains", "Default model", "Amount in"), rows=rows)
+    return doc.Document(facts=facts, blocks=(table, known), title="Recipes")

@@ -1,0 +1,286 @@
+"""Limits of a query: names that no offer has are refused; else, which limit has to give way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError, NoOfferError, did_you_mean
+from advisor.core.globs import is_any, same_name
+from advisor.core.gpus import load_gpus
+from advisor.core.values import Offer
+from advisor.service.listening import Listener
+from advisor.service.prices.live import why_not_refreshed
+
+if TYPE_CHECKING:
+    from advisor.config.layers import PricingSettings
+    from advisor.pricing.node_counts import NodeCounts
+    from advisor.service.offer_filters import OfferFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """One limit of a query.
+
+    Attributes:
+        name: what a person leaves out to be rid of it, such as ``"--region"``.
+        text: as it was set, such as ``"--region eu-*"``.
+        keeps: whether an offer is within it.
+        is_default: nobody set it.
+        is_subject: it says what is looked for rather than where or at what price, so it gives way last.
+    """
+
+    name: str
+    text: str
+    keeps: Callable[[Offer], bool]
+    is_default: bool = False
+    is_subject: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """The smallest set of limits without which offers are left, and those offers."""
+
+    limits: tuple[Limit, ...]
+    offers: tuple[Offer, ...]
+
+
+def way_out(limits: Sequence[Limit], offers: Iterable[Offer]) -> Way:
+    """What has to give way: as few limits as possible, of those the ones that let in the fewest offers.
+
+    The fewest, since they are what comes nearest to what was asked. Of equally many limits those without a
+    subject go first: who asks for a GPU in Europe wants to know where it is rather than what else is there.
+
+    Raises ValueError: there is no offer at all.
+    """
+    by_failed: dict[tuple[Limit, ...], list[Offer]] = {}
+    for offer in offers:
+        failed = tuple(limit for limit in limits if not limit.keeps(offer))
+        by_failed.setdefault(failed, []).append(offer)
+    if not by_failed:
+        raise ValueError("there is no offer at all, so no limit is in the way")
+
+    def rank(failed: tuple[Limit, ...]) -> tuple[int, bool, int]:
+        return len(failed), any(limit.is_subject for limit in failed), len(by_failed[failed])
+
+    failed = min(by_failed, key=rank)
+    return Way(limits=failed, offers=tuple(by_failed[failed]))
+
+
+ANY = "*"
+# What people call them; for hints alone.
+_CALLED = {"amazon": "aws", "ec2": "aws", "google": "gcp", "gce": "gcp", "google-cloud": "gcp"}
+# What callers give by a name of their own; other settings are known by theirs.
+_ARGUMENTS = ("cloud.providers", "cloud.regions", "cloud.markets", "cloud.max_nodes")
+
+
+def setting_in_words(pricing: PricingSettings, name: str, listener: Listener) -> str:
+    """What a person leaves out or changes: the caller's argument, else the setting and who set it."""
+    origin = pricing.origins.get(name, "default")
+    if _is_argument(pricing, name):
+        return listener.name_of(name)
+    return f"{name} (the default)" if origin == "default" else f"{name} (set by {origin})"
+
+
+def _is_argument(pricing: PricingSettings, name: str) -> bool:
+    return name in _ARGUMENTS and pricing.is_given(name)
+
+
+# --- Names and numbers that nothing has -------------------------------------------------------------
+
+
+def check_providers(pricing: PricingSettings, known: Collection[str], listener: Listener) -> None:
+    """Refuse a provider that nobody has a price of, limits aside.
+
+    One whose prices could be pulled is a warning where others were named, too.
+
+    Raises InputError: names those there are.
+    """
+    from advisor.pricing.providers import load_providers
+
+    wanted = pricing.cloud.providers
+    strange = [name for name in wanted if name != ANY and not any(same_name(name, one) for one in known)]
+    for provider in strange:
+        where = _unless_given(pricing, "cloud.providers", listener)
+        problem = f"there are no prices of provider {provider!r}{where}{_way_to(pricing, provider, known)}"
+        if provider.lower() not in load_providers() or len(strange) == len(wanted):
+            raise InputError(problem)
+        listener.warn([problem])
+
+
+def _way_to(pricing: PricingSettings, provider: str, known: Collection[str]) -> str:
+    """How to get prices of a provider that has none, or whom else may be meant."""
+    from advisor.pricing.providers import load_providers
+
+    providers = load_providers()
+    if provider.lower() in providers:
+        if not pricing.may_add_providers:
+            return ": a project that you do not trust adds no provider. Name it in your own settings."
+        if (why := why_not_refreshed(pricing.store, provider.lower())) is not None:
+            return f" yet, and they could not be pulled: {why}. Try again with `advisor prices refresh`."
+        return (
+            " yet: name it in the setting cloud.providers, and `advisor prices refresh` pulls them; most need"
+            " no account."
+        )
+    ours = {provider.gpuhunt_name: name for name, provider in providers.items()}
+    hint = did_you_mean((_CALLED | ours).get(provider.lower(), provider), [*known, *providers])
+    others = ", ".join(sorted(providers.keys() - {*known}))
+    return f".{hint} Known are {', '.join(sorted(known))}; by name also {others}."
+
+
+def check_regions(
+    pricing: PricingSettings,
+    known: Callable[[], Iterable[str]],
+    listener: Listener,
+    at_hand: Collection[str] = (),
+) -> None:
+    """Refuse a region, or a pattern of regions, that no offer is in, whatever else is asked for.
+
+    Args:
+        pricing: says which regions are wanted.
+        known: all regions there are; asked only for patterns that ``at_hand`` does not match.
+        listener: what it calls arguments.
+        at_hand: regions of offers at hand.
+
+    Raises InputError: with near matches.
+    """
+    strange = [p for p in pricing.cloud.regions if not any(is_any([p], name) for name in at_hand)]
+    regions = sorted({*known()}) if strange else []
+    for pattern in strange:
+        if pattern == ANY or any(is_any([pattern], name) for name in regions):
+            continue
+        where = _unless_given(pricing, "cloud.regions", listener)
+        begin = ", ".join(dict.fromkeys(name.split("-")[0] for name in regions))
+        hint = did_you_mean(pattern.replace("*", ""), regions)
+        verb = "matches" if {"*", "?"} & {*pattern} else "is called"
+        raise InputError(
+            f"no region with a known price {verb} {pattern!r}{where}.{hint} Regions begin with {begin};"
+            " `advisor prices --sort place` shows them."
+        )
+
+
+def known_vendors(names: Iterable[str]) -> set[str]:
+    """Vendors of the catalog as it spells them, letter case aside.
+
+    Raises InputError: the catalog has no GPU of one.
+    """
+    vendors = {spec.vendor.lower(): spec.vendor for spec in load_gpus().values()}
+    for name in names:
+        if name.lower() not in vendors:
+            choices = ", ".join(sorted(vendors))
+            hint = did_you_mean(name, vendors)
+            raise InputError(f"no GPU of vendor {name!r} in the catalog.{hint} Choose of {choices}.")
+    return {vendors[name.lower()] for name in names}
+
+
+def _unless_given(pricing: PricingSettings, name: str, listener: Listener) -> str:
+    return "" if _is_argument(pricing, name) else f" in {setting_in_words(pricing, name, listener)}"
+
+
+# --- Limits that leave nothing ----------------------------------------------------------------------
+
+
+def nothing_left(
+    pricing: PricingSettings, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
+) -> NoOfferError:
+    """Why no offer is left, and which limit would have to give way.
+
+    Args:
+        pricing: the limits of the settings, and who set them.
+        asked: those of the caller.
+        offers: all that are known, at the prices of the organisation's contracts.
+        listener: what it calls arguments.
+    """
+    if not offers:
+        return NoOfferError("no source knows a price: `advisor prices sources` says why.")
+    if asked.wanted and not any(offer.gpu in asked.wanted for offer in offers):
+        return NoOfferError(
+            f"no known price is of {', '.join(asked.wanted)}: `advisor prices` shows what is for rent."
+        )
+    limits = _limits(pricing, asked, offers, listener)
+    way = way_out(limits, offers)
+    # A default is worth a word only where it is in the way.
+    worth = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
+    return NoOfferError(f"no offer with {', '.join(dict.fromkeys(worth))}. {_in_words(way)}")
+
+
+def _in_words(way: Way) -> str:
+    best = min(way.offers, key=lambda offer: (offer.usd_per_h, offer.region, offer.zone or ""))
+    names = " and ".join(dict.fromkeys(limit.name for limit in way.limits))
+    there_are = "is 1" if len(way.offers) == 1 else f"are {len(way.offers):,}, the cheapest"
+    where = f"{best.provider} {best.instance_type} in {best.region}"
+    return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
+
+
+def _limits(
+    pricing: PricingSettings, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
+) -> list[Limit]:
+    """Everything that a query keeps offers by."""
+    from advisor.pricing.sources.protocol import OfferQuery
+
+    counts = asked.node_counts(
+        [offer for offer in offers if asked.max_gpus is None or offer.num_gpus <= asked.max_gpus]
+    )
+    limits = [*_limits_of_settings(pricing, listener), *_limits_of_gpus(asked, counts, listener)]
+    if (exactly := asked.nodes.exactly) is not None:
+        name = listener.name_of("num_nodes")
+        limits.append(
+            Limit(name=name, text=f"{name} {exactly}", keeps=lambda offer: bool(counts.possible(offer)))
+        )
+    if (most_usd := asked.max_usd_per_h) is not None:
+        keeps = OfferQuery(max_usd_per_h=most_usd).matches
+        name = listener.name_of("max_usd_per_h")
+        limits.append(Limit(name=name, text=f"{name} {most_usd:g}", keeps=keeps))
+    for floor in asked.floors:
+        name = listener.name_of(floor.argument)
+        limits.append(Limit(name=name, text=f"{name} {floor.least:g}", keeps=floor.keeps))
+    if (most := asked.max_gpus) is not None:
+        limits.append(
+            _setting(pricing, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most, listener)
+        )
+    if (opens := asked.opens) is not None:
+        text = "regions open to any account"
+        limits.append(_setting(pricing, "cloud.opt_in_regions", text, opens, listener))
+    return limits
+
+
+def _limits_of_settings(pricing: PricingSettings, listener: Listener) -> Iterator[Limit]:
+    from advisor.pricing.sources.protocol import OfferQuery
+
+    cloud = pricing.cloud
+    named = {
+        "cloud.providers": (cloud.providers, OfferQuery(providers=cloud.providers)),
+        "cloud.regions": (cloud.regions, OfferQuery(regions=cloud.regions)),
+        "cloud.markets": (cloud.markets, OfferQuery(markets=cloud.markets)),
+    }
+    for name, (values, query) in named.items():
+        if values and ANY not in values:
+            yield _setting(pricing, name, ", ".join(values), query.matches, listener)
+
+
+def _limits_of_gpus(asked: OfferFilter, counts: NodeCounts, listener: Listener) -> Iterator[Limit]:
+    """Which GPU, and how many of it: two limits, since the number may give way alone."""
+    if not (wanted := asked.wanted):
+        return
+    name = listener.name_of("gpus")
+    text = " ".join(f"{name} {one}" for one in asked.gpus)
+
+    def is_as_many(offer: Offer) -> bool:
+        numbers = wanted.get(offer.gpu)
+        possible = counts.possible(offer) or (1,)
+        return not numbers or any(number * offer.num_gpus in numbers for number in possible)
+
+    yield Limit(name=name, text=text, keeps=lambda offer: offer.gpu in wanted, is_subject=True)
+    yield Limit(name=f"the number in {name}", text=text, keeps=is_as_many)
+
+
+def _setting(
+    pricing: PricingSettings, name: str, value: str, keeps: Callable[[Offer], bool], listener: Listener
+) -> Limit:
+
+    words, is_argument = setting_in_words(pricing, name, listener), _is_argument(pricing, name)
+    text = f"{words} {value}" if is_argument else words.replace(name, f"{name}: {value}", 1)
+    return Limit(
+        name=words if is_argument else name, text=text, keeps=keeps, is_default=name not in pricing.origins
+    )

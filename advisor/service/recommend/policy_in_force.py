@@ -1,0 +1,165 @@
+"""The policy of the settings and flags, and what the ledger says of this month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError, PolicyViolationError
+from advisor.formats.user_files import at_home
+from advisor.review import budgets
+from advisor.service.listening import Listener
+from advisor.store.database import open_store
+
+if TYPE_CHECKING:
+    from advisor.config.settings import ChoiceSettings, PolicySettings, ReportSettings, StoreSettings
+    from advisor.core.values import Job, Plan
+    from advisor.store.ledger import Run
+    from recommender.outcome.spot import SpotTerms
+    from recommender.policy import Policy, Spent
+
+
+def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | None:
+    """The merged policy of ``policy.files`` and of more files; None without any.
+
+    A flag can add rules and never takes an organisation's away.
+
+    Raises PolicyError: a file cannot be read or contradicts another; all faults at once.
+    """
+    files = tuple(dict.fromkeys([*settings.files, *more]))
+    if not files:
+        return None
+    from advisor.site_files.policy_files import read_policies
+
+    return read_policies([at_home(path) for path in files])
+
+
+def check_guarded(settings: PolicySettings, what: str) -> None:
+    """Whether a job without a limit of its cost or time may be started.
+
+    Args:
+        settings: the files of the policy.
+        what: is to be done instead, as a sentence.
+
+    Raises PolicyViolationError: the policy demands one.
+    """
+    policy = policy_of(settings)
+    if policy is not None and (rule := policy.guard) is not None:
+        raise PolicyViolationError(f"the policy demands a limit ({rule.text}, {rule.origin}). {what}")
+
+
+def with_objective(job: Job, policy: Policy | None, settings: ChoiceSettings) -> Job:
+    """The job with what is recommended: by what was typed, else by the policy, else by the settings.
+
+    A value that was typed goes before the policy's pick.
+    """
+    if job.change_usd is None:
+        job = replace(job, change_usd=settings.change_usd)
+    if job.value_of_time_usd_per_h is not None:
+        return job
+    if policy is None:
+        return replace(job, value_of_time_usd_per_h=settings.value_of_time_usd_per_h)
+    hour_usd = policy.value_of_time_usd_per_h
+    hour_usd = settings.value_of_time_usd_per_h if hour_usd is None else hour_usd
+    return replace(job, value_of_time_usd_per_h=hour_usd, pick=policy.pick)
+
+
+def check_project_of(
+    project: str, policy: Policy | None, report: ReportSettings, database: StoreSettings, listener: Listener
+) -> None:
+    """Refuse a project whose name is nearly that of one in the ledger, a policy or a team.
+
+    Raises:
+        InputError: it is.
+        StoreError: the database cannot be read.
+    """
+    from advisor.service.bookkeeping import check_new_project
+    from recommender.policy.model import Layer
+
+    of_teams = (name for team in report.teams.values() for name in team)
+    sources = () if policy is None else policy.sources
+    of_files = (source.content.name for source in sources if source.layer is Layer.PROJECT)
+    check_new_project(project, database, listener, *of_teams, *report.shared, *of_files)
+
+
+def spent_of(
+    settings: StoreSettings, report: ReportSettings, policy: Policy | None, project: str, listener: Listener
+) -> Spent | None:
+    """What bills and runs together tell since the first of the month; None if no rule asks.
+
+    Raises:
+        BillError: a bill of the settings cannot be read.
+        InputError: a project's month is limited, and nobody says which project this is.
+        StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
+    """
+    if policy is None:
+        return None
+    from recommender.policy.rules import LimitRule
+
+    monthly = [rule for rule in policy.rules if isinstance(rule, LimitRule) and rule.is_monthly]
+    if not monthly:
+        return None
+    if not project and any(rule.is_of_project for rule in monthly):
+        raise InputError(
+            "the policy limits what a project spends in a month: name it with"
+            f" {listener.name_of('project')}, as its runs were recorded."
+        )
+    from advisor.service.bookkeeping import read_bills
+    from advisor.service.prices.live import now
+    from recommender.policy import Spent, start_of_month
+
+    present, since = now(), start_of_month(now())
+    recorded, num_unknown, num_ours = _runs_since(settings, since, project)
+    bills = read_bills(report, (), listener)
+    charges = [charge for bill in bills for charge in bill.charges if charge.start >= since]
+    outlays = budgets.spent_of(recorded, charges, present)
+    if num_unknown:
+        few = f"{num_unknown} of this month's runs have no known cost"
+        listener.warn([f"{few}: monthly limits count the others (`advisor run list` shows all)"])
+    if report.cost_explorer:
+        listener.warn(["monthly limits count runs and report.bills, not what AWS Cost Explorer would tell"])
+    return Spent(
+        all_usd=float(sum(one.usd for one in outlays)),
+        project_usd=float(sum(one.usd for one in outlays if one.project == project)),
+        all_num_unknown=num_unknown,
+        project_num_unknown=num_ours,
+    )
+
+
+def _runs_since(settings: StoreSettings, since: datetime, project: str) -> tuple[tuple[Run, ...], int, int]:
+    """Runs, and how many of all and of a project have no known cost, or one that cannot be true."""
+    from advisor.store.ledger import impossible_runs, runs
+
+    store = open_store(settings.url, must_exist=True)
+    if store is None:
+        return (), 0, 0
+    with store:
+        recorded = runs(store, since=since)
+        untrue, ours = (impossible_runs(store, since=since, project=one) for one in (None, project))
+    unknown = [run.project for run in recorded if run.cost_usd is None]
+    return recorded, len(unknown) + len(untrue), unknown.count(project) + len(ours)
+
+
+def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:
+    """The cheapest places of each machine, apart: those allowed, those that need more quota, the others.
+
+    Otherwise a denied cheapest region would hide an allowed dearer one.
+    """
+    from recommender.plans.candidates import cheapest_plans
+
+    def is_removed(plan: Plan) -> bool:
+        if plan.blocked is not None or policy is None:
+            return plan.blocked is not None
+        from recommender.policy import judge_plan
+
+        return bool(judge_plan(plan, policy, spot))
+
+    allowed: list[Plan] = []
+    lacking: list[Plan] = []
+    removed: list[Plan] = []
+    for plan in plans:
+        (removed if is_removed(plan) else lacking if plan.lacks_quota else allowed).append(plan)
+    return [plan for kind in (allowed, lacking, removed) for plan in cheapest_plans(kind)]

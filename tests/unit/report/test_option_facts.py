@@ -1,0 +1,301 @@
+"""What the table shows, in which order, and what a program reads."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.core.findings.about_options import Alike
+from advisor.core.values import (
+    DataPlace,
+    DataSet,
+    Interval,
+    Market,
+    Option,
+    Quantiles,
+    Recommendation,
+    Scaling,
+    Tier,
+)
+from advisor.report.document import Document
+from advisor.report.explain import option_document
+from advisor.report.option_facts import find_option, ranked, selection, status
+from advisor.report.options_table import options_table
+from advisor.report.printing import Format, text_of
+from advisor.report.recommendation import recommendation_document
+from advisor.workloads.script_versions import as_written
+from recommender.ranking.value import total_usd, worth_for
+from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import sample, texts
+from tests.recommendations import many_options
+from tests.recommending import recommend
+from tests.unit.report.printed import json_of, of, on_screen
+
+OPTION_FIELDS = {
+    "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
+    "usd_per_h", "price_retrieved_at", "iteration_s", "wait_s", "train_s", "time_s", "cost_usd",
+    "samples_per_s", "mfu",
+    "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
+    "transfer", "rates", "cost_breakdown",
+    "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
+    "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
+    "removed_by_codes", "reason_findings", "risk_finding", "script_change_findings",
+    "what_if", "binds", "input_s", "vcpus_per_gpu", "expected", "tie_with", "folded_into",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def answer():
+    plans = [
+        make_plan("FAST", 3.0, wait_s=None),
+        make_plan("CHEAP", 0.9, market=Market.SPOT),
+        make_plan("DEAR", 50.0),
+        make_plan("WORSE", 3.2),
+        make_plan("SMALL", 0.1),
+        make_plan("LAB", None, tier=Tier.CLUSTER, wait_s=Quantiles(p50=3600.0, p90=7200.0)),
+    ]
+    seconds = {"FAST": 0.1, "CHEAP": 0.25, "DEAR": 0.09, "WORSE": 0.2, "SMALL": 0.3, "LAB": 0.2}
+    estimates = {
+        (name, ONE_GPU): make_estimate(
+            name,
+            Interval(p10=s / 1.1, p50=s, p90=s * 1.1),
+            memory_limit_bytes=1 if name == "SMALL" else 16 * 2**30,
+            assumptions=texts("an assumption"),
+        )
+        for name, s in seconds.items()
+    }
+    return recommend(
+        make_trace(),
+        estimates,
+        {name: make_gpu(name) for name in seconds},
+        plans,
+        make_job(budget_usd=20.0),
+        rng=np.random.default_rng(0),
+    )
+
+
+def answered(recommendation: Recommendation) -> Document:
+    return recommendation_document(recommendation, top=None)
+
+
+def test_the_recommended_comes_first_then_the_feasible_as_the_choice_compares_them(answer):
+    names = [option.plan.id for option in ranked(answer)]
+    assert names == ["LAB", "FAST", "WORSE", "CHEAP", "SMALL", "DEAR"]
+    by_id = {option.plan.id: option for option in answer.options}
+    totals = [total_usd(by_id[name], worth_for(answer.job)) for name in names[:4]]
+    assert totals == sorted(totals)
+
+
+def test_every_status_is_told(answer):
+    states = {option.plan.id: status(option, answer) for option in answer.options}
+    assert states == {
+        "FAST": "frontier",
+        "LAB": "recommended",
+        "CHEAP": "",
+        "WORSE": "",
+        "DEAR": "over budget",
+        "SMALL": "does not fit",
+    }
+
+
+@pytest.mark.parametrize("top", [1, 3, 5, None])
+def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(answer, top):
+    chosen = selection(answer, top)
+    states = {status(option, answer) for _, option in chosen}
+    assert states == {"recommended", "frontier", "", "over budget", "does not fit"}
+    assert "LAB" in {option.plan.id for _, option in chosen}
+
+
+def test_the_table_is_readable(answer):
+    lines = on_screen(answered(answer), 160).splitlines()
+    row = next(line for line in lines if "frontier" in line)
+    for text in ("aws fast.xlarge us-east-1 on-demand", "1 x FAST", "100 ms", "2.8 h", "$8.33"):
+        assert text in row
+
+
+def test_the_table_in_eighty_columns(answer):
+    lines = [line for line in on_screen(answered(answer), 80).splitlines() if "$" in line]
+    assert any("frontier" in line and "2.8 h" in line and "$8.33" in line for line in lines)
+
+
+@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
+def test_other_formats(answer, output):
+    lines = text_of(answered(answer), output).splitlines()
+    rows = lines if output is Format.CSV else [line for line in lines if line.startswith("|")]
+    assert len(rows) == len(answer.options) + (1 if output is Format.CSV else 2)
+
+
+def test_markdown_has_the_words_beside_the_table(answer):
+    text = text_of(answered(answer), Format.MARKDOWN)
+    assert text.startswith("### Where to run")
+    assert "Use 1 x LAB" in text
+    assert "What would change this advice: " in text
+
+
+def test_json_by_contract(answer):
+    document = json_of(answered(answer))
+    assert {"schema_version", "job", "options", "frontier", "recommended", "warnings"} <= set(document)
+    for option in document["options"]:
+        assert set(option) >= OPTION_FIELDS
+        assert set(option["iteration_s"]) == {"p10", "p50", "p90"}
+        assert set(option["time_s"]) == set(option["cost_usd"]) == {"p50", "p90"}
+    by_id = {option["id"]: option for option in document["options"]}
+    assert by_id["LAB"]["recommended"] is True
+    assert by_id["FAST"]["recommended"] is False
+    assert by_id["FAST"]["wait_s"] is None
+    assert by_id["LAB"]["usd_per_h"] is None
+    assert by_id["LAB"]["instance_type"] is None
+    assert by_id["DEAR"]["removed_by"] == "budget"
+    assert by_id["DEAR"]["removed_by_codes"] == ["budget"]
+    assert by_id["LAB"]["removed_by_codes"] == []
+    assert document["frontier"] == list(answer.frontier)
+    assert document["job"]["budget_usd"] == 20.0
+
+
+def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer):
+    job = json_of(answered(answer))["job"]
+    assert job["scaling"] == {"mode": "weak", "source": "assumed", "num_gpus": 1, "global_batch_size": 64}
+    assert job["data"] is None
+    place = DataPlace(name="s3://photos", provider="aws", region="us-east-1")
+    asked = replace(answer.job, scaling=Scaling.STRONG, data=DataSet(gib=150.0, place=place))
+    script = as_written(make_trace(), {}, asked).script
+    job = json_of(answered(replace(answer, script=script, job=asked)))["job"]
+    assert (job["scaling"]["mode"], job["scaling"]["source"]) == ("strong", "given")
+    assert job["data"] == {
+        "gib": 150.0,
+        "place": {"name": "s3://photos", "provider": "aws", "region": "us-east-1"},
+    }
+
+
+def test_a_program_reads_each_price_and_rate_apart(answer):
+    offer = make_offer("FAST", 3.0, contracted_usd_per_h=2.5, effective_usd_per_h=2.0)
+    rates = {"storage": "100 GiB at 0.08 USD per GiB-month; a list, 2025-01-01"}
+    extras = {"storage_usd_per_h": 0.011, "transfer_usd": 6.0, "rates": rates}
+    plan = make_plan("FAST", offer.usd_per_h, offer=offer, **extras)
+    changed = [replace(o, plan=plan) if o.plan.id == "FAST" else o for o in answer.options]
+    document = json_of(answered(replace(answer, options=tuple(changed))))
+    by_id = {option["id"]: option for option in document["options"]}
+    fast, lab = by_id["FAST"], by_id["LAB"]
+    prices = ("usd_per_h", "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h")
+    assert [fast[name] for name in prices] == [2.0, 3.0, 2.5, 2.0]
+    assert (fast["storage_usd_per_h"], fast["egress_usd"], fast["rates"]) == (0.011, 0, rates)
+    assert fast["transfer"] == {"gib": 0, "usd": 6.0, "time_s": 0}
+    assert [lab[name] for name in prices] == [None] * 4
+    assert (lab["storage_usd_per_h"], lab["egress_usd"], lab["rates"]) == (0, 0, {})
+
+
+def test_find_by_id_and_by_number(answer):
+    first = ranked(answer)[0]
+    for wanted in (first.plan.id, "1", "#1"):
+        option = find_option(answer, wanted)
+        assert isinstance(option, Option)
+        assert option.plan.id == first.plan.id
+    assert not isinstance(find_option(answer, "99"), Option)
+
+
+def test_explain_tells_time_money_and_assumptions(answer):
+    texts = {option.plan.id: on_screen(option_document(option, answer), 120) for option in answer.options}
+    for title in ("Time", "Money", "One iteration", "Memory of one GPU", "mm (roofline)", "an assumption"):
+        assert all(title in text for text in texts.values())
+    assert "unknown, counted as 0" in texts["FAST"]
+    assert "preemptions" in texts["CHEAP"]
+    assert "save a checkpoint every 30 min" in texts["CHEAP"]
+    assert "does not fit" in texts["SMALL"]
+    assert "rate unknown, counted as $0.00" in texts["LAB"]
+
+
+# --- What-ifs ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_what_ifs(answer):
+    """The recommended plan changed, and a cheaper one."""
+    by_id = {option.plan.id: option for option in answer.options}
+    changed = [
+        replace(
+            by_id[name],
+            plan=replace(by_id[name].plan, id=f"{name}+bf16"),
+            what_if="bf16",
+            cost_usd=Quantiles(p50=usd, p90=usd),
+        )
+        for name, usd in ((answer.recommended or "", 2.0), ("DEAR", 1.0))
+    ]
+    return replace(answer, what_ifs=tuple(changed))
+
+
+def test_what_ifs_come_last_and_say_what_they_are(answer, with_what_ifs):
+    options = ranked(with_what_ifs)
+    assert options[:-2] == ranked(answer)
+    assert [o.plan.id for o in options[-2:]] == ["DEAR+bf16", f"{answer.recommended}+bf16"]
+    assert [status(o, with_what_ifs) for o in options[-2:]] == ["what if bf16"] * 2
+
+
+def test_a_short_table_shows_the_recommended_plan_changed(with_what_ifs):
+    shown = [option.plan.id for _, option in selection(with_what_ifs, 3)]
+    assert f"{with_what_ifs.recommended}+bf16" in shown
+
+
+def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs):
+    document = json_of(answered(with_what_ifs))
+    changed = [option for option in document["options"] if option["what_if"]]
+    assert len(changed) == 2
+    assert not any(option["on_frontier"] or option["recommended"] for option in changed)
+    assert {option["what_if"] for option in document["options"]} == {None, "bf16"}
+
+
+def test_a_what_if_is_found_by_its_id(with_what_ifs):
+    option = find_option(with_what_ifs, "DEAR+bf16")
+    assert isinstance(option, Option)
+    assert option.what_if == "bf16"
+
+
+def test_a_row_is_named_by_plain_digits():
+    recommendation = many_options(3, num_frontier=2)
+    assert find_option(recommendation, "#2") == ranked(recommendation)[1]
+    for wanted in ("¹", "9" * 5000, "0", "4"):
+        assert find_option(recommendation, wanted) == [o.plan.id for o in ranked(recommendation)]
+
+
+# --- Rows that speak for others ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def folded(answer):
+    """WORSE is folded into FAST, whose row says so."""
+    options = {option.plan.id: option for option in answer.options}
+    options["WORSE"] = replace(options["WORSE"], folded_into="FAST")
+    reasons = (*options["FAST"].reasons, sample(Alike))
+    options["FAST"] = replace(options["FAST"], reasons=reasons)
+    return replace(answer, options=tuple(options.values()))
+
+
+@pytest.mark.parametrize("top", [1, 5, 99])
+def test_what_is_folded_has_no_row_and_keeps_its_number(folded, top):
+    assert "WORSE" not in [option.plan.id for _, option in selection(folded, top)]
+    rows = [row.cells for row in options_table(folded, top).rows]
+    assert [cells[1] for cells in rows] == [number for number, _ in selection(folded, top)]
+
+
+def test_all_rows_are_all_options(folded):
+    assert [option for _, option in selection(folded, None)] == ranked(folded)
+
+
+def test_a_number_is_that_of_the_row_that_is_shown(folded):
+    for top in (1, 5, None):
+        for number, option in selection(folded, top):
+            assert find_option(folded, str(number)) is option
+    assert find_option(folded, "WORSE") in folded.options
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_row_says_of_how_many_it_speaks(folded, width):
+    text = " ".join(on_screen(of(options_table(folded, 5)), width).split())
+    assert text.count(" like it") == 1
+    assert ", +2 like it" in text
+
+
+def test_a_program_reads_what_is_folded_into_what(folded):
+    document = recommendation_document(folded, top=3)
+    by_id = {option["id"]: option["folded_into"] for option in json_of(document)["options"]}
+    assert by_id == {"FAST": None, "CHEAP": None, "DEAR": None, "WORSE": "FAST", "SMALL": None, "LAB": None}
+    assert "folded_into" in text_of(document, Format.CSV).splitlines()[0]
