@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -63,7 +64,7 @@ def test_its_processes_serve_and_schedule_over_one_postgresql(tmp_path, postgres
         assert process.wait(60) == 0
 
 
-def answer(port: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, object]:
+def answer(port: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, Any]:
     """Status, and what its last field but warnings says."""
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
     connection.request("GET", path, headers=headers or {})
