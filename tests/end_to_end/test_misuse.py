@@ -66,7 +66,7 @@ MISUSES = [
     ("sweep grid.yaml --engine dusk://h:1", 2, "write local or dask://HOST:PORT"),
     ("mcp extra", 2, "(extra)"),
     ("serve", 2, "there is no database to show yet"),
-    ("serve --address 0.0.0.0", 2, "say who may read: --token env:NAME"),
+    ("serve --address 0.0.0.0", 2, "say who may read, with --token or --proxy"),
     ("launch t.json", 2, "`advisor recommend --emit KIND` writes one"),
     (f"{JOB} --what-if bf17", 2, "Did you mean 'bf16'?"),
     (f"{JOB} --what-if all --no-what-if", 2, "leave one out"),
