@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +24,7 @@ COPIES_IN_A_YEAR = 16
 def rows_of(log: str, num_jobs: int | None = None) -> list[tuple[int, ...]]:
     """Jobs of a log as rows of `JobColumns`; one that ran longer than it asked for asked for that."""
     users: dict[str, int] = {}
-    rows = []
+    rows: list[tuple[int, ...]] = []
     with gzip.open(TRACES / f"{log}.csv.gz", "rt") as file:
         for row in islice(csv.DictReader(file), num_jobs):
             run_s = int(row["end_time"]) - int(row["start_time"])
@@ -61,8 +62,8 @@ def main() -> None:
             native.simulate_queue(queue), queue_reference.simulate_queue(queue), strict=True
         ):
             np.testing.assert_array_equal(one, other)
-        native_s = min(wall_s(lambda queue=queue: native.simulate_queue(queue)) for _ in range(5))
-        reference_s = wall_s(lambda queue=queue: queue_reference.simulate_queue(queue))
+        native_s = min(wall_s(partial(native.simulate_queue, queue)) for _ in range(5))
+        reference_s = wall_s(partial(queue_reference.simulate_queue, queue))
         print(
             f"queue of {log}: native {native_s * 1e3:.0f} ms, {reference_s / native_s:6.1f} x the reference"
         )
@@ -71,7 +72,7 @@ def main() -> None:
     year = [(row[0] + copy * span_s, *row[1:]) for copy in range(COPIES_IN_A_YEAR) for row in rows]
     for backfill in (Backfill.EASY, Backfill.CONSERVATIVE):
         queue = queue_of(year, LOGS["cea_curie_sample"], backfill)
-        print(f"a year of it, {backfill}: {wall_s(lambda queue=queue: native.simulate_queue(queue)):.1f} s")
+        print(f"a year of it, {backfill}: {wall_s(partial(native.simulate_queue, queue)):.1f} s")
 
 
 if __name__ == "__main__":

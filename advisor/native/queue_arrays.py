@@ -122,7 +122,7 @@ class Queue:
     @property
     def num_users(self) -> int:
         """Users are numbered from 0."""
-        return 1 + max([-1, *self.jobs.user_J.tolist(), *self.probes.user_J.tolist()])
+        return 1 + int(np.concatenate([self.jobs.user_J, self.probes.user_J]).max(initial=-1))
 
 
 def _check_cluster(cluster: ClusterColumns) -> None:

@@ -11,6 +11,7 @@ import heapq
 import math
 import operator
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
@@ -117,10 +118,10 @@ class _Simulation:
 
     def __init__(self, queue: Queue, jobs: JobColumns) -> None:
         cluster, self.rules, self.backfill = queue.cluster, queue.rules, queue.backfill
-        columns = (column.tolist() for column in jobs.columns)
+        columns: Iterator[list[int]] = (column.tolist() for column in jobs.columns)
         self.submit_s, self.run_s, self.walltime_s, self.size, self.partition, self.user = columns
         self.tier, self.job_factor = cluster.tier_P.tolist(), cluster.job_factor_P.tolist()
-        self.pool_of = cluster.pool_P.tolist()
+        self.pool_of: list[int] = cluster.pool_P.tolist()
         self.units: list[int] = [*cluster.units_Q.tolist(), *cluster.units_P.tolist()]
         self.free, self.profiles = list(self.units), [_Profile(units) for units in self.units]
         self.pools = [_Pool() for _ in cluster.units_Q]
