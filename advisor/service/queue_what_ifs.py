@@ -215,10 +215,11 @@ def _that_fit(log: JobLog, clusters: Sequence[SlurmConf], listener: Listener) ->
             "the log has no run times: export it with the end (sacct: End, Elapsed) of each job."
         )
 
-    def fits(job: QueuedJob) -> bool:
-        return all(0 < job.size <= conf.partitions[_partition(conf, job.queue)].units for conf in clusters)
-
-    jobs = [job for job in with_run if fits(job)]
+    most = {
+        name: min(conf.partitions[_partition(conf, name)].units for conf in clusters)
+        for name in {job.queue for job in with_run}
+    }
+    jobs = [job for job in with_run if 0 < job.size <= most[job.queue]]
     for why, count in (
         ("no run time", len(log.jobs) - len(with_run)),
         ("larger than their partition", len(with_run) - len(jobs)),
@@ -247,7 +248,8 @@ def _queue(
         job_factor_P=np.array([one.job_factor / most for one in parts]),
         units_Q=np.array(conf.units),
     )
-    rows = [_row(job, conf, users[job.user]) for job in jobs]
+    numbers = {name: _partition(conf, name) for name in {job.queue for job in jobs}}
+    rows = [_row(job, (numbers[job.queue], users[job.user]), conf) for job in jobs]
     return Queue(
         jobs=JobColumns.of(rows),
         probes=JobColumns.of([(*probe, len(users)) for probe in probes]),
@@ -257,13 +259,12 @@ def _queue(
     )
 
 
-def _row(job: QueuedJob, conf: SlurmConf, user: int) -> tuple[int, ...]:
+def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, ...]:
     """Whoever ran longer than it asked for, asked for that; whoever asks for nothing gets the partition's."""
-    number = _partition(conf, job.queue)
-    partition, run_s = conf.partitions[number], round(job.run_s)
+    partition, run_s = conf.partitions[place[0]], round(job.run_s)
     asked_s = partition.default_s if job.walltime_s < 0 else min(job.walltime_s, partition.max_s)
     walltime_s = max(1, run_s, round(min(asked_s, _NO_LIMIT_S)))
-    return round(job.submit_s), run_s, walltime_s, math.ceil(job.size), number, user
+    return round(job.submit_s), run_s, walltime_s, math.ceil(job.size), *place
 
 
 def _rules(conf: SlurmConf) -> PriorityRules:
