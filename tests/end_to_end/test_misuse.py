@@ -140,6 +140,7 @@ MISUSES = [
     ("queue fit log.csv --timezone Mars/Base", 2, "give one such as Europe/Berlin or UTC"),
     ("queue check log.csv", 2, "Export a longer time"),
     ("queue show mine.json", 2, "advisor queue fit LOG --out FILE"),
+    ("queue simulate log.csv --capacity 8", 2, "the log has no run times"),
     ("spot fit log.csv --out mine.json", 2, "'log.csv' has no column time and event"),
     ("spot fit missing.csv", 2, "cannot read 'missing.csv'"),
     ("recipe show loraa", 2, "Did you mean 'lora'"),
