@@ -406,8 +406,7 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     p90 of one that is guessed, and of the dearest that is drawn: an older, derived or rarer price never hides
     a surer one. The cents of disks that are kept while the machine is away are not compared.
 
-    Raises:
-        InputError: plans of one's own machines, which have no place to choose.
+    Raises InputError: plans of one's own machines, which have no place to choose.
     """
     groups: dict[tuple[str, str, int, str, float, float], list[Plan]] = {}
     for plan in plans:
