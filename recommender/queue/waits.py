@@ -177,7 +177,7 @@ def widened(which: Bin) -> tuple[Bin, ...]:
     return tuple(dict.fromkeys(steps))
 
 
-BACKLOG_EDGES = (0, 2, 8, 30, 100)
+BACKLOG_EDGES = (0, 2, 8, 30)
 """The most jobs that wait in a queue, of each class but the last."""
 BACKLOGS = range(len(BACKLOG_EDGES) + 1)
 
