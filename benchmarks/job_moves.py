@@ -175,10 +175,7 @@ def flips(asked: Asked, fact: Tipping) -> Mapping[str, bool] | None:
     if found is None:
         return None
     short, past = found
-    return {
-        "stays": short is None or _picks(short) in asked.alike,
-        "flips": _picks(past) not in asked.alike,
-    }
+    return {"stays": short is None or _picks(short) in asked.alike, "flips": _picks(past) not in asked.alike}
 
 
 def _picks(answer: Answer) -> str | None:

@@ -130,9 +130,7 @@ def make_year(end: datetime, num_runs: int = NUM_RUNS, seed: int = SEED) -> Year
             at = begin + timedelta(days=(number + 0.5) * DAYS / num + jitter - 0.15 * habit.every_days)
             _add(habit, f"{habit.project}-{habit.script}-{number:05}", at, entries, runs, source)
     return Year(
-        entries=tuple(entries),
-        runs=tuple(sorted(runs, key=lambda run: run.started_at)),
-        history=history,
+        entries=tuple(entries), runs=tuple(sorted(runs, key=lambda run: run.started_at)), history=history
     )
 
 
@@ -157,12 +155,7 @@ def _history(machine: Machine, begin: datetime, end: datetime, source: random.Ra
 
 
 def _add(
-    habit: Habit,
-    name: str,
-    at: datetime,
-    entries: list[LedgerEntry],
-    runs: list[Run],
-    source: random.Random,
+    habit: Habit, name: str, at: datetime, entries: list[LedgerEntry], runs: list[Run], source: random.Random
 ) -> None:
     """One run, and two times of three the recommendation that it follows."""
     machine = MACHINES[habit.machine]

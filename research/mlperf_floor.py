@@ -125,10 +125,7 @@ def floors(published: Path, build: Callable[[], Trace] = resnet_50) -> Iterator[
         step_s = predict(trace, resolve_gpu(gpu)).iteration_s
         rows.append(
             Floor(
-                gpu=gpu,
-                best=best,
-                predicted=BATCH_SIZE / step_s.p50,
-                predicted_p10=BATCH_SIZE / step_s.p90,
+                gpu=gpu, best=best, predicted=BATCH_SIZE / step_s.p50, predicted_p10=BATCH_SIZE / step_s.p90
             )
         )
     yield from sorted(rows, key=lambda row: -row.ratio)

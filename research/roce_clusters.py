@@ -30,8 +30,5 @@ def layout_of(
     )  # fmt: skip
     within = min(num_gpus, _GPUS_PER_NODE)
     return Layout(
-        gpus_per_node=within,
-        num_nodes=num_gpus // within,
-        fabric=fabric,
-        power_limit_w=power_limit_w,
+        gpus_per_node=within, num_nodes=num_gpus // within, fabric=fabric, power_limit_w=power_limit_w
     )

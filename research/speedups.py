@@ -118,22 +118,14 @@ NETWORKS = (
         build=partial(_timm, "seresnext101_32x4d"),
         batch_sizes=_RESNEXT_BATCHES,
     ),
-    Network(
-        name="GNMT v2",
-        published="Translation/GNMT",
-        build=networks.gnmt,
-    ),
+    Network(name="GNMT v2", published="Translation/GNMT", build=networks.gnmt),
     Network(
         name="Transformer-XL",
         published="LanguageModeling/Transformer-XL",
         variant="Base model",
         build=networks.transformer_xl,
     ),
-    Network(
-        name="Transformer (big)",
-        published="Translation/Transformer",
-        build=networks.transformer,
-    ),
+    Network(name="Transformer (big)", published="Translation/Transformer", build=networks.transformer),
     Network(
         name="BERT-large, 128 tokens",
         published=bert.PUBLISHED,
@@ -141,10 +133,7 @@ NETWORKS = (
         build=partial(bert.pre_training, 128),
     ),
     Network(
-        name="BERT-large fine-tuning",
-        published=bert.PUBLISHED,
-        variant="finetune",
-        build=bert.fine_tuning,
+        name="BERT-large fine-tuning", published=bert.PUBLISHED, variant="finetune", build=bert.fine_tuning
     ),
 )
 

@@ -123,11 +123,7 @@ SCRIPTS = (
         edits={
             "fused": (("weight_decay=0.01)", "weight_decay=0.01, fused=True)"),),
             "tf32": (_TF32,),
-            "accumulate": (
-                *_ACCUMULATED_SCALER,
-                ("nn.utils.clip", _LAST_PASS + "    nn.utils.clip"),
-                _STEP,
-            ),
+            "accumulate": (*_ACCUMULATED_SCALER, ("nn.utils.clip", _LAST_PASS + "    nn.utils.clip"), _STEP),
         },
         extra={"bf16": ("--amp",)},
     ),
@@ -138,11 +134,7 @@ SCRIPTS = (
         edits={
             "fused": (("lr=1e-3)", "lr=1e-3, fused=True)"),),
             "tf32": (_TF32,),
-            "accumulate": (
-                *_ACCUMULATED_SCALER,
-                ("nn.utils.clip", _LAST_PASS + "    nn.utils.clip"),
-                _STEP,
-            ),
+            "accumulate": (*_ACCUMULATED_SCALER, ("nn.utils.clip", _LAST_PASS + "    nn.utils.clip"), _STEP),
         },
         extra={"bf16": ("--amp",)},
     ),

@@ -139,12 +139,7 @@ def settings_page() -> str:
     ]
     for name in setting_names():
         field, may = setting_field(name), MAY_IN_WORDS[project_may(name)]
-        cells = (
-            f"`{name}`",
-            _default(field.default),
-            may,
-            field.description,
-        )
+        cells = (f"`{name}`", _default(field.default), may, field.description)
         lines.append(f"| {' | '.join(map(str, cells))} |")
     for section, entry in LIST_SECTIONS.items():
         lines += [f"\nEach entry of `{section}`: {_lower(entry.__doc__)}\n", *_keys(entry.model_fields)]

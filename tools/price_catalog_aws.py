@@ -10,14 +10,7 @@ from typing import Any
 from advisor.core.errors import UnknownGpuError
 from advisor.pricing.instance_types import InstanceType
 from advisor.pricing.sources.protocol import DERIVED
-from tools.price_catalog_rows import (
-    ON_DEMAND,
-    SPOT,
-    CatalogRows,
-    PriceRow,
-    instance_type,
-    read_csv,
-)
+from tools.price_catalog_rows import ON_DEMAND, SPOT, CatalogRows, PriceRow, instance_type, read_csv
 
 ADVISOR_DATE = "2025-06-28"  # the newest snapshot of the Spot Advisor
 FIXED_GBPS = re.compile(r"(?:(\d+)x )?(\d+) Gigabit")

@@ -9,14 +9,7 @@ from typing import Any
 
 from advisor.core.errors import UnknownGpuError
 from advisor.pricing.instance_types import InstanceType
-from tools.price_catalog_rows import (
-    ON_DEMAND,
-    SPOT,
-    CatalogRows,
-    PriceRow,
-    instance_type,
-    read_csv,
-)
+from tools.price_catalog_rows import ON_DEMAND, SPOT, CatalogRows, PriceRow, instance_type, read_csv
 
 ATTACHED_SOURCE = "anycloud-sh/catalog@62ff0a9"
 

@@ -95,10 +95,7 @@ def instance_type(
         architecture=architecture,
         minimum_billed_s=minimum_billed_s,
         includes=price_includes(
-            vcpus=vcpus,
-            memory_bytes=memory_bytes,
-            local_ssd_bytes=local_ssd_bytes,
-            architecture=architecture,
+            vcpus=vcpus, memory_bytes=memory_bytes, local_ssd_bytes=local_ssd_bytes, architecture=architecture
         ),
         source=source,
         as_of=as_of,

@@ -1,31 +1,113 @@
 """All commands by name."""
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from advisor.cli.agents import mcp
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
-from advisor.cli.config import app as config_app
-from advisor.cli.config import doctor, init, trust
-from advisor.cli.delivering import app as deliver_app
-from advisor.cli.help import PlainGroup, option
-from advisor.cli.launch import launch
-from advisor.cli.logs import queue_app, spot_app
-from advisor.cli.measure import calibrate, measure
-from advisor.cli.policy import app as policy_app
-from advisor.cli.prices import catalog_app, gpus, prices_app
-from advisor.cli.recipe import app as recipe_app
-from advisor.cli.recommend import compare, diff, predict, profile, recommend
-from advisor.cli.report import report
-from advisor.cli.run import app as run_app
-from advisor.cli.schedule import app as schedule_app
-from advisor.cli.sweep import sweep
+from advisor.cli.help import Click, LazyCommands, PlainGroup, option
+
+COMMANDS = {
+    "recommend": (
+        "recommend:recommend",
+        "Rank where to run a training script: this machine, your cluster, AWS and GCP.",
+    ),
+    "profile": (
+        "recommend:profile",
+        "Run a script until one steady iteration is known, with or without a GPU, and write it to a file.",
+    ),
+    "predict": (
+        "recommend:predict",
+        "Predict time per iteration and memory of a script on GPUs; all of the catalog by default.",
+    ),
+    "compare": (
+        "recommend:compare",
+        "Show two plans for a job line by line, and say what decides between them.",
+    ),
+    "diff": (
+        "recommend:diff",
+        "Say what a change of a script costs: dollars a run, memory, and which operators did it.",
+    ),
+    "report": (
+        "report:report",
+        "Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings.",
+    ),
+    "gpus": ("prices:gpus", "Show, filter and compare the GPUs of the catalog."),
+    "measure": (
+        "measure:measure",
+        "Measure kernels on this machine's GPU, some 1,700 in about ten minutes, and keep them in a file.",
+    ),
+    "calibrate": (
+        "measure:calibrate",
+        "Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on.",
+    ),
+    "doctor": ("config:doctor", "Check this installation; exits with 1 if the main job cannot work."),
+    "init": ("config:init", "Write a first settings file, every line commented out and explained."),
+    "trust": ("config:trust", "Let all of a project's .advisor.yaml count, as long as it stays as it is."),
+    "prices": (
+        "prices:prices_app",
+        "What is for rent, cheapest first; live prices, their history and their age.",
+    ),
+    "queue": ("logs:queue_app", "How long jobs wait in a cluster's queue, from its job log."),
+    "spot": ("logs:spot_app", "How often spot machines go away, from a log of them."),
+    "recipe": ("recipe:app", "Training scripts for who has none yet: docs/recipes.md."),
+    "launch": (
+        "launch:launch",
+        "Start a job file that `advisor recommend --emit` wrote, by the tool that it is for.",
+    ),
+    "mcp": (
+        "agents:mcp",
+        "Answer questions of agents and editors over standard input and output (Model Context Protocol).",
+    ),
+    "sweep": (
+        "sweep:sweep",
+        "Recommend a machine for each combination of scripts, arguments and limits; say what moved.",
+    ),
+    "run": (
+        "run:app",
+        "Run a command and keep a receipt (`advisor run -- python train.py`); list and record what ran.",
+    ),
+    "schedule": (
+        "schedule:app",
+        "Commands that run at set times, such as a report each Monday: docs/schedule.md.",
+    ),
+    "catalog": ("prices:catalog_app", "Dated snapshots of prices."),
+    "policy": ("policy:app", "Rules of an organisation, its teams and projects: docs/policy.md."),
+    "deliver": ("delivering:app", "Channels that answers are sent to with --to: docs/delivery.md."),
+    "config": ("config:app", "Settings and where each comes from."),
+}
+"""Where each command is, in this room, and the first sentence of its help.
+
+A command is imported when it is asked for: all of them would take longer than the help page may."""
+
+
+def load(name: str) -> Click:
+    """The command of a name in `COMMANDS`."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"advisor.cli.{module}"), attribute)
+    holder = typer.Typer(rich_markup_mode=None, add_completion=False)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name, cls=ScriptCommand if found.__module__ == "advisor.cli.recommend" else None)(
+            found
+        )
+    return typer.main.get_group(holder).commands[name]
+
+
+class Root(PlainGroup):
+    """The command `advisor`."""
+
+    def __init__(self, **attrs: Click) -> None:
+        super().__init__(**attrs)
+        self.commands = LazyCommands({name: words for name, (_, words) in COMMANDS.items()}, load)
+
 
 # Rich help pages would cost a third of the start-up time.
 app = typer.Typer(
     name="advisor",
-    cls=PlainGroup,
+    cls=Root,
     help="Where should this PyTorch training script run? Predicted time, real prices, one ranked answer.",
     rich_markup_mode=None,
     no_args_is_help=True,
@@ -55,30 +137,3 @@ def _root(
     ] = False,
 ) -> None:
     TRUSTS_PROJECT.set(trust_project)
-
-
-app.command("recommend", cls=ScriptCommand)(recommend)
-app.command("profile", cls=ScriptCommand)(profile)
-app.command("predict", cls=ScriptCommand)(predict)
-app.command("compare", cls=ScriptCommand)(compare)
-app.command("diff", cls=ScriptCommand)(diff)
-app.command("report")(report)
-app.command("gpus")(gpus)
-app.command("measure")(measure)
-app.command("calibrate")(calibrate)
-app.command("doctor")(doctor)
-app.command("init")(init)
-app.command("trust")(trust)
-app.add_typer(prices_app, name="prices")
-app.add_typer(queue_app, name="queue")
-app.add_typer(spot_app, name="spot")
-app.add_typer(recipe_app, name="recipe")
-app.command("launch")(launch)
-app.command("mcp")(mcp)
-app.command("sweep")(sweep)
-app.add_typer(run_app, name="run")
-app.add_typer(schedule_app, name="schedule")
-app.add_typer(catalog_app, name="catalog")
-app.add_typer(policy_app, name="policy")
-app.add_typer(deliver_app, name="deliver")
-app.add_typer(config_app, name="config")

@@ -1,6 +1,7 @@
 """Help pages, and what a command line got wrong in one line."""
 
-from collections.abc import Iterator
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from typing import Any
@@ -89,16 +90,39 @@ def full_help(command: Click, ctx: Click) -> str:
     return str(command.get_help(ctx))
 
 
+class LazyCommands(UserDict[str, Click]):
+    """Commands by name, each made when it is asked for.
+
+    Args:
+        sentences: what the page of the group says of each.
+        load: makes one.
+    """
+
+    def __init__(self, sentences: Mapping[str, str], load: Callable[[str], Click]) -> None:
+        super().__init__(dict.fromkeys(sentences))
+        self.sentences = sentences
+        self._load = load
+
+    def __getitem__(self, name: str) -> Click:
+        """The command.
+
+        Raises:
+            KeyError: there is none.
+        """
+        if self.data[name] is None:
+            self.data[name] = self._load(name)
+        return self.data[name]
+
+
 class WholeLines(TyperGroup):
     """A group that shows the first sentence of each command in full, wrapped at the terminal's width."""
 
     def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002
         """Name and sentence of each command."""
-        rows = [
-            (name, command.short_help or first_sentence(command.help or ""))
-            for name, command in self.commands.items()
-            if not command.hidden
-        ]
+        if isinstance(self.commands, LazyCommands):
+            rows = list(self.commands.sentences.items())
+        else:
+            rows = [(name, first_sentence(command.help or "")) for name, command in self.commands.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

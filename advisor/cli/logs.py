@@ -90,8 +90,7 @@ def show(
         ),
     ] = None,
     waited: Annotated[
-        str | None,
-        option("How long the job has waited: shows the wait still to come.", metavar="DURATION"),
+        str | None, option("How long the job has waited: shows the wait still to come.", metavar="DURATION")
     ] = None,
     timezone: ZoneOption = None,
     output: FormatOption = Format.TABLE,

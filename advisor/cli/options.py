@@ -217,8 +217,7 @@ class OfferOptions:
     region: RegionOption = None
     market: MarketOption = None
     nodes: Annotated[
-        int | None,
-        option("Exact number of machines that train together.", metavar="N", min=1, max=MAX_NODES),
+        int | None, option("Exact number of machines that train together.", metavar="N", min=1, max=MAX_NODES)
     ] = None
     max_nodes: Annotated[
         int | None,

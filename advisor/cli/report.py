@@ -84,8 +84,7 @@ class PeriodOptions:
     ] = None
 
     fail_above: Annotated[
-        str | None,
-        option("Exit with 5 once more of a monthly limit is spent: 80%.", metavar="PERCENT"),
+        str | None, option("Exit with 5 once more of a monthly limit is spent: 80%.", metavar="PERCENT")
     ] = None
 
     def request(self) -> ReportRequest:

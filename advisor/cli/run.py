@@ -154,8 +154,7 @@ def command(
         option("Ask AWS or GCP which machine this is.", "--metadata/--no-metadata", show_default=False),
     ] = None,
     max_cost: Annotated[
-        float | None,
-        option("Stop it in order when its rent comes to so much; warn at 80 %.", metavar="USD"),
+        float | None, option("Stop it in order when its rent comes to so much; warn at 80 %.", metavar="USD")
     ] = None,
     max_time: Annotated[
         str | None, option("Stop it in order after so long, such as 20h; warn at 80 %.", metavar="DURATION")

@@ -5,13 +5,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from advisor.config.delivery_settings import DeliverySettings
@@ -179,8 +173,7 @@ class SpotSettings(Section):
         "6m", description="time to boot and resume, billed"
     )  # type: ignore[assignment]
     reacquire: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
-        None,
-        description="time until a machine is free again, not billed; null: by its class, from traces",
+        None, description="time until a machine is free again, not billed; null: by its class, from traces"
     )
     history: Annotated[UserPath | None, ProjectMay.NOTHING] = Field(
         None, description="a log of spot machines, or what advisor spot fit wrote, that corrects the traces"
@@ -220,8 +213,7 @@ class PriceSettings(Section):
     )
     offline: Annotated[bool, ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
     sources: Annotated[tuple[str, ...] | None, ProjectMay.NOTHING] = Field(
-        None,
-        description="in order of trust; null: own rates, accounts, plug-ins, gpuhunt, snapshot",
+        None, description="in order of trust; null: own rates, accounts, plug-ins, gpuhunt, snapshot"
     )
     options: Annotated[Mapping[str, Mapping[str, object]], ProjectMay.NOTHING] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"
@@ -285,8 +277,7 @@ class LocalSettings(Section):
         None, description="price of electricity: costs a GPU at its power limit where usd_per_gpu_h is null"
     )
     power_limit_w: Annotated[Watts | None, ProjectMay.NOTHING] = Field(
-        None,
-        description="what each GPU may draw, in watts; default: as nvidia-smi says of those it finds",
+        None, description="what each GPU may draw, in watts; default: as nvidia-smi says of those it finds"
     )
     cpu: Annotated[bool, ProjectMay.NOTHING] = Field(
         True, description="time some steps of a small script on this machine's CPU, which is an option then"
@@ -427,8 +418,7 @@ class PolicySettings(Section):
     """Rules of the organisation, its teams and projects."""
 
     files: Annotated[tuple[UserPath, ...], ProjectMay.ADD] = Field(
-        (),
-        description="policy files that recommend obeys (docs/policy.md)",
+        (), description="policy files that recommend obeys (docs/policy.md)"
     )
 
 

@@ -183,10 +183,7 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
 
 def _of_median(board: _Board, architecture: str | None) -> Finding:
     return Constant(
-        of="median",
-        architecture=architecture,
-        is_on_slot_power=board.is_on_slot,
-        slot_power_w=_SLOT_W,
+        of="median", architecture=architecture, is_on_slot_power=board.is_on_slot, slot_power_w=_SLOT_W
     )
 
 

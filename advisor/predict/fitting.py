@@ -301,11 +301,7 @@ def with_checkpointing(version: Version) -> Version | None:
         return None
     return replace(
         version,
-        tensors=replace(
-            tensors,
-            activations=min(kept, tensors.activations),
-            most_activations=kept,
-        ),
+        tensors=replace(tensors, activations=min(kept, tensors.activations), most_activations=kept),
         seconds=replace(seconds, backward=seconds.backward + (1 - blocks.outside_share) * seconds.forward),
         sigma_activations=_SIGMA_CHECKPOINTED,
     )

@@ -201,10 +201,7 @@ def _posterior(sigma: float, correction: Correction) -> tuple[float, float]:
 
 def _note(correction: Correction, factor: float, narrower: float) -> Finding:
     return CorrectedByReceipts(
-        num_runs=correction.num_runs,
-        num_jobs=correction.num_jobs,
-        factor=factor,
-        band=narrower,
+        num_runs=correction.num_runs, num_jobs=correction.num_jobs, factor=factor, band=narrower
     )
 
 

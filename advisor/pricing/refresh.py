@@ -180,11 +180,7 @@ def _until(
 
 
 def _ask(
-    source: PriceSource,
-    query: OfferQuery,
-    came: _Came,
-    stopped: threading.Event,
-    clock: Callable[[], float],
+    source: PriceSource, query: OfferQuery, came: _Came, stopped: threading.Event, clock: Callable[[], float]
 ) -> None:
     def say(what: object) -> None:
         came.put((source.name, what, clock()))

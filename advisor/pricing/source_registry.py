@@ -123,10 +123,7 @@ def _possible(answer: Answer) -> Answer:
         return answer
     is_kept = answer.source in _OWNERS
     warning = PricesImplausible(
-        num_prices=len(wrong),
-        source=answer.source,
-        examples=named(wrong),
-        is_kept=is_kept,
+        num_prices=len(wrong), source=answer.source, examples=named(wrong), is_kept=is_kept
     )
     if is_kept:
         return replace(answer, warnings=(*answer.warnings, warning))
@@ -198,9 +195,7 @@ def joined(gaps: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
-def _by_scopes(
-    scopes: Mapping[tuple[str, str], list[str]],
-) -> dict[tuple[str, tuple[str, ...]], list[str]]:
+def _by_scopes(scopes: Mapping[tuple[str, str], list[str]]) -> dict[tuple[str, tuple[str, ...]], list[str]]:
     """Machines that lack the same in the same scopes."""
     by_scopes: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (reason, machine), where in scopes.items():

@@ -165,7 +165,7 @@ class Guard:
 
     def _price_now(self) -> float | None:
         """Where it cannot be read, the last one goes on, and so does the limit."""
-        why = "nothing tells it"
+        why = "no source lists it"
         try:
             price = self.usd_per_h()
         except Exception as error:  # noqa: BLE001 - whatever a price list is, limits are kept
@@ -214,8 +214,8 @@ def _send(process: Process, number: int) -> None:
 
 _SENT = {
     signal.SIGUSR1: "the command is asked for a checkpoint and to end (SIGUSR1)",
-    signal.SIGTERM: "the command is told to end (SIGTERM)",
-    signal.SIGKILL: "the command did not end and is killed",
+    signal.SIGTERM: "the command is asked to end (SIGTERM)",
+    signal.SIGKILL: "the command did not end: it is killed (SIGKILL)",
 }
 
 

@@ -183,10 +183,7 @@ def options_facts(recommendation: Recommendation) -> list[Mapping[str, object]]:
 
 
 def recommendation_facts(
-    recommendation: Recommendation,
-    options: Sequence[Mapping[str, object]],
-    *,
-    recorded_as: str | None = None,
+    recommendation: Recommendation, options: Sequence[Mapping[str, object]], *, recorded_as: str | None = None
 ) -> Mapping[str, object]:
     """``advisor recommend --format json``, see docs/json.md."""
     return {
@@ -296,11 +293,7 @@ def _option(
 
 
 def _work(option: Option, worth: Worth) -> Mapping[str, object]:
-    return {
-        "kinds": option.work,
-        "hours": change_s(option) / HOUR_S,
-        "usd": change_usd(option, worth),
-    }
+    return {"kinds": option.work, "hours": change_s(option) / HOUR_S, "usd": change_usd(option, worth)}
 
 
 def _machines(plan: Plan) -> Mapping[str, object]:

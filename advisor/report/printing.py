@@ -1,14 +1,19 @@
 """The one place where answers reach stdout, each in the format that was asked for."""
 
+from __future__ import annotations
+
 import os
 from enum import StrEnum
-from pathlib import Path
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from advisor.core.errors import InputError
 from advisor.core.processes import ANSWER_FILE_VARIABLE
-from advisor.report.document import Document
 from advisor.report.plain import Shown, print_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.report.document import Document
 
 
 class Format(StrEnum):

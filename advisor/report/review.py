@@ -8,16 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from advisor.core.values import Quantiles
-from advisor.report.document import (
-    BLANK,
-    Block,
-    Document,
-    Late,
-    Lines,
-    Section,
-    Table,
-    facts_of,
-)
+from advisor.report.document import BLANK, Block, Document, Late, Lines, Section, Table, facts_of
 from advisor.report.review_page import (
     accuracy_chart,
     budget_chart,
@@ -179,11 +170,7 @@ def _dollars(value: object, names: str) -> dict[str, object]:
 
 def _billed(shares: Iterable[BilledShare]) -> list[dict[str, object]]:
     return [
-        {
-            **facts_of(one, "name num_charges"),
-            "usd": _usd(one.usd),
-            "amortised_usd": _usd(one.amortised_usd),
-        }
+        {**facts_of(one, "name num_charges"), "usd": _usd(one.usd), "amortised_usd": _usd(one.amortised_usd)}
         for one in shares
     ]
 

@@ -312,11 +312,7 @@ _RENTED = (Tier.CLOUD,)
 KINDS: dict[str, Kind] = {
     "skypilot": Kind(text=_sky, tiers=_RENTED, start=("sky", "launch", "--yes", "--down"), has_receipt=True),
     "dstack": Kind(text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f"), has_receipt=True),
-    "kubernetes": Kind(
-        text=_kubernetes,
-        tiers=(Tier.CLOUD, Tier.CLUSTER),
-        start=("kubectl", "apply", "-f"),
-    ),
+    "kubernetes": Kind(text=_kubernetes, tiers=(Tier.CLOUD, Tier.CLUSTER), start=("kubectl", "apply", "-f")),
     "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), guarded=(Tier.CLUSTER,)),
     "command": Kind(text=_shell, tiers=tuple(Tier), start=("sh",), guarded=(Tier.LOCAL,)),
 }

@@ -202,12 +202,7 @@ def _watch(
             f" {named('usd_per_h')}, or {named('plan')} ID. Nothing was run."
         )
     return Watch(
-        wanted,
-        grace_s=grace_s,
-        usd_per_h=price,
-        expected=expected,
-        folder=folder,
-        listener=listener,
+        wanted, grace_s=grace_s, usd_per_h=price, expected=expected, folder=folder, listener=listener
     )
 
 

@@ -19,9 +19,7 @@ from research.training.samples import Samples
 
 
 def kernel_times(
-    ops: Sequence[Op],
-    gpu: GpuSpec,
-    knowledge: Knowledge,
+    ops: Sequence[Op], gpu: GpuSpec, knowledge: Knowledge
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Median seconds of one call of each operator, and the log-normal sigma of each; FP32 without TF32.
 

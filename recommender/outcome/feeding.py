@@ -168,10 +168,7 @@ def kept_in_memory(plan: Plan) -> Plan | None:
 
 def _having_read(plan: Plan, copied_s: float) -> Plan:
     return replace(
-        plan,
-        copied_s=copied_s,
-        download_s=plan.download_s + copied_s,
-        startup_s=plan.startup_s + copied_s,
+        plan, copied_s=copied_s, download_s=plan.download_s + copied_s, startup_s=plan.startup_s + copied_s
     )
 
 

@@ -93,11 +93,7 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
 
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
-_RISKS = {
-    Tier.LOCAL: Risk(of="none"),
-    Tier.CLUSTER: Risk(of="wait"),
-    Tier.CLOUD: Risk(of="capacity"),
-}
+_RISKS = {Tier.LOCAL: Risk(of="none"), Tier.CLUSTER: Risk(of="wait"), Tier.CLOUD: Risk(of="capacity")}
 
 
 def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> Iterator[Finding]:

@@ -11,20 +11,10 @@ from operator import itemgetter, le
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import (
-    QuotaNeeded,
-    RemovedByQuota,
-    Unknown,
-)
+from advisor.core.findings.about_options import QuotaNeeded, RemovedByQuota, Unknown
 from advisor.core.globs import is_among
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
-from advisor.pricing.node_counts import (
-    USEFUL,
-    NodeLimits,
-    fabric_of_offer,
-    numbers_of_nodes,
-    useful_counts,
-)
+from advisor.pricing.node_counts import USEFUL, NodeLimits, fabric_of_offer, numbers_of_nodes, useful_counts
 from advisor.pricing.quotas import quota_of
 from advisor.pricing.storage import Rate, load_rates
 from recommender.outcome.bill import rents_to_compare
@@ -355,12 +345,7 @@ _OfQuota = tuple[Finding | None, tuple[Finding, ...], bool]
 
 
 def _cloud_plan(
-    offer: Offer,
-    price: Price | None,
-    terms: CloudTerms,
-    extras: Extras,
-    of_quota: _OfQuota,
-    num_nodes: int,
+    offer: Offer, price: Price | None, terms: CloudTerms, extras: Extras, of_quota: _OfQuota, num_nodes: int
 ) -> Plan:
     """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
     blocked, quota_notes, lacks_quota = of_quota

@@ -146,8 +146,7 @@ def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) ->
 def cheapest(options: Sequence[Option], worth: Worth) -> Option:
     """The least median cost and work, a price that nobody quoted at its p90; of equal ones the faster."""
     return min(
-        options,
-        key=lambda o: (o.counted_usd + change_usd(o, worth), o.time_s.p50, risk_key(o), o.plan.id),
+        options, key=lambda o: (o.counted_usd + change_usd(o, worth), o.time_s.p50, risk_key(o), o.plan.id)
     )
 
 
@@ -159,10 +158,7 @@ def is_guess_below(option: Option, options: Sequence[Option], worth: Worth) -> b
 
 def fastest(options: Sequence[Option]) -> Option:
     """The least median time; of equal ones the cheaper."""
-    return min(
-        options,
-        key=lambda o: (o.time_s.p50, o.counted_usd, risk_key(o), o.plan.id),
-    )
+    return min(options, key=lambda o: (o.time_s.p50, o.counted_usd, risk_key(o), o.plan.id))
 
 
 # --- Feasible options -> frontier, ties, named picks, the one to take, and which get a row ---------------
@@ -181,12 +177,7 @@ class Ranking:
 
 
 def rank(
-    judged: Sequence[Judged],
-    job: Job,
-    late: Sequence[Option] = (),
-    *,
-    script: Script,
-    is_whole: bool = True,
+    judged: Sequence[Judged], job: Job, late: Sequence[Option] = (), *, script: Script, is_whole: bool = True
 ) -> Ranking:
     """Compare feasible options with each other.
 

@@ -186,10 +186,7 @@ def chart(rows: Sequence[Judged]) -> bytes:
         axes.axhspan(0.97, 1.03, color="lightgrey", label="aim: 0.97 to 1.03")
         axes.plot(ages, [row.verdict.median for row in shown], "o-", label="paid over p50, median")
         axes.plot(
-            ages,
-            [row.verdict.quoted_median for row in shown],
-            "x--",
-            label="minimum of quotes, median",
+            ages, [row.verdict.quoted_median for row in shown], "x--", label="minimum of quotes, median"
         )
         axes.plot(ages, [row.verdict.quoted_p90 for row in shown], "x:", label="minimum of quotes, p90")
         axes.set(xlabel="age of the quotes, days", ylabel="USD paid over USD expected")

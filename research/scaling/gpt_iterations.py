@@ -253,9 +253,7 @@ def _line(name: str, errors_of_rows: Sequence[float]) -> str:
     return f"| {name} | {len(off):,} | " + " | ".join(f"{figure:.1%}" for figure in figures) + " |"
 
 
-def _groups(
-    rows: Sequence[tuple[Iteration, Parts]],
-) -> Iterator[tuple[str, list[tuple[Iteration, Parts]]]]:
+def _groups(rows: Sequence[tuple[Iteration, Parts]]) -> Iterator[tuple[str, list[tuple[Iteration, Parts]]]]:
     judging = [row for row in rows if not row[0].is_fitted]
     yield "fit", [row for row in rows if row[0].is_fitted]
     yield "judge", judging

@@ -9,17 +9,7 @@ import pytest
 
 from advisor.core.values import Z90
 from advisor.predict.interval import SIGMA_COMPILED
-from research.compiled_steps import (
-    MODELS,
-    RECORDED,
-    SHARES,
-    judges,
-    made,
-    measured,
-    off_by,
-    seconds,
-    traces,
-)
+from research.compiled_steps import MODELS, RECORDED, SHARES, judges, made, measured, off_by, seconds, traces
 from tests.shared import SHARED, needs_shared
 
 MOST_OFF = 0.125

@@ -11,15 +11,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Phase
 from advisor.predict.exchange.collective_time import collective_time
 from research.scaling import gpt_iterations
-from research.scaling.gpt_iterations import (
-    Constants,
-    Iteration,
-    Parts,
-    errors,
-    fitted,
-    parts_of,
-    predicted_s,
-)
+from research.scaling.gpt_iterations import Constants, Iteration, Parts, errors, fitted, parts_of, predicted_s
 from research.scaling.megatron import LayerShape
 from tests.shared import SHARED, needs_shared
 from tests.unit.predict.split.transformers import transformer

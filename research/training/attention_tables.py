@@ -132,11 +132,7 @@ def _icicle_rows(path: Path) -> Iterator[Measured]:
                 dtype="float16",
             )
             yield Measured(
-                call=call,
-                backend=Backend.FLASH_2,
-                gpu=gpu,
-                source="icicle",
-                time_s=1e-6 * float(row[column]),
+                call=call, backend=Backend.FLASH_2, gpu=gpu, source="icicle", time_s=1e-6 * float(row[column])
             )
 
 

@@ -152,7 +152,4 @@ def _network(network: Network, values: Mapping[str, float]) -> dict[str, float]:
     is_measured = network is Network.INFINIBAND
     efficiency = values["efficiency"] * (values["efficiency of infiniband"] if is_measured else 1.0)
     is_rdma = network in (Network.INFINIBAND, Network.ROCE)
-    return {
-        "efficiency": min(1.0, efficiency),
-        "hop_s": values["hop of RDMA"] if is_rdma else _OTHER_HOP_S,
-    }
+    return {"efficiency": min(1.0, efficiency), "hop_s": values["hop of RDMA"] if is_rdma else _OTHER_HOP_S}

@@ -46,11 +46,7 @@ _EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
 # What a call of some hundred microseconds to seconds costs beside its steps; fitted ones are 18 to 50 us.
 _CALL_S = 40e-6
 _START = StepConstants(
-    cell_s=dict.fromkeys(sorted(_GATES.values()), 2e-5),
-    latency_s=25e-6,
-    compute=0.7,
-    memory=0.9,
-    traffic=1.0,
+    cell_s=dict.fromkeys(sorted(_GATES.values()), 2e-5), latency_s=25e-6, compute=0.7, memory=0.9, traffic=1.0
 )
 # No cell takes less than a launch.
 _LEAST_CELL_S = 2e-6

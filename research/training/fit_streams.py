@@ -102,9 +102,7 @@ def fold(row: MeasuredStream) -> str:
 
 
 def held_out(
-    rows: Sequence[MeasuredStream],
-    group_of: Callable[[MeasuredStream], str],
-    offset_s: Mapping[str, float],
+    rows: Sequence[MeasuredStream], group_of: Callable[[MeasuredStream], str], offset_s: Mapping[str, float]
 ) -> Logs:
     """Log errors of each group by a fit to all others, by GPU.
 

@@ -183,10 +183,9 @@ def _cudnn_rows(path: Path) -> Iterator[MeasuredStream]:
         if row["backend"] != "pytorch":
             continue
         name = {"layer_norm": "layer norm", "rms_norm": "RMS norm"}[row["norm_type"]]
-        kind, tensors = {
-            "fwd": (f"{name} forward", _FORWARD),
-            "bwd": (f"{name} backward", _BACKWARD),
-        }[row["pass"]]
+        kind, tensors = {"fwd": (f"{name} forward", _FORWARD), "bwd": (f"{name} backward", _BACKWARD)}[
+            row["pass"]
+        ]
         sizes = float(row["rows"]), float(row["cols"])
         yield _measured("cudnn", row, kind, sizes, tensors, str(1e3 * float(row["time_ms"])))
 

@@ -47,8 +47,7 @@ def judged(run: Run, trace_of: Callable[[Recipe], Trace]) -> Judged:
     step = step_s(trace, run.gpu, run.layout, run.attention, split=run.split)
     tokens = run.passes * run.tokens
     return Judged(
-        run=run,
-        tokens_per_s=Interval(p10=tokens / step.p90, p50=tokens / step.p50, p90=tokens / step.p10),
+        run=run, tokens_per_s=Interval(p10=tokens / step.p90, p50=tokens / step.p50, p90=tokens / step.p10)
     )
 
 

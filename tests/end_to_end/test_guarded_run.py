@@ -41,7 +41,7 @@ def test_the_limit_ends_what_would_run_for_ever(limit, named, shell):
     """The job is not finished, and its receipt says what ended it."""
     answer = shell.run(*RUN, *limit, "--", "sh", "-c", "read line < /dev/zero")
     assert answer.code == 128 + signal.SIGKILL
-    assert "used: the command did not end and is killed" in answer.err
+    assert "used: the command did not end: it is killed (SIGKILL)" in answer.err
     run = only_run(shell)
     assert (run["status"], run["note"]) == ("interrupted", f"stopped by its limit of {named}")
 
@@ -54,8 +54,7 @@ def test_a_command_that_is_quick_meets_no_guard(shell):
 
 
 @pytest.mark.parametrize(
-    ("who", "status", "note"),
-    [("guard", "lost", ""), ("job", "interrupted", ""), ("both", "lost", "")],
+    ("who", "status", "note"), [("guard", "lost", ""), ("job", "interrupted", ""), ("both", "lost", "")]
 )
 def test_whoever_is_killed_the_run_is_counted_once(who, status, note, shell):
     """A guard that is gone ends no job: it outlives its limit then, which is better than half a job."""

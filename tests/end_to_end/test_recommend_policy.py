@@ -138,6 +138,15 @@ def test_the_value_of_an_hour_is_the_policys_unless_it_is_typed(shell):
     assert "at $2/h" in typed["rule"]
 
 
+def test_a_pick_of_the_policy_counts_beside_its_value_of_an_hour(shell):
+    text = "version: 1\nname: v\nlayer: team\nobjective: {pick: cheapest, value_of_time_usd_per_h: 30}\n"
+    shell.write("team.yaml", text)
+    document = recommend(shell, "--policy", "team.yaml", "--json").document
+    typed = recommend(shell, "--policy", "team.yaml", "--value-of-time", "30", "--json").document
+    assert document["recommended"] == document["picks"]["cheapest"]
+    assert typed["recommended"] == typed["picks"]["best_value"]
+
+
 def test_an_approval_is_a_reason_and_removes_nothing(shell):
     text = "version: 1\nname: v\nlayer: team\napproval: [{over_usd_per_job: 0.001, by: team lead}]\n"
     shell.write("team.yaml", text)

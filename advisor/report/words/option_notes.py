@@ -320,11 +320,7 @@ TEXTS[about_options.WaitUnsure] = {
     "other-unit": "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
 }
 
-TEXTS[about_options.Risk] = {
-    "capacity": "capacity not checked",
-    "none": "none known",
-    "wait": "wait",
-}
+TEXTS[about_options.Risk] = {"capacity": "capacity not checked", "none": "none known", "wait": "wait"}
 
 TEXTS |= {
     about_options.CopiedLocally: "{gib:,.10g} GiB of data are copied to the machine's own disks at each"

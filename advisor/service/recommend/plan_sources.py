@@ -200,11 +200,7 @@ def _of_vendors(
 
 
 def _rented(
-    pricing: PricingSettings,
-    asked: OfferFilter,
-    terms: CloudTerms,
-    rates: Sequence[Rate],
-    listener: Listener,
+    pricing: PricingSettings, asked: OfferFilter, terms: CloudTerms, rates: Sequence[Rate], listener: Listener
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.service.prices.offers import prices_of, query_offers

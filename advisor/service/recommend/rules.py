@@ -56,18 +56,17 @@ def check_guarded(settings: PolicySettings, what: str) -> None:
 def with_objective(job: Job, policy: Policy | None, settings: ChoiceSettings) -> Job:
     """The job with what is recommended: by what was typed, else by the policy, else by the settings.
 
-    Of a policy's objectives the value of an hour goes before the pick.
+    A value that was typed goes before the policy's pick.
     """
-    choice = settings
     if job.change_usd is None:
-        job = replace(job, change_usd=choice.change_usd)
+        job = replace(job, change_usd=settings.change_usd)
     if job.value_of_time_usd_per_h is not None:
         return job
-    of_policy = None if policy is None else policy.value_of_time_usd_per_h
-    if of_policy is not None:
-        return replace(job, value_of_time_usd_per_h=of_policy)
-    pick = None if policy is None else policy.pick
-    return replace(job, value_of_time_usd_per_h=choice.value_of_time_usd_per_h, pick=pick)
+    if policy is None:
+        return replace(job, value_of_time_usd_per_h=settings.value_of_time_usd_per_h)
+    hour_usd = policy.value_of_time_usd_per_h
+    hour_usd = settings.value_of_time_usd_per_h if hour_usd is None else hour_usd
+    return replace(job, value_of_time_usd_per_h=hour_usd, pick=policy.pick)
 
 
 def check_project_of(

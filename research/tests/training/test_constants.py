@@ -112,10 +112,7 @@ def test_what_is_written_is_read_back_to_three_digits() -> None:
     }
     tables = tomllib.loads(render(fitted))
     one = constants_for(T4, Knowledge(tables=tables, networks={}))
-    assert (one.fractions["streaming_fraction"], one.fractions["gemm_fraction.fp32"]) == (
-        0.712,
-        0.457,
-    )
+    assert (one.fractions["streaming_fraction"], one.fractions["gemm_fraction.fp32"]) == (0.712, 0.457)
     assert one.measured == {"streaming_fraction", "gemm_fraction.fp32"}
     other = constants_for(resolve_gpu("P4"), Knowledge(tables=tables, networks={}))
     assert other.fractions["reduction_fraction"] == 0.5

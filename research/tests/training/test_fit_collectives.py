@@ -13,12 +13,7 @@ import pytest
 from advisor.core.fabrics import linked
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Z90, Layout, Link, Network
-from advisor.predict.exchange.collective_time import (
-    collective_constants,
-    constants_from,
-    group_of,
-    law_of,
-)
+from advisor.predict.exchange.collective_time import collective_constants, constants_from, group_of, law_of
 from research.training import fit_collectives
 from research.training.collective_fit import Fit, fit_of, weights_of
 from research.training.collective_page import page, rendered

@@ -30,10 +30,7 @@ def test_a_recording_is_its_kernels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "left_out",
-    [
-        make_measurement("aten::mm", dtype="float64"),
-        make_measurement("aten::mm", tf32=True),
-    ],
+    [make_measurement("aten::mm", dtype="float64"), make_measurement("aten::mm", tf32=True)],
     ids=["fp64", "tf32"],
 )
 def test_products_at_rates_that_no_network_learns_are_left_out(tmp_path: Path, left_out: Entry) -> None:

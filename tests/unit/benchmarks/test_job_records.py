@@ -19,10 +19,7 @@ from tests.recommending import places
 
 A100 = resolve_gpu("A100-SXM-40GB")
 THERE = places(
-    [
-        make_plan(A100.name, 4.0, id="lasting"),
-        make_plan(A100.name, 1.0, id="spot", market=Market.SPOT),
-    ],
+    [make_plan(A100.name, 4.0, id="lasting"), make_plan(A100.name, 1.0, id="spot", market=Market.SPOT)],
     {A100.name: A100},
     Job(iterations=10_000_000),
 )

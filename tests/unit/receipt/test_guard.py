@@ -135,7 +135,7 @@ def test_what_does_not_listen_is_told_to_end_at_once(monkeypatch, sent):
     guard, said = guard_of(max_s=1000.0)
     guard.look(950.0, 1)
     assert sent == [(3, TERM)]
-    assert said == ["16 min of 17 min used: the command is told to end (SIGTERM)"]
+    assert said == ["16 min of 17 min used: the command is asked to end (SIGTERM)"]
     alive(monkeypatch, Process(1, 0, 0, "bash"))
     guard.look(951.0, 1)
     assert sent[1:] == [(1, TERM)]

@@ -79,11 +79,7 @@ def wait_of(
     waited_s: float | None = None,
 ) -> Wait:
     return Wait(
-        alike=alike,
-        size_unit=size_unit,
-        num_waiting=num_waiting,
-        waited_s=waited_s,
-        warnings=tuple(warnings),
+        alike=alike, size_unit=size_unit, num_waiting=num_waiting, waited_s=waited_s, warnings=tuple(warnings)
     )
 
 

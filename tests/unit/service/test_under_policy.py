@@ -44,11 +44,12 @@ def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "objective", ["{value_of_time_usd_per_h: 5}", "{pick: safest, value_of_time_usd_per_h: 5}"]
+    ("objective", "pick"),
+    [("{value_of_time_usd_per_h: 5}", None), ("{pick: safest, value_of_time_usd_per_h: 5}", PickName.SAFEST)],
 )
-def test_a_policys_value_goes_before_its_pick(tmp_path, objective):
+def test_a_policys_value_stands_beside_its_pick(tmp_path, objective, pick):
     job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS.settings.choice)
-    assert (job.pick, job.value_of_time_usd_per_h) == (None, 5.0)
+    assert (job.pick, job.value_of_time_usd_per_h) == (pick, 5.0)
 
 
 def test_what_was_typed_goes_before_everything(tmp_path):

@@ -83,11 +83,7 @@ def test_waits_still_to_come_are_those_of_the_waits_that_are_longer(age):
     assert after(grid, age)[:11] == pytest.approx(exact, rel=0.06, abs=0.05)
 
 
-@given(
-    st.lists(st.floats(0, 12), min_size=1, max_size=40).map(sorted),
-    st.floats(0, 15),
-    st.floats(0, 15),
-)
+@given(st.lists(st.floats(0, 12), min_size=1, max_size=40).map(sorted), st.floats(0, 15), st.floats(0, 15))
 def test_a_job_that_waited_longer_is_done_waiting_later(waits, one, other):
     grid = np.array(grid_of(waits))
     sooner, later = after(grid, min(one, other)), after(grid, max(one, other))
