@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from advisor.core.errors import InputError
+from advisor.core.findings.about_options import RiskPreemption
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Market, Offer, Option, Tier
 
@@ -142,6 +143,8 @@ def _comments(handoff: Handoff) -> Iterator[str]:
     if plan.offer is not None and plan.offer.market is Market.SPOT and handoff.checkpoint_interval_s:
         every = format_duration(handoff.checkpoint_interval_s)
         yield f"Counted on: a checkpoint every {every}, kept where the machine's end does not reach it."
+    if _falls_back(handoff):
+        yield "Counted on: on demand once spot would be late; a tool that cannot wait goes there sooner."
     if gib := plan.transfer_gib or plan.read_gib:
         yield f"The data set ({gib:,.0f} GiB) must be where the script reads it."
     if any("***" in word for word in handoff.command):
@@ -179,8 +182,15 @@ def _sky(handoff: Handoff) -> str:
     plan, offer = handoff.option.plan, _rented(handoff)
     is_gcp = plan.provider == "gcp"
     # Zones of AWS have another name in each account; its types alone say which GPU.
-    place = (plan.provider, offer.region, *((offer.zone,) if is_gcp and offer.zone else ()))
+    stays = is_gcp and offer.zone and not _recovery(handoff).startswith("move")
+    place = (plan.provider, offer.region, *((offer.zone,) if stays else ()))
     gpu = {_SKY_GPUS.get(plan.gpu, plan.gpu): plan.layout.gpus_per_node}
+    market: dict[str, object] = {"use_spot": bool(_recovery(handoff))}
+    if _falls_back(handoff):
+        market = {"any_of": [{"use_spot": True}, {"use_spot": False}]}
+    if _recovery(handoff):
+        # It looks in the same region again, in any zone that the task allows.
+        market["job_recovery"] = {"strategy": "FAILOVER"}
     line = handoff.on_nodes('"$SKYPILOT_NODE_RANK"', '"$(echo "$SKYPILOT_NODE_IPS" | head -n1)"')
     return _yaml(
         {
@@ -190,7 +200,7 @@ def _sky(handoff: Handoff) -> str:
                 "infra": "/".join(place),
                 "instance_type": offer.instance_type.partition("+")[0],
                 **({"accelerators": gpu} if is_gcp else {}),
-                "use_spot": offer.market is Market.SPOT,
+                **market,
             },
             "workdir": ".",
             **({"setup": handoff.install[0]} if handoff.install else {}),
@@ -199,12 +209,28 @@ def _sky(handoff: Handoff) -> str:
     )
 
 
+def _recovery(handoff: Handoff) -> str:
+    """The policy of a spot machine; empty for any other."""
+    option = handoff.option
+    if option.plan.offer is None or option.plan.offer.market is not Market.SPOT:
+        return ""
+    return option.risk.recovery if isinstance(option.risk, RiskPreemption) else "wait"
+
+
+def _falls_back(handoff: Handoff) -> bool:
+    return _recovery(handoff).endswith("on-demand")
+
+
 def _dstack(handoff: Handoff) -> str:
     """https://dstack.ai/docs/reference/dstack.yml/task/."""
     plan, offer = handoff.option.plan, _rented(handoff)
     line = handoff.on_nodes('"$DSTACK_NODE_RANK"', '"$DSTACK_MASTER_NODE_IP"')
     # Of one machine, with room for a price that moves within the day.
-    price = None if plan.usd_per_h is None else round(1.1 * plan.usd_per_h / plan.num_nodes, 2)
+    on_demand = plan.elsewhere.on_demand_usd_per_h if plan.elsewhere and _falls_back(handoff) else None
+    usd_per_h = on_demand or plan.usd_per_h
+    again = {"on_events": ["no-capacity", "interruption"], "duration": f"{handoff.limit_s}s"}
+    retry = again if _recovery(handoff) else None
+    price = None if usd_per_h is None else round(1.1 * usd_per_h / plan.num_nodes, 2)
     return _yaml(
         {
             "type": "task",
@@ -217,7 +243,8 @@ def _dstack(handoff: Handoff) -> str:
             "regions": [offer.region],
             "instance_types": [offer.instance_type.partition("+")[0]],
             "resources": {"gpu": plan.layout.gpus_per_node},
-            "spot_policy": "spot" if offer.market is Market.SPOT else "on-demand",
+            "spot_policy": "auto" if _falls_back(handoff) else "spot" if retry else "on-demand",
+            **({"retry": retry} if retry else {}),
             **({} if price is None else {"max_price": price}),
             "max_duration": f"{handoff.limit_s}s",
         }

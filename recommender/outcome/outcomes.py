@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
-from advisor.core.values import AssumedWait, Interval, IterationEstimate, Plan
+from advisor.core.values import AssumedWait, Elsewhere, Interval, IterationEstimate, Plan
 from recommender.outcome.bill import costs_usd, is_guessed, price_rise, rent_factors
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.feeding import EITHER_SIDE
 from recommender.outcome.nodes import drawn_over_median
-from recommender.outcome.recovery import fall_back, moved_share
-from recommender.outcome.spot import Fallback, SpotTerms, drawn_hours, is_spot
+from recommender.outcome.recovery import leaving, moved_share
+from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
 # Spot runs that are drawn together: enough to hide the cost of a call, few enough for the cache.
 CHUNK = 32
@@ -101,36 +101,25 @@ def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Dra
     if terms.moves:
         rate_per_h = _rates_per_h([terms], draws)[0]
         run = replace(run, moved_share=moved_share(rate_per_h, run.run_s - run.startup_s, run.train_s))
-    if terms.fallback is None:
+    if terms.work_ends_by_s is None:
         return run
-    return _given_up(plan, run, work_s, terms.fallback, draws)
-
-
-def _given_up(plan: Plan, run: Run, work_s: Array, fallback: Fallback, draws: Draws) -> Run:
-    """The run with its end on demand, in the draws that would be late."""
-    waited_s = draws.waits_of(plan.wait_s)
-    begun_s, trained_s = waited_s + run.startup_s, run.run_s - run.startup_s
-    back = fall_back(
-        fallback,
-        work_s=work_s,
-        begun_s=begun_s,
-        time_s=run.time_s,
-        startup_s=plan.startup_s,
-        wait_s=draws.waits_of(fallback.wait_s),
-    )
-    ends = np.isfinite(trained_s)
-    # A spot run that never ends is billed all the time before it was given up.
-    billed_s = np.where(ends, trained_s, 0.0) * back.spot_share
-    billed_s += np.where(ends, 0.0, np.maximum(back.left_s - begun_s, 0.0))
-    kept_s = back.time_s - np.minimum(waited_s, back.left_s)
+    waited_s, spot_s = draws.waits_of(plan.wait_s), run.run_s - run.startup_s
+    begun_s = waited_s + run.startup_s
+    left_s, done = leaving(terms.work_ends_by_s, work_s=work_s, begun_s=begun_s, time_s=run.time_s)
+    # A spot run that never ends is billed all the time before.
+    spot_s = np.where(np.isfinite(spot_s), spot_s * done, np.maximum(left_s - begun_s, 0.0))
+    on_demand_s = np.where(done < 1, plan.startup_s + work_s * (1 - done), 0.0)
+    there = plan.elsewhere.on_demand_wait_s if plan.elsewhere is not None else None
+    time_s = np.where(done < 1, left_s + draws.waits_of(there) + on_demand_s, run.time_s)
+    kept_s = time_s - np.minimum(waited_s, left_s)
     return replace(
         run,
         train_s=kept_s - run.startup_s,
-        run_s=np.clip(back.left_s - waited_s, 0.0, run.startup_s) + billed_s,
+        run_s=np.clip(left_s - waited_s, 0.0, run.startup_s) + spot_s,
         kept_s=kept_s,
-        time_s=back.time_s,
-        due_s=back.time_s,
-        on_demand_s=back.on_demand_s,
+        time_s=time_s,
+        due_s=time_s,
+        on_demand_s=on_demand_s,
     )
 
 
@@ -207,30 +196,14 @@ def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
 def _cost_usd(plan: Plan, run: Run, draws: Draws) -> tuple[Array, Array, Array]:
     """At the median of the price, at the drawn one, and as it counts in comparisons, [n] each."""
     rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
-    factors: list[Array | float] = [1.0]
-    if rise > 1:
-        factors += [rent_factors(plan, draws, rise), *([rise] if is_guessed(plan) else [])]
-    moved, more_usd = _elsewhere(plan, run)
-    factors = factors if moved is None else [factor * moved for factor in factors]
-    steady, *others = costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)
-    steady, *others = (
-        (usd + more_usd for usd in (steady, *others)) if more_usd is not None else (steady, *others)
-    )
-    risen = others[0] if others else steady
-    return steady, risen, others[1] if len(others) > 1 else risen
-
-
-def _elsewhere(plan: Plan, run: Run) -> tuple[Array | None, Array | None]:
-    """Its rent over that of its own zone alone, and dollars on demand; None where it has neither."""
-    there, usd_per_h = plan.elsewhere, plan.usd_per_h
-    if there is None or not usd_per_h:
-        return None, None
-    moved, on_demand_s = run.moved_share, run.on_demand_s
-    factor = None if isinstance(moved, float) else 1 + moved * (there.usd_per_h / usd_per_h - 1)
-    more = (
-        None if isinstance(on_demand_s, float) else on_demand_s / HOUR_S * (there.on_demand_usd_per_h or 0.0)
-    )
-    return factor, more
+    there, own = plan.elsewhere or Elsewhere(), plan.usd_per_h or 1.0
+    moved = 1 + run.moved_share * (there.usd_per_h / own - 1)
+    factors = [moved] if rise <= 1 else [moved, moved * rent_factors(plan, draws, rise)]
+    factors += [moved * rise] if rise > 1 and is_guessed(plan) else []
+    on_demand_usd = run.on_demand_s * (there.on_demand_usd_per_h or 0.0) / HOUR_S
+    bills = costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)
+    steady, *others = (usd + on_demand_usd for usd in bills)
+    return steady, (others or [steady])[0], (others or [steady])[-1]
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:

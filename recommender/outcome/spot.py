@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
 from advisor.core.units import HOUR_S
-from advisor.core.values import Market, Plan, Quantiles
+from advisor.core.values import Market, Plan
 from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds
 from recommender.availability.series import Watched, with_history
 from recommender.outcome.nodes import slowest_boot, times_of_one
@@ -39,21 +39,6 @@ _SCORES = np.linspace(-4.0, 4.0, 801)
 _PROBABILITIES = np.array([NormalDist().cdf(score) for score in _SCORES.tolist()])
 # A century; beyond it a figure would only look exact.
 HOPELESS_H = 100 * 365.25 * 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fallback:
-    """When a spot run is given up for a machine on demand.
-
-    Attributes:
-        due_s: the deadline.
-        reserve_s: kept for the start on demand: boot, and the wait that is not exceeded at the confidence.
-        wait_s: until the machine is there.
-    """
-
-    due_s: float
-    reserve_s: float
-    wait_s: Quantiles | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +61,8 @@ class SpotTerms:
         num_nodes: machines of the gang, whose number widens the rate as nobody knows how they hang together.
         recovery: the policy that these terms hold under.
         moves: whether a machine that is taken away is replaced in another zone.
-        fallback: None where the run never goes on on demand.
+        work_ends_by_s: a run that would be later continues on demand, so that its work fits before that; None
+            where it never does.
     """
 
     preemptions_per_h: float = 0.33
@@ -96,7 +82,7 @@ class SpotTerms:
     num_nodes: int = 1
     recovery: str = "wait"
     moves: bool = False
-    fallback: Fallback | None = None
+    work_ends_by_s: float | None = None
 
 
 def is_spot(plan: Plan) -> bool:
