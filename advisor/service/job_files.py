@@ -19,6 +19,7 @@ from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Market, Offer, Option, Tier
 
 MARK = "# advisor launch: "
+_RECOVERY = "job_recovery"
 _PORT = "--master-port=29500"
 # As SkyPilot calls what GCP's machines have; on AWS the instance type says it.
 _SKY_GPUS = {
@@ -190,7 +191,7 @@ def _sky(handoff: Handoff) -> str:
         market = {"any_of": [{"use_spot": True}, {"use_spot": False}]}
     if _recovery(handoff):
         # It looks in the same region again, in any zone that the task allows.
-        market["job_recovery"] = {"strategy": "FAILOVER"}
+        market[_RECOVERY] = {"strategy": "FAILOVER"}
     line = handoff.on_nodes('"$SKYPILOT_NODE_RANK"', '"$(echo "$SKYPILOT_NODE_IPS" | head -n1)"')
     return _yaml(
         {
@@ -326,6 +327,7 @@ class Kind:
         start: the command that starts the file.
         guarded: machines on which `advisor run` watches the job.
         has_receipt: whether that command ends when the job does, and nothing else keeps a receipt of it.
+        start_recovering: the command for a file that says how the job recovers, where that is another one.
     """
 
     text: Callable[[Handoff], str]
@@ -333,11 +335,22 @@ class Kind:
     start: tuple[str, ...]
     guarded: tuple[Tier, ...] = ()
     has_receipt: bool = False
+    start_recovering: tuple[str, ...] = ()
+
+    def command(self, text: str) -> tuple[str, ...]:
+        """What starts a file with this text."""
+        return self.start_recovering if self.start_recovering and _RECOVERY in text else self.start
 
 
 _RENTED = (Tier.CLOUD,)
 KINDS: dict[str, Kind] = {
-    "skypilot": Kind(text=_sky, tiers=_RENTED, start=("sky", "launch", "--yes", "--down"), has_receipt=True),
+    "skypilot": Kind(
+        text=_sky,
+        tiers=_RENTED,
+        start=("sky", "launch", "--yes", "--down"),
+        start_recovering=("sky", "jobs", "launch", "--yes"),
+        has_receipt=True,
+    ),
     "dstack": Kind(text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f"), has_receipt=True),
     "kubernetes": Kind(text=_kubernetes, tiers=(Tier.CLOUD, Tier.CLUSTER), start=("kubectl", "apply", "-f")),
     "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), guarded=(Tier.CLUSTER,)),

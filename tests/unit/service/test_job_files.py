@@ -111,6 +111,7 @@ def test_a_job_recovers_as_it_was_counted_on(recovery, sky, dstack):
     assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge"} | sky
     assert (other["spot_policy"], other["max_price"]) == dstack
     assert other["retry"]["on_events"] == ["no-capacity", "interruption"]
+    assert KINDS["skypilot"].command(text) == ("sky", "jobs", "launch", "--yes")
     assert ("on demand once spot would be late" in text) == recovery.endswith("on-demand")
 
 
@@ -119,6 +120,7 @@ def test_on_demand_nothing_is_preempted():
     (task,), (other,) = (documents(job_file(whole, kind)) for kind in ("skypilot", "dstack"))
     assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge", "use_spot": False}
     assert (other["spot_policy"], "retry" in other) == ("on-demand", False)
+    assert KINDS["skypilot"].command(job_file(whole, "skypilot")) == ("sky", "launch", "--yes", "--down")
 
 
 def test_skypilot_gets_what_to_install_and_a_limit():
