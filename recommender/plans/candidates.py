@@ -418,8 +418,8 @@ def with_elsewhere(plans: Sequence[Plan]) -> list[Plan]:
         elsewhere = Elsewhere(
             num_zones=len(rents),
             usd_per_h=statistics.fmean(rents) if rents else 0.0,
-            on_demand_usd_per_h=on_demand and on_demand.usd_per_h,
-            on_demand_wait_s=on_demand and on_demand.wait_s,
+            on_demand_usd_per_h=None if on_demand is None else on_demand.usd_per_h,
+            on_demand_wait_s=None if on_demand is None else on_demand.wait_s,
         )
         return replace(plan, elsewhere=elsewhere) if rents or on_demand else plan
 

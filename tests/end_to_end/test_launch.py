@@ -52,14 +52,12 @@ def test_a_script_becomes_a_file_that_starts(shell):
     shell.write("job.yaml", file.out)
     # Without the tool, too; and all of the file, which is what a yes agrees to.
     code, out, _ = launch(shell, "job.yaml", "--dry-run", path="/usr/bin:/bin")
-    # A spot job is one of SkyPilot's managed jobs: nothing else recovers.
-    assert "use_spot: true" in file.out
-    assert (code, out) == (0, f"{file.out}$ sky jobs launch --yes job.yaml\n")
+    assert (code, out) == (0, f"{file.out}$ sky launch --yes --down job.yaml\n")
     assert not (shell.folder / "asked").exists()
     code, out, err = launch(shell, "job.yaml", "--yes")
     # The tool's own exit code, and a receipt of where it went.
     assert code == 5
-    assert (shell.folder / "asked").read_text() == "jobs launch --yes job.yaml\n"
+    assert (shell.folder / "asked").read_text() == "launch --yes --down job.yaml\n"
     assert "recorded   as" in err
     (run,) = shell.run("run", "list", "--json").document["runs"]
     assert (run["provider"], run["gpu"], run["status"]) == ("aws", "L4", "failed")
