@@ -8,7 +8,7 @@ from advisor.core.values import CostKind, Market, Plan, Price, PricePoint, Quant
 from advisor.review.period import Period
 from advisor.review.savings import TodaysMarket
 from advisor.spend.charges import Bill, Charge
-from advisor.store.ledger import Alternative, LedgerEntry, Run
+from advisor.store.ledger import Alternative, LedgerEntry, OfferedOption, Run
 from tests.builders import exactly, make_offer, make_plan
 
 MONDAY = datetime(2026, 11, 2, tzinfo=UTC)
@@ -98,6 +98,24 @@ def make_alternative(gpu: str = "L4", hours: float = 2.0, num_gpus: int = 1) -> 
     return Alternative(
         gpu=gpu, num_gpus=num_gpus, iteration_p50_s=1.0, train_p50_s=seconds, train_p90_s=1.5 * seconds
     )
+
+
+def make_offered(plan_id: str, hours: float, usd: float, **changes: Any) -> OfferedOption:
+    """An option of the frontier, half as much again at p90."""
+    facts: dict[str, Any] = {
+        "provider": "aws",
+        "gpu": "L4",
+        "num_gpus": 8,
+        "num_nodes": 1,
+        "market": "spot",
+        "usd_per_h": 4.0,
+        "time_p50_s": hours * 3600,
+        "time_p90_s": hours * 5400,
+        "cost_p50_usd": usd,
+        "cost_p90_usd": usd * 1.5,
+        "on_frontier": True,
+    }
+    return OfferedOption(plan_id=plan_id, **(facts | changes))
 
 
 def make_rent(

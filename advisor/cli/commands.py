@@ -60,6 +60,10 @@ COMMANDS = {
         "agents:mcp",
         "Answer questions of agents and editors over standard input and output (Model Context Protocol).",
     ),
+    "serve": (
+        "serve:serve",
+        "Show jobs, prices, spending and schedules of the store in a browser, and as JSON below /api.",
+    ),
     "sweep": (
         "sweep:sweep",
         "Recommend a machine for each combination of scripts, arguments and limits; say what moved.",

@@ -124,7 +124,7 @@ def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: Js
     from advisor.service.schedule.serving import run_now as run
 
     settings = settings_with().settings
-    occurrence = run(name, settings.store, settings.schedule, _voice(settings))
+    occurrence = run(name, settings.store, settings.schedule, voice_of(settings))
     print_document(ran_document(name, occurrence), chosen_format(output, as_json))
     if occurrence.exit_code != 0 or occurrence.state != "done":
         raise typer.Exit(occurrence.exit_code or 1)
@@ -142,12 +142,12 @@ def run(once: Annotated[bool, option("Run what is due now, and end.", "--once")]
 
     settings = settings_with().settings
     if once:
-        run_due(settings.store, settings.schedule, _voice(settings))
+        run_due(settings.store, settings.schedule, voice_of(settings))
         return
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    serve(settings.store, settings.schedule, _voice(settings), stop)
+    serve(settings.store, settings.schedule, voice_of(settings), stop)
 
 
 @app.command("export")
@@ -192,14 +192,15 @@ def install() -> None:
     """
     from advisor.service.schedule.managing import install_service
 
-    path = install_service()
+    path = install_service("advisor-schedules", ("schedule", "run"))
     print_lines(
         f"Wrote {path}; systemd runs your schedules from now on.",
         "`loginctl enable-linger` lets it run while you are logged out.",
     )
 
 
-def _voice(settings: Settings) -> Voice:
+def voice_of(settings: Settings) -> Voice:
+    """Output goes to the channels of the settings, log lines to standard error."""
     from advisor.service.schedule.serving import Voice
 
     return Voice(deliver=sender(settings.delivery, settings.store), log=_log)

@@ -57,7 +57,15 @@ class Worded:
     value: float | None
 
 
-Value: TypeAlias = str | float | date | Quantiles | Interval | Worded | None
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A text that a page links to another page of the same site; elsewhere the text alone."""
+
+    text: str
+    href: str
+
+
+Value: TypeAlias = str | float | date | Quantiles | Interval | Worded | Link | None
 Cell: TypeAlias = Value | tuple[Value, ...]
 
 
@@ -76,7 +84,7 @@ def _line(value: Value, kind: Kind) -> str:
             return NOTHING
         case str():
             return value
-        case Worded():
+        case Worded() | Link():
             return value.text
         case date():
             return day_text(value)

@@ -191,9 +191,6 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
     by_id = numbered(recommendation)
     if option.plan.id in by_id:
         yield f"rank: {by_id[option.plan.id][0]:,} of {len(by_id):,}, the # of tables"
-    offer = option.plan.offer
-    if offer is not None and offer.zone is not None and offer.region not in offer.zone:
-        yield f"zone: {offer.zone} of {offer.region}"
     yield f"risk: {sentence(option.risk)}"
     if option.plan.num_nodes > 1:
         yield f"network: {_network(option.plan.layout.fabric)}"

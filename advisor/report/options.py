@@ -21,7 +21,7 @@ from advisor.report.document import facts_of
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 from advisor.report.words.sentences import named_work
-from recommender.ranking.value import Worth, change_s, change_usd, worth_for
+from recommender.ranking.value import Worth, change_s, change_usd, total_usd, worth_for
 
 # Of these the age says nothing.
 _TIMELESS = (QuoteKind.AGREED, QuoteKind.LIVE)
@@ -66,20 +66,19 @@ STATUS_OF_REMOVAL = {
 
 
 def ranked(recommendation: Recommendation) -> list[Option]:
-    """The recommended one, the frontier by time, its ties, other feasible ones, the removed, and what-ifs.
+    """The recommended one, other feasible ones, the removed, and what-ifs.
 
-    The last four by cost.
+    Feasible ones stand by their expected total, as the choice compares them; removed ones and what-ifs by
+    median cost.
     """
-    place = {plan_id: i for i, plan_id in enumerate(recommendation.frontier)}
+    worth = worth_for(recommendation.job)
 
     def order(option: Option) -> tuple[int, float, str]:
         if option.plan.id == recommendation.recommended:
-            return -1, 0.0, ""
-        if option.plan.id in place:
-            return 0, place[option.plan.id], ""
-        tie = option.tie_with if option.feasible and not option.what_if else None
-        group = 4 if option.what_if else 3 if not option.feasible else 2 if tie is None else 1
-        return group, place.get(tie or "", option.cost_usd.p50), option.plan.id
+            return 0, 0.0, ""
+        if option.feasible and not option.what_if:
+            return 1, total_usd(option, worth), option.plan.id
+        return 3 if option.what_if else 2, option.cost_usd.p50, option.plan.id
 
     return sorted((*recommendation.options, *recommendation.what_ifs), key=order)
 
@@ -132,7 +131,8 @@ def _selected(everything: Sequence[Option], recommendation: Recommendation, top:
     for i, option in enumerate(unfolded):
         kinds.setdefault(status(option, recommendation), i)
     must = dict.fromkeys((*own, *kinds.values()))
-    for i in range(len(unfolded)):
+    frontier = [i for i, option in enumerate(unfolded) if option.plan.id in recommendation.frontier]
+    for i in (*frontier, *range(len(unfolded))):
         if len(must) >= top:
             break
         must.setdefault(i)
@@ -140,19 +140,19 @@ def _selected(everything: Sequence[Option], recommendation: Recommendation, top:
 
 
 def where(option: Option) -> str:
-    """``aws p4d.24xlarge use1-az1 spot``, ``lab (cluster)`` or ``this machine``."""
+    """``aws p4d.24xlarge us-east-1 use1-az1 spot``, ``lab (cluster)`` or ``this machine``."""
     return " ".join([place(option), *market(option)])
 
 
 def place(option: Option) -> str:
-    """``aws p4d.24xlarge use1-az1``: the same without its market."""
+    """``aws p4d.24xlarge us-east-1 use1-az1``: the same without its market."""
     plan = option.plan
     if plan.offer is None:
         return "this machine" if plan.provider == "local" else f"{plan.provider} (cluster)"
     machines = (
         plan.offer.instance_type if plan.num_nodes == 1 else f"{plan.num_nodes} x {plan.offer.instance_type}"
     )
-    return f"{plan.provider} {machines} {plan.offer.zone or plan.offer.region}"
+    return f"{plan.provider} {machines} {plan.offer.place}"
 
 
 def market(option: Option) -> list[str]:

@@ -205,10 +205,10 @@ FLAGS: Mapping[str, str] = {
     "world_size": "--world",
 }
 NAMED = frozenset({
-    "epochs", "force", "iterations", "iterations_per_epoch", "model", "only", "origin_gpu", "out",
+    "epochs", "force", "iterations", "iterations_per_epoch", "model", "only", "origin_gpu", "out", "port",
     "prices.max_age", "profile.backend", "profile.env", "profile.fake_data", "profile.python",
-    "profile.samples", "profile.sandbox", "profile.sandbox_read", "profile.timeout", "samples", "sequence",
-    "source", "tokens", "world_size",
+    "profile.samples", "profile.sandbox", "profile.sandbox_read", "profile.timeout", "proxy", "samples",
+    "sequence", "source", "token", "tokens", "user_header", "world_size",
 })  # fmt: skip
 """What messages of the rooms below name, in backquotes."""
 _IN_BACKQUOTES = re.compile(f"`({'|'.join(map(re.escape, sorted(NAMED)))})`")

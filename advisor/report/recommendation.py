@@ -291,8 +291,8 @@ def in_short(warning: Finding) -> str | None:
 def _assumed_in_short(warnings: Iterable[Finding]) -> str:
     """``waits for machines, no data set to copy``; empty where nothing was assumed."""
     said = list(filter(None, map(in_short, warnings)))
-    more = [f"{len(said) - _MOST_ASSUMED} more"] if len(said) > _MOST_ASSUMED else []
-    return ", ".join([*said[:_MOST_ASSUMED], *more])
+    more = f" and {len(said) - _MOST_ASSUMED} more facts" if len(said) > _MOST_ASSUMED else ""
+    return ", ".join(said[:_MOST_ASSUMED]) + more
 
 
 # --- words ------------------------------------------------------------------------------------------
@@ -334,6 +334,8 @@ def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]
         fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
         yield _paragraph(f"With the batch held (--scaling strong), #1 takes {_time_and_cost(held)}{fits}.")
     said = []
+    if recommendation.recommended is not None and (hour_usd := worth_for(recommendation.job).hour_usd):
+        said.append(f"At ${hour_usd:g}/h: cost + work + hours, on average; rare long waits count.")
     if assumed := _assumed_in_short(recommendation.warnings):
         said.append(f"Assumed: {assumed} (--assumptions).")
     hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown

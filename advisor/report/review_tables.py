@@ -78,7 +78,7 @@ def saving_finding(saving: Saving) -> Finding:
         share=saving.share,
         num_gpus=plan.num_gpus,
         gpu=plan.gpu,
-        place=plan.provider if offer is None else f"{plan.provider} {offer.zone or offer.region}",
+        place=plan.provider if offer is None else f"{plan.provider} {offer.place}",
         market="" if offer is None else offer.market.value,
         usd=saving.usd.p50,
         now_usd=job.usd,

@@ -171,9 +171,9 @@ def _units(schedule: Schedule, program: Sequence[str], timeout_s: float) -> Iter
 
 
 _ALWAYS = """\
-# Written by `advisor schedule install`.
+# Written by advisor; `systemctl --user disable --now {name}` ends it.
 [Unit]
-Description=advisor schedule run
+Description=The service {name}
 After=network-online.target
 
 [Service]
@@ -188,14 +188,17 @@ WantedBy=default.target
 """
 
 
-def service_unit(program: Sequence[str]) -> ExportedFile:
-    """The unit of the service that runs all schedules.
+def service_unit(name: str, program: Sequence[str], words: Sequence[str]) -> ExportedFile:
+    """The unit of a service that always runs.
 
     Args:
+        name: of the unit.
         program: how advisor is called, by an absolute path.
+        words: of the command.
     """
-    words = " ".join(map(_quoted, (*program, "schedule", "run")))
-    return ExportedFile(name="advisor-schedules.service", text=_ALWAYS.format(words=words))
+    line = " ".join(map(_quoted, (*program, *words)))
+    text = _ALWAYS.format(name=name, words=line)
+    return ExportedFile(name=f"{name}.service", text=text)
 
 
 def on_calendar(cron: Cron, zone: str) -> Iterator[str]:

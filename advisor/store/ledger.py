@@ -45,6 +45,7 @@ from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from sqlalchemy.dialects import postgresql, sqlite
 
 _NAMES: Mapping[str, type[StrEnum]] = {"status": RunStatus, "cost_kind": CostKind, "market": Market}
@@ -163,6 +164,24 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedOption:
+    """An option as it stood in the answer; times and costs as of `LedgerEntry`."""
+
+    plan_id: str
+    provider: str
+    gpu: str
+    num_gpus: int
+    num_nodes: int
+    market: str | None
+    usd_per_h: float | None
+    time_p50_s: float
+    time_p90_s: float
+    cost_p50_usd: float
+    cost_p90_usd: float
+    on_frontier: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
     """A recommendation as it was given; None is not known, as of entries that older versions made.
 
@@ -181,6 +200,7 @@ class LedgerEntry:
         uncorrected_p50_s: the median of one of them, before receipts of earlier runs corrected it.
         alternatives: the job on other GPUs, the cheapest first.
         num_nodes: machines that train together, each with an equal part of the GPUs.
+        options: the frontier of the answer and the cheapest others; none from older versions.
     """
 
     id: str = field(default_factory=new_id)
@@ -206,6 +226,7 @@ class LedgerEntry:
     uncorrected_p50_s: float | None = None
     alternatives: tuple[Alternative, ...] = ()
     num_nodes: int | None = None
+    options: tuple[OfferedOption, ...] = ()
 
     def __post_init__(self) -> None:
         """Make names of other bytes than UTF-8 text."""
@@ -270,6 +291,9 @@ class Run:
         _make_text(self)
 
 
+_LISTS: Mapping[str, type[DataclassInstance]] = {"alternatives": Alternative, "options": OfferedOption}
+
+
 def _make_text(entry: LedgerEntry | Run) -> None:
     for item in dataclasses.fields(entry):
         value = getattr(entry, item.name)
@@ -328,6 +352,33 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id))
         return tuple(map(_entry, rows.mappings()))
+
+
+def newest_recommendations(store: Store, *, project: str | None = None, most: int) -> tuple[LedgerEntry, ...]:
+    """The last recommendations of one project or all, the newest first, without what else was offered.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(*(one for one in _RECOMMENDATIONS if one.name not in _LISTS))
+    wanted = wanted.where(RECOMMENDATION_IS_POSSIBLE)
+    if project is not None:
+        wanted = wanted.where(_RECOMMENDATIONS.project == project)
+    ordered = wanted.order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
+    with reading(store) as connection:
+        return tuple(map(_entry, connection.execute(ordered.limit(most)).mappings()))
+
+
+def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
+    """Runs that followed a recommendation, in order of time.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(schema.runs).where((_RUNS.recommendation_id == entry_id) & RUN_IS_POSSIBLE)
+    with reading(store) as connection:
+        rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
+        return tuple(map(_run, rows.mappings()))
 
 
 def impossible_recommendations(store: Store) -> tuple[str, ...]:
@@ -457,7 +508,7 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
         if isinstance(value, Quantiles | Interval) or item.name in _INTERVALS:
             names = _quantile_columns(item.name)
             columns |= {column: getattr(value, quantile, None) for quantile, column in names.items()}
-        elif item.name == "alternatives":
+        elif item.name in _LISTS:
             columns[item.name] = json.dumps([dataclasses.asdict(one) for one in value])
         else:
             # A driver might take a member by its name.
@@ -467,15 +518,15 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
 
 def _entry(row: RowMapping) -> LedgerEntry:
     values = {name: value for name, value in row.items() if name in LedgerEntry.__dataclass_fields__}
-    values["alternatives"] = _alternatives(row["alternatives"])
+    values |= {name: _listed(kind, row.get(name, "[]")) for name, kind in _LISTS.items()}
     values |= {name: _quantiles(row, name) for name in ("time_s", "cost_usd", "iteration_s")}
     return LedgerEntry(**values)
 
 
-def _alternatives(text: str) -> tuple[Alternative, ...]:
+def _listed(kind: type[DataclassInstance], text: str) -> tuple[object, ...]:
     """None are known of where the text is damaged, or of another version."""
     try:
-        return tuple(Alternative(**one) for one in json.loads(text))
+        return tuple(kind(**one) for one in json.loads(text))
     except (ValueError, TypeError):
         return ()
 

@@ -28,16 +28,18 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0010"
+VERSION = "0011"
 """The version of the tables below. It grows, so that a newer database is recognised."""
 _GPU_USE = (
     "ALTER TABLE runs ADD COLUMN gpu_busy_share DOUBLE PRECISION",
     "ALTER TABLE runs ADD COLUMN gpu_mean_w DOUBLE PRECISION",
     "ALTER TABLE runs ADD COLUMN gpu_peak_bytes BIGINT",
 )
+_OPTIONS = ("ALTER TABLE recommendations ADD COLUMN options TEXT NOT NULL DEFAULT '[]'",)
 UPGRADES = {
-    "0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token", *_GPU_USE),
-    "0009": _GPU_USE,
+    "0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token", *_GPU_USE, *_OPTIONS),
+    "0009": (*_GPU_USE, *_OPTIONS),
+    "0010": _OPTIONS,
 }
 """Statements that make this version of another one."""
 BEFORE_RELEASES = tuple(f"000{number}" for number in range(1, 8))
@@ -195,6 +197,7 @@ recommendations = Table(
     Column("id", Text, primary_key=True),
     Column("at", UtcTime, nullable=False, index=True),
     Column("alternatives", Text, nullable=False, server_default="[]"),
+    Column("options", Text, nullable=False, server_default="[]"),
     *_required(Text, "project", "script", "plan_id", "provider", "gpu", "note"),
     Column("num_gpus", Integer, nullable=False),
     Column("market", MarketName),

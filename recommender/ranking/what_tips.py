@@ -75,7 +75,7 @@ def machine(option: Option) -> Finding:
         tier=plan.tier,
         provider=plan.provider,
         instance_type=None if offer is None else offer.instance_type,
-        place=None if offer is None else offer.zone or offer.region,
+        place=None if offer is None else offer.place,
         market=None if offer is None else offer.market,
     )
 

@@ -63,6 +63,8 @@ MISUSES = [
     (f"{JOB} --emit skypilo", 2, "Did you mean 'skypilot'?"),
     ("sweep t.json", 2, "docs/sweep.md shows how a grid"),
     ("mcp extra", 2, "(extra)"),
+    ("serve", 2, "there is no database to show yet"),
+    ("serve --address 0.0.0.0", 2, "say who may read: --token env:NAME"),
     ("launch t.json", 2, "`advisor recommend --emit KIND` writes one"),
     (f"{JOB} --what-if bf17", 2, "Did you mean 'bf16'?"),
     (f"{JOB} --what-if all --no-what-if", 2, "leave one out"),

@@ -1,7 +1,6 @@
 """Pages in a real browser: nothing leaves them or runs in them; they can be pointed at, sorted and read."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,20 +8,14 @@ import pytest
 from advisor.report.document import Document
 from advisor.report.printing import write_page
 from advisor.report.review import review_document
-from tests.machine import find, needs
+from tests.browser import DESKTOP, PAPER, PHONE, Visit, axe, chromium, playwright
+from tests.machine import needs
 from tests.pages import EVIL, answer_page, estimates_page, history_page, team_page
 from tests.team import make_bill, make_charge
 from tests.unit.report.test_review import whole
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
 pytestmark = needs("chromium")
 
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-PHONE, DESKTOP, PAPER = (375, 800), (1280, 900), (700, 1000)
 DOCUMENTS: Mapping[str, Callable[[], Document]] = {
     "answer": answer_page,
     "history": history_page,
@@ -37,11 +30,8 @@ NUM_CHARTS = {"answer": 1, "history": 1, "estimates": 1, "team": 3, "evil": 3, "
 
 @pytest.fixture(scope="module")
 def browser():
-    """One for all; closed before other tests, whose event loops it would hold up."""
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=find("chromium"), args=list(FLAGS))
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -52,40 +42,6 @@ def files(tmp_path_factory):
     for name, path in written.items():
         write_page(DOCUMENTS[name](), path)
     return written
-
-
-class Visit:
-    """A page in a window of its own, and all that it asked for or complained about."""
-
-    def __init__(self, browser: Any, path: Path, *, size: tuple[int, int] = DESKTOP, **options: Any) -> None:
-        self.asked: list[str] = []
-        self.complaints: list[str] = []
-        self._context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, offline=True, **options
-        )
-        self.page = self._context.new_page()
-        self.page.set_default_timeout(10_000)
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.route("**/*", self._answer)
-        self.url = path.as_uri()
-        self.page.goto(self.url)
-
-    def _answer(self, route: Any) -> None:
-        self.asked.append(route.request.url)
-        (route.continue_ if route.request.url == self.url else route.abort)()
-
-    def drawn(self, num_charts: int) -> "Visit":
-        """Once all charts are there."""
-        self.page.wait_for_function(f"document.querySelectorAll('.chart svg').length == {num_charts}")
-        return self
-
-    def __enter__(self) -> "Visit":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._context.close()
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -514,7 +514,7 @@ class TestCase20CheckpointsByWhatWasSeen:
         text = on_screen(recommendation_document(answer, top=None), 200)
         assert "Use" not in text
         assert row(answer, Merit.WITH_WORK) == ("S", (Work.CHECKPOINTS,))
-        assert "if train.py resumed from checkpoints (--checkpoints resumes), 1 x S" in text
+        assert "if train.py resumed from checkpoints (--checkpoints resumes), take 1 x S" in text
 
 
 class TestCase21WorkInTheOpen:

@@ -138,6 +138,12 @@ class Offer:
     source: str
 
     @property
+    def place(self) -> str:
+        """``us-east-1 use1-az4``, or ``us-central1`` for a whole region."""
+        own = self.zone is None or self.region in self.zone
+        return self.zone or self.region if own else f"{self.region} {self.zone}"
+
+    @property
     def usd_per_h(self) -> float:
         """What is paid: the effective price where there is one, else the contracted, else the list price."""
         prices = (self.effective_usd_per_h, self.contracted_usd_per_h, self.list_usd_per_h)

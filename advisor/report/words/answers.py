@@ -102,8 +102,8 @@ def _(it: about_answers.Machine) -> str:
 @in_names.register
 def _(it: about_answers.SummaryChoice) -> str:
     days = it.price_age_days or 0.0
-    age = f" ({days:.0f} d old)" if days >= 1 else ""
-    price = "" if it.priced_on is None else f", at its price of {it.priced_on}{age}"
+    age = f" ({days:.0f} d ago)" if days >= 1 else ""
+    price = "" if it.priced_on is None else f", priced {it.priced_on}{age}"
     return f"{'Rent' if it.is_rented else 'Use'} {in_names(it.machine)}{price}"
 
 
@@ -131,14 +131,14 @@ def _(it: about_answers.SummaryWork) -> str:
     return f"First: {it.script} needs {named_work(it.work)}{lacking} ({more})"
 
 
-def _told_apart(longer_s: float, expected_s: float) -> str:
-    """The longer time with so many digits, of which three are printed elsewhere, that it reads as longer."""
+def _told_apart(longer_s: float, expected_s: float) -> tuple[str, str]:
+    """Both times with so many digits, three at least, that one reads as longer."""
     unit, size = ("ms", 1e3) if longer_s < 1 else ("s", 1.0)
     for digits in range(3, 10):
         longer, expected = (f"{seconds * size:.{digits}g} {unit}" for seconds in (longer_s, expected_s))
         if longer != expected:
-            return longer
-    return format_duration(longer_s)
+            break
+    return longer, expected
 
 
 @in_names.register
@@ -158,8 +158,8 @@ def _(it: about_answers.EpochLengthUnknown) -> str:
 def _(it: about_answers.Tipping) -> str:
     cost = "at a cost that is not configured" if it.cost_usd is None else f"for {format_usd(it.cost_usd)}"
     after = f" after {named_work(it.work)}" if it.work else ""
-    then = f"{in_names(it.instead)} would be recommended, {format_duration(it.time_s)} {cost}{after}"
-    return f"{_of_checkpoints(it) if it.by == 'checkpoints' else _condition(it)}, {then}"
+    condition = _of_checkpoints(it) if it.by == "checkpoints" else _condition(it)
+    return f"{condition}, take {in_names(it.instead)}: {format_duration(it.time_s)} {cost}{after}"
 
 
 def _of_checkpoints(it: about_answers.Tipping) -> str:
@@ -173,7 +173,7 @@ def _condition(it: about_answers.Tipping) -> str:
     match it.by:
         case "price":
             quoted = format_usd(it.quoted_usd_per_h)
-            return f"if it costs more than {usd_per_h} an hour when you ask (counted: {quoted})"
+            return f"if it costs more than {usd_per_h} an hour when you rent (counted: {quoted})"
         case "quote":
             return f"if a quote for another falls below {usd_per_h} an hour"
         case "value":
@@ -184,11 +184,12 @@ def _condition(it: about_answers.Tipping) -> str:
             wait = "the wait for it" if it.is_known else "its unknown wait"
             return f"if {wait} is longer than {limit} on average"
         case "step":
-            return f"if you measure more than {_told_apart(it.limit_s, it.expected_s)} a step"
+            longer, expected = _told_apart(it.limit_s, it.expected_s)
+            return f"if you measure more than {longer} a step on it (predicted: {expected})"
         case "deadline":
-            return f"with a deadline below {limit} (--deadline)"
+            return f"if it must end within less than {limit}, with a chance of 90 % (--deadline)"
         case "later-deadline":
-            return f"with a deadline of {limit} or later (--deadline)"
+            return f"if it may take {limit} or longer (--deadline)"
         case "data-place":
             return f"if the data is in {it.data_region} of {it.data_provider} (--data)"
         case _:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import metadata, resources
 from itertools import groupby, takewhile
 from pathlib import Path
@@ -29,6 +29,7 @@ from advisor.report.document import (
     Fact,
     Layout,
     Lines,
+    Link,
     Row,
     Section,
     Series,
@@ -91,7 +92,7 @@ def sort_value(cell: Cell) -> str | None:
     match cell:
         case tuple():
             return sort_value(cell[0]) if cell else None
-        case str():
+        case str() | Link():
             return None
         case date():
             return cell.isoformat()
@@ -179,12 +180,16 @@ MOST_DRAWN, MOST_LISTED = 500, 300
 Sign: TypeAlias = tuple[str, str, str]
 
 
-def figure_html(chart: Chart) -> Markup:
-    """A figure of a page; `page.js` draws what its specification says."""
+def figure_html(chart: Chart, *, is_served: bool = False) -> Markup:
+    """A figure of a page; `page.js` draws what its specification says.
+
+    A request starts no program, so a page that is served has no picture for readers without JavaScript: they
+    have the figures.
+    """
     lettered, signs, rest = is_lettered(chart), list(_signs(chart)), list(_rest(chart))
     spec = spec_of(chart) if can_draw() else None
     # Of more points a drawing would be larger than all else.
-    drawing = still(spec) if spec and _num_points(chart) <= MOST_DRAWN else ""
+    drawing = still(spec) if spec and not is_served and _num_points(chart) <= MOST_DRAWN else ""
     undrawn = NOT_INSTALLED if spec is None else TOO_LITTLE_MEMORY if drawing is None else ""
     return macro("figure.html.j2", "figure")(
         chart,
@@ -252,21 +257,28 @@ def _figures(chart: Chart) -> Table | None:
 _NAMELESS = "advisor"
 
 
-def to_page(document: Document) -> Shown:
-    """A whole HTML document; what its texts say is shown and never run."""
+def to_page(document: Document, links: Sequence[Link] = ()) -> Shown:
+    """A whole HTML document; what its texts say is shown and never run.
+
+    Args:
+        document: what it shows.
+        links: to the pages of a site, without an address to this one; none for a file.
+    """
     layout = None if document.layout is None else document.layout()
     if layout is not None:
         blocks = layout.blocks
     else:
         blocks = document.blocks if document.page is None else document.page()
     lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, Section)]
-    write = BlockWriter(draw=figure_html, inline=False, heading=2).html
+    draw = partial(figure_html, is_served=bool(links))
+    write = BlockWriter(draw=draw, inline=False, heading=2).html
     style, scripts = _template("page.css"), list(_scripts(blocks))
     page = templates().get_template("page.html.j2")
     return Shown(
         page.render(
             title=document.title or _NAMELESS,
             lead=lead,
+            links=links,
             kind="plain" if layout is None else "report",
             body=write(blocks[len(lead) :]) if layout is None else _laid_out(layout, write),
             style=ours(style),

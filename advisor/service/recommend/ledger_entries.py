@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.redaction import redact_words
-from advisor.core.values import Option
+from advisor.core.values import Option, Recommendation
 from advisor.service.prices.live import now
 from advisor.store.database import open_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
     from advisor.service.recommend.recommending import RecommendAnswer
-    from advisor.store.ledger import Alternative, LedgerEntry
+    from advisor.store.ledger import Alternative, LedgerEntry, OfferedOption
 
 MAX_ALTERNATIVES = 60
 # Other prices would let these through.
@@ -83,7 +83,36 @@ def _entry(answer: RecommendAnswer, project: str, command: str | None) -> Ledger
         uncorrected_p50_s=uncorrected_p50_s(chosen.estimate),
         alternatives=alternatives_of(ranked.options),
         num_nodes=plan.num_nodes,
+        options=tuple(_offered(ranked)),
     )
+
+
+def _offered(ranked: Recommendation) -> Iterator[OfferedOption]:
+    """The frontier, then the cheapest others that run and end, over budget or too late included."""
+    from advisor.store.ledger import OfferedOption
+
+    best = {*ranked.frontier, ranked.recommended}
+    ends = (
+        one for one in ranked.options if math.isfinite(one.time_s.p50) and math.isfinite(one.cost_usd.p50)
+    )
+    possible = [one for one in ends if {*one.removed_by} <= _BY_PRICE_AND_TIME]
+    possible.sort(key=lambda option: (option.plan.id not in best, option.counted_usd))
+    for option in possible[:MAX_ALTERNATIVES]:
+        plan = option.plan
+        yield OfferedOption(
+            plan_id=plan.id,
+            provider=plan.provider,
+            gpu=plan.gpu,
+            num_gpus=plan.num_gpus,
+            num_nodes=plan.num_nodes,
+            market=None if plan.offer is None else plan.offer.market.value,
+            usd_per_h=plan.usd_per_h,
+            time_p50_s=option.time_s.p50,
+            time_p90_s=option.time_s.p90,
+            cost_p50_usd=option.cost_usd.p50,
+            cost_p90_usd=option.cost_usd.p90,
+            on_frontier=plan.id in ranked.frontier,
+        )
 
 
 def alternatives_of(options: Iterable[Option]) -> tuple[Alternative, ...]:

@@ -338,8 +338,12 @@ def write_files(files: Sequence[ExportedFile], folder: Path) -> tuple[Path, ...]
     return tuple(folder / file.name for file in files)
 
 
-def install_service() -> Path:
-    """Let systemd run all schedules from now on, as the user's own service; written anew, it starts anew.
+def install_service(name: str, words: Sequence[str]) -> Path:
+    """Let systemd run a command from now on, as the user's own service; written anew, it starts anew.
+
+    Args:
+        name: of the unit.
+        words: of the command, which runs until it is ended.
 
     Raises:
         AdvisorError: systemd refuses; the unit is written.
@@ -347,7 +351,7 @@ def install_service() -> Path:
     """
     configured = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     folder = Path(configured).expanduser() / "systemd/user"
-    file = service_unit(processes.ADVISOR)
+    file = service_unit(name, processes.ADVISOR, words)
     (path,) = write_files((file,), folder)
     for words in (("daemon-reload",), ("enable", file.name), ("restart", file.name)):
         command = ("systemctl", "--user", *words)
@@ -358,7 +362,7 @@ def install_service() -> Path:
         except OSError:
             raise InputError(
                 f"there is no systemctl here, so nothing starts the unit ({path}): let cron run the schedules"
-                " (advisor schedule export --all --to cron)."
+                " (advisor schedule export --all --to cron), or another supervisor this command."
             ) from None
         if done.returncode:
             why = done.stderr.decode(errors="replace").strip()[:500] or f"exit code {done.returncode}"

@@ -91,9 +91,10 @@ def test_the_headline_says_what_runs_where_and_how_it_stands():
         assert text in first
     assert "feasible" in state
     assert "some risk" in risk
-    assert "zone: " not in text_of(make_option())
     offer = make_offer("X", 4.0, zone="use1-az5", region="us-east-1")
-    assert "zone: use1-az5 of us-east-1" in text_of(make_option(plan=make_plan("X", 4.0, offer=offer)))
+    assert "aws x.xlarge us-east-1 use1-az5 on-demand" in text_of(
+        make_option(plan=make_plan("X", 4.0, offer=offer))
+    )
     assert "status: recommended: the best there is" in text_of(make_option(), recommended=True)
     assert "status: over budget" in text_of(make_option(reasons=(sample(RemovedByBudget),)))
     assert "status: feasible; in the table it is counted with Y" in text_of(make_option(folded_into="Y"))

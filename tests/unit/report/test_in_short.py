@@ -40,7 +40,7 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change():
     assert taken == "Use 1 x LAB (cluster lab)"
     assert figures == "Expect $10.00 (90 %: under $10.00) and 2 h (under 2 h): 1,000 steps take 1 h"
     assert doubt.startswith("What would change this advice: ")
-    assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand) would be recommended, 30 min for $30.00")
+    assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand): 30 min for $30.00")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_steps_that_start_again_are_said_to():
 def test_a_rented_machine_has_the_date_of_its_price():
     taken, *_ = sentences(answer(deadline_s=HOUR_S).summary)
     priced_on = answer().options[-1].plan.offer.retrieved_at.date()
-    assert taken == f"Rent 1 x FAST (aws fast.xlarge us-east-1 on-demand), at its price of {priced_on}"
+    assert taken == f"Rent 1 x FAST (aws fast.xlarge us-east-1 on-demand), priced {priced_on}"
 
 
 def test_they_come_first_and_keep_to_the_width():

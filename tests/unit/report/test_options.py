@@ -24,6 +24,7 @@ from advisor.report.options_table import options_table
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import recommendation_document
 from advisor.workloads.script_versions import as_written
+from recommender.ranking.value import total_usd, worth_for
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import sample, texts
 from tests.recommendations import many_options
@@ -77,9 +78,12 @@ def answered(recommendation: Recommendation) -> Document:
     return recommendation_document(recommendation, top=None)
 
 
-def test_the_recommended_comes_first_then_the_frontier_then_the_rest_by_cost(answer):
+def test_the_recommended_comes_first_then_the_feasible_as_the_choice_compares_them(answer):
     names = [option.plan.id for option in ranked(answer)]
-    assert names == ["LAB", "FAST", "CHEAP", "WORSE", "SMALL", "DEAR"]
+    assert names == ["LAB", "FAST", "WORSE", "CHEAP", "SMALL", "DEAR"]
+    by_id = {option.plan.id: option for option in answer.options}
+    totals = [total_usd(by_id[name], worth_for(answer.job)) for name in names[:4]]
+    assert totals == sorted(totals)
 
 
 def test_every_status_is_told(answer):

@@ -176,6 +176,11 @@ def test_a_recommendation_is_kept_as_it_was_given(config):
         recommendation.job.deadline_s,
     )
     assert entry.command == "advisor recommend train.py --epochs 9 -- --api-key '***' --note 'two words'"
+    first = entry.options[: len(recommendation.frontier)]
+    assert {one.plan_id for one in first if one.on_frontier} == {*recommendation.frontier}
+    assert len(entry.options) > len(first)
+    (same,) = (one for one in first if one.plan_id == entry.plan_id)
+    assert (same.time_p90_s, same.cost_p50_usd) == (chosen.time_s.p90, chosen.cost_usd.p50)
 
 
 def test_alternatives_are_the_times_of_each_gpu_and_count_the_cheapest_first():

@@ -18,13 +18,16 @@ from advisor.store.ledger import (
     find_run,
     impossible_recommendations,
     impossible_runs,
+    newest_recommendations,
     recommendation_ids,
     recommendations,
     record_recommendation,
     record_run,
     runs,
+    runs_of_recommendation,
 )
 from advisor.store.transactions import writing
+from tests.team import make_offered
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -155,6 +158,7 @@ WHOLE_ENTRY = {
         Alternative(gpu="T4", num_gpus=1, iteration_p50_s=1 / 3, train_p50_s=9e5, train_p90_s=1e6),
     ),
     "num_nodes": 2,
+    "options": (make_offered("aws-p4d", 2.0, 1 / 3), make_offered("lab", 9e4, 0.0, market=None)),
 }
 WHOLE_RUN = {
     "num_nodes": 2,
@@ -186,6 +190,21 @@ def test_every_field_comes_back(store):
     record_run(store, run)
     assert find_recommendation(store, entry.id) == entry
     assert find_run(store, run.id) == run
+
+
+def test_the_newest_come_first_without_what_else_was_offered(store):
+    entries = [
+        make_entry(hours, **WHOLE_ENTRY, project=name) for hours, name in ((0, "a"), (2, "b"), (1, "b"))
+    ]
+    runs_of = [make_run(hours, recommendation_id=entries[1].id) for hours in (2, 1)]
+    for entry in entries:
+        record_recommendation(store, entry)
+    for run in (*runs_of, make_run()):
+        record_run(store, run)
+    bare = [dataclasses.replace(entry, options=(), alternatives=()) for entry in entries]
+    assert newest_recommendations(store, most=2) == (bare[1], bare[2])
+    assert newest_recommendations(store, project="a", most=2) == (bare[0],)
+    assert runs_of_recommendation(store, entries[1].id) == (runs_of[1], runs_of[0])
 
 
 def test_an_unknown_cost_and_end_stay_unknown_and_are_counted(store):

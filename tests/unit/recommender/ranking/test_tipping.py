@@ -204,10 +204,10 @@ def test_a_step_tips_that_takes_longer(factor, code):
 @pytest.mark.parametrize(
     ("step_s", "words"),
     [
-        (0.0342, "more than 34.2 ms a step,"),
-        (0.029216, "more than 29.22 ms a step,"),
-        (0.02918101, "more than 29.181 ms a step,"),
-        (3.4567, "more than 3.46 s a step,"),
+        (0.0342, "more than 34.2 ms a step on it (predicted: 29.2 ms),"),
+        (0.029216, "more than 29.22 ms a step on it (predicted: 29.18 ms),"),
+        (0.02918101, "more than 29.181 ms a step on it (predicted: 29.18 ms),"),
+        (3.4567, "more than 3.46 s a step on it (predicted: 3.4 s),"),
     ],
 )
 def test_a_step_that_tips_reads_as_longer_than_the_one_predicted(step_s, words):

@@ -216,9 +216,9 @@ def test_data_beside_a_dearer_machine_may_make_it_the_better_one():
     found = tipped(HERE, THERE, job=DATA)
     assert (found.facts["by"], named(found)) == ("data-place", "THERE")
     assert (found.facts["data_provider"], found.facts["data_region"]) == ("aws", "eu-west-1")
-    assert sentence(found).startswith("if the data is in eu-west-1 of aws (--data), 1 x THERE")
+    assert sentence(found).startswith("if the data is in eu-west-1 of aws (--data), take 1 x THERE")
     # What it takes there, without the copying.
-    assert sentence(found).endswith("would be recommended, 5 h for $15.00")
+    assert sentence(found).endswith(": 5 h for $15.00")
 
 
 @pytest.mark.parametrize(("copying_h", "tips"), [(1.9, False), (2.1, True)])

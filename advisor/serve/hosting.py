@@ -1,0 +1,219 @@
+"""Where the service listens, and how it begins and ends."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import AdvisorError, InputError
+from advisor.delivery.secret_values import SecretError, Secrets
+from advisor.serve.access import LOOPBACK, MOST_HEADER_BYTES, Access
+from advisor.store.database import open_store
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from advisor.config.settings import StoreSettings
+    from advisor.serve.views import Reader
+
+_SHORTEST_TOKEN = 16
+_HEADER = re.compile(r"[a-z][a-z0-9-]{0,63}")
+_MOST_AT_ONCE = 200
+_DRAIN_S = 10
+_SWITCH_S = 0.0005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosting:
+    """Where to listen, and who may read.
+
+    Attributes:
+        address: of an interface; a port of 0 is any free one.
+        token: ``env:NAME`` or ``file:PATH``.
+        proxies: addresses or networks whose `user_header` is believed.
+        names: host names under which the service is called, besides those of this machine's loopback.
+    """
+
+    address: str = "127.0.0.1"
+    port: int = 8321
+    token: str | None = None
+    proxies: tuple[str, ...] = ()
+    user_header: str = "X-Forwarded-User"
+    names: tuple[str, ...] = ()
+
+    def access(self) -> Access:
+        """Who may read.
+
+        Raises:
+            InputError: a token, network, name or header cannot be, or everybody could read from elsewhere.
+        """
+        header = self.user_header.lower()
+        if not _HEADER.fullmatch(header) or header == "host":
+            raise InputError(f"`user_header` {self.user_header!r} names no header such as X-Forwarded-User.")
+        try:
+            interface = ip_address(self.address)
+            proxies = tuple(ip_network(one) for one in self.proxies)
+        except ValueError as error:
+            raise InputError(f"{error}: write an address (127.0.0.1) or a network (10.0.0.0/24).") from None
+        own = f"[{interface}]" if interface.version == 6 else str(interface)
+        access = Access(
+            token_sha256=None if self.token is None else _digest(self.token),
+            proxies=proxies,
+            user_header=header,
+            hosts=LOOPBACK | {own} | {name.lower() for name in self.names},
+        )
+        if access.is_open and not interface.is_loopback:
+            raise InputError(
+                f"others reach {self.address}, so say who may read: `token` env:NAME or file:PATH, or `proxy`"
+                " with the address of a reverse proxy that names users. Without either, take 127.0.0.1."
+            )
+        return access
+
+    def listen(self) -> socket.socket:
+        """A socket that whoever connects finds.
+
+        Raises:
+            InputError: the port is in use, or the address is not this machine's.
+        """
+        family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((self.address, self.port))
+            bound.listen()
+        except OSError as error:
+            bound.close()
+            is_used = error.errno == errno.EADDRINUSE
+            why = "another program listens there" if is_used else error.strerror
+            raise InputError(
+                f"cannot listen on {self.address} port {self.port}: {why}. Choose another `port`."
+            ) from None
+        return bound
+
+
+def _digest(reference: str) -> bytes:
+    if not reference.startswith(("env:", "file:")):
+        raise InputError("`token` is env:NAME or file:PATH: others can read a command line.")
+    try:
+        token = Secrets(os.environ).read(reference)
+    except SecretError as error:
+        raise InputError(f"`token`: {error}.") from None
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or " " in token:
+        raise InputError(
+            f"`token` needs at least {_SHORTEST_TOKEN} letters and digits: `openssl rand -hex 32`."
+        )
+    return hashlib.sha256(token.encode()).digest()
+
+
+def check_store(database: StoreSettings, *, may_make: bool) -> None:
+    """Refuse to serve a database that is not there.
+
+    Raises:
+        InputError: there is none, and it may not be made.
+        StoreError: it cannot be read.
+    """
+    store = open_store(database.url, must_exist=not may_make)
+    if store is None:
+        raise InputError(
+            "there is no database to show yet: `advisor recommend --record` and `advisor run` fill it;"
+            " store.url names another one."
+        )
+    with store:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What runs in a thread of its own meanwhile, until it is stopped."""
+
+    run: Callable[[], None]
+    stop: Callable[[], object]
+
+
+def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: Beside | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Args:
+        reader: makes what is shown.
+        hosting: where, and for whom.
+        told: hears the address.
+        beside: such as the schedules; the service ends where it fails.
+
+    Raises:
+        AdvisorError: what runs beside it failed.
+        InputError: it cannot listen there, or the extra is not installed.
+    """
+    from advisor.report.writers.html import vega_runtime
+    from advisor.report.writers.pictures import can_draw
+
+    server = _server(reader, hosting.access())
+    if can_draw():
+        vega_runtime()  # is made once, by a program: no request may start one
+    with hosting.listen() as bound:
+        address, port = bound.getsockname()[:2]
+        failures: list[AdvisorError] = []
+
+        def run_beside(one: Beside) -> None:
+            try:
+                one.run()
+            except AdvisorError as error:
+                failures.append(error)
+            server.should_exit = True
+
+        thread = None if beside is None else threading.Thread(target=run_beside, args=(beside,))
+        told(f"http://{f'[{address}]' if ':' in address else address}:{port}/")
+        if thread is not None:
+            thread.start()
+        if threading.current_thread() is threading.main_thread():
+            # The server raises a signal again once it has ended; this one then has nothing left to do.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, server.handle_exit)
+        # Whoever makes an answer must not hold up those that are there already.
+        sys.setswitchinterval(_SWITCH_S)
+        try:
+            server.run(sockets=[bound])
+        finally:
+            if beside is not None and thread is not None:
+                beside.stop()
+                thread.join()
+    for failure in failures:
+        raise failure
+
+
+def _server(reader: Reader, access: Access) -> uvicorn.Server:
+    try:
+        import uvicorn
+
+        from advisor.serve.site import Site
+    except ImportError as error:
+        raise InputError(
+            f"the service needs starlette and uvicorn ({error}): pip install 'gpu-advisor[serve]' in"
+            " advisor's own environment."
+        ) from error
+    # Of a proxy only the header of the user is believed, and by us: uvicorn would change the peer's address.
+    return uvicorn.Server(
+        uvicorn.Config(
+            Site(reader, access).app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            proxy_headers=False,
+            server_header=False,
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+            limit_concurrency=_MOST_AT_ONCE,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=_DRAIN_S,
+        )
+    )

@@ -1,0 +1,282 @@
+"""The service as an ASGI application: who asks is checked first, and only then is anything looked up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from advisor.core.errors import AdvisorError, InputError, NoOfferError, StoreError
+from advisor.report.document import Document, Lines, Link
+from advisor.report.words import error_text
+from advisor.report.writers.html import to_page
+from advisor.report.writers.text_formats import to_json
+from advisor.serve.access import MOST_HEADER_BYTES, Access, Refusal
+from advisor.serve.api_document import api_document
+from advisor.serve.views import MissingError, Reader, View, read_query, views_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
+
+FRESH_S = 10.0
+"""How long an answer is given again: many readers cost one look at the store."""
+# As many times as long it is given while a new one is made.
+_STALE = 3
+_MOST_KEPT = 256
+_MOST_PATH, _MOST_QUERY = 512, 2048
+# Answers computed at once; the others wait.
+_WORKERS = 2
+_HEADERS = {
+    "cache-control": "private, no-store",
+    # A page's own policy says which scripts run: those that we wrote.
+    "content-security-policy": "frame-ancestors 'none'; object-src 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_STATUS: Mapping[type[AdvisorError], int] = {
+    MissingError: 404,
+    NoOfferError: 404,
+    InputError: 400,
+    StoreError: 503,
+}
+# Upper ends of the buckets of the histogram.
+_BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 2.5)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer that is being made or is there, when that began, and the one before."""
+
+    task: asyncio.Future[bytes]
+    begun: float
+    before: bytes | None = None
+
+
+class Answers:
+    """Answers of the last seconds. Who asks for one that is being made has the one before, or waits for it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kept: dict[object, _Kept] = {}
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="answers")
+
+    async def of(self, key: object, make: Callable[[], bytes]) -> bytes:
+        """What `make` gives for the key, or gave a moment ago; what it raised is raised again."""
+        kept, now = self._kept.get(key), self._clock()
+        if kept is None or (now >= kept.begun + FRESH_S and kept.task.done()):
+            is_young = kept is not None and now < kept.begun + _STALE * FRESH_S
+            before = kept.task.result() if kept and is_young and not kept.task.exception() else None
+            task = asyncio.get_running_loop().run_in_executor(self._pool, make)
+            self._kept.pop(key, None)
+            kept = self._kept[key] = _Kept(task, now, before)
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        if kept.before is not None and not kept.task.done():
+            return kept.before
+        # Whoever goes away leaves it to the others.
+        return await asyncio.shield(kept.task)
+
+
+@dataclass(slots=True)
+class Served:
+    """Counts of requests by path of the view and status, and how long they took."""
+
+    num: Counter[tuple[str, int]] = field(default_factory=Counter)
+    buckets: Counter[float] = field(default_factory=Counter)
+    total_s: float = 0.0
+
+    def add(self, path: str, status: int, took_s: float) -> None:
+        """One more."""
+        self.num[path, status] += 1
+        self.total_s += took_s
+        for bound in _BUCKETS_S:
+            self.buckets[bound] += took_s <= bound
+
+    def lines(self) -> Iterator[str]:
+        """As Prometheus reads them."""
+        yield "# TYPE advisor_requests_total counter"
+        for (path, status), num in sorted(self.num.items()):
+            yield f'advisor_requests_total{{path="{path}",status="{status}"}} {num}'
+        yield "# TYPE advisor_request_seconds histogram"
+        total = self.num.total()
+        for bound in _BUCKETS_S:
+            yield f'advisor_request_seconds_bucket{{le="{bound}"}} {self.buckets[bound]}'
+        yield f'advisor_request_seconds_bucket{{le="+Inf"}} {total}'
+        yield f"advisor_request_seconds_sum {self.total_s:.6f}"
+        yield f"advisor_request_seconds_count {total}"
+
+
+class Guard:
+    """First of all: method, sizes, name of the host, and who asks. Every answer has the same safe headers."""
+
+    def __init__(self, app: ASGI, access: Access, served: Served) -> None:
+        self._app, self._access, self._served = app, access, served
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        if scope["type"] != "http":
+            raise RuntimeError("only HTTP is spoken here")
+        begun, status = time.perf_counter(), 500
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message["headers"], *_RAW_HEADERS]}
+            await send(message)
+
+        refusal = self._refusal(scope)
+        try:
+            app = self._app if refusal is None else _refused(refusal)
+            await app(scope, receive, send_safely)
+        finally:
+            path = getattr(scope.get("route"), "path", "other")
+            self._served.add(path, status, time.perf_counter() - begun)
+
+    def _refusal(self, scope: Message) -> Refusal | None:
+        if scope["method"] not in ("GET", "HEAD"):
+            return Refusal(405, "only GET and HEAD: nothing can be changed here")
+        if len(scope["raw_path"]) > _MOST_PATH or len(scope["query_string"]) > _MOST_QUERY:
+            return Refusal(414, f"an address has at most {_MOST_PATH} characters, its query {_MOST_QUERY:,}")
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        if sum(len(name) + len(value) for name, value in headers) > MOST_HEADER_BYTES:
+            return Refusal(431, f"headers have at most {MOST_HEADER_BYTES:,} bytes")
+        if any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in headers
+        ):
+            return Refusal(400, "a request that reads has no body")
+        if scope["path"] == "/healthz":  # whoever watches the service has no token
+            return None
+        peer = (scope.get("client") or ("",))[0]
+        return self._access.why_not_host(headers) or self._access.why_not(headers, peer)
+
+
+def _refused(refusal: Refusal) -> ASGI:
+    headers = {"allow": "GET, HEAD"} if refusal.status == 405 else {}
+    if refusal.status == 401:
+        headers["www-authenticate"] = 'Basic realm="advisor", charset="UTF-8", Bearer realm="advisor"'
+    return _json({"error": refusal.why}, refusal.status, headers)
+
+
+def _json(
+    facts: Mapping[str, object], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(to_json(facts), status, headers, media_type="application/json")
+
+
+class Site:
+    """All addresses of the service."""
+
+    def __init__(self, reader: Reader, access: Access, answers: Answers | None = None) -> None:
+        self._reader = reader
+        self._answers = answers or Answers()
+        self._views = views_of(reader)
+        self._served = Served()
+        self._api = to_json(api_document(self._views)).encode()
+        routes = [
+            Route("/", self._first),
+            Route("/healthz", self._health),
+            Route("/metrics", self._metrics),
+            Route("/api/openapi.json", self._openapi),
+            *(route for view in self._views for route in self._routes(view)),
+        ]
+        starlette = Starlette(routes=routes, exception_handlers={404: self._nothing_here})
+        # What would repeat the host of a request in an address.
+        starlette.router.redirect_slashes = False
+        self.app = Guard(starlette, access, self._served)
+
+    def _routes(self, view: View) -> Iterator[Route]:
+        for prefix, write, kind in (("", self._page, "text/html"), ("/api", _as_json, "application/json")):
+            yield Route(f"{prefix}{view.path}", self._endpoint(view, write, kind))
+
+    def _endpoint(
+        self, view: View, write: Callable[[View, Document], bytes], kind: str
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            names, given = tuple(request.path_params.values()), tuple(request.query_params.multi_items())
+
+            def make() -> bytes:
+                query = read_query(view.query, given)
+                return write(view, view.document(query, *names))
+
+            try:
+                body = await self._answers.of((kind, view.path, names, given), make)
+            except AdvisorError as error:
+                return self._failed(error, kind)
+            return Response(body, media_type=kind)
+
+        return answer
+
+    def _failed(self, error: AdvisorError, kind: str) -> Response:
+        status = next((status for type_, status in _STATUS.items() if isinstance(error, type_)), 500)
+        why = error_text(error)
+        if kind == "application/json":
+            return _json({"error": why}, status)
+        titles = {400: "This cannot be asked", 404: "Nothing to show", 503: "The database cannot be read"}
+        document = Document(facts={}, blocks=(Lines((why,)),), title=titles.get(status, "This went wrong"))
+        return Response(to_page(document, self._links("")), status, media_type=kind)
+
+    def _page(self, view: View, document: Document) -> bytes:
+        title = document.title or view.title
+        return to_page(replace(document, title=title), self._links(view.path)).encode()
+
+    def _links(self, here: str) -> Sequence[Link]:
+        return tuple(
+            Link(view.title, "" if view.path == here else view.path) for view in self._views if view.title
+        )
+
+    async def _first(self, _: Request) -> Response:
+        return RedirectResponse(self._views[0].path, 302)
+
+    async def _nothing_here(self, request: Request, _: Exception) -> Response:
+        is_api = request.url.path.startswith("/api")
+        return self._failed(MissingError("nothing is here."), "application/json" if is_api else "text/html")
+
+    async def _openapi(self, _: Request) -> Response:
+        return Response(self._api, media_type="application/json")
+
+    async def _health(self, _: Request) -> Response:
+        """Whether the database can be read; nothing else is told to who has no token."""
+        try:
+            await self._answers.of("health", self._looked)
+        except StoreError:
+            return _json({"status": "the database cannot be read"}, 503)
+        return _json({"status": "ok"})
+
+    def _looked(self) -> bytes:
+        with self._reader.store():
+            return b""
+
+    async def _metrics(self, _: Request) -> Response:
+        try:
+            gauges = await self._answers.of("metrics", self._gauges)
+        except StoreError:
+            gauges = b"advisor_store_up 0\n"
+        counters = "\n".join(self._served.lines()).encode()
+        return Response(gauges + counters + b"\n", media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    def _gauges(self) -> bytes:
+        """Of the store; a price's age is that of the last pull that succeeded."""
+        return "".join(f"{line}\n" for line in self._reader.metrics()).encode()
+
+
+def _as_json(_: View, document: Document) -> bytes:
+    return to_json(document.facts).encode()

@@ -1,0 +1,336 @@
+"""What the service shows: each view is a document that a page and the JSON API are both written from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from advisor.config.setting_kinds import PositiveDuration
+from advisor.core.errors import InputError, StoreError
+from advisor.core.units import DAY_S, format_duration_short
+from advisor.formats.user_files import fault_in_words
+from advisor.report.document import COUNT, Block, Column, Document, Link, Row, Table, columns
+from advisor.service.listening import Silence
+from advisor.service.prices.live import moment_ago, now
+from advisor.store.database import open_store
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.store.handle import Store
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Since = Annotated[PositiveDuration, Field(le=1200 * DAY_S)]
+_MONTH_S = 30 * DAY_S
+
+
+class MissingError(InputError):
+    """Nothing has the name that was asked for."""
+
+
+class Query(BaseModel):
+    """What may stand behind the question mark of an address; nothing else may."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class JobsQuery(Query):
+    """Which jobs, the newest first."""
+
+    project: Name | None = None
+    most: int = Field(200, ge=1, le=1000)
+
+
+class PeriodQuery(Query):
+    """Of which time and whom; `since` is how far back, such as 30d."""
+
+    since: Since = _MONTH_S
+    project: Name | None = None
+
+
+class ReportQuery(PeriodQuery):
+    """Of which time and whom."""
+
+    team: Name | None = None
+
+
+class PricesQuery(Query):
+    """Of which GPUs, and how far back."""
+
+    gpu: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
+    since: Since = _MONTH_S
+
+
+class QueueQuery(Query):
+    """Of which cluster of the settings; the first with a job log if none is named."""
+
+    cluster: Name | None = None
+
+
+def read_query(kind: type[Query], given: Iterable[tuple[str, str]]) -> Query:
+    """The query of an address.
+
+    Raises:
+        InputError: a name is unknown or given twice, or a value cannot be.
+    """
+    values: dict[str, Any] = {}
+    for name, value in given:
+        if not value.isprintable():
+            raise InputError(f"{name[:40]!r} holds a control character.")
+        values.setdefault(name, []).append(value)
+    for name, several in values.items():
+        field = kind.model_fields.get(name)
+        if field is None or field.default != ():
+            if len(several) > 1:
+                raise InputError(f"{name[:40]!r} is given twice.")
+            values[name] = several[0]
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        known = ", ".join(kind.model_fields) or "none"
+        name = ".".join(map(str, first["loc"]))[:40]
+        raise InputError(f"{name!r}: {fault_in_words(first)} Parameters are: {known}.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Makes documents of the store and the settings; it writes nothing and asks no network.
+
+    Attributes:
+        config: offline, and without Cost Explorer.
+    """
+
+    config: Config
+
+    def store(self) -> AbstractContextManager[Store]:
+        """The database, which was there when the service began.
+
+        Raises:
+            StoreError: it is gone, or cannot be read.
+        """
+        store = open_store(self.config.settings.store.url, must_exist=True)
+        if store is None:
+            raise StoreError("the database is gone: restore it, or start the service anew.")
+        return store
+
+    def jobs(self, query: JobsQuery) -> Document:
+        """Recommendations, the newest first."""
+        from advisor.report.jobs import jobs_document
+        from advisor.store.ledger import newest_recommendations
+
+        with self.store() as store:
+            entries = newest_recommendations(store, project=query.project, most=query.most)
+        return _linked(jobs_document(entries), [f"/jobs/{quote(entry.id, safe='')}" for entry in entries])
+
+    def job(self, _: Query, entry_id: str) -> Document:
+        """One of them: its frontier, and the runs that followed."""
+        from advisor.report.jobs import job_document
+        from advisor.store.ledger import find_recommendation, runs_of_recommendation
+
+        with self.store() as store:
+            entry = find_recommendation(store, entry_id) if entry_id.isprintable() else None
+            if entry is None:
+                raise MissingError("there is no job with this id.")
+            return job_document(entry, runs_of_recommendation(store, entry.id))
+
+    def runs(self, query: PeriodQuery) -> Document:
+        """What ran, as ``advisor run list`` lists it."""
+        from advisor.report.runs import runs_document
+        from advisor.store.ledger import impossible_runs, runs
+
+        since = moment_ago(query.since)
+        with self.store() as store:
+            found = runs(store, since=since, project=query.project)
+            num_left_out = len(impossible_runs(store, since=since, project=query.project))
+        return runs_document(found, num_left_out=num_left_out)
+
+    def prices(self, query: PricesQuery) -> Document:
+        """How prices changed, as ``advisor prices history`` tells it, and how old they are."""
+        from advisor.report.prices import history_document
+        from advisor.service.prices.history import HistoryRequest, price_history
+        from advisor.store.pulls import pulls
+
+        request = HistoryRequest(gpus=query.gpu, since_s=query.since)
+        series = price_history(request, self.config.pricing, Silence())
+        with self.store() as store:
+            pulled = pulls(store)
+        at = now()
+        rows = [
+            Row((one.source, one.scope, one.num_offers, _age(one.succeeded_at, at), one.failure))
+            for one in pulled
+        ]
+        ages = (*columns("Source", "Scope"), Column("Offers", COUNT), *columns("Age", "Last failure"))
+        table = Table(columns=ages, rows=tuple(rows), caption="Age of prices")
+        return _with(history_document(series, at), (table,) if rows else ())
+
+    def report(self, query: ReportQuery) -> Document:
+        """Spending by team, user and tag, and predictions against runs, as ``advisor report`` tells it."""
+        from advisor.report.review import first_document, review_document
+        from advisor.service.reporting import ReportRequest, report_of
+
+        request = ReportRequest(since=query.since, team=query.team, project=query.project)
+        review = report_of(request, self.config, Silence())
+        return first_document() if review is None else review_document(review)
+
+    def queue(self, query: QueueQuery) -> Document:
+        """How long jobs wait in a cluster's queue, as ``advisor queue show`` tells it."""
+        from advisor.report.logs import queue_fit_document
+        from advisor.service.waits import fitted_waits
+
+        logs = {one.name: one.wait_log for one in self.config.settings.clusters if one.wait_log is not None}
+        name = query.cluster or next(iter(logs), "")
+        if name not in logs:
+            raise MissingError("no cluster of the settings with this name has a wait_log (docs/settings.md).")
+        return replace(queue_fit_document(fitted_waits(logs[name], Silence())), title=f"Waits of {name}")
+
+    def schedules(self, _: Query) -> Document:
+        """All schedules, as ``advisor schedule list`` lists them."""
+        return self._scheduled(lambda _: True)
+
+    def sweeps(self, _: Query) -> Document:
+        """Scheduled sweeps; the last output of each says what moved."""
+        return self._scheduled(lambda words: words[0] == "sweep")
+
+    def _scheduled(self, is_wanted: Callable[[tuple[str, ...]], bool]) -> Document:
+        from advisor.report.deliveries import schedules_document
+        from advisor.service.schedule.managing import planned_schedules
+
+        found = [p for p in planned_schedules(self.config.settings.store) if is_wanted(p.schedule.command)]
+        hrefs = [f"/schedules/{quote(one.schedule.name, safe='')}" for one in found]
+        return _linked(schedules_document(found), hrefs)
+
+    def schedule(self, _: Query, name: str) -> Document:
+        """One schedule with what it wrote last, as ``advisor schedule show`` shows it."""
+        from advisor.report.deliveries import schedule_document
+        from advisor.service.schedule.managing import planned_schedule
+
+        try:
+            return replace(schedule_document(planned_schedule(name, self.config.settings.store)), title=name)
+        except InputError as error:
+            raise MissingError("there is no schedule with this name.") from error
+
+    def metrics(self) -> Iterator[str]:
+        """Gauges of the store as Prometheus reads them; an age is that of the last pull that succeeded."""
+        from advisor.service.schedule.managing import planned_schedules
+        from advisor.store.pulls import pulls
+
+        with self.store() as store:
+            pulled = [(one.source, one.scope, one.succeeded_at) for one in pulls(store)]
+        yield "advisor_store_up 1"
+        yield "# TYPE advisor_price_age_seconds gauge"
+        for source, scope, at in pulled:
+            if at is not None:
+                labels = f"source={_label(source)},scope={_label(scope)}"
+                yield f"advisor_price_age_seconds{{{labels}}} {(now() - at).total_seconds():.0f}"
+        yield "# TYPE advisor_schedule_failed gauge"
+        for one in planned_schedules(self.config.settings.store):
+            failed = bool(one.past) and one.past[0].state == "failed"
+            yield f"advisor_schedule_failed{{schedule={_label(one.schedule.name)}}} {failed:d}"
+
+
+def _label(text: str) -> str:
+    r"""A value of a label; only a backslash, a quote and a line break are written in another way."""
+    escaped = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'"{escaped}"'
+
+
+def _age(moment: datetime | None, at: datetime) -> str:
+    return (
+        "never pulled"
+        if moment is None
+        else format_duration_short((at - moment.astimezone(UTC)).total_seconds())
+    )
+
+
+def _linked(document: Document, hrefs: list[str]) -> Document:
+    """The first column of the table leads to a page for each row."""
+    (block,) = document.blocks
+    if not isinstance(block, Table):
+        return document
+    rows = zip(block.rows, hrefs, strict=True)
+    linked = tuple(replace(row, cells=(Link(str(row.cells[0]), to), *row.cells[1:])) for row, to in rows)
+    return replace(document, blocks=(replace(block, rows=linked, narrow=()),))
+
+
+def _with(document: Document, more: tuple[Block, ...]) -> Document:
+    """More below what a page shows."""
+    made = document.page
+    return replace(document, page=lambda: (*(document.blocks if made is None else made()), *more))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A page, and the same below ``/api``.
+
+    Attributes:
+        path: a name in braces is handed to `document`.
+        title: of the link to it; "" for none.
+        query: what may stand behind the question mark.
+        document: makes it.
+        answer: fields of its JSON by name, each with its JSON Schema, besides those of all answers.
+    """
+
+    path: str
+    title: str
+    query: type[Query]
+    document: Callable[..., Document]
+    answer: Mapping[str, object]
+
+
+_ROWS: Mapping[str, object] = {"type": "array", "items": {"type": "object"}}
+_OBJECT: Mapping[str, object] = {"type": "object"}
+_COUNT: Mapping[str, object] = {"type": "integer", "minimum": 0}
+
+
+def views_of(reader: Reader) -> tuple[View, ...]:
+    """All of them; those with a title are linked from each page."""
+    run, job, option = (_named(kind) for kind in KEPT)
+    runs = {"runs": _list(run), "total_usd": {"type": "number"}}
+    runs |= {"num_unknown_costs": _COUNT, "num_left_out": _COUNT}
+    one_job = {"job": job, "options": _list(option), "runs": _list(run)}
+    report: dict[str, object] = {name: {} for name in _OF_REPORTS.split()}
+    waits: dict[str, object] = {name: {} for name in _OF_WAITS.split()}
+    schedule = {"schedule": _OBJECT, "occurrences": _ROWS}
+    made = (
+        ("/jobs", "Jobs", JobsQuery, reader.jobs, {"jobs": _list(job)}),
+        ("/jobs/{name}", "", Query, reader.job, one_job),
+        ("/runs", "Runs", PeriodQuery, reader.runs, runs),
+        ("/report", "Spending and predictions", ReportQuery, reader.report, report),
+        ("/prices", "Prices", PricesQuery, reader.prices, {"series": _ROWS}),
+        ("/queue", "Queue", QueueQuery, reader.queue, waits),
+        ("/sweeps", "Sweeps", Query, reader.sweeps, {"schedules": _ROWS}),
+        ("/schedules", "Schedules", Query, reader.schedules, {"schedules": _ROWS}),
+        ("/schedules/{name}", "", Query, reader.schedule, schedule),
+    )
+    return tuple(
+        View(path=path, title=title, query=query, document=document, answer=answer)
+        for path, title, query, document, answer in made
+    )
+
+
+KEPT = ("Run", "LedgerEntry", "OfferedOption")
+"""Values of the ledger that answers hold, by the names of their classes and of their schemas."""
+NAMED = "#/components/schemas/"
+# Their fields depend on what is known: docs/json.md.
+_OF_REPORTS = (
+    "is_first next_steps since until team projects num_recommendations recommended_usd spending billing"
+    " accuracy budgets showback violations prices savings leaks leak_findings unknown warning_findings"
+)
+_OF_WAITS = (
+    "size_unit num_jobs num_waiting left_out queues first_submit_s last_submit_s offset_p50 offset_p90 levels"
+    " waiting end_s backlog_levels bins"
+)
+
+
+def _named(kind: str) -> Mapping[str, object]:
+    return {"$ref": f"{NAMED}{kind}"}
+
+
+def _list(of: Mapping[str, object]) -> Mapping[str, object]:
+    return {"type": "array", "items": of}
