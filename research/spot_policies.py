@@ -354,6 +354,43 @@ def lost_together(region: Zones, within_h: float = 0.25) -> tuple[int, int, floa
     return num, together, expected
 
 
+def what_moving_leaves(regions: Sequence[Zones], which: int) -> dict[str, dict[str, float]]:
+    """By number of zones: hours away for each hour up of endless jobs that wait and that move, and the ratio.
+
+    Sums over zones with ten losses or more in one half, each followed from ten moments.
+    """
+    away: dict[int, list[tuple[float, float]]] = {}
+    for region in regions:
+        clock, num_zones = Clock(region.half(which)), len(region.traces)
+        for home, trace in enumerate(region.half(which)):
+            if trace.sums.num_losses >= 10:
+                zones = [home, *(zone for zone in range(num_zones) if zone != home)]
+                pair = [_away(clock, zones, choice) for choice in (zones[:1], zones)]
+                away.setdefault(num_zones, []).append((pair[0], pair[1]))
+    return {
+        str(num_zones): {
+            "waiting": (waiting := sum(one for one, _ in pairs)),
+            "moving": (moving := sum(other for _, other in pairs)),
+            "left": moving / waiting,
+            "most_moving": max(other for _, other in pairs),
+        }
+        for num_zones, pairs in sorted(away.items())
+    }
+
+
+def _away(clock: Clock, zones: Sequence[int], choice: Sequence[int]) -> float:
+    """Hours away for each hour up, over one turn of the clock from each of ten moments."""
+    up_h = down_h = 0.0
+    for start_h in ((i + 0.5) / 10 * clock.period_h for i in range(10)):
+        zone, now_h = clock.next_up(zones[:1], start_h)
+        end_h = now_h + clock.period_h
+        while now_h < end_h:
+            lost_h = clock.up_until(zone, now_h, end_h)
+            zone, next_h = clock.next_up(choice, lost_h)
+            up_h, down_h, now_h = up_h + lost_h - now_h, down_h + min(next_h, end_h) - lost_h, next_h
+    return down_h / up_h
+
+
 def document(traces: Sequence[Trace], judged: Sequence[Case]) -> dict[str, object]:
     """All that is published."""
     body: dict[str, object] = {}
@@ -375,6 +412,10 @@ def document(traces: Sequence[Trace], judged: Sequence[Case]) -> dict[str, objec
         "brier_of_one_share": statistics.fmean(one for one, _ in hourly),
         "brier_by_hour": statistics.fmean(by_hour for _, by_hour in hourly),
         "zones_better": sum(by_hour < one for one, by_hour in hourly),
+    }
+    body["hours away for each hour up"] = {
+        half: what_moving_leaves(regions_of(traces), which)
+        for which, half in enumerate(("first half", "second half"))
     }
     body["zones lost together"] = {"losses": num, "together": together, "by_chance": expected}
     return body

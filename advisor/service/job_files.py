@@ -190,7 +190,6 @@ def _sky(handoff: Handoff) -> str:
     if _falls_back(handoff):
         market = {"any_of": [{"use_spot": True}, {"use_spot": False}]}
     if _recovery(handoff):
-        # It looks in the same region again, in any zone that the task allows.
         market[_RECOVERY] = {"strategy": "FAILOVER"}
     line = handoff.on_nodes('"$SKYPILOT_NODE_RANK"', '"$(echo "$SKYPILOT_NODE_IPS" | head -n1)"')
     return _yaml(
@@ -229,8 +228,7 @@ def _dstack(handoff: Handoff) -> str:
     # Of one machine, with room for a price that moves within the day.
     on_demand = plan.elsewhere.on_demand_usd_per_h if plan.elsewhere and _falls_back(handoff) else None
     usd_per_h = on_demand or plan.usd_per_h
-    again = {"on_events": ["no-capacity", "interruption"], "duration": f"{handoff.limit_s}s"}
-    retry = again if _recovery(handoff) else None
+    retry = {"on_events": ["no-capacity", "interruption"], "duration": f"{handoff.limit_s}s"}
     price = None if usd_per_h is None else round(1.1 * usd_per_h / plan.num_nodes, 2)
     return _yaml(
         {
@@ -244,8 +242,8 @@ def _dstack(handoff: Handoff) -> str:
             "regions": [offer.region],
             "instance_types": [offer.instance_type.partition("+")[0]],
             "resources": {"gpu": plan.layout.gpus_per_node},
-            "spot_policy": "auto" if _falls_back(handoff) else "spot" if retry else "on-demand",
-            **({"retry": retry} if retry else {}),
+            "spot_policy": "auto" if _falls_back(handoff) else "spot" if _recovery(handoff) else "on-demand",
+            **({"retry": retry} if _recovery(handoff) else {}),
             **({} if price is None else {"max_price": price}),
             "max_duration": f"{handoff.limit_s}s",
         }
@@ -339,7 +337,7 @@ class Kind:
 
     def command(self, text: str) -> tuple[str, ...]:
         """What starts a file with this text."""
-        return self.start_recovering if self.start_recovering and _RECOVERY in text else self.start
+        return (_RECOVERY in text and self.start_recovering) or self.start
 
 
 _RENTED = (Tier.CLOUD,)

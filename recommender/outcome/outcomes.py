@@ -11,7 +11,7 @@ from recommender.outcome.bill import costs_usd, is_guessed, price_rise, rent_fac
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.feeding import EITHER_SIDE
 from recommender.outcome.nodes import drawn_over_median
-from recommender.outcome.recovery import leaving, moved_share
+from recommender.outcome.recovery import leaving
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
 # Spot runs that are drawn together: enough to hide the cost of a call, few enough for the cache.
@@ -98,12 +98,14 @@ def runs_of(
 
 def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Draws) -> Run:
     """The run with what its policy does after a preemption, beside the time away that the terms tell."""
-    if terms.moves:
-        rate_per_h = _rates_per_h([terms], draws)[0]
-        run = replace(run, moved_share=moved_share(rate_per_h, run.run_s - run.startup_s, run.train_s))
+    spot_s = run.run_s - run.startup_s
+    if terms.recovery.startswith("move"):
+        # All but the first of 1 + n equal stretches are in other zones.
+        hours = np.where(run.train_s > spot_s, np.minimum(spot_s, 1e12) / HOUR_S, 0.0)
+        run = replace(run, moved_share=1 - 1 / (1 + _rates_per_h([terms], draws)[0] * hours))
     if terms.work_ends_by_s is None:
         return run
-    waited_s, spot_s = draws.waits_of(plan.wait_s), run.run_s - run.startup_s
+    waited_s = draws.waits_of(plan.wait_s)
     begun_s = waited_s + run.startup_s
     left_s, done = leaving(terms.work_ends_by_s, work_s=work_s, begun_s=begun_s, time_s=run.time_s)
     # A spot run that never ends is billed all the time before.

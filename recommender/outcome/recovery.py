@@ -9,19 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from advisor.core.units import HOUR_S
 from advisor.core.values import Elsewhere, Job, Plan, StartWait
-from recommender.outcome.spot import SpotTerms, is_spot
+from recommender.outcome.draws import Array
+from recommender.outcome.spot import SpotTerms
 
-Array = NDArray[np.float64]
-
-# Correlation between two zones of one region of their log rates, and of their log times away: in nine regions
-# of three collections of traces it is 0.55 and below 0 (research/docs/methods/spot.md).
-SHARED_RATE, SHARED_OUTAGE = 0.5, 0.0
+# Correlation of the log rates of two zones of a region: 0.55 in nine regions of three collections of traces.
+# That of log times away is not above 0 (research/docs/methods/spot.md).
+SHARED_RATE = 0.5
 # The most hours away for each running hour of any job that moved, in the first halves of those traces.
-MOST_AWAY_MOVING_H = 0.82
+MOST_AWAY_MOVING_H = 0.86
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +32,9 @@ class Policy:
 
     def suits(self, plan: Plan, job: Job, spot: SpotTerms) -> bool:
         """Whether the plan can follow it: into another zone, or for a deadline with saved work on demand."""
-        there = plan.elsewhere
-        if self is WAIT or there is None or not is_spot(plan):
-            return self is WAIT
-        saves = job.deadline_s is not None and spot.checkpoint_interval_h is not None
-        can_fall_back = saves and there.on_demand_usd_per_h is not None
-        return (not self.moves or there.num_zones > 0) and (not self.falls_back or can_fall_back)
+        there = plan.elsewhere or Elsewhere()
+        needed = (job.deadline_s, spot.checkpoint_interval_h, there.on_demand_usd_per_h)
+        return not (self.moves and not there.num_zones) and not (self.falls_back and None in needed)
 
 
 WAIT = Policy(name="wait")
@@ -49,15 +44,6 @@ POLICIES = (
     Policy(name="wait-or-on-demand", falls_back=True),
     Policy(name="move-or-on-demand", moves=True, falls_back=True),
 )
-
-
-def spread_of_mean(num_zones: int, correlation: float) -> float:
-    """Standard deviation of the mean over so many zones, over that of one.
-
-    >>> spread_of_mean(1, 0.5), spread_of_mean(4, 0.0)
-    (1.0, 0.5)
-    """
-    return math.sqrt((1 + (num_zones - 1) * correlation) / num_zones)
 
 
 def under(policy: Policy, job: Job, terms_of: Callable[[Plan], SpotTerms]) -> Callable[[Plan], SpotTerms]:
@@ -89,19 +75,12 @@ def _terms(policy: Policy, job: Job, plan: Plan, terms: SpotTerms) -> SpotTerms:
     return replace(
         terms,
         recovery=policy.name,
-        moves=True,
-        # The first of several zones to have a machine again has it so many times as soon.
+        # The first of several zones has one so many times as soon. Regions differ by the mean of theirs.
         reacquire_h=terms.reacquire_h / zones,
         most_away_h=min(terms.most_away_h, MOST_AWAY_MOVING_H),
-        sigma_rate=terms.sigma_rate * spread_of_mean(zones, SHARED_RATE),
-        sigma_reacquire=terms.sigma_reacquire * spread_of_mean(zones, SHARED_OUTAGE),
+        sigma_rate=terms.sigma_rate * math.sqrt(SHARED_RATE + (1 - SHARED_RATE) / zones),
+        sigma_reacquire=terms.sigma_reacquire / math.sqrt(zones),
     )
-
-
-def moved_share(rate_per_h: Array, running_s: Array, train_s: Array) -> Array:
-    """Of the running time, the part in other zones: all but the first of 1 + n stretches of equal length."""
-    num_stretches = np.where(train_s > running_s, rate_per_h * np.minimum(running_s, 1e12) / HOUR_S, 0.0)
-    return np.asarray(num_stretches / (1 + num_stretches))
 
 
 def leaving(by_s: float, *, work_s: Array, begun_s: Array, time_s: Array) -> tuple[Array, Array]:

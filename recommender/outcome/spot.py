@@ -59,8 +59,7 @@ class SpotTerms:
         assumed: fields that nobody gave: ``terms_at`` takes them from the machine's class.
         history: what was seen of machines, by instance type; ``""`` is any.
         num_nodes: machines of the gang, whose number widens the rate as nobody knows how they hang together.
-        recovery: the policy that these terms hold under.
-        moves: whether a machine that is taken away is replaced in another zone.
+        recovery: name of the policy that these terms hold under.
         work_ends_by_s: a run that would be later continues on demand, so that its work fits before that; None
             where it never does.
     """
@@ -81,7 +80,6 @@ class SpotTerms:
     history: Mapping[str, Watched] = field(default_factory=dict)
     num_nodes: int = 1
     recovery: str = "wait"
-    moves: bool = False
     work_ends_by_s: float | None = None
 
 

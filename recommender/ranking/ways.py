@@ -73,14 +73,11 @@ def _recovering(
     best: dict[str, Judged] = {}
     worth, terms_of = worth_for(job), conditions.terms_of()
     for policy in POLICIES:
-        asked = [plan for plan in plans if policy.suits(plan, job, conditions.spot)]
-        if not asked:
-            continue
-        judged = list(evaluate_all(workloads, asked, job, draws, under(policy, job, terms_of)))
-        for item in _under(ruled, judged, conditions.spot):
-            name = item.option.plan.id
-            if name not in best or _rank(item, worth) < _rank(best[name], worth):
-                best[name] = item
+        if asked := [plan for plan in plans if policy.suits(plan, job, conditions.spot)]:
+            judged = list(evaluate_all(workloads, asked, job, draws, under(policy, job, terms_of)))
+            for item in _under(ruled, judged, conditions.spot):
+                other = best.get(item.option.plan.id, item)
+                best[item.option.plan.id] = min(other, item, key=lambda one: _rank(one, worth))
     return [best[plan.id] for plan in plans]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recommender.availability.series import Stretch, watched
-from recommender.outcome.recovery import POLICIES, WAIT
+from recommender.outcome.recovery import MOST_AWAY_MOVING_H, POLICIES, WAIT
 from recommender.outcome.spot import SpotTerms
 from research.spot_policies import ON_DEMAND_USD, Case, Clock, agreement, cases, regions_of, replay
 from research.spot_traces import Trace, read_traces
@@ -94,4 +94,7 @@ def test_the_published_figures_keep_the_promise():
         assert published[basis]["ranked by bill"]["alike"] >= 0.9
         assert published[basis]["ranked by time"]["alike"] >= 0.9
         assert published[basis]["wait"]["mean_time_ratio"] <= 1.25
+    seen = published["hours away for each hour up"]["first half"]
+    assert {zones: round(one["left"], 1) for zones, one in seen.items()} == {"2": 0.5, "3": 0.4, "4": 0.2}
+    assert round(max(one["most_moving"] for one in seen.values()), 2) == MOST_AWAY_MOVING_H
     assert all(one["bill_error_median"] <= 0.06 for one in list(published["first half"].values())[:4])
