@@ -7,8 +7,10 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Generator
+from functools import cache
 
 import pytest
+import typer.main
 from botocore.loaders import Loader
 from hypothesis import settings
 from sqlalchemy import Engine, event
@@ -61,13 +63,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a server needs its programs."""
+    """Whoever asks for a server needs its programs; long files first, so that none is left for the end."""
+    items.sort(key=_is_short)
     for item in items:
         asked = getattr(item, "fixturenames", ())
         for package in (
             ("postgresql",) if "postgres_server" in asked else PACKAGES if "slurm" in asked else ()
         ):
             item.add_marker(machine.needs(package))
+
+
+def _is_short(item: pytest.Item) -> bool:
+    """A file of a room takes a second or two; those beside the rooms, and of profiles, start processes."""
+    folders = item.nodeid.split("/")[:-1]
+    return folders[:2] == ["tests", "unit"] and len(folders) > 2 and folders[2] != "profile"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -132,6 +141,14 @@ def aws_models_are_read_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Loader, "__init__", make_with_what_is_read)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_become_a_tree_once():
+    """Of our annotations typer makes the tree anew for each call, which takes longer than most commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield
 
 

@@ -8,6 +8,8 @@ import pwd
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,20 +36,8 @@ def postgres_server():
         folder = Path(name)
         user = _owner(folder)
         data = folder / "data"
-        _run(
-            binaries / "initdb",
-            "-D",
-            data,
-            "-U",
-            "advisor",
-            "-A",
-            "trust",
-            "--no-locale",
-            "-E",
-            "UTF8",
-            "--no-sync",
-            **user,
-        )
+        settings = ("-U", "advisor", "-A", "trust", "--no-locale", "-E", "UTF8", "--no-sync")
+        _run(binaries / "initdb", "-D", data, *settings, **user)
         options = f"-k {folder} -c listen_addresses='' -c fsync=off"
         _run(binaries / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start", **user)
         try:
@@ -59,6 +49,13 @@ def postgres_server():
 @pytest.fixture
 def postgres_url(postgres_server):
     """A new, empty database."""
+    with new_database(postgres_server) as url:
+        yield url
+
+
+@contextmanager
+def new_database(postgres_server: sa.URL) -> Iterator[str]:
+    """Its URL, until it is dropped."""
     name = f"advisor_{uuid.uuid4().hex}"
     engine = sa.create_engine(postgres_server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:

@@ -1,6 +1,8 @@
 """Schedules for tests, and cron as its manual tells it: minute by minute, slow and clear."""
 
+from collections.abc import Set
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from advisor.core.values import DeliverWhen, Schedule
@@ -43,7 +45,7 @@ def matches(text: str, shown: datetime) -> bool:
     the other one.
     """
     minute, hour, day, month, weekday = (
-        _is_among(field, value, low, high)
+        value in _values(field, low, high)
         for field, value, (low, high) in zip(
             text.split(),
             (shown.minute, shown.hour, shown.day, shown.month, shown.isoweekday() % 7),
@@ -59,7 +61,9 @@ def matches(text: str, shown: datetime) -> bool:
     return minute and hour and month and (day or weekday)
 
 
-def _is_among(field: str, value: int, low: int, high: int) -> bool:
+@cache
+def _values(field: str, low: int, high: int) -> Set[int]:
+    values: set[int] = set()
     for item in field.lower().split(","):
         span, _, step = item.partition("/")
         first, _, last = span.partition("-")
@@ -67,9 +71,8 @@ def _is_among(field: str, value: int, low: int, high: int) -> bool:
         end = high if span == "*" else int(_NAMES.get(last or first, last or first))
         wanted = range(begin, end + 1, int(step or 1))
         # Sunday has two numbers. Counted from 0, a step meets 7 only where it was written.
-        if value in wanted or (high == 7 and value == 0 and 7 in wanted and span != "*"):
-            return True
-    return False
+        values |= {*wanted} | ({0} if high == 7 and 7 in wanted and span != "*" else set())
+    return values
 
 
 def next_by_manual(text: str, after: datetime, *, most: timedelta) -> datetime | None:

@@ -142,3 +142,8 @@ def settings_with(**flags: object) -> Config:
 
         warn(map(refused_in_words, config.refused))
     return config
+
+
+def sweep_settings(*, offline: bool) -> Config:
+    """Those that answers rest on: no command pulls prices meanwhile, which would move them in the middle."""
+    return settings_with(prices__refresh="never", **({"prices__offline": True} if offline else {}))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, settings_with
+from advisor.cli.common import chosen_format, sweep_settings
 from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
@@ -24,6 +24,9 @@ def sweep(
     folder: Annotated[
         Path | None, option("Where answers are kept; default: GRID.sweep beside the grid.", metavar="FOLDER")
     ] = None,
+    engine: Annotated[
+        str, option("Where to compute: this machine, or workers of dask://HOST:PORT.", metavar="ENGINE")
+    ] = "local",
     offline: Annotated[bool, option("Never touch the network.", "--offline")] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -34,14 +37,14 @@ def sweep(
     changed, and one that was interrupted goes on.
     """
     from advisor.report.sweeps import sweep_document
+    from advisor.service.sweep_engines import engine_for
     from advisor.service.sweeping import Sweep, read_grid, world_of
 
     jobs = read_grid(grid)
-    config = settings_with(**({"prices__offline": True} if offline else {}))
     made = Sweep(
         folder=folder or grid.with_name(f"{grid.name}.sweep"),
-        num_workers=workers or os.cpu_count() or 1,
+        engine=engine_for(engine, workers or os.cpu_count() or 1),
         offline=offline,
-        world=world_of(config.pricing, config.settings.model_dump_json()),
+        world=world_of(sweep_settings(offline=offline)),
     )
     print_document(sweep_document(made.sweep(jobs, TERMINAL)), chosen_format(output, as_json))

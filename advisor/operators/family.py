@@ -217,8 +217,6 @@ class Learned:
             a likeness, that tells it.
         held_out_share: how much more kernels that were held out scatter than those of the training.
         least_sigma: log-normal, of what no network can tell of a kernel, such as which one a library chose.
-        step_sigma: log-normal, by which whole steps of other labs differ from its kernels: by hosts,
-            libraries and heat, which all calls of a step have in common.
         board: what it is given of the GPU.
         steps: batches of 2,048 calls that it is trained with.
         units: of each hidden layer.
@@ -246,7 +244,6 @@ class Learned:
     unseen_sigma: float = 0.2
     held_out_share: float = 1.3
     least_sigma: float = 0.0
-    step_sigma: float = 0.0
     board: Board = POWER_AND_CAPABILITY
     quantile: float = QUANTILE
     few_weigh_more: bool = False
@@ -372,8 +369,10 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
         # FP32 is what a script that only allows TF32 runs then; in place of 16 bits nobody measured it.
         return own if is_faster else replace(fp32, is_substitute=wanted != "tf32")
     if wanted == "fp16" and "fp16" in vector:
-        # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32.
-        return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), RatesFrom(of="cuda-cores"))
+        # Without tensor cores libraries keep halves and compute in fp32, where that is the faster.
+        own = rate("fp16_vector", vector["fp16"], RatesFrom(of="cuda-cores"))
+        is_faster = own.flops_per_s >= fp32.flops_per_s
+        return own if is_faster else replace(fp32, note=own.note, is_substitute=True)
     if wanted == "tf32":
         return fp32
     return replace(fp32, note=RatesFrom(of="emulated", rate=wanted), is_substitute=True)

@@ -166,8 +166,6 @@ TENSOR_GEMM = Learned(
     coupled={"tf32": 0.15},
     held_out_share=0.8,
     least_sigma=0.04,
-    # Chosen with what convolutions have, so that p10..p90 holds 80 % of other labs' steps.
-    step_sigma=0.06,
     is_of_fitted=True,
     measured_by=frozenset({"gemm_fraction.fp16"}),
     board=WAVES,

@@ -180,7 +180,7 @@ def launched(
     stepping: float = 1.0,
     copies: Copies = Copies(),
 ) -> Interval:
-    """Seconds of a step of one GPU and its host, the quantiles one by one, as if both were slow together.
+    """Seconds of a step of one GPU and its host, whose errors have nothing to do with each other.
 
     Args:
         trace: of the step.
@@ -194,14 +194,16 @@ def launched(
     own_s[Phase.BACKWARD] = own_s.get(Phase.BACKWARD, 0.0) + calls_s
     computing_s = {**computing_s, Phase.BACKWARD: computing_s.get(Phase.BACKWARD, 0.0) + copies.seconds}
 
-    def at(z: float) -> float:
+    def at(z_host: float, z_gpu: float) -> float:
         return step_s(
-            {phase: seconds * math.exp(z * sigma_host) for phase, seconds in own_s.items()},
-            {phase: seconds * math.exp(z * sigma) for phase, seconds in computing_s.items()},
+            {phase: seconds * math.exp(z_host * sigma_host) for phase, seconds in own_s.items()},
+            {phase: seconds * math.exp(z_gpu * sigma) for phase, seconds in computing_s.items()},
             waits,
         )
 
-    return Interval(p10=at(-Z90), p50=at(0.0), p90=at(Z90))
+    p50 = at(0.0, 0.0)
+    early, late = (math.hypot(math.log(at(z, 0.0) / p50), math.log(at(0.0, z) / p50)) for z in (-Z90, Z90))
+    return Interval(p10=p50 * math.exp(-early), p50=p50, p90=p50 * math.exp(late))
 
 
 def beside(measured_s: float, gpu_s: float, sigma: float) -> Interval:

@@ -16,17 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.values import GpuSpec, Method, Phase, Trace
+from advisor.core.values import GpuSpec, Phase, Trace
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import base_name
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.methods import METHODS, OpTimes, op_times
-
-# What was measured as it runs, or scaled from that.
-_IN_A_STEP = [METHODS.index(Method.MEASURED), METHODS.index(Method.WAVE)]
+from advisor.predict.methods import IN_A_STEP, OpTimes, op_times
 
 
 def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
@@ -38,7 +35,7 @@ def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
     """
     kinds, index = kinds_of(times)
     factors = np.array([math.exp(excess.get(kind, 0.0)) for kind in kinds])[index]
-    in_step = np.isin(times.methods, _IN_A_STEP)
+    in_step = np.isin(times.methods, IN_A_STEP)
     return replace(times, time_s=np.where(in_step, 1.0, factors) * times.time_s)
 
 

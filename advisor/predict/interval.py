@@ -1,14 +1,13 @@
 """How sure an iteration time is.
 
-The spread is log-normal: ``p90 / p50 = exp(1.2816 sigma)``. Sigma is an average over the operators' time of
-what the method is worth: learned times say it themselves (``advisor.predict.learned``), the roofline is
-wider where a constant was not fitted on the GPU itself.
+The spread is log-normal: ``p90 / p50 = exp(1.2816 sigma)``. An operator's sigma is what its method is worth:
+learned times say it themselves (``advisor.predict.learned``), the roofline is wider where a constant was not
+fitted on the GPU itself. What is left of them in a step: ``advisor.predict.methods.OpTimes``.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import mul
 from statistics import median
 from typing import TypeVar
 
@@ -22,26 +21,15 @@ SIGMA_ROOFLINE_FITTED = 0.25
 SIGMA_ROOFLINE_ASSUMED = 0.35
 # Of convolutions in three dimensions, which no measured kernel checks: four steps of NVIDIA's nnU-Net are
 # 36 % too fast to 45 % too slow (research/tests/test_nnunet.py).
-SIGMA_VOLUMES = 0.45
+SIGMA_VOLUMES = 0.75
+# The part of what calls of a family share that is left in a step, and by how much steps of labs differ: both
+# such that p10..p90 holds 80 % of the steps of whichever lab is left out (research/docs/accuracy/lambda.md).
+LEFT_IN_A_STEP, SIGMA_LAB = 0.6, 0.06
 SIGMA_COMMUNICATION = 0.4
 # Compiled over eager steps of published models (research/docs/accuracy/compiled.md).
 SIGMA_COMPILED = 0.15
 # Another machine's cores, disks and network load up to about twice as fast or slow.
 SIGMA_LOADING = 0.5
-
-
-def sigma_of(times_s: Sequence[float], shared_sigmas: Sequence[float]) -> float:
-    """Log-normal sigma of a sum: errors of one method agree in sign, so they add up linearly.
-
-    Args:
-        times_s: seconds of each part.
-        shared_sigmas: log-normal sigma of each, as far as it does not cancel between parts.
-    """
-    total_s = sum(times_s)
-    if not total_s:
-        return SIGMA_ROOFLINE_ASSUMED
-    products_s: list[float] = list(map(mul, times_s, shared_sigmas))
-    return sum(products_s) / total_s
 
 
 def spread(p50_s: float, sigma: float) -> Interval:

@@ -87,12 +87,12 @@ class Calls:
 class CallTimes:
     """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where nobody knows.
 
-    ``step_sigma`` is what all calls of a step have in common beside it.
+    ``own_sigma`` is the part of it that no other call shares.
     """
 
     time_s: Floats
     sigma: Floats
-    step_sigma: Floats | float = 0.0
+    own_sigma: Floats | float = 0.0
 
 
 def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
@@ -192,8 +192,6 @@ Formula = Callable[[Op, GpuSpec], FittedTime | None]
 SIGMA_DAY = 0.1
 # What a minute of calibration leaves of that, on another day.
 CALIBRATED_SHARE = 0.5
-# The part of a call's sigma that is left in an iteration; the rest cancels between its kernels.
-SHARED = 0.5
 
 
 def learned_times(
@@ -215,7 +213,7 @@ def learned_times(
 def _times_at(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> CallTimes:
-    time_s, sigma, step_sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan), np.zeros(len(ops))
+    time_s, sigma, own_sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan), np.zeros(len(ops))
     for calls in _grouped(Same(ops)):
         network, learned = knowledge.networks.get(calls.network), calls.learned
         if network is None or learned.vendor != gpu.vendor:
@@ -228,13 +226,12 @@ def _times_at(
         index = calls.index[known]
         time_s[index] = times.time_s[known]
         sigma[index] = np.hypot(times.sigma[known], _sigma_of_rates(calls, ops, precision)[known])
-        left = CALIBRATED_SHARE if learned.name in constants.learned_share else 1.0
-        step_sigma[index] = left * learned.step_sigma
+        own_sigma[index] = np.broadcast_to(times.own_sigma, known.shape)[known]
     for i, formula in _formulas(Same(ops)):
         fitted = formula(ops[i], gpu) if math.isnan(time_s[i]) else None
         if fitted is not None:
             time_s[i], sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma
-    return CallTimes(time_s=time_s, sigma=sigma, step_sigma=step_sigma)
+    return CallTimes(time_s=time_s, sigma=sigma, own_sigma=own_sigma)
 
 
 def _of_this_board(times: CallTimes, calls: Calls, constants: FittedConstants) -> CallTimes:
@@ -248,7 +245,7 @@ def _of_this_board(times: CallTimes, calls: Calls, constants: FittedConstants) -
         of_board = np.full(len(times.sigma), _sigma_of_board(calls.learned, constants))
         time_s = KERNEL_FLOOR_S + times.time_s / reached
     of_call = np.hypot(calls.learned.held_out_share * times.sigma, calls.learned.least_sigma)
-    return CallTimes(time_s=time_s, sigma=np.hypot(of_call, of_board))
+    return CallTimes(time_s=time_s, sigma=np.hypot(of_call, of_board), own_sigma=of_call)
 
 
 def _told_by_kernels(calls: Calls, constants: FittedConstants) -> Told | None:

@@ -23,6 +23,8 @@ from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of
 from advisor.predict.interval import (
+    LEFT_IN_A_STEP,
+    SIGMA_LAB,
     SIGMA_MEASURED,
     SIGMA_ROOFLINE_ASSUMED,
     SIGMA_ROOFLINE_FITTED,
@@ -30,7 +32,7 @@ from advisor.predict.interval import (
     SIGMA_WAVE,
 )
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned import SHARED, CallTimes, learned_times
+from advisor.predict.learned import CallTimes, learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, roofs_of, time_under
 from advisor.predict.roofline import op_times_s as wave_times_s
 
@@ -102,6 +104,8 @@ METHODS = tuple(Method)
 # Dimensions of a batch of volumes.
 _VOLUMES = 5
 _LEARNED, _ROOFLINE = METHODS.index(Method.LEARNED), METHODS.index(Method.ROOFLINE)
+# What was measured as it runs, or scaled from that.
+IN_A_STEP = [METHODS.index(Method.MEASURED), METHODS.index(Method.WAVE)]
 
 
 class OpTime(NamedTuple):
@@ -110,7 +114,6 @@ class OpTime(NamedTuple):
     Attributes:
         time_s: seconds of all calls.
         sigma: log-normal, of one call.
-        shared_sigma: the part of it that calls have in common; the rest cancels in their sum.
         method: how they were found.
         constant: the roofline's constant they rest on, empty for other methods.
     """
@@ -119,7 +122,6 @@ class OpTime(NamedTuple):
     family: Family
     time_s: float
     sigma: float
-    shared_sigma: float
     method: Method
     constant: str
 
@@ -130,22 +132,35 @@ class OpTimes:
 
     Attributes:
         methods: which of ``METHODS`` each was found by, [N].
-        step_sigma: of those that were learned, what all of a step have in common beside it, [N].
+        own_sigma: the part of it that no other operator shares, [N].
         constants: by the index of what rests on the roofline.
     """
 
     columns: OpColumns
     time_s: Floats
     sigma: Floats
-    step_sigma: Floats | float
+    own_sigma: Floats
     methods: NDArray[np.int64]
     constants: Mapping[int, str]
 
     @property
-    def shared_sigma(self) -> Floats:
-        """The part of sigma that calls have in common, [N]."""
-        learned = np.hypot(SHARED * self.sigma, self.step_sigma)
-        return np.where(self.methods == _LEARNED, learned, self.sigma)
+    def step_sigma(self) -> float:
+        """Log-normal, of the sum.
+
+        What operators of a family share on a board adds up; families and what is an operator's own add as
+        squares; what a lab's hosts, libraries and heat do to a step is shared by all. So is what was measured
+        in a step.
+        """
+        if not self.time_s.any():
+            return SIGMA_ROOFLINE_ASSUMED
+        in_a_step = np.isin(self.methods, IN_A_STEP)
+        of_family = LEFT_IN_A_STEP * np.sqrt(np.maximum(self.sigma**2 - self.own_sigma**2, 0.0))
+        errors_s = (
+            np.bincount(self.columns.word_index, weights=np.where(in_a_step, 0.0, of_family) * self.time_s),
+            self.own_sigma * self.time_s,
+            [(np.where(in_a_step, self.sigma, SIGMA_LAB) * self.time_s).sum()],
+        )
+        return float(np.linalg.norm(np.concatenate(errors_s)) / self.time_s.sum())
 
     def by(self, method: Method) -> list[int]:
         """The indices of those that were found so."""
@@ -154,20 +169,14 @@ class OpTimes:
 
     def __iter__(self) -> Iterator[OpTime]:
         columns = self.columns
-        figures = (
-            self.time_s.tolist(),
-            self.sigma.tolist(),
-            self.shared_sigma.tolist(),
-            self.methods.tolist(),
-        )
+        figures = (self.time_s.tolist(), self.sigma.tolist(), self.methods.tolist())
         rows = zip(columns.ops, columns.families, *figures, strict=True)
-        for i, (op, family, time_s, sigma, shared_sigma, method) in enumerate(rows):
+        for i, (op, family, time_s, sigma, method) in enumerate(rows):
             yield OpTime(
                 op=op,
                 family=family,
                 time_s=time_s,
                 sigma=sigma,
-                shared_sigma=shared_sigma,
                 method=METHODS[method],
                 constant=self.constants.get(i, ""),
             )
@@ -225,7 +234,7 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
         columns=columns,
         time_s=columns.counts * call_s * trace.mean_step.work,
         sigma=sigma,
-        step_sigma=learned.step_sigma,
+        own_sigma=np.where(methods == _LEARNED, learned.own_sigma, 0.0),
         methods=methods,
         constants=used,
     )

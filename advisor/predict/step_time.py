@@ -41,7 +41,7 @@ from advisor.predict.exchange.data_parallel import (
     together,
 )
 from advisor.predict.host import Copies, beside, launched, launching_s
-from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, sigma_of, widened
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, widened
 from advisor.predict.methods import METHODS, OpTimes
 from advisor.predict.split import Rank, Within, exchange_within, sigma_of_split
 
@@ -86,7 +86,7 @@ def sums_of(times: OpTimes) -> OpSums:
     return OpSums(
         time_s=time_s,
         by_phase=phases_s(times),
-        sigma=sigma_of(time_s.tolist(), times.shared_sigma.tolist()),
+        sigma=times.step_sigma,
         by_family=dict(zip(columns.words, by_word.tolist(), strict=True)),
         by_operator={
             f"{columns.names[name]} ({METHODS[method]})": seconds for name, method, seconds in _named(times)

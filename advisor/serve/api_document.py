@@ -10,8 +10,13 @@ from advisor.report.writers.text_formats import SCHEMA_VERSION
 from advisor.serve.views import KEPT, NAMED, View
 
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
-_WHY = {"400": "A parameter cannot be", "401": "Who asks is not known", "404": "There is nothing to show",
-        "503": "The database cannot be read"}  # fmt: skip
+_WHY = {
+    "400": "A parameter cannot be",
+    "401": "Who asks is not known",
+    "404": "There is nothing to show",
+    "414": "The address is too long",
+    "503": "The database cannot be read",
+}
 
 
 def api_document(views: Sequence[View]) -> Mapping[str, object]:
@@ -67,8 +72,7 @@ def _response(words: str, schema: Mapping[str, object]) -> Mapping[str, object]:
 
 def _parameters(view: View) -> Iterator[Mapping[str, object]]:
     if "{name}" in view.path:
-        schema = {"type": "string", "minLength": 1, "maxLength": 200}
-        yield {"name": "name", "in": "path", "required": True, "schema": schema}
+        yield {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
     of_query: dict[str, Any] = view.query.model_json_schema(mode="serialization")
     for name, kind in of_query.get("properties", {}).items():
         yield {"name": name, "in": "query", "required": False, "schema": kind}

@@ -14,14 +14,22 @@ from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from advisor.core.errors import AdvisorError, InputError, NoOfferError, StoreError
+from advisor.core.errors import (
+    AdvisorError,
+    BillError,
+    ConfigError,
+    InputError,
+    NoOfferError,
+    PolicyError,
+    StoreError,
+)
 from advisor.report.document import Document, Lines, Link
 from advisor.report.words import error_text
 from advisor.report.writers.html import to_page
 from advisor.report.writers.text_formats import to_json
 from advisor.serve.access import MOST_HEADER_BYTES, Access, Refusal
 from advisor.serve.api_document import api_document
-from advisor.serve.views import MissingError, Reader, View, read_query, views_of
+from advisor.serve.views import QueryError, Reader, View, read_query, views_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -51,9 +59,13 @@ _HEADERS = {
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _STATUS: Mapping[type[AdvisorError], int] = {
-    MissingError: 404,
+    QueryError: 400,
+    # Our own settings are wrong; what is left of wrong inputs is a name that nothing has.
+    ConfigError: 500,
+    PolicyError: 500,
+    BillError: 500,
+    InputError: 404,
     NoOfferError: 404,
-    InputError: 400,
     StoreError: 503,
 }
 # Upper ends of the buckets of the histogram.
@@ -70,7 +82,7 @@ class _Kept:
 
 
 class Answers:
-    """Answers of the last seconds. Who asks for one that is being made has the one before, or waits for it."""
+    """Answers of the last seconds. Who asks while one is made has the one before, or waits."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: dict[object, _Kept] = {}
@@ -248,7 +260,7 @@ class Site:
 
     async def _nothing_here(self, request: Request, _: Exception) -> Response:
         is_api = request.url.path.startswith("/api")
-        return self._failed(MissingError("nothing is here."), "application/json" if is_api else "text/html")
+        return self._failed(InputError("nothing is here."), "application/json" if is_api else "text/html")
 
     async def _openapi(self, _: Request) -> Response:
         return Response(self._api, media_type="application/json")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from advisor.config.setting_kinds import PositiveDuration
 from advisor.core.errors import InputError, StoreError
@@ -24,13 +24,18 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.store.handle import Store
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Since = Annotated[PositiveDuration, Field(le=1200 * DAY_S)]
+# Control characters name nothing, and PostgreSQL takes no NUL.
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+Since = Annotated[
+    PositiveDuration,
+    Field(le=1200 * DAY_S),
+    WithJsonSchema({"type": "string", "pattern": r"^[1-9]\d{0,2}d$"}),
+]
 _MONTH_S = 30 * DAY_S
 
 
-class MissingError(InputError):
-    """Nothing has the name that was asked for."""
+class QueryError(InputError):
+    """A parameter is unknown, or its value cannot be."""
 
 
 class Query(BaseModel):
@@ -76,18 +81,16 @@ def read_query(kind: type[Query], given: Iterable[tuple[str, str]]) -> Query:
     """The query of an address.
 
     Raises:
-        InputError: a name is unknown or given twice, or a value cannot be.
+        QueryError: a name is unknown or given twice, or a value cannot be.
     """
     values: dict[str, Any] = {}
     for name, value in given:
-        if not value.isprintable():
-            raise InputError(f"{name[:40]!r} holds a control character.")
         values.setdefault(name, []).append(value)
     for name, several in values.items():
         field = kind.model_fields.get(name)
         if field is None or field.default != ():
             if len(several) > 1:
-                raise InputError(f"{name[:40]!r} is given twice.")
+                raise QueryError(f"{name[:40]!r} is given twice.")
             values[name] = several[0]
     try:
         return kind.model_validate(values)
@@ -95,7 +98,7 @@ def read_query(kind: type[Query], given: Iterable[tuple[str, str]]) -> Query:
         first = error.errors(include_url=False)[0]
         known = ", ".join(kind.model_fields) or "none"
         name = ".".join(map(str, first["loc"]))[:40]
-        raise InputError(f"{name!r}: {fault_in_words(first)} Parameters are: {known}.") from None
+        raise QueryError(f"{name!r}: {fault_in_words(first)} Parameters are: {known}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,9 @@ class Reader:
         from advisor.store.ledger import find_recommendation, runs_of_recommendation
 
         with self.store() as store:
-            entry = find_recommendation(store, entry_id) if entry_id.isprintable() else None
+            entry = None if "\0" in entry_id else find_recommendation(store, entry_id)
             if entry is None:
-                raise MissingError("there is no job with this id.")
+                raise InputError("there is no job with this id.")
             return job_document(entry, runs_of_recommendation(store, entry.id))
 
     def runs(self, query: PeriodQuery) -> Document:
@@ -186,7 +189,7 @@ class Reader:
         logs = {one.name: one.wait_log for one in self.config.settings.clusters if one.wait_log is not None}
         name = query.cluster or next(iter(logs), "")
         if name not in logs:
-            raise MissingError("no cluster of the settings with this name has a wait_log (docs/settings.md).")
+            raise InputError("no cluster of the settings with this name has a wait_log (docs/settings.md).")
         return replace(queue_fit_document(fitted_waits(logs[name], Silence())), title=f"Waits of {name}")
 
     def schedules(self, _: Query) -> Document:
@@ -210,10 +213,7 @@ class Reader:
         from advisor.report.deliveries import schedule_document
         from advisor.service.schedule.managing import planned_schedule
 
-        try:
-            return replace(schedule_document(planned_schedule(name, self.config.settings.store)), title=name)
-        except InputError as error:
-            raise MissingError("there is no schedule with this name.") from error
+        return replace(schedule_document(planned_schedule(name, self.config.settings.store)), title=name)
 
     def metrics(self) -> Iterator[str]:
         """Gauges of the store as Prometheus reads them; an age is that of the last pull that succeeded."""

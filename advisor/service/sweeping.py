@@ -1,7 +1,7 @@
 """A fleet of jobs, each with its arguments and limits: what to take for all of them, and what moved.
 
-Each combination is an answer of `advisor recommend`, made by a process of its own: one that fails takes
-nobody with it. An answer is kept under a hash of what it rests on, so another run computes what changed.
+Each combination is an answer of `advisor recommend`. It is kept under a hash of what it rests on, so another
+run computes what changed. Where answers are computed: `advisor.service.sweep_engines`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import platform
 import shlex
-import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
+from importlib import metadata
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -22,18 +23,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from advisor import __version__
-from advisor.core import processes
+import advisor
+import recommender
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.redaction import redact
 from advisor.formats.foreign_files import read_json, read_plain
-from advisor.formats.user_files import fault_in_words, read_yaml
+from advisor.formats.user_files import at_home, fault_in_words, read_yaml
 from advisor.service.listening import Listener
 from advisor.service.prices.live import source_states
 
 if TYPE_CHECKING:
-    from advisor.config.layers import PricingSettings
+    from advisor.config.layers import Config
 
 ADVICE = "docs/sweep.md shows how a grid is written."
 MOST_COMBINATIONS = 100_000
@@ -41,7 +42,8 @@ OPTIONS = (
     "epochs", "iterations", "budget", "deadline", "confidence", "gpu", "provider", "region", "market",
     "max-nodes", "policy", "dataset-gb", "suppose", "value-of-time",
 )  # fmt: skip
-_WITHIN_S = 1800.0
+WAITS_S = (1, 2, 4, 8, 15, 30, 60)
+"""Between tries of what may be away for a minute or two: a database, a folder of another machine."""
 _MOST_WORDS = 500
 # Exit codes of answers: the policy leaves nothing, nothing is feasible.
 _ANSWERS = (3, 4)
@@ -92,27 +94,82 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A machine that a job could take; times and costs are medians and 90 % quantiles of one run."""
+
+    plan: str
+    gpu: str
+    num_gpus: int
+    instance_type: str | None
+    num_nodes: int
+    market: str
+    usd_per_h: float
+    step_s: float
+    time_p50_s: float
+    time_p90_s: float
+    cost_p50_usd: float
+    cost_p90_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What was recommended for a job; all but ``error`` None where nothing was.
+    """What was recommended for a job.
 
     Attributes:
-        plan: id of the option to take.
-        step_s: the median of its iteration.
+        take: None where nothing was recommended.
+        frontier: machines of which none is both cheaper and faster than another.
+        script: as the profile calls it.
         error: why nothing was recommended.
         is_final: whether that is an answer, such as that nothing is feasible; others are asked for again.
     """
 
-    plan: str | None = None
-    gpu: str | None = None
-    num_gpus: int | None = None
-    usd_per_h: float | None = None
-    step_s: float | None = None
-    time_p50_s: float | None = None
-    time_p90_s: float | None = None
-    cost_p50_usd: float | None = None
-    cost_p90_usd: float | None = None
+    take: Choice | None = None
+    frontier: tuple[Choice, ...] = ()
+    script: str = ""
+    batch_size: int | None = None
     error: str | None = None
     is_final: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What all answers rest on besides their own files; digests, since settings may hold secrets.
+
+    Attributes:
+        versions: of advisor, Python and NumPy.
+        settings: with the policies that they name.
+        prices: how many of which source, and from when.
+    """
+
+    versions: str
+    settings: str
+    prices: str
+
+    def differs(self, other: World) -> str | None:
+        """The first difference in words; None without any."""
+        if self.versions != other.versions:
+            return f"it has {other.versions}, and here is {self.versions}"
+        if self.settings != other.settings:
+            return "its settings or policies differ from those here"
+        return "its prices differ from those here" if self.prices != other.prices else None
+
+
+# What changed of what an answer rests on -> why the advice moved.
+_CAUSES = {
+    "prices": "price",
+    "versions": "prediction",
+    "files": "prediction",
+    "policies": "policy",
+    "settings": "policy",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Advice, and digests of what it rests on: those of the world, ``files`` and ``policies``."""
+
+    advice: Advice
+    rests_on: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,24 +178,29 @@ class Swept:
 
     Attributes:
         is_new: whether the advice was computed now.
+        causes: what of that on which the advice rests changed since.
     """
 
     job: Job
     advice: Advice
     before: Advice | None
     is_new: bool
+    causes: tuple[str, ...] = ()
 
     @property
     def moved(self) -> str | None:
-        """Why the advice is not as before: by what changed of the plan; None where it is the same."""
+        """Why the advice is not as before: price, prediction, policy; None where it is the same."""
         now, then = self.advice, self.before
-        if then is None or (now.plan, now.error) == (then.plan, then.error):
+        if then is None or (_plan(now), now.error) == (_plan(then), then.error):
             return None
-        if now.plan is None or then.plan is None:
-            return "is possible now" if then.plan is None else "is no longer possible"
-        if now.step_s != then.step_s and now.gpu == then.gpu:
-            return "prediction"
-        return "price" if now.usd_per_h != then.usd_per_h else "rules or limits"
+        why = " and ".join(dict.fromkeys(_CAUSES[one] for one in _CAUSES if one in self.causes))
+        if now.take is None or then.take is None:
+            return f"is {'no longer possible' if now.take is None else 'possible now'}: {why}"
+        return why
+
+
+def _plan(advice: Advice) -> str | None:
+    return None if advice.take is None else advice.take.plan
 
 
 def read_grid(path: Path) -> tuple[Job, ...]:
@@ -190,69 +252,147 @@ def _jobs(subjects: Iterable[str], grid: Grid) -> Iterator[Job]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A job for a process that answers, here or on another machine with the same files.
+
+    Attributes:
+        key: that its answer is kept under.
+        folder: that paths of the job are relative to.
+    """
+
+    job: Job
+    key: str
+    world: World
+    folder: str
+    offline: bool
+
+
+Engine = Callable[[Sequence[Request]], Iterable[tuple[str, Advice]]]
+"""Answers requests in any order, each once: key and advice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """How a sweep is made.
 
     Attributes:
         folder: keeps what was computed; it can be deleted at any time.
-        num_workers: processes at once.
-        world: what all answers rest on besides their own files: version, settings, prices.
     """
 
     folder: Path
-    num_workers: int
+    engine: Engine
     offline: bool
-    world: str
+    world: World
 
     def sweep(self, jobs: Sequence[Job], listener: Listener) -> tuple[Swept, ...]:
         """The advice for each job, computed where it is not kept.
 
         Raises:
             InputError: the folder cannot be written.
+            AdvisorError: the engine gave up.
         """
         # Many jobs are about one file, which is read once.
         digest_of = cache(_digest_of)
-        keys = [self._key(job, digest_of) for job in jobs]
+        bases = {job: rests_on(job, self.world, digest_of) for job in jobs}
+        keys = {job: key_of(job, bases[job], offline=self.offline) for job in jobs}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             before = self._last()
-            with listener.count("sweeping") as told, ThreadPoolExecutor(self.num_workers) as pool:
-                swept = []
-                for one in pool.map(lambda job, key: self._one(job, key, before), jobs, keys):
-                    swept.append(one)
-                    told(len(swept), len(jobs))
-            last = {job.digest: key for job, key in zip(jobs, keys, strict=True)}
-            write_atomically(self.folder / "last.json", json.dumps(before | last).encode())
+            then = {job: self._kept(before.get(job.digest, "")) for job in jobs}
+            known = {key: kept.advice for key in keys.values() if (kept := self._kept(key))}
+            missing = {key: job for job, key in keys.items() if key not in known}
+            known |= self._computed(missing, bases, listener)
+            last = {job.digest: key for job, key in keys.items()}
+            self._write("last", before | last)
         except OSError as error:
             raise InputError(f"cannot keep answers in {self.folder}: {error.strerror or error}.") from error
-        return tuple(swept)
+        return tuple(
+            Swept(
+                job=job,
+                advice=known[keys[job]],
+                before=None if old is None else old.advice,
+                is_new=keys[job] in missing,
+                causes=tuple(
+                    name for name, one in bases[job].items() if old and old.rests_on.get(name) != one
+                ),
+            )
+            for job, old in ((job, then[job]) for job in jobs)
+        )
 
-    def _key(self, job: Job, digest_of: Callable[[Path], str]) -> str:
-        """A name for what an answer rests on, but for data and packages that a script reads."""
-        policies = [digest_of(Path(value)) for flag, value in pairwise(job.options) if flag == "--policy"]
-        files = digest_of(Path(job.subject)), policies
-        whole = [self.world, self.offline, *files, job.arguments, job.options]
-        return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+    def _computed(
+        self, missing: Mapping[str, Job], bases: Mapping[Job, Mapping[str, str]], listener: Listener
+    ) -> dict[str, Advice]:
+        """Answers by key; each is kept as soon as it is there."""
+        here = str(Path.cwd())
+        requests = [
+            Request(job=job, key=key, world=self.world, folder=here, offline=self.offline)
+            for key, job in missing.items()
+        ]
+        found: dict[str, Advice] = {}
+        with listener.count("sweeping") as told:
+            for key, advice in self.engine(requests) if requests else ():
+                found[key] = advice
+                if advice.is_final:
+                    self._write(key, {"advice": asdict(advice), "rests_on": bases[missing[key]]})
+                told(len(found), len(requests))
+        return found
+
+    def _write(self, name: str, facts: Mapping[str, Any]) -> None:
+        """A folder may be away for a minute, as those of other machines are, or its disk full."""
+        for wait_s in (*WAITS_S, None):
+            try:
+                write_atomically(self.folder / f"{name}.json", json.dumps(facts).encode())
+                return
+            except OSError:
+                if wait_s is None:
+                    raise
+                time.sleep(wait_s)
 
     def _last(self) -> dict[str, str]:
         """Keys of the answers of earlier sweeps, by job."""
         known = _read(self.folder / "last.json")
         return {name: key for name, key in known.items() if isinstance(key, str)}
 
-    def _one(self, job: Job, key: str, before: Mapping[str, str]) -> Swept:
-        kept = self._kept(key)
-        advice = kept or _asked(job, offline=self.offline)
-        if kept is None and (advice.error is None or advice.is_final):
-            write_atomically(self.folder / f"{key}.json", json.dumps(asdict(advice)).encode())
-        last = before.get(job.digest)
-        return Swept(
-            job=job, advice=advice, before=None if last is None else self._kept(last), is_new=kept is None
-        )
-
-    def _kept(self, key: str) -> Advice | None:
+    def _kept(self, key: str) -> Kept | None:
         """What an earlier sweep computed; a damaged file is computed again."""
         facts = _read(self.folder / f"{key}.json") if key.isalnum() else {}
-        return Advice(**facts) if {*facts} == {one.name for one in fields(Advice)} else None
+        try:
+            return Kept(advice=advice_from(facts["advice"]), rests_on=dict(facts["rests_on"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def advice_from(facts: Mapping[str, Any]) -> Advice:
+    """What ``asdict`` made of advice.
+
+    Raises:
+        TypeError: it is no advice.
+        KeyError: the same.
+    """
+    take = facts["take"]
+    frontier = tuple(Choice(**one) for one in facts["frontier"])
+    return Advice(**{**facts, "take": take and Choice(**take), "frontier": frontier})
+
+
+def rests_on(job: Job, world: World, digest_of: Callable[[Path], str] | None = None) -> dict[str, str]:
+    """Digests of what an answer rests on, but for data and packages that a script reads.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    digest_of = digest_of or _digest_of
+    policies = [digest_of(Path(value)) for flag, value in pairwise(job.options) if flag == "--policy"]
+    return asdict(world) | {"files": digest_of(Path(job.subject)), "policies": "".join(policies)}
+
+
+def key_of(job: Job, base: Mapping[str, str], *, offline: bool) -> str:
+    """A name for an answer."""
+    return digest([base, offline, job.arguments, job.options])
+
+
+def digest(value: object) -> str:
+    """A SHA-256 of what can be written as JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -263,18 +403,30 @@ def _read(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def world_of(pricing: PricingSettings, settings: str) -> str:
-    """Version, settings and the moments of prices, as text.
-
-    Args:
-        pricing: whose sources are looked at.
-        settings: all of them, as text.
+def world_of(config: Config) -> World:
+    """What answers rest on, on this machine and now.
 
     Raises:
         AdvisorError: sources of prices cannot be read.
     """
-    states, _ = source_states(pricing)
-    return f"{__version__} {settings} {states!r}"
+    states, _ = source_states(config.pricing)
+    policies = [_digest_of(at_home(path)) for path in config.settings.policy.files]
+    return World(
+        versions=versions(),
+        settings=digest([config.settings.model_dump_json(), policies]),
+        prices=digest(repr(states)),
+    )
+
+
+@cache
+def versions() -> str:
+    """Of advisor, Python and NumPy, as text; two checkouts with the same number differ by their code."""
+    code = hashlib.sha256()
+    for folder in (Path(advisor.__file__).parent, Path(recommender.__file__).parent):
+        for file in sorted(folder.rglob("*.py")):
+            code.update(file.read_bytes())
+    numpy, python = metadata.version("numpy"), platform.python_version()
+    return f"advisor {advisor.__version__} ({code.hexdigest()[:8]}), Python {python}, NumPy {numpy}"
 
 
 def _digest_of(path: Path) -> str:
@@ -290,31 +442,40 @@ def _digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _asked(job: Job, *, offline: bool) -> Advice:
-    """What `advisor recommend` says of a job."""
-    words = [job.subject, *job.options, "--json", "--no-record", *(("--offline",) if offline else ())]
-    if job.arguments:
-        words += ["--", *shlex.split(job.arguments)]
+def words_of(request: Request) -> list[str]:
+    """The command line that answers a request."""
+    job = request.job
+    words = ["recommend", job.subject, *job.options, "--json", "--no-record"]
+    words += ["--offline"] * request.offline
+    return words + (["--", *shlex.split(job.arguments)] if job.arguments else [])
+
+
+def advice_of(code: int, out: str, err: str) -> Advice:
+    """What a command line said: its exit code and what it printed."""
     try:
-        done = processes.run((*processes.ADVISOR, "recommend", *words), timeout_s=_WITHIN_S)
-    except (OSError, subprocess.SubprocessError) as error:
-        return Advice(error=f"no answer: {type(error).__name__}", is_final=False)
-    try:
-        answer = json.loads(done.stdout)
-        option = next(one for one in answer["options"] if one["id"] == answer["recommended"])
-    except (ValueError, KeyError, StopIteration):
-        said = done.stderr.decode(errors="replace").splitlines()
-        lines = [line for line in said if line.startswith("error: ")]
-        why = redact(" ".join(lines).removeprefix("error: ") or f"exit code {done.returncode}")
-        return Advice(error=why[:_MOST_WORDS], is_final=done.returncode in _ANSWERS)
+        answer = json.loads(out)
+        options = {one["id"]: one for one in answer["options"]}
+        take = _choice(options[answer["recommended"]])
+    except (ValueError, KeyError):
+        lines = [line for line in err.splitlines() if line.startswith("error: ")]
+        why = redact(" ".join(lines).removeprefix("error: ") or f"exit code {code}")
+        return Advice(error=why[:_MOST_WORDS], is_final=code in _ANSWERS)
     return Advice(
+        take=take,
+        frontier=tuple(_choice(options[one]) for one in answer["frontier"]),
+        script=answer["job"]["script"],
+        batch_size=answer["job"]["batch_size"],
+    )
+
+
+def _choice(option: Mapping[str, Any]) -> Choice:
+    names = ("gpu", "num_gpus", "instance_type", "num_nodes", "market", "usd_per_h")
+    return Choice(
         plan=option["id"],
-        gpu=option["gpu"],
-        num_gpus=option["num_gpus"],
-        usd_per_h=option["usd_per_h"],
         step_s=option["iteration_s"]["p50"],
         time_p50_s=option["time_s"]["p50"],
         time_p90_s=option["time_s"]["p90"],
         cost_p50_usd=option["cost_usd"]["p50"],
         cost_p90_usd=option["cost_usd"]["p90"],
+        **{name: option[name] for name in names},
     )

@@ -51,7 +51,7 @@ _ONE_GPU = (
     ),
     # Five layers: the generator once, the discriminator for real, for fake and for the generator's loss.
     Row(
-        script="dcgan", batch=32, samples=320, iterations=10,
+        script="dcgan", batch=32, samples=160, iterations=5,
         calls={"convolution": 20, "convolution_backward": 20, "binary_cross_entropy": 3, ADAM: 2},
     ),
     Row(
@@ -162,7 +162,7 @@ _ONE_GPU = (
         calls={"convolution": 20, "convolution_backward": 0, "addmm": 1, "mm": 1},
     ),
     Row(
-        script="fasterrcnn", library="torchvision", batch=2, samples=16, iterations=8,
+        script="fasterrcnn", library="torchvision", batch=2, samples=8, iterations=4,
         warning="half of a mask is true, half of the boxes overlap",
         # MobileNetV2 has 52 convolutions with batch norm, the proposals need three more; the boxes of each
         # image are thinned out alone; two layers and two predictors judge what is left.
@@ -212,7 +212,7 @@ _ONE_GPU = (
         parameters=dense(4, 128, 2), calls={ADAM: 1, "multinomial": 8, "native_dropout": 8, "addmm": 16},
     ),
     Row(
-        script="packed_gru", batch=32, samples=320, iterations=10,
+        script="packed_gru", batch=32, samples=160, iterations=5,
         calls={"_cudnn_rnn": 1, "_cudnn_rnn_backward": 1, "_pack_padded_sequence": 1, "addmm": 1},
     ),
     Row(

@@ -1,8 +1,8 @@
 """A command run inside this process: the same bytes and the same exit code, without a second's start-up.
 
 What a process would have to itself is lent for the call and given back after it: arguments, folder,
-environment, the three standard files and the handlers of signals. What stays is what Python has imported,
-what the catalogs' caches hold and typer's tree of all commands, which are the same for every command.
+environment, the three standard files and the handlers of signals. What stays is what Python has imported
+and what the catalogs' caches hold, which are the same for every command.
 """
 
 import os
@@ -14,18 +14,12 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
-from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import IO
-from unittest.mock import patch
-
-import typer.main
 
 from advisor import __main__ as entry
 
-# Of our annotations typer makes the tree anew for each call, which takes longer than most commands.
-_tree_of = cache(typer.main.get_command)
 # A timer of no time at all would never ring.
 _SOON_S = 0.001
 # Python drops what is raised while it collects garbage: then the next ring is heard.
@@ -53,7 +47,6 @@ def call(
         lent.enter_context(_standard_files(out, err))
         lent.enter_context(_place(cwd, environ))
         lent.enter_context(_as_main(arguments))
-        lent.enter_context(patch.object(typer.main, "get_command", _tree_of))
         lent.enter_context(_handlers())
         lent.enter_context(_alarm(timeout_s))
         code = _exit_code()

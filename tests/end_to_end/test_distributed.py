@@ -78,17 +78,17 @@ def test_fsdp2_gathers_every_layer_twice_and_scatters_its_gradients_once(traces)
     layer = 3 * 256 * 256 + 3 * 256 + 256 * 256 + 256 + 8 * 256 * 256 + 5 * 256 + 4 * 256
     rest = 1024 * 256 + 64 * 256 + 2 * 256 + 256 * 1024
     expected = {
-        ("all_gather", 4 * layer): 12,
+        ("all_gather", 4 * layer): 6,
         # The root stays gathered between forward and backward.
         ("all_gather", 4 * rest): 1,
-        ("reduce_scatter", 4 * layer): 6,
+        ("reduce_scatter", 4 * layer): 3,
         ("reduce_scatter", 4 * rest): 1,
     }
     counts = {(c.kind, c.num_bytes): c.count for c in trace.collectives if c.kind != "all_reduce"}
     assert counts == expected
-    shard = 4 * (6 * layer + rest) // 8
-    # Each of some 80 parameters is rounded up to 512 bytes.
-    assert shard <= trace.memory.parameter_bytes <= shard + 80 * 512
+    shard = 4 * (3 * layer + rest) // 8
+    # Each of some 40 parameters is rounded up to 512 bytes.
+    assert shard <= trace.memory.parameter_bytes <= shard + 40 * 512
 
 
 def test_ranks_of_a_tensor_parallel_model_hold_a_part_and_reduce_activations(traces):

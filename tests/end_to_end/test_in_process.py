@@ -29,7 +29,6 @@ def shell(tmp_path):
         (("recomend",), {}),
         (("gpus", "A1000"), {}),
         (("predict", "t.json.gz", "--gpu", "T4"), {"COLUMNS": "80"}),
-        (("recommend", "t.json.gz", "--iterations", "100", "--offline"), {}),
         (("recommend", "t.json.gz", "--iterations", "100", "--budget", "0.001", "--offline", "--json"), {}),
         (("config", "show"), {"ADVISOR_CLOUD__MAX_GPUS": "2", "ADVISOR_NONSENSE": "1"}),
         (("config", "show"), {"ADVISOR_CLOUD__MAX_GPUS": "many"}),

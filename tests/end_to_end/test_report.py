@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.made_up_team import NUM_RUNS, write_team
+from benchmarks.made_up_team import write_team
 from tests.end_to_end.cli import ALL_REGIONS, Shell, assert_plain_error
 from tests.unit.spend.bills import FOCUS_ROW, focus_text, without, write_focus
 
@@ -22,6 +22,7 @@ END = datetime(2026, 11, 1, tzinfo=UTC)
 SINCE = END - timedelta(days=365)
 YEAR = ("--since", f"{SINCE:%Y-%m-%d}", "--until", f"{END:%Y-%m-%d}")
 CENT = Decimal("0.01")
+NUM_RUNS = 900
 Sums = dict[str, Decimal]
 HEADINGS = (
     "In short", "What to do", "The month and its budgets", "Where money leaks", "Who spent it: teams",
@@ -33,7 +34,7 @@ HEADINGS = (
 @pytest.fixture(scope="module")
 def team(tmp_path_factory):
     folder = tmp_path_factory.mktemp("team")
-    write_team(folder, END)
+    write_team(folder, END, NUM_RUNS)
     return Shell(folder=folder, regions=ALL_REGIONS)
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from advisor.formats.trace_files import write_trace
 from advisor.service import sweeping
 from advisor.service.listening import Silence
-from advisor.service.sweeping import Advice, Job, Sweep, Swept, read_grid
+from advisor.service.sweeping import Advice, Choice, Job, Sweep, Swept, World, read_grid
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 
@@ -43,12 +44,14 @@ def shell(tmp_path):
 def test_a_second_night_computes_what_changed(shell):
     first = shell.run("sweep", "grid.yaml", "--offline", "--json").document
     assert [one["is_new"] for one in first["jobs"]] == [True] * 4
-    assert all(one["advice"]["plan"] for one in first["jobs"])
-    assert first["total_usd"] == pytest.approx(sum(one["advice"]["cost_p50_usd"] for one in first["jobs"]))
+    assert all(one["advice"]["take"] for one in first["jobs"])
+    assert first["total_usd"] == pytest.approx(
+        sum(one["advice"]["take"]["cost_p50_usd"] for one in first["jobs"])
+    )
     # The answer is that of the command itself.
     one = first["jobs"][0]
     asked = ("recommend", one["subject"], *one["options"], "--offline", "--json")
-    assert shell.run(*asked).document["recommended"] == one["advice"]["plan"]
+    assert shell.run(*asked).document["recommended"] == one["advice"]["take"]["plan"]
     second = shell.run("sweep", "grid.yaml", "--offline", "--json").document
     assert [one["is_new"] for one in second["jobs"]] == [False] * 4
     assert [one["advice"] for one in second["jobs"]] == [one["advice"] for one in first["jobs"]]
@@ -63,7 +66,7 @@ def test_one_that_fails_takes_nobody_with_it(shell):
     answer = shell.run("sweep", "grid.yaml", "--offline", "--json")
     assert answer.code == 0
     jobs = {one["subject"]: one for one in answer.document["jobs"]}
-    assert jobs["t1.json.gz"]["advice"]["plan"]
+    assert jobs["t1.json.gz"]["advice"]["take"]
     assert "t2.json.gz" in jobs["t2.json.gz"]["advice"]["error"]
     assert "2 without an answer" in shell.run("sweep", "grid.yaml", "--offline").out
 
@@ -83,20 +86,25 @@ def test_what_was_computed_before_a_kill_is_kept(shell):
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """Answers that cost nothing, and who asked for them."""
-    jobs: list[Job] = []
-
-    def answer(job: Job, *, offline: bool) -> Advice:
-        jobs.append(job)
-        return Advice(plan=job.name, gpu="L4", num_gpus=1, usd_per_h=1.0, step_s=0.1, cost_p50_usd=1.0)
-
-    monkeypatch.setattr(sweeping, "_asked", answer)
-    return jobs
+def asked():
+    """Jobs that were asked for, of an engine whose answers cost nothing."""
+    return []
 
 
-def sweep_of(folder: Path, **changes: Any) -> Sweep:
-    facts: dict[str, Any] = {"folder": folder / "kept", "num_workers": 4, "offline": True, "world": "w"}
+TAKE = Choice(
+    plan="a", gpu="L4", num_gpus=1, instance_type="g6", num_nodes=1, market="on-demand", usd_per_h=1.0,
+    step_s=0.1, time_p50_s=60.0, time_p90_s=90.0, cost_p50_usd=1.0, cost_p90_usd=2.0,
+)  # fmt: skip
+WORLD = World(versions="v", settings="s", prices="p")
+
+
+def sweep_of(folder: Path, asked: list[Job], **changes: Any) -> Sweep:
+    def engine(requests):
+        for one in requests:
+            asked.append(one.job)
+            yield one.key, Advice(take=replace(TAKE, plan=one.job.name), frontier=(TAKE,))
+
+    facts: dict[str, Any] = {"folder": folder / "kept", "engine": engine, "offline": True, "world": WORLD}
     return Sweep(**facts | changes)
 
 
@@ -107,59 +115,95 @@ def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
 
     def num_asked(**changes: Any) -> int:
         before = len(asked)
-        sweep_of(shell.folder, **changes).sweep(jobs, Silence())
+        sweep_of(shell.folder, asked, **changes).sweep(jobs, Silence())
         return len(asked) - before
 
     assert (num_asked(), num_asked()) == (1, 0)
     shell.write("s/helper.py", "x = 1")
     assert (num_asked(), num_asked()) == (1, 0)
-    assert num_asked(world="other prices") == 1
+    assert num_asked(world=replace(WORLD, prices="other")) == 1
     assert num_asked(offline=False) == 1
 
 
 def test_a_damaged_answer_is_computed_again(shell, asked):
     jobs = read_grid(shell.folder / "grid.yaml")
-    sweep_of(shell.folder).sweep(jobs, Silence())
+    sweep_of(shell.folder, asked).sweep(jobs, Silence())
     for path in (shell.folder / "kept").glob("*.json"):
         path.write_text('{"plan": ')
-    again = sweep_of(shell.folder).sweep(jobs, Silence())
+    again = sweep_of(shell.folder, asked).sweep(jobs, Silence())
     assert all(one.is_new and one.before is None for one in again)
     assert len(asked) == 8
 
 
-def test_one_worker_or_many_give_the_same(shell, asked):
+def test_one_question_is_asked_once(shell, asked):
     jobs = read_grid(shell.folder / "grid.yaml")
-    one = sweep_of(shell.folder, num_workers=1).sweep(jobs, Silence())
-    many = sweep_of(shell.folder / "other", num_workers=8).sweep(jobs, Silence())
-    assert [(item.job, item.advice) for item in one] == [(item.job, item.advice) for item in many]
-    assert len(asked) == 8
+    swept = sweep_of(shell.folder, asked).sweep((*jobs, *jobs), Silence())
+    assert len(swept) == 8
+    assert len(asked) == 4
 
 
-THEN = Advice(plan="a", gpu="L4", num_gpus=1, usd_per_h=1.0, step_s=0.1)
+B = replace(TAKE, plan="b")
+GONE = Advice(error="x")
 
 
 @pytest.mark.parametrize(
-    ("now", "then", "moved"),
+    ("now", "then", "causes", "moved"),
     [
-        (THEN, None, None),
-        (THEN, THEN, None),
-        (Advice(plan="b", gpu="L4", num_gpus=1, usd_per_h=0.5, step_s=0.1), THEN, "price"),
-        (Advice(plan="b", gpu="L4", num_gpus=2, usd_per_h=1.0, step_s=0.05), THEN, "prediction"),
-        (Advice(plan="b", gpu="T4", num_gpus=1, usd_per_h=1.0, step_s=0.3), THEN, "rules or limits"),
-        (Advice(error="x"), THEN, "is no longer possible"),
-        (THEN, Advice(error="x"), "is possible now"),
+        (Advice(take=TAKE), None, (), None),
+        (Advice(take=TAKE), Advice(take=TAKE), ("prices",), None),
+        (Advice(take=B), Advice(take=TAKE), ("prices",), "price"),
+        (Advice(take=B), Advice(take=TAKE), ("files", "versions"), "prediction"),
+        (Advice(take=B), Advice(take=TAKE), ("settings", "prices"), "price and policy"),
+        (GONE, Advice(take=TAKE), ("policies",), "is no longer possible: policy"),
+        (Advice(take=TAKE), GONE, ("prices",), "is possible now: price"),
     ],
 )
-def test_why_advice_moved(now, then, moved):
+def test_why_advice_moved(now, then, causes, moved):
     job = Job(subject="t", arguments="", options=())
-    assert Swept(job=job, advice=now, before=then, is_new=True).moved == moved
+    assert Swept(job=job, advice=now, before=then, is_new=True, causes=causes).moved == moved
+
+
+def test_what_changed_between_two_nights_is_found(shell, asked):
+    """A new policy file and new prices; the trace and the version stay."""
+    shell.write("p.yaml", "version: 1\n")
+    job = Job(
+        subject=str(shell.folder / "t1.json.gz"),
+        arguments="",
+        options=("--policy", str(shell.folder / "p.yaml")),
+    )
+    sweep_of(shell.folder, asked).sweep([job], Silence())
+    shell.write("p.yaml", "version: 1\nname: us\n")
+    (swept,) = sweep_of(shell.folder, asked, world=replace(WORLD, prices="q")).sweep([job], Silence())
+    assert set(swept.causes) == {"policies", "prices"}
+
+
+def test_a_folder_that_is_away_for_a_while_loses_nothing(shell, asked, monkeypatch):
+    kept, away = shell.folder / "kept", shell.folder / "away"
+    waits = []
+
+    def come_back(wait_s):
+        waits.append(wait_s)
+        if len(waits) == 2:
+            away.rename(kept)
+
+    def engine(requests):
+        for place, one in enumerate(requests):
+            if place == 1:
+                kept.rename(away)
+            yield one.key, Advice(take=TAKE)
+
+    monkeypatch.setattr(sweeping.time, "sleep", come_back)
+    jobs = read_grid(shell.folder / "grid.yaml")
+    sweep_of(shell.folder, asked, engine=engine).sweep(jobs, Silence())
+    assert waits == [*sweeping.WAITS_S[:2]]
+    assert not any(one.is_new for one in sweep_of(shell.folder, asked).sweep(jobs, Silence()))
 
 
 def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell, asked):
     shell.write("grid.yaml", "subjects: [t1.json.gz]\narguments: ['--token hunter22', '--lr 0.1']\n")
     jobs = read_grid(shell.folder / "grid.yaml")
     assert [job.name.partition(" -- ")[2] for job in jobs] == ["--token hunter22", "--lr 0.1"]
-    assert len(sweep_of(shell.folder).sweep(jobs, Silence())) == len(asked) == 2
+    assert len(sweep_of(shell.folder, asked).sweep(jobs, Silence())) == len(asked) == 2
     kept = b"".join(path.read_bytes() for path in (shell.folder / "kept").glob("last.json"))
     assert b"hunter22" not in kept
 

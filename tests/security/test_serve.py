@@ -2,6 +2,8 @@
 
 import base64
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -182,3 +184,14 @@ def test_without_a_token_only_this_machine_is_answered(tmp_path):
         for header in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"):
             assert site.get("/jobs", {header: "1.2.3.4"})[0] == 401
         assert site.get("/jobs", {"Host": "rebound.example"})[0] == 421
+
+
+def test_what_schemathesis_makes_of_the_schema_is_answered_as_it_says(site):
+    pytest.importorskip("schemathesis")
+    start = "from schemathesis.cli import schemathesis; schemathesis()"
+    address = f"http://127.0.0.1:{site.port}/api/openapi.json"
+    options = ["--header", GOOD, "--max-examples", "5", "--seed", "1", "--no-color"]
+    command = [sys.executable, "-c", start, "run", address, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr
+    assert " generated, " in done.stdout

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.profile.environment import child_environment
 from tests.unit.profile.probes import shards
 
 ROOT = Path(__file__).parents[2]
@@ -50,11 +51,12 @@ def probe_results(tmp_path_factory):
         pytest.skip("needs torch")
     folder = tmp_path_factory.mktemp("probes")
     command = [sys.executable, "-m", "tests.unit.profile.probe_server"]
+    # As a child of ours has it: nothing asks the network. And what would be compiled fails at once.
     # A file and no pipe, which a probe's own children could keep open for ever.
     with (folder / "said.txt").open("wb") as said:
         server = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, cwd=ROOT,
-            env=os.environ | {"TMPDIR": str(folder)},
+            env=child_environment(os.environ, folder) | {"CXX": "false"},
         )  # fmt: skip
     with server:
         try:

@@ -21,6 +21,7 @@ from advisor.core.values import Recommendation
 from advisor.formats.trace_files import write_trace
 from advisor.report.recommendation import recommendation_document
 from tests.builders import make_trace
+from tests.end_to_end.cli import FEW_REGIONS
 from tests.listening import Heard
 from tests.unit.report.printed import json_of
 
@@ -37,6 +38,12 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ADVISOR_PRICES__OFFLINE", "true")
     write_trace(TRACE, tmp_path / "t.json.gz")
     return tmp_path
+
+
+@pytest.fixture
+def few_regions(monkeypatch):
+    """Whoever names none gets those: of all regions there are thousands of options."""
+    monkeypatch.setenv("ADVISOR_CLOUD__REGIONS", FEW_REGIONS)
 
 
 def ran(*arguments: str) -> None:
@@ -129,7 +136,7 @@ def flags_of(job: Mapping[str, Any]) -> list[str]:
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(job=JOBS)
-def test_python_and_the_command_line_give_the_same_options(home, capsys, job):
+def test_python_and_the_command_line_give_the_same_options(home, few_regions, capsys, job):
     answer, refused = outcome(lambda: advisor.recommend("t.json.gz", **job))
     capsys.readouterr()
     _, error = outcome(lambda: ran("recommend", "t.json.gz", "--format", "json", *flags_of(job)))

@@ -391,8 +391,10 @@ class TestResNet50OnV100:
         recording = read_recording(SHARED / "kineto" / "resnet50_v100_2021-06.pt.trace.json.gz")
         kernels = [kernel_of(event) for event in recording.device_events if event.kind == "kernel"]
         assert len(kernels) == 8772
+        # The six recorded steps launch the same.
+        kernels = kernels[: 8772 // 6]
         rng = np.random.default_rng(0)
-        intensity = np.where(rng.random(8772) < 0.5, np.nan, rng.lognormal(2, 2, 8772))
+        intensity = np.where(rng.random(len(kernels)) < 0.5, np.nan, rng.lognormal(2, 2, len(kernels)))
         packed = KernelArrays.from_kernels(kernels, intensity_flops_per_byte=intensity.tolist())
         gpus = [spec for spec in load_gpus().values() if spec.occupancy]
         origin = GpuArrays.from_specs([load_gpus()["V100-DGXS-32GB"]])

@@ -72,9 +72,14 @@ def test_nothing_is_imported_before_signals_are_handled():
     assert not {name for name in imported if name and name.startswith("advisor")}
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(("words", "code"), [("gpus", 0), ("--help", 0), ("nope", 2)])
-def test_a_closed_stream_is_no_traceback(closed, words, code, tmp_path):
+@pytest.mark.parametrize(
+    ("words", "code", "closed"),
+    [
+        ("gpus", 0, ">&-"), ("gpus", 0, "2>&-"), ("gpus", 0, "<&-"), ("gpus", 0, ">&- 2>&-"),
+        ("gpus", 0, "<&- >&- 2>&-"), ("--help", 0, ">&-"), ("nope", 2, "2>&-"), ("nope", 2, "<&- >&- 2>&-"),
+    ],
+)  # fmt: skip
+def test_a_closed_stream_is_no_traceback(words, code, closed, tmp_path):
     """Was one, and the next file that was opened had the number of stdout."""
     said = tmp_path / "said"
     line = f'"{sys.executable}" -P -m advisor {words} {closed}; echo $? > {said}'

@@ -15,7 +15,7 @@ torch.manual_seed(manualSeed)
 torch.use_deterministic_algorithms(True)
 batch_size, nc, nz, ngf, ndf = 32, 3, 100, 16, 16
 ngpu = 1
-dataset = torch.utils.data.TensorDataset(torch.rand(320, 3, 64, 64) * 2 - 1, torch.zeros(320))
+dataset = torch.utils.data.TensorDataset(torch.rand(160, 3, 64, 64) * 2 - 1, torch.zeros(160))
 dataloader = torch.utils.data.DataLoader(dataset, batch_size=batch_size, shuffle=True, num_workers=2)
 device = torch.device("cuda:0" if (torch.cuda.is_available() and ngpu > 0) else "cpu")
 

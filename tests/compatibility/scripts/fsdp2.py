@@ -25,7 +25,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, vocab_size=1024, max_seq_len=64, dim=256, n_layers=6, n_heads=4):
+    def __init__(self, vocab_size=1024, max_seq_len=64, dim=256, n_layers=3, n_heads=4):
         super().__init__()
         self.tok_embeddings = nn.Embedding(vocab_size, dim)
         self.pos_embeddings = nn.Embedding(max_seq_len, dim)

@@ -52,7 +52,7 @@ device = torch.device("cuda")
 model = Classifier().to(device)
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.Adam(model.parameters())
-loader = DataLoader(Names(320), batch_size=32, collate_fn=pad)
+loader = DataLoader(Names(160), batch_size=32, collate_fn=pad)
 for epoch in range(2):
     for names, lengths, languages in loader:
         optimizer.zero_grad()

@@ -6,33 +6,61 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.values import Interval, Layout
+from advisor.core.values import Interval, Layout, Method
+from advisor.predict.distinct import columns_of
 from advisor.predict.exchange.collective_time import Scaling
 from advisor.predict.exchange.data_parallel import exchange_of_gradients
 from advisor.predict.host import Call, host_costs
-from advisor.predict.interval import sigma_of, spread, widened
+from advisor.predict.interval import LEFT_IN_A_STEP, SIGMA_LAB, spread, widened
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.methods import METHODS, OpTimes
 from tests.builders import make_gpu, make_op, make_trace
 
 Z90 = 1.2815515655446004
 
 
-def test_one_part_keeps_its_sigma():
-    assert sigma_of([2.0], [0.3]) == pytest.approx(0.3)
+def step_sigma(*parts: tuple[str, float, float, float], method: Method = Method.ROOFLINE) -> float:
+    """Of operators by name, seconds, sigma, and what of that is their own."""
+    names, time_s, sigmas, own = zip(*parts, strict=True)
+    return OpTimes(
+        columns=columns_of(tuple(map(make_op, names))),
+        time_s=np.array(time_s),
+        sigma=np.array(sigmas),
+        own_sigma=np.array(own),
+        methods=np.full(len(parts), METHODS.index(method)),
+        constants={},
+    ).step_sigma
 
 
-def test_sigmas_are_weighed_by_time():
-    assert sigma_of([3.0, 1.0], [0.03, 0.25]) == pytest.approx((3 * 0.03 + 0.25) / 4)
+def of_step(sigma: float) -> float:
+    """With what labs differ by."""
+    return math.hypot(sigma, SIGMA_LAB)
 
 
-def test_errors_of_one_method_do_not_cancel():
-    assert sigma_of([0.1] * 100, [0.25] * 100) == pytest.approx(0.25)
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        # A family's error is shared in part, however many operators there are of it.
+        ([("aten::mm", 0.1, 0.25, 0.0)] * 100, LEFT_IN_A_STEP * 0.25),
+        # Those of families, and what is each operator's own, have nothing to do with each other.
+        ([("aten::mm", 1.0, 0.25, 0.0), ("aten::relu", 1.0, 0.25, 0.0)], LEFT_IN_A_STEP * 0.25 / 2**0.5),
+        ([("aten::mm", 0.1, 0.25, 0.25)] * 100, 0.25 / 10),
+        ([("aten::mm", 3.0, 0.2, 0.0), ("aten::relu", 1.0, 0.0, 0.0)], LEFT_IN_A_STEP * 0.2 * 3 / 4),
+    ],
+)
+def test_what_operators_share_adds_up_and_the_rest_as_squares(parts, expected):
+    assert step_sigma(*parts) == pytest.approx(of_step(expected))
 
 
-@pytest.mark.parametrize("times_s", [[], [0.0]])
-def test_without_any_time_the_widest_counts(times_s):
-    assert sigma_of(times_s, [0.03] * len(times_s)) == pytest.approx(0.35)
+@pytest.mark.parametrize(("method", "sigma"), [(Method.MEASURED, 0.03), (Method.WAVE, 0.25)])
+def test_what_was_measured_in_a_step_is_as_sure_as_each_of_its_operators(method, sigma):
+    parts = ("aten::mm", 1.0, sigma, 0.0), ("aten::relu", 1.0, sigma, 0.0)
+    assert step_sigma(*parts, method=method) == pytest.approx(sigma)
+
+
+def test_without_any_time_the_widest_counts():
+    assert step_sigma(("aten::mm", 0.0, 0.03, 0.0)) == pytest.approx(0.35)
 
 
 def test_a_spread_is_symmetric_in_logarithms():
@@ -64,7 +92,8 @@ def test_a_host_that_may_be_slow_widens_a_step_of_the_gpu():
     step_s = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).device_s
     kernels_s = 1000 * costs.call_s[Call.FORWARD] / 0.9
     assert step_s.p50 == pytest.approx(kernels_s)
-    assert step_s.p90 == pytest.approx(spread(0.9 * kernels_s, costs.sigma).p90)
+    slow_host, slow_kernels = math.log(0.9) + Z90 * costs.sigma, Z90 * 0.03
+    assert step_s.p90 == pytest.approx(kernels_s * math.exp(math.hypot(slow_host, slow_kernels)))
     assert step_s.p10 == pytest.approx(spread(kernels_s, 0.03).p10)
 
 

@@ -89,7 +89,7 @@ def test_a_roofline_is_surer_where_its_constant_was_fitted(name, gpu, sigma):
     spec = resolve_gpu(gpu)
     trace = trace_of(make_op(name, flops=0, num_bytes=10**9), origin_gpu=None)
     (found,) = op_times(trace, spec, constants_for(spec), shipped())
-    assert (found.method, found.sigma, found.shared_sigma) == (Method.ROOFLINE, sigma, sigma)
+    assert (found.method, found.sigma) == (Method.ROOFLINE, sigma)
 
 
 def test_each_time_knows_its_operator_and_family():

@@ -1,9 +1,12 @@
 """Every test of what the store does runs on both databases."""
 
 import pytest
+import sqlalchemy as sa
 
+from advisor.store import schema
 from advisor.store.database import open_store
 from tests.machine import needs
+from tests.postgres import new_database
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs("postgresql"))])
@@ -22,8 +25,22 @@ def sqlite_store(tmp_path):
         yield opened
 
 
-@pytest.fixture
-def store(store_url):
+@pytest.fixture(scope="session")
+def postgres_made(postgres_server):
+    """A database with all tables, which take longer to make than to empty."""
+    with new_database(postgres_server) as url, open_store(url):
+        yield url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs("postgresql"))])
+def store(request, tmp_path):
     """An open, empty store of each kind."""
-    with open_store(store_url) as opened:
+    if request.param == "sqlite":
+        with open_store(f"sqlite:///{tmp_path}/advisor.db") as opened:
+            yield opened
+        return
+    tables = ", ".join(schema.metadata.tables.keys() - {schema.alembic_version.name})
+    with open_store(request.getfixturevalue("postgres_made")) as opened:
+        with opened.engine.begin() as connection:
+            connection.execute(sa.text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
         yield opened

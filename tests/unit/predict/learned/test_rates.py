@@ -16,10 +16,8 @@ from advisor.operators.norm import NORM
 from advisor.operators.registry import FAMILIES, joined
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, Network
-from advisor.predict.learned import SHARED, SIGMA_DAY, learned_times, shape_of
-from advisor.predict.methods import op_times
+from advisor.predict.learned import SIGMA_DAY, learned_times, shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
-from tests.builders import make_trace
 from tests.unit.predict.learned.values import EXACT, TABLES, mm, softmax
 
 V100, A100 = resolve_gpu("V100-PCIE-32GB"), resolve_gpu("A100-PCIE-40GB")
@@ -197,13 +195,13 @@ def test_tf32_is_less_sure_than_what_was_measured():
     assert tf32_sigma**2 == pytest.approx(half_sigma**2 + 0.15**2, rel=1e-3)
 
 
-def test_products_of_a_step_share_what_differs_from_lab_to_lab():
-    """So that a step of many products is no surer than that; a calibration on the GPU halves it."""
-    known = replace(knowledge(), networks={"tensor_gemm": linear(0.0, 37)})
+def test_a_calibration_leaves_what_is_a_call_s_own():
+    known, gpu = replace(knowledge(), networks={"tensor_gemm": linear(0.0, 37)}), resolve_gpu("L4")
     product = replace(PRODUCT, inputs=half(PRODUCT).inputs, name="aten::bmm")
-    constants = constants_for(H100, known)
-    for share, left in (({}, 1.0), ({"tensor_gemm": 0.9}, 0.5)):
-        there = replace(constants, learned_share=share)
-        times = op_times(replace(make_trace(ops=(product,)), precision=EXACT), H100, there, known)
-        own = SHARED * float(times.sigma[0])
-        assert float(times.shared_sigma[0]) == pytest.approx(math.hypot(own, 0.06 * left), rel=1e-6)
+    shares: list[dict[str, float]] = [{}, {"tensor_gemm": 0.9}]
+    seen, calibrated = (
+        learned_times([product], gpu, replace(constants_for(gpu, known), learned_share=share), EXACT, known)
+        for share in shares
+    )
+    assert calibrated.sigma < seen.sigma
+    assert np.asarray(calibrated.own_sigma) == pytest.approx(np.asarray(seen.own_sigma))
