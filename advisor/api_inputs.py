@@ -70,7 +70,7 @@ def cloud(given: Mapping[str, Sequence[str] | None]) -> dict[str, object]:
 def config_of(given: Mapping[str, object], settings: Mapping[str, object] | None, hears: Listener) -> Config:
     """All layers, with what was given on top."""
     from advisor.config.layers import ARGUMENT, load_config
-    from advisor.report.settings import refused_in_words
+    from advisor.report.config_tables import refused_in_words
 
     named = {name: value for name, value in given.items() if value is not None}
     config = load_config({**(settings or {}), **named}, origin=ARGUMENT)
@@ -87,8 +87,7 @@ def check_kind(name: str, value: object, kind: type | UnionType, advice: str) ->
         kind: what it must be.
         advice: where to get one, a sentence without its full stop.
 
-    Raises:
-        InputError: it is something else.
+    Raises InputError: it is something else.
     """
     if not isinstance(value, kind):
         kinds = get_args(kind) or (kind,)
@@ -99,8 +98,7 @@ def check_kind(name: str, value: object, kind: type | UnionType, advice: str) ->
 def check_each(name: str, values: object, kind: type | UnionType, advice: str) -> None:
     """Refuse what is no list, tuple or the like of values of a kind.
 
-    Raises:
-        InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
+    Raises InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
     """
     if not isinstance(values, Collection) or isinstance(values, str | bytes | Mapping):
         raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")

@@ -7,15 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
-    ComparedBetter,
-    ComparedByTime,
-    ComparedNeither,
-    ComparedOne,
-    ComparedSame,
-    ComparedTrade,
-)
+from advisor.core.findings import Finding, about_answers
 from advisor.core.notebook import html_of
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option
@@ -148,20 +140,22 @@ def _is_less(one: float, other: float) -> bool:
 def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
     feasible = [side for side in (a, b) if side.option.feasible]
     if not feasible:
-        return ComparedNeither(why_a=why_removed(a.option), why_b=why_removed(b.option))
+        return about_answers.ComparedNeither(why_a=why_removed(a.option), why_b=why_removed(b.option))
     if len(feasible) == 1:
         other = b if feasible == [a] else a
-        return ComparedOne(take=feasible[0].name, other=other.name, why=why_removed(other.option))
+        return about_answers.ComparedOne(
+            take=feasible[0].name, other=other.name, why=why_removed(other.option)
+        )
     faster, slower = (b, a) if _is_less(b.whole.time_s, a.whole.time_s) else (a, b)
     unpriced = [side.name for side in (a, b) if side.option.plan.usd_per_h is None]
     if unpriced:
-        return ComparedByTime(unpriced=unpriced, **_faster(faster, slower))
+        return about_answers.ComparedByTime(unpriced=unpriced, **_faster(faster, slower))
     if _pays_for_time(faster.whole, slower.whole):
         return _trade(faster, slower, worth)
     better, worse = (b, a) if _is_less(b.whole.total_usd, a.whole.total_usd) else (a, b)
     if not _is_less(better.whole.total_usd, worse.whole.total_usd):
-        return ComparedSame(usd=a.whole.usd, time_s=a.whole.time_s)
-    return ComparedBetter(
+        return about_answers.ComparedSame(usd=a.whole.usd, time_s=a.whole.time_s)
+    return about_answers.ComparedBetter(
         times_cheaper=_ratio(worse.whole.usd, better.whole.usd),
         less_usd=worse.whole.usd - better.whole.usd,
         change_usd=worse.whole.change_usd - better.whole.change_usd,
@@ -173,7 +167,7 @@ def _trade(faster: _Side, slower: _Side, worth: Worth) -> Finding:
     """Time for money: which is better depends on what an hour is worth."""
     even = _even_usd_per_h(faster.whole, slower.whole)
     assert even is not None, "a faster and dearer plan breaks even"  # noqa: S101
-    return ComparedTrade(
+    return about_answers.ComparedTrade(
         times_dearer=_ratio(faster.whole.usd, slower.whole.usd),
         more_usd=faster.whole.usd - slower.whole.usd,
         change_usd=faster.whole.change_usd - slower.whole.change_usd,

@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.core import limits
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import CloudWaitAssumed, NothingToChooseFrom, RatesUnknown
 from advisor.core.findings.about_estimates import Supposed
 from advisor.core.findings.about_options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
 from advisor.core.findings.about_traces import EvaluationSeen, LengthUnknown
-from advisor.core.limits import (
-    MAX_EPOCHS,
-    MAX_ITERATIONS,
-    MAX_PLANNED_S,
-    MAX_USD,
-    MAX_USD_PER_H,
-    check_count,
-    check_number,
-)
 from advisor.core.values import AssumedWait, Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
@@ -167,8 +159,7 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
         job: what was asked for.
         name_of: what the caller calls a field of it.
 
-    Raises:
-        InputError: says which number is wrong and what is allowed.
+    Raises InputError: says which number is wrong and what is allowed.
     """
     epochs, iterations = name_of("epochs"), name_of("iterations")
     if job.epochs is not None and job.iterations is not None:
@@ -177,16 +168,16 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
         raise InputError(f"how long does the job train? Give {epochs} N or {iterations} N.")
     for field in ("iterations", "iterations_per_epoch"):
         if (count := getattr(job, field)) is not None:
-            check_count(name_of(field), count, most=MAX_ITERATIONS)
-    most = {"epochs": MAX_EPOCHS, "budget_usd": MAX_USD, "deadline_s": MAX_PLANNED_S}
+            limits.check_count(name_of(field), count, most=limits.MAX_ITERATIONS)
+    most = {"epochs": limits.MAX_EPOCHS, "budget_usd": limits.MAX_USD, "deadline_s": limits.MAX_PLANNED_S}
     for field, limit in most.items():
         if (value := getattr(job, field)) is not None:
-            check_number(name_of(field), value, above=0, most=limit)
-    of_nothing_on = {"value_of_time_usd_per_h": MAX_USD_PER_H, "change_usd": MAX_USD}
+            limits.check_number(name_of(field), value, above=0, most=limit)
+    of_nothing_on = {"value_of_time_usd_per_h": limits.MAX_USD_PER_H, "change_usd": limits.MAX_USD}
     for field, limit in of_nothing_on.items():
         if (value := getattr(job, field)) is not None:
-            check_number(name_of(field), value, least=0, most=limit)
-    check_number(name_of("confidence"), job.confidence, above=0)
+            limits.check_number(name_of(field), value, least=0, most=limit)
+    limits.check_number(name_of("confidence"), job.confidence, above=0)
     if not 0 < job.confidence < 1:
         raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")
 

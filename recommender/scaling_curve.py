@@ -10,16 +10,8 @@ from advisor.core.findings.about_options import Unknown
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
 from recommender.plans.named import places_of, plans_with_words, words_of_name
-from recommender.ranking.value import (
-    Worth,
-    change_usd,
-    least_total,
-    preference,
-    total_usd,
-    whole_s,
-    whole_usd,
-    worth_for,
-)
+from recommender.ranking import value
+from recommender.ranking.value import total_usd
 from recommender.ranking.what_tips import machine
 
 
@@ -51,7 +43,7 @@ class ScalingCurve:
         verdict: the same with the figures that decide.
     """
 
-    worth: Worth
+    worth: value.Worth
     points: tuple[CurvePoint, ...]
     best: str | None
     verdict: Finding
@@ -65,10 +57,9 @@ def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
         options: what there is.
         job: says what an hour is worth.
 
-    Raises:
-        InputError: no plan has this name.
+    Raises InputError: no plan has this name.
     """
-    worth, by_id = worth_for(job), {option.plan.id: option for option in options}
+    worth, by_id = value.worth_for(job), {option.plan.id: option for option in options}
     named = plans_with_words(name, [option.plan for option in options])
     anchor = _kind(_best([by_id[plan.id] for plan in named], worth).plan)
     alike = [option for option in options if _kind(option.plan) == anchor]
@@ -76,7 +67,7 @@ def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
     return scaling_curve([o for o in alike if not places or places & places_of(o.plan)], worth)
 
 
-def scaling_curve(options: Iterable[Option], worth: Worth) -> ScalingCurve:
+def scaling_curve(options: Iterable[Option], worth: value.Worth) -> ScalingCurve:
     """The curve of options with one GPU: the best of each number, and where more stop paying."""
     by_number: dict[int, list[Option]] = {}
     for option in options:
@@ -84,7 +75,7 @@ def scaling_curve(options: Iterable[Option], worth: Worth) -> ScalingCurve:
     points = tuple(_points([_best(by_number[number], worth) for number in sorted(by_number)], worth))
     feasible = [point for point in points if point.option.feasible]
     is_priced = all(point.option.plan.usd_per_h is not None for point in feasible)
-    best = least_total([point.option for point in feasible], worth) if feasible and is_priced else None
+    best = value.least_total([point.option for point in feasible], worth) if feasible and is_priced else None
     return ScalingCurve(
         worth=worth,
         points=points,
@@ -98,11 +89,11 @@ def _kind(plan: Plan) -> tuple[str, ...]:
     return plan.gpu, plan.tier, plan.provider, "" if plan.offer is None else plan.offer.market
 
 
-def _best(options: Sequence[Option], worth: Worth) -> Option:
-    return min(options, key=lambda option: (not option.feasible, preference(option, worth)))
+def _best(options: Sequence[Option], worth: value.Worth) -> Option:
+    return min(options, key=lambda option: (not option.feasible, value.preference(option, worth)))
 
 
-def _points(options: Sequence[Option], worth: Worth) -> Iterator[CurvePoint]:
+def _points(options: Sequence[Option], worth: value.Worth) -> Iterator[CurvePoint]:
     before: Option | None = None
     for option in options:
         saved = None if before is None or not option.feasible else _usd_per_h_saved(before, option, worth)
@@ -110,12 +101,14 @@ def _points(options: Sequence[Option], worth: Worth) -> Iterator[CurvePoint]:
         before = option if option.feasible else before
 
 
-def _usd_per_h_saved(fewer: Option, more: Option, worth: Worth) -> float:
-    saved_h = (whole_s(fewer) - whole_s(more)) / HOUR_S
-    return (whole_usd(more, worth) - whole_usd(fewer, worth)) / saved_h if saved_h > 0 else math.inf
+def _usd_per_h_saved(fewer: Option, more: Option, worth: value.Worth) -> float:
+    saved_h = (value.whole_s(fewer) - value.whole_s(more)) / HOUR_S
+    return (
+        (value.whole_usd(more, worth) - value.whole_usd(fewer, worth)) / saved_h if saved_h > 0 else math.inf
+    )
 
 
-def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) -> Finding:
+def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: value.Worth) -> Finding:
     if best is None:
         return CurveOfNone()
     place = next(i for i, point in enumerate(feasible) if point.option is best)
@@ -133,6 +126,6 @@ def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) 
     )
 
 
-def _change_between(fewer: Option, more: Option, worth: Worth) -> float:
+def _change_between(fewer: Option, more: Option, worth: value.Worth) -> float:
     """What changing the script for more GPUs adds to the step."""
-    return change_usd(more, worth) - change_usd(fewer, worth)
+    return value.change_usd(more, worth) - value.change_usd(fewer, worth)

@@ -5,14 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
-    ChangeCosts,
-    ChangeEndsAll,
-    ChangeMoves,
-    ChangeOfMemory,
-    ChangeRulesOut,
-)
+from advisor.core.findings import Finding, about_answers
 from advisor.core.values import Option, Recommendation
 from recommender.ranking.what_tips import machine, why_removed
 
@@ -100,23 +93,23 @@ def change_findings(change: ScriptChange) -> tuple[Finding, ...]:
 def _findings(change: ScriptChange) -> Iterator[Finding]:
     base, same, head = change.base, change.same, change.head
     if head is None:
-        yield ChangeEndsAll(machine=None if base is None else machine(base))
+        yield about_answers.ChangeEndsAll(machine=None if base is None else machine(base))
     elif base is None:
-        yield ChangeMoves(was_possible=False, machine=machine(head), **_figures("head", head))
+        yield about_answers.ChangeMoves(was_possible=False, machine=machine(head), **_figures("head", head))
     else:
         yield from _between(change, base, head)
     yield from _fits(change)
     if same is not None and same.feasible and head is not None and head.plan.id != same.plan.id:
-        yield ChangeMoves(was_possible=True, machine=machine(head), **_figures("head", head))
+        yield about_answers.ChangeMoves(was_possible=True, machine=machine(head), **_figures("head", head))
 
 
 def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Finding]:
     same = change.same
     facts: dict[str, Any] = {"measure": change.measure, "relative": change.relative, **_figures("base", base)}
     if same is not None and same.feasible:
-        yield ChangeCosts(machine=machine(base), **facts, **_figures("head", same))
+        yield about_answers.ChangeCosts(machine=machine(base), **facts, **_figures("head", same))
         return
-    yield ChangeRulesOut(
+    yield about_answers.ChangeRulesOut(
         machine=machine(base),
         why=None if same is None else why_removed(same),
         instead=machine(head),
@@ -134,7 +127,7 @@ def _fits(change: ScriptChange) -> Iterator[Finding]:
     newly = [b.gpu for a, b in both if a.fits_memory is False and b.fits_memory is True]
     if grown and grown[0][0] != grown[0][1]:
         base_bytes, head_bytes = grown[0]
-        yield ChangeOfMemory(
+        yield about_answers.ChangeOfMemory(
             base_bytes=base_bytes,
             head_bytes=head_bytes,
             no_longer=tuple(dict.fromkeys(out)),

@@ -21,7 +21,7 @@ from advisor.core.values import (
 from advisor.predict.interval import Correction
 from advisor.service.recommend.pipeline import Places, with_splits, with_variants
 from advisor.workloads.script_versions import as_written
-from advisor.workloads.steps import length_of
+from advisor.workloads.step_counts import length_of
 from recommender import Conditions
 from recommender import recommend as recommended
 from recommender.engine import judge as judged

@@ -81,7 +81,7 @@ def test_every_command_and_setting_is_documented():
 
 
 def test_every_json_field_is_documented():
-    from tests.unit.report.test_options import OPTION_FIELDS
+    from tests.unit.report.test_option_facts import OPTION_FIELDS
 
     page = (ROOT / "docs" / "json.md").read_text()
     for field in OPTION_FIELDS:

@@ -62,7 +62,7 @@ def test_libraries_do_without_torch_and_pandas(module):
 def test_sources_of_prices_are_made_without_the_code_that_pulls():
     made = "from advisor.pricing.sources.{0} import {0}_source\n{0}_source({{}}).capabilities"
     loaded = all_modules_after("\n".join(made.format(name) for name in ("aws", "gcp")))
-    # `aws.calls` has the options as well, and imports what it calls when it calls.
+    # `aws_calls` has the options as well, and imports what it calls when it calls.
     pulling = {"aws.account", "aws.markets", "aws.survey", "gcp.client", "gcp.skus"}
     assert not loaded & {f"advisor.pricing.sources.{name}" for name in pulling}
     assert not loaded & {"boto3", "botocore", "google", "requests"}

@@ -52,11 +52,7 @@ def mcp(
 
 
 def server_of(folder: Path) -> MCPServer[Any]:
-    """The server with its tools, for files in a folder.
-
-    Raises:
-        ImportError: the SDK is not installed.
-    """
+    """The server with its tools, for files in a folder. Raises ImportError: the SDK is not installed."""
     from mcp.server import MCPServer
 
     from advisor import __version__
@@ -169,8 +165,7 @@ def _model(folder: Path, name: str | None) -> str | None:
 def allowed(folder: Path, name: str) -> Path:
     """A saved trace in the folder, wherever links lead.
 
-    Raises:
-        InputError: it lies elsewhere, or is no saved trace: a script is not run for an agent.
+    Raises InputError: it lies elsewhere, or is no saved trace: a script is not run for an agent.
     """
     from advisor.formats.trace_files import is_trace
 
@@ -197,11 +192,7 @@ def _options(**given: object) -> list[str]:
 
 
 def _word(name: str, text: str) -> str:
-    """A value that cannot be taken for a flag.
-
-    Raises:
-        InputError: it could be.
-    """
+    """A value that cannot be taken for a flag. Raises InputError: it could be."""
     if not text or text.startswith("-"):
         raise InputError(f"{name} is {text!r}: a value does not begin with a dash.")
     return text

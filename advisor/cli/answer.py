@@ -13,22 +13,13 @@ from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.files import write_atomically
-from advisor.core.findings import Finding, Removal
-from advisor.core.findings.about_options import (
-    RemovedByAttention,
-    RemovedByHostMemory,
-    RemovedByMemory,
-    RemovedByPolicy,
-    RemovedByQuota,
-    RemovedBySharding,
-    RemovedBySpot,
-)
+from advisor.core.findings import Finding, Removal, about_options
 from advisor.core.findings.about_prices import PricesNotLive
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
-from advisor.report.options import find_option, numbered, selection, where
+from advisor.report.option_facts import find_option, numbered, selection, where
 from advisor.report.printing import write_page
 from advisor.report.recommendation import (
     assumptions_document,
@@ -110,11 +101,7 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
 
 
 def find(recommendation: Recommendation, wanted: str) -> Option:
-    """The option with this id or number.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The option with this id or number. Raises InputError: there is none."""
     match = find_option(recommendation, wanted)
     if isinstance(match, Option):
         return match
@@ -182,28 +169,30 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
-    if (option := _cheapest_but_for(recommendation, RemovedByPolicy)) is not None:
-        rule = _why(option, RemovedByPolicy)
+    if (option := _cheapest_but_for(recommendation, about_options.RemovedByPolicy)) is not None:
+        rule = _why(option, about_options.RemovedByPolicy)
         return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
-    if (option := _cheapest_but_for(recommendation, RemovedByQuota)) is not None:
-        quota = _why(option, RemovedByQuota)
+    if (option := _cheapest_but_for(recommendation, about_options.RemovedByQuota)) is not None:
+        quota = _why(option, about_options.RemovedByQuota)
         return f"nothing that your quotas let start is feasible. {where(option)} would be, but is {quota}."
-    if (option := _cheapest_but_for(recommendation, RemovedByHostMemory)) is not None:
-        return f"nothing is feasible. {where(option)} would be, but {_why(option, RemovedByHostMemory)}."
-    too_large = _removed_by(recommendation, RemovedByMemory)
-    of_other_worlds = _removed_by(recommendation, RemovedBySharding)
+    if (option := _cheapest_but_for(recommendation, about_options.RemovedByHostMemory)) is not None:
+        memory = _why(option, about_options.RemovedByHostMemory)
+        return f"nothing is feasible. {where(option)} would be, but {memory}."
+    too_large = _removed_by(recommendation, about_options.RemovedByMemory)
+    of_other_worlds = _removed_by(recommendation, about_options.RemovedBySharding)
     if of_other_worlds and not too_large:
-        return f"nothing can be judged: {_why(of_other_worlds[0], RemovedBySharding)}."
-    if (option := _cheapest_but_for(recommendation, RemovedByAttention)) is not None:
-        return f"nothing is feasible. {where(option)} would be, but {_why(option, RemovedByAttention)}."
-    refused = _removed_by(recommendation, RemovedBySpot)
+        return f"nothing can be judged: {_why(of_other_worlds[0], about_options.RemovedBySharding)}."
+    if (option := _cheapest_but_for(recommendation, about_options.RemovedByAttention)) is not None:
+        attention = _why(option, about_options.RemovedByAttention)
+        return f"nothing is feasible. {where(option)} would be, but {attention}."
+    refused = _removed_by(recommendation, about_options.RemovedBySpot)
     if refused and not too_large:
         option = min(refused, key=lambda o: o.time_s.p50)
-        return f"nothing is feasible. Nearest: {where(option)}, {_why(option, RemovedBySpot)}."
+        return f"nothing is feasible. Nearest: {where(option)}, {_why(option, about_options.RemovedBySpot)}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)
-    return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, RemovedByMemory)}."
+    return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, about_options.RemovedByMemory)}."
 
 
 def _cheapest_but_for(recommendation: Recommendation, kind: type[Removal]) -> Option | None:

@@ -78,7 +78,7 @@ COMMANDS = {
     ),
     "catalog": ("prices:catalog_app", "Dated snapshots of prices."),
     "policy": ("policy:app", "Rules of an organisation, its teams and projects: docs/policy.md."),
-    "deliver": ("delivering:app", "Channels that answers are sent to with --to: docs/delivery.md."),
+    "deliver": ("sending:app", "Channels that answers are sent to with --to: docs/delivery.md."),
     "config": ("config:app", "Settings and where each comes from."),
 }
 """Where each command is, in this room, and the first sentence of its help.

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def duration_s(flag: str, text: str) -> float:
-    """Seconds of a duration with a unit.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Seconds of a duration with a unit. Raises InputError: it is none."""
     try:
         return parse_duration_s(text)
     except ValueError as error:
@@ -34,8 +30,7 @@ def duration_s(flag: str, text: str) -> float:
 def deadline_s(flag: str, text: str | None) -> float | None:
     """Seconds from now.
 
-    Raises:
-        InputError: it is no duration, lies in the past, or further ahead than anybody plans.
+    Raises InputError: it is no duration, lies in the past, or further ahead than anybody plans.
     """
     if text is None:
         return None
@@ -48,11 +43,7 @@ def deadline_s(flag: str, text: str | None) -> float | None:
 
 
 def moment(flag: str, text: str) -> datetime:
-    """A moment with a time zone, UTC where none is written.
-
-    Raises:
-        InputError: it is none.
-    """
+    """A moment with a time zone, UTC where none is written. Raises InputError: it is none."""
     try:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError as error:
@@ -64,11 +55,7 @@ def moment(flag: str, text: str) -> datetime:
 
 
 def moment_or_duration_s(flag: str, text: str) -> datetime | float:
-    """A moment, or seconds.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """A moment, or seconds. Raises InputError: it is neither."""
     try:
         return parse_duration_s(text)
     except ValueError:
@@ -112,11 +99,7 @@ def _script_hint(option: str) -> str:
 
 
 def chosen_format(output: Format, as_json: bool) -> Format:
-    """The one format that both name.
-
-    Raises:
-        InputError: they name two.
-    """
+    """The one format that both name. Raises InputError: they name two."""
     if as_json and output not in (Format.TABLE, Format.JSON):
         raise InputError(f"--json and --format {output} contradict each other: leave one out.")
     return Format.JSON if as_json else output
@@ -138,7 +121,7 @@ def settings_with(**flags: object) -> Config:
     config = load_settings({name.replace("__", "."): value for name, value in flags.items()})
     warn(config.warnings)
     if config.refused:
-        from advisor.report.settings import refused_in_words
+        from advisor.report.config_tables import refused_in_words
 
         warn(map(refused_in_words, config.refused))
     return config

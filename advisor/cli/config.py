@@ -26,7 +26,7 @@ def init(
 ) -> None:
     """Write a first settings file, every line commented out and explained."""
     from advisor.config.layers import PROJECT_FILE, user_file
-    from advisor.report.settings import template
+    from advisor.report.config_tables import template
 
     path = Path(PROJECT_FILE) if project else user_file()
     if path.exists() and not force:
@@ -42,7 +42,7 @@ def init(
 @app.command("show")
 def show(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Print every setting, its value and the layer that set it."""
-    from advisor.report.settings import settings_document
+    from advisor.report.config_tables import settings_document
 
     print_document(settings_document(settings_with()), chosen_format(output, as_json))
 
@@ -63,7 +63,7 @@ def trust(
     if show and revoke:
         raise InputError("--list and --revoke contradict each other: leave one out.")
     if show:
-        from advisor.report.settings import trusted_document
+        from advisor.report.config_tables import trusted_document
 
         print_document(trusted_document(), chosen_format(output, as_json))
     elif revoke:
@@ -75,7 +75,7 @@ def trust(
 def _trust(directory: Path) -> None:
     from advisor.config.layers import load_config
     from advisor.config.project_layer import remember
-    from advisor.report.settings import request_in_words
+    from advisor.report.config_tables import request_in_words
 
     # Without the environment, which may trust it already, so that all it will do is shown.
     config = load_config(environ={}, cwd=directory.resolve())
@@ -111,7 +111,7 @@ def _revoke(directory: Path) -> None:
 
 def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Check this installation; exits with 1 if the main job cannot work."""
-    from advisor.report.settings import checks_document, refused_in_words
+    from advisor.report.config_tables import checks_document, refused_in_words
     from advisor.service.health import run_checks
 
     checks = run_checks(load_settings, refused_in_words)

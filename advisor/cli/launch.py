@@ -59,8 +59,7 @@ def print_job_file(
 ) -> None:
     """The file that starts the recommended option, or the one that was named.
 
-    Raises:
-        InputError: there is no such option, nothing is recommended, or this kind cannot start it.
+    Raises InputError: there is no such option, nothing is recommended, or this kind cannot start it.
     """
     from advisor.cli.answer import find
     from advisor.core.findings.about_estimates import StartOnNodes, StartWithTorchrun

@@ -48,9 +48,9 @@ def measure(
 ) -> None:
     """Measure kernels on this machine's GPU, some 1,700 in about ten minutes, and keep them in a file."""
     from advisor.measure import Extent
-    from advisor.report.gpus import recording_document, skipped_lines
+    from advisor.report.catalog_tables import recording_document, skipped_lines
     from advisor.report.words import sentences
-    from advisor.service.kernels import MeasureRequest, measure_kernels
+    from advisor.service.measured_kernels import MeasureRequest, measure_kernels
 
     if quick and full:
         raise InputError("give either --quick or --full.")
@@ -81,9 +81,9 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on."""
-    from advisor.report.gpus import calibration_document
+    from advisor.report.catalog_tables import calibration_document
     from advisor.report.words import sentences
-    from advisor.service.kernels import calibrate_gpu
+    from advisor.service.measured_kernels import calibrate_gpu
 
     calibration, path = calibrate_gpu(source, settings_with(profile__python=python).tracing, TERMINAL)
     warn(sentences(calibration.warnings))

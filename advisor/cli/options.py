@@ -343,11 +343,7 @@ class JobOptions:
     )
 
     def job(self) -> Job:
-        """The job.
-
-        Raises:
-            InputError: the deadline is no duration, or a model cannot be divided so.
-        """
+        """The job. Raises InputError: the deadline is no duration, or a model cannot be divided so."""
         return Job(
             epochs=self.epochs,
             iterations=self.iterations,
@@ -466,8 +462,7 @@ class ViewOptions:
     def changes(self) -> tuple[str, ...] | None:
         """Names of the changes to judge; None for the best of one line.
 
-        Raises:
-            InputError: changes are wanted and not.
+        Raises InputError: changes are wanted and not.
         """
         if self.no_what_if and self.what_if:
             raise InputError("--what-if and --no-what-if contradict each other: leave one out.")
@@ -476,8 +471,7 @@ class ViewOptions:
     def check(self, output: Format) -> None:
         """Refuse what cannot be shown together, before a script is profiled for it.
 
-        Raises:
-            InputError: two things are wanted in the place of the rows, or one in a format without it.
+        Raises InputError: two things are wanted in the place of the rows, or one in a format without it.
         """
         if self.emit is not None:
             self._check_emit(output)

@@ -32,7 +32,7 @@ FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any l
 @app.command("check")
 def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Look for everything that is wrong with policy files, each and together. Exits with 2 if anything is."""
-    from advisor.report.policy import check_document
+    from advisor.report.policy_verdicts import check_document
     from advisor.site_files.policy_files import check_policies, policy_error
 
     checked = check_policies(files)
@@ -44,7 +44,7 @@ def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: Js
 @app.command("show")
 def show(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Print the rules that the files make together, each with where it stands and what it overrules."""
-    from advisor.report.policy import policy_document
+    from advisor.report.policy_verdicts import policy_document
     from advisor.site_files.policy_files import read_policies
 
     print_document(policy_document(read_policies(files)), chosen_format(output, as_json))
@@ -128,7 +128,7 @@ def explain(
     A rule about a fact that is not known is said to be unknown. Spot terms are those of the settings.
     Exits with 3 if a rule removes the plan.
     """
-    from advisor.report.policy import explained_document
+    from advisor.report.policy_verdicts import explained_document
     from advisor.service.plan_facts import given_facts
     from advisor.site_files.policy_files import read_policies
     from recommender.policy import everything_removed, judge_facts

@@ -5,21 +5,10 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli import options
 from advisor.cli.common import chosen_format, duration_s, settings_with
 from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL, warn
-from advisor.cli.options import (
-    FormatOption,
-    GpuOption,
-    JsonOption,
-    MarketOption,
-    MaxAgeOption,
-    ProviderOption,
-    RegionOption,
-    gpu_names,
-    region_names,
-    vendor_names,
-)
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import quoted
 from advisor.core.limits import MAX_MACHINES
@@ -34,10 +23,10 @@ SinceOption = Annotated[str, option("How far back, such as 30d.", metavar="DURAT
 
 def refresh(
     source: SourceOption = None,
-    provider: ProviderOption = None,
-    region: RegionOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    provider: options.ProviderOption = None,
+    region: options.RegionOption = None,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Pull prices with your accounts' credentials and from public catalogs, and store them.
 
@@ -60,14 +49,14 @@ def refresh(
 
 
 def history(
-    gpu: GpuOption = None,
-    provider: ProviderOption = None,
-    region: RegionOption = None,
-    market: MarketOption = None,
+    gpu: options.GpuOption = None,
+    provider: options.ProviderOption = None,
+    region: options.RegionOption = None,
+    market: options.MarketOption = None,
     since: SinceOption = "90d",
     plot: Annotated[bool, option("Draw the prices in the terminal.", "--plot")] = False,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
     from advisor.report.prices import history_document
@@ -83,7 +72,7 @@ def history(
     print_document(history_document(series, now(), plot=plot), output)
 
 
-def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def sources(output: options.FormatOption = Format.TABLE, as_json: options.JsonOption = False) -> None:
     """Show where prices come from: how many, how old, what is missing, and which have credentials."""
     from advisor.report.prices import sources_document
     from advisor.service.prices.live import source_states
@@ -93,11 +82,11 @@ def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) ->
 
 
 def check(
-    gpu: GpuOption = None,
-    provider: ProviderOption = None,
-    region: RegionOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    gpu: options.GpuOption = None,
+    provider: options.ProviderOption = None,
+    region: options.RegionOption = None,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Look for prices that cannot be right: jumps over 30 %, zeros, missing regions, spot too high or low.
 
@@ -118,11 +107,11 @@ def capacity(
         list[str], typer.Argument(help="Such as p5.48xlarge; any of them will do.", metavar="TYPES...")
     ],
     region: Annotated[
-        list[str], option("Of AWS, in full. Repeatable.", metavar="NAME", autocompletion=region_names)
+        list[str], option("Of AWS, in full. Repeatable.", metavar="NAME", autocompletion=options.region_names)
     ],
     nodes: Annotated[int, option("How many machines at once.", metavar="N", min=1, max=MAX_MACHINES)] = 1,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Ask AWS whether it would start machines: spot placement scores (1 to 10) and the account's quotas.
 
@@ -152,10 +141,10 @@ prices_app.command("capacity")(capacity)
 @prices_app.callback(invoke_without_command=True)
 def prices(
     context: typer.Context,
-    gpu: GpuOption = None,
-    provider: ProviderOption = None,
-    region: RegionOption = None,
-    market: MarketOption = None,
+    gpu: options.GpuOption = None,
+    provider: options.ProviderOption = None,
+    region: options.RegionOption = None,
+    market: options.MarketOption = None,
     max_price: Annotated[float | None, option("Per hour, of the whole machine.", metavar="USD")] = None,
     min_memory_gib: Annotated[
         float | None, option("Only GPUs with at least this much memory.", metavar="GIB")
@@ -166,11 +155,11 @@ def prices(
     min_host_memory_gib: Annotated[
         float | None, option("Only machines with at least this much memory beside their GPUs.", metavar="GIB")
     ] = None,
-    max_age: MaxAgeOption = None,
+    max_age: options.MaxAgeOption = None,
     sort: Annotated[PriceOrder, option("By what.", case_sensitive=False)] = PriceOrder.PRICE,
     all_: Annotated[bool, option("Every zone, not only the cheapest.", "--all")] = False,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
     if context.invoked_subcommand is not None:
@@ -217,8 +206,8 @@ def build(
     force: Annotated[
         bool, option("Replace a snapshot although the new one looks wrong beside it.", "--force")
     ] = False,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Write the live prices that were pulled last as a snapshot, for machines without a network.
 
@@ -234,22 +223,22 @@ def build(
 def gpus(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="GPUs or families to compare; default: all.", autocompletion=gpu_names),
+        typer.Argument(help="GPUs or families to compare; default: all.", autocompletion=options.gpu_names),
     ] = None,
     vendor: Annotated[
-        str | None, option("Only this vendor's: nvidia, amd.", autocompletion=vendor_names)
+        str | None, option("Only this vendor's: nvidia, amd.", autocompletion=options.vendor_names)
     ] = None,
     min_memory_gib: Annotated[float | None, option("Only GPUs with at least this much memory.")] = None,
     relative_to: Annotated[
         str | None,
-        option("Show figures as multiples of this GPU's.", metavar="GPU", autocompletion=gpu_names),
+        option("Show figures as multiples of this GPU's.", metavar="GPU", autocompletion=options.gpu_names),
     ] = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.core.gpus import resolve_gpu
-    from advisor.report.gpus import gpus_document
+    from advisor.report.catalog_tables import gpus_document
     from advisor.service.gpu_list import GpusRequest, list_gpus
 
     request = GpusRequest(names=tuple(names or ()), vendor=vendor, min_memory_gib=min_memory_gib)

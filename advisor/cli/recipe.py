@@ -104,8 +104,7 @@ class Subject:
     def script(self, *, samples: int | None, offline: bool | None) -> Iterator[Path]:
         """The file to profile.
 
-        Raises:
-            InputError: neither script nor recipe is given or both are, or the recipe cannot be filled in.
+        Raises InputError: neither script nor recipe is given or both are, or the recipe cannot be filled in.
         """
         if self.recipe is None:
             for name in ("model", "tokens", "sequence", "batch_size"):
@@ -158,7 +157,7 @@ def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> N
     """List the recipes, and the models whose shapes are known."""
     from advisor.recipes.models import known_models
     from advisor.recipes.recipes import RECIPES
-    from advisor.report.recipes import recipes_document
+    from advisor.report.catalog_tables import recipes_document
 
     document = recipes_document(tuple(RECIPES.values()), tuple(known_models().values()))
     print_document(document, chosen_format(output, as_json))

@@ -12,34 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli import options
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.cli.help import option
 from advisor.cli.launch import print_job_file
 from advisor.cli.listening import TERMINAL, note, warn
-from advisor.cli.options import (
-    AllowVendorOption,
-    ArgumentsArgument,
-    DataOptions,
-    FormatOption,
-    GpusOption,
-    IterationsOption,
-    IterationsPerEpochOption,
-    JobOptions,
-    JsonOption,
-    LoaderOption,
-    LocalGpuOption,
-    OfferOptions,
-    OriginGpuOption,
-    PolicyOption,
-    ScriptOptions,
-    SourceArgument,
-    SupposeOption,
-    ViewOptions,
-    gpu_names,
-    with_groups,
-)
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
+from advisor.cli.sending import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
 from advisor.core.files import check_can_be_file
@@ -68,31 +47,31 @@ ProjectOption = Annotated[
 ]
 
 
-@with_groups
+@options.with_groups
 def recommend(
     source: Annotated[
         Path | None, typer.Argument(help="A training script or a saved trace.", metavar="SCRIPT_OR_TRACE")
     ] = None,
-    arguments: ArgumentsArgument = None,
+    arguments: options.ArgumentsArgument = None,
     *,
     recipe: RecipeOption = None,
     sizes: SizeOptions,
-    job: JobOptions,
-    gpu: GpusOption = None,
-    local_gpu: LocalGpuOption = None,
-    origin_gpu: OriginGpuOption = None,
-    offers: OfferOptions,
-    data_set: DataOptions,
-    policy: PolicyOption = None,
-    allow_vendor: AllowVendorOption = None,
-    view: ViewOptions,
+    job: options.JobOptions,
+    gpu: options.GpusOption = None,
+    local_gpu: options.LocalGpuOption = None,
+    origin_gpu: options.OriginGpuOption = None,
+    offers: options.OfferOptions,
+    data_set: options.DataOptions,
+    policy: options.PolicyOption = None,
+    allow_vendor: options.AllowVendorOption = None,
+    view: options.ViewOptions,
     record: RecordOption = None,
     project: ProjectOption = "",
     to: ToOption = None,
     preview: PreviewOption = False,
-    script: ScriptOptions,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    script: options.ScriptOptions,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Rank where to run a training script: this machine, your cluster, AWS and GCP.
 
@@ -151,7 +130,7 @@ def recommend(
 
 
 def _show(
-    answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format, *, asked_of: str
+    answer: RecommendAnswer, view: options.ViewOptions, out: Outlet, output: Format, *, asked_of: str
 ) -> list[Delivery]:
     from advisor.cli.answer import remember_rows, show
     from advisor.report.recommendation import subject_of
@@ -177,19 +156,19 @@ ConfirmOption = Annotated[
 ]
 
 
-@with_groups
+@options.with_groups
 def predict(
-    source: SourceArgument,
-    arguments: ArgumentsArgument = None,
+    source: options.SourceArgument,
+    arguments: options.ArgumentsArgument = None,
     *,
-    gpu: GpusOption = None,
-    origin_gpu: OriginGpuOption = None,
-    loader_s_per_sample: LoaderOption = None,
-    suppose: SupposeOption = None,
+    gpu: options.GpusOption = None,
+    origin_gpu: options.OriginGpuOption = None,
+    loader_s_per_sample: options.LoaderOption = None,
+    suppose: options.SupposeOption = None,
     confirm: ConfirmOption = False,
-    script: ScriptOptions,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    script: options.ScriptOptions,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
     from advisor.report.estimates import estimates_document
@@ -208,30 +187,30 @@ def predict(
     print_document(document, chosen_format(output, as_json))
 
 
-@with_groups
+@options.with_groups
 def profile(
     script: Annotated[
         Path | None, typer.Argument(help="The training script, as it is.", metavar="SCRIPT")
     ] = None,
-    arguments: ArgumentsArgument = None,
+    arguments: options.ArgumentsArgument = None,
     *,
     out: Annotated[Path | None, option("Where to write the trace; default: SCRIPT.trace.json.gz.")] = None,
     from_kineto: Annotated[
         Path | None, option("Instead: a profile that torch.profiler exported.", metavar="FILE")
     ] = None,
-    origin_gpu: OriginGpuOption = None,
+    origin_gpu: options.OriginGpuOption = None,
     as_: Annotated[
         str | None,
         option(
             "The GPU that the script sees; A100-SXM-80GB by default.",
             "--as",
             metavar="GPU",
-            autocompletion=gpu_names,
+            autocompletion=options.gpu_names,
         ),
     ] = None,
-    how: ScriptOptions,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    how: options.ScriptOptions,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
     from advisor.formats.trace_files import write_trace
@@ -260,29 +239,29 @@ def profile(
 _PLAN = "an id of a recommendation, or words: p4d.24xlarge, 'g6.12xlarge spot', L4:4, local."
 
 
-@with_groups
+@options.with_groups
 def compare(
-    source: SourceArgument,
+    source: options.SourceArgument,
     a: Annotated[str, typer.Argument(metavar="A", help=f"A plan: {_PLAN}")],
     b: Annotated[str, typer.Argument(metavar="B", help="The plan beside it, named in the same way.")],
-    arguments: ArgumentsArgument = None,
+    arguments: options.ArgumentsArgument = None,
     *,
-    job: JobOptions,
-    local_gpu: LocalGpuOption = None,
-    origin_gpu: OriginGpuOption = None,
-    offers: OfferOptions,
-    data_set: DataOptions,
-    policy: PolicyOption = None,
-    allow_vendor: AllowVendorOption = None,
-    script: ScriptOptions,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    job: options.JobOptions,
+    local_gpu: options.LocalGpuOption = None,
+    origin_gpu: options.OriginGpuOption = None,
+    offers: options.OfferOptions,
+    data_set: options.DataOptions,
+    policy: options.PolicyOption = None,
+    allow_vendor: options.AllowVendorOption = None,
+    script: options.ScriptOptions,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show two plans for a job line by line, and say what decides between them.
 
     Exits with 4 if neither does the job.
     """
-    from advisor.report.comparison import comparison_document
+    from advisor.report.plan_comparison import comparison_document
     from advisor.report.words import sentences
     from advisor.service.recommend.comparing import CompareRequest, check_feasible
     from advisor.service.recommend.comparing import compare as compared
@@ -309,33 +288,33 @@ def compare(
     check_feasible(answer)
 
 
-@with_groups
+@options.with_groups
 def diff(
     base: Annotated[
         str,
         typer.Argument(metavar="BASE", help="Script, trace or REVISION:PATH before, such as main:train.py."),
     ],
     head: Annotated[str, typer.Argument(metavar="HEAD", help="The same after, such as train.py.")],
-    arguments: ArgumentsArgument = None,
+    arguments: options.ArgumentsArgument = None,
     *,
     epochs: Annotated[float | None, option("How many epochs a run trains.", metavar="N")] = None,
-    iterations: IterationsOption = None,
-    iterations_per_epoch: IterationsPerEpochOption = None,
+    iterations: options.IterationsOption = None,
+    iterations_per_epoch: options.IterationsPerEpochOption = None,
     fail_above: Annotated[
         str | None, option("Exit with 5 if a run gets dearer by more than this: 10%.", metavar="PERCENT")
     ] = None,
-    gpu: GpusOption = None,
-    offers: OfferOptions,
-    policy: PolicyOption = None,
-    script: ScriptOptions,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    gpu: options.GpusOption = None,
+    offers: options.OfferOptions,
+    policy: options.PolicyOption = None,
+    script: options.ScriptOptions,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Say what a change of a script costs: dollars a run, memory, and which operators did it.
 
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
-    from advisor.report.comparison import diff_document
+    from advisor.report.plan_comparison import diff_document
     from advisor.report.words import sentences
     from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
     from advisor.service.recommend.diffing import diff as compared
@@ -380,8 +359,7 @@ def script_request(
         origin_gpu: where a profiler's export was recorded.
         pretended_gpu: the GPU that the script sees.
 
-    Raises:
-        InputError: no script is in the command, or the notebook cannot be read.
+    Raises InputError: no script is in the command, or the notebook cannot be read.
     """
     from advisor.profile.launch_lines import LaunchLine, is_launch_line
     from advisor.service.traces import TraceRequest

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 from advisor.cli.common import moment_or_duration_s, settings_with
-from advisor.cli.delivering import PreviewOption, ToOption
 from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import JsonOption, with_groups
+from advisor.cli.sending import PreviewOption, ToOption
 from advisor.core.errors import InputError
 from advisor.core.files import check_can_be_file, write_atomically
 from advisor.report.plain import Shown, print_text
@@ -51,8 +51,7 @@ _FORMS_OF_SUFFIX = {
 def form_of(asked: ReportFormat | None, out: Path | None) -> ReportFormat:
     """The format of a report: as asked, else what the file's name says, else the table.
 
-    Raises:
-        InputError: the name says another, or none that we know.
+    Raises InputError: the name says another, or none that we know.
     """
     suffix = "" if out is None else out.suffix.lower()
     forms = _FORMS_OF_SUFFIX.get(suffix)
@@ -88,11 +87,7 @@ class PeriodOptions:
     ] = None
 
     def request(self) -> ReportRequest:
-        """The report to make.
-
-        Raises:
-            InputError: a time is none.
-        """
+        """The report to make. Raises InputError: a time is none."""
         from advisor.service.reporting import ReportRequest
 
         return ReportRequest(
@@ -140,7 +135,7 @@ def report(
 
     Exits with 5 above --fail-above, when the report is written and sent.
     """
-    from advisor.cli.delivering import check_delivered, outlet
+    from advisor.cli.sending import check_delivered, outlet
     from advisor.service.recommend.diffing import parse_share
     from advisor.service.reporting import check_budgets, report_of
 
@@ -175,7 +170,7 @@ def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
         warn(cast("list[str]", document.facts["warnings"]))
     if form is ReportFormat.FOCUS and out is not None and out.suffix == ".parquet":
-        from advisor.report.focus import to_parquet
+        from advisor.report.focus_export import to_parquet
 
         _write(out, to_parquet(document))
         return
@@ -193,7 +188,7 @@ def _document(review: TeamReview | None, *, as_focus: bool) -> Document:
     if review is None:
         return first_document()
     if as_focus:
-        from advisor.report.focus import focus_document
+        from advisor.report.focus_export import focus_document
 
         return focus_document(review)
     return review_document(review)

@@ -20,7 +20,7 @@ from advisor.report.plain import print_aside
 from advisor.report.printing import Format, print_document, text_of
 
 if TYPE_CHECKING:
-    from advisor.service.ledger import RunRequest
+    from advisor.service.bookkeeping import RunRequest
 
 
 ProjectOption = Annotated[
@@ -80,12 +80,8 @@ class RanOptions:
     ] = None
 
     def request(self) -> RunRequest:
-        """The run to enter.
-
-        Raises:
-            InputError: nobody says when it started and how long it took.
-        """
-        from advisor.service.ledger import RunRequest
+        """The run to enter. Raises InputError: nobody says when it started and how long it took."""
+        from advisor.service.bookkeeping import RunRequest
 
         if self.start is None or self.duration is None:
             raise InputError("when did it run, and how long? Give --start and --duration, or --receipt FILE.")
@@ -226,7 +222,7 @@ def record(
     Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
     """
     from advisor.report.runs import recorded_document
-    from advisor.service.ledger import keep_receipt, keep_run
+    from advisor.service.bookkeeping import keep_receipt, keep_run
 
     config = settings_with()
     if receipt is not None:
@@ -245,7 +241,7 @@ def list_(
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
     from advisor.report.runs import runs_document
-    from advisor.service.ledger import RunsRequest, recorded_runs
+    from advisor.service.bookkeeping import RunsRequest, recorded_runs
 
     request = RunsRequest(
         since=None if since is None else moment_or_duration_s("--since", since), project=project

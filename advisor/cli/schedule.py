@@ -261,11 +261,7 @@ def sender(delivery: DeliverySettings, database: StoreSettings) -> Callable[[Out
 
 
 def in_words(delivery: Delivery) -> str:
-    """What became of a delivery.
-
-    Raises:
-        DeliveryError: it did not arrive, and may arrive later.
-    """
+    """What became of a delivery. Raises DeliveryError: it did not arrive, and may arrive later."""
     from advisor.delivery.posting import Outcome
 
     name = delivery.channel

@@ -267,8 +267,7 @@ def load_config(
         name_of: what the caller calls a setting that it gives, such as ``--dataset-gb``; None for the setting
             and its origin.
 
-    Raises:
-        ConfigError: a file cannot be read, a key is unknown or a value is wrong; all faults at once.
+    Raises ConfigError: a file cannot be read, a key is unknown or a value is wrong; all faults at once.
     """
     environ = os.environ if environ is None else environ
     env_layers, warnings = _environment(environ)

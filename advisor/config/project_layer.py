@@ -41,8 +41,7 @@ class TrustedFile:
 def read_project_file(path: Path) -> tuple[str, str]:
     """The text of a project's settings file and the hash of just that text.
 
-    Raises:
-        ConfigError: a link, no regular file (a pipe would wait for a writer), unreadable or too large.
+    Raises ConfigError: a link, no regular file (a pipe would wait for a writer), unreadable or too large.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -69,8 +68,7 @@ def is_trusted(path: Path, sha256: str) -> bool:
 def remember(path: Path, sha256: str) -> None:
     """Trust a file as long as its content has this hash.
 
-    Raises:
-        OSError: the user's data folder cannot be written.
+    Raises OSError: the user's data folder cannot be written.
     """
     record = _record(path)
     record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -81,8 +79,7 @@ def remember(path: Path, sha256: str) -> None:
 def forget(path: Path) -> bool:
     """Trust a file no longer; whether it was trusted. The file itself may be gone.
 
-    Raises:
-        OSError: the user's data folder cannot be written.
+    Raises OSError: the user's data folder cannot be written.
     """
     try:
         _record(path).unlink()

@@ -7,15 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    model_validator,
-)
+import pydantic
 
 from advisor.core.errors import UnknownGpuError
 from advisor.core.gpus import resolve_gpu
@@ -35,12 +27,12 @@ class ProjectMay(StrEnum):
     NOTHING = "nothing"
 
 
-class Section(BaseModel):
+class Section(pydantic.BaseModel):
     """Settings that stand together; a key that nobody knows is an error, and so is a number that is none."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _numbers_are_numbers(cls, values: object) -> object:
         """Refuse true, false and -0.0 where a number belongs: pydantic makes 1 and 0 of them."""
@@ -96,21 +88,23 @@ def _variable(name: str) -> str:
     raise ValueError("write the name of a variable, such as DATA_ROOT")
 
 
-VariableName = Annotated[str, AfterValidator(_variable)]
-UserPath = Annotated[Path, AfterValidator(at_home)]
+VariableName = Annotated[str, pydantic.AfterValidator(_variable)]
+UserPath = Annotated[Path, pydantic.AfterValidator(at_home)]
 # Seconds inside, a text with a unit in files.
 Duration = Annotated[
-    float, BeforeValidator(duration_of_text_s), PlainSerializer(exact_duration, return_type=str)
+    float,
+    pydantic.BeforeValidator(duration_of_text_s),
+    pydantic.PlainSerializer(exact_duration, return_type=str),
 ]
-PositiveDuration = Annotated[Duration, Field(gt=0)]
+PositiveDuration = Annotated[Duration, pydantic.Field(gt=0)]
 # Of the job and its machines; how long prices are remembered has no such limit.
-Planned = Annotated[Duration, AfterValidator(at_most_s(MAX_PLANNED_S))]
-PositivePlanned = Annotated[Planned, Field(gt=0)]
-Timeout = Annotated[PositiveDuration, AfterValidator(at_most_s(MAX_TIMEOUT_S))]
-UsdPerH = Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
-Watts = Annotated[float, Field(ge=MIN_W, le=MAX_W, allow_inf_nan=False)]
-CpuSeconds = Annotated[float, Field(ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=4096)]
-Gigabytes = Annotated[float, Field(ge=0, le=MAX_GB, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Discount = Annotated[float, Field(ge=0, lt=1)]
+Planned = Annotated[Duration, pydantic.AfterValidator(at_most_s(MAX_PLANNED_S))]
+PositivePlanned = Annotated[Planned, pydantic.Field(gt=0)]
+Timeout = Annotated[PositiveDuration, pydantic.AfterValidator(at_most_s(MAX_TIMEOUT_S))]
+UsdPerH = Annotated[float, pydantic.Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
+Watts = Annotated[float, pydantic.Field(ge=MIN_W, le=MAX_W, allow_inf_nan=False)]
+CpuSeconds = Annotated[float, pydantic.Field(ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
+Count = Annotated[int, pydantic.Field(ge=1, le=4096)]
+Gigabytes = Annotated[float, pydantic.Field(ge=0, le=MAX_GB, allow_inf_nan=False)]
+Name = Annotated[str, pydantic.Field(min_length=1, max_length=200)]
+Discount = Annotated[float, pydantic.Field(ge=0, lt=1)]

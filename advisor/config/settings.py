@@ -8,88 +8,63 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
+from advisor.config import setting_kinds as kinds
 from advisor.config.delivery_settings import DeliverySettings
-from advisor.config.setting_kinds import (
-    Count,
-    CpuSeconds,
-    Discount,
-    Duration,
-    Gigabytes,
-    Name,
-    Planned,
-    PositiveDuration,
-    PositivePlanned,
-    ProjectMay,
-    Section,
-    Timeout,
-    UsdPerH,
-    UserPath,
-    VariableName,
-    Watts,
-    catalog_name,
-    check_wait,
-    lower,
-)
-from advisor.core.limits import (
-    CHANGE_USD,
-    MAX_GBIT_PER_S,
-    MAX_SAMPLES,
-    MAX_USD,
-    MAX_USD_PER_H,
-    MAX_USD_PER_KWH,
-    MIN_GBIT_PER_S,
-    VALUE_OF_TIME_USD_PER_H,
-)
+from advisor.core import limits
 from advisor.core.values import Market
 
 
-class CloudSettings(Section):
+class CloudSettings(kinds.Section):
     """Which offers of the clouds count."""
 
-    providers: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
+    providers: Annotated[tuple[str, ...], kinds.ProjectMay.NARROW] = Field(
         ("*",),
         description="clouds to look at; * is all with a price; others by name, such as [aws, gcp, lambda]",
     )
-    regions: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
+    regions: Annotated[tuple[str, ...], kinds.ProjectMay.NARROW] = Field(
         ("*",), description="regions, with wildcards"
     )
-    markets: Annotated[tuple[Market, ...], ProjectMay.NARROW] = Field(
+    markets: Annotated[tuple[Market, ...], kinds.ProjectMay.NARROW] = Field(
         (Market.ON_DEMAND, Market.SPOT), description="terms of rent"
     )
-    opt_in_regions: Annotated[tuple[str, ...], ProjectMay.NOTHING] = Field(
+    opt_in_regions: Annotated[tuple[str, ...], kinds.ProjectMay.NOTHING] = Field(
         (), description="regions your account has enabled, with wildcards, of those closed to new accounts"
     )
-    max_gpus: Annotated[Count, ProjectMay.LOWER] = Field(8, description="GPUs of one machine at most")
-    max_nodes: Annotated[Count, ProjectMay.LOWER] = Field(
+    max_gpus: Annotated[kinds.Count, kinds.ProjectMay.LOWER] = Field(
+        8, description="GPUs of one machine at most"
+    )
+    max_nodes: Annotated[kinds.Count, kinds.ProjectMay.LOWER] = Field(
         1, description="machines that train one job together at most"
     )
-    startup: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+    startup: Annotated[kinds.Planned, kinds.ProjectMay.ANYTHING] = Field(
         "5m", description="boot and installation, billed"
     )  # type: ignore[assignment]
-    boot_disk_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
+    boot_disk_gb: Annotated[kinds.Gigabytes, kinds.ProjectMay.ANYTHING] = Field(
         100, description="disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
     )
-    dataset_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
+    dataset_gb: Annotated[kinds.Gigabytes, kinds.ProjectMay.ANYTHING] = Field(
         0, description="data set, copied at the start to a disk that is paid like the boot disk"
     )
-    data: Annotated[Annotated[str, Field(min_length=1)] | None, ProjectMay.ANYTHING] = Field(
+    data: Annotated[Annotated[str, Field(min_length=1)] | None, kinds.ProjectMay.ANYTHING] = Field(
         None, description="where it lies: s3://BUCKET@REGION, gs://BUCKET@REGION, a region, or local"
     )
-    result_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
+    result_gb: Annotated[kinds.Gigabytes, kinds.ProjectMay.ANYTHING] = Field(
         0, description="what is brought home over the internet at the end"
     )
     download_gbit_per_s: Annotated[
-        float, Field(ge=MIN_GBIT_PER_S, le=MAX_GBIT_PER_S, allow_inf_nan=False), ProjectMay.ANYTHING
+        float,
+        Field(ge=limits.MIN_GBIT_PER_S, le=limits.MAX_GBIT_PER_S, allow_inf_nan=False),
+        kinds.ProjectMay.ANYTHING,
     ] = Field(1, description="how fast the data set arrives; that time is billed, too")
-    wait_p50: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
+    wait_p50: Annotated[kinds.Planned | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="median time until a cloud machine is yours; null: by its class, from traces"
     )
-    wait_p90: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
+    wait_p90: Annotated[kinds.Planned | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="time that 9 of 10 requests stay under"
     )
 
     without_quota: Annotated[
-        Annotated[Literal["show", "leave-out"], BeforeValidator(lower)], ProjectMay.NOTHING
+        Annotated[Literal["show", "leave-out"], BeforeValidator(kinds.lower)], kinds.ProjectMay.NOTHING
     ] = Field(
         "show",
         description="machines for which your account, when it was read, has too little quota: show them with"
@@ -98,11 +73,11 @@ class CloudSettings(Section):
 
     @model_validator(mode="after")
     def _whole_wait(self) -> Self:
-        check_wait(self.wait_p50, self.wait_p90)
+        kinds.check_wait(self.wait_p50, self.wait_p90)
         return self
 
 
-class ContractSettings(Section):
+class ContractSettings(kinds.Section):
     """A discount that a cloud grants, or a commitment; the first entry that matches a machine counts."""
 
     provider: str = Field(min_length=1, description="cloud that grants it")
@@ -111,8 +86,8 @@ class ContractSettings(Section):
     markets: tuple[Market, ...] = Field(
         (Market.ON_DEMAND,), description="terms of rent; spot counts only if it is named"
     )
-    discount: Discount = Field(0, description="negotiated, off the list price: 0.1 is 10 %")
-    commitment_discount: Discount = Field(
+    discount: kinds.Discount = Field(0, description="negotiated, off the list price: 0.1 is 10 %")
+    commitment_discount: kinds.Discount = Field(
         0, description="of a savings plan or committed use, off the contracted price"
     )
     coverage: Annotated[float, Field(ge=0, le=1)] = Field(
@@ -121,7 +96,7 @@ class ContractSettings(Section):
     until: date | None = Field(None, description="last day it holds, such as 2027-06-30; null: no end")
 
 
-class QuotaSettings(Section):
+class QuotaSettings(kinds.Section):
     """What an account may run at once: `advisor prices capacity` shows those of AWS."""
 
     provider: str = Field(min_length=1, description="cloud that sets it")
@@ -133,7 +108,7 @@ class QuotaSettings(Section):
     )
 
 
-class RateSettings(Section):
+class RateSettings(kinds.Section):
     """What a provider asks for disks and for data that leaves; goes before the rates that ship."""
 
     provider: str = Field(min_length=1, description="who asks for it")
@@ -142,41 +117,44 @@ class RateSettings(Section):
         description="disks by the GB and month, or data by the GB: to the internet, to another region"
     )
     to_region: str = Field("*", min_length=1, description="where data goes, for egress-region")
-    usd: Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False)] = Field(
+    usd: Annotated[float, Field(ge=0, le=limits.MAX_USD, allow_inf_nan=False)] = Field(
         description="of one GB; 0 is free"
     )
 
 
-class SpotSettings(Section):
+class SpotSettings(kinds.Section):
     """What to assume of preemptible machines."""
 
-    preemptions_per_h: Annotated[Annotated[float, Field(ge=0, le=60)] | None, ProjectMay.NOTHING] = Field(
-        None,
-        description="how often a machine is taken away per running hour; null: by its class, from traces",
+    preemptions_per_h: Annotated[Annotated[float, Field(ge=0, le=60)] | None, kinds.ProjectMay.NOTHING] = (
+        Field(
+            None,
+            description="how often a machine is taken away per running hour; null: by its class, from traces",
+        )
     )
     checkpoints: Annotated[
-        Annotated[Literal["resumes", "saves", "none"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
+        Annotated[Literal["resumes", "saves", "none"], BeforeValidator(kinds.lower)] | None,
+        kinds.ProjectMay.ANYTHING,
     ] = Field(
         None,
         description="what scripts do with checkpoints: save and resume from them (resumes), save them alone"
         " (saves) or neither (none); null: as the script's text shows, or resumes where a checkpoint_interval"
         " is set",
     )
-    checkpoint_interval: Annotated[PositivePlanned | None, ProjectMay.ANYTHING] = Field(
+    checkpoint_interval: Annotated[kinds.PositivePlanned | None, kinds.ProjectMay.ANYTHING] = Field(
         "30m",  # type: ignore[assignment]
         description="time between checkpoints; null if the script saves none and none are to be added",
     )
-    checkpoint: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+    checkpoint: Annotated[kinds.Planned, kinds.ProjectMay.ANYTHING] = Field(
         "1m", description="time to save one checkpoint"
     )  # type: ignore[assignment]
-    restart: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+    restart: Annotated[kinds.Planned, kinds.ProjectMay.ANYTHING] = Field(
         "6m", description="time to boot and resume, billed"
     )  # type: ignore[assignment]
-    reacquire: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
+    reacquire: Annotated[kinds.Planned | None, kinds.ProjectMay.NOTHING] = Field(
         None,
         description="time until its zone has a machine again, not billed; null: by its class, from traces",
     )
-    history: Annotated[UserPath | None, ProjectMay.NOTHING] = Field(
+    history: Annotated[kinds.UserPath | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="a log of spot machines, or what advisor spot fit wrote, that corrects the traces"
     )
 
@@ -187,124 +165,126 @@ class SpotSettings(Section):
         return self
 
 
-class PriceSettings(Section):
+class PriceSettings(kinds.Section):
     """Where prices come from, and how old they may be."""
 
-    max_age: Annotated[Duration | None, ProjectMay.LOWER] = Field(
+    max_age: Annotated[kinds.Duration | None, kinds.ProjectMay.LOWER] = Field(
         None, description="refuse prices older than this; null warns instead"
     )
     refresh: Annotated[
-        Annotated[Literal["auto", "daily", "never"], BeforeValidator(lower)], ProjectMay.NOTHING
+        Annotated[Literal["auto", "daily", "never"], BeforeValidator(kinds.lower)], kinds.ProjectMay.NOTHING
     ] = Field(
         "auto",
         description="whether commands that need prices pull what is due (daily), or only advisor prices"
         " refresh does (never); auto: daily, and never where the variable CI is set",
     )
-    refresh_after: Annotated[PositiveDuration, ProjectMay.NOTHING] = Field(
+    refresh_after: Annotated[kinds.PositiveDuration, kinds.ProjectMay.NOTHING] = Field(
         "1d",  # type: ignore[assignment]
         description="prices that were pulled longer ago than this are due",
     )
-    refresh_wait: Annotated[Duration, ProjectMay.LOWER] = Field(
+    refresh_wait: Annotated[kinds.Duration, kinds.ProjectMay.LOWER] = Field(
         "5s",  # type: ignore[assignment]
         description="an answer waits this long at most for new prices; later ones serve the next command",
     )
-    refresh_within: Annotated[PositiveDuration, Field(le=300), ProjectMay.LOWER] = Field(
+    refresh_within: Annotated[kinds.PositiveDuration, Field(le=300), kinds.ProjectMay.LOWER] = Field(
         "1m",  # type: ignore[assignment]
         description="who has not answered a refresh after this long is given up, 5m at most",
     )
-    offline: Annotated[bool, ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
-    sources: Annotated[tuple[str, ...] | None, ProjectMay.NOTHING] = Field(
+    offline: Annotated[bool, kinds.ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
+    sources: Annotated[tuple[str, ...] | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="in order of trust; null: own rates, accounts, plug-ins, gpuhunt, snapshot"
     )
-    options: Annotated[Mapping[str, Mapping[str, object]], ProjectMay.NOTHING] = Field(
+    options: Annotated[Mapping[str, Mapping[str, object]], kinds.ProjectMay.NOTHING] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"
     )
 
 
-class ProfileSettings(Section):
+class ProfileSettings(kinds.Section):
     """How scripts are profiled."""
 
-    python: Annotated[UserPath | None, ProjectMay.NOTHING] = Field(
+    python: Annotated[kinds.UserPath | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="interpreter of the script; default: the active virtual environment's"
     )
-    timeout: Annotated[Timeout, ProjectMay.LOWER] = Field(
+    timeout: Annotated[kinds.Timeout, kinds.ProjectMay.LOWER] = Field(
         "5m", description="give up on a script after this long"
     )  # type: ignore[assignment]
-    memory: Annotated[Annotated[Gigabytes, Field(gt=0)] | None, ProjectMay.LOWER] = Field(
+    memory: Annotated[Annotated[kinds.Gigabytes, Field(gt=0)] | None, kinds.ProjectMay.LOWER] = Field(
         None, description="GB (2^30 bytes) of main memory that a script may hold; null: 80 % of what is free"
     )
     backend: Annotated[
-        Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(lower), ProjectMay.ANYTHING
+        Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(kinds.lower), kinds.ProjectMay.ANYTHING
     ] = Field("auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU")
-    fake_data: Annotated[str | None, ProjectMay.ANYTHING] = Field(
+    fake_data: Annotated[str | None, kinds.ProjectMay.ANYTHING] = Field(
         None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
     )
-    samples: Annotated[Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None, ProjectMay.ANYTHING] = Field(
-        None, description="how many fake samples a missing data set has"
-    )
+    samples: Annotated[
+        Annotated[int, Field(ge=1, le=limits.MAX_SAMPLES)] | None, kinds.ProjectMay.ANYTHING
+    ] = Field(None, description="how many fake samples a missing data set has")
     scaling: Annotated[
-        Annotated[Literal["weak", "strong", "unshared"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
+        Annotated[Literal["weak", "strong", "unshared"], BeforeValidator(kinds.lower)] | None,
+        kinds.ProjectMay.ANYTHING,
     ] = Field(
         None,
         description="what scripts hold when GPUs are added: the batch of one (weak), that of all (strong) or"
         " the whole step, which no GPU shares (unshared); null: as seen, else weak, or unshared without a"
         " DataLoader",
     )
-    sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
+    sandbox: Annotated[bool, kinds.ProjectMay.SWITCH_ON] = Field(
         False, description="run scripts in bubblewrap: no writing, no network"
     )
-    sandbox_read: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
+    sandbox_read: Annotated[tuple[kinds.UserPath, ...], kinds.ProjectMay.NOTHING] = Field(
         (), description="what else scripts read there: files and folders besides those of docs/sandbox.md"
     )
-    env: Annotated[tuple[VariableName, ...], ProjectMay.NOTHING] = Field(
+    env: Annotated[tuple[kinds.VariableName, ...], kinds.ProjectMay.NOTHING] = Field(
         (),
         description="names of your variables that scripts get beside what training needs (docs/sandbox.md)",
     )
 
 
-class LocalSettings(Section):
+class LocalSettings(kinds.Section):
     """The GPUs of this machine."""
 
-    gpu: Annotated[str | None, ProjectMay.NOTHING] = Field(
+    gpu: Annotated[str | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="GPU of this machine; default: what nvidia-smi says"
     )
-    num_gpus: Annotated[Count, ProjectMay.NOTHING] = Field(1, description="how many of them")
-    usd_per_gpu_h: Annotated[UsdPerH | None, ProjectMay.NOTHING] = Field(
+    num_gpus: Annotated[kinds.Count, kinds.ProjectMay.NOTHING] = Field(1, description="how many of them")
+    usd_per_gpu_h: Annotated[kinds.UsdPerH | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="electricity and amortisation of one GPU for an hour"
     )
     usd_per_kwh: Annotated[
-        Annotated[float, Field(ge=0, le=MAX_USD_PER_KWH, allow_inf_nan=False)] | None, ProjectMay.NOTHING
+        Annotated[float, Field(ge=0, le=limits.MAX_USD_PER_KWH, allow_inf_nan=False)] | None,
+        kinds.ProjectMay.NOTHING,
     ] = Field(
         None, description="price of electricity: costs a GPU at its power limit where usd_per_gpu_h is null"
     )
-    power_limit_w: Annotated[Watts | None, ProjectMay.NOTHING] = Field(
+    power_limit_w: Annotated[kinds.Watts | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="what each GPU may draw, in watts; default: as nvidia-smi says of those it finds"
     )
-    cpu: Annotated[bool, ProjectMay.NOTHING] = Field(
+    cpu: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
         True, description="time some steps of a small script on this machine's CPU, which is an option then"
     )
 
 
-class ClusterSettings(Section):
+class ClusterSettings(kinds.Section):
     """A node type of the organisation's own cluster."""
 
     name: str = Field(min_length=1, description="as it shall appear in the table")
     gpu: str = Field(min_length=1, description="GPU of the node")
-    num_gpus: Count = Field(description="GPUs of one node")
-    usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
-    wait_p50: Planned | None = Field(
+    num_gpus: kinds.Count = Field(description="GPUs of one node")
+    usd_per_gpu_h: kinds.UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
+    wait_p50: kinds.Planned | None = Field(
         None, description="median time in the queue; null: as jobs waited on other clusters"
     )
-    wait_p90: Planned | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
-    wait_log: UserPath | None = Field(
+    wait_p90: kinds.Planned | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
+    wait_log: kinds.UserPath | None = Field(
         None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
     )
     queue: str | None = Field(None, min_length=1, description="queue or partition of the log it will wait in")
-    walltime: PositivePlanned | None = Field(
+    walltime: kinds.PositivePlanned | None = Field(
         None, description="run time it will ask the scheduler for; null: unknown"
     )
-    vcpus: Count | None = Field(None, description="hardware threads of the node; null: 8 for each GPU")
-    num_nodes: Count = Field(1, description="nodes of this type that one job may take together")
+    vcpus: kinds.Count | None = Field(None, description="hardware threads of the node; null: 8 for each GPU")
+    num_nodes: kinds.Count = Field(1, description="nodes of this type that one job may take together")
     link: str | None = Field(
         None,
         min_length=1,
@@ -315,7 +295,7 @@ class ClusterSettings(Section):
         min_length=1,
         description="over what the nodes exchange, such as infiniband 8x400 Gbit; null: unknown",
     )
-    power_limit_w: Watts | None = Field(
+    power_limit_w: kinds.Watts | None = Field(
         None, description="what each GPU may draw, in watts, as nvidia-smi -pl sets it; null: its TDP"
     )
     timezone: str | None = Field(
@@ -326,7 +306,7 @@ class ClusterSettings(Section):
 
     @model_validator(mode="after")
     def _one_wait(self) -> Self:
-        check_wait(self.wait_p50, self.wait_p90)
+        kinds.check_wait(self.wait_p50, self.wait_p90)
         if self.wait_log is not None and self.wait_p50 is not None:
             raise ValueError("give wait_log, or wait_p50 and wait_p90, not all three")
         if self.wait_log is None and self.queue is not None:
@@ -336,144 +316,146 @@ class ClusterSettings(Section):
         return self
 
 
-class InputSettings(Section):
+class InputSettings(kinds.Section):
     """How a machine's CPUs feed its GPUs."""
 
-    loader_s_per_sample: Annotated[CpuSeconds | None, ProjectMay.ANYTHING] = Field(
+    loader_s_per_sample: Annotated[kinds.CpuSeconds | None, kinds.ProjectMay.ANYTHING] = Field(
         None, description="CPU seconds to load one sample; null: measured, else assumed by kind of sample"
     )
-    num_workers: Annotated[Annotated[int, Field(ge=0, le=10**6)] | None, ProjectMay.ANYTHING] = Field(
+    num_workers: Annotated[Annotated[int, Field(ge=0, le=10**6)] | None, kinds.ProjectMay.ANYTHING] = Field(
         None, description="processes that load for one GPU; null: as the script asks its DataLoader"
     )
-    vcpu_speed: Annotated[Annotated[float, Field(ge=0.01, le=100)], ProjectMay.ANYTHING] = Field(
+    vcpu_speed: Annotated[Annotated[float, Field(ge=0.01, le=100)], kinds.ProjectMay.ANYTHING] = Field(
         1, description="speed of a rented vCPU, all of them busy, over that of a core that profiled"
     )
 
 
-class ChoiceSettings(Section):
+class ChoiceSettings(kinds.Section):
     """How the recommended option is chosen."""
 
     value_of_time_usd_per_h: Annotated[
-        Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)], ProjectMay.LOWER
+        Annotated[float, Field(ge=0, le=limits.MAX_USD_PER_H, allow_inf_nan=False)], kinds.ProjectMay.LOWER
     ] = Field(
-        VALUE_OF_TIME_USD_PER_H,
+        limits.VALUE_OF_TIME_USD_PER_H,
         description="what an hour until the job is done is worth; 0 recommends the cheapest",
     )
     change_usd: Annotated[
-        Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False)], ProjectMay.NOTHING
+        Annotated[float, Field(ge=0, le=limits.MAX_USD, allow_inf_nan=False)], kinds.ProjectMay.NOTHING
     ] = Field(
-        CHANGE_USD,
+        limits.CHANGE_USD,
         description="what it costs to change a script by more than a line: half an hour of an engineer;"
         " checkpoints count by themselves",
     )
 
 
-class StoreSettings(Section):
+class StoreSettings(kinds.Section):
     """The database of prices and runs."""
 
-    url: Annotated[str | None, ProjectMay.NOTHING] = Field(
+    url: Annotated[str | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="such as postgresql://user@host/advisor; null: an SQLite file of this user"
     )
-    retention: Annotated[PositiveDuration, ProjectMay.NOTHING] = Field(
+    retention: Annotated[kinds.PositiveDuration, kinds.ProjectMay.NOTHING] = Field(
         "400d", description="how long prices are remembered"
     )  # type: ignore[assignment]
-    record: Annotated[bool, ProjectMay.NOTHING] = Field(
+    record: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
         False, description="keep each recommendation, to set beside what really ran"
     )
 
 
-class ScheduleSettings(Section):
+class ScheduleSettings(kinds.Section):
     """Commands that run at set times."""
 
-    catch_up: Annotated[Duration, ProjectMay.NOTHING] = Field(
+    catch_up: Annotated[kinds.Duration, kinds.ProjectMay.NOTHING] = Field(
         "1d",
         description="how late a time that no service was there for is still caught up: the latest one alone",
     )  # type: ignore[assignment]
-    timeout: Annotated[Timeout, ProjectMay.NOTHING] = Field("1h", description="end a command after this long")  # type: ignore[assignment]
+    timeout: Annotated[kinds.Timeout, kinds.ProjectMay.NOTHING] = Field(
+        "1h", description="end a command after this long"
+    )  # type: ignore[assignment]
 
 
-class RunSettings(Section):
+class RunSettings(kinds.Section):
     """How the runs of `advisor run -- COMMAND` are watched."""
 
-    metadata: Annotated[bool, ProjectMay.NOTHING] = Field(
+    metadata: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
         True, description="ask the metadata service of AWS or GCP which machine this is"
     )
-    metadata_url: Annotated[str, ProjectMay.NOTHING] = Field(
+    metadata_url: Annotated[str, kinds.ProjectMay.NOTHING] = Field(
         "http://169.254.169.254", description="where that service answers"
     )
-    grace: Annotated[PositivePlanned, ProjectMay.NOTHING] = Field(
+    grace: Annotated[kinds.PositivePlanned, kinds.ProjectMay.NOTHING] = Field(
         "2m",  # type: ignore[assignment]
         description="what a run gets before its limit to save a checkpoint; a tenth of the limit at most",
     )
 
 
-class PredictSettings(Section):
+class PredictSettings(kinds.Section):
     """How times are predicted."""
 
-    receipts: Annotated[bool, ProjectMay.NOTHING] = Field(
+    receipts: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
         True, description="correct predictions for a GPU by how long recorded runs took on it"
     )
 
 
-class PolicySettings(Section):
+class PolicySettings(kinds.Section):
     """Rules of the organisation, its teams and projects."""
 
-    files: Annotated[tuple[UserPath, ...], ProjectMay.ADD] = Field(
+    files: Annotated[tuple[kinds.UserPath, ...], kinds.ProjectMay.ADD] = Field(
         (), description="policy files that recommend obeys (docs/policy.md)"
     )
 
 
-class ReportSettings(Section):
+class ReportSettings(kinds.Section):
     """Reports of what was spent."""
 
-    teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
-        Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
-    )
-    organisation: Annotated[Name | None, ProjectMay.NOTHING] = Field(
+    teams: Annotated[
+        Mapping[kinds.Name, Annotated[tuple[kinds.Name, ...], Field(min_length=1)]], kinds.ProjectMay.NOTHING
+    ] = Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
+    organisation: Annotated[kinds.Name | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="its name in reports; by default that of its policy"
     )
-    bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
+    bills: Annotated[tuple[kinds.UserPath, ...], kinds.ProjectMay.NOTHING] = Field(
         (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
     )
-    cost_explorer: Annotated[bool, ProjectMay.NOTHING] = Field(
+    cost_explorer: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
         False, description="also ask AWS Cost Explorer, which takes 0.01 USD a call"
     )
-    shared: Annotated[tuple[Name, ...], ProjectMay.NOTHING] = Field(
+    shared: Annotated[tuple[kinds.Name, ...], kinds.ProjectMay.NOTHING] = Field(
         (), description="projects whose cost all teams share, such as [platform]"
     )
-    shared_by: Annotated[Literal["spend", "evenly", "gpu-hours"], ProjectMay.NOTHING] = Field(
+    shared_by: Annotated[Literal["spend", "evenly", "gpu-hours"], kinds.ProjectMay.NOTHING] = Field(
         "spend", description="by which key they share it"
     )
-    tags: Annotated[tuple[Name, ...], ProjectMay.NOTHING] = Field(
+    tags: Annotated[tuple[kinds.Name, ...], kinds.ProjectMay.NOTHING] = Field(
         (), description="tags of clouds whose values have a table each, such as [cost-center]"
     )
-    tokens_per_step: Annotated[Mapping[Name, Annotated[int, Field(gt=0)]], ProjectMay.NOTHING] = Field(
-        {}, description="tokens of an optimizer step by script: what a million tokens cost"
+    tokens_per_step: Annotated[Mapping[kinds.Name, Annotated[int, Field(gt=0)]], kinds.ProjectMay.NOTHING] = (
+        Field({}, description="tokens of an optimizer step by script: what a million tokens cost")
     )
-    project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
+    project_tag: Annotated[kinds.Name, kinds.ProjectMay.NOTHING] = Field(
         "project", description="tag or label of clouds that names a charge's project"
     )
-    user_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
+    user_tag: Annotated[kinds.Name, kinds.ProjectMay.NOTHING] = Field(
         "user", description="tag or label of clouds that names a charge's user"
     )
 
 
-class Settings(Section):
+class Settings(kinds.Section):
     """All settings. Sections are the first level of the YAML files."""
 
     profile: ProfileSettings = ProfileSettings()
     local: LocalSettings = LocalSettings()
-    clusters: Annotated[tuple[ClusterSettings, ...], ProjectMay.ADD] = Field(
+    clusters: Annotated[tuple[ClusterSettings, ...], kinds.ProjectMay.ADD] = Field(
         (), description="node types of the organisation's cluster"
     )
     cloud: CloudSettings = CloudSettings()
-    contracts: Annotated[tuple[ContractSettings, ...], ProjectMay.NOTHING] = Field(
+    contracts: Annotated[tuple[ContractSettings, ...], kinds.ProjectMay.NOTHING] = Field(
         (), description="discounts that clouds grant you"
     )
-    quotas: Annotated[tuple[QuotaSettings, ...], ProjectMay.ADD] = Field(
+    quotas: Annotated[tuple[QuotaSettings, ...], kinds.ProjectMay.ADD] = Field(
         (), description="what your accounts may run at once"
     )
-    rates: Annotated[tuple[RateSettings, ...], ProjectMay.NOTHING] = Field(
+    rates: Annotated[tuple[RateSettings, ...], kinds.ProjectMay.NOTHING] = Field(
         (), description="rates of disks and of data that leaves, in place of those that ship"
     )
     input: InputSettings = InputSettings()
@@ -485,7 +467,7 @@ class Settings(Section):
     def _distinct(cls, clusters: tuple[ClusterSettings, ...]) -> tuple[ClusterSettings, ...]:
         named = Counter(cluster.name for cluster in clusters)
         # Few settings files name a cluster twice: the others need no GPU catalog.
-        nodes = Counter((c.name, catalog_name(c.gpu)) for c in clusters if named[c.name] > 1)
+        nodes = Counter((c.name, kinds.catalog_name(c.gpu)) for c in clusters if named[c.name] > 1)
         twice = sorted(f"{name!r} has {gpu} twice" for (name, gpu), times in nodes.items() if times > 1)
         if twice:
             raise ValueError(f"{', '.join(twice)}: give each node type its own name")
@@ -545,13 +527,12 @@ def setting_field(name: str) -> FieldInfo:
     return field
 
 
-def project_may(name: str) -> ProjectMay:
+def project_may(name: str) -> kinds.ProjectMay:
     """What a project may do to a setting.
 
-    Raises:
-        LookupError: its declaration does not say; there is no default.
+    Raises LookupError: its declaration does not say; there is no default.
     """
-    declared = [item for item in setting_field(name).metadata if isinstance(item, ProjectMay)]
+    declared = [item for item in setting_field(name).metadata if isinstance(item, kinds.ProjectMay)]
     if not declared:
         raise LookupError(f"the setting {name!r} does not declare what a project may do: see ProjectMay")
     return declared[0]

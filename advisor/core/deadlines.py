@@ -38,8 +38,7 @@ def within(limit_s: float, call: Callable[[], T]) -> T:
 
     A call that is late goes on in its thread, where `left_s` tells it to stop, and nobody hears of its end.
 
-    Raises:
-        LateError: it is late.
+    Raises LateError: it is late.
     """
     future: Future[T] = Future()
     end_s = monotonic() + min(limit_s, left_s())

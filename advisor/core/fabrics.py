@@ -67,19 +67,14 @@ class Fabrics:
 
 @cache
 def load_fabrics() -> Fabrics:
-    """The shipped file.
-
-    Raises:
-        CatalogError: as `read_fabrics`.
-    """
+    """The shipped file. Raises CatalogError: as `read_fabrics`."""
     return read_fabrics(catalog_path(FABRICS_FILE))
 
 
 def read_fabrics(path: Path) -> Fabrics:
     """Boards and machines of a file.
 
-    Raises:
-        CatalogError: the file cannot be read, or an entry is incomplete.
+    Raises CatalogError: the file cannot be read, or an entry is incomplete.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))

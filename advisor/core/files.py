@@ -42,8 +42,7 @@ _PERMISSIONS = 0o777
 def check_can_be_file(path: Path, what: str) -> None:
     """Refuse where no file can be before hours are spent on what it would hold.
 
-    Raises:
-        InputError: its folder is missing, or it is a folder.
+    Raises InputError: its folder is missing, or it is a folder.
     """
     if path.is_dir():
         raise InputError(f"cannot write {what} to {str(path)!r}: it is a folder. Name a file in it.")
@@ -65,8 +64,7 @@ def write_atomically(path: Path, payload: bytes, *, private: bool = False) -> No
         payload: all of it.
         private: only its owner may read it, whatever the umask says.
 
-    Raises:
-        OSError: it is a folder or a socket; its folder is missing or not writable; the disk is full.
+    Raises OSError: it is a folder or a socket; its folder is missing or not writable; the disk is full.
     """
     try:
         # Before any link is resolved: the kernel refuses links that others laid into a shared folder.
@@ -202,8 +200,7 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
     Args:
         purpose: one lower-case word of its name.
 
-    Raises:
-        OSError: there is no room, or no temporary folder that can be used.
+    Raises OSError: there is no room, or no temporary folder that can be used.
     """
     remove_left()
     folder, lock = _made(purpose)

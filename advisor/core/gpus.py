@@ -73,8 +73,7 @@ def catalog_path(name: str) -> Path:
     Args:
         name: relative to the catalog folder, such as ``"prices/aws.csv"``.
 
-    Raises:
-        CatalogError: there is no such file.
+    Raises CatalogError: there is no such file.
     """
     package = Path(__file__).resolve().parents[1]
     folders = (package / "_catalogs", package.parent / "catalogs")
@@ -92,8 +91,7 @@ def load_gpus() -> Mapping[str, GpuSpec]:
 
     Other names of a GPU will do in brackets, as for ``resolve_gpu``, and raise what that raises.
 
-    Raises:
-        CatalogError: ``gpus.toml`` is missing, broken or gives one name two meanings.
+    Raises CatalogError: ``gpus.toml`` is missing, broken or gives one name two meanings.
     """
     return _catalog().gpus
 
@@ -101,8 +99,7 @@ def load_gpus() -> Mapping[str, GpuSpec]:
 def family_names() -> tuple[str, ...]:
     """Every name that stands for several GPUs, such as ``"A100"``, in the order of the file.
 
-    Raises:
-        CatalogError: as ``load_gpus``.
+    Raises CatalogError: as ``load_gpus``.
     """
     return _catalog().families
 
@@ -245,8 +242,7 @@ def _catalog() -> _Catalog:
 def read_catalog(path: Path) -> _Catalog:
     """Reads and checks one catalog file; `load_gpus` does it once for the shipped one.
 
-    Raises:
-        CatalogError: the file cannot be read, an entry is incomplete, or a name has two meanings.
+    Raises CatalogError: the file cannot be read, an entry is incomplete, or a name has two meanings.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))

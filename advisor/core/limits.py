@@ -17,8 +17,7 @@ from advisor.core.units import DAY_S
 def check_count(name: str, value: object, *, most: float = math.inf) -> None:
     """Refuse what is no whole number from 1 to ``most``; numpy's integers are some, ``True`` is none.
 
-    Raises:
-        InputError: says what is allowed.
+    Raises InputError: says what is allowed.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
         allowed = "of at least 1" + ("" if most == math.inf else f" and at most {most:,}")
@@ -30,8 +29,7 @@ def check_number(
 ) -> None:
     """Refuse what is no finite number, or too small or too large a one.
 
-    Raises:
-        InputError: says what is allowed.
+    Raises InputError: says what is allowed.
     """
     if not (
         isinstance(value, Real)

@@ -32,8 +32,7 @@ def registered(group: str, *, foreign: bool = True) -> Mapping[str, EntryPoint]:
 def load(group: str, name: str) -> object:
     """What is registered under a name, imported now.
 
-    Raises:
-        ConfigError: nothing is, or it cannot be imported.
+    Raises ConfigError: nothing is, or it cannot be imported.
     """
     known = registered(group)
     if name not in known:

@@ -96,19 +96,14 @@ def start(
         environment: of the program; ours if None.
         options: of ``subprocess.Popen``.
 
-    Raises:
-        OSError: it cannot be started.
+    Raises OSError: it cannot be started.
     """
     given = None if environment is None else dict(environment)
     return subprocess.Popen(located(command), stdin=stdin, env=given, **options)
 
 
 def located(command: Sequence[str | Path]) -> list[str]:
-    """The command with the path of its program.
-
-    Raises:
-        FileNotFoundError: there is no such program.
-    """
+    """The command with the path of its program. Raises FileNotFoundError: there is no such program."""
     name, *arguments = map(str, command)
     path = program(name)
     if path is None:

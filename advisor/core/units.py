@@ -149,8 +149,7 @@ def format_change(relative: float) -> str:
 def duration_of_text_s(value: object) -> object:
     """Seconds of a duration that a file holds, which has to name its unit; as a validator of pydantic.
 
-    Raises:
-        ValueError: no text, or none that is a duration.
+    Raises ValueError: no text, or none that is a duration.
     """
     if isinstance(value, str):
         return parse_duration_s(value)

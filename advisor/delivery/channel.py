@@ -128,8 +128,7 @@ class Channel(Protocol):
     def preview(self, parcel: Parcel) -> str:
         """Exactly what `send` sends; secrets are not read, their names stand for them.
 
-        Raises:
-            PermanentError: the message has not what the channel sends.
+        Raises PermanentError: the message has not what the channel sends.
         """
 
     def send(self, parcel: Parcel, begin: Callable[[], None]) -> str | None:

@@ -141,8 +141,7 @@ class Post:
     def send(self, name: str, channel: Channel, message: Message, key: str) -> Delivery:
         """Send a message to a channel, unless it was sent before or may have been.
 
-        Raises:
-            StoreError: the outbox cannot be read or written.
+        Raises StoreError: the outbox cannot be read or written.
         """
         claim = outbox.claim(
             self.store,

@@ -31,8 +31,7 @@ class Secrets:
     def read(self, reference: str) -> str:
         """The secret behind ``env:NAME`` or ``file:PATH``.
 
-        Raises:
-            SecretError: it is not there, or others may read its file.
+        Raises SecretError: it is not there, or others may read its file.
         """
         kind, _, name = reference.partition(":")
         value = self._of_environment(name) if kind == "env" else _of_file(str(at_home(name)))

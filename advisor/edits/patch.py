@@ -9,21 +9,11 @@ from itertools import pairwise
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import NotPatched
-from advisor.edits.script import (
-    FUSED,
-    Edit,
-    Script,
-    bodies,
-    edited,
-    lines_of,
-    optimizer_calls,
-    read_script,
-    trained_model,
-)
+from advisor.edits import parsed_script
 
 # Where each change is written into a script, or why there is no safe place for it.
 
-Placed = tuple[Edit, ...] | Finding
+Placed = tuple[parsed_script.Edit, ...] | Finding
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _STEP = "    "
@@ -31,7 +21,7 @@ _STEP = "    "
 _EXCLUDE_FUSED = ("foreach", "capturable", "differentiable", None)
 
 
-def tf32(script: Script) -> Placed:
+def tf32(script: parsed_script.Script) -> Placed:
     """``set_float32_matmul_precision("high")`` behind the imports, or in place of ``"highest"``."""
     torch, calls = script.torch, list(script.calls("set_float32_matmul_precision"))
     if torch is None:
@@ -40,7 +30,7 @@ def tf32(script: Script) -> Placed:
         argument = calls[0].args[0] if len(calls) == 1 and calls[0].args else None
         if isinstance(argument, ast.Constant) and argument.value == "highest":
             start, end = script.span(argument)
-            return (Edit(start=start, end=end, text='"high"'),)
+            return (parsed_script.Edit(start=start, end=end, text='"high"'),)
         return NotPatched(why="set-already", name="set_float32_matmul_precision")
     if script.mentions("allow_tf32"):
         return NotPatched(why="set-already", name="allow_tf32")
@@ -49,12 +39,12 @@ def tf32(script: Script) -> Placed:
     if script.text[end : end + 2].strip(" \r\n"):
         return NotPatched(why="shared-line")
     line = f'{torch}.set_float32_matmul_precision("high")'
-    return (Edit(start=end, end=end, text=2 * script.newline + line),)
+    return (parsed_script.Edit(start=end, end=end, text=2 * script.newline + line),)
 
 
-def fused(script: Script) -> Placed:
+def fused(script: parsed_script.Script) -> Placed:
     """``fused=True`` behind the arguments of every Adam, AdamW and SGD."""
-    calls = [call for call in optimizer_calls(script) if _is_of(call, FUSED)]
+    calls = [call for call in parsed_script.optimizer_calls(script) if _is_of(call, parsed_script.FUSED)]
     if not calls:
         return NotPatched(why="no-optimizer")
     if any(keyword.arg == "fused" for call in calls for keyword in call.keywords):
@@ -65,10 +55,10 @@ def fused(script: Script) -> Placed:
     if _lightning_clips(script):
         return NotPatched(why="fused-not-clipped")
     ends = [max(script.span(one)[1] for one in _arguments(call)) for call in calls]
-    return tuple(Edit(start=end, end=end, text=", fused=True") for end in ends)
+    return tuple(parsed_script.Edit(start=end, end=end, text=", fused=True") for end in ends)
 
 
-def _lightning_clips(script: Script) -> bool:
+def _lightning_clips(script: parsed_script.Script) -> bool:
     """Whether Lightning is to clip gradients: under mixed precision it refuses to for a fused optimizer."""
     given = (keyword for call in script.calls("Trainer") for keyword in call.keywords)
     by_trainer = any(keyword.arg == "gradient_clip_val" for keyword in given)
@@ -84,22 +74,22 @@ def _arguments(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
-def channels_last(script: Script) -> Placed:
+def channels_last(script: parsed_script.Script) -> Placed:
     """The model's weights in the other layout, before its optimizer is made; images follow the weights."""
     if script.mentions("channels_last"):
         return NotPatched(why="set-already", name="channels_last")
     return _before_optimizer(script, "{model}.to(memory_format={torch}.channels_last)")
 
 
-def compiled(script: Script) -> Placed:
+def compiled(script: parsed_script.Script) -> Placed:
     """The model compiled in place, right before its optimizer is made."""
     if script.mentions("compile"):
         return NotPatched(why="set-already", name="compile")
     return _before_optimizer(script, "{model}.compile()")
 
 
-def _before_optimizer(script: Script, line: str) -> Placed:
-    torch, trained = script.torch, trained_model(script)
+def _before_optimizer(script: parsed_script.Script, line: str) -> Placed:
+    torch, trained = script.torch, parsed_script.trained_model(script)
     if torch is None:
         return NotPatched(why="no-torch")
     if trained is None:
@@ -108,16 +98,16 @@ def _before_optimizer(script: Script, line: str) -> Placed:
     return NotPatched(why="shared-line") if edit is None else (edit,)
 
 
-def bf16(script: Script) -> Placed:
+def bf16(script: parsed_script.Script) -> Placed:
     """Autocast around the statements from the model's call to the loss, where one loop has them in a row."""
-    torch, trained = script.torch, trained_model(script)
+    torch, trained = script.torch, parsed_script.trained_model(script)
     if torch is None:
         return NotPatched(why="no-torch")
     if script.mentions("autocast"):
         return NotPatched(why="set-already", name="autocast")
     if trained is None:
         return NotPatched(why="no-model")
-    passes = [found for body in bodies(script) if (found := _forward(body, trained.model))]
+    passes = [found for body in parsed_script.bodies(script) if (found := _forward(body, trained.model))]
     if len(passes) != 1 or not _can_be_indented(script, passes[0]):
         return NotPatched(why="loop-unclear")
     return _indented(script, passes[0], f'with {torch}.autocast("cuda", dtype={torch}.bfloat16):')
@@ -157,7 +147,7 @@ def _assigns(statement: ast.stmt, name: str | None) -> bool:
     )
 
 
-def _can_be_indented(script: Script, statements: list[ast.stmt]) -> bool:
+def _can_be_indented(script: parsed_script.Script, statements: list[ast.stmt]) -> bool:
     """Each on lines of its own, none with a text over several lines, whose blanks are part of it."""
     lines = [(one.lineno, one.end_lineno or one.lineno) for one in statements]
     apart = all(end < begin for (_, end), (begin, _) in pairwise(lines))
@@ -171,21 +161,22 @@ def _can_be_indented(script: Script, statements: list[ast.stmt]) -> bool:
     return apart and simple and not any(texts)
 
 
-def _indented(script: Script, statements: list[ast.stmt], head: str) -> Placed:
+def _indented(script: parsed_script.Script, statements: list[ast.stmt], head: str) -> Placed:
     first, last = statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno
     starts = [script.starts[line - 1] for line in range(first, last + 1)]
     filled = [start for start in starts if script.text[start : start + 1].strip("\r\n")]
     top = f"{script.indent(statements[0])}{head}{script.newline}"
     return tuple(
-        Edit(start=start, end=start, text=(top if start == starts[0] else "") + _STEP) for start in filled
+        parsed_script.Edit(start=start, end=start, text=(top if start == starts[0] else "") + _STEP)
+        for start in filled
     )
 
 
-def _by_hand(name: str, script: Script) -> Placed:  # noqa: ARG001
+def _by_hand(name: str, script: parsed_script.Script) -> Placed:  # noqa: ARG001
     return NotPatched(why="by-hand", name=name)
 
 
-PLACES: Mapping[str, Callable[[Script], Placed]] = {
+PLACES: Mapping[str, Callable[[parsed_script.Script], Placed]] = {
     "tf32": tf32,
     "bf16": bf16,
     "channels_last": channels_last,
@@ -224,23 +215,22 @@ def patch_of(text: str, path: str, names: Iterable[str]) -> Patch:
         path: of the script, as the diff names it.
         names: of the changes.
 
-    Raises:
-        InputError: the script is no Python that this version can parse.
+    Raises InputError: the script is no Python that this version can parse.
     """
     new, changes, refused = text, [], {}
     for name in names:
-        script = read_script(new, path)
+        script = parsed_script.read_script(new, path)
         placed = PLACES[name](script)
         if isinstance(placed, Finding):
             refused[name] = placed
             continue
-        new = edited(script, placed)
-        read_script(new, path)
+        new = parsed_script.edited(script, placed)
+        parsed_script.read_script(new, path)
         changes.append(name)
     return Patch(changes=tuple(changes), diff=_diff(text, new, path), refused=refused)
 
 
 def _diff(old: str, new: str, path: str) -> str:
     name = path.lstrip("/")
-    lines = unified_diff(lines_of(old), lines_of(new), f"a/{name}", f"b/{name}")
+    lines = unified_diff(parsed_script.lines_of(old), parsed_script.lines_of(new), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)

@@ -44,8 +44,7 @@ def why_unreadable(error: Exception) -> str:
 def open_regular(path: Path) -> io.BufferedReader:
     """Open a file for reading, without waiting for anybody.
 
-    Raises:
-        OSError: it is missing, may not be read, or is a folder, pipe, socket or device.
+    Raises OSError: it is missing, may not be read, or is a folder, pipe, socket or device.
     """
     file = io.FileIO(path, opener=_without_waiting)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -60,8 +59,7 @@ def open_unpacked(path: Path) -> io.BufferedReader:
     Reading from it raises EOFError where the gzip is cut off, zlib.error where it is damaged, and ValueError
     where it is a bomb.
 
-    Raises:
-        OSError: as `open_regular`.
+    Raises OSError: as `open_regular`.
     """
     file = open_regular(path)
     if file.peek(2)[:2] != _GZIP:
@@ -93,11 +91,7 @@ def first_bytes(path: Path, number: int) -> bytes:
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether a file begins as gzip does.
-
-    Raises:
-        OSError: as `open_regular`.
-    """
+    """Whether a file begins as gzip does. Raises OSError: as `open_regular`."""
     with open_regular(path) as file:
         return file.read(2) == _GZIP
 
@@ -149,9 +143,8 @@ def read_json(text: str | bytes, *, parse_float: Callable[[str], object] = float
 
     Python's own reader takes the last of two equal keys, and numbers that JSON does not have.
 
-    Raises:
-        ValueError: it is no JSON or no UTF-8, is nested too deeply, has a key twice, a number that is none
-            (NaN, Infinity), or one of thousands of digits.
+    Raises ValueError: it is no JSON or no UTF-8, is nested too deeply, has a key twice, a number that is none
+    (NaN, Infinity), or one of thousands of digits.
     """
     try:
         if isinstance(text, str):
@@ -177,11 +170,7 @@ class RepeatedNameError(ValueError):
 
 
 def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object of these members.
-
-    Raises:
-        RepeatedNameError: two have the same name.
-    """
+    """An object of these members. Raises RepeatedNameError: two have the same name."""
     values = dict(pairs)
     if len(values) != len(pairs):
         check_once("key", [name for name, _ in pairs])
@@ -189,11 +178,7 @@ def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def check_once(kind: str, names: Sequence[str]) -> None:
-    """Refuse a name that stands twice; empty ones are none.
-
-    Raises:
-        RepeatedNameError: names it.
-    """
+    """Refuse a name that stands twice; empty ones are none. Raises RepeatedNameError: names it."""
     for name, number in Counter(filter(None, names)).items():
         if number > 1:
             raise RepeatedNameError(f"the {kind} {name[:40]!r} stands twice")
@@ -228,8 +213,7 @@ def read_members(text: TextIO, *, streamed: str) -> Iterator[tuple[str, object]]
     The value of ``streamed`` is an iterator over its elements if it is a list; it is to be used before the
     next member is asked for. A document that is a list counts as that one member, any other has none.
 
-    Raises:
-        ValueError: no JSON, nested too deeply, a name that stands twice, or a part that is too large.
+    Raises ValueError: no JSON, nested too deeply, a name that stands twice, or a part that is too large.
     """
     window = _Window(text)
     match window.peek():

@@ -120,8 +120,7 @@ class _Reference:
 def start_recording(path: Path, header: Header) -> None:
     """Write a file that holds the header alone; what was there is replaced.
 
-    Raises:
-        RecordingError: the folder is missing, not writable, or the disk is full.
+    Raises RecordingError: the folder is missing, not writable, or the disk is full.
     """
     line = {"format": FORMAT, "schema_version": SCHEMA_VERSION, **asdict(header)}
     try:
@@ -133,8 +132,7 @@ def start_recording(path: Path, header: Header) -> None:
 def append_entry(path: Path, entry: Entry) -> None:
     """Add one line to a recording; a number is the time of the reference product in seconds.
 
-    Raises:
-        RecordingError: the file cannot be written, or the disk is full.
+    Raises RecordingError: the file cannot be written, or the disk is full.
     """
     line = {"reference_s": entry} if isinstance(entry, float) else asdict(entry)
     try:
@@ -147,8 +145,7 @@ def append_entry(path: Path, entry: Entry) -> None:
 def drop_half_line(path: Path) -> None:
     """Take off what a killed process left after the last whole line, before more is appended.
 
-    Raises:
-        RecordingError: the file cannot be written.
+    Raises RecordingError: the file cannot be written.
     """
     try:
         with path.open("r+b") as file:
@@ -160,8 +157,7 @@ def drop_half_line(path: Path) -> None:
 def read_recording(path: Path) -> Recording:
     """Read a recording of any version up to ours, whole or not.
 
-    Raises:
-        RecordingError: missing, damaged, not a recording, or from a newer version.
+    Raises RecordingError: missing, damaged, not a recording, or from a newer version.
     """
     try:
         with open_unpacked(path) as file:
@@ -193,8 +189,7 @@ def _read(file: io.BufferedReader, path: Path) -> Recording:
 def _whole_lines(file: io.BufferedReader) -> Iterator[bytes]:
     """Lines with an end, one at a time: the first damaged one is the last that is read.
 
-    Raises:
-        ValueError: too many, or one is too long.
+    Raises ValueError: too many, or one is too long.
     """
     num_lines = 0
     while (line := file.readline(_MOST_LINE_BYTES)).endswith(b"\n"):

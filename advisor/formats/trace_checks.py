@@ -27,11 +27,7 @@ def known_warning(code: object) -> type[Finding] | None:
 
 
 def warning_of(kind: type[Finding], facts: object) -> Finding:
-    """The warning with these facts.
-
-    Raises:
-        ValueError: they are not the facts of this warning.
-    """
+    """The warning with these facts. Raises ValueError: they are not the facts of this warning."""
     hints = _fact_types(kind)
     needed = {name for name in hints if not hasattr(kind, name)}
     if not isinstance(facts, dict) or not needed <= facts.keys() <= hints.keys():
@@ -50,11 +46,7 @@ def _fact_types(kind: type[Finding]) -> Mapping[str, object]:
 
 
 def check_trace(trace: Trace) -> None:
-    """Refuse what no profile can hold.
-
-    Raises:
-        ValueError: names the field and its value.
-    """
+    """Refuse what no profile can hold. Raises ValueError: names the field and its value."""
     if not trace.ops:
         raise ValueError("no operators")
     for op in {id(op): op for op in trace.ops}.values():
@@ -71,11 +63,7 @@ def check_trace(trace: Trace) -> None:
 
 
 def check_op(op: Op) -> None:
-    """The same of one operator.
-
-    Raises:
-        ValueError: names the field and its value.
-    """
+    """The same of one operator. Raises ValueError: names the field and its value."""
     _check_printable("the name of an operator", op.name)
     for tensor in (*op.inputs, *op.outputs):
         _check_tensor(tensor, op.name)

@@ -49,8 +49,7 @@ def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _
         path: gzipped where it ends in ``.gz``.
         words: what an advisor that does not know a warning's code shows; the code itself if left out.
 
-    Raises:
-        TraceError: the folder is missing, not writable, or the disk is full.
+    Raises TraceError: the folder is missing, not writable, or the disk is full.
     """
     members = asdict(trace)
     members["warning_findings"] = [{"code": one.code, "facts": one.facts} for one in trace.warnings]
@@ -69,8 +68,7 @@ def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _
 def read_trace(path: str | Path) -> Trace:
     """Read a trace of any version up to ours.
 
-    Raises:
-        TraceError: missing, truncated, not a trace, or from a newer version.
+    Raises TraceError: missing, truncated, not a trace, or from a newer version.
     """
     path = Path(path)
     try:

@@ -5,32 +5,20 @@ to what 64 bits hold, another one from 0 to a billion. A tuple is a list in a fi
 """
 
 import reprlib
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    Self,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
 
 from advisor.core.values import Bounds, Depth
 
-T = TypeVar("T")
+T = typing.TypeVar("T")
 
-_Hint = Any  # a type as a value, which the type system has no name for
-_Reader = Callable[[Any], Any]
+_Hint = typing.Any  # a type as a value, which the type system has no name for
+_Reader = Callable[[typing.Any], typing.Any]
 
 _DEFAULT_BOUNDS = {int: Bounds(), float: Bounds(0, 1e9)}
 _KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float)}
@@ -48,7 +36,7 @@ class WrongValueError(ValueError):
     def __str__(self) -> str:
         return f"{' of '.join(self.names) or 'a value'} {self.why}"
 
-    def of(self, name: object) -> Self:
+    def of(self, name: object) -> typing.Self:
         """The same of a part of what is called so; a name that cannot be shown is left out."""
         if isinstance(name, str) and name.isprintable():
             self.names.append(name[:_MOST_SHOWN])
@@ -58,29 +46,28 @@ class WrongValueError(ValueError):
 def typed(kind: type[T], value: object) -> T:
     """A value of a file as a type; also a value of ours whose parts may be of any type.
 
-    Raises:
-        WrongValueError: names the field and its value.
+    Raises WrongValueError: names the field and its value.
     """
-    read: _Reader = reader_of(cast("_Hint", kind))
-    return cast("T", read(value))
+    read: _Reader = reader_of(typing.cast("_Hint", kind))
+    return typing.cast("T", read(value))
 
 
 @cache
 def reader_of(hint: _Hint) -> _Reader:
     """What makes a value of this type of one of a file, or raises `WrongValueError`."""
-    origin: _Hint = get_origin(hint)
-    arguments = get_args(hint)
-    if origin is Annotated:
+    origin: _Hint = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
+    if origin is typing.Annotated:
         return _annotated(arguments[0], arguments[1])
-    if origin in (Union, UnionType):
+    if origin in (typing.Union, UnionType):
         return _union([one for one in arguments if one is not NoneType], NoneType in arguments)
-    if origin is Literal:
+    if origin is typing.Literal:
         return partial(_literal, arguments)
     if origin in (Sequence, list, tuple):
         return _sequence(origin, arguments)
     if origin in (Mapping, dict):
         return partial(_mapping, reader_of(arguments[1]))
-    if is_dataclass(hint) or is_typeddict(hint):
+    if is_dataclass(hint) or typing.is_typeddict(hint):
         return _fields(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return partial(_member, hint)
@@ -89,7 +76,7 @@ def reader_of(hint: _Hint) -> _Reader:
     return partial(_instance, hint)
 
 
-def _annotated(hint: _Hint, limit: Any) -> _Reader:
+def _annotated(hint: _Hint, limit: typing.Any) -> _Reader:
     if isinstance(limit, Depth):
         return partial(_mapping, partial(_nested, limit.most))
     if hint in _DEFAULT_BOUNDS:
@@ -97,7 +84,7 @@ def _annotated(hint: _Hint, limit: Any) -> _Reader:
     return partial(_sized, reader_of(hint), limit)
 
 
-def _sized(reader: _Reader, limit: Any, value: object) -> object:
+def _sized(reader: _Reader, limit: typing.Any, value: object) -> object:
     read = reader(value)
     if not limit.least <= len(read) <= limit.most:
         raise WrongValueError(value)
@@ -107,7 +94,7 @@ def _sized(reader: _Reader, limit: Any, value: object) -> object:
 def _number(kinds: tuple[type, ...], bounds: Bounds) -> _Reader:
     least, most = bounds
 
-    def read(value: Any) -> object:
+    def read(value: typing.Any) -> object:
         # No bool: 1 == True.
         if type(value) in kinds and least <= value <= most:
             return value
@@ -157,19 +144,19 @@ def _sequence(origin: _Hint, arguments: tuple[_Hint, ...]) -> _Reader:
     return partial(_sized, each, Bounds(0, _MOST_LISTED)) if origin is Sequence else each
 
 
-def _each(kind: type, reader: _Reader, value: Any) -> object:
+def _each(kind: type, reader: _Reader, value: typing.Any) -> object:
     if not isinstance(value, list | tuple):
         raise WrongValueError(value)
     return kind(map(reader, value))
 
 
-def _tuple(readers: tuple[_Reader, ...], value: Any) -> object:
+def _tuple(readers: tuple[_Reader, ...], value: typing.Any) -> object:
     if not isinstance(value, list | tuple) or len(value) != len(readers):
         raise WrongValueError(value)
     return tuple(reader(item) for reader, item in zip(readers, value, strict=True))
 
 
-def _mapping(reader: _Reader, value: Any) -> object:
+def _mapping(reader: _Reader, value: typing.Any) -> object:
     if not isinstance(value, Mapping):
         raise WrongValueError(value)
     made = {}
@@ -181,7 +168,7 @@ def _mapping(reader: _Reader, value: Any) -> object:
     return made
 
 
-def _nested(depth: int, value: Any) -> object:
+def _nested(depth: int, value: typing.Any) -> object:
     if isinstance(value, list | tuple):
         if depth == 0:
             raise WrongValueError(value, "is nested too deeply")
@@ -197,7 +184,7 @@ def _members(value: object, names: Iterable[str]) -> dict[str, object]:
 
 
 def _fields(kind: _Hint) -> _Reader:
-    hints = get_type_hints(kind, include_extras=True)
+    hints = typing.get_type_hints(kind, include_extras=True)
     readers = {name: reader_of(one) for name, one in hints.items()}
     if is_dataclass(kind):
         defaults = {
@@ -207,7 +194,7 @@ def _fields(kind: _Hint) -> _Reader:
     else:
         needed = kind.__required_keys__
 
-    def read(value: Any) -> object:
+    def read(value: typing.Any) -> object:
         if not isinstance(value, dict):
             value = _members(value, readers)
         made = {}

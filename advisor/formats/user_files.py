@@ -70,8 +70,7 @@ def read_text(path: Path, *, kind: str) -> str:
         path: of the file.
         kind: what it should be, for messages, such as ``"settings file"``.
 
-    Raises:
-        ConfigError: unreadable, not UTF-8 or too large.
+    Raises ConfigError: unreadable, not UTF-8 or too large.
     """
     try:
         payload = read_plain(path, most_bytes=MAX_FILE_BYTES)
@@ -91,8 +90,7 @@ def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VAL
         advice: what to do about a malformed one, a sentence.
         most_values: keys and values that it may hold.
 
-    Raises:
-        ConfigError: unreadable, too large or malformed, with the line.
+    Raises ConfigError: unreadable, too large or malformed, with the line.
     """
     return read_document(path, kind=kind, advice=advice, most_values=most_values).value
 
@@ -104,11 +102,7 @@ def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST
 
 
 def decoded(payload: bytes, *, place: str) -> str:
-    """The text of a file's content.
-
-    Raises:
-        ConfigError: not UTF-8.
-    """
+    """The text of a file's content. Raises ConfigError: not UTF-8."""
     try:
         return payload.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -116,8 +116,7 @@ class Recording:
 def read_recording(path: Path) -> Recording:
     """Parse a profiler export, gzipped or not.
 
-    Raises:
-        TraceError: missing, truncated, no profiler export, of an unknown schema, or without kernels.
+    Raises TraceError: missing, truncated, no profiler export, of an unknown schema, or without kernels.
     """
     try:
         with open_unpacked(path) as file:
@@ -146,8 +145,7 @@ class _Found:
     def take(self, event: JsonObject) -> None:
         """Keep an event if it matters.
 
-        Raises:
-            KeyError, TypeError, ValueError, OverflowError, AttributeError: it is no event of a profiler.
+        Raises KeyError, TypeError, ValueError, OverflowError, AttributeError: it is no event of a profiler.
         """
         # Every event of Chrome's format has a phase; "X" is one with a duration.
         category = self._category(event) if event["ph"] == "X" else ""
@@ -165,11 +163,7 @@ class _Found:
             self._pass_over()
 
     def recording(self, path: Path) -> Recording:
-        """All of it in order of time.
-
-        Raises:
-            TraceError: there are no operators or no kernels.
-        """
+        """All of it in order of time. Raises TraceError: there are no operators or no kernels."""
         kernels = sum(event.kind == "kernel" for event in self.device_events)
         if not self.operators or not kernels:
             raise TraceError(

@@ -17,17 +17,7 @@ from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Tra
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import SCHEMA_VERSION
 from advisor.formats.typed_json import typed
-from advisor.kineto.events import (
-    Autograd,
-    DeviceEvent,
-    HostEvent,
-    Recording,
-    cost_of_call,
-    kernels_of,
-    merged,
-    read_recording,
-    tensors_of,
-)
+from advisor.kineto import events as kineto_events
 from advisor.operators.work import tensor_bytes
 
 # Joins what ran on the GPU to operators, phases and steps of an exported profiler trace.
@@ -48,7 +38,7 @@ class _Spans:
     latest_ends: Sequence[float]
 
     @classmethod
-    def of(cls, events: Sequence[HostEvent]) -> _Spans:
+    def of(cls, events: Sequence[kineto_events.HostEvent]) -> _Spans:
         """Of events in order of time."""
         ends = itertools.accumulate((event.end_s for event in events), max)
         return cls([event.begin_s for event in events], list(ends))
@@ -62,10 +52,10 @@ class _Spans:
 class Call:
     """One call of an operator with what it ran on the GPU; ``operator`` is None where none is known."""
 
-    operator: HostEvent | None
+    operator: kineto_events.HostEvent | None
     phase: Phase
     begin_s: float
-    device_events: tuple[DeviceEvent, ...]
+    device_events: tuple[kineto_events.DeviceEvent, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +80,10 @@ class Unjoined:
     share_of_time: float
 
 
-def join(recording: Recording) -> tuple[tuple[Step, ...], Unjoined]:
+def join(recording: kineto_events.Recording) -> tuple[tuple[Step, ...], Unjoined]:
     """Steps with their calls, and how much could not be joined.
 
-    Raises:
-        TraceError: nothing in the recording tells where an iteration begins and ends.
+    Raises TraceError: nothing in the recording tells where an iteration begins and ends.
     """
     calls = _calls(recording)
     steps = tuple(step for step in _steps(recording, calls) if step.calls)
@@ -106,11 +95,11 @@ def join(recording: Recording) -> tuple[tuple[Step, ...], Unjoined]:
     return steps, _unjoined(steps)
 
 
-def _calls(recording: Recording) -> list[Call]:
+def _calls(recording: kineto_events.Recording) -> list[Call]:
     by_id = {op.args["external id"]: op for op in recording.operators if op.args.get("external id")}
     threads = _by_thread(recording.operators)
-    grouped: dict[tuple[int, float], list[DeviceEvent]] = {}
-    owners: dict[tuple[int, float], HostEvent | None] = {}
+    grouped: dict[tuple[int, float], list[kineto_events.DeviceEvent]] = {}
+    owners: dict[tuple[int, float], kineto_events.HostEvent | None] = {}
     for number, event in enumerate(recording.device_events):
         owner = _owner(event, recording, by_id, threads)
         # Without an operator each event is a call of its own.
@@ -123,25 +112,25 @@ def _calls(recording: Recording) -> list[Call]:
     return sorted(calls, key=lambda call: call.begin_s)
 
 
-def _optimizer_spans(recording: Recording) -> Mapping[str, _Spans]:
+def _optimizer_spans(recording: kineto_events.Recording) -> Mapping[str, _Spans]:
     """By thread."""
     marks = [mark for mark in recording.marks if mark.name.startswith(OPTIMIZER_MARK)]
     return {thread: _Spans.of(spans) for thread, spans in _by_thread(marks).items()}
 
 
-def _by_thread(operators: Sequence[HostEvent]) -> Mapping[str, list[HostEvent]]:
-    threads: dict[str, list[HostEvent]] = {}
+def _by_thread(operators: Sequence[kineto_events.HostEvent]) -> Mapping[str, list[kineto_events.HostEvent]]:
+    threads: dict[str, list[kineto_events.HostEvent]] = {}
     for operator in operators:
         threads.setdefault(operator.thread, []).append(operator)
     return threads
 
 
 def _owner(
-    event: DeviceEvent,
-    recording: Recording,
-    by_id: Mapping[int, HostEvent],
-    threads: Mapping[str, list[HostEvent]],
-) -> HostEvent | None:
+    event: kineto_events.DeviceEvent,
+    recording: kineto_events.Recording,
+    by_id: Mapping[int, kineto_events.HostEvent],
+    threads: Mapping[str, list[kineto_events.HostEvent]],
+) -> kineto_events.HostEvent | None:
     """By external id, the kernel's own or its launch's; else the innermost operator at the launch."""
     launch = None if event.correlation is None else recording.launches.get(event.correlation)
     for external_id in (event.external_id, launch.external_id if launch else None):
@@ -156,9 +145,9 @@ def _owner(
 
 
 def _call(
-    owner: HostEvent | None,
-    events: list[DeviceEvent],
-    recording: Recording,
+    owner: kineto_events.HostEvent | None,
+    events: list[kineto_events.DeviceEvent],
+    recording: kineto_events.Recording,
     optimizer_spans: Mapping[str, _Spans],
     main_threads: set[str],
 ) -> Call:
@@ -178,11 +167,11 @@ def _call(
     return Call(operator=owner, phase=phase, begin_s=begin_s, device_events=tuple(events))
 
 
-def _is_backward(owner: HostEvent | None) -> bool:
+def _is_backward(owner: kineto_events.HostEvent | None) -> bool:
     return owner is not None and (owner.args.get("fwd thread id") or 0) > 0
 
 
-def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:
+def _steps(recording: kineto_events.Recording, calls: Sequence[Call]) -> list[Step]:
     marks = [mark for mark in recording.marks if mark.name.startswith(STEP_MARK)]
     # Some schemas list a mark twice, as an operator and as an annotation.
     spans = list(dict.fromkeys((mark.name, mark.begin_s, mark.end_s) for mark in marks))
@@ -200,8 +189,7 @@ def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:
 def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
     """Steps of one process follow each other.
 
-    Raises:
-        TraceError: one shares more than half of its time with the next one.
+    Raises TraceError: one shares more than half of its time with the next one.
     """
     for (name, begin, end), (next_name, next_begin, next_end) in itertools.pairwise(spans):
         shorter_s = min(end - begin, next_end - next_begin)
@@ -220,7 +208,7 @@ def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, flo
         yield name, begin, min(end, next_begin)
 
 
-def _between_optimizer_steps(recording: Recording) -> list[tuple[str, float, float]]:
+def _between_optimizer_steps(recording: kineto_events.Recording) -> list[tuple[str, float, float]]:
     """Without prof.step(): from the end of one step of the first optimizer to the end of the next."""
     marks = [mark for mark in recording.marks if mark.name.startswith("Optimizer.step#")]
     ends = sorted(mark.end_s for mark in marks if mark.name == marks[0].name)
@@ -263,7 +251,7 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
         InputError: the GPU is needed and not given.
         UnknownGpuError: the GPU is not in the catalog.
     """
-    recording = read_recording(path)
+    recording = kineto_events.read_recording(path)
     untyped = _trace(recording, path, origin_gpu)
     try:
         trace = typed(Trace, untyped)
@@ -273,13 +261,13 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
     return trace
 
 
-def _trace(recording: Recording, path: Path, origin_gpu: str | None) -> Trace:
+def _trace(recording: kineto_events.Recording, path: Path, origin_gpu: str | None) -> Trace:
     origin = _origin(path, recording, origin_gpu)
     steps, unjoined = join(recording)
     step = _median_step(steps)
     exchanged = [call for call in step.calls if _is_collective(call)]
     computed = [call for call in step.calls if not _is_collective(call)]
-    autograd = Autograd.of(recording.operators)
+    autograd = kineto_events.Autograd.of(recording.operators)
     return Trace(
         schema_version=SCHEMA_VERSION,
         script=str(path),
@@ -292,7 +280,7 @@ def _trace(recording: Recording, path: Path, origin_gpu: str | None) -> Trace:
         samples_per_epoch=None,
         iterations_per_epoch=None,
         accumulation=1,
-        ops=merged(op for call in computed for op in _ops(call, autograd)),
+        ops=kineto_events.merged(op for call in computed for op in _ops(call, autograd)),
         # A profiled step waits for the profiler, so its wall time says little about a run without one.
         iteration_s=None,
         data_loading_s=None,
@@ -303,7 +291,7 @@ def _trace(recording: Recording, path: Path, origin_gpu: str | None) -> Trace:
     )
 
 
-def _origin(path: Path, recording: Recording, given: str | None) -> str:
+def _origin(path: Path, recording: kineto_events.Recording, given: str | None) -> str:
     name = given or recording.device_name
     if name is None:
         raise InputError(
@@ -334,15 +322,15 @@ def _median_step(steps: Sequence[Step]) -> Step:
     return sorted(steps, key=lambda step: step.device_s)[(len(steps) - 1) // 2]
 
 
-def _ops(call: Call, autograd: Autograd) -> list[Op]:
+def _ops(call: Call, autograd: kineto_events.Autograd) -> list[Op]:
     """One Op for the kernels of a call, and one for each copy and fill in it."""
     kernels = [event for event in call.device_events if event.kind == "kernel"]
     others = [event for event in call.device_events if event.kind != "kernel"]
     ops = [_traffic_op(event, call.phase) for event in others]
     if not kernels:
         return ops
-    inputs = tensors_of(call.operator) if call.operator else ()
-    outputs, flops, num_bytes = cost_of_call(call.operator, inputs, autograd)
+    inputs = kineto_events.tensors_of(call.operator) if call.operator else ()
+    outputs, flops, num_bytes = kineto_events.cost_of_call(call.operator, inputs, autograd)
     op = Op(
         name=call.operator.name if call.operator else f"unjoined::{_short(kernels[0].name)}",
         phase=call.phase,
@@ -353,12 +341,12 @@ def _ops(call: Call, autograd: Autograd) -> list[Op]:
         bytes=num_bytes,
         count=1,
         measured_s=sum(event.duration_s for event in kernels),
-        kernels=kernels_of(kernels),
+        kernels=kineto_events.kernels_of(kernels),
     )
     return [op, *ops]
 
 
-def _traffic_op(event: DeviceEvent, phase: Phase) -> Op:
+def _traffic_op(event: kineto_events.DeviceEvent, phase: Phase) -> Op:
     direction = next((name for word, name in _COPY_NAMES.items() if word in event.name), None)
     num_bytes = event.args.get("bytes") or 0
     # A copy within the device reads and writes, a fill only writes.
@@ -380,13 +368,13 @@ def _short(name: str) -> str:
     return name.removeprefix("void ").partition("<")[0].partition("(")[0]
 
 
-def _memory(recording: Recording, num_steps: int) -> MemoryUse:
+def _memory(recording: kineto_events.Recording, num_steps: int) -> MemoryUse:
     """Gradients from what autograd accumulates; a profile tells nothing of the rest."""
     gradients = [
         tensor_bytes(tensor)
         for operator in recording.operators
         if operator.name.startswith("torch::autograd::AccumulateGrad")
-        for tensor in tensors_of(operator)[:1]
+        for tensor in kineto_events.tensors_of(operator)[:1]
     ]
     gradient_bytes = sum(gradients) // num_steps or None
     return MemoryUse(
@@ -399,7 +387,7 @@ def _memory(recording: Recording, num_steps: int) -> MemoryUse:
 
 
 def _warnings(
-    steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: Recording
+    steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: kineto_events.Recording
 ) -> tuple[Finding, ...]:
     warnings: list[Finding] = [StepTaken(step=step.name, num_steps=len(steps))]
     if unjoined.kernels:

@@ -20,18 +20,8 @@ from advisor.core.errors import (
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Precision
+from advisor.formats import recording_files
 from advisor.formats.foreign_files import is_gzip
-from advisor.formats.recording_files import (
-    Entry,
-    Header,
-    Measurement,
-    Recording,
-    Skipped,
-    append_entry,
-    drop_half_line,
-    read_recording,
-    start_recording,
-)
 from advisor.operators.case import Call, Caps, Case, call, tensor
 from advisor.operators.registry import rows
 from advisor.payload import protocol
@@ -45,14 +35,8 @@ from advisor.payload.protocol import (
     SkippedLine,
     Status,
 )
+from advisor.profile import environment
 from advisor.profile.attempt import CHILD, TEMPORARY_NAME, Ending, job_folder, run_child
-from advisor.profile.environment import (
-    candidates,
-    child_environment,
-    first_visible,
-    visible_devices,
-    why_first_is_busy,
-)
 from advisor.profile.failures import log_tail, torch_problem
 from advisor.profile.recording import operators_of
 from advisor.profile.recording import read_recording as read_result
@@ -129,8 +113,7 @@ class Keeper:
         missing: the cases to do by their keys, in order.
         has_device: the process told of its device, so that it can be used in principle.
 
-    Raises:
-        RecordingError: there is something else at ``path``, or a recording of another kind of device.
+    Raises RecordingError: there is something else at ``path``, or a recording of another kind of device.
     """
 
     def __init__(
@@ -154,23 +137,22 @@ class Keeper:
     def take(self, line: MeasuringLine) -> None:
         """Keep what one line tells.
 
-        Raises:
-            RecordingError: the device is not the recording's, or the file cannot be written.
+        Raises RecordingError: the device is not the recording's, or the file cannot be written.
         """
         if "device" in line:
             self._meet(line["device"])
         elif "reference_s" in line:
-            append_entry(self._path, line["reference_s"])
+            recording_files.append_entry(self._path, line["reference_s"])
         else:
             self._done(line["case"], _entry_of(line))
 
     def give_up_next(self, reason: str) -> None:
         """Leave out the case that was under way when the process ended, if any was."""
         for key in list(self.missing)[:1]:
-            self._done(key, Skipped(case=key, reason=reason))
+            self._done(key, recording_files.Skipped(case=key, reason=reason))
 
-    def _done(self, key: str, entry: Entry) -> None:
-        append_entry(self._path, entry)
+    def _done(self, key: str, entry: recording_files.Entry) -> None:
+        recording_files.append_entry(self._path, entry)
         self.missing.pop(key, None)
         self._tell()
 
@@ -182,17 +164,17 @@ class Keeper:
         self.has_device = True
         header = header_of(device, self._backend)
         if self._header is None:
-            start_recording(self._path, header)
+            recording_files.start_recording(self._path, header)
             self._header = header
             return
         _check_same(self._header, header, self._path)
-        drop_half_line(self._path)
+        recording_files.drop_half_line(self._path)
 
 
-def header_of(device: Device, backend: str) -> Header:
+def header_of(device: Device, backend: str) -> recording_files.Header:
     """What a recording says of a device that told of itself, and nvidia-smi of it."""
-    state = device_state(first_visible(os.environ) if backend == "cuda" else "")
-    return Header(
+    state = device_state(environment.first_visible(os.environ) if backend == "cuda" else "")
+    return recording_files.Header(
         backend=backend,
         device_name=device["name"],
         gpu=_catalog_name(device["name"]) if backend == "cuda" else None,
@@ -212,12 +194,12 @@ def _catalog_name(device_name: str) -> str | None:
         return None
 
 
-def _existing(path: Path, backend: str) -> Recording | None:
+def _existing(path: Path, backend: str) -> recording_files.Recording | None:
     if not path.exists():
         _check_place(path)
         return None
     _check_is_file(path)
-    recording = read_recording(path)
+    recording = recording_files.read_recording(path)
     if recording.header.backend != backend:
         raise RecordingError(
             f"{str(path)!r} is a recording of the backend {recording.header.backend}, not {backend}:"
@@ -253,7 +235,7 @@ def _check_place(path: Path) -> None:
         )
 
 
-def _check_same(kept: Header, new: Header, path: Path) -> None:
+def _check_same(kept: recording_files.Header, new: recording_files.Header, path: Path) -> None:
     facts: list[tuple[str, str | None, str | None]] = [("device", kept.device_name, new.device_name)]
     facts += [(name, kept.versions.get(name), new.versions[name]) for name in ("torch", "cuda", "cudnn")
               if name in new.versions]  # fmt: skip
@@ -265,11 +247,11 @@ def _check_same(kept: Header, new: Header, path: Path) -> None:
             )
 
 
-def _entry_of(line: MeasuredLine | SkippedLine) -> Entry:
+def _entry_of(line: MeasuredLine | SkippedLine) -> recording_files.Entry:
     if "reason" in line:
-        return Skipped(case=line["case"], reason=line["reason"])
+        return recording_files.Skipped(case=line["case"], reason=line["reason"])
     (op,), _ = operators_of([line["operator"]])
-    return Measurement(
+    return recording_files.Measurement(
         case=line["case"],
         op=replace(op, measured_s=line["time_s"]),
         precision=Precision(**line["precision"]),
@@ -296,7 +278,7 @@ def measure(
     backend: str = "cuda",
     python: Path | None = None,
     progress: Progress | None = None,
-) -> Recording:
+) -> recording_files.Recording:
     """Measure what the file at ``path`` does not hold yet, and return all that it holds then.
 
     Args:
@@ -317,7 +299,7 @@ def measure(
     if keeper.missing:
         _check_free(backend)
     losses = 0
-    interpreters = candidates(python, os.environ)
+    interpreters = environment.candidates(python, os.environ)
     if not interpreters:
         raise InputError("no Python interpreter was found: name one that has torch with `profile.python`.")
     while keeper.missing:
@@ -332,11 +314,11 @@ def measure(
         # A case after which the process found the device lost was told already.
         if result is None:
             keeper.give_up_next(_why_lost(ending))
-    return read_recording(path)
+    return recording_files.read_recording(path)
 
 
 def _check_free(backend: str) -> None:
-    reason = why_first_is_busy(os.environ) if backend == "cuda" else None
+    reason = environment.why_first_is_busy(os.environ) if backend == "cuda" else None
     if reason is not None:
         raise GpuUnusableError(
             f"{reason}: times would be wrong. Wait until it is free, or choose another with"
@@ -371,8 +353,8 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None
         job_path.write_text(json.dumps(job), encoding="utf-8")
         ending = run_child(
             [interpreter, CHILD, job_path],
-            environment=child_environment(os.environ, folder / TEMPORARY_NAME)
-            | visible_devices(backend, os.environ),
+            environment=environment.child_environment(os.environ, folder / TEMPORARY_NAME)
+            | environment.visible_devices(backend, os.environ),
             progress_path=progress_path,
             timeout_s=_WEEK_S,
             stall_s=STALL_S,

@@ -6,42 +6,9 @@ from functools import cache
 from math import prod
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
-from advisor.operators.attention_kernels import (
-    TILE,
-    AttentionCall,
-    AttentionKernel,
-    Backend,
-    attention_call,
-    backend_of,
-    kernels,
-    padded,
-    rate_flops_per_s,
-    seconds,
-)
-from advisor.operators.case import (
-    FLOATS,
-    HALF,
-    Argument,
-    Call,
-    Caps,
-    Case,
-    Draw,
-    call,
-    result,
-    shrunk,
-    tensor,
-)
-from advisor.operators.family import (
-    Autocast,
-    Compute,
-    Family,
-    FittedTime,
-    RooflineTime,
-    Roofs,
-    each,
-    higher_roof,
-    names,
-)
+from advisor.operators import attention_kernels, case, family
+from advisor.operators.case import call
+from advisor.operators.family import names
 from advisor.operators.work import Attributes, Tensors, item_bytes
 
 # --- FLOPs and time --------------------------------------------------------------------------------
@@ -62,10 +29,10 @@ def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
     return _attend(inputs[1], inputs[2], inputs[3], (3, 2))
 
 
-def _time(op: Op, roofs: Roofs) -> RooflineTime:
+def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
     """Kernels skip the half that a causal mask hides."""
     is_causal = op.attributes.get("is_causal") is True
-    return higher_roof(op, roofs, op.flops / 2 if is_causal else op.flops)
+    return family.higher_roof(op, roofs, op.flops / 2 if is_causal else op.flops)
 
 
 _RATES = {"float16": "fp16", "bfloat16": "bf16"}
@@ -75,42 +42,48 @@ _EFFICIENT_SHARE = 0.5
 _SIGMA_ASSUMED = 0.3
 
 
-def _fitted(op: Op, gpu: GpuSpec) -> FittedTime | None:
+def _fitted(op: Op, gpu: GpuSpec) -> family.FittedTime | None:
     """By the kernel that PyTorch takes on the GPU; None for FP32, plain mathematics and other vendors."""
-    call = attention_call(op)
+    call = attention_kernels.attention_call(op)
     if call is None or gpu.vendor != "NVIDIA":
         return None
     rate = _RATES.get(call.dtype, "")
     if rate not in gpu.tensor_flops_per_s:
         return None
-    kernel = kernel_of(call, backend_of(call, gpu))
+    kernel = kernel_of(call, attention_kernels.backend_of(call, gpu))
     if kernel is None:
         return None
-    return FittedTime(
-        time_s=seconds(call, kernel, gpu, rate_flops_per_s(kernel, gpu, rate)),
+    return family.FittedTime(
+        time_s=attention_kernels.seconds(
+            call, kernel, gpu, attention_kernels.rate_flops_per_s(kernel, gpu, rate)
+        ),
         sigma=_sigma(call, kernel, gpu),
     )
 
 
-def _sigma(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec) -> float:
+def _sigma(
+    call: attention_kernels.AttentionCall, kernel: attention_kernels.AttentionKernel, gpu: GpuSpec
+) -> float:
     """Neither masks nor dropout were measured, nor short sequences, nor all head sizes."""
-    is_short = min(call.queries, call.keys) < TILE
-    is_measured_size = padded(call.key_size) in kernel.measured_sizes
+    is_short = min(call.queries, call.keys) < attention_kernels.TILE
+    is_measured_size = attention_kernels.padded(call.key_size) in kernel.measured_sizes
     if call.has_mask or call.has_dropout or is_short or not is_measured_size:
         return _SIGMA_ASSUMED
     return kernel.sigma if gpu.architecture in kernel.architectures else kernel.sigma_unseen
 
 
-def kernel_of(call: AttentionCall, backend: Backend) -> AttentionKernel | None:
+def kernel_of(
+    call: attention_kernels.AttentionCall, backend: attention_kernels.Backend
+) -> attention_kernels.AttentionKernel | None:
     """What the backend's kernel reaches, forward or backward; None where nobody measured it."""
-    if backend is not Backend.EFFICIENT:
-        return kernels().get((backend, call.is_backward))
+    if backend is not attention_kernels.Backend.EFFICIENT:
+        return attention_kernels.kernels().get((backend, call.is_backward))
     return _efficient_kernel(call.is_backward)
 
 
 @cache
-def _efficient_kernel(is_backward: bool) -> AttentionKernel:
-    flash = kernels()[Backend.FLASH_2, is_backward]
+def _efficient_kernel(is_backward: bool) -> attention_kernels.AttentionKernel:
+    flash = attention_kernels.kernels()[attention_kernels.Backend.FLASH_2, is_backward]
     return replace(
         flash,
         efficiency={size: _EFFICIENT_SHARE * share for size, share in flash.efficiency.items()},
@@ -122,15 +95,15 @@ def _efficient_kernel(is_backward: bool) -> AttentionKernel:
 # --- What is measured ------------------------------------------------------------------------------
 
 
-def _cases(index: int, caps: Caps) -> Iterator[Case]:
+def _cases(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """Flash attention in half precision, the memory-efficient kernel in all, forward and backward."""
-    for dtype in HALF:
-        yield from _flash(Draw(f"flash {dtype}", index), caps, dtype)
-    for dtype in FLOATS:
-        yield from _efficient(Draw(f"efficient {dtype}", index), caps, dtype)
+    for dtype in case.HALF:
+        yield from _flash(case.Draw(f"flash {dtype}", index), caps, dtype)
+    for dtype in case.FLOATS:
+        yield from _efficient(case.Draw(f"efficient {dtype}", index), caps, dtype)
 
 
-def _flash(draw: Draw, caps: Caps, dtype: str) -> Iterator[Case]:
+def _flash(draw: case.Draw, caps: case.Caps, dtype: str) -> Iterator[case.Case]:
     query, key, value, gradient = _heads(draw, caps, dtype)
     is_causal = draw.choice((False, True))
     forward = call(
@@ -140,12 +113,12 @@ def _flash(draw: Draw, caps: Caps, dtype: str) -> Iterator[Case]:
     names = ("out", "sums", "starts_q", "starts_k", "max_q", "max_k")
     backward = call(
         "_scaled_dot_product_flash_attention_backward", gradient, query, key, value,
-        *map(result, names), 0.0, is_causal, result("seed"), result("offset"),
+        *map(case.result, names), 0.0, is_causal, case.result("seed"), case.result("offset"),
     )  # fmt: skip
     yield from _both_ways(dtype, forward, backward)
 
 
-def _efficient(draw: Draw, caps: Caps, dtype: str) -> Iterator[Case]:
+def _efficient(draw: case.Draw, caps: case.Caps, dtype: str) -> Iterator[case.Case]:
     query, key, value, gradient = _heads(draw, caps, dtype)
     is_causal = draw.choice((False, True))
     forward = call(
@@ -154,12 +127,12 @@ def _efficient(draw: Draw, caps: Caps, dtype: str) -> Iterator[Case]:
     )  # fmt: skip
     backward = call(
         "_scaled_dot_product_efficient_attention_backward", gradient, query, key, value, None,
-        *map(result, ("out", "sums", "seed", "offset")), 0.0, [True, True, True, False], is_causal,
+        *map(case.result, ("out", "sums", "seed", "offset")), 0.0, [True, True, True, False], is_causal,
     )  # fmt: skip
     yield from _both_ways(dtype, forward, backward)
 
 
-def _heads(draw: Draw, caps: Caps, dtype: str) -> list[Argument]:
+def _heads(draw: case.Draw, caps: case.Caps, dtype: str) -> list[case.Argument]:
     """Query, key, value and the output's gradient, [B, H, S, D], which lie as [B, S, H, D]."""
     size = draw.choice((32, 64, 64, 64, 128, 128))
     sizes = draw.size(1, 64), draw.size(2, 32), draw.size(64, 4096, draw.choice((1, 64, 64)))
@@ -171,41 +144,41 @@ def _heads(draw: Draw, caps: Caps, dtype: str) -> list[Argument]:
             and 8 * batch * heads * steps * size * item_bytes(dtype) <= caps.num_bytes
         )
 
-    batch, heads, steps = shrunk(sizes, fits, least=1)
+    batch, heads, steps = case.shrunk(sizes, fits, least=1)
     stride = (steps * heads * size, size, heads * size, 1)
     return [
-        tensor((batch, heads, steps, size), dtype, stride=stride, name=name)
+        case.tensor((batch, heads, steps, size), dtype, stride=stride, name=name)
         for name in ("query", "key", "value", "gradient")
     ]
 
 
-def _both_ways(dtype: str, forward: Call, backward: Call) -> Iterator[Case]:
-    yield Case(family="attention", dtype=dtype, call=forward)
-    yield Case(family="attention", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+def _both_ways(dtype: str, forward: case.Call, backward: case.Call) -> Iterator[case.Case]:
+    yield case.Case(family="attention", dtype=dtype, call=forward)
+    yield case.Case(family="attention", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
 
 
-ATTENTION = Family(
+ATTENTION = family.Family(
     word="attention",
     others=names(
         """_flash_attention_forward _flash_attention_backward _efficient_attention_forward
         _efficient_attention_backward"""
     ),
     flops={
-        **each(
+        **family.each(
             """_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
             _scaled_dot_product_cudnn_attention _scaled_dot_product_flash_attention_for_cpu""",
             _forward,
         ),
-        **each(
+        **family.each(
             """_scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward
             _scaled_dot_product_cudnn_attention_backward
             _scaled_dot_product_flash_attention_for_cpu_backward""",
             _backward,
         ),
     },
-    compute=Compute(fraction="gemm_fraction", tensor_cores=True),
+    compute=family.Compute(fraction="gemm_fraction", tensor_cores=True),
     time=_time,
     fitted=_fitted,
-    autocast=Autocast(casts_operands=False),
+    autocast=family.Autocast(casts_operands=False),
     cases={"attention": _cases},
 )

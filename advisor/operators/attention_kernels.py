@@ -349,8 +349,7 @@ def efficiency_of(kernel: AttentionKernel, call: AttentionCall, width: float) ->
 def kernels() -> Mapping[tuple[Backend, bool], AttentionKernel]:
     """Those of ``catalogs/attention.toml``, by backend and whether it is the backward pass.
 
-    Raises:
-        CatalogError: the file is missing.
+    Raises CatalogError: the file is missing.
     """
     document = tomllib.loads(catalog_path("attention.toml").read_text(encoding="utf-8"))
     return {

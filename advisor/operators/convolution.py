@@ -10,18 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
+from advisor.operators import work
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, channels_last, shrunk, tensor
 from advisor.operators.family import Board, Compute, Family, Learned, Tf32Flag, base_name, each, names
-from advisor.operators.work import (
-    Attributes,
-    Tensors,
-    alignment,
-    item_bytes,
-    numel,
-    padding,
-    tiles,
-    total_bytes,
-)
+from advisor.operators.work import padding
 
 NAMES = frozenset({"convolution", "convolution_backward"})
 _TILE = 128
@@ -106,7 +98,7 @@ def features(op: Op) -> tuple[float, ...] | None:
         padding(math.ceil(rows), _TILE),
         *(padding(math.ceil(size), 32) for size in (columns, inner)),
         padding(columns, 64),
-        *(alignment(size) for size in (in_channels, filters, pixels)),
+        *(work.alignment(size) for size in (in_channels, filters, pixels)),
     )
 
 
@@ -160,28 +152,28 @@ WAVES = Board(num_features=4, features=_waves)
 def _convolve(source: TensorSpec, weight: TensorSpec, result: TensorSpec, transposed: bool) -> int:
     """Each weight meets each position of the output, or of the input if transposed."""
     positions = (source if transposed else result).shape[2:]
-    return 2 * source.shape[0] * prod(positions) * numel(weight)
+    return 2 * source.shape[0] * prod(positions) * work.numel(weight)
 
 
-def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
+def _forward(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:
     return _convolve(inputs[0], inputs[1], outputs[0], bool(attributes.get("transposed")))
 
 
-def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+def _backward(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:  # noqa: ARG001
     grad_output, source, weight = inputs[:3]
     mask = cast("tuple[bool, ...]", attributes["output_mask"])
     forward = _convolve(source, weight, grad_output, bool(attributes.get("transposed")))
     return forward * sum(bool(wanted) for wanted in mask[:2])
 
 
-def _backward_bytes(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
+def _backward_bytes(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:
     """Reads the weight for the input's gradient and the input for the weight's."""
     grad_output, source, weight = inputs[:3]
     mask = cast("tuple[bool, ...]", attributes["output_mask"])
     read = [grad_output]
     read += [weight] if mask[0] else []
     read += [source] if mask[1] else []
-    return total_bytes(read) + total_bytes(outputs)
+    return work.total_bytes(read) + work.total_bytes(outputs)
 
 
 # --- What the network reads ------------------------------------------------------------------------
@@ -202,8 +194,8 @@ def _features(op: Op) -> tuple[float, ...] | None:
     return (
         *(math.log(size) for size in (batch, source[1], weight[0], pixels, m, k)),
         *(padding(size, tile) for size in (m, n, k) for tile in (32, 128)),
-        *(alignment(size) for size in (source[1], weight[0])),
-        math.log(tiles(m, 128) * tiles(n, 64)),
+        *(work.alignment(size) for size in (source[1], weight[0])),
+        math.log(work.tiles(m, 128) * work.tiles(n, 64)),
     )
 
 
@@ -275,7 +267,8 @@ class _Convolution:
         flops = 2 * self.batch * prod(positions[2:]) * prod(self.weight)
         elements = prod(self.source) + prod(self.out) + prod(self.weight)
         return (
-            2 * flops <= caps.most_flops(dtype, tf32) and 2 * elements * item_bytes(dtype) <= caps.num_bytes
+            2 * flops <= caps.most_flops(dtype, tf32)
+            and 2 * elements * work.item_bytes(dtype) <= caps.num_bytes
         )
 
 

@@ -141,11 +141,7 @@ class StreamCost:
 
 @cache
 def stream_costs() -> Mapping[str, StreamCost]:
-    """By kind, such as ``"layer norm forward"``.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """By kind, such as ``"layer norm forward"``. Raises CatalogError: the file is missing or broken."""
     path = catalog_path(FILE)
     try:
         return parsed(path.read_text(encoding="utf-8"))

@@ -5,32 +5,9 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from advisor.core.values import Op, Phase
-from advisor.operators.case import (
-    FLOATS,
-    Call,
-    Caps,
-    Case,
-    Draw,
-    Make,
-    Shape,
-    call,
-    dtype_argument,
-    mapped,
-    streams,
-    tensor,
-)
+from advisor.operators import case, family
+from advisor.operators.case import tensor
 from advisor.operators.cycles import Stream, is_half, plain_work, stream_costs
-from advisor.operators.family import (
-    FULL_RATES,
-    Autocast,
-    Family,
-    Learned,
-    RooflineTime,
-    Roofs,
-    base_name,
-    each,
-    names,
-)
 from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, total_bytes
 
 # --- Bytes -----------------------------------------------------------------------------------------
@@ -58,18 +35,18 @@ def _copies_first(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> 
 
 # --- What the network reads ------------------------------------------------------------------------
 
-_LEARNED = names(
+_LEARNED = family.names(
     """add add_ sub sub_ rsub mul mul_ div div_ pow relu relu_ gelu gelu_backward tanh tanh_ tanh_backward
     sigmoid sigmoid_backward silu silu_ exp silu_backward threshold_backward neg rsqrt sqrt where masked_fill
     masked_fill_ native_dropout native_dropout_backward clone copy_ _to_copy reciprocal leaky_relu leaky_relu_
     leaky_relu_backward hardtanh hardtanh_ clamp clamp_min addcmul addcdiv sin cos log abs"""
 )
-_TANH = names("tanh tanh_ sigmoid")
+_TANH = family.names("tanh tanh_ sigmoid")
 
 
 def _features(op: Op) -> tuple[float, ...]:
     """Powers and hyperbolic tangents take so many instructions that some boards wait for them."""
-    name = base_name(op.name)
+    name = family.base_name(op.name)
     return (math.log(op.bytes), math.log(1 + _num_tensors(op)), float(name == "pow"), float(name in _TANH))
 
 
@@ -78,18 +55,18 @@ def _num_tensors(op: Op) -> int:
     return sum(math.prod(tensor.shape) == largest for tensor in (*op.inputs, *op.outputs))
 
 
-_CURVES = names(
+_CURVES = family.names(
     """gelu silu sigmoid tanh exp log sin cos erf pow softplus mish gelu_ silu_ sigmoid_ tanh_ exp_ log_
     pow_"""
 )
-_CURVES_BACKWARD = names("gelu_backward silu_backward sigmoid_backward tanh_backward mish_backward")
+_CURVES_BACKWARD = family.names("gelu_backward silu_backward sigmoid_backward tanh_backward mish_backward")
 
 
 def _stream(op: Op) -> Stream | None:
     """In 16 bits what an SM does in a clock counts; other precisions are a roofline."""
     if not is_half(op) or not op.outputs:
         return None
-    name = base_name(op.name)
+    name = family.base_name(op.name)
     kind = "curve" if name in _CURVES else "curve backward" if name in _CURVES_BACKWARD else "arithmetic"
     elements = max(math.prod(tensor.shape) for tensor in op.outputs)
     return Stream(cost=stream_costs()[kind], work=plain_work(elements, op.bytes))
@@ -100,59 +77,61 @@ def _stream(op: Op) -> Stream | None:
 _LARGE = (32768, 2048)
 
 
-def _cast(shape: Shape, dtype: str) -> Call:
+def _cast(shape: case.Shape, dtype: str) -> case.Call:
     target = "float16" if dtype == "float32" else "float32"
-    return call("_to_copy", tensor(shape, dtype), dtype=dtype_argument(target))
+    return case.call("_to_copy", tensor(shape, dtype), dtype=case.dtype_argument(target))
 
 
-def _transposing_clone(shape: Shape, dtype: str) -> Call:
+def _transposing_clone(shape: case.Shape, dtype: str) -> case.Call:
     source = tensor(shape, dtype, stride=(1, shape[0]))
-    return call("clone", source, memory_format={"memory_format": "contiguous_format"})
+    return case.call("clone", source, memory_format={"memory_format": "contiguous_format"})
 
 
-_FORWARD: Mapping[str, Make] = {
-    "add": mapped("add.Tensor", 2),
-    "add_": mapped("add_.Tensor", 2),
-    "broadcast": lambda shape, dtype: call("add.Tensor", tensor(shape, dtype), tensor((1, shape[1]), dtype)),
-    "mul": mapped("mul.Tensor", 2),
-    "scale": mapped("mul.Scalar", 1, 0.5),
-    "gelu": mapped("gelu", 1, approximate="tanh"),
-    "relu": mapped("relu", 1),
-    "silu": mapped("silu", 1),
-    "dropout": mapped("native_dropout", 1, 0.1, True),
-    "copy": mapped("copy_", 2),
+_FORWARD: Mapping[str, case.Make] = {
+    "add": case.mapped("add.Tensor", 2),
+    "add_": case.mapped("add_.Tensor", 2),
+    "broadcast": lambda shape, dtype: case.call(
+        "add.Tensor", tensor(shape, dtype), tensor((1, shape[1]), dtype)
+    ),
+    "mul": case.mapped("mul.Tensor", 2),
+    "scale": case.mapped("mul.Scalar", 1, 0.5),
+    "gelu": case.mapped("gelu", 1, approximate="tanh"),
+    "relu": case.mapped("relu", 1),
+    "silu": case.mapped("silu", 1),
+    "dropout": case.mapped("native_dropout", 1, 0.1, True),
+    "copy": case.mapped("copy_", 2),
     "cast": _cast,
     "clone": _transposing_clone,
-    "cat": lambda shape, dtype: call("cat", [tensor(shape, dtype), tensor(shape, dtype)], 1),
-    "fill": mapped("zero_", 1),
+    "cat": lambda shape, dtype: case.call("cat", [tensor(shape, dtype), tensor(shape, dtype)], 1),
+    "fill": case.mapped("zero_", 1),
 }
-_BACKWARD: Mapping[str, Make] = {
-    "gelu_backward": mapped("gelu_backward", 2, approximate="tanh"),
-    "relu_backward": mapped("threshold_backward", 2, 0),
-    "silu_backward": mapped("silu_backward", 2),
-    "dropout_backward": lambda shape, dtype: call(
+_BACKWARD: Mapping[str, case.Make] = {
+    "gelu_backward": case.mapped("gelu_backward", 2, approximate="tanh"),
+    "relu_backward": case.mapped("threshold_backward", 2, 0),
+    "silu_backward": case.mapped("silu_backward", 2),
+    "dropout_backward": lambda shape, dtype: case.call(
         "native_dropout_backward", tensor(shape, dtype), tensor(shape, "bool"), 1.25
     ),
 }
 
 
-def _cases(index: int, caps: Caps) -> Iterator[Case]:
+def _cases(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """Element-wise operators, copies and casts, each with a size and dtype of its own."""
-    yield from streams("elementwise", _FORWARD, Phase.FORWARD, index, caps)
-    yield from streams("elementwise", _BACKWARD, Phase.BACKWARD, index, caps)
+    yield from case.streams("elementwise", _FORWARD, Phase.FORWARD, index, caps)
+    yield from case.streams("elementwise", _BACKWARD, Phase.BACKWARD, index, caps)
 
 
-def _calibration_cases() -> Iterator[Case]:
-    for dtype in FLOATS:
+def _calibration_cases() -> Iterator[case.Case]:
+    for dtype in case.FLOATS:
         one = tensor(_LARGE, dtype)
-        yield Case(family="elementwise", dtype=dtype, call=call("add.Tensor", one, one))
-        yield Case(family="elementwise", dtype=dtype, call=call("relu", one))
+        yield case.Case(family="elementwise", dtype=dtype, call=case.call("add.Tensor", one, one))
+        yield case.Case(family="elementwise", dtype=dtype, call=case.call("relu", one))
 
 
-ELEMENTWISE = Family(
+ELEMENTWISE = family.Family(
     word="element-wise",
     nominal={
-        **each(
+        **family.each(
             """add sub rsub mul div neg abs sign maximum minimum clamp clamp_min clamp_max relu relu6
             threshold threshold_backward leaky_relu leaky_relu_backward hardtanh hardtanh_backward sqrt
             rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p pow square sin cos tan tanh sigmoid erf
@@ -164,7 +143,7 @@ ELEMENTWISE = Family(
             upsample_nearest2d upsample_nearest1d upsample_nearest3d""",
             PerElement(of_output=1),
         ),
-        **each(
+        **family.each(
             """addcmul addcdiv lerp tanh_backward sigmoid_backward gelu silu elu celu
             softplus mish hardswish_backward hardsigmoid_backward elu_backward softplus_backward
             log_sigmoid_forward silu_backward mish_backward gelu_backward cumsum cumprod glu glu_backward
@@ -173,7 +152,7 @@ ELEMENTWISE = Family(
             upsample_bilinear2d_backward logit logaddexp""",
             PerElement(of_output=2),
         ),
-        **each(
+        **family.each(
             """copy _to_copy clone contiguous zero zeros ones full fill empty zeros_like ones_like full_like
             new_zeros new_ones new_full arange linspace eye scalar_tensor cat stack slice_backward
             select_backward slice_scatter select_scatter as_strided_scatter constant_pad_nd pad
@@ -188,31 +167,31 @@ ELEMENTWISE = Family(
         ),
     },
     traffic={
-        **each(
+        **family.each(
             """zero zeros ones full fill zeros_like ones_like full_like new_zeros new_ones new_full arange
             linspace eye scalar_tensor rand randn randint randperm rand_like randn_like randint_like uniform
             normal random exponential bernoulli _foreach_zero""",
             _writes_only,
         ),
-        **each("copy _foreach_copy", _copies),
-        **each("fsdp::all_gather_copy_in fsdp::chunk_cat", _copies_all_but_last),
+        **family.each("copy _foreach_copy", _copies),
+        **family.each("fsdp::all_gather_copy_in fsdp::chunk_cat", _copies_all_but_last),
         "fsdp::split_with_sizes_copy": _copies_first,
     },
     calibrates="streaming_fraction",
     stream=_stream,
     learned=(
-        Learned(
+        family.Learned(
             name="pointwise",
             names=_LEARNED,
             num_features=4,
             features=_features,
             counts_flops=False,
             steps=2000,
-            rates=FULL_RATES,
+            rates=family.FULL_RATES,
         ),
     ),
-    autocast=Autocast(
-        full=names(
+    autocast=family.Autocast(
+        full=family.names(
             """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus
             cumprod cumsum upsample_nearest2d upsample_bilinear2d upsample_bicubic2d"""
         )
@@ -231,27 +210,27 @@ def _crosses_link(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> 
     return max(total_bytes(inputs), total_bytes(outputs))
 
 
-def _time(op: Op, roofs: Roofs) -> RooflineTime:
+def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
     link_s = op.bytes / (PCIE_FRACTION * roofs.gpu.pcie_bytes_per_s)
-    return RooflineTime(time_s=roofs.launch_s + link_s, constant="")
+    return family.RooflineTime(time_s=roofs.launch_s + link_s, constant="")
 
 
-def _transfer_cases(index: int, caps: Caps) -> Iterator[Case]:
+def _transfer_cases(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """Copies between page-locked memory of the host and the device."""
     for name in ("h2d_copy", "d2h_copy"):
-        draw = Draw(name, index)
+        draw = case.Draw(name, index)
         shape = (min(draw.size(2**10, 2**26), caps.num_bytes // 8),)
         on_host, on_device = tensor(shape, "float32", on_host=True), tensor(shape, "float32")
         ends = (on_host, on_device) if name == "h2d_copy" else (on_device, on_host)
         assert prod(shape) > 0  # noqa: S101 - caps are larger than one element
-        operation = Call(operator=f"advisor::{name}", arguments=ends)
-        yield Case(family="transfer", dtype="float32", call=operation)
+        operation = case.Call(operator=f"advisor::{name}", arguments=ends)
+        yield case.Case(family="transfer", dtype="float32", call=operation)
 
 
-TRANSFER = Family(
+TRANSFER = family.Family(
     word="host transfer",
-    nominal=each(_COPIES, MOVES),
-    traffic=each(_COPIES, _crosses_link),
+    nominal=family.each(_COPIES, MOVES),
+    traffic=family.each(_COPIES, _crosses_link),
     time=_time,
     cases={"transfer": _transfer_cases},
 )

@@ -82,8 +82,7 @@ def _dense_width(inputs: Tensors, outputs: Tensors) -> int:
 def _first_of_entries(inputs: Tensors) -> int:
     """Where the indices stand.
 
-    Raises:
-        ValueError: nowhere: a profile of a real GPU tells a sparse operand by its shape.
+    Raises ValueError: nowhere: a profile of a real GPU tells a sparse operand by its shape.
     """
     return [tensor.dtype for tensor in inputs].index("int64")
 

@@ -5,30 +5,8 @@ from collections.abc import Iterator
 from typing import cast
 
 from advisor.core.values import Op, Phase
-from advisor.operators.case import (
-    FLOATS,
-    Argument,
-    Call,
-    Caps,
-    Case,
-    Draw,
-    call,
-    dtype_argument,
-    result,
-    shrunk,
-    tensor,
-)
+from advisor.operators import case, cycles
 from advisor.operators.convolution import is_channels_last
-from advisor.operators.cycles import (
-    LONGEST_ROWS,
-    Stream,
-    channel_kind,
-    channel_work,
-    is_half,
-    row_kind,
-    row_work,
-    stream_costs,
-)
 from advisor.operators.family import FULL_RATES, Autocast, Family, Learned, base_name, each, names
 from advisor.operators.work import PerElement, item_bytes, padding
 
@@ -45,7 +23,7 @@ def _features(op: Op) -> tuple[float, ...] | None:
         return None
     rows = math.prod(op.inputs[0].shape) // max(columns, 1)
     kind = _IN_HALVES.get(base_name(op.name), "")
-    is_unlike = row_kind(kind, columns, item_bytes(op.inputs[0].dtype)).endswith(LONGEST_ROWS)
+    is_unlike = cycles.row_kind(kind, columns, item_bytes(op.inputs[0].dtype)).endswith(cycles.LONGEST_ROWS)
     if not rows or not columns or is_unlike:
         return None
     power = 2 ** math.ceil(math.log2(columns))
@@ -78,7 +56,7 @@ _BATCH_NORMS = {
 _LEAST_DIMENSIONS = 3
 
 
-def _stream(op: Op) -> Stream | None:
+def _stream(op: Op) -> cycles.Stream | None:
     """In 16 bits what an SM does in a clock counts; other precisions are a roofline.
 
     But for a softmax of classes as many as a vocabulary's, which reads each row three times, and batch norms.
@@ -91,22 +69,26 @@ def _stream(op: Op) -> Stream | None:
     elements = math.prod(op.inputs[0].shape)
     # What is normalised together, where nothing else was recorded: the last dimension.
     columns = max(_normalised(op) or op.inputs[0].shape[-1], 1)
-    kind = row_kind(kind, columns, item_bytes(op.inputs[0].dtype))
-    if not is_half(op) and not kind.endswith(LONGEST_ROWS):
+    kind = cycles.row_kind(kind, columns, item_bytes(op.inputs[0].dtype))
+    if not cycles.is_half(op) and not kind.endswith(cycles.LONGEST_ROWS):
         return None
-    return Stream(cost=stream_costs()[kind], work=row_work(kind, elements // columns, columns, op.bytes))
+    return cycles.Stream(
+        cost=cycles.stream_costs()[kind], work=cycles.row_work(kind, elements // columns, columns, op.bytes)
+    )
 
 
-def _channel_stream(op: Op) -> Stream | None:
+def _channel_stream(op: Op) -> cycles.Stream | None:
     """A batch norm: in any precision with its channels first, in 16 bits with them last; else a roofline."""
     source, is_training = op.inputs[0], op.attributes.get("training", True)
     is_last = is_channels_last(source)
-    if len(source.shape) < _LEAST_DIMENSIONS or not is_training or (is_last and not is_half(op)):
+    if len(source.shape) < _LEAST_DIMENSIONS or not is_training or (is_last and not cycles.is_half(op)):
         return None
     channels, size = source.shape[1], item_bytes(source.dtype)
     elements = math.prod(source.shape) // max(channels, 1)
-    kind = channel_kind(_BATCH_NORMS[base_name(op.name)], elements, size, is_last=is_last)
-    return Stream(cost=stream_costs()[kind], work=channel_work(kind, channels, elements, size))
+    kind = cycles.channel_kind(_BATCH_NORMS[base_name(op.name)], elements, size, is_last=is_last)
+    return cycles.Stream(
+        cost=cycles.stream_costs()[kind], work=cycles.channel_work(kind, channels, elements, size)
+    )
 
 
 def _normalised(op: Op) -> int | None:
@@ -130,125 +112,131 @@ _EPSILON = 1e-5
 _ROWS, _COLUMNS = 32768, 2048
 
 
-def _norms(index: int, caps: Caps) -> Iterator[Case]:
+def _norms(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """Layer, group, batch and RMS norm, forward and backward."""
     for row_norm in (_layer_norm, _rms_norm):
-        draw = Draw(row_norm.__name__, index)
-        dtype = draw.choice(FLOATS)
+        draw = case.Draw(row_norm.__name__, index)
+        dtype = draw.choice(case.FLOATS)
         rows, columns = _matrix(draw, caps, dtype, draw.choice((1, 8, 64)))
         yield from _both_ways("norm", dtype, *row_norm(rows, columns, dtype))
     for image_norm in (_group_norm, _batch_norm):
-        draw = Draw(image_norm.__name__, index)
-        dtype = draw.choice(FLOATS)
+        draw = case.Draw(image_norm.__name__, index)
+        dtype = draw.choice(case.FLOATS)
         yield from _both_ways("norm", dtype, *image_norm(_image(draw, caps, dtype), dtype))
 
 
-def _layer_norm(rows: int, columns: int, dtype: str) -> tuple[Call, Call]:
+def _layer_norm(rows: int, columns: int, dtype: str) -> tuple[case.Call, case.Call]:
     source, scale = _named("source", (rows, columns), dtype), _named("scale", (columns,), dtype)
-    forward = call(
+    forward = case.call(
         "native_layer_norm", source, [columns], scale, scale, _EPSILON, results=("out", "mean", "rstd")
     )
-    backward = call(
+    backward = case.call(
         "native_layer_norm_backward", _gradient((rows, columns), dtype), source, [columns],
-        result("mean"), result("rstd"), scale, scale, [True, True, True],
+        case.result("mean"), case.result("rstd"), scale, scale, [True, True, True],
     )  # fmt: skip
     return forward, backward
 
 
-def _rms_norm(rows: int, columns: int, dtype: str) -> tuple[Call, Call]:
+def _rms_norm(rows: int, columns: int, dtype: str) -> tuple[case.Call, case.Call]:
     source, scale = _named("source", (rows, columns), dtype), _named("scale", (columns,), dtype)
-    forward = call("_fused_rms_norm", source, [columns], scale, _EPSILON, results=("out", "rstd"))
-    backward = call(
+    forward = case.call("_fused_rms_norm", source, [columns], scale, _EPSILON, results=("out", "rstd"))
+    backward = case.call(
         "_fused_rms_norm_backward", _gradient((rows, columns), dtype), source, [columns],
-        result("rstd"), scale, [True, True],
+        case.result("rstd"), scale, [True, True],
     )  # fmt: skip
     return forward, backward
 
 
-def _group_norm(shape: tuple[int, ...], dtype: str) -> tuple[Call, Call]:
+def _group_norm(shape: tuple[int, ...], dtype: str) -> tuple[case.Call, case.Call]:
     batch, channels, height, width = shape
     source, scale = _named("source", shape, dtype), _named("scale", (channels,), dtype)
     sizes = (batch, channels, height * width, 8)
-    forward = call(
+    forward = case.call(
         "native_group_norm", source, scale, scale, *sizes, _EPSILON, results=("out", "mean", "rstd")
     )
-    backward = call(
-        "native_group_norm_backward", _gradient(shape, dtype), source, result("mean"), result("rstd"),
-        scale, *sizes, [True, True, True],
+    backward = case.call(
+        "native_group_norm_backward", _gradient(shape, dtype), source, case.result("mean"),
+        case.result("rstd"), scale, *sizes, [True, True, True],
     )  # fmt: skip
     return forward, backward
 
 
-def _batch_norm(shape: tuple[int, ...], dtype: str) -> tuple[Call, Call]:
+def _batch_norm(shape: tuple[int, ...], dtype: str) -> tuple[case.Call, case.Call]:
     """The kernel that torch chooses: cuDNN's but for bfloat16; weights and statistics are always float32."""
     source = _named("source", shape, dtype)
     statistics = [_named(name, shape[1:2], "float32") for name in ("weight", "bias", "mean", "variance")]
     weight, _, mean, variance = statistics
-    kept = (weight, mean, variance, result("save_mean"), result("save_variance"))
+    kept = (weight, mean, variance, case.result("save_mean"), case.result("save_variance"))
     gradient = _gradient(shape, dtype)
     if dtype == "bfloat16":
-        forward = call(
+        forward = case.call(
             "native_batch_norm", source, *statistics, True, 0.1, _EPSILON,
             results=("out", "save_mean", "save_variance"),
         )  # fmt: skip
-        return forward, call(
+        return forward, case.call(
             "native_batch_norm_backward", gradient, source, *kept, True, _EPSILON, [True, True, True]
         )
-    forward = call(
+    forward = case.call(
         "cudnn_batch_norm", source, *statistics, True, 0.1, _EPSILON,
         results=("out", "save_mean", "save_variance", "reserve"),
     )  # fmt: skip
-    return forward, call("cudnn_batch_norm_backward", source, gradient, *kept, _EPSILON, result("reserve"))
+    return forward, case.call(
+        "cudnn_batch_norm_backward", source, gradient, *kept, _EPSILON, case.result("reserve")
+    )
 
 
-def _softmaxes(index: int, caps: Caps) -> Iterator[Case]:
+def _softmaxes(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """Softmax of attention scores, log-softmax of classes, forward and backward."""
     for name, multiple in (("_softmax", 64), ("_log_softmax", 1)):
-        draw = Draw(name, index)
-        dtype = draw.choice(FLOATS)
+        draw = case.Draw(name, index)
+        dtype = draw.choice(case.FLOATS)
         shape = _matrix(draw, caps, dtype, multiple)
-        forward = call(name, _named("source", shape, dtype), 1, False, results=("out",))
-        backward = call(
-            f"{name}_backward_data", _gradient(shape, dtype), result("out"), 1, dtype_argument(dtype)
+        forward = case.call(name, _named("source", shape, dtype), 1, False, results=("out",))
+        backward = case.call(
+            f"{name}_backward_data",
+            _gradient(shape, dtype),
+            case.result("out"),
+            1,
+            case.dtype_argument(dtype),
         )
         yield from _both_ways("softmax", dtype, forward, backward)
 
 
-def _matrix(draw: Draw, caps: Caps, dtype: str, multiple: int) -> tuple[int, int]:
+def _matrix(draw: case.Draw, caps: case.Caps, dtype: str, multiple: int) -> tuple[int, int]:
     sizes = draw.size(32, 65536), draw.size(64, 32768, multiple)
-    rows, columns = shrunk(sizes, lambda *it: 4 * it[0] * it[1] * item_bytes(dtype) <= caps.num_bytes)
+    rows, columns = case.shrunk(sizes, lambda *it: 4 * it[0] * it[1] * item_bytes(dtype) <= caps.num_bytes)
     return rows, columns
 
 
-def _image(draw: Draw, caps: Caps, dtype: str) -> tuple[int, ...]:
+def _image(draw: case.Draw, caps: case.Caps, dtype: str) -> tuple[int, ...]:
     batch, channels, side = draw.size(1, 256), draw.size(16, 1024, 8), draw.size(4, 128)
 
     def fits(batch: int, side: int) -> bool:
         return 4 * batch * channels * side**2 * item_bytes(dtype) <= caps.num_bytes
 
-    batch, side = shrunk((batch, side), fits, least=2)
+    batch, side = case.shrunk((batch, side), fits, least=2)
     return batch, channels, side, side
 
 
-def _named(name: str, shape: tuple[int, ...], dtype: str) -> Argument:
-    return tensor(shape, dtype, name=name)
+def _named(name: str, shape: tuple[int, ...], dtype: str) -> case.Argument:
+    return case.tensor(shape, dtype, name=name)
 
 
-def _gradient(shape: tuple[int, ...], dtype: str) -> Argument:
-    return tensor(shape, dtype, name="gradient")
+def _gradient(shape: tuple[int, ...], dtype: str) -> case.Argument:
+    return case.tensor(shape, dtype, name="gradient")
 
 
-def _both_ways(family: str, dtype: str, forward: Call, backward: Call) -> Iterator[Case]:
-    yield Case(family=family, dtype=dtype, call=forward)
-    yield Case(family=family, dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+def _both_ways(family: str, dtype: str, forward: case.Call, backward: case.Call) -> Iterator[case.Case]:
+    yield case.Case(family=family, dtype=dtype, call=forward)
+    yield case.Case(family=family, dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
 
 
-def _calibration_cases() -> Iterator[Case]:
-    for dtype in FLOATS:
-        source, scale = tensor((_ROWS, _COLUMNS), dtype), tensor((_COLUMNS,), dtype)
-        layer_norm = call("native_layer_norm", source, [_COLUMNS], scale, scale, 1e-5)
-        yield Case(family="norm", dtype=dtype, call=layer_norm)
-        yield Case(family="softmax", dtype=dtype, call=call("_softmax", source, 1, False))
+def _calibration_cases() -> Iterator[case.Case]:
+    for dtype in case.FLOATS:
+        source, scale = case.tensor((_ROWS, _COLUMNS), dtype), case.tensor((_COLUMNS,), dtype)
+        layer_norm = case.call("native_layer_norm", source, [_COLUMNS], scale, scale, 1e-5)
+        yield case.Case(family="norm", dtype=dtype, call=layer_norm)
+        yield case.Case(family="softmax", dtype=dtype, call=case.call("_softmax", source, 1, False))
 
 
 NORM = Family(

@@ -5,99 +5,81 @@ from math import prod
 from typing import cast
 
 from advisor.core.values import Phase
-from advisor.operators.case import (
-    FLOATS,
-    Caps,
-    Case,
-    Draw,
-    Make,
-    call,
-    mapped,
-    result,
-    shrunk,
-    streams,
-    tensor,
-)
+from advisor.operators import case, work
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Autocast, Family, each, names
-from advisor.operators.work import (
-    MOVES,
-    Attributes,
-    PerElement,
-    Tensors,
-    item_bytes,
-    numel,
-    tensor_bytes,
-    total_bytes,
-)
 
 # --- FLOPs and bytes -------------------------------------------------------------------------------
 
 
-def _window(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+def _window(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:  # noqa: ARG001
     sides = cast("tuple[int, ...]", attributes["kernel_size"])
-    return numel(outputs[0]) * prod(sides * 2 if len(sides) == 1 else sides)
+    return work.numel(outputs[0]) * prod(sides * 2 if len(sides) == 1 else sides)
 
 
-def _picks_targets(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+def _picks_targets(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:  # noqa: ARG001
     """The loss of classes reads one probability per target."""
-    picked = tensor_bytes(inputs[1]) // 8 * item_bytes(inputs[0].dtype)
-    return picked + total_bytes(inputs[1:]) + total_bytes(outputs)
+    picked = work.tensor_bytes(inputs[1]) // 8 * work.item_bytes(inputs[0].dtype)
+    return picked + work.total_bytes(inputs[1:]) + work.total_bytes(outputs)
 
 
-def _second_gives_shape(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+def _second_gives_shape(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:  # noqa: ARG001
     """Backward operators that take the forward's input for its shape alone."""
-    return total_bytes(inputs[:1]) + total_bytes(inputs[2:]) + total_bytes(outputs)
+    return work.total_bytes(inputs[:1]) + work.total_bytes(inputs[2:]) + work.total_bytes(outputs)
 
 
 # --- What is measured ------------------------------------------------------------------------------
 
-_REDUCTIONS: Mapping[str, Make] = {
-    "sum of columns": mapped("sum.dim_IntList", 1, [0], True),
-    "mean of rows": mapped("mean.dim", 1, [1], True),
-    "norm": mapped("linalg_vector_norm", 1),
+_REDUCTIONS: Mapping[str, case.Make] = {
+    "sum of columns": case.mapped("sum.dim_IntList", 1, [0], True),
+    "mean of rows": case.mapped("mean.dim", 1, [1], True),
+    "norm": case.mapped("linalg_vector_norm", 1),
 }
 
 
-def _reductions(index: int, caps: Caps) -> Iterator[Case]:
+def _reductions(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """Sums over rows, columns and all: gradients of biases, pooled features, gradient clipping."""
-    yield from streams("reduction", _REDUCTIONS, Phase.BACKWARD, index, caps)
+    yield from case.streams("reduction", _REDUCTIONS, Phase.BACKWARD, index, caps)
 
 
-def _pooling(index: int, caps: Caps) -> Iterator[Case]:
+def _pooling(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """Maximum pooling as in ResNet and VGG, forward and backward."""
-    draw = Draw("pooling", index)
-    dtype = draw.choice(FLOATS)
+    draw = case.Draw("pooling", index)
+    dtype = draw.choice(case.FLOATS)
     kernel, padding = draw.choice(((3, 1), (2, 0)))
     channels = draw.size(16, 512, 8)
     sizes = draw.size(1, 256), draw.size(8, 128, 2)
 
     def fits(batch: int, side: int) -> bool:
-        return 5 * batch * channels * side**2 * item_bytes(dtype) <= caps.num_bytes
+        return 5 * batch * channels * side**2 * work.item_bytes(dtype) <= caps.num_bytes
 
-    batch, side = shrunk(sizes, fits, least=4)
+    batch, side = case.shrunk(sizes, fits, least=4)
     side = max(4, side // 2 * 2)
-    source = tensor((batch, channels, side, side), dtype, name="source")
+    source = case.tensor((batch, channels, side, side), dtype, name="source")
     window = ([kernel] * 2, [2, 2], [padding] * 2, [1, 1], False)
-    forward = call("max_pool2d_with_indices", source, *window, results=("out", "indices"))
-    gradient = tensor((batch, channels, side // 2, side // 2), dtype)
-    backward = call("max_pool2d_with_indices_backward", gradient, source, *window, result("indices"))
-    yield Case(family="pooling", dtype=dtype, call=forward)
-    yield Case(family="pooling", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+    forward = case.call("max_pool2d_with_indices", source, *window, results=("out", "indices"))
+    gradient = case.tensor((batch, channels, side // 2, side // 2), dtype)
+    backward = case.call(
+        "max_pool2d_with_indices_backward", gradient, source, *window, case.result("indices")
+    )
+    yield case.Case(family="pooling", dtype=dtype, call=forward)
+    yield case.Case(family="pooling", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
 
 
-def _losses(index: int, caps: Caps) -> Iterator[Case]:
+def _losses(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """What cross entropy does besides the log-softmax, which autocast makes float32."""
-    draw = Draw("nll_loss", index)
+    draw = case.Draw("nll_loss", index)
     sizes = draw.size(32, 65536), draw.size(64, 32768)
-    rows, classes = shrunk(sizes, lambda *it: 4 * prod(it) * item_bytes("float32") <= caps.num_bytes)
-    scores = tensor((rows, classes), "float32", name="scores")
-    targets = tensor((rows,), "int64", below=classes, name="targets")
-    gradient = tensor((), "float32", name="gradient")
-    forward = call("nll_loss_forward", scores, targets, None, 1, -100, results=("loss", "total"))
-    backward = call("nll_loss_backward", gradient, scores, targets, None, 1, -100, result("total"))
-    yield Case(family="loss", dtype="float32", call=forward)
-    yield Case(family="loss", dtype="float32", prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+    rows, classes = case.shrunk(
+        sizes, lambda *it: 4 * prod(it) * work.item_bytes("float32") <= caps.num_bytes
+    )
+    scores = case.tensor((rows, classes), "float32", name="scores")
+    targets = case.tensor((rows,), "int64", below=classes, name="targets")
+    gradient = case.tensor((), "float32", name="gradient")
+    forward = case.call("nll_loss_forward", scores, targets, None, 1, -100, results=("loss", "total"))
+    backward = case.call("nll_loss_backward", gradient, scores, targets, None, 1, -100, case.result("total"))
+    yield case.Case(family="loss", dtype="float32", call=forward)
+    yield case.Case(family="loss", dtype="float32", prepare=(forward,), call=backward, phase=Phase.BACKWARD)
 
 
 REDUCTION = Family(
@@ -107,12 +89,12 @@ REDUCTION = Family(
     nominal={
         **each(
             """binary_cross_entropy_with_logits max_pool2d_with_indices_backward avg_pool2d_backward""",
-            PerElement(of_output=1),
+            work.PerElement(of_output=1),
         ),
         **each(
             """mse_loss_backward binary_cross_entropy_backward smooth_l1_loss_backward
             huber_loss_backward""",
-            PerElement(of_output=2),
+            work.PerElement(of_output=2),
         ),
         **each(
             """sum mean prod max min amax amin any all argmax argmin nansum norm linalg_vector_norm
@@ -120,9 +102,9 @@ REDUCTION = Family(
             binary_cross_entropy nll_loss_backward _adaptive_avg_pool2d adaptive_avg_pool2d
             _adaptive_avg_pool2d_backward
             adaptive_max_pool2d max_pool3d_with_indices avg_pool3d count_nonzero""",
-            PerElement(of_input=1),
+            work.PerElement(of_input=1),
         ),
-        **each("nll_loss_forward nll_loss2d_forward nll_loss2d_backward", MOVES),
+        **each("nll_loss_forward nll_loss2d_forward nll_loss2d_backward", work.MOVES),
     },
     traffic={
         **each("nll_loss_forward nll_loss2d_forward", _picks_targets),

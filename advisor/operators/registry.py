@@ -57,11 +57,7 @@ class Rows:
 
 
 def joined(families: tuple[Family, ...]) -> Rows:
-    """The tables of several families.
-
-    Raises:
-        ValueError: two of them claim one name.
-    """
+    """The tables of several families. Raises ValueError: two of them claim one name."""
     learned = [(family, network) for family in families for network in family.learned]
     return Rows(
         families=families,

@@ -68,11 +68,7 @@ def _chosen(wanted: str) -> str:
 
 
 def check_cuda() -> None:
-    """Find out whether there is a GPU.
-
-    Raises:
-        NoCudaError: says why torch cannot use one.
-    """
+    """Find out whether there is a GPU. Raises NoCudaError: says why torch cannot use one."""
     if not torch.cuda.is_available():
         why = "is a build without CUDA" if torch.version.cuda is None else "finds no CUDA device"
         raise NoCudaError(f"torch {torch.__version__} {why}")

@@ -24,8 +24,7 @@ PAYLOAD = "_gpu_advisor_payload"
 def load_payload(module: str) -> ModuleType:
     """A module of the payload, under its private package name.
 
-    Raises:
-        ImportError: the payload is not where it was installed, or torch is missing.
+    Raises ImportError: the payload is not where it was installed, or torch is missing.
     """
     if PAYLOAD not in sys.modules:
         _load_package()

@@ -89,11 +89,7 @@ class CudaClock:
         self._head_start_s = _SHORTEST_HEAD_START_S
 
     def time_s(self, launch: Launch, num_calls: int) -> float:
-        """Device seconds of one call.
-
-        Raises:
-            HostTooSlowError: no head start is long enough.
-        """
+        """Device seconds of one call. Raises HostTooSlowError: no head start is long enough."""
         for attempt in range(_ATTEMPTS):
             device_s, host_s, is_covered = self._attempt(launch, num_calls)
             self._head_start_s = min(max(_SHORTEST_HEAD_START_S, 2 * host_s), _LONGEST_HEAD_START_S)
@@ -213,8 +209,7 @@ class Build:
         operator: what to call; its arguments are ``args`` and ``kwargs``.
         num_bytes: of the tensors that were made from a description.
 
-    Raises:
-        NoSuchOperatorError: torch lacks an operator.
+    Raises NoSuchOperatorError: torch lacks an operator.
     """
 
     def __init__(self, case: Case, device: str) -> None:
@@ -275,8 +270,7 @@ class Build:
 def operator_of(name: str) -> TorchOperator:
     """The operator of a name such as ``aten::add.Tensor``, or a copy between host and device.
 
-    Raises:
-        NoSuchOperatorError: this torch has none.
+    Raises NoSuchOperatorError: this torch has none.
     """
     if name in COPIES:
         return _copy
@@ -417,11 +411,7 @@ def first_line(error: Exception) -> str:
 
 
 def _settle(clock: Clock) -> None:
-    """Wait for the device and give its memory back.
-
-    Raises:
-        LostDeviceError: it does not answer any more.
-    """
+    """Wait for the device and give its memory back. Raises LostDeviceError: it does not answer any more."""
     if clock.device != "cuda":
         return
     try:

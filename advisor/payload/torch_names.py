@@ -115,8 +115,7 @@ class MissingNameError(Exception):
 def check_all() -> None:
     """Look up what this torch must have, but for the names of meshes.
 
-    Raises:
-        MissingNameError: torch lacks one.
+    Raises MissingNameError: torch lacks one.
     """
     import torch
 
@@ -128,8 +127,7 @@ def check_all() -> None:
 def check(names: Names) -> None:
     """Look these names up.
 
-    Raises:
-        MissingNameError: torch lacks one; the message names it and who needs it.
+    Raises MissingNameError: torch lacks one; the message names it and who needs it.
     """
     for user, paths in names.items():
         for path in paths:

@@ -265,8 +265,7 @@ def load_offers(
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
     """What a source that is not live knows of a query, whatever the price.
 
-    Raises:
-        CatalogError: its data cannot be read.
+    Raises CatalogError: its data cannot be read.
     """
     parts = source.offers(dataclasses.replace(query, max_usd_per_h=None))
     offers = tuple(offer for part in parts for offer in part.offers)

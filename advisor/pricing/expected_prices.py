@@ -1,7 +1,5 @@
 """What an hour will cost, expected from a quote, its age, and how prices moved and compared in the past."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -187,18 +185,13 @@ class PriceModel:
 def load_price_model() -> PriceModel:
     """The shipped model.
 
-    Raises:
-        CatalogError: a file is missing or a row is broken; it names file and line.
+    Raises CatalogError: a file is missing or a row is broken; it names file and line.
     """
     return read_price_model(catalog_path(DRIFT_FILE), catalog_path(RATIO_FILE))
 
 
 def read_price_model(drift: Path, ratios: Path) -> PriceModel:
-    """The model of two files.
-
-    Raises:
-        CatalogError: as `load_price_model`.
-    """
+    """The model of two files. Raises CatalogError: as `load_price_model`."""
     quoted, weights = _read_drift(drift)
     kinds = {QuoteKind(kind): w for kind, w in weights.items() if kind not in (MOST_OF_FAMILY, NEAR)}
     return PriceModel(
@@ -248,11 +241,7 @@ def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[str, flo
 
 
 def _longer(drift: Drift, age_days: float, weight: float, down: float, up: float) -> Drift:
-    """With one more age.
-
-    Raises:
-        ValueError: an older quote would be the better one.
-    """
+    """With one more age. Raises ValueError: an older quote would be the better one."""
     if age_days <= drift.age_days[-1]:
         raise ValueError("ages must ascend")
     if weight > drift.weight[-1] or down > drift.down[-1] or up < drift.up[-1]:

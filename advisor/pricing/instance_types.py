@@ -26,9 +26,8 @@ V = TypeVar("V")
 def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
     """Calls ``read_row`` with the fields of each row.
 
-    Raises:
-        CatalogError: the file is missing, has other columns, or ``read_row`` raised ValueError for a row; it
-            names file and line.
+    Raises CatalogError: the file is missing, has other columns, or ``read_row`` raised ValueError for a row;
+    it names file and line.
     """
     line = 1
     try:
@@ -52,11 +51,7 @@ def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str
 def read_table(
     path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], tuple[K, V]]
 ) -> dict[K, V]:
-    """Each row's value by its key.
-
-    Raises:
-        CatalogError: as `read_rows`, or a key is there twice.
-    """
+    """Each row's value by its key. Raises CatalogError: as `read_rows`, or a key is there twice."""
     table: dict[K, V] = {}
 
     def add(row: list[str]) -> None:
@@ -81,8 +76,7 @@ def read_as(path: Path, kind: type[V]) -> tuple[V, ...]:
     A cell is read as the type of its field says: blanks part the texts of a tuple, and a bool is yes or no.
     What the rows must be beyond that is checked by tests/integrity, since only we write them.
 
-    Raises:
-        CatalogError: the file is missing, has other columns, or a cell is none of its type.
+    Raises CatalogError: the file is missing, has other columns, or a cell is none of its type.
     """
     hints, make = get_type_hints(kind), cast("Callable[..., V]", kind)
     readers = [(name, _CELLS.get(hints[name], hints[name])) for name in columns_of(kind)]
@@ -97,11 +91,7 @@ def read_as(path: Path, kind: type[V]) -> tuple[V, ...]:
 
 
 def positive(column: str, value: float) -> float:
-    """The value, if it is a finite number above 0.
-
-    Raises:
-        ValueError: names the column.
-    """
+    """The value, if it is a finite number above 0. Raises ValueError: names the column."""
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"{column} is {value:g}: it must be above 0 (0 means unknown, never free)")
     return value
@@ -226,19 +216,14 @@ class InstanceType:
 
 @cache
 def load_instances() -> Mapping[InstanceKey, InstanceType]:
-    """The shipped instance types by provider and name.
-
-    Raises:
-        CatalogError: as `read_instances`.
-    """
+    """The shipped instance types by provider and name. Raises CatalogError: as `read_instances`."""
     return read_instances(catalog_path(INSTANCE_FILE))
 
 
 def read_instances(path: Path) -> Mapping[InstanceKey, InstanceType]:
     """Instance types of a file by provider and name.
 
-    Raises:
-        CatalogError: the file is missing or a row is broken or double; it names file and line.
+    Raises CatalogError: the file is missing or a row is broken or double; it names file and line.
     """
 
     def read_row(row: list[str]) -> tuple[InstanceKey, InstanceType]:

@@ -34,8 +34,7 @@ class Bounds:
 def load_bounds() -> Mapping[str, Bounds]:
     """The shipped bounds by GPU; `ANY_GPU` for all others.
 
-    Raises:
-        CatalogError: the file is missing or a row is broken; it names file and line.
+    Raises CatalogError: the file is missing or a row is broken; it names file and line.
     """
     return {bounds.gpu: bounds for bounds in read_as(catalog_path(BOUNDS_FILE), Bounds)}
 

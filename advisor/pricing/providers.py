@@ -75,8 +75,7 @@ class Provider:
 def load_providers() -> Mapping[str, Provider]:
     """All of the file by our name of the provider.
 
-    Raises:
-        CatalogError: the file is missing or a row is broken or double; it names file and line.
+    Raises CatalogError: the file is missing or a row is broken or double; it names file and line.
     """
     rows: dict[str, list[str]] = {}
 
@@ -158,8 +157,7 @@ class Form:
 def load_forms() -> tuple[Form, ...]:
     """The shipped forms, in the order in which they count.
 
-    Raises:
-        CatalogError: the file is missing or broken.
+    Raises CatalogError: the file is missing or broken.
     """
     return read_as(catalog_path(FORM_FILE), Form)
 
@@ -186,7 +184,6 @@ class Region:
 def load_regions() -> Mapping[str, Region]:
     """The shipped regions by name; no two clouds here share one.
 
-    Raises:
-        CatalogError: the file is missing or broken.
+    Raises CatalogError: the file is missing or broken.
     """
     return {region.name: region for region in read_as(catalog_path(REGION_FILE), Region)}

@@ -52,8 +52,7 @@ class NamedQuota:
 def quota_of(provider: str, instance_type: str, market: Market) -> NamedQuota | None:
     """The first that matches; None where we know of none.
 
-    Raises:
-        CatalogError: the file is missing or broken.
+    Raises CatalogError: the file is missing or broken.
     """
     return next(
         (
@@ -68,9 +67,5 @@ def quota_of(provider: str, instance_type: str, market: Market) -> NamedQuota | 
 
 @cache
 def shipped_quotas() -> tuple[NamedQuota, ...]:
-    """All of the file, in its order.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """All of the file, in its order. Raises CatalogError: the file is missing or broken."""
     return read_as(catalog_path(QUOTAS_FILE), NamedQuota)

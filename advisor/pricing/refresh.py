@@ -331,8 +331,7 @@ def due_sources(
         refresh_after_s: prices older than this are due.
         regions: which ones count; empty for all.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     from advisor.store.pulls import pulls
 
@@ -344,8 +343,7 @@ def due_sources(
 def with_credentials(sources: Iterable[PriceSource], store: Store, now: datetime) -> tuple[PriceSource, ...]:
     """Sources that would let us in; that one would not is noted, so as not to look each time.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     from advisor.store.pulls import save_failure
 
@@ -364,8 +362,7 @@ def note_under_way(sources: Iterable[PriceSource], store: Store, now: datetime) 
 
     Of one that had no credentials when it was last looked at nothing is expected, so nothing is noted.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     from advisor.store.pulls import pulls, save_failure
 
@@ -381,8 +378,7 @@ def _had_no_credentials(pull: Pull) -> bool:
 def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
     """Since when sources are being asked by this user on this machine; the others are left out.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     from advisor.store.pulls import pulls
 
@@ -401,8 +397,7 @@ def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
 def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[Kept, ...]:
     """What became of the parts that were asked for since then, as far as they have answered.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     from advisor.store.pulls import pulls
 

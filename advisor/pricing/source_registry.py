@@ -14,16 +14,7 @@ from advisor.core.redaction import error_in_words
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
 from advisor.pricing.price_checks import has_possible_prices, named
 from advisor.pricing.refresh import ASKED, LONGEST_S
-from advisor.pricing.sources.protocol import (
-    GROUP,
-    Capabilities,
-    Credentials,
-    Freshness,
-    OfferQuery,
-    PriceSource,
-    credentials_of,
-    freshness_of,
-)
+from advisor.pricing.sources import protocol
 from advisor.store.handle import Store
 
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
@@ -38,24 +29,23 @@ _PARTS = ("offers", "freshness", "credentials")
 class Sources:
     """Sources in order of trust, and why others that are registered cannot be used."""
 
-    sources: tuple[PriceSource, ...]
+    sources: tuple[protocol.PriceSource, ...]
     warnings: tuple[str, ...]
 
 
 def sources_of(settings: PriceSettings) -> Sources:
     """The sources of the settings, or all that are registered.
 
-    Raises:
-        ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
+    Raises ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
     """
     for name in settings.options:
-        if name not in registered(GROUP):
-            load(GROUP, name)
+        if name not in registered(protocol.GROUP):
+            load(protocol.GROUP, name)
     if settings.sources is not None:
         named = [_source(name, settings.options) for name in settings.sources]
         return Sources(sources=tuple(named), warnings=())
     sources, warnings = [], []
-    for name in _in_order_of_trust([*registered(GROUP)]):
+    for name in _in_order_of_trust([*registered(protocol.GROUP)]):
         try:
             sources.append(_source(name, settings.options))
         except ConfigError as error:
@@ -70,8 +60,8 @@ def _in_order_of_trust(names: Sequence[str]) -> list[str]:
     return [name for name in (*_FIRST, *foreign, *_LAST) if name in names]
 
 
-def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> PriceSource:
-    factory = cast("Callable[[Mapping[str, object]], PriceSource]", load(GROUP, name))
+def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> protocol.PriceSource:
+    factory = cast("Callable[[Mapping[str, object]], protocol.PriceSource]", load(protocol.GROUP, name))
     try:
         with held_back():
             return _checked(name, factory(options.get(name, {})))
@@ -84,14 +74,10 @@ def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> PriceSour
         ) from error
 
 
-def _checked(name: str, source: PriceSource) -> PriceSource:
-    """The source, if it is one.
-
-    Raises:
-        TypeError: it is not; the message says what it lacks.
-    """
+def _checked(name: str, source: protocol.PriceSource) -> protocol.PriceSource:
+    """The source, if it is one. Raises TypeError: it is not; the message says what it lacks."""
     lacks = [part for part in _PARTS if not callable(getattr(source, part, None))]
-    if not isinstance(getattr(source, "capabilities", None), Capabilities):
+    if not isinstance(getattr(source, "capabilities", None), protocol.Capabilities):
         lacks.append("capabilities")
     if getattr(source, "name", None) != name:
         lacks.append(f"the name {name!r}")
@@ -100,7 +86,9 @@ def _checked(name: str, source: PriceSource) -> PriceSource:
     return source
 
 
-def answers_of(sources: Sequence[PriceSource], query: OfferQuery, store: Store | None) -> list[Answer]:
+def answers_of(
+    sources: Sequence[protocol.PriceSource], query: protocol.OfferQuery, store: Store | None
+) -> list[Answer]:
     """What each source knows now: live ones what the store holds of their last refresh.
 
     Raises:
@@ -135,7 +123,7 @@ def _possible(answer: Answer) -> Answer:
     )
 
 
-def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
+def _own_answer(source: protocol.PriceSource, query: protocol.OfferQuery) -> Answer:
     try:
         with held_back():
             return answer_of(source, query)
@@ -148,7 +136,7 @@ def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
         ) from error
 
 
-def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer:
+def _held_answer(source: protocol.PriceSource, query: protocol.OfferQuery, store: Store) -> Answer:
     from advisor.store.pulls import covered_places, current_offers, pulls
 
     able = source.capabilities
@@ -219,17 +207,17 @@ class SourceState:
     oldest: datetime | None
     newest: datetime | None
     gaps: tuple[str, ...]
-    credentials: Credentials
+    credentials: protocol.Credentials
 
 
-def state_of(source: PriceSource, store: Store | None) -> SourceState:
+def state_of(source: protocol.PriceSource, store: Store | None) -> SourceState:
     """What a source holds: a live one what the store kept of its last refreshes.
 
     Raises:
         CatalogError: the data of a source that is not live cannot be read.
         StoreError: the database cannot be read.
     """
-    credentials, fault = credentials_of(source)
+    credentials, fault = protocol.credentials_of(source)
     if not source.capabilities.is_live:
         held, gaps = _own_freshness(source)
     elif store is None:
@@ -237,7 +225,7 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
     else:
         from advisor.store.pulls import current_offers
 
-        held, gaps = freshness_of(current_offers(store, source.name)), _gaps(source.name, store)
+        held, gaps = protocol.freshness_of(current_offers(store, source.name)), _gaps(source.name, store)
     return SourceState(
         name=source.name,
         is_live=source.capabilities.is_live,
@@ -250,7 +238,7 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
     )
 
 
-def _own_freshness(source: PriceSource) -> tuple[tuple[Freshness, ...], tuple[str, ...]]:
+def _own_freshness(source: protocol.PriceSource) -> tuple[tuple[protocol.Freshness, ...], tuple[str, ...]]:
     """What a source that is not live holds; that a plug-in cannot tell is a gap of it alone."""
     try:
         with held_back():

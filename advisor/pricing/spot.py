@@ -60,11 +60,7 @@ def preemptions_per_h(monthly_pct: float) -> float:
 
 @cache
 def load_interruptions() -> Mapping[tuple[str, str], Interruptions]:
-    """The shipped table by instance type and region.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """The shipped table by instance type and region. Raises CatalogError: the file is missing or broken."""
     buckets = read_as(catalog_path(INTERRUPTION_FILE), Interruptions)
     return {(bucket.instance_type, bucket.region): bucket for bucket in buckets}
 
@@ -169,11 +165,7 @@ def class_of(gpu: str, num_gpus: int, as_of: date) -> MachineClass:
 
 @cache
 def spot_odds(gpu: str, num_gpus: int) -> SpotOdds:
-    """What is assumed of a spot machine.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """What is assumed of a spot machine. Raises CatalogError: the file is missing or broken."""
     table = _spot_table()
     as_of = next(iter(table.values())).as_of
     return table[class_of(gpu, num_gpus, as_of)]
@@ -183,8 +175,7 @@ def spot_odds(gpu: str, num_gpus: int) -> SpotOdds:
 def start_odds(gpu: str, num_gpus: int, market: Market) -> StartOdds:
     """What is assumed of the start of a rented machine; of other markets, what is of on-demand.
 
-    Raises:
-        CatalogError: the file is missing or broken.
+    Raises CatalogError: the file is missing or broken.
     """
     table = _start_table()
     as_of = next(iter(table.values())).as_of
@@ -217,8 +208,7 @@ def _start_table() -> Mapping[tuple[Market, Size, Age], StartOdds]:
 def read_spot_odds(path: Path) -> dict[MachineClass, SpotOdds]:
     """Odds of preemption by class.
 
-    Raises:
-        CatalogError: the file is missing, a row is broken or double, or a class is missing.
+    Raises CatalogError: the file is missing, a row is broken or double, or a class is missing.
     """
 
     def read_row(row: list[str]) -> tuple[MachineClass, SpotOdds]:
@@ -236,8 +226,7 @@ def read_spot_odds(path: Path) -> dict[MachineClass, SpotOdds]:
 def read_start_odds(path: Path) -> dict[tuple[Market, Size, Age], StartOdds]:
     """Odds of a start by market and class.
 
-    Raises:
-        CatalogError: the file is missing, or a row is broken or double.
+    Raises CatalogError: the file is missing, or a row is broken or double.
     """
 
     def read_row(row: list[str]) -> tuple[tuple[Market, Size, Age], StartOdds]:

@@ -87,8 +87,7 @@ def charge(
         gib: how much; what is kept is kept for a month.
         to_region: where it goes, for egress between regions.
 
-    Raises:
-        CatalogError: no rate of this kind is known at all.
+    Raises CatalogError: no rate of this kind is known at all.
     """
     tiers = rates_at(rates, kind, provider, region, to_region)
     reached_gib = min(gib, tiers[-1].up_to_gib) if tiers else 0.0
@@ -103,8 +102,7 @@ def charge(
 def dearest_rate(rates: Sequence[Rate], kind: RateKind, provider: str) -> Rate:
     """The dearest known rate of a provider, or of all where none of this provider's is known.
 
-    Raises:
-        CatalogError: no rate of this kind is known at all.
+    Raises CatalogError: no rate of this kind is known at all.
     """
     known = [rate for rate in rates if rate.kind is kind]
     own = [rate for rate in known if same_name(rate.provider, provider)]
@@ -150,20 +148,15 @@ def _series(rate: Rate) -> tuple[str, str, str]:
 
 @cache
 def load_rates() -> tuple[Rate, ...]:
-    """The shipped rates.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """The shipped rates. Raises CatalogError: the file is missing or broken."""
     return read_rates(catalog_path("storage.csv"))
 
 
 def read_rates(path: Path) -> tuple[Rate, ...]:
     """Rates of a file, in its order.
 
-    Raises:
-        CatalogError: the file is missing, a row is broken or double, or tiers do not ascend; it names
-            file and line.
+    Raises CatalogError: the file is missing, a row is broken or double, or tiers do not ascend; it names file
+    and line.
     """
     rates: list[Rate] = []
     reached: dict[tuple[str, ...], float] = {}
@@ -228,8 +221,7 @@ def disk_bytes_per_s(provider: str, gib: float) -> float:
 
     Of a provider whose disks are not known, the slowest that is.
 
-    Raises:
-        CatalogError: the file is missing or broken.
+    Raises CatalogError: the file is missing or broken.
     """
     rates = {rate.provider: rate for rate in load_disks()}
     if provider not in rates:
@@ -240,9 +232,5 @@ def disk_bytes_per_s(provider: str, gib: float) -> float:
 
 @cache
 def load_disks() -> tuple[DiskRates, ...]:
-    """The shipped disks.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """The shipped disks. Raises CatalogError: the file is missing or broken."""
     return read_as(catalog_path(DISKS_FILE), DiskRates)

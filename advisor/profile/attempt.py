@@ -374,8 +374,7 @@ def _attempt(
 def _timeline(recording: Recording | None, path: Path) -> Timeline | None:
     """What ran on a real GPU, if the recording says that it was measured.
 
-    Raises:
-        ProfileError: there is no timeline, or something else in its place.
+    Raises ProfileError: there is no timeline, or something else in its place.
     """
     if recording is None or recording["status"] != Status.OK or "iteration_s" not in recording:
         return None
@@ -407,8 +406,7 @@ def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Reco
 def job_folder() -> Iterator[Path]:
     """A folder for everything of one run, removed after it, with one for temporary files of the script.
 
-    Raises:
-        InputError: there is no room, or no temporary folder that can be used.
+    Raises InputError: there is no room, or no temporary folder that can be used.
     """
     try:
         with temporary_folder("profile") as folder:

@@ -29,8 +29,7 @@ class UnusableFileError(ProfileError):
 def open_foreign(path: Path, most_bytes: int) -> BinaryIO | None:
     """A regular file of limited size, opened; None if there is none.
 
-    Raises:
-        UnusableFileError: it is a link, a pipe, a device or a folder, too large, or cannot be opened.
+    Raises UnusableFileError: it is a link, a pipe, a device or a folder, too large, or cannot be opened.
     """
     try:
         file = os.fdopen(os.open(path, _FLAGS), "rb", buffering=0)
@@ -48,11 +47,7 @@ def open_foreign(path: Path, most_bytes: int) -> BinaryIO | None:
 
 
 def read_foreign(path: Path, most_bytes: int) -> bytes | None:
-    """The contents of such a file; None if there is none.
-
-    Raises:
-        UnusableFileError: as ``open_foreign``.
-    """
+    """The contents of such a file; None if there is none. Raises UnusableFileError: as ``open_foreign``."""
     file = open_foreign(path, most_bytes)
     if file is None:
         return None

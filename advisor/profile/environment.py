@@ -127,8 +127,7 @@ _NAME_AN_EXECUTABLE = "Name an executable such as .venv/bin/python, or the folde
 def candidates(python: Path | None, environment: Mapping[str, str]) -> list[Path]:
     """Interpreters to try in order: the named one alone, or the active environment's, then ours.
 
-    Raises:
-        InputError: the named one is no file that can be run.
+    Raises InputError: the named one is no file that can be run.
     """
     if python is not None:
         return [_checked(python)]

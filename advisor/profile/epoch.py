@@ -5,14 +5,7 @@ import re
 from dataclasses import dataclass
 
 from advisor.core.errors import InputError, did_you_mean
-from advisor.core.findings import Finding
-from advisor.core.findings.about_traces import (
-    BatchesDiffer,
-    DataWithoutEnd,
-    LengthUnknown,
-    SamplerWithoutLength,
-    SeveralLoaders,
-)
+from advisor.core.findings import Finding, about_traces
 from advisor.payload.protocol import Loading, Result
 
 # Endless samplers and streams claim a length that nothing reaches: 10**8, 2**31, sys.maxsize.
@@ -53,7 +46,7 @@ def epoch_of(recording: Result) -> Epoch:
             accumulation=passes,
             samples_per_epoch=loading["num_samples"],
             num_workers=loading["num_workers"],
-            warnings=(LengthUnknown(why="no-batch"),),
+            warnings=(about_traces.LengthUnknown(why="no-batch"),),
         )
     iterations, warnings = _iterations(loading)
     return Epoch(
@@ -83,7 +76,7 @@ def _of_own_samples(recording: Result, passes: int) -> Epoch:
         accumulation=passes,
         seconds=making_s,
         num_workers=0 if is_measured else None,
-        warnings=(LengthUnknown(why="no-loader"),),
+        warnings=(about_traces.LengthUnknown(why="no-loader"),),
     )
 
 
@@ -95,31 +88,31 @@ def _iterations(loading: Loading) -> tuple[int | None, list[Finding]]:
     if loading["num_batches"] is not None:
         return math.ceil(loading["num_batches"] / loading["fetches"]), []
     if loading["num_samples"] is None:
-        return None, [LengthUnknown(why="no-length")]
+        return None, [about_traces.LengthUnknown(why="no-length")]
     if loading["samples"] is None:
-        return None, [LengthUnknown(why="batch-size")]
+        return None, [about_traces.LengthUnknown(why="batch-size")]
     per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
-    return per_epoch, [SamplerWithoutLength(num_iterations=per_epoch)]
+    return per_epoch, [about_traces.SamplerWithoutLength(num_iterations=per_epoch)]
 
 
 def _length_warnings(loading: Loading) -> list[Finding]:
     samples, batches = loading["num_samples"] or 0, loading["num_batches"] or 0
     if samples < _ENDLESS_SAMPLES and batches < _ENDLESS_BATCHES:
         return []
-    return [DataWithoutEnd(num_samples=samples, num_batches=batches)]
+    return [about_traces.DataWithoutEnd(num_samples=samples, num_batches=batches)]
 
 
 def _rival_warnings(loading: Loading) -> list[Finding]:
     if not loading["rivals"]:
         return []
-    return [SeveralLoaders(num_batches=loading["num_batches"], others=loading["rivals"])]
+    return [about_traces.SeveralLoaders(num_batches=loading["num_batches"], others=loading["rivals"])]
 
 
 def _batch_warnings(loading: Loading) -> list[Finding]:
     if not loading["is_dynamic"] or loading["batch_sizes"] is None:
         return []
     smallest, largest = loading["batch_sizes"]
-    return [BatchesDiffer(smallest=smallest, largest=largest, batch_size=loading["samples"])]
+    return [about_traces.BatchesDiffer(smallest=smallest, largest=largest, batch_size=loading["samples"])]
 
 
 # ``--fake-data``: the grammar that says what one sample of a missing data set looks like.

@@ -183,8 +183,7 @@ def _shell_script(words: Sequence[str]) -> tuple[Path, tuple[str, ...]] | None:
 def _of_shell_script(path: Path, arguments: tuple[str, ...]) -> LaunchLine:
     """The one command of a shell script that starts a Python script.
 
-    Raises:
-        InputError: it cannot be read, has none or several, or an expression that only the shell can tell.
+    Raises InputError: it cannot be read, has none or several, or an expression that only the shell can tell.
     """
     try:
         with open_regular(path) as file:

@@ -22,8 +22,7 @@ _PRELUDE = "display = print\n"
 def notebook_script(path: Path) -> Iterator[Path]:
     """The notebook's code in a file, as long as it is needed.
 
-    Raises:
-        InputError: it cannot be read, or is no notebook with code in Python.
+    Raises InputError: it cannot be read, or is no notebook with code in Python.
     """
     text = _PRELUDE + "\n".join(code_cells(path))
     with temporary_folder("notebook") as folder:
@@ -35,8 +34,7 @@ def notebook_script(path: Path) -> Iterator[Path]:
 def code_cells(path: Path) -> list[str]:
     """The code of each cell, without magics and commands of the shell.
 
-    Raises:
-        InputError: it cannot be read, or is no notebook with code in Python.
+    Raises InputError: it cannot be read, or is no notebook with code in Python.
     """
     try:
         content = read_plain(path, most_bytes=_MAX_BYTES)

@@ -185,8 +185,7 @@ def time_on_cpu(
 ) -> tuple[float, ...]:
     """Seconds of some steps of a script that sees no GPU; arguments as of :func:`profile`.
 
-    Raises:
-        InputError, ProfileError: it does not run so, or no step ends within a minute.
+    Raises InputError, ProfileError: it does not run so, or no step ends within a minute.
     """
     job = Job(
         script=str(script),

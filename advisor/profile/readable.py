@@ -383,8 +383,7 @@ def readable(
         added: by `profile.sandbox_read`.
         environment: the user's.
 
-    Raises:
-        InputError: a path that was added is not there, or is the whole machine.
+    Raises InputError: a path that was added is not there, or is the whole machine.
     """
     home = home_folder()
     installed = [] if interpreter is None else [*interpreter_files(interpreter, home)]

@@ -87,11 +87,7 @@ class Timeline:
 
 
 def read_timeline(path: Path) -> Timeline:
-    """Join a profiler's export by our marks.
-
-    Raises:
-        TraceError: the export is damaged or holds no kernels.
-    """
+    """Join a profiler's export by our marks. Raises TraceError: the export is damaged or holds no kernels."""
     return timeline_of(read_kineto_recording(path))
 
 
@@ -151,8 +147,7 @@ class Recording(Result, total=False):
 def read_recording(path: Path) -> Recording | None:
     """What the child wrote, with what a person reads cut and without secrets; None if it wrote nothing.
 
-    Raises:
-        ProfileError: the file is no regular one, too large, or no recording of this version.
+    Raises ProfileError: the file is no regular one, too large, or no recording of this version.
     """
     raw = read_foreign(path, _MOST_BYTES)
     if raw is None:

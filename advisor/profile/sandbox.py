@@ -271,9 +271,8 @@ _ROOT = (
 def check_sandbox() -> None:
     """Find out before anything is run whether there can be a sandbox.
 
-    Raises:
-        InputError: bubblewrap is not installed, this machine lets it make no namespaces, or nobody wrote
-            down which system calls to refuse on such a machine.
+    Raises InputError: bubblewrap is not installed, this machine lets it make no namespaces, or nobody wrote
+    down which system calls to refuse on such a machine.
     """
     if processes.program(_PROGRAM) is None:
         raise InputError(
@@ -350,8 +349,7 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
         folder: of the job.
         inside: the script that the command runs; without one the user stays the same, too.
 
-    Raises:
-        InputError: what `profile.sandbox_read` names is not there, or too much has to be hidden.
+    Raises InputError: what `profile.sandbox_read` names is not there, or too much has to be hidden.
     """
     words = [str(part) for part in command]
     folder = folder.resolve()

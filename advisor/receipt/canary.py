@@ -1,7 +1,5 @@
 """The first steady steps of a job beside their prediction, and what the job comes to at that pace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

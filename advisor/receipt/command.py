@@ -1,7 +1,5 @@
 """Run a command unchanged: its streams, its signals and its exit code are those it has without us."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -123,8 +121,7 @@ def run_command(
     Returns:
         How the command ended, and what the function gave.
 
-    Raises:
-        InputError: there is no such program, or it may not be run.
+    Raises InputError: there is no such program, or it may not be run.
     """
     with _signals_for_the_command() as forward_to:
         started_at, start = datetime.now(UTC), time.monotonic()

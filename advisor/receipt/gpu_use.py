@@ -3,8 +3,6 @@
 nvidia-smi runs beside the command and tells each second; nothing is added to the command itself.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping

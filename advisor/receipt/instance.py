@@ -4,8 +4,6 @@ Both answer at one address that is on the machine itself. Elsewhere nobody answe
 given.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import re
@@ -120,11 +118,7 @@ def _gcp(service: _Service) -> Instance | None:
 
 
 def _name(text: str) -> str:
-    """A name as clouds give them.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A name as clouds give them. Raises ValueError: it is none."""
     if not _NAME.fullmatch(text.strip()):
         raise ValueError("no name")
     return text.strip()

@@ -4,8 +4,6 @@ A run's file is made when it starts and says what is known if nothing more is he
 a lock on it, so that others can tell whether it is still there. The file goes when the database has the run.
 """
 
-from __future__ import annotations
-
 import fcntl
 import math
 import os
@@ -118,8 +116,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _check(record: StepRecord, duration_s: float) -> None:
     """Refuse what no process could have seen.
 
-    Raises:
-        ValueError: the numbers contradict each other, or the time that the command took.
+    Raises ValueError: the numbers contradict each other, or the time that the command took.
     """
     if record.span_s > duration_s * _LONGER:
         raise ValueError("its steps took longer than the command")
@@ -206,8 +203,7 @@ class ReceiptFile(BaseModel):
 def read_receipt(path: Path) -> ReceiptFile:
     """The receipt of a file.
 
-    Raises:
-        InputError: the file cannot be read, or holds no receipt of this version.
+    Raises InputError: the file cannot be read, or holds no receipt of this version.
     """
     try:
         payload = read_plain(path, most_bytes=_MOST_BYTES)
@@ -237,19 +233,14 @@ class BegunFile:
     def replace(self, receipt: ReceiptFile) -> None:
         """Hold this instead, and let others enter it.
 
-        Raises:
-            OSError: the disk is full, or the folder is gone.
+        Raises OSError: the disk is full, or the folder is gone.
         """
         write_atomically(self.path, receipt.to_bytes(), private=True)
         os.close(self.handle)
 
 
 def begin(folder: Path, receipt: ReceiptFile) -> BegunFile:
-    """Make a run's file and hold its lock.
-
-    Raises:
-        OSError: the folder cannot be made or written.
-    """
+    """Make a run's file and hold its lock. Raises OSError: the folder cannot be made or written."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _sweep(folder)
     handle, name = tempfile.mkstemp(dir=folder, prefix=_STAGED)

@@ -97,8 +97,7 @@ def _catalog() -> Mapping[str, Model]:
 def find_model(name: str, *, offline: bool) -> Model:
     """The model of that name, file, folder or Hugging Face id.
 
-    Raises:
-        InputError: there is none, it cannot be read from here, or it does not say its architecture.
+    Raises InputError: there is none, it cannot be read from here, or it does not say its architecture.
     """
     known = known_models()
     for model in known.values():

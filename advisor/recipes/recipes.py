@@ -161,8 +161,7 @@ class Order:
 def script_of(order: Order) -> str:
     """The script.
 
-    Raises:
-        InputError: no such recipe or model, the two do not go together, or the amount is none.
+    Raises InputError: no such recipe or model, the two do not go together, or the amount is none.
     """
     recipe = recipe_named(order.recipe)
     model = find_model(order.model or recipe.model, offline=order.offline)
@@ -201,11 +200,7 @@ def _sequence_of(order: Order, recipe: Recipe) -> int | None:
 
 @contextmanager
 def script_file(order: Order) -> Iterator[Path]:
-    """The script in a file, as long as it is needed.
-
-    Raises:
-        InputError: as of `script_of`.
-    """
+    """The script in a file, as long as it is needed. Raises InputError: as of `script_of`."""
     text = script_of(order)
     with temporary_folder("recipe") as folder:
         path = folder / f"{order.recipe}.py"
@@ -214,11 +209,7 @@ def script_file(order: Order) -> Iterator[Path]:
 
 
 def recipe_named(name: str) -> Recipe:
-    """The recipe of that name.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The recipe of that name. Raises InputError: there is none."""
     if name.lower() not in RECIPES:
         raise InputError(
             f"there is no recipe {name!r}.{did_you_mean(name.lower(), RECIPES)} Recipes:"

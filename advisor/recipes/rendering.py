@@ -21,8 +21,7 @@ def rendered(script: str, settings: Mapping[str, object], replaced: Mapping[str,
         settings: values of constants at the top level, by name.
         replaced: parts in whose place stand others with the same names.
 
-    Raises:
-        KeyError: there is no such constant.
+    Raises KeyError: there is no such constant.
     """
     own = _Module.read(script)
     parts = [_Module.read(name) for name in own.parts(replaced)]

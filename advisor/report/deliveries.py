@@ -10,23 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.delivery.posting import Delivery, Outcome
-from advisor.report.document import (
-    COUNT,
-    NARROW,
-    PLAIN,
-    SHORT_DURATION,
-    Cell,
-    Column,
-    Document,
-    Fact,
-    Lines,
-    Row,
-    Section,
-    Table,
-    Tone,
-    columns,
-    facts_of,
-)
+from advisor.report import document as doc
 from advisor.schedule.recurrence import zone_of
 from advisor.service.delivering import ChannelState
 from advisor.store.outbox import Posted
@@ -36,17 +20,17 @@ if TYPE_CHECKING:
 
 
 COLUMNS = (
-    *columns("Channel", "Outcome", wraps=False),
-    Column("When (UTC)", wraps=False),
-    Column("Attempts", COUNT, wraps=False),
-    *columns("To", "Note"),
+    *doc.columns("Channel", "Outcome", wraps=False),
+    doc.Column("When (UTC)", wraps=False),
+    doc.Column("Attempts", doc.COUNT, wraps=False),
+    *doc.columns("To", "Note"),
 )
 _TONES = {
-    Outcome.SENT: Tone.GOOD,
-    Outcome.SENT_BEFORE: Tone.FAINT,
-    Outcome.PERHAPS: Tone.DOUBTFUL,
-    Outcome.BUSY: Tone.DOUBTFUL,
-    Outcome.FAILED: Tone.BAD,
+    Outcome.SENT: doc.Tone.GOOD,
+    Outcome.SENT_BEFORE: doc.Tone.FAINT,
+    Outcome.PERHAPS: doc.Tone.DOUBTFUL,
+    Outcome.BUSY: doc.Tone.DOUBTFUL,
+    Outcome.FAILED: doc.Tone.BAD,
 }
 _OUTCOMES = {
     Outcome.SENT: "sent",
@@ -58,18 +42,18 @@ _OUTCOMES = {
 _CUT_OFF = "a process ended in the middle of sending it"
 
 
-def deliveries_document(deliveries: Sequence[Delivery]) -> Document:
+def deliveries_document(deliveries: Sequence[Delivery]) -> doc.Document:
     """A row for each channel."""
     rows = tuple(
-        Row(
+        doc.Row(
             (one.channel, _OUTCOMES[one.outcome], _minute(one.at), one.attempts, one.target, _note(one)),
             _TONES[one.outcome],
         )
         for one in deliveries
     )
-    return Document(
+    return doc.Document(
         facts={"deliveries": [_json(one) for one in deliveries], "warnings": []},
-        blocks=(Table(columns=COLUMNS, rows=rows),),
+        blocks=(doc.Table(columns=COLUMNS, rows=rows),),
     )
 
 
@@ -80,10 +64,10 @@ def failures_in_words(deliveries: Sequence[Delivery]) -> tuple[str, ...]:
     )
 
 
-def trial_document(at: datetime) -> Document:
+def trial_document(at: datetime) -> doc.Document:
     """What `advisor deliver test` sends."""
     text = f"A test, sent by `advisor deliver test` at {_minute(at)} UTC. There is nothing to do."
-    return Document(facts={"test": True, "warnings": []}, blocks=(Section(text, ()),))
+    return doc.Document(facts={"test": True, "warnings": []}, blocks=(doc.Section(text, ()),))
 
 
 def _note(one: Delivery) -> str:
@@ -110,26 +94,26 @@ def _minute(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M}"
 
 
-def channels_document(states: Sequence[ChannelState]) -> Document:
+def channels_document(states: Sequence[ChannelState]) -> doc.Document:
     """The channels of the settings, their secrets by name."""
-    sections = tuple(Section(f"{state.name} ({state.kind})", tuple(_facts(state))) for state in states)
-    none = Lines(("No channel is set up: see docs/delivery.md for an example.",))
-    return Document(
+    sections = tuple(doc.Section(f"{state.name} ({state.kind})", tuple(_facts(state))) for state in states)
+    none = doc.Lines(("No channel is set up: see docs/delivery.md for an example.",))
+    return doc.Document(
         facts={"channels": [_channel_json(state) for state in states], "warnings": []},
         blocks=sections or (none,),
-        sheet=Table(
-            columns=columns("channel", "kind", "target", "secrets", "last"),
-            rows=tuple(Row(_channel_cells(state)) for state in states),
+        sheet=doc.Table(
+            columns=doc.columns("channel", "kind", "target", "secrets", "last"),
+            rows=tuple(doc.Row(_channel_cells(state)) for state in states),
         ),
     )
 
 
-def _facts(state: ChannelState) -> list[Fact]:
+def _facts(state: ChannelState) -> list[doc.Fact]:
     return [
-        Fact("to", state.target),
-        *(Fact(name, value) for name, value in state.settings),
-        *(Fact("secret", name, problem or "can be read") for name, problem in state.secrets),
-        Fact("last", _last(state)),
+        doc.Fact("to", state.target),
+        *(doc.Fact(name, value) for name, value in state.settings),
+        *(doc.Fact("secret", name, problem or "can be read") for name, problem in state.secrets),
+        doc.Fact("last", _last(state)),
     ]
 
 
@@ -147,7 +131,7 @@ def _last(state: ChannelState) -> str:
 
 def _channel_json(state: ChannelState) -> dict[str, object]:
     return {
-        **facts_of(state, "name kind target"),
+        **doc.facts_of(state, "name kind target"),
         "settings": dict(state.settings),
         "secrets": [{"name": name, "problem": problem} for name, problem in state.secrets],
         "last": None if state.last is None else _last_json(state.last),
@@ -164,59 +148,60 @@ def _last_json(last: Posted) -> dict[str, object]:
 
 
 NO_SCHEDULES = "No schedules yet. An example: advisor schedule add '0 6 * * *' -- prices refresh"
-_COLUMNS = (*columns("Name", "Times", "Next", "Next (UTC)", wraps=False), *columns("Last", "Command"))
+_COLUMNS = (*doc.columns("Name", "Times", "Next", "Next (UTC)", wraps=False), *doc.columns("Last", "Command"))
 _PAST_COLUMNS = (
-    *columns("Due", "State", wraps=False),
-    Column("Attempts", PLAIN, wraps=False),
-    Column("Took", SHORT_DURATION, wraps=False),
-    *columns("Outcome", "Delivery"),
+    *doc.columns("Due", "State", wraps=False),
+    doc.Column("Attempts", doc.PLAIN, wraps=False),
+    doc.Column("Took", doc.SHORT_DURATION, wraps=False),
+    *doc.columns("Outcome", "Delivery"),
 )
 _RUN_TONES = {
-    OccurrenceState.DONE: Tone.PLAIN,
-    OccurrenceState.FAILED: Tone.BAD,
-    OccurrenceState.MISSED: Tone.DOUBTFUL,
+    OccurrenceState.DONE: doc.Tone.PLAIN,
+    OccurrenceState.FAILED: doc.Tone.BAD,
+    OccurrenceState.MISSED: doc.Tone.DOUBTFUL,
 }
 _NEVER = "never"
 
 
-def schedules_document(planned: Sequence[Planned]) -> Document:
+def schedules_document(planned: Sequence[Planned]) -> doc.Document:
     """A row for each schedule: its next time on its own clock and in UTC, and how it ended last."""
-    table = Table(
+    table = doc.Table(
         columns=_COLUMNS,
-        rows=tuple(Row(_cells(one), _tone(one)) for one in planned),
-        narrow=tuple(Section(one.schedule.name, _planned_facts(one)) for one in planned),
-        narrow_below=NARROW,
+        rows=tuple(doc.Row(_cells(one), _tone(one)) for one in planned),
+        narrow=tuple(doc.Section(one.schedule.name, _planned_facts(one)) for one in planned),
+        narrow_below=doc.NARROW,
     )
-    return Document(
+    return doc.Document(
         facts={"schedules": [_planned_json(one) for one in planned], "warnings": []},
-        blocks=(table,) if planned else (Lines((NO_SCHEDULES,)),),
+        blocks=(table,) if planned else (doc.Lines((NO_SCHEDULES,)),),
         sheet=table,
     )
 
 
-def schedule_document(planned: Planned) -> Document:
+def schedule_document(planned: Planned) -> doc.Document:
     """One schedule, its last occurrences, and what the newest that ran has written."""
     rows = tuple(
-        Row(_past_cells(planned.schedule, one), _RUN_TONES.get(one.state, Tone.PLAIN)) for one in planned.past
+        doc.Row(_past_cells(planned.schedule, one), _RUN_TONES.get(one.state, doc.Tone.PLAIN))
+        for one in planned.past
     )
     ran = next((one for one in planned.past if one.output), None)
     title = "" if ran is None else f"What it wrote, {_on_its_clock(planned.schedule, ran.due_at)}:"
-    return Document(
+    return doc.Document(
         facts={
             "schedule": _planned_json(planned),
             "occurrences": [_occurrence(one) for one in planned.past],
             "warnings": [],
         },
         blocks=(
-            Section(planned.schedule.name, _planned_facts(planned)),
-            *((Table(columns=_PAST_COLUMNS, rows=rows),) if rows else ()),
-            *((Lines(("", title, *ran.output.splitlines())),) if ran is not None else ()),
+            doc.Section(planned.schedule.name, _planned_facts(planned)),
+            *((doc.Table(columns=_PAST_COLUMNS, rows=rows),) if rows else ()),
+            *((doc.Lines(("", title, *ran.output.splitlines())),) if ran is not None else ()),
         ),
-        sheet=Table(columns=_PAST_COLUMNS, rows=rows),
+        sheet=doc.Table(columns=_PAST_COLUMNS, rows=rows),
     )
 
 
-def added_document(planned: Planned) -> Document:
+def added_document(planned: Planned) -> doc.Document:
     """What was added, and when it runs first."""
     schedule = planned.schedule
     when = _NEVER if planned.next_at is None else _on_its_clock(schedule, planned.next_at)
@@ -225,30 +210,32 @@ def added_document(planned: Planned) -> Document:
         f"  in {schedule.folder}, next {when} ({_in_utc(planned.next_at)})",
         "  It runs while `advisor schedule run` does, or where `advisor schedule export` puts it.",
     )
-    return Document(facts={"schedule": _planned_json(planned), "warnings": []}, blocks=(Lines(lines),))
+    return doc.Document(
+        facts={"schedule": _planned_json(planned), "warnings": []}, blocks=(doc.Lines(lines),)
+    )
 
 
-def output_document(schedule: Schedule, ended: Occurrence) -> Document:
+def output_document(schedule: Schedule, ended: Occurrence) -> doc.Document:
     """What a command wrote, for those to whom it is sent."""
     title = f"advisor {shlex.join(schedule.command)}: {ended.outcome}"
     due = f"Schedule {schedule.name}, due {_on_its_clock(schedule, ended.due_at)}"
-    return Document(
+    return doc.Document(
         facts={"schedule": schedule.name, "occurrence": _occurrence(ended), "warnings": []},
-        blocks=(Section(title, (due,)), Lines(("", *ended.output.splitlines()))),
+        blocks=(doc.Section(title, (due,)), doc.Lines(("", *ended.output.splitlines()))),
     )
 
 
-def ran_document(schedule_name: str, occurrence: Occurrence) -> Document:
+def ran_document(schedule_name: str, occurrence: Occurrence) -> doc.Document:
     """How an occurrence ended, below what it wrote."""
     delivery = f"; {occurrence.delivery}" if occurrence.delivery else ""
     end = f"{schedule_name}: {occurrence.state}, {occurrence.outcome}{delivery}"
-    return Document(
+    return doc.Document(
         facts={"occurrence": _occurrence(occurrence), "warnings": []},
-        blocks=(Lines((*occurrence.output.splitlines(), end)),),
+        blocks=(doc.Lines((*occurrence.output.splitlines(), end)),),
     )
 
 
-def _cells(planned: Planned) -> tuple[Cell, ...]:
+def _cells(planned: Planned) -> tuple[doc.Cell, ...]:
     schedule = planned.schedule
     next_at = planned.next_at
     times = (schedule.cron, schedule.zone)
@@ -256,17 +243,17 @@ def _cells(planned: Planned) -> tuple[Cell, ...]:
     return schedule.name, times, on_clock, _in_utc(next_at), _last_run(planned), _command(schedule)
 
 
-def _planned_facts(planned: Planned) -> tuple[Fact, ...]:
+def _planned_facts(planned: Planned) -> tuple[doc.Fact, ...]:
     schedule = planned.schedule
     next_at = planned.next_at
     to = "" if schedule.channel is None else f"{schedule.channel}, {schedule.when}"
     facts = (
-        Fact("Times", f"{schedule.cron} in {schedule.zone}"),
-        Fact("Next", _NEVER if next_at is None else _on_its_clock(schedule, next_at), _in_utc(next_at)),
-        Fact("Last", _last_run(planned) or "-"),
-        Fact("Command", _command(schedule), f"in {schedule.folder}"),
+        doc.Fact("Times", f"{schedule.cron} in {schedule.zone}"),
+        doc.Fact("Next", _NEVER if next_at is None else _on_its_clock(schedule, next_at), _in_utc(next_at)),
+        doc.Fact("Last", _last_run(planned) or "-"),
+        doc.Fact("Command", _command(schedule), f"in {schedule.folder}"),
     )
-    return (*facts, Fact("Output goes to", to)) if to else facts
+    return (*facts, doc.Fact("Output goes to", to)) if to else facts
 
 
 def _command(schedule: Schedule) -> str:
@@ -281,7 +268,7 @@ def _last_run(planned: Planned) -> str | None:
     return f"{last.state} {_on_its_clock(planned.schedule, last.due_at)}{outcome}"
 
 
-def _past_cells(schedule: Schedule, one: Occurrence) -> tuple[Cell, ...]:
+def _past_cells(schedule: Schedule, one: Occurrence) -> tuple[doc.Cell, ...]:
     due = _on_its_clock(schedule, one.due_at)
     return due, str(one.state), one.attempts, _took_s(one), one.outcome or None, one.delivery or None
 
@@ -292,8 +279,8 @@ def _took_s(one: Occurrence) -> float | None:
     return (one.ended_at - one.started_at).total_seconds()
 
 
-def _tone(planned: Planned) -> Tone:
-    return _RUN_TONES.get(planned.past[0].state, Tone.PLAIN) if planned.past else Tone.PLAIN
+def _tone(planned: Planned) -> doc.Tone:
+    return _RUN_TONES.get(planned.past[0].state, doc.Tone.PLAIN) if planned.past else doc.Tone.PLAIN
 
 
 def _on_its_clock(schedule: Schedule, moment: datetime) -> str:

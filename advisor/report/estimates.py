@@ -6,84 +6,52 @@ from dataclasses import asdict, replace
 from itertools import starmap
 from pathlib import Path
 
+from advisor.core import values
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import format_bytes, format_duration
-from advisor.core.values import (
-    Collective,
-    Confirmation,
-    Fit,
-    Interval,
-    IterationEstimate,
-    LargestBatch,
-    Layout,
-    Phase,
-    Remedy,
-    Trace,
-)
 from advisor.predict.fitting import arguments_of_largest
-from advisor.report.document import (
-    BYTES,
-    DURATION,
-    INTERVAL,
-    NARROW,
-    PLAIN,
-    TEXT,
-    Axis,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Detail,
-    Document,
-    Fact,
-    Row,
-    Section,
-    Series,
-    Table,
-    Tone,
-    Worded,
-    columns,
-    facts_of,
-    interval_text,
-    warnings_of,
-)
+from advisor.report import document as doc
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from advisor.report.words.estimates import remedy_text
+from advisor.report.words.estimate_notes import remedy_text
 
-TRACE_COLUMNS = columns("Trace", "")
+TRACE_COLUMNS = doc.columns("Trace", "")
 
 
-def trace_document(trace: Trace, path: Path) -> Document:
+def trace_document(trace: values.Trace, path: Path) -> doc.Document:
     """A summary, and where the trace was written."""
     table = trace_table(trace, first=(("written to", str(path)),))
     facts = {"trace": {"path": str(path), **summary(trace)}, **warnings_json(trace.warnings)}
-    return Document(facts=facts, blocks=(table,), title=f"Trace of {trace.script}")
+    return doc.Document(facts=facts, blocks=(table,), title=f"Trace of {trace.script}")
 
 
-def trace_table(trace: Trace, *, first: tuple[tuple[str, str], ...] = (), caption: str = "") -> Table:
+def trace_table(
+    trace: values.Trace, *, first: tuple[tuple[str, str], ...] = (), caption: str = ""
+) -> doc.Table:
     """Name and text of each figure."""
-    return Table(
-        columns=TRACE_COLUMNS, rows=tuple(map(Row, (*first, *trace_texts(trace).items()))), caption=caption
+    return doc.Table(
+        columns=TRACE_COLUMNS,
+        rows=tuple(map(doc.Row, (*first, *trace_texts(trace).items()))),
+        caption=caption,
     )
 
 
-def trace_texts(trace: Trace) -> dict[str, str]:
+def trace_texts(trace: values.Trace) -> dict[str, str]:
     """Each figure of the summary in words."""
     texts = {name: _text(name, value) for name, value in summary(trace).items()}
     return texts | {"collectives": ", ".join(map(_collective_text, trace.collectives)) or "none"}
 
 
-def summary(trace: Trace) -> dict[str, object]:
+def summary(trace: values.Trace) -> dict[str, object]:
     """The figures of a trace that fit on a screen; units in the names."""
-    calls = {f"{phase}_ops": sum(op.count for op in trace.ops if op.phase is phase) for phase in Phase}
+    calls = {f"{phase}_ops": sum(op.count for op in trace.ops if op.phase is phase) for phase in values.Phase}
     return {
         "script": trace.script,
         "arguments": list(trace.arguments),
-        **facts_of(
+        **doc.facts_of(
             trace, "backend origin_gpu batch_size samples_per_epoch iterations_per_epoch accumulation"
         ),
-        **facts_of(trace, "data_loading_s loader_cpu_s_per_sample num_workers"),
+        **doc.facts_of(trace, "data_loading_s loader_cpu_s_per_sample num_workers"),
         **asdict(trace.precision),
         "compile_mode": trace.compile_mode,
         **calls,
@@ -114,29 +82,29 @@ def _text(name: str, value: object) -> str:
     return str(value)
 
 
-def _collective_text(collective: Collective) -> str:
+def _collective_text(collective: values.Collective) -> str:
     size, ranks = collective.num_bytes, collective.world_size
     of_size = "of unknown size" if size is None else f"of {format_bytes(size)}"
     among = "" if ranks is None else f" among {ranks}"
     return f"{collective.count} {collective.kind} {of_size}{among}"
 
 
-def throughput_facts(estimate: IterationEstimate) -> Iterator[Fact]:
+def throughput_facts(estimate: values.IterationEstimate) -> Iterator[doc.Fact]:
     """A line each, of what is known."""
     rate, mfu, peak = estimate.samples_per_s, estimate.mfu, estimate.work.peak_flops_per_s
     if rate is not None:
         note = "" if estimate.num_gpus == 1 else f"of all {estimate.num_gpus} GPUs"
-        yield Fact("samples per second", f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", note)
+        yield doc.Fact("samples per second", f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", note)
     if mfu is not None and peak is not None:
-        yield Fact("MFU", f"{mfu:.1%}", f"model FLOPs utilization, of {peak / 1e12:,.4g} TFLOP/s a GPU")
+        yield doc.Fact("MFU", f"{mfu:.1%}", f"model FLOPs utilization, of {peak / 1e12:,.4g} TFLOP/s a GPU")
 
 
-_FITS = {Fit.CERTAIN: "", Fit.LIKELY: ", likely", Fit.NO: ", not enough"}
+_FITS = {values.Fit.CERTAIN: "", values.Fit.LIKELY: ", likely", values.Fit.NO: ", not enough"}
 # Those that cost the least time; JSON has all.
 _MOST_REMEDIES = 5
 
 
-def memory_json(estimate: IterationEstimate) -> Mapping[str, object] | None:
+def memory_json(estimate: values.IterationEstimate) -> Mapping[str, object] | None:
     """Parts, need and what would fit, by contract (docs/json.md); None where the need is unknown."""
     memory, largest = estimate.memory, estimate.largest_batch
     if memory is None:
@@ -150,27 +118,29 @@ def memory_json(estimate: IterationEstimate) -> Mapping[str, object] | None:
     }
 
 
-def memory_facts(estimate: IterationEstimate, trace: Trace | None = None) -> Iterator[Fact]:
+def memory_facts(estimate: values.IterationEstimate, trace: values.Trace | None = None) -> Iterator[doc.Fact]:
     """A line each; parts add up to the need. The trace tells how to confirm the largest batch."""
     memory = estimate.memory
     if memory is None:
-        yield Fact("needed", "unknown")
-        yield Fact("available", format_bytes(estimate.memory_limit_bytes))
+        yield doc.Fact("needed", "unknown")
+        yield doc.Fact("available", format_bytes(estimate.memory_limit_bytes))
         return
-    yield from (Fact(part, format_bytes(num_bytes)) for part, num_bytes in memory.parts.items() if num_bytes)
+    yield from (
+        doc.Fact(part, format_bytes(num_bytes)) for part, num_bytes in memory.parts.items() if num_bytes
+    )
     low, high = format_bytes(memory.need_bytes.p10), format_bytes(memory.need_bytes.p90)
-    yield Fact("needed", f"{format_bytes(memory.need_bytes.p50)} ({low} .. {high})")
+    yield doc.Fact("needed", f"{format_bytes(memory.need_bytes.p50)} ({low} .. {high})")
     fit = _FITS[memory.fit(estimate.memory_limit_bytes)]
-    yield Fact("available", f"{format_bytes(estimate.memory_limit_bytes)}{fit}")
+    yield doc.Fact("available", f"{format_bytes(estimate.memory_limit_bytes)}{fit}")
     if (largest := estimate.largest_batch) is not None:
-        yield Fact("largest batch", _largest(largest, None if trace is None else trace.batch_size))
+        yield doc.Fact("largest batch", _largest(largest, None if trace is None else trace.batch_size))
         command = None if trace is None else _confirming(trace, estimate, largest)
         if command is not None:
-            yield Fact("to confirm", command)
-    yield from (Fact("would fit", _remedy(remedy)) for remedy in estimate.remedies[:_MOST_REMEDIES])
+            yield doc.Fact("to confirm", command)
+    yield from (doc.Fact("would fit", _remedy(remedy)) for remedy in estimate.remedies[:_MOST_REMEDIES])
 
 
-def _largest(largest: LargestBatch, batch_size: int | None) -> str:
+def _largest(largest: values.LargestBatch, batch_size: int | None) -> str:
     if largest.likely is None or largest.certain is None:
         return f"{largest.share:.2g} of the profiled one"
     profiled = "" if batch_size is None else f"; {batch_size:,} was profiled"
@@ -179,7 +149,9 @@ def _largest(largest: LargestBatch, batch_size: int | None) -> str:
     return f"{largest.certain:,}, and likely up to {largest.likely:,}{profiled}"
 
 
-def _confirming(trace: Trace, estimate: IterationEstimate, largest: LargestBatch) -> str | None:
+def _confirming(
+    trace: values.Trace, estimate: values.IterationEstimate, largest: values.LargestBatch
+) -> str | None:
     """The command that profiles the script with that batch, where it takes its batch as an argument."""
     arguments = arguments_of_largest(trace, largest)
     if arguments is None:
@@ -187,27 +159,29 @@ def _confirming(trace: Trace, estimate: IterationEstimate, largest: LargestBatch
     return f"advisor predict {shlex.join([trace.script, '--gpu', estimate.gpu, '--', *arguments])}"
 
 
-def confirmed_fact(confirmation: Confirmation) -> Fact:
+def confirmed_fact(confirmation: values.Confirmation) -> doc.Fact:
     """What profiling the largest batch showed."""
     estimate, size = confirmation.estimate, confirmation.batch_size
     memory = estimate.memory
     profiled = "the largest batch was profiled" if size is None else f"{size:,} was profiled"
     if memory is None:
-        return Fact("confirmed", f"{profiled}, and its need is unknown")
+        return doc.Fact("confirmed", f"{profiled}, and its need is unknown")
     limit = format_bytes(estimate.memory_limit_bytes)
-    fits = {Fit.CERTAIN: "fits", Fit.LIKELY: "is likely to fit", Fit.NO: "does not fit"}[
-        estimate.fit or Fit.NO
+    fits = {values.Fit.CERTAIN: "fits", values.Fit.LIKELY: "is likely to fit", values.Fit.NO: "does not fit"}[
+        estimate.fit or values.Fit.NO
     ]
-    return Fact("confirmed", f"{profiled}: {format_bytes(memory.need_bytes.p50)} of {limit}, which {fits}")
+    return doc.Fact(
+        "confirmed", f"{profiled}: {format_bytes(memory.need_bytes.p50)} of {limit}, which {fits}"
+    )
 
 
-def _remedy(remedy: Remedy) -> str:
+def _remedy(remedy: values.Remedy) -> str:
     facts = {"changes": remedy.changes, "needed_bytes": remedy.need_bytes.p50, "slower": remedy.slower.p50}
-    likely = ", likely" if remedy.fit is Fit.LIKELY else ""
+    likely = ", likely" if remedy.fit is values.Fit.LIKELY else ""
     return f"{remedy_text(facts)}{likely}"
 
 
-def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[Finding, str]]:
+def by_gpus(estimates: Sequence[values.IterationEstimate]) -> Iterator[tuple[Finding, str]]:
     """Each assumption and whose it is: first those of all, of nobody in particular, then the others.
 
     GPUs are named as ``--gpu`` takes them, or those that are left out where they are fewer: ``all but T4``.
@@ -221,7 +195,7 @@ def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[Finding, s
         yield assumption, _named(holding, names)
 
 
-def _name(estimate: IterationEstimate) -> str:
+def _name(estimate: values.IterationEstimate) -> str:
     if estimate.num_gpus == 1:
         return estimate.gpu
     nodes = "" if estimate.layout.num_nodes == 1 else f"x{estimate.layout.num_nodes}"
@@ -236,67 +210,67 @@ def _named(holding: Sequence[str], names: Sequence[str]) -> str:
 
 
 _LABELS = {True: "fits in memory", None: "unknown whether it fits in memory", False: "does not fit in memory"}
-_TONES = {True: None, None: Tone.DOUBTFUL, False: Tone.FAINT}
+_TONES = {True: None, None: doc.Tone.DOUBTFUL, False: doc.Tone.FAINT}
 
 
-def iterations_chart(estimates: Sequence[IterationEstimate]) -> Iterator[Chart]:
+def iterations_chart(estimates: Sequence[values.IterationEstimate]) -> Iterator[doc.Chart]:
     """The fastest first; nothing where there is no estimate."""
     drawn = sorted(estimates, key=lambda one: one.iteration_s.p50)
     series = tuple(_series(drawn, fits) for fits in _LABELS if fits in {one.fits_memory for one in drawn})
     if series:
-        yield Chart(
+        yield doc.Chart(
             title="Time of an iteration: median, and from p10 to p90",
-            x=Axis(TEXT),
-            y=Axis(DURATION),
+            x=doc.Axis(doc.TEXT),
+            y=doc.Axis(doc.DURATION),
             bars=tuple(map(_bar_name, drawn)),
             series=series,
         )
 
 
-def _series(estimates: Sequence[IterationEstimate], fits: bool | None) -> Series:
+def _series(estimates: Sequence[values.IterationEstimate], fits: bool | None) -> doc.Series:
     bars = [(place, one) for place, one in enumerate(estimates) if one.fits_memory is fits]
     points = tuple((place, one.iteration_s.p50) for place, one in bars)
-    return Series(_LABELS[fits], points, tuple(_detail(one) for _, one in bars), _TONES[fits])
+    return doc.Series(_LABELS[fits], points, tuple(_detail(one) for _, one in bars), _TONES[fits])
 
 
-def _detail(estimate: IterationEstimate) -> Detail:
+def _detail(estimate: values.IterationEstimate) -> doc.Detail:
     times = estimate.iteration_s
-    label = f"{_bar_name(estimate)}\n{interval_text(times)}\n{_LABELS[estimate.fits_memory]}"
-    return Detail(label=label, y_range=(times.p10, times.p90))
+    label = f"{_bar_name(estimate)}\n{doc.interval_text(times)}\n{_LABELS[estimate.fits_memory]}"
+    return doc.Detail(label=label, y_range=(times.p10, times.p90))
 
 
-def _bar_name(estimate: IterationEstimate) -> str:
+def _bar_name(estimate: values.IterationEstimate) -> str:
     return estimate.layout.of(estimate.gpu)
 
 
 _ITERATION = "Iteration p10 .. p50 .. p90"
 COLUMNS = (
-    Column("GPU", wraps=False),
-    Column("Count", PLAIN, wraps=False),
-    Column(_ITERATION, INTERVAL, wraps=False),
-    Column("Memory", BYTES, wraps=False),
-    Column("Fits", wraps=False),
-    Column("Largest shares"),
-    Column("How"),
+    doc.Column("GPU", wraps=False),
+    doc.Column("Count", doc.PLAIN, wraps=False),
+    doc.Column(_ITERATION, doc.INTERVAL, wraps=False),
+    doc.Column("Memory", doc.BYTES, wraps=False),
+    doc.Column("Fits", wraps=False),
+    doc.Column("Largest shares"),
+    doc.Column("How"),
 )
 # Of a narrow terminal: a GPU with its count, and how alone if there is room for it on one line.
 NARROW_COLUMNS = (
     COLUMNS[0],
-    Column("p10 .. p50 .. p90", PLAIN, wraps=False),
+    doc.Column("p10 .. p50 .. p90", doc.PLAIN, wraps=False),
     *COLUMNS[3:5],
-    Column("How", wraps=False),
+    doc.Column("How", wraps=False),
 )
 # A method that found less of the time is left out of the column.
 _LEAST_SHARE = 0.005
-_FITS_WORDS = {Fit.CERTAIN: "yes", Fit.LIKELY: "likely", Fit.NO: "no", None: "?"}
+_FITS_WORDS = {values.Fit.CERTAIN: "yes", values.Fit.LIKELY: "likely", values.Fit.NO: "no", None: "?"}
 
 
 def estimates_document(
-    trace: Trace,
-    estimates: Sequence[IterationEstimate],
+    trace: values.Trace,
+    estimates: Sequence[values.IterationEstimate],
     doubts: Sequence[Finding] = (),
-    confirmed: Confirmation | None = None,
-) -> Document:
+    confirmed: values.Confirmation | None = None,
+) -> doc.Document:
     """Estimates in the given order, what they rest on, what makes some doubtful, and a batch confirmed."""
     warnings = (*trace.warnings, *doubts)
     facts = {
@@ -306,97 +280,98 @@ def estimates_document(
         "doubt_findings": list(map(finding_json, doubts)),
         "confirmed": None if confirmed is None else confirmation_json(confirmed),
     }
-    blocks: tuple[Block, ...] = (
+    blocks: tuple[doc.Block, ...] = (
         _table(estimates),
         *_throughput(estimates),
         *_memory(trace, estimates, confirmed),
         *_assumptions(estimates),
     )
-    return Document(
+    return doc.Document(
         facts=facts,
         blocks=blocks,
         title=f"Time and memory of {trace.script or 'this script'}",
         page=lambda: (
             *iterations_chart(list(filter(_has_time, estimates))),
             *blocks,
-            *warnings_of(sentences(warnings)),
+            *doc.warnings_of(sentences(warnings)),
         ),
     )
 
 
-def _table(estimates: Sequence[IterationEstimate]) -> Table:
+def _table(estimates: Sequence[values.IterationEstimate]) -> doc.Table:
     cells = [_cells(estimate) for estimate in estimates]
-    tones = [Tone.FAINT if estimate.fits_memory is False else Tone.PLAIN for estimate in estimates]
+    tones = [doc.Tone.FAINT if estimate.fits_memory is False else doc.Tone.PLAIN for estimate in estimates]
     pairs = zip(estimates, cells, tones, strict=True)
     rows = [(_narrow_cells(estimate, row), tone) for estimate, row, tone in pairs]
     tables = (
-        Table(columns=NARROW_COLUMNS, rows=tuple(Row(row, tone) for row, tone in rows)),
-        Table(
-            columns=NARROW_COLUMNS, rows=tuple(Row((*row[:4], _first(row[4])), tone) for row, tone in rows)
+        doc.Table(columns=NARROW_COLUMNS, rows=tuple(doc.Row(row, tone) for row, tone in rows)),
+        doc.Table(
+            columns=NARROW_COLUMNS,
+            rows=tuple(doc.Row((*row[:4], _first(row[4])), tone) for row, tone in rows),
         ),
-        Table(columns=NARROW_COLUMNS[:4], rows=tuple(Row(row[:4], tone) for row, tone in rows)),
+        doc.Table(columns=NARROW_COLUMNS[:4], rows=tuple(doc.Row(row[:4], tone) for row, tone in rows)),
     )
-    narrow: tuple[Table, ...] = ()
+    narrow: tuple[doc.Table, ...] = ()
     for table in reversed(tables):
         narrow = (replace(table, narrow=narrow),)
-    return Table(
+    return doc.Table(
         columns=COLUMNS,
-        rows=tuple(map(Row, cells, tones)),
+        rows=tuple(map(doc.Row, cells, tones)),
         narrow=narrow,
-        narrow_below=NARROW,
+        narrow_below=doc.NARROW,
         keeps_words=False,
     )
 
 
-def _narrow_cells(estimate: IterationEstimate, cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+def _narrow_cells(estimate: values.IterationEstimate, cells: tuple[doc.Cell, ...]) -> tuple[doc.Cell, ...]:
     time = _short(estimate.iteration_s) if _has_time(estimate) else "unknown"
     return (_name(estimate), time, *cells[3:5], cells[6])
 
 
-def _first(how: Cell) -> str:
+def _first(how: doc.Cell) -> str:
     """The method that most of the time is from: ``60% learned``."""
     return str(how).partition(",")[0]
 
 
-def _short(interval: Interval) -> Worded:
+def _short(interval: values.Interval) -> doc.Worded:
     """``59.1 .. 98.6 .. 165 ms``: the unit once, where all have the same."""
     words = [format_duration(edge) for edge in (interval.p10, interval.p50, interval.p90)]
     units = {word.partition(" ")[2] for word in words}
     # Whole minutes would read as numbers without a meaning.
     if units <= {"ms"} or units <= {"s"}:
         words[:2] = [word.partition(" ")[0] for word in words[:2]]
-    return Worded(" .. ".join(words), interval.p50)
+    return doc.Worded(" .. ".join(words), interval.p50)
 
 
-def confirmation_json(confirmed: Confirmation) -> Mapping[str, object]:
+def confirmation_json(confirmed: values.Confirmation) -> Mapping[str, object]:
     """The largest batch as it was profiled."""
-    return {**facts_of(confirmed, "arguments batch_size"), "estimate": estimate_json(confirmed.estimate)}
+    return {**doc.facts_of(confirmed, "arguments batch_size"), "estimate": estimate_json(confirmed.estimate)}
 
 
 def _memory(
-    trace: Trace, estimates: Sequence[IterationEstimate], confirmed: Confirmation | None
-) -> tuple[Section, ...]:
+    trace: values.Trace, estimates: Sequence[values.IterationEstimate], confirmed: values.Confirmation | None
+) -> tuple[doc.Section, ...]:
     """Part by part where it is one GPU that was asked about: a table of all has no room for it."""
     if len(estimates) > 1:
         return ()
     facts = tuple(fact for one in estimates for fact in memory_facts(one, trace))
     if confirmed is not None:
         facts = (*facts, confirmed_fact(confirmed))
-    return (Section("Memory of one GPU", facts),) if facts else ()
+    return (doc.Section("Memory of one GPU", facts),) if facts else ()
 
 
-def _throughput(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
+def _throughput(estimates: Sequence[values.IterationEstimate]) -> tuple[doc.Section, ...]:
     """Where it is one GPU that was asked about, as for memory."""
     has_any = len(estimates) == 1 and _has_time(estimates[0])
     facts = tuple(throughput_facts(estimates[0])) if has_any else ()
-    return (Section("Throughput", facts),) if facts else ()
+    return (doc.Section("Throughput", facts),) if facts else ()
 
 
 # Names behind an assumption; the rest are counted.
 _MOST_NAMES = 6
 
 
-def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
+def _assumptions(estimates: Sequence[values.IterationEstimate]) -> tuple[doc.Section, ...]:
     """Each once; those that differ in the GPU they name alone are one of all these GPUs."""
     alike: dict[Finding, list[tuple[Finding, str]]] = {}
     for assumption, gpus in by_gpus(estimates):
@@ -404,7 +379,7 @@ def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
         of_any = type(assumption)(**{**facts, "gpu": "these GPUs"}) if "gpu" in facts else assumption
         alike.setdefault(of_any, []).append((assumption, gpus))
     lines = tuple(starmap(_line, alike.items()))
-    return (Section("What the estimates rest on", lines),) if lines else ()
+    return (doc.Section("What the estimates rest on", lines),) if lines else ()
 
 
 def _line(of_any: Finding, alike: Sequence[tuple[Finding, str]]) -> str:
@@ -417,31 +392,31 @@ def _line(of_any: Finding, alike: Sequence[tuple[Finding, str]]) -> str:
     return f"{sentence(of_any)}{whose}"
 
 
-def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
+def estimate_json(estimate: values.IterationEstimate) -> Mapping[str, object]:
     """One estimate; seconds and bytes."""
     return {
-        **facts_of(estimate, "gpu num_gpus"),
+        **doc.facts_of(estimate, "gpu num_gpus"),
         "split": estimate.split.name or None,
-        **facts_of(estimate.layout, "num_nodes gpus_per_node"),
-        **facts_of(estimate, "iteration_s samples_per_s mfu communication_s loading_s input_s binds"),
-        **facts_of(estimate, "memory_bytes memory_limit_bytes fits_memory"),
+        **doc.facts_of(estimate.layout, "num_nodes gpus_per_node"),
+        **doc.facts_of(estimate, "iteration_s samples_per_s mfu communication_s loading_s input_s binds"),
+        **doc.facts_of(estimate, "memory_bytes memory_limit_bytes fits_memory"),
         "memory": memory_json(estimate),
-        **facts_of(estimate, "by_family by_method by_operator"),
+        **doc.facts_of(estimate, "by_family by_method by_operator"),
         "assumptions": sentences(estimate.assumptions),
         "assumption_findings": list(map(finding_json, estimate.assumptions)),
     }
 
 
-def _number(layout: Layout) -> Cell:
+def _number(layout: values.Layout) -> doc.Cell:
     return layout.num_gpus if layout.num_nodes == 1 else f"{layout.num_nodes} x {layout.gpus_per_node}"
 
 
-def _has_time(estimate: IterationEstimate) -> bool:
+def _has_time(estimate: values.IterationEstimate) -> bool:
     """Whether the trace tells it: on another number of ranks than share its model it does not."""
     return all(not isinstance(assumption, OtherWorld) for assumption in estimate.assumptions)
 
 
-def _cells(estimate: IterationEstimate) -> tuple[Cell, ...]:
+def _cells(estimate: values.IterationEstimate) -> tuple[doc.Cell, ...]:
     total_s = estimate.iteration_s.p50
     largest = list(estimate.by_family.items())[:2]
     methods = sorted(estimate.by_method.items(), key=lambda item: -item[1])

@@ -6,23 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Fabric, Offer, Option, Quantiles, Recommendation
 from advisor.predict.exchange.data_parallel import COMMUNICATION
-from advisor.report.document import (
-    BLANK,
-    Block,
-    Document,
-    Fact,
-    Section,
-    Sum,
-    Words,
-    clock,
-    dollars,
-    interval_text,
-    rounded,
-    short_times,
-    with_rest,
-)
+from advisor.report import document as doc
 from advisor.report.estimates import memory_facts, throughput_facts
-from advisor.report.options import gpus, has_figures, numbered, option_facts, status, where
+from advisor.report.option_facts import gpus, has_figures, numbered, option_facts, status, where
 from advisor.report.words import rule_text, sentence, sentences
 from recommender.outcome.spot import is_spot
 
@@ -35,7 +21,7 @@ _TIME_NOTES = {
 }
 
 
-def time(option: Option) -> Sum:
+def time(option: Option) -> doc.Sum:
     """Wait, boot, download, training and preemptions in seconds, then their total."""
     plan, total = option.plan, option.time_s
     train_s = {"training": option.train_s.p50}
@@ -47,9 +33,9 @@ def time(option: Option) -> Sum:
     if plan.download_s:
         parts["download of the data set"] = plan.download_s
     parts |= train_s
-    unit, words = clock(total.p50)
+    unit, words = doc.clock(total.p50)
     if math.isfinite(total.p50):
-        parts = with_rest(parts, total.p50, unit, _TOGETHER)
+        parts = doc.with_rest(parts, total.p50, unit, _TOGETHER)
     notes = {
         "wait": "unknown, counted as 0" if option.wait_s is None else _p90(option.wait_s, format_duration),
         "training": f"{option.iterations:,} iterations x {format_duration(option.estimate.iteration_s.p50)}",
@@ -59,7 +45,7 @@ def time(option: Option) -> Sum:
     return _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_duration)
 
 
-def money(option: Option) -> Sum:
+def money(option: Option) -> doc.Sum:
     """What each cause costs, then the total."""
     plan, total = option.plan, option.cost_usd
     parts: dict[str, float] = {}
@@ -70,9 +56,9 @@ def money(option: Option) -> Sum:
             parts |= {"download of the data set": usd * share} if share else {}
         else:
             parts[name] = usd
-    unit, words = dollars(total.p50)
+    unit, words = doc.dollars(total.p50)
     if math.isfinite(total.p50):
-        parts = with_rest(parts, total.p50, unit, "rest")
+        parts = doc.with_rest(parts, total.p50, unit, "rest")
     notes = _money_notes(option) | {"total": _p90(total, format_usd)}
     return _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_usd)
 
@@ -97,20 +83,20 @@ def _money_notes(option: Option) -> dict[str, str]:
     return notes | {name: f"{format_duration(s)} {at}" for name, s in seconds.items() if s}
 
 
-def iteration(option: Option) -> tuple[Sum | Fact, ...]:
+def iteration(option: Option) -> tuple[doc.Sum | doc.Fact, ...]:
     """Seconds by operator family, then those of the whole, its interval and the methods behind it."""
     estimate = option.estimate
     total_s = estimate.iteration_s.p50
     methods = (f"{method} {seconds / total_s:.0%}" for method, seconds in estimate.by_method.items())
     return (
         _shares(estimate.by_family, option),
-        Fact("p10 .. p50 .. p90", interval_text(estimate.iteration_s)),
-        Fact("methods", ", ".join(methods)),
+        doc.Fact("p10 .. p50 .. p90", doc.interval_text(estimate.iteration_s)),
+        doc.Fact("methods", ", ".join(methods)),
         *throughput_facts(estimate),
     )
 
 
-def operators(option: Option) -> Sum:
+def operators(option: Option) -> doc.Sum:
     """The largest operators with the method of each, the others as one, and the whole."""
     times = list(option.estimate.by_operator.items())
     parts = dict(times[:MOST_OPERATORS])
@@ -120,13 +106,13 @@ def operators(option: Option) -> Sum:
     return _shares(parts, option, width=56)
 
 
-def _shares(parts: Mapping[str, float], option: Option, *, width: int = 28) -> Sum:
+def _shares(parts: Mapping[str, float], option: Option, *, width: int = 28) -> doc.Sum:
     """Seconds of one iteration, with their share of its median."""
     total_s = option.estimate.iteration_s.p50
     if option.estimate.communication_s:
         parts = {**parts, COMMUNICATION: option.estimate.communication_s}
-    unit, words = short_times(total_s)
-    parts = with_rest(parts, total_s, unit, "rest")
+    unit, words = doc.short_times(total_s)
+    parts = doc.with_rest(parts, total_s, unit, "rest")
     notes = {name: f"{seconds / total_s:.0%}" for name, seconds in parts.items()}
     return _sum(parts, total_s, notes, grid=(unit, words), in_words=format_duration, width=width)
 
@@ -141,43 +127,43 @@ def _sum(
     total: float,
     notes: Mapping[str, str],
     *,
-    grid: tuple[float, Words],
+    grid: tuple[float, doc.Words],
     in_words: Callable[[float], str],
     width: int = 28,
-) -> Sum:
+) -> doc.Sum:
     """A fact a part and one of the total; what never ends is told in words."""
     unit, words = grid
     if math.isfinite(total):
-        cells = {name: words(units) for name, units in rounded(parts, total, unit).items()}
+        cells = {name: words(units) for name, units in doc.rounded(parts, total, unit).items()}
         cells["total"] = words(round(total / unit))
     else:
         cells = {name: in_words(value) for name, value in {**parts, "total": total}.items()}
-    return Sum(tuple(Fact(name, cell, notes.get(name, "")) for name, cell in cells.items()), width)
+    return doc.Sum(tuple(doc.Fact(name, cell, notes.get(name, "")) for name, cell in cells.items()), width)
 
 
-def option_document(option: Option, recommendation: Recommendation) -> Document:
+def option_document(option: Option, recommendation: Recommendation) -> doc.Document:
     """The whole of it; in Time, Money and iterations lines add up to their last."""
     has_any = has_figures(option)
     sections = [
-        Section(option.plan.id, tuple(_headline(option, recommendation))),
-        Section("Odds", tuple(_odds(option, recommendation)) if has_any else ()),
-        Section("Time, medians (h:mm:ss)", (time(option),) if has_any else ()),
-        Section("Money, medians", (money(option),) if has_any else ()),
-        Section("Rates", tuple(_rates(option))),
-        Section("One iteration", iteration(option) if has_any else ()),
-        Section(
+        doc.Section(option.plan.id, tuple(_headline(option, recommendation))),
+        doc.Section("Odds", tuple(_odds(option, recommendation)) if has_any else ()),
+        doc.Section("Time, medians (h:mm:ss)", (time(option),) if has_any else ()),
+        doc.Section("Money, medians", (money(option),) if has_any else ()),
+        doc.Section("Rates", tuple(_rates(option))),
+        doc.Section("One iteration", iteration(option) if has_any else ()),
+        doc.Section(
             "Its largest operators, and how their time was found", (operators(option),) if has_any else ()
         ),
-        Section("Memory of one GPU", tuple(memory_facts(option.estimate))),
-        Section("What to change in the script", tuple(sentences(option.script_changes))),
-        Section("Notes", tuple(sentences(option.reasons))),
-        Section("What the estimate rests on", tuple(sentences(option.estimate.assumptions))),
+        doc.Section("Memory of one GPU", tuple(memory_facts(option.estimate))),
+        doc.Section("What to change in the script", tuple(sentences(option.script_changes))),
+        doc.Section("Notes", tuple(sentences(option.reasons))),
+        doc.Section("What the estimate rests on", tuple(sentences(option.estimate.assumptions))),
     ]
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     for section in sections:
         if section.entries:
-            blocks += [BLANK, section] if blocks else [section]
-    return Document(facts=option_facts(option, recommendation), blocks=tuple(blocks), title=where(option))
+            blocks += [doc.BLANK, section] if blocks else [section]
+    return doc.Document(facts=option_facts(option, recommendation), blocks=tuple(blocks), title=where(option))
 
 
 def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
@@ -205,35 +191,35 @@ def _network(fabric: Fabric | None) -> str:
     return f"{fabric.network}, {fabric.network_bytes_per_s * 8 / 1e9:,.4g} Gbit/s a node by its data sheet"
 
 
-def _odds(option: Option, recommendation: Recommendation) -> Iterator[Fact]:
+def _odds(option: Option, recommendation: Recommendation) -> Iterator[doc.Fact]:
     job = recommendation.job
     needed = f"{job.confidence:.2f} is asked for"
     if job.budget_usd is not None and option.p_within_budget is not None:
-        yield Fact(f"within {format_usd(job.budget_usd)}", f"p {option.p_within_budget:.2f}, {needed}")
+        yield doc.Fact(f"within {format_usd(job.budget_usd)}", f"p {option.p_within_budget:.2f}, {needed}")
     if job.deadline_s is not None and option.p_within_deadline is not None:
-        yield Fact(
+        yield doc.Fact(
             f"done within {format_duration(job.deadline_s)}", f"p {option.p_within_deadline:.2f}, {needed}"
         )
 
 
-def _rates(option: Option) -> Iterator[Fact]:
+def _rates(option: Option) -> Iterator[doc.Fact]:
     plan = option.plan
     if plan.usd_per_h is None:
-        yield Fact("rate", "unknown, counted as $0.00")
+        yield doc.Fact("rate", "unknown, counted as $0.00")
     else:
         each = f"{plan.num_nodes} nodes at {format_usd(plan.usd_per_h / plan.num_nodes)} each"
-        yield Fact("rate", f"{format_usd(plan.usd_per_h)} per hour", each if plan.num_nodes > 1 else "")
+        yield doc.Fact("rate", f"{format_usd(plan.usd_per_h)} per hour", each if plan.num_nodes > 1 else "")
     if plan.offer is not None:
         yield from _prices(plan.offer)
-        yield Fact("price from", f"{plan.offer.source}, {plan.offer.retrieved_at:%Y-%m-%d}")
+        yield doc.Fact("price from", f"{plan.offer.source}, {plan.offer.retrieved_at:%Y-%m-%d}")
         if plan.offer.includes:
             name = "includes" if plan.num_nodes == 1 else "each includes"
-            yield Fact(name, ", ".join(plan.offer.includes))
+            yield doc.Fact(name, ", ".join(plan.offer.includes))
     for name, words in plan.rates.items():
-        yield Fact(f"rate of {name}", words)
+        yield doc.Fact(f"rate of {name}", words)
 
 
-def _prices(offer: Offer) -> Iterator[Fact]:
+def _prices(offer: Offer) -> Iterator[doc.Fact]:
     """List, contracted and effective price, where they are not one and the same."""
     prices = {
         "list price": offer.list_usd_per_h,
@@ -242,4 +228,4 @@ def _prices(offer: Offer) -> Iterator[Fact]:
     }
     known = {name: usd_per_h for name, usd_per_h in prices.items() if usd_per_h is not None}
     if len(known) > 1:
-        yield from (Fact(name, f"{format_usd(usd_per_h)} per hour") for name, usd_per_h in known.items())
+        yield from (doc.Fact(name, f"{format_usd(usd_per_h)} per hour") for name, usd_per_h in known.items())

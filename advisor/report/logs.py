@@ -6,22 +6,7 @@ from dataclasses import asdict
 
 from advisor.core.units import HOUR_S, format_duration, format_duration_short
 from advisor.core.values import Interval, Quantiles
-from advisor.report.document import (
-    COUNT,
-    DECIMALS,
-    FOUR_DIGITS,
-    INTERVAL,
-    SHARE,
-    SHORT_DURATION,
-    Cell,
-    Column,
-    Document,
-    Kind,
-    Lines,
-    Row,
-    Table,
-    columns,
-)
+from advisor.report import document as doc
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
 from advisor.service.waits import FittedMachine, Wait
@@ -30,25 +15,25 @@ from recommender.queue.scoring import QueueCheck, Score
 
 ANY = "any"
 NO_WAIT = "0 s"  # logs count whole seconds
-WAIT = Kind("wait", lambda wait_s: NO_WAIT if wait_s < 1 else format_duration_short(wait_s))
+WAIT = doc.Kind("wait", lambda wait_s: NO_WAIT if wait_s < 1 else format_duration_short(wait_s))
 BIN_COLUMNS = (
-    *columns("Size", "Walltime", "Queue"),
-    Column("Jobs", COUNT),
-    *columns("Wait p50", "Wait p90", kind=WAIT),
+    *doc.columns("Size", "Walltime", "Queue"),
+    doc.Column("Jobs", doc.COUNT),
+    *doc.columns("Wait p50", "Wait p90", kind=WAIT),
 )
 CHECK_COLUMNS = (
-    Column("Quantiles"),
-    *columns("Covers p50", "Covers p90"),
-    *columns("Pinball p50", "Pinball p90", kind=DECIMALS),
+    doc.Column("Quantiles"),
+    *doc.columns("Covers p50", "Covers p90"),
+    *doc.columns("Pinball p50", "Pinball p90", kind=doc.DECIMALS),
 )
 
 
-def queue_fit_document(waits: WaitQuantiles) -> Document:
+def queue_fit_document(waits: WaitQuantiles) -> doc.Document:
     """Every bin with enough jobs."""
-    return Document(facts=asdict(waits), blocks=(_bins(waits.bins),))
+    return doc.Document(facts=asdict(waits), blocks=(_bins(waits.bins),))
 
 
-def wait_document(wait: Wait) -> Document:
+def wait_document(wait: Wait) -> doc.Document:
     """The wait of one kind of job, and what it rests on."""
     alike, size_unit = wait.alike, wait.size_unit
     facts = {
@@ -60,9 +45,9 @@ def wait_document(wait: Wait) -> Document:
         "waited_s": wait.waited_s,
         **warnings_json(wait.warnings),
     }
-    return Document(
+    return doc.Document(
         facts=facts,
-        blocks=(Lines((f"{_wait_in_words(wait)} ({basis(alike, size_unit)})",)),),
+        blocks=(doc.Lines((f"{_wait_in_words(wait)} ({basis(alike, size_unit)})",)),),
         sheet=_bins([alike]),
     )
 
@@ -78,7 +63,7 @@ def _wait_in_words(wait: Wait) -> str:
     )
 
 
-def check_document(check: QueueCheck) -> Document:
+def check_document(check: QueueCheck) -> doc.Document:
     """Coverage and pinball loss beside those of the global quantiles."""
     scores: dict[str, Quantiles | Score] = {
         "coverage": check.online.coverage,
@@ -101,9 +86,9 @@ def check_document(check: QueueCheck) -> Document:
         f"{check.num_checked:,} of {check.num_jobs:,} jobs checked, the last; {check.num_frozen:,} frozen"
         " fits. Pinball in log minutes. +- is the standard error, if days are independent."
     )
-    return Document(
+    return doc.Document(
         facts={**counts, **{name: asdict(score) for name, score in scores.items()}},
-        blocks=(Table(columns=CHECK_COLUMNS, rows=rows), Lines((words,))),
+        blocks=(doc.Table(columns=CHECK_COLUMNS, rows=rows), doc.Lines((words,))),
     )
 
 
@@ -118,37 +103,39 @@ def basis(alike: WaitBin, size_unit: str) -> str:
     )
 
 
-def _bins(bins: Sequence[WaitBin]) -> Table:
+def _bins(bins: Sequence[WaitBin]) -> doc.Table:
     keys = [tuple(ANY if name is None else name for name in one.key) for one in bins]
-    rows = tuple(Row((*key, one.num_jobs, one.p50_s, one.p90_s)) for key, one in zip(keys, bins, strict=True))
-    return Table(columns=BIN_COLUMNS, rows=rows)
+    rows = tuple(
+        doc.Row((*key, one.num_jobs, one.p50_s, one.p90_s)) for key, one in zip(keys, bins, strict=True)
+    )
+    return doc.Table(columns=BIN_COLUMNS, rows=rows)
 
 
 def _in_words(wait_s: float) -> str:
     return NO_WAIT if wait_s < 1 else format_duration(wait_s)
 
 
-def _score(name: str, score: Score) -> Row:
+def _score(name: str, score: Score) -> doc.Row:
     error, pinball = score.coverage_se, score.pinball
     p50 = _share(score.coverage.p50, None if error is None else error.p50)
     p90 = _share(score.coverage.p90, None if error is None else error.p90)
-    return Row((name, p50, p90, pinball.p50, pinball.p90))
+    return doc.Row((name, p50, p90, pinball.p50, pinball.p90))
 
 
 def _share(share: float, error: float | None) -> str:
     return f"{share:.1%}" if error is None else f"{share:.1%} +- {error:.1%}"
 
 
-_RATES = Kind("interval of rates", "{:.2g}".format, is_right=False)
+_RATES = doc.Kind("interval of rates", "{:.2g}".format, is_right=False)
 COLUMNS = (
-    Column("Machine"),
-    Column("Watched", SHORT_DURATION),
-    Column("Up", SHARE),
-    Column("Preemptions", COUNT),
-    Column("Per hour, logged", FOUR_DIGITS),
-    Column("Per hour, next (p10 .. p90)", _RATES),
-    Column("Away, next (p10 .. p90)", INTERVAL),
-    Column("First wait (p90)", SHORT_DURATION),
+    doc.Column("Machine"),
+    doc.Column("Watched", doc.SHORT_DURATION),
+    doc.Column("Up", doc.SHARE),
+    doc.Column("Preemptions", doc.COUNT),
+    doc.Column("Per hour, logged", doc.FOUR_DIGITS),
+    doc.Column("Per hour, next (p10 .. p90)", _RATES),
+    doc.Column("Away, next (p10 .. p90)", doc.INTERVAL),
+    doc.Column("First wait (p90)", doc.SHORT_DURATION),
 )
 _NOTE = (
     "Next: what recommend draws from, the log corrected by machines of its class in open traces. The setting"
@@ -157,13 +144,13 @@ _NOTE = (
 _Z90 = 1.2815515655446004
 
 
-def spot_fit_document(machines: Sequence[FittedMachine]) -> Document:
+def spot_fit_document(machines: Sequence[FittedMachine]) -> doc.Document:
     """A row for each machine of the log."""
-    table = Table(columns=COLUMNS, rows=tuple(Row(_machine_cells(one)) for one in machines))
-    return Document(facts={"machines": list(map(_facts, machines))}, blocks=(table, Lines((_NOTE,))))
+    table = doc.Table(columns=COLUMNS, rows=tuple(doc.Row(_machine_cells(one)) for one in machines))
+    return doc.Document(facts={"machines": list(map(_facts, machines))}, blocks=(table, doc.Lines((_NOTE,))))
 
 
-def _machine_cells(one: FittedMachine) -> tuple[Cell, ...]:
+def _machine_cells(one: FittedMachine) -> tuple[doc.Cell, ...]:
     seen = one.seen
     return (
         one.machine or ANY,

@@ -6,33 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Option, Plan, Quantiles, Recommendation
-from advisor.report.document import (
-    BLANK,
-    COUNT,
-    NARROW,
-    SHORT_DURATION,
-    TEXT,
-    USD,
-    Axis,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Detail,
-    Document,
-    Kind,
-    Lines,
-    Point,
-    Range,
-    Row,
-    Section,
-    Series,
-    Table,
-    Tone,
-    columns,
-    facts_of,
-)
-from advisor.report.options import STATUS_OF_REMOVAL, gpus, quote_text, ranked, selection, status, where
+from advisor.report import document as doc
+from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, quote_text, ranked, selection, status, where
 from advisor.report.words import finding_json, sentence, warnings_json
 from recommender.scaling_curve import CurvePoint, ScalingCurve
 
@@ -44,7 +19,7 @@ _FREE = 0.1
 MOST_SERIES = 26
 
 
-def time_over_cost(recommendation: Recommendation, top: int | None) -> Chart | Lines:
+def time_over_cost(recommendation: Recommendation, top: int | None) -> doc.Chart | doc.Lines:
     """The median time and cost of every option that runs, a line in words instead of an empty chart.
 
     Options that cannot run (memory, sharding, software) or never end are counted, not drawn.
@@ -56,7 +31,7 @@ def time_over_cost(recommendation: Recommendation, top: int | None) -> Chart | L
     options = ranked(recommendation)
     drawn = [option for option in options if _is_drawn(option)]
     if not drawn:
-        return Lines(("There is nothing to plot: no option runs and ends.",))
+        return doc.Lines(("There is nothing to plot: no option runs and ends.",))
     best = {*recommendation.frontier, recommendation.recommended}
     rows = selection(recommendation, top)
     named = [(n, option) for n, option in rows if option.plan.id in best and _is_drawn(option)][:MOST_SERIES]
@@ -66,15 +41,15 @@ def time_over_cost(recommendation: Recommendation, top: int | None) -> Chart | L
     least_usd = min((o.cost_usd.p50 for o in drawn if o.cost_usd.p50 > 0), default=1.0) * _FREE
     is_free = any(option.cost_usd.p50 <= least_usd for option in drawn)
     num_left_out = len(options) - len(drawn)
-    return Chart(
+    return doc.Chart(
         title="Time (median, log scale) over cost (median, log scale)",
-        x=Axis(USD, "free" if is_free else None, "Cost: median, and to its p90"),
-        y=Axis(SHORT_DURATION, title="Time: median, and to its p90"),
+        x=doc.Axis(doc.USD, "free" if is_free else None, "Cost: median, and to its p90"),
+        y=doc.Axis(doc.SHORT_DURATION, title="Time: median, and to its p90"),
         is_log=True,
         series=tuple(_named(*pair, recommendation, least_usd) for pair in named),
         others=tuple(_point(option, least_usd) for option in others),
         others_label=f"{len(others)} more, over budget or too late included" if others else "",
-        others_details=tuple(Detail(label=_hover(option, recommendation)) for option in others),
+        others_details=tuple(doc.Detail(label=_hover(option, recommendation)) for option in others),
         guides=_frontier(recommendation, drawn, least_usd),
         note=f"{num_left_out} not drawn: they cannot run, or never end" if num_left_out else "",
     )
@@ -85,34 +60,34 @@ def _is_drawn(option: Option) -> bool:
     return ends and set(option.removed_by) <= _LIMITS
 
 
-def _point(option: Option, least_usd: float) -> Point:
+def _point(option: Option, least_usd: float) -> doc.Point:
     return max(option.cost_usd.p50, least_usd), max(option.time_s.p50, 1e-3)
 
 
-def _named(number: int, option: Option, recommendation: Recommendation, least_usd: float) -> Series:
+def _named(number: int, option: Option, recommendation: Recommendation, least_usd: float) -> doc.Series:
     x, y = point = _point(option, least_usd)
-    detail = Detail(
+    detail = doc.Detail(
         label=_hover(option, recommendation),
         x_range=_up_to_p90(x, option.cost_usd),
         y_range=_up_to_p90(y, option.time_s),
     )
     is_chosen = option.plan.id == recommendation.recommended
-    tone = Tone.BEST if is_chosen else Tone.GOOD
-    return Series(_label(number, option, recommendation), (point,), (detail,), tone)
+    tone = doc.Tone.BEST if is_chosen else doc.Tone.GOOD
+    return doc.Series(_label(number, option, recommendation), (point,), (detail,), tone)
 
 
 def _frontier(
     recommendation: Recommendation, drawn: Iterable[Option], least_usd: float
-) -> tuple[Series, ...]:
+) -> tuple[doc.Series, ...]:
     points = sorted(
         _point(option, least_usd) for option in drawn if option.plan.id in recommendation.frontier
     )
     if len(points) < 2:
         return ()
-    return (Series("frontier: nothing is both cheaper and faster", tuple(points)),)
+    return (doc.Series("frontier: nothing is both cheaper and faster", tuple(points)),)
 
 
-def _up_to_p90(median: float, quantiles: Quantiles) -> Range | None:
+def _up_to_p90(median: float, quantiles: Quantiles) -> doc.Range | None:
     return (median, quantiles.p90) if median < quantiles.p90 < math.inf else None
 
 
@@ -142,34 +117,37 @@ def _label(number: int, option: Option, recommendation: Recommendation) -> str:
 
 
 _COLUMNS = (
-    Column("GPUs", wraps=False),
-    Column("Nodes", COUNT, wraps=False),
-    Column("Where"),
-    Column("Time (p90)", SHORT_DURATION, wraps=False),
-    Column("Cost (p90)", USD, wraps=False),
-    Column("For an hour saved", wraps=False),
-    Column("Both", USD, wraps=False),
+    doc.Column("GPUs", wraps=False),
+    doc.Column("Nodes", doc.COUNT, wraps=False),
+    doc.Column("Where"),
+    doc.Column("Time (p90)", doc.SHORT_DURATION, wraps=False),
+    doc.Column("Cost (p90)", doc.USD, wraps=False),
+    doc.Column("For an hour saved", wraps=False),
+    doc.Column("Both", doc.USD, wraps=False),
 )
-_NARROW = (Column("GPUs, and where"), *_COLUMNS[3:6])
-_SHEET = columns(
+_NARROW = (doc.Column("GPUs, and where"), *_COLUMNS[3:6])
+_SHEET = doc.columns(
     "id", "num_gpus", "num_nodes", "time_s_p50", "time_s_p90", "cost_usd_p50", "cost_usd_p90",
     "usd_per_h_saved", "total_usd", "removed_by",
 )  # fmt: skip
 # What a bar says by its colour, and in a terminal by its letter.
 _PAYS, _PAST, _REMOVED = "pays", "more than pays", "does not do the job"
-_TONES = {_PAYS: Tone.BEST, _PAST: None, _REMOVED: Tone.FAINT}
+_TONES = {_PAYS: doc.Tone.BEST, _PAST: None, _REMOVED: doc.Tone.FAINT}
 
 
-def curve_document(curve: ScalingCurve, recommendation: Recommendation) -> Document:
+def curve_document(curve: ScalingCurve, recommendation: Recommendation) -> doc.Document:
     """The point up to which more GPUs pay, both curves, and the figures behind them."""
     verdict = sentence(curve.verdict)
     drawn = [point for point in curve.points if math.isfinite(point.option.time_s.p50)]
-    blocks: list[Block] = [Section(f"{verdict[:1].upper()}{verdict[1:]}.", ())]
+    blocks: list[doc.Block] = [doc.Section(f"{verdict[:1].upper()}{verdict[1:]}.", ())]
     if drawn:
-        blocks += [BLANK, _chart("Time until done", SHORT_DURATION, drawn, curve, lambda o: o.option.time_s)]
-        blocks += [BLANK, _chart("Cost", USD, drawn, curve, lambda o: o.option.cost_usd)]
+        blocks += [
+            doc.BLANK,
+            _chart("Time until done", doc.SHORT_DURATION, drawn, curve, lambda o: o.option.time_s),
+        ]
+        blocks += [doc.BLANK, _chart("Cost", doc.USD, drawn, curve, lambda o: o.option.cost_usd)]
     blocks.append(_table(curve))
-    return Document(
+    return doc.Document(
         facts={**_facts(curve), **warnings_json(recommendation.warnings)},
         blocks=tuple(blocks),
         sheet=lambda: _sheet(curve),
@@ -180,23 +158,25 @@ def curve_document(curve: ScalingCurve, recommendation: Recommendation) -> Docum
 
 def _chart(
     title: str,
-    kind: Kind,
+    kind: doc.Kind,
     points: Sequence[CurvePoint],
     curve: ScalingCurve,
     quantiles_of: Callable[[CurvePoint], Quantiles],
-) -> Chart:
+) -> doc.Chart:
     """A bar for each number of GPUs, its p90 beside it where there is room."""
     states = _states(curve)
     series = []
     for label, tone in _TONES.items():
         bars = [(i, quantiles_of(p)) for i, p in enumerate(points) if states[p.option.plan.id] == label]
         if bars:
-            details = tuple(Detail(y_range=(q.p50, q.p90) if math.isfinite(q.p90) else None) for _, q in bars)
-            series.append(Series(label, tuple((float(i), q.p50) for i, q in bars), details, tone))
-    return Chart(
+            details = tuple(
+                doc.Detail(y_range=(q.p50, q.p90) if math.isfinite(q.p90) else None) for _, q in bars
+            )
+            series.append(doc.Series(label, tuple((float(i), q.p50) for i, q in bars), details, tone))
+    return doc.Chart(
         title=f"{title}, median",
-        x=Axis(TEXT),
-        y=Axis(kind),
+        x=doc.Axis(doc.TEXT),
+        y=doc.Axis(kind),
         bars=tuple(gpus(point.option) for point in points),
         series=tuple(series),
     )
@@ -212,24 +192,24 @@ def _states(curve: ScalingCurve) -> Mapping[str, str]:
     }
 
 
-def _table(curve: ScalingCurve) -> Table:
+def _table(curve: ScalingCurve) -> doc.Table:
     rows, narrow = [], []
     for point in curve.points:
         option, figures = point.option, tuple(_figures(point))
         is_best = option.plan.id == curve.best
-        tone = Tone.BEST if is_best else Tone.PLAIN if option.feasible else Tone.FAINT
-        rows.append(Row((gpus(option), option.plan.num_nodes, where(option), *figures), tone))
-        narrow.append(Row(((gpus(option), where(option)), *figures[:3]), tone))
-    return Table(
+        tone = doc.Tone.BEST if is_best else doc.Tone.PLAIN if option.feasible else doc.Tone.FAINT
+        rows.append(doc.Row((gpus(option), option.plan.num_nodes, where(option), *figures), tone))
+        narrow.append(doc.Row(((gpus(option), where(option)), *figures[:3]), tone))
+    return doc.Table(
         columns=_COLUMNS,
         rows=tuple(rows),
         caption="Figures behind the curve",
-        narrow=(Table(columns=_NARROW, rows=tuple(narrow)),),
-        narrow_below=NARROW,
+        narrow=(doc.Table(columns=_NARROW, rows=tuple(narrow)),),
+        narrow_below=doc.NARROW,
     )
 
 
-def _figures(point: CurvePoint) -> Iterator[Cell]:
+def _figures(point: CurvePoint) -> Iterator[doc.Cell]:
     option = point.option
     yield option.time_s
     yield "unknown" if option.plan.usd_per_h is None else option.cost_usd
@@ -237,7 +217,7 @@ def _figures(point: CurvePoint) -> Iterator[Cell]:
     yield point.total_usd if math.isfinite(point.total_usd) else None
 
 
-def _saved(point: CurvePoint) -> Cell:
+def _saved(point: CurvePoint) -> doc.Cell:
     if point.option.removed_by:
         return STATUS_OF_REMOVAL[point.option.removed_by[0]]
     saved = point.usd_per_h_saved
@@ -246,7 +226,7 @@ def _saved(point: CurvePoint) -> Cell:
     return "saves no time" if math.isinf(saved) else "saves both" if saved <= 0 else format_usd(saved)
 
 
-def _sheet(curve: ScalingCurve) -> Table:
+def _sheet(curve: ScalingCurve) -> doc.Table:
     """Every point as plain numbers."""
     rows = []
     for point in curve.points:
@@ -259,8 +239,8 @@ def _sheet(curve: ScalingCurve) -> Table:
             "cost_usd_p90": usd.p90,
         }
         cells = (flat[column.name] for column in _SHEET)
-        rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
-    return Table(columns=_SHEET, rows=tuple(rows))
+        rows.append(doc.Row(tuple("" if cell is None else str(cell) for cell in cells)))
+    return doc.Table(columns=_SHEET, rows=tuple(rows))
 
 
 def _facts(curve: ScalingCurve) -> Mapping[str, object]:
@@ -278,8 +258,8 @@ def _point_json(point: CurvePoint) -> Mapping[str, object]:
     option = point.option
     saved = point.usd_per_h_saved
     return {
-        **facts_of(option.plan, "id gpu num_gpus num_nodes"),
-        **facts_of(option, "time_s cost_usd"),
+        **doc.facts_of(option.plan, "id gpu num_gpus num_nodes"),
+        **doc.facts_of(option, "time_s cost_usd"),
         "usd_per_h_saved": None if saved is None or math.isinf(saved) else saved,
         "total_usd": point.total_usd,
         "feasible": option.feasible,

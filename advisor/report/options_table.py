@@ -1,7 +1,5 @@
 """The table of options: a column is one entry of `OPTION_COLUMNS` for tables, pages, CSV and notebooks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from functools import partial
 from advisor.core.findings.about_options import Alike
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Listed, Merit, Option, Recommendation
+from advisor.report import option_facts as report_options
 from advisor.report.document import (
     DURATION,
     NARROW,
@@ -26,19 +25,7 @@ from advisor.report.document import (
     columns,
     with_p90,
 )
-from advisor.report.options import (
-    gpus,
-    has_figures,
-    market,
-    numbered,
-    ranked,
-    rent_text,
-    selection,
-    status,
-    where,
-    work_lines,
-)
-from advisor.report.options import place as place_of
+from advisor.report.option_facts import status
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, total_usd, worth_for
 
@@ -91,20 +78,22 @@ class OptionColumn:
 
     def of(self, row: Place) -> Cell:
         """The cell of a row."""
-        return None if self.is_outcome and not has_figures(row.option) else self.cell(row)
+        return None if self.is_outcome and not report_options.has_figures(row.option) else self.cell(row)
 
 
 def _machine(row: Place) -> tuple[str, str]:
     """GPUs above their place: side by side they would leave no room for the rest."""
     option = row.option
-    return " ".join([gpus(option), *market(option)]), place_of(option) + _needs(option) + _alike(option)
+    return " ".join([report_options.gpus(option), *report_options.market(option)]), report_options.place(
+        option
+    ) + _needs(option) + _alike(option)
 
 
 def _in_one(row: Place) -> tuple[str, ...]:
     """All of an option below each other, where words would have to be broken."""
     option = row.option
     figures = [with_p90(option.time_s, format_duration_short), format_usd(option.cost_usd.p50)]
-    texts = (*(figures if has_figures(option) else []), row.status)
+    texts = (*(figures if report_options.has_figures(option) else []), row.status)
     return (*_machine(row), ", ".join(filter(None, texts)))
 
 
@@ -132,20 +121,20 @@ OPTION_COLUMNS = (
     ),
     OptionColumn(
         heading=Column("Where"),
-        cell=lambda row: where(row.option) + _needs(row.option) + _alike(row.option),
+        cell=lambda row: report_options.where(row.option) + _needs(row.option) + _alike(row.option),
         forms=Form.WIDE,
         keys=("tier", "provider", "instance_type", "region", "zone", "market"),
     ),
     OptionColumn(
         heading=Column("GPUs", wraps=False),
-        cell=lambda row: gpus(row.option),
+        cell=lambda row: report_options.gpus(row.option),
         forms=Form.WIDE,
         keys=("gpu", "num_gpus"),
     ),
     OptionColumn(heading=Column("GPUs, and where"), cell=_machine, forms=Form.MIDDLE | Form.NARROW),
     OptionColumn(
         heading=Column("USD/h, age", wraps=False),
-        cell=lambda row: Worded(rent_text(row.option.plan), row.option.plan.usd_per_h),
+        cell=lambda row: Worded(report_options.rent_text(row.option.plan), row.option.plan.usd_per_h),
         forms=Form.WIDE | Form.MIDDLE,
         keys=("usd_per_h", "price_retrieved_at"),
         page_place=2,
@@ -211,7 +200,7 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
     """The options worth showing, what is recommended and the frontier first."""
     rows = [
         Place(number, option, status(option, recommendation))
-        for number, option in selection(recommendation, top)
+        for number, option in report_options.selection(recommendation, top)
     ]
     stacked = Table(columns=headings(Form.STACKED), rows=_rows(Form.STACKED, rows))
     narrow = Table(columns=headings(Form.NARROW), rows=_rows(Form.NARROW, rows), narrow=(stacked,))
@@ -245,7 +234,7 @@ _COST = Column("Cost (p90)", USD, wraps=False)
 
 def short_table(recommendation: Recommendation) -> Table:
     """The rows of one screen, each with the reasons for which it is there."""
-    by_id, worth = numbered(recommendation), worth_for(recommendation.job)
+    by_id, worth = report_options.numbered(recommendation), worth_for(recommendation.job)
     rows = [
         (row, Place(_number(row, by_id), row.option, status(row.option, recommendation)))
         for row in recommendation.shortlist
@@ -274,20 +263,20 @@ def _short_row(row: Listed, place: Place, *, worth: Worth, figures: tuple[Cell, 
         first = ("recommended:",) if merits else ("recommended",)
     merits += [] if place.option.feasible else [place.status]
     why = (*first, *([", ".join(merits)] if merits else []))
-    machine = _machine(place)[0], place_of(place.option)
-    total = total_usd(place.option, worth) if has_figures(place.option) else None
+    machine = _machine(place)[0], report_options.place(place.option)
+    total = total_usd(place.option, worth) if report_options.has_figures(place.option) else None
     shown = None if total is None or not math.isfinite(total) else total
-    cells = (why, place.number, machine, work_lines(place.option, worth), *figures, shown)
+    cells = (why, place.number, machine, report_options.work_lines(place.option, worth), *figures, shown)
     tone = Tone.PLAIN if place.option.feasible else Tone.FAINT
     return Row(cells, Tone.BEST if Merit.RECOMMENDED in row.merits else tone)
 
 
 def _time_and_cost(option: Option) -> tuple[Cell, Cell]:
-    return (option.time_s, option.cost_usd) if has_figures(option) else (None, None)
+    return (option.time_s, option.cost_usd) if report_options.has_figures(option) else (None, None)
 
 
 def _cost_above_time(option: Option) -> Cell:
-    if not has_figures(option):
+    if not report_options.has_figures(option):
         return None
     cost_usd = with_p90(option.cost_usd, format_usd)
     return Worded(cost_usd, option.cost_usd.p50), with_p90(option.time_s, format_duration_short)
@@ -317,9 +306,9 @@ def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, o
     keys = [(key, column.is_outcome) for column in OPTION_COLUMNS for key in column.keys]
     names = columns(*(key.replace(".", "_") for key, _ in keys), kind=PLAIN)
     rows = []
-    for option, known in zip(ranked(recommendation), facts, strict=True):
+    for option, known in zip(report_options.ranked(recommendation), facts, strict=True):
         values = {**known, "status": status(option, recommendation)}
-        is_known = has_figures(option)
+        is_known = report_options.has_figures(option)
         cells = (None if is_outcome and not is_known else _member(values, key) for key, is_outcome in keys)
         rows.append(Row(tuple(map(_plain, cells))))
     return Table(columns=names, rows=tuple(rows))

@@ -15,28 +15,8 @@ from advisor.pricing.price_history import Series
 from advisor.pricing.refresh import Kept
 from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
 from advisor.pricing.sources.snapshot import Built
-from advisor.report.document import (
-    COUNT,
-    DAY,
-    NARROW,
-    PLAIN,
-    USD_PER_H,
-    Axis,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Detail,
-    Document,
-    Lines,
-    Range,
-    Row,
-    Table,
-    columns,
-    facts_of,
-)
-from advisor.report.document import Series as Curve
-from advisor.report.options import price_json, quote_text
+from advisor.report import document as doc
+from advisor.report.option_facts import price_json, quote_text
 from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:
@@ -47,22 +27,22 @@ if TYPE_CHECKING:
 MOST_BANDS = 8
 
 
-def places_chart(series: Sequence[Series], until: datetime) -> Iterator[Block]:
+def places_chart(series: Sequence[Series], until: datetime) -> Iterator[doc.Block]:
     """A line for the cheapest zone of each machine and region, the cheapest first; nothing for none."""
     if not series:
         return
     regions = [tuple(zones) for _, zones in groupby(sorted(series, key=_region), _region)]
     cheapest = sorted(regions, key=_last_usd_per_h)[:MOST_BANDS]
-    yield Chart(
+    yield doc.Chart(
         title="Price per hour, and how far zones of a region differ",
-        x=Axis(DAY),
-        y=Axis(USD_PER_H, title="USD per hour"),
+        x=doc.Axis(doc.DAY),
+        y=doc.Axis(doc.USD_PER_H, title="USD per hour"),
         series=tuple(map(_curve, cheapest)),
         until=until.timestamp(),
     )
     num_left = len(regions) - len(cheapest)
     if num_left:
-        yield Lines((f"{num_left} dearer are not drawn: --region, --market or --gpu narrow them.",))
+        yield doc.Lines((f"{num_left} dearer are not drawn: --region, --market or --gpu narrow them.",))
 
 
 def _region(one: Series) -> tuple[str, ...]:
@@ -73,19 +53,19 @@ def _last_usd_per_h(zones: Sequence[Series]) -> float:
     return min(zone.points[-1].usd_per_h for zone in zones)
 
 
-def _curve(zones: Sequence[Series]) -> Curve:
+def _curve(zones: Sequence[Series]) -> doc.Series:
     one = zones[0]
     where = one.zone or one.region if len(zones) == 1 else f"{one.region}, {len(zones)} zones"
     name = f"{one.provider} {one.instance_type} {one.market} {where} ({one.source})"
     moments = list(_ranges(zones))
-    return Curve(
+    return doc.Series(
         f"{name}, now {_last_usd_per_h(zones):.4f} USD/h",
         tuple((at, low) for at, (low, _) in moments),
         tuple(_detail(name, at, span, len(zones) > 1) for at, span in moments),
     )
 
 
-def _ranges(zones: Sequence[Series]) -> Iterator[tuple[float, Range]]:
+def _ranges(zones: Sequence[Series]) -> Iterator[tuple[float, doc.Range]]:
     """At each change of any zone, the least and the highest price that is in force somewhere."""
     changes = [
         (point.observed_at.timestamp(), place, point.usd_per_h)
@@ -98,27 +78,29 @@ def _ranges(zones: Sequence[Series]) -> Iterator[tuple[float, Range]]:
         yield at, (min(in_force.values()), max(in_force.values()))
 
 
-def _detail(name: str, at: float, span: Range, has_zones: bool) -> Detail:
-    low, high = map(USD_PER_H.words, span)
+def _detail(name: str, at: float, span: doc.Range, has_zones: bool) -> doc.Detail:
+    low, high = map(doc.USD_PER_H.words, span)
     price = f"{low} .. {high}" if has_zones and low != high else low
-    return Detail(label=f"{name}\n{DAY.words(at)}: {price} USD/h", y_range=span if has_zones else None)
+    return doc.Detail(
+        label=f"{name}\n{doc.DAY.words(at)}: {price} USD/h", y_range=span if has_zones else None
+    )
 
 
 HISTORY_COLUMNS = (
-    *columns("Machine", "Place", "Market", "Source", "Since", wraps=False),
-    Column("Changes", PLAIN, wraps=False),
-    *columns("First", "Last", "Lowest", "Median", "Highest", kind=USD_PER_H, wraps=False),
+    *doc.columns("Machine", "Place", "Market", "Source", "Since", wraps=False),
+    doc.Column("Changes", doc.PLAIN, wraps=False),
+    *doc.columns("First", "Last", "Lowest", "Median", "Highest", kind=doc.USD_PER_H, wraps=False),
 )
 # Two lines a row: side by side, a machine, its place and seven figures take 130 columns.
 NARROW_HISTORY_COLUMNS = (
-    Column("Machine,\nplace"),
-    Column("Since,\nchanges", PLAIN, wraps=False),
-    *columns("First,\nlast", "Lowest,\nhighest", "Median", kind=USD_PER_H, wraps=False),
+    doc.Column("Machine,\nplace"),
+    doc.Column("Since,\nchanges", doc.PLAIN, wraps=False),
+    *doc.columns("First,\nlast", "Lowest,\nhighest", "Median", kind=doc.USD_PER_H, wraps=False),
 )
 MOST_CURVES = 8
 
 
-def history_document(series: Sequence[Series], until: datetime, *, plot: bool = False) -> Document:
+def history_document(series: Sequence[Series], until: datetime, *, plot: bool = False) -> doc.Document:
     """One row a machine, place and source, prices in USD/h; the facts hold every point.
 
     Args:
@@ -127,7 +109,7 @@ def history_document(series: Sequence[Series], until: datetime, *, plot: bool = 
         plot: curves instead of the table.
     """
     blocks = _curves(series, until) if plot else (_table(series, until),)
-    return Document(
+    return doc.Document(
         facts={"series": [_json(one, until) for one in series], "warnings": []},
         blocks=blocks,
         title="How prices changed",
@@ -135,30 +117,35 @@ def history_document(series: Sequence[Series], until: datetime, *, plot: bool = 
     )
 
 
-def _table(series: Sequence[Series], until: datetime) -> Table:
-    narrow = Table(columns=NARROW_HISTORY_COLUMNS, rows=tuple(Row(_narrow(one, until)) for one in series))
-    return Table(
-        columns=HISTORY_COLUMNS, rows=tuple(Row(_wide(one, until)) for one in series), narrow=(narrow,)
+def _table(series: Sequence[Series], until: datetime) -> doc.Table:
+    narrow = doc.Table(
+        columns=NARROW_HISTORY_COLUMNS, rows=tuple(doc.Row(_narrow(one, until)) for one in series)
+    )
+    return doc.Table(
+        columns=HISTORY_COLUMNS, rows=tuple(doc.Row(_wide(one, until)) for one in series), narrow=(narrow,)
     )
 
 
-def _curves(series: Sequence[Series], until: datetime) -> tuple[Chart | Lines, ...]:
+def _curves(series: Sequence[Series], until: datetime) -> tuple[doc.Chart | doc.Lines, ...]:
     """The machines that are cheapest now, the cheapest first."""
     cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
-    chart = Chart(
-        x=Axis(DAY), y=Axis(USD_PER_H), series=tuple(map(_history_curve, cheapest)), until=until.timestamp()
+    chart = doc.Chart(
+        x=doc.Axis(doc.DAY),
+        y=doc.Axis(doc.USD_PER_H),
+        series=tuple(map(_history_curve, cheapest)),
+        until=until.timestamp(),
     )
     num_left = len(series) - len(cheapest)
     if not num_left:
         return (chart,)
-    return chart, Lines(
+    return chart, doc.Lines(
         (f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.",)
     )
 
 
-def _history_curve(one: Series) -> Curve:
+def _history_curve(one: Series) -> doc.Series:
     points = ((point.observed_at.timestamp(), point.usd_per_h) for point in one.points)
-    return Curve(_name(one), tuple(points))
+    return doc.Series(_name(one), tuple(points))
 
 
 def _name(one: Series) -> str:
@@ -174,14 +161,14 @@ def _place(one: Series) -> str:
     return one.zone or one.region
 
 
-def _wide(one: Series, until: datetime) -> tuple[Cell, ...]:
+def _wide(one: Series, until: datetime) -> tuple[doc.Cell, ...]:
     first, last = one.points[0], one.points[-1]
     names = _machine(one), _place(one), one.market, one.source
     prices = one.lowest_usd_per_h, one.median_usd_per_h(until), one.highest_usd_per_h
     return *names, first.observed_at, len(one.points) - 1, first.usd_per_h, last.usd_per_h, *prices
 
 
-def _narrow(one: Series, until: datetime) -> tuple[Cell, ...]:
+def _narrow(one: Series, until: datetime) -> tuple[doc.Cell, ...]:
     first, last = one.points[0], one.points[-1]
     source = "" if one.source == one.provider else f" ({one.source})"
     return (
@@ -195,10 +182,10 @@ def _narrow(one: Series, until: datetime) -> tuple[Cell, ...]:
 
 def _json(one: Series, until: datetime) -> dict[str, object]:
     return {
-        **facts_of(one, "provider instance_type region zone market source lowest_usd_per_h"),
+        **doc.facts_of(one, "provider instance_type region zone market source lowest_usd_per_h"),
         "median_usd_per_h": one.median_usd_per_h(until),
         "highest_usd_per_h": one.highest_usd_per_h,
-        "points": [facts_of(point, "observed_at usd_per_h") for point in one.points],
+        "points": [doc.facts_of(point, "observed_at usd_per_h") for point in one.points],
     }
 
 
@@ -207,32 +194,35 @@ _LONG = 400
 
 
 _SOURCE_COLUMNS = (
-    *columns("Source", "Kind", "Providers"),
-    Column("Offers", COUNT),
-    *columns("Newest", "Oldest"),
-    Column("Gaps", PLAIN),
-    Column("Credentials"),
+    *doc.columns("Source", "Kind", "Providers"),
+    doc.Column("Offers", doc.COUNT),
+    *doc.columns("Newest", "Oldest"),
+    doc.Column("Gaps", doc.PLAIN),
+    doc.Column("Credentials"),
 )
-_REFRESH_COLUMNS = (Column("Source"), *columns("Parts", "Failed", "Offers", "History", "Gaps", kind=COUNT))
-_FINDING_COLUMNS = columns("Doubt", "Machine", "Place", "Figures")
+_REFRESH_COLUMNS = (
+    doc.Column("Source"),
+    *doc.columns("Parts", "Failed", "Offers", "History", "Gaps", kind=doc.COUNT),
+)
+_FINDING_COLUMNS = doc.columns("Doubt", "Machine", "Place", "Figures")
 
 
-def sources_document(states: Sequence[SourceState], warnings: Sequence[str]) -> Document:
+def sources_document(states: Sequence[SourceState], warnings: Sequence[str]) -> doc.Document:
     """One row a source, and the first of its gaps; the facts hold all of them."""
     gaps = tuple(f"{state.name}: {gap}" for state in states for gap in _shortened(state.gaps))
-    table = Table(columns=_SOURCE_COLUMNS, rows=tuple(Row(_state_cells(state)) for state in states))
-    return Document(
+    table = doc.Table(columns=_SOURCE_COLUMNS, rows=tuple(doc.Row(_state_cells(state)) for state in states))
+    return doc.Document(
         facts={"sources": [_state_json(state) for state in states], "warnings": warnings},
-        blocks=(table, Lines(gaps)) if gaps else (table,),
+        blocks=(table, doc.Lines(gaps)) if gaps else (table,),
     )
 
 
 def _state_json(state: SourceState) -> Mapping[str, object]:
-    named = facts_of(state, "name is_live providers")
-    return {**named, "offers": state.num_offers, **facts_of(state, "newest oldest gaps credentials")}
+    named = doc.facts_of(state, "name is_live providers")
+    return {**named, "offers": state.num_offers, **doc.facts_of(state, "newest oldest gaps credentials")}
 
 
-def _state_cells(state: SourceState) -> tuple[Cell, ...]:
+def _state_cells(state: SourceState) -> tuple[doc.Cell, ...]:
     return (
         state.name,
         "live" if state.is_live else "dated",
@@ -251,19 +241,19 @@ def _shortened(gaps: Sequence[str]) -> list[str]:
     return few if len(gaps) <= _FEW else [*few, f"{len(gaps) - _FEW} more gaps: --json lists them"]
 
 
-def refresh_document(kept: Sequence[Kept]) -> Document:
+def refresh_document(kept: Sequence[Kept]) -> doc.Document:
     """What became of each source; the facts hold each part."""
     by_source: dict[str, list[Kept]] = {}
     for part in kept:
         by_source.setdefault(part.source, []).append(part)
-    rows = tuple(Row(_refresh_cells(parts)) for parts in by_source.values())
-    return Document(
+    rows = tuple(doc.Row(_refresh_cells(parts)) for parts in by_source.values())
+    return doc.Document(
         facts={"parts": [asdict(part) for part in kept], "warnings": []},
-        blocks=(Table(columns=_REFRESH_COLUMNS, rows=rows),),
+        blocks=(doc.Table(columns=_REFRESH_COLUMNS, rows=rows),),
     )
 
 
-def _refresh_cells(parts: Sequence[Kept]) -> tuple[Cell, ...]:
+def _refresh_cells(parts: Sequence[Kept]) -> tuple[doc.Cell, ...]:
     return (
         parts[0].source,
         len(parts),
@@ -274,21 +264,21 @@ def _refresh_cells(parts: Sequence[Kept]) -> tuple[Cell, ...]:
     )
 
 
-def findings_document(doubts: Sequence[PriceDoubt]) -> Document:
+def findings_document(doubts: Sequence[PriceDoubt]) -> doc.Document:
     """One row a doubt."""
     rows = tuple(
-        Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))
+        doc.Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))
         for one in doubts
     )
-    table = Table(columns=_FINDING_COLUMNS, rows=rows)
-    return Document(
+    table = doc.Table(columns=_FINDING_COLUMNS, rows=rows)
+    return doc.Document(
         facts={"findings": [asdict(finding) for finding in doubts], "warnings": []},
-        blocks=(table if doubts else Lines(("nothing looks wrong",)),),
+        blocks=(table if doubts else doc.Lines(("nothing looks wrong",)),),
         sheet=table,
     )
 
 
-def built_document(built: Built) -> Document:
+def built_document(built: Built) -> doc.Document:
     """Where a snapshot went, and the setting that makes it count."""
     snapshot = f"{{snapshot: {{folder: {built.folder.resolve()}}}}}"
     lines = [f"{built.num_offers:,} prices in {built.folder}"]
@@ -299,82 +289,84 @@ def built_document(built: Built) -> Document:
         )
     lines.append(f"to use it: prices: {{options: {snapshot}}} in the settings")
     facts = {"folder": str(built.folder), "offers": built.num_offers, "left_out": built.left_out}
-    return Document(facts={"snapshot": facts, "warnings": []}, blocks=(Lines(tuple(lines)),))
+    return doc.Document(facts={"snapshot": facts, "warnings": []}, blocks=(doc.Lines(tuple(lines)),))
 
 
-_COLUMNS = (*columns("What", "Region", "Zone or families", "Market"), Column("Value", PLAIN))
+_COLUMNS = (*doc.columns("What", "Region", "Zone or families", "Market"), doc.Column("Value", doc.PLAIN))
 
 
 def capacity_document(
     scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[Finding]
-) -> Document:
+) -> doc.Document:
     """Scores first, best first; then how many vCPUs of each family may run at once."""
-    rows = [Row(("score", score.region, score.zone, "spot", f"{score.score} of 10")) for score in scores]
+    rows = [doc.Row(("score", score.region, score.zone, "spot", f"{score.score} of 10")) for score in scores]
     rows += [
-        Row(("quota", quota.region, " ".join(quota.families), quota.market, f"{quota.num_vcpus} vCPU"))
+        doc.Row(("quota", quota.region, " ".join(quota.families), quota.market, f"{quota.num_vcpus} vCPU"))
         for quota in quotas
     ]
     facts = {"scores": list(map(asdict, scores)), "quotas": list(map(asdict, quotas))}
-    return Document(
-        facts={**facts, **warnings_json(warnings)}, blocks=(Table(columns=_COLUMNS, rows=tuple(rows)),)
+    return doc.Document(
+        facts={**facts, **warnings_json(warnings)}, blocks=(doc.Table(columns=_COLUMNS, rows=tuple(rows)),)
     )
 
 
 COLUMNS = (
-    *columns("Where", "Zone", "GPUs", "Market"),
-    Column("USD/h", USD_PER_H),
-    Column("Likely (p90)", USD_PER_H),
-    Column("USD/h GPU", USD_PER_H),
-    *columns("Quote", "As of", "Source"),
+    *doc.columns("Where", "Zone", "GPUs", "Market"),
+    doc.Column("USD/h", doc.USD_PER_H),
+    doc.Column("Likely (p90)", doc.USD_PER_H),
+    doc.Column("USD/h GPU", doc.USD_PER_H),
+    *doc.columns("Quote", "As of", "Source"),
 )
 NARROW_COLUMNS = (
-    Column("Where"),
-    Column("GPUs", wraps=False),
-    Column("Likely (p90)", USD_PER_H, wraps=False),
-    Column("Quote", wraps=False),
+    doc.Column("Where"),
+    doc.Column("GPUs", wraps=False),
+    doc.Column("Likely (p90)", doc.USD_PER_H, wraps=False),
+    doc.Column("Quote", wraps=False),
 )
 
 
 def offers_document(
     offers: Sequence[Offer], prices: Sequence[Price], warnings: Sequence[Finding]
-) -> Document:
+) -> doc.Document:
     """Offers in the given order, each with what it will likely cost, its date and its source."""
     priced = list(zip(offers, prices, strict=True))
-    narrow = Table(columns=NARROW_COLUMNS, rows=tuple(Row(_narrow_offer(*one)) for one in priced))
+    narrow = doc.Table(columns=NARROW_COLUMNS, rows=tuple(doc.Row(_narrow_offer(*one)) for one in priced))
     sources = tuple(f"from: {source}" for source in dict.fromkeys(offer.source for offer in offers))
-    table = Table(
+    table = doc.Table(
         columns=COLUMNS,
-        rows=tuple(Row(_wide_offer(*one)) for one in priced),
-        narrow=(narrow, Lines(sources)),
-        narrow_below=NARROW,
+        rows=tuple(doc.Row(_wide_offer(*one)) for one in priced),
+        narrow=(narrow, doc.Lines(sources)),
+        narrow_below=doc.NARROW,
         keeps_words=False,
     )
     facts = {"offers": [_offer_json(*one) for one in priced], **warnings_json(warnings)}
-    return Document(facts=facts, blocks=(table,), title="What is for rent")
+    return doc.Document(facts=facts, blocks=(table,), title="What is for rent")
 
 
 def _offer_json(offer: Offer, price: Price) -> Mapping[str, object]:
     return {
-        **facts_of(offer, "provider instance_type region zone gpu num_gpus market usd_per_h"),
+        **doc.facts_of(offer, "provider instance_type region zone gpu num_gpus market usd_per_h"),
         "price": price_json(price),
-        **facts_of(offer, "list_usd_per_h contracted_usd_per_h effective_usd_per_h spot_usd_per_h includes"),
-        **facts_of(offer, "architecture minimum_billed_s retrieved_at source"),
+        **doc.facts_of(
+            offer, "list_usd_per_h contracted_usd_per_h effective_usd_per_h spot_usd_per_h includes"
+        ),
+        **doc.facts_of(offer, "architecture minimum_billed_s retrieved_at source"),
     }
 
 
-def _narrow_offer(offer: Offer, price: Price) -> tuple[Cell, ...]:
+def _narrow_offer(offer: Offer, price: Price) -> tuple[doc.Cell, ...]:
     where, zone, gpus, market, _, likely, _, quote, _, _ = _wide_offer(offer, price)
     return (str(where), f"{zone} {market}"), gpus, likely, quote
 
 
-def _wide_offer(offer: Offer, price: Price) -> tuple[Cell, ...]:
+def _wide_offer(offer: Offer, price: Price) -> tuple[doc.Cell, ...]:
     usd = price.usd_per_h
     return (
         f"{offer.provider} {offer.instance_type}",
         offer.zone or offer.region,
         f"{offer.num_gpus} x {offer.gpu}",
         offer.market,
-        f"~{USD_PER_H.words(offer.usd_per_h)}" if price.is_guess else offer.usd_per_h,
+        f"~{doc.USD_PER_H.words(offer.usd_per_h)}" if price.is_guess else offer.usd_per_h,
         Quantiles(p50=usd.p50, p90=usd.p90),
         usd.p50 / offer.num_gpus,
         quote_text(price),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from advisor.core.errors import InputError
@@ -11,8 +12,6 @@ from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.plain import Shown, print_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from advisor.report.document import Document
 
 
@@ -40,8 +39,7 @@ def print_document(document: Document, output: Format) -> None:
 def write_page(document: Document, path: Path) -> None:
     """An answer as a page of its own, whole or not at all.
 
-    Raises:
-        InputError: the folder is not writable, or the disk is full.
+    Raises InputError: the folder is not writable, or the disk is full.
     """
     from advisor.core.files import write_atomically
 

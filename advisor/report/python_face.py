@@ -22,8 +22,8 @@ def html_of(value: object) -> str | None:
 
             return to_html(notebook_document(value))
         case PlanComparison():
-            from advisor.report.comparison import comparison_blocks
             from advisor.report.document import Document
+            from advisor.report.plan_comparison import comparison_blocks
             from advisor.report.writers.html import to_html
 
             return to_html(Document(facts={}, blocks=comparison_blocks(value)))

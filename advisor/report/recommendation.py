@@ -10,24 +10,9 @@ from advisor.core.findings.about_options import Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
 from advisor.edits.patch import Patch
-from advisor.report.document import (
-    BLANK,
-    PLAIN,
-    Block,
-    Cell,
-    Column,
-    Document,
-    Late,
-    Lines,
-    Row,
-    Section,
-    Table,
-    Tone,
-    Worded,
-    warnings_of,
-)
+from advisor.report import document as doc
 from advisor.report.option_charts import time_over_cost
-from advisor.report.options import (
+from advisor.report.option_facts import (
     STATUS_OF_REMOVAL,
     option_alone,
     options_facts,
@@ -43,21 +28,21 @@ from recommender.ranking.value import work_alone_decides, worth_for
 from recommender.ranking.variants import WhatIf
 
 GAIN_COLUMNS = (
-    Column("Change", wraps=False),
-    Column("Training", PLAIN, wraps=False),
-    Column("Rent", PLAIN, wraps=False),
-    Column("Of a sample's time", wraps=False),
-    Column("Odds", wraps=False),
+    doc.Column("Change", wraps=False),
+    doc.Column("Training", doc.PLAIN, wraps=False),
+    doc.Column("Rent", doc.PLAIN, wraps=False),
+    doc.Column("Of a sample's time", wraps=False),
+    doc.Column("Odds", wraps=False),
 )
 
 
-def gains_table(recommendation: Recommendation) -> Table:
+def gains_table(recommendation: Recommendation) -> doc.Table:
     """A row for each change that was asked for and that the recommended machine can show."""
-    rows = tuple(Row(_cells(gain), _tone(gain)) for gain in recommendation.gains if _has_figures(gain))
-    return Table(columns=GAIN_COLUMNS, rows=rows, caption="What if", keeps_words=False, ends_blank=False)
+    rows = tuple(doc.Row(_cells(gain), _tone(gain)) for gain in recommendation.gains if _has_figures(gain))
+    return doc.Table(columns=GAIN_COLUMNS, rows=rows, caption="What if", keeps_words=False, ends_blank=False)
 
 
-def gain_notes(recommendation: Recommendation) -> Iterator[Section]:
+def gain_notes(recommendation: Recommendation) -> Iterator[doc.Section]:
     """What has no room in a row: where a change leads to another machine, and why others have no figures."""
     moves = [
         f"{gain.change}: {_in_short(gain.instead)}"
@@ -65,33 +50,33 @@ def gain_notes(recommendation: Recommendation) -> Iterator[Section]:
         if gain.instead is not None
     ]
     if moves:
-        yield Section("With it, another would be recommended:", tuple(moves))
+        yield doc.Section("With it, another would be recommended:", tuple(moves))
     without: dict[str, list[str]] = {}
     for gain in recommendation.gains:
         if gain.why_not is not None:
             without.setdefault(sentence(gain.why_not), []).append(gain.change)
     if without:
         entries = (f"{', '.join(changes)}: {why}" for why, changes in without.items())
-        yield Section("Nothing to gain, or not known:", tuple(entries))
+        yield doc.Section("Nothing to gain, or not known:", tuple(entries))
 
 
 def _has_figures(gain: ChangeGain) -> bool:
     return gain.saved_share is not None
 
 
-def _tone(gain: ChangeGain) -> Tone:
-    return Tone.GOOD if gain.saved_share is not None and gain.saved_share.p10 > 0 else Tone.PLAIN
+def _tone(gain: ChangeGain) -> doc.Tone:
+    return doc.Tone.GOOD if gain.saved_share is not None and gain.saved_share.p10 > 0 else doc.Tone.PLAIN
 
 
-def _cells(gain: ChangeGain) -> tuple[Cell, ...]:
-    share = None if gain.saved_share is None else Worded(_percent(gain.saved_share), gain.saved_share.p50)
-    odds = None if gain.p_faster is None else Worded(f"{gain.p_faster:.0%}", gain.p_faster)
+def _cells(gain: ChangeGain) -> tuple[doc.Cell, ...]:
+    share = None if gain.saved_share is None else doc.Worded(_percent(gain.saved_share), gain.saved_share.p50)
+    odds = None if gain.p_faster is None else doc.Worded(f"{gain.p_faster:.0%}", gain.p_faster)
     time, rent = _change(gain.saved_s, format_duration), _change(gain.saved_usd, format_usd)
     return gain.change, time, rent, share, odds
 
 
-def _change(saved: float | None, words: Callable[[float], str]) -> Worded | None:
-    return None if saved is None else Worded(_less_or_more(saved, words), saved)
+def _change(saved: float | None, words: Callable[[float], str]) -> doc.Worded | None:
+    return None if saved is None else doc.Worded(_less_or_more(saved, words), saved)
 
 
 def _less_or_more(saved: float, words: Callable[[float], str]) -> str:
@@ -124,9 +109,9 @@ def gain_json(gain: ChangeGain) -> Mapping[str, object]:
     }
 
 
-def patch_document(patch: Patch) -> Document:
+def patch_document(patch: Patch) -> doc.Document:
     """The diff alone, for ``git apply``; what is not in it stands beside it in JSON."""
-    return Document(
+    return doc.Document(
         facts={
             "changes": patch.changes,
             "diff": patch.diff,
@@ -135,7 +120,7 @@ def patch_document(patch: Patch) -> Document:
                 for change, why in patch.refused.items()
             ],
         },
-        blocks=(Lines(tuple(_lines(patch)), are_code=True),) if patch.diff else (),
+        blocks=(doc.Lines(tuple(_lines(patch)), are_code=True),) if patch.diff else (),
     )
 
 
@@ -164,7 +149,7 @@ def recommendation_document(
     what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
-) -> Document:
+) -> doc.Document:
     """The whole answer; on a terminal and in Markdown on one screen, if it is to be short.
 
     Args:
@@ -178,15 +163,15 @@ def recommendation_document(
     options = cache(partial(options_facts, recommendation))
     # A table begins with a blank line of its own.
     table = short_table(recommendation) if is_short else options_table(recommendation, top)
-    body: tuple[Block, ...] = (BLANK, time_over_cost(recommendation, top)) if plot else (table,)
+    body: tuple[doc.Block, ...] = (doc.BLANK, time_over_cost(recommendation, top)) if plot else (table,)
     shown = _listed_ids(recommendation) if is_short else selection(recommendation, top)
     below = (
         *_what_if(recommendation, what_if, is_short=is_short),
         *_rests_on(recommendation, 0 if plot else len(shown)),
         *_gains(recommendation),
     )
-    return Document(
-        facts=Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
+    return doc.Document(
+        facts=doc.Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
         blocks=(*_summary(recommendation), *body, *below),
         is_letter=True,
         sheet=lambda: options_sheet(recommendation, options()),
@@ -217,7 +202,7 @@ def subject_of(recommendation: Recommendation) -> str:
     return f"{recommendation.script.name}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
 
 
-def _page(recommendation: Recommendation, top: int | None, what_if: WhatIf | None) -> tuple[Block, ...]:
+def _page(recommendation: Recommendation, top: int | None, what_if: WhatIf | None) -> tuple[doc.Block, ...]:
     """In the same order; then the chart, more rows, and what a terminal shows where it is asked for."""
     rows = {option.plan.id for _, option in selection(recommendation, top)} | _listed_ids(recommendation)
     what_ifs = _what_if(recommendation, what_if, is_short=False)
@@ -231,34 +216,36 @@ def _listed_ids(recommendation: Recommendation) -> set[str]:
     return {row.option.plan.id for row in recommendation.shortlist}
 
 
-def _gains(recommendation: Recommendation) -> tuple[Block, ...]:
+def _gains(recommendation: Recommendation) -> tuple[doc.Block, ...]:
     """Of the changes that were asked for; nothing where none was."""
     table = gains_table(recommendation)
-    return (*((BLANK, table) if table.rows else ()), *gain_notes(recommendation))
+    return (*((doc.BLANK, table) if table.rows else ()), *gain_notes(recommendation))
 
 
-def notebook_document(recommendation: Recommendation) -> Document:
+def notebook_document(recommendation: Recommendation) -> doc.Document:
     """The same on one screen, with the warnings below."""
     below = (
         *_rests_on(recommendation, len(_listed_ids(recommendation))),
-        *warnings_of(sentences(recommendation.warnings)),
+        *doc.warnings_of(sentences(recommendation.warnings)),
     )
-    return Document(facts={}, blocks=(*_summary(recommendation), short_table(recommendation), *below))
+    return doc.Document(facts={}, blocks=(*_summary(recommendation), short_table(recommendation), *below))
 
 
-def assumptions_document(recommendation: Recommendation) -> Document:
+def assumptions_document(recommendation: Recommendation) -> doc.Document:
     """All that the answer rests on: why it is recommended, what is known of it, and what was assumed."""
     chosen = recommendation.chosen
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     if chosen is not None:
         why = f"Recommended: {where(chosen)}, {rule_text(recommendation)}."
-        blocks.append(Section(why, tuple(sentences((*chosen.script_changes, *chosen.reasons)))))
+        blocks.append(doc.Section(why, tuple(sentences((*chosen.script_changes, *chosen.reasons)))))
         blocks += [_paragraph(text) for text in _picks(recommendation, chosen)]
     warnings = sentences(recommendation.warnings)
     blocks.append(
-        Section("Assumed, left out or uncertain:" if warnings else "Nothing was assumed.", tuple(warnings))
+        doc.Section(
+            "Assumed, left out or uncertain:" if warnings else "Nothing was assumed.", tuple(warnings)
+        )
     )
-    return Document(
+    return doc.Document(
         facts={
             "recommended": recommendation.recommended,
             "rule": rule_text(recommendation) or None,
@@ -298,16 +285,16 @@ def _assumed_in_short(warnings: Iterable[Finding]) -> str:
 # --- words ------------------------------------------------------------------------------------------
 
 
-def _summary(recommendation: Recommendation) -> tuple[Section, ...]:
+def _summary(recommendation: Recommendation) -> tuple[doc.Section, ...]:
     """Above the table, for whoever reads no further."""
     if recommendation.recommended is None:
         return (_paragraph("Nothing is feasible. The nearest options:"),)
     return tuple(_paragraph(f"{text}.") for text in sentences(recommendation.summary))
 
 
-def _paragraph(text: str) -> Section:
+def _paragraph(text: str) -> doc.Section:
     """A text of its own, broken between words."""
-    return Section(text, ())
+    return doc.Section(text, ())
 
 
 def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
@@ -326,7 +313,7 @@ def _script(recommendation: Recommendation) -> str:
     return PurePath(recommendation.script.name).name or "the script"
 
 
-def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]:
+def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[doc.Block]:
     """What the rows lack; the same with the batch held; what was assumed, and what is not shown."""
     if recommendation.recommended is not None and recommendation.as_it_is is None:
         yield _paragraph(f"With {_script(recommendation)} as it is, no machine does the job.")
@@ -354,7 +341,9 @@ def _time_and_cost(option: Option) -> str:
     return f"{format_duration(option.time_s.p50)} for {format_usd(option.cost_usd.p50)}"
 
 
-def _what_if(recommendation: Recommendation, what_if: WhatIf | None, *, is_short: bool) -> Iterator[Block]:
+def _what_if(
+    recommendation: Recommendation, what_if: WhatIf | None, *, is_short: bool
+) -> Iterator[doc.Block]:
     """What a change to the script would bring the same machine, and which other would then be recommended."""
     if what_if is None or what_if.option is None:
         return

@@ -8,34 +8,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from advisor.core.values import Quantiles
+from advisor.report import review_page as page
+from advisor.report import review_tables
 from advisor.report.document import BLANK, Block, Document, Late, Lines, Section, Table, facts_of
-from advisor.report.review_page import (
-    accuracy_chart,
-    budget_chart,
-    in_short,
-    price_charts,
-    report_layout,
-    subject_of,
-    weeks_chart,
-)
-from advisor.report.review_tables import (
-    SAVINGS,
-    accuracy_table,
-    billing_table,
-    budget_table,
-    command_of,
-    commitment_table,
-    heading,
-    jump_finding,
-    price_table,
-    run_table,
-    saving_finding,
-    saving_table,
-    sentence_table,
-    showback_tables,
-    spending_tables,
-    violation_table,
-)
 from advisor.report.words import finding_json, sentence, warnings_json
 from advisor.review.budgets import BudgetState
 from advisor.review.savings import Comparison, Record, Saving
@@ -137,7 +112,7 @@ def _billing(billing: Billing) -> dict[str, object]:
 
 
 def _showback(showback: Showback) -> dict[str, object]:
-    found = list(map(jump_finding, showback.jumps))
+    found = list(map(review_tables.jump_finding, showback.jumps))
     return {
         **_dollars(showback, "usd before_usd unallocated_usd"),
         "by_team": list(map(_part, showback.by_team)),
@@ -225,7 +200,7 @@ def _move(move: Move) -> dict[str, object]:
 
 
 def _saving(saving: Saving) -> dict[str, object]:
-    one = saving_finding(saving)
+    one = review_tables.saving_finding(saving)
     return {
         **facts_of(saving.job, "project script"),
         "num_runs": len(saving.job.runs),
@@ -234,7 +209,7 @@ def _saving(saving: Saving) -> dict[str, object]:
         "usd": _quantiles(saving.usd),
         "time_s": _quantiles(saving.time_s),
         **facts_of(saving, "deadline_s share period_usd"),
-        "command": command_of(saving),
+        "command": review_tables.command_of(saving),
         "words": sentence(one),
         "finding": finding_json(one),
     }
@@ -256,15 +231,15 @@ def first_document() -> Document:
 
 def review_document(review: TeamReview) -> Document:
     """All of a report; what has nothing to show is left out."""
-    title = heading(review.scope, review.period, review.organisation)
+    title = review_tables.heading(review.scope, review.period, review.organisation)
     return Document(
         facts=Late(lambda: {"is_first": False, **review_json(review)}),
         blocks=(Lines((title,)), *_titled(_tables(review), review)),
-        sheet=lambda: run_table(review),
+        sheet=lambda: review_tables.run_table(review),
         title=title,
-        subject=subject_of(review),
+        subject=page.subject_of(review),
         page=lambda: tuple(_page(review)),
-        layout=lambda: report_layout(review),
+        layout=lambda: page.report_layout(review),
         is_letter=True,
         # Forecasts and time-weighted prices move with each minute.
         of_moment=frozenset({"since", "until", "budgets", "prices"}),
@@ -275,7 +250,7 @@ def _titled(tables: Iterator[Table], review: TeamReview) -> Iterator[Block]:
     """Tables below their captions, which a terminal does not show; sentences read better as a list."""
     for table in tables:
         yield BLANK
-        if table.caption == SAVINGS:
+        if table.caption == review_tables.SAVINGS:
             yield from _savings(review)
         elif len(table.columns) == 1:
             yield Section(table.caption, tuple(str(row.cells[0]) for row in table.rows))
@@ -287,38 +262,42 @@ def _titled(tables: Iterator[Table], review: TeamReview) -> Iterator[Block]:
 def _savings(review: TeamReview) -> Iterator[Block]:
     """Each saving with its command on a line of its own, for copying."""
     for number, saving in enumerate(review.savings):
-        yield Section("" if number else SAVINGS, (sentence(saving_finding(saving)),))
-        yield Lines((f"    {command_of(saving)}",))
+        yield Section(
+            "" if number else review_tables.SAVINGS, (sentence(review_tables.saving_finding(saving)),)
+        )
+        yield Lines((f"    {review_tables.command_of(saving)}",))
 
 
 def _tables(review: TeamReview) -> Iterator[Table]:
-    yield in_short(review)
+    yield page.in_short(review)
     if review.savings:
-        yield saving_table(review.savings)
-    yield budget_table(review.budgets)
+        yield review_tables.saving_table(review.savings)
+    yield review_tables.budget_table(review.budgets)
     yield from _of_leaks(review)
     if review.showback.jumps:
-        yield sentence_table("Unusual days", map(sentence, map(jump_finding, review.showback.jumps)))
-    yield from showback_tables(review.showback)
+        yield review_tables.sentence_table(
+            "Unusual days", map(sentence, map(review_tables.jump_finding, review.showback.jumps))
+        )
+    yield from review_tables.showback_tables(review.showback)
     if review.runs:
-        yield from spending_tables(review)
+        yield from review_tables.spending_tables(review)
     if review.billing is not None and review.billing.charges:
-        yield billing_table(review.billing)
+        yield review_tables.billing_table(review.billing)
         if review.billing.commitments:
-            yield commitment_table(review.billing)
+            yield review_tables.commitment_table(review.billing)
     if review.accuracy.time is not None:
-        yield accuracy_table(review)
+        yield review_tables.accuracy_table(review)
     if review.moves.moves:
-        yield price_table(review.moves.moves)
+        yield review_tables.price_table(review.moves.moves)
     if review.unknown:
-        yield sentence_table("Not known", map(sentence, review.unknown))
+        yield review_tables.sentence_table("Not known", map(sentence, review.unknown))
 
 
 def _of_leaks(review: TeamReview) -> Iterator[Table]:
     if review.leaks:
-        yield sentence_table("Where money leaks", map(sentence, review.leaks))
+        yield review_tables.sentence_table("Where money leaks", map(sentence, review.leaks))
     if review.violations:
-        yield violation_table(review.violations)
+        yield review_tables.violation_table(review.violations)
 
 
 def _page(review: TeamReview) -> Iterator[Block]:
@@ -326,11 +305,11 @@ def _page(review: TeamReview) -> Iterator[Block]:
     tables = {table.caption: table for table in _tables(review)}
     for caption, table in tables.items():
         if caption == "Spending by week":
-            yield weeks_chart(review)
+            yield page.weeks_chart(review)
         elif caption.startswith("The month"):
-            yield from map(budget_chart, review.budgets)
+            yield from map(page.budget_chart, review.budgets)
         elif caption == "Predicted and actual":
-            yield accuracy_chart(review.accuracy.comparisons)
+            yield page.accuracy_chart(review.accuracy.comparisons)
         elif caption.startswith("Prices"):
-            yield from price_charts(review.moves.moves, review.period.until.timestamp())
+            yield from page.price_charts(review.moves.moves, review.period.until.timestamp())
         yield table

@@ -5,58 +5,46 @@ from dataclasses import asdict
 
 from advisor.core.units import GIB, format_duration, format_usd
 from advisor.core.values import CostKind, Interval, Layout, RunStatus
-from advisor.report.document import (
-    DURATION,
-    USD,
-    Block,
-    Cell,
-    Column,
-    Document,
-    Lines,
-    Row,
-    Section,
-    Table,
-    columns,
-    day_text,
-    interval_text,
-)
+from advisor.report import document as doc
 from advisor.service.receipts import Receipt
 from advisor.store.ledger import Run
 
-_STARTED = Column("Started (UTC)", wraps=False)
-_FIGURES = (Column("Duration", DURATION, wraps=False), Column("Cost", USD, wraps=False))
+_STARTED = doc.Column("Started (UTC)", wraps=False)
+_FIGURES = (doc.Column("Duration", doc.DURATION, wraps=False), doc.Column("Cost", doc.USD, wraps=False))
 COLUMNS = (
     _STARTED,
-    *columns("Project", "Script", "Where", "GPUs", "Status", wraps=False),
-    Column("Step", DURATION, wraps=False),
+    *doc.columns("Project", "Script", "Where", "GPUs", "Status", wraps=False),
+    doc.Column("Step", doc.DURATION, wraps=False),
     *_FIGURES,
-    Column("Note"),
+    doc.Column("Note"),
 )
 # What takes a line of its own in a narrow terminal: texts that people write may be of any length.
-NARROW_COLUMNS = (_STARTED, Column("GPUs, and where"), *_FIGURES)
+NARROW_COLUMNS = (_STARTED, doc.Column("GPUs, and where"), *_FIGURES)
 
 
-def runs_document(runs: Sequence[Run], *, num_left_out: int = 0) -> Document:
+def runs_document(runs: Sequence[Run], *, num_left_out: int = 0) -> doc.Document:
     """One row a run in the given order, and what they cost together; what was left out is in no total."""
     known = [run.cost_usd for run in runs if run.cost_usd is not None]
     num_unknown, total_usd = len(runs) - len(known), sum(known)
-    table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs)))
+    table = doc.Table(
+        columns=COLUMNS, rows=tuple(doc.Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs))
+    )
     unknown = f" and the unknown cost of {num_unknown:,}" if num_unknown else ""
     left_out = f"; left out, as they cannot be true: {num_left_out:,}" if num_left_out else ""
     count = f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"
-    total = Lines((f"{count}, {format_usd(total_usd)}{unknown}{left_out}",))
+    total = doc.Lines((f"{count}, {format_usd(total_usd)}{unknown}{left_out}",))
     facts = {
         "runs": [run_json(run) for run in runs],
         "total_usd": total_usd,
         "num_unknown_costs": num_unknown,
         "num_left_out": num_left_out,
     }
-    return Document(
+    return doc.Document(
         facts=facts | {"warnings": []}, blocks=(table, total) if runs else (total,), sheet=table, title="Runs"
     )
 
 
-def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
+def _narrow(runs: Sequence[Run]) -> Iterator[doc.Block]:
     """Project, script and note below where it ran; a project of all runs is named once."""
     projects = {run.project for run in runs}
     rows = []
@@ -64,33 +52,33 @@ def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
         status = "" if run.status is RunStatus.FINISHED else run.status
         texts = (run.project if len(projects) > 1 else "", run.script, status, run.note)
         lines = (f"{gpus_of(run)}, {where_of(run)}", *(text for text in texts if text not in ("", "-")))
-        rows.append(Row((_started(run), lines, *_figures(run))))
-    yield Table(columns=NARROW_COLUMNS, rows=tuple(rows))
+        rows.append(doc.Row((_started(run), lines, *_figures(run))))
+    yield doc.Table(columns=NARROW_COLUMNS, rows=tuple(rows))
     if len(projects) == 1 and not projects & {"", "-"}:
-        yield Lines((f"project: {projects.pop()}",))
+        yield doc.Lines((f"project: {projects.pop()}",))
 
 
-def recorded_document(run: Run, *, is_new: bool) -> Document:
+def recorded_document(run: Run, *, is_new: bool) -> doc.Document:
     """What was entered, or was there before."""
     words = f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}."
-    return Document(
+    return doc.Document(
         facts={"run": run_json(run), "is_new": is_new, "warnings": []},
-        blocks=(Lines((words,)),),
-        sheet=Table(columns=COLUMNS, rows=(Row(_wide(run)),)),
+        blocks=(doc.Lines((words,)),),
+        sheet=doc.Table(columns=COLUMNS, rows=(doc.Row(_wide(run)),)),
     )
 
 
-def _wide(run: Run) -> tuple[Cell, ...]:
+def _wide(run: Run) -> tuple[doc.Cell, ...]:
     names = run.project or None, run.script or None, where_of(run) or None, gpus_of(run)
     step_s = None if run.step_s is None else run.step_s.p50
     return _started(run), *names, run.status, step_s, *_figures(run), run.note
 
 
-def _figures(run: Run) -> tuple[Cell, Cell]:
+def _figures(run: Run) -> tuple[doc.Cell, doc.Cell]:
     return _or_unknown(run.duration_s), _or_unknown(run.cost_usd)
 
 
-def _or_unknown(figure: float | None) -> Cell:
+def _or_unknown(figure: float | None) -> doc.Cell:
     return "unknown" if figure is None else figure
 
 
@@ -128,13 +116,13 @@ _HOW = {
 }
 
 
-def receipt_document(receipt: Receipt) -> Document:
+def receipt_document(receipt: Receipt) -> doc.Document:
     """One line for each thing that is known, and for those that are not."""
     run = receipt.run
     title = f"{run.script or 'The command'} {_HOW[run.status]}, exit code {receipt.exit_code}"
-    return Document(
+    return doc.Document(
         facts={"run": run_json(run), "is_recorded": receipt.is_recorded, "warnings": []},
-        blocks=(Section(title, tuple(f"{name:<11}{words}" for name, words in _lines(receipt))),),
+        blocks=(doc.Section(title, tuple(f"{name:<11}{words}" for name, words in _lines(receipt))),),
     )
 
 
@@ -167,7 +155,9 @@ def _cost(run: Run) -> str:
         return "unknown: the machine's price is not known (give --plan ID, --usd-per-hour or --cost)"
     if run.cost_kind is not CostKind.ESTIMATED or run.usd_per_h is None:
         return f"{format_usd(run.cost_usd)}, {run.cost_kind}"
-    since = "" if run.price_retrieved_at is None else f", price of {day_text(run.price_retrieved_at.date())}"
+    since = (
+        "" if run.price_retrieved_at is None else f", price of {doc.day_text(run.price_retrieved_at.date())}"
+    )
     return f"{format_usd(run.cost_usd)}, estimated: ${run.usd_per_h:.4g}/h x time{since}"
 
 
@@ -191,7 +181,7 @@ def _steps(run: Run) -> str:
 
 
 def _prediction(predicted_s: Interval, run: Run) -> str:
-    shown = f"{interval_text(predicted_s)} a step"
+    shown = f"{doc.interval_text(predicted_s)} a step"
     if run.step_s is None:
         return f"{shown}; none was timed"
     measured_s = run.step_s.p50

@@ -19,17 +19,9 @@ from advisor.core.findings.about_reports import (
 )
 from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import Series, series_of, spot_quantiles
+from advisor.review import savings as review_savings
 from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states, spent_of
 from advisor.review.period import Period, Scope, total
-from advisor.review.savings import (
-    Accuracy,
-    Recurring,
-    Saving,
-    TodaysMarket,
-    accuracy_of,
-    savings_of,
-    with_advice,
-)
 from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
 from advisor.review.who_spent import Division, Showback, showback_of
 from advisor.spend.charges import Bill
@@ -193,7 +185,7 @@ def unknown_bills(
 
 
 def unknown_prospects(
-    states: Sequence[BudgetState], moves: PriceMoves, unpriced: Sequence[Recurring]
+    states: Sequence[BudgetState], moves: PriceMoves, unpriced: Sequence[review_savings.Recurring]
 ) -> Iterator[Finding]:
     """What of the future, of prices and of savings nobody can tell."""
     if any(state.month.forecast is None for state in states):
@@ -257,12 +249,12 @@ class TeamReview:
     advised: Mapping[str, LedgerEntry]
     spending: Spending
     billing: Billing | None
-    accuracy: Accuracy
+    accuracy: review_savings.Accuracy
     budgets: tuple[BudgetState, ...]
     showback: Showback
     violations: tuple[Violation, ...]
     moves: PriceMoves
-    savings: tuple[Saving, ...]
+    savings: tuple[review_savings.Saving, ...]
     leaks: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
 
@@ -274,7 +266,7 @@ def runs_of(runs: Sequence[Run], period: Period, scope: Scope) -> tuple[Run, ...
 
 def broken_limits(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Iterator[Violation]:
     """Runs that cost more or took longer than the question allowed that they were recommended for."""
-    for run, entry in with_advice(runs, advised):
+    for run, entry in review_savings.with_advice(runs, advised):
         if run.cost_usd is not None and run.cost_usd > (entry.budget_usd or math.inf):
             yield Violation(rule=JOB_BUDGET, run=run)
         if run.duration_s is not None and run.duration_s > (entry.deadline_s or math.inf):
@@ -289,8 +281,8 @@ def review(
     bills: Sequence[Bill],
     budgets: Sequence[Budget],
     violations: Sequence[Violation],
-    jobs: Sequence[Recurring],
-    market: TodaysMarket,
+    jobs: Sequence[review_savings.Recurring],
+    market: review_savings.TodaysMarket,
     is_own: Callable[[Run], bool],
     organisation: str = "",
     division: Division | None = None,
@@ -314,7 +306,7 @@ def review(
     # A bill that could not be asked is no bill over nothing.
     told = [bill for bill in bills if not bill.trouble]
     billing = billing_of(told, runs, period, scope) if told else None
-    accuracy = accuracy_of(runs, records.advised)
+    accuracy = review_savings.accuracy_of(runs, records.advised)
     charges = [charge for bill in bills for charge in bill.charges]
     division = division or Division()
     spent = spent_of(records.runs, charges, period.until, division.user_tag)
@@ -330,7 +322,7 @@ def review(
         division=division,
     )
     moves = price_moves(records.prices, runs, period)
-    savings, unpriced = savings_of(jobs, market)
+    savings, unpriced = review_savings.savings_of(jobs, market)
     unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
         unknown += unknown_bills(bills, billing, period, is_of_team=scope.projects is not None)

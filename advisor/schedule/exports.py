@@ -85,8 +85,7 @@ def crontab(schedules: Sequence[Schedule], program: Sequence[str]) -> tuple[Expo
         schedules: what is to run.
         program: how advisor is called, by an absolute path: cron knows few folders.
 
-    Raises:
-        InputError: a line would be longer than cron takes, or more than one.
+    Raises InputError: a line would be longer than cron takes, or more than one.
     """
     text = _CRONTAB_HEADER + "".join(f"\n{_lines(schedule, program)}" for schedule in schedules)
     return (ExportedFile(name="advisor.crontab", text=text),)
@@ -148,8 +147,7 @@ def systemd_units(
         program: how advisor is called, by an absolute path.
         timeout_s: of one run.
 
-    Raises:
-        InputError: a line would be more than one.
+    Raises InputError: a line would be more than one.
     """
     return tuple(file for schedule in schedules for file in _units(schedule, program, timeout_s))
 
@@ -348,11 +346,7 @@ class WorkflowPlan:
 
 
 def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
-    """The workflow of a schedule.
-
-    Raises:
-        InputError: it cannot be said in UTC.
-    """
+    """The workflow of a schedule. Raises InputError: it cannot be said in UTC."""
     zone, cron = zone_of(schedule.zone), parse_cron(schedule.cron)
     lines = {
         offset: tuple(one.text for one in in_utc(cron, offset, schedule))
@@ -434,8 +428,7 @@ def _literal(text: str) -> str:
 def in_utc(cron: Cron, offset: timedelta, schedule: Schedule) -> Iterator[Cron]:
     """The same times on a clock that is ``offset`` behind: one cron, or more where hours and minutes part.
 
-    Raises:
-        InputError: days of the month would have to move to another month.
+    Raises InputError: days of the month would have to move to another month.
     """
     behind = round(offset.total_seconds() / 60)
     names_days = cron.weekdays is not None or cron.days is not None or cron.months != _MONTHS

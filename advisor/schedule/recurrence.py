@@ -128,9 +128,8 @@ def listed(
 def parse_cron(text: str) -> Cron:
     """The times that five fields mean.
 
-    Raises:
-        InputError: it has another number of fields, one cannot be read or crons read it in different ways, or
-            it never comes.
+    Raises InputError: it has another number of fields, one cannot be read or crons read it in different ways,
+    or it never comes.
     """
     fields = text.upper().split()
     if len(fields) != 5:
@@ -179,11 +178,7 @@ def _wrong_field(text: str, name: str) -> InputError:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of a name.
-
-    Raises:
-        InputError: there is none of this name.
-    """
+    """The time zone of a name. Raises InputError: there is none of this name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # a path, an empty name, a folder
@@ -200,8 +195,7 @@ def times_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
         schedule: whose fields and zone count.
         moment: with a time zone.
 
-    Raises:
-        InputError: its fields or its zone cannot be read.
+    Raises InputError: its fields or its zone cannot be read.
     """
     return parse_cron(schedule.cron).after(moment, zone_of(schedule.zone))
 
@@ -234,8 +228,7 @@ def due(schedule: Schedule, now: datetime, *, catch_up_s: float) -> Due:
         now: with a time zone.
         catch_up_s: how late, in seconds, the latest time may still run.
 
-    Raises:
-        InputError: its fields or its zone cannot be read.
+    Raises InputError: its fields or its zone cannot be read.
     """
     run_at = _latest(schedule, now, catch_up_s)
     end = now if run_at is None else run_at - _MICROSECOND

@@ -34,8 +34,7 @@ _MOST_CHARACTERS = 8_000
 def schedulable(words: Sequence[str]) -> str:
     """The name of the command that the words call.
 
-    Raises:
-        InputError: there is none, or it may not be scheduled.
+    Raises InputError: there is none, or it may not be scheduled.
     """
     if not words:
         raise InputError("no command follows --: write it as after advisor, such as -- prices refresh.")
@@ -53,8 +52,7 @@ def schedulable(words: Sequence[str]) -> str:
 def check_words(words: Sequence[str]) -> None:
     """Refuse words that hold a secret, which all who list schedules would read, or that no file could hold.
 
-    Raises:
-        InputError: names what to do instead.
+    Raises InputError: names what to do instead.
     """
     # Word by word for options and their values, and as one line for what only the words together tell.
     if redact_words(words, {}) != tuple(words) or redact(line := shlex.join(words)) != line:
@@ -106,8 +104,7 @@ def channels_in(words: Sequence[str]) -> tuple[str, ...]:
 def check_name(name: str) -> None:
     """Refuse a name that files and services could not have.
 
-    Raises:
-        InputError: it is empty, too long, or holds other characters.
+    Raises InputError: it is empty, too long, or holds other characters.
     """
     if not _NAME.fullmatch(name):
         raise InputError(

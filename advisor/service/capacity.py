@@ -45,7 +45,7 @@ def ask_capacity(request: CapacityRequest, settings: PriceSettings, listener: Li
         CloudError: nothing at all could be asked.
     """
     from advisor.pricing.sources.aws.account import placement_scores, vcpu_quotas
-    from advisor.pricing.sources.aws.calls import read_options
+    from advisor.pricing.sources.aws.aws_calls import read_options
 
     if settings.offline:
         raise InputError("prices.offline is set: AWS cannot be asked without a network.")

@@ -72,11 +72,7 @@ class ChannelState:
 
 
 def key_of_environment(environ: Mapping[str, str] | None = None) -> str | None:
-    """The key that a scheduler gives by ``ADVISOR_DELIVERY_KEY``.
-
-    Raises:
-        InputError: it cannot be one.
-    """
+    """The key that a scheduler gives by ``ADVISOR_DELIVERY_KEY``. Raises InputError: it cannot be one."""
     from advisor.config.layers import DELIVERY_KEY_VARIABLE
 
     key = (os.environ if environ is None else environ).get(DELIVERY_KEY_VARIABLE) or None
@@ -88,8 +84,7 @@ def key_of_environment(environ: Mapping[str, str] | None = None) -> str | None:
 def check_channels(names: tuple[str, ...], delivery: DeliverySettings) -> None:
     """Refuse names that no channel has, before long work begins.
 
-    Raises:
-        ConfigError: there is no such channel.
+    Raises ConfigError: there is no such channel.
     """
     known = delivery.channels
     there_are = f"there are {', '.join(known)}" if known else "none is set up yet (docs/delivery.md)"
@@ -165,8 +160,7 @@ def previews(
 def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple[ChannelState, ...]:
     """Every channel of the settings, and what became of its last delivery.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     from advisor.store.outbox import last_posted
 

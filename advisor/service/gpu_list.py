@@ -9,7 +9,7 @@ from advisor.core.limits import MAX_MEMORY_GIB, check_number
 from advisor.core.units import GIB
 from advisor.core.values import GpuSpec
 from advisor.service.listening import Listener
-from advisor.service.prices.limits import known_vendors
+from advisor.service.prices.query_limits import known_vendors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -203,11 +203,7 @@ def _calibration() -> Check:
 
 
 def _stored_calibration(gpu: str) -> tuple[bool, str]:
-    """Whether all of it counts, and what to tell of it.
-
-    Raises:
-        CatalogError: its file is damaged.
-    """
+    """Whether all of it counts, and what to tell of it. Raises CatalogError: its file is damaged."""
     from advisor.predict.constants import constants_for
     from advisor.predict.knowledge import calibration_path, read_calibration
 

@@ -4,8 +4,6 @@ A kind is an entry of `KINDS`: how the file is written, and the command that sta
 comments for people and one line for `advisor launch`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -115,11 +113,7 @@ class Handoff:
 
 
 def job_file(handoff: Handoff, kind: str) -> str:
-    """The file of one kind.
-
-    Raises:
-        InputError: this kind cannot start what was chosen.
-    """
+    """The file of one kind. Raises InputError: this kind cannot start what was chosen."""
     plan = handoff.option.plan
     chosen = KINDS[kind]
     if plan.tier not in chosen.tiers:

@@ -17,7 +17,7 @@ from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
 from advisor.service.job_files import KINDS, MARK, Handoff
-from advisor.service.recommend.rules import check_guarded
+from advisor.service.recommend.policy_in_force import check_guarded
 
 if TYPE_CHECKING:
     from advisor.config.settings import PolicySettings, ProfileSettings, SpotSettings
@@ -57,8 +57,7 @@ def handoff_of(
 ) -> Handoff:
     """What is to be started for this option of an answer.
 
-    Raises:
-        InputError: the answer was not about a script, or its packages cannot be told.
+    Raises InputError: the answer was not about a script, or its packages cannot be told.
     """
     from advisor.service.traces import holds_data
 
@@ -93,8 +92,7 @@ def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str,
         script: with its own modules beside it.
         python: whose versions are meant.
 
-    Raises:
-        InputError: the script cannot be parsed, or the interpreter does not answer.
+    Raises InputError: the script cannot be parsed, or the interpreter does not answer.
     """
     try:
         tree = ast.parse(script.read_bytes())
@@ -183,11 +181,7 @@ class Launch:
 
 
 def launch_of(path: Path) -> Launch:
-    """What starts a file that `recommend --emit` wrote.
-
-    Raises:
-        InputError: it is none.
-    """
+    """What starts a file that `recommend --emit` wrote. Raises InputError: it is none."""
     from advisor.formats.foreign_files import read_plain
 
     try:

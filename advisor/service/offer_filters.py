@@ -89,8 +89,7 @@ def check_counts(
         known: all offers there are; asked only for numbers that ``offers`` lacks.
         offers: offers at hand.
 
-    Raises:
-        InputError: names those there are.
+    Raises InputError: names those there are.
     """
     requests = asked.counted()
     at_hand = {*asked.own, *_sizes(asked, offers)}

@@ -198,8 +198,7 @@ def cheapest_at(
 ) -> Offer | None:
     """The cheapest offer of a machine at a place, whatever places and clouds the settings look at.
 
-    Raises:
-        AdvisorError: the prices of the settings' sources cannot be read.
+    Raises AdvisorError: the prices of the settings' sources cannot be read.
     """
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import query_offers
@@ -263,8 +262,7 @@ class Place:
     ) -> tuple[str, str, int, Market | None]:
         """Provider, GPU, number of GPUs and market.
 
-        Raises:
-            InputError: one is missing, or an own machine has a market.
+        Raises InputError: one is missing, or an own machine has a market.
         """
         called = listener.name_of
         missing = [called(name) for name in ("provider", "gpu") if not getattr(self, name)]

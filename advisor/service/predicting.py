@@ -12,7 +12,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import TimeOfUnsupportedGpu
 from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationEstimate, Layout, Split, Trace
-from advisor.edits.script import batch_options, read_script
+from advisor.edits.parsed_script import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
 from advisor.service.recommend.input_settings import with_input
@@ -124,8 +124,7 @@ def _check_counts(own_sizes: Sequence[int], texts: Sequence[str], world: int | N
 
     Fewer may be one's own machine, whatever clouds rent. ``world`` is what the trace was recorded in.
 
-    Raises:
-        InputError: names the largest machine.
+    Raises InputError: names the largest machine.
     """
     counted = [request for request in map(parse_gpu_request, texts) if request.counts]
     most = most_in_one(own_sizes) if counted else 0
@@ -157,8 +156,7 @@ def check_confirmable(request: TraceRequest, num_gpus: int, listener: Listener) 
         num_gpus: GPUs and numbers of them that are asked about.
         listener: knows what its caller names an argument.
 
-    Raises:
-        InputError: there is no script, or more than one GPU is asked about.
+    Raises InputError: there is no script, or more than one GPU is asked about.
     """
     name = listener.name_of("confirm")
     if holds_data(request.source):

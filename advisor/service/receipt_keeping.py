@@ -120,8 +120,7 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
     Returns:
         How many files hold no receipt that can be true: a warning names each and its field.
 
-    Raises:
-        StoreError: the database still takes none.
+    Raises StoreError: the database still takes none.
     """
     folder = _folder(database)
     if not folder.is_dir():

@@ -73,8 +73,8 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         AdvisorError: the database, policies or prices cannot be read.
     """
     from advisor.review.team_review import Records, review, runs_of
-    from advisor.service.ledger import check_project
-    from advisor.service.recommend.rules import policy_of
+    from advisor.service.bookkeeping import check_project
+    from advisor.service.recommend.policy_in_force import policy_of
 
     period = _period(request, listener)
     scope = _scope(request, config.settings.report, listener)
@@ -113,8 +113,7 @@ def check_budgets(states: Sequence[BudgetState], most: float) -> None:
         states: the budgets of a report.
         most: the share of a limit that may be spent, such as 0.8.
 
-    Raises:
-        ThresholdExceededError: names every budget that is above.
+    Raises ThresholdExceededError: names every budget that is above.
     """
     over = [state for state in states if state.exceeds(most)]
     if over:
@@ -271,11 +270,11 @@ def bills_of(
         BillError: a file cannot be read, or is no bill.
         ConfigError: an option of AWS is wrong.
     """
-    from advisor.service.ledger import read_bills
+    from advisor.service.bookkeeping import read_bills
 
     bills = read_bills(report, files, listener)
     if report.cost_explorer:
-        from advisor.pricing.sources.aws.calls import read_options
+        from advisor.pricing.sources.aws.aws_calls import read_options
         from advisor.spend.charges import Bill
         from advisor.spend.cost_explorer import NAME, ask_cost_explorer
 
@@ -294,8 +293,7 @@ def bills_of(
 def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records | None:
     """What the store holds of a period; None if there is no store, or nothing was ever recorded.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     from advisor.review.team_review import Records, runs_of
 
@@ -380,8 +378,7 @@ def todays_prices_for(
 ) -> TodaysMarket:
     """Machines with the GPUs that the jobs' recommendations name, at today's prices (pulled if due).
 
-    Raises:
-        AdvisorError: prices cannot be read.
+    Raises AdvisorError: prices cannot be read.
     """
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import query_offers

@@ -52,9 +52,8 @@ def laid_out(text: str) -> Iterator[Version]:
         text: a path, or ``REVISION:PATH`` as git writes it: the path is from the repository's root, or from
             here if it begins with ``./``. A file that has such a name comes first.
 
-    Raises:
-        InputError: git is missing, this is no repository, there is no such revision or file, or it cannot be
-            laid out.
+    Raises InputError: git is missing, this is no repository, there is no such revision or file, or it cannot
+    be laid out.
     """
     revision, colon, name = text.partition(":")
     if Path(text).exists():
@@ -209,8 +208,7 @@ _SOMEBODY_ELSES, _BARE = "dubious ownership", "safe.bareRepository"
 class Repository:
     """The repository of the working folder.
 
-    Raises:
-        InputError: it is somebody else's whom the user does not trust, or a bare one that nobody named.
+    Raises InputError: it is somebody else's whom the user does not trust, or a bare one that nobody named.
     """
 
     def __init__(self) -> None:
@@ -222,11 +220,7 @@ class Repository:
         _check(complaint)
 
     def answer(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """What git answers.
-
-        Raises:
-            InputError: git is missing or takes too long.
-        """
+        """What git answers. Raises InputError: git is missing or takes too long."""
         try:
             return processes.run(
                 self._command(arguments), environment=_environment(os.environ), timeout_s=_LIMIT_S
@@ -242,8 +236,7 @@ class Repository:
     ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
         """Git at work, and what it answers, which may be too much to be kept.
 
-        Raises:
-            InputError: it took too long.
+        Raises InputError: it took too long.
         """
         with processes.start(
             self._command(arguments),

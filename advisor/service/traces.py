@@ -144,8 +144,7 @@ def trace_of(request: TraceRequest, tracing: TracingSettings, listener: Listener
 def read_export(path: Path, origin_gpu: str | None, listener: Listener) -> Trace:
     """The Trace of a profile that torch.profiler exported.
 
-    Raises:
-        TraceError: damaged, foreign, or an export that does not say its GPU.
+    Raises TraceError: damaged, foreign, or an export that does not say its GPU.
     """
     from advisor.kineto.export import read_kineto
 
@@ -168,8 +167,7 @@ def _refuse_profiling(request: TraceRequest, tracing: TracingSettings, listener:
 def check_exists(source: Path | Trace) -> None:
     """Refuse a script or trace that is not there, before anything else is done.
 
-    Raises:
-        InputError: says what can be given.
+    Raises InputError: says what can be given.
     """
     if isinstance(source, Trace):
         return
@@ -246,8 +244,7 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
 def steps_on_cpu(request: TraceRequest, settings: ProfileSettings, listener: Listener) -> tuple[float, ...]:
     """Seconds of some steps of a script on this machine's CPU.
 
-    Raises:
-        AdvisorError: it does not run there, or not a step of it ends in time.
+    Raises AdvisorError: it does not run there, or not a step of it ends in time.
     """
     from advisor.profile.epoch import parse_fake_data
     from advisor.profile.profiling import time_on_cpu

@@ -30,9 +30,8 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
         listener: hears what is left out.
         timezone: of times that name none, such as ``"Europe/Berlin"``; None is this machine's.
 
-    Raises:
-        InputError: no such time zone, the log cannot be read or has too few jobs, or the file cannot be
-            written.
+    Raises InputError: no such time zone, the log cannot be read or has too few jobs, or the file cannot be
+    written.
     """
     from advisor.site_files.fitted_files import write_fit
     from recommender.queue.fitted import fit
@@ -48,8 +47,7 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
 def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> QueueCheck:
     """Foresee the last part of a log, as a fit is used and as one that goes on learning.
 
-    Raises:
-        InputError: no such time zone, the log cannot be read or has too few jobs.
+    Raises InputError: no such time zone, the log cannot be read or has too few jobs.
     """
     from recommender.queue.scoring import check
 
@@ -58,11 +56,7 @@ def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> Q
 
 
 def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
-    """What `fit_waits` wrote, or the same of a log.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """What `fit_waits` wrote, or the same of a log. Raises InputError: it is neither."""
     from advisor.site_files.fitted_files import load_fit
 
     with listener.step(f"reading {source.name}"):
@@ -106,8 +100,7 @@ class Wait:
 def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     """How long jobs of a kind wait.
 
-    Raises:
-        InputError: a number that cannot be, an unknown queue, or a source that cannot be read.
+    Raises InputError: a number that cannot be, an unknown queue, or a source that cannot be read.
     """
     from advisor.service.prices.live import now
     from recommender.queue.fitted import warnings_of
@@ -166,8 +159,7 @@ class FittedMachine:
 def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMachine, ...]:
     """Rates of each machine of a log, kept in ``out`` if it is given: no rows of the log.
 
-    Raises:
-        InputError: the log cannot be read or watched nothing, or the file cannot be written.
+    Raises InputError: the log cannot be read or watched nothing, or the file cannot be written.
     """
     from advisor.service.prices.live import now
     from advisor.site_files.fitted_files import write_history

@@ -51,8 +51,7 @@ class WatchRequest:
     def check(self, listener: Listener, *, has_recommendation: bool) -> None:
         """Refuse what cannot be meant, before anything runs.
 
-        Raises:
-            InputError: a limit that is none, or nothing to compare the first steps with.
+        Raises InputError: a limit that is none, or nothing to compare the first steps with.
         """
         named = listener.name_of
         if self.max_usd is not None and not 0 < self.max_usd <= MAX_USD:
@@ -75,8 +74,7 @@ class WatchRequest:
 def expected_of(advised: LedgerEntry | None, place: Place, num_nodes: int) -> Expected:
     """What a recommendation says of a job on the GPUs here, or on those of all its machines.
 
-    Raises:
-        InputError: it says nothing of them.
+    Raises InputError: it says nothing of them.
     """
     if advised is None or advised.iteration_s is None:
         raise InputError("nothing was predicted for a step: the first steps are not compared")

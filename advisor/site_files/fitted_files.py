@@ -53,11 +53,7 @@ class FitKind:
 
 
 def write_fit_file(path: Path, kind: FitKind, body: Mapping[str, object]) -> None:
-    """As JSON.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """As JSON. Raises InputError: the file cannot be written."""
     whole = {"format": kind.format, "version": kind.version, **body}
     try:
         write_atomically(path, f"{json.dumps(whole, indent=1)}\n".encode())
@@ -68,8 +64,7 @@ def write_fit_file(path: Path, kind: FitKind, body: Mapping[str, object]) -> Non
 def is_fit_file(path: Path) -> bool:
     """Whether it is JSON, which no log is; what is no file is none either.
 
-    Raises:
-        InputError: it cannot be read.
+    Raises InputError: it cannot be read.
     """
     if not path.is_file():
         return False
@@ -83,8 +78,7 @@ def is_fit_file(path: Path) -> bool:
 def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:
     """The body that `write_fit_file` wrote; its fields are the caller's to check.
 
-    Raises:
-        InputError: unreadable, of another kind or of a newer version.
+    Raises InputError: unreadable, of another kind or of a newer version.
     """
     try:
         body = read_json(read_plain(path, most_bytes=_MOST_BYTES))
@@ -109,11 +103,7 @@ WAITS = FitKind(
 
 
 def write_fit(path: Path, fitted: WaitQuantiles) -> None:
-    """As JSON.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """As JSON. Raises InputError: the file cannot be written."""
     write_fit_file(path, WAITS, asdict(fitted))
 
 
@@ -124,8 +114,7 @@ def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
         path: the file.
         timezone: of times in a log that name none, such as ``"Europe/Berlin"``; None is this machine's.
 
-    Raises:
-        InputError: unreadable, neither of both, of another version, or no such time zone.
+    Raises InputError: unreadable, neither of both, of another version, or no such time zone.
     """
     zone = None if timezone is None else zone_named(timezone)
     return _read_fit(path) if is_fit_file(path) else fit(read_job_log(path, zone))
@@ -163,19 +152,14 @@ SPOT_HISTORY = FitKind(
 
 
 def write_history(path: Path, history: SpotHistory) -> None:
-    """As JSON.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """As JSON. Raises InputError: the file cannot be written."""
     write_fit_file(path, SPOT_HISTORY, asdict(history))
 
 
 def load_history(path: Path, now: datetime | None = None) -> SpotHistory:
     """What `write_history` wrote, or the same of a log, whose dates lie before ``now``.
 
-    Raises:
-        InputError: unreadable, neither of both, or of a newer version.
+    Raises InputError: unreadable, neither of both, or of a newer version.
     """
     if not is_fit_file(path):
         return read_spot_log(path, now)

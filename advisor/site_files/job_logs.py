@@ -24,18 +24,7 @@ from advisor.core.files import temporary_folder, write_atomically
 from advisor.core.limits import MAX_PLANNED_S, MAX_SIZE
 from advisor.core.units import DAY_S, parse_duration_s
 from advisor.formats.foreign_files import why_unreadable
-from advisor.site_files.log_rows import (
-    ABSENT,
-    SACCT_FORMAT,
-    START,
-    SUBMIT,
-    Readings,
-    Times,
-    finite,
-    readings_s,
-    rows_of,
-    times_of,
-)
+from advisor.site_files import log_rows
 from recommender.queue.waits import GPUS, JobLog, QueuedJob
 
 # No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
@@ -101,7 +90,7 @@ def _read(path: Path, zone: tzinfo | None) -> list[Record]:
 def _records(path: Path, zone: tzinfo | None) -> list[Record]:
     faults: list[str] = []
     records = []
-    for number, row in rows_of(path):
+    for number, row in log_rows.rows_of(path):
         try:
             record = row if isinstance(row, ValueError) else parse_record(row, zone)
         except ValueError as error:
@@ -188,7 +177,7 @@ class Record:
         may_start: it had not started when the log was written, and nothing held it back.
     """
 
-    times: Times
+    times: log_rows.Times
     sizes: Mapping[str, float]
     walltime_s: float | None
     queue: str
@@ -204,20 +193,19 @@ def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
         row: fields by column.
         zone: of times without one; None is the zone of this machine.
 
-    Raises:
-        ValueError: a field is neither of its kind nor absent.
+    Raises ValueError: a field is neither of its kind nor absent.
     """
     if "." in _text(row, _ID):
         return None
     state = row.get("state", "").strip().upper()
     times = _times(row, zone)
-    is_held = any(name in row for name in _ELIGIBLE) and _text(row, _ELIGIBLE).lower() in ABSENT
+    is_held = any(name in row for name in _ELIGIBLE) and _text(row, _ELIGIBLE).lower() in log_rows.ABSENT
     return Record(
         times=times,
         sizes=_sizes(row),
         walltime_s=parse_walltime_s(_text(row, _WALLTIME)),
         queue=_text(row, _QUEUE),
-        user="" if (user := _text(row, _USER)).lower() in ABSENT else user,
+        user="" if (user := _text(row, _USER)).lower() in log_rows.ABSENT else user,
         is_cancelled=state.startswith("CANCELLED") or row.get("status") == _SWF_CANCELLED,
         may_start=times.start_s is None
         and times.end_s is None
@@ -241,7 +229,7 @@ def parse_walltime_s(text: str) -> float | None:
     >>> parse_walltime_s("1-12:00:00"), parse_walltime_s("UNLIMITED")
     (129600.0, None)
     """
-    if text.lower() in ABSENT:
+    if text.lower() in log_rows.ABSENT:
         return None
     seconds = _seconds(text)
     if not 0 <= seconds <= MAX_PLANNED_S:
@@ -253,7 +241,7 @@ def _seconds(text: str) -> float:
     if (match := _SLURM_TIME.fullmatch(text)) is not None:
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return days * DAY_S + hours * 3600.0 + minutes * 60.0 + seconds
-    if (number := finite(text)) is not None:
+    if (number := log_rows.finite(text)) is not None:
         return number
     return parse_duration_s(text)
 
@@ -262,17 +250,17 @@ def _text(row: Mapping[str, str], names: Sequence[str]) -> str:
     return next((row[name].strip() for name in names if name in row), "")
 
 
-def _times(row: Mapping[str, str], zone: tzinfo | None) -> Times:
-    def read(names: Sequence[str]) -> Readings:
-        return readings_s(_text(row, names), names[0], zone)
+def _times(row: Mapping[str, str], zone: tzinfo | None) -> log_rows.Times:
+    def read(names: Sequence[str]) -> log_rows.Readings:
+        return log_rows.readings_s(_text(row, names), names[0], zone)
 
-    submit = read(SUBMIT)
+    submit = read(log_rows.SUBMIT)
     if not submit:
         raise ValueError("the submission time is missing")
-    start, run_s = read(START), parse_walltime_s(_text(row, _RUN))
+    start, run_s = read(log_rows.START), parse_walltime_s(_text(row, _RUN))
     if "wait" in row:
-        start = tuple(submit[0] + wait_s for wait_s in readings_s(row["wait"], "wait", zone))
-    return times_of(submit, read(_ELIGIBLE), start, read(_END), run_s)
+        start = tuple(submit[0] + wait_s for wait_s in log_rows.readings_s(row["wait"], "wait", zone))
+    return log_rows.times_of(submit, read(_ELIGIBLE), start, read(_END), run_s)
 
 
 def _sizes(row: Mapping[str, str]) -> dict[str, float]:
@@ -288,9 +276,9 @@ def _sizes(row: Mapping[str, str]) -> dict[str, float]:
 
 
 def _size(text: str, name: str) -> float:
-    if text.strip().lower() in ABSENT:
+    if text.strip().lower() in log_rows.ABSENT:
         return 0.0
-    number = finite(text)
+    number = log_rows.finite(text)
     if number is None or not 0 <= number <= MAX_SIZE:
         raise ValueError(f"{name} {text[:40]!r} is no count: it must be between 0 and {MAX_SIZE:,}")
     return number
@@ -317,8 +305,7 @@ _MOST_WORDS = 300
 def log_or_slurm(source: Path) -> Iterator[Path]:
     """The log itself; of the word ``slurm``, what sacct tells now, as a temporary file.
 
-    Raises:
-        InputError: there is no sacct, it refuses, or it does not answer.
+    Raises InputError: there is no sacct, it refuses, or it does not answer.
     """
     if str(source) != SLURM or source.exists():
         yield source
@@ -335,7 +322,9 @@ def _ask(path: Path) -> None:
     utc = {"SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"}
     try:
         done = processes.run(
-            (*command, f"--format={SACCT_FORMAT}"), timeout_s=_WITHIN_S, environment={**os.environ, **utc}
+            (*command, f"--format={log_rows.SACCT_FORMAT}"),
+            timeout_s=_WITHIN_S,
+            environment={**os.environ, **utc},
         )
     except subprocess.TimeoutExpired as error:
         raise InputError(f"Slurm (sacct) did not answer within {_WITHIN_S:.0f} s: give a log.") from error

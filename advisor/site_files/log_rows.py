@@ -181,11 +181,7 @@ class Times:
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """A time zone of the IANA database.
-
-    Raises:
-        InputError: there is none of this name.
-    """
+    """A time zone of the IANA database. Raises InputError: there is none of this name."""
     try:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
@@ -200,8 +196,7 @@ def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:
         name: its column.
         zone: of times without one; None is the zone of this machine.
 
-    Raises:
-        ValueError: it is neither a time nor absent.
+    Raises ValueError: it is neither a time nor absent.
     """
     if text.lower() in ABSENT:
         return ()

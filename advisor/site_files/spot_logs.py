@@ -55,8 +55,7 @@ def read_spot_log(path: Path, now: datetime | None = None) -> SpotHistory:
         now: dates that are later by more than a day, which is more than any time zone, make no sense; None to
             take any.
 
-    Raises:
-        InputError: unreadable, lines that make no sense (five are named), or nothing was watched.
+    Raises InputError: unreadable, lines that make no sense (five are named), or nothing was watched.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")

@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from advisor.core.errors import BillError
-from advisor.formats.foreign_files import (
-    MOST_CHARACTERS,
-    MOST_RATIO,
-    check_once,
-    first_bytes,
-    open_unpacked,
-    read_json,
-    read_members,
-)
+from advisor.formats import foreign_files
 from advisor.spend import cells, focus, gcp_export
 from advisor.spend.cells import Row
 from advisor.spend.charges import USD, Bill, Charge, RowFault
@@ -43,10 +35,9 @@ _ALWAYS_BYTES = 2**24
 def rows_of(path: Path) -> Iterator[Read]:
     """Each row with its line, or what is wrong with it.
 
-    Raises:
-        BillError: the file cannot be read, is cut off, or is no table.
+    Raises BillError: the file cannot be read, is cut off, or is no table.
     """
-    begin = first_bytes(path, 64)
+    begin = foreign_files.first_bytes(path, 64)
     if begin.startswith(_PARQUET):
         return _parquet_rows(path)
     return _text_rows(path, begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1])
@@ -54,7 +45,10 @@ def rows_of(path: Path) -> Iterator[Read]:
 
 def _text_rows(path: Path, first: bytes) -> Iterator[Read]:
     try:
-        with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+        with (
+            foreign_files.open_unpacked(path) as file,
+            io.TextIOWrapper(file, "utf-8-sig", newline="") as lines,
+        ):
             is_json = first in (b"{", b"[")
             yield from _json_rows(lines, is_list=first == b"[") if is_json else _csv_rows(lines)
     except UnicodeDecodeError:
@@ -73,7 +67,7 @@ def _csv_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
     reader = csv.reader(lines, strict=True)
     try:
         columns = [name.strip() for name in next(reader, [])]
-        check_once("column", columns)
+        foreign_files.check_once("column", columns)
         for values in reader:
             if len(values) == len(columns):
                 yield reader.line_num, dict(zip(columns, values, strict=True))
@@ -89,17 +83,17 @@ def _json_rows(lines: io.TextIOWrapper, *, is_list: bool) -> Iterator[Read]:
         yield from _list_rows(lines)
         return
     number = 0
-    while line := lines.readline(MOST_CHARACTERS):
+    while line := lines.readline(foreign_files.MOST_CHARACTERS):
         number += 1
-        if len(line) == MOST_CHARACTERS:
-            raise ValueError(f"line {number:,} has {MOST_CHARACTERS:,} characters or more")
+        if len(line) == foreign_files.MOST_CHARACTERS:
+            raise ValueError(f"line {number:,} has {foreign_files.MOST_CHARACTERS:,} characters or more")
         if line.strip():
             yield _object(number, line)
 
 
 def _object(number: int, line: str) -> Read:
     try:
-        value = read_json(line, parse_float=Decimal)
+        value = foreign_files.read_json(line, parse_float=Decimal)
     except ValueError as error:
         return RowFault(line=number, reason=f"no JSON object ({error}): the line is cut off or damaged")
     if isinstance(value, dict):
@@ -109,7 +103,7 @@ def _object(number: int, line: str) -> Read:
 
 def _list_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
     try:
-        for _, values in read_members(lines, streamed=""):
+        for _, values in foreign_files.read_members(lines, streamed=""):
             for number, value in enumerate(values if isinstance(values, Iterator) else (), start=1):
                 is_row = isinstance(value, dict)
                 yield (number, value) if is_row else RowFault(line=number, reason="no JSON object")
@@ -118,16 +112,12 @@ def _list_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
 
 
 def _check_parquet(path: Path, metadata: FileMetaData) -> None:
-    """Refuse a file that would unpack to very much more than it holds.
-
-    Raises:
-        BillError: it would.
-    """
+    """Refuse a file that would unpack to very much more than it holds. Raises BillError: it would."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    most_bytes = max(_ALWAYS_BYTES, MOST_RATIO * path.stat().st_size)
+    most_bytes = max(_ALWAYS_BYTES, foreign_files.MOST_RATIO * path.stat().st_size)
     if sum(group.total_byte_size for group in groups) > most_bytes or metadata.num_rows > MOST_PARQUET_ROWS:
         raise BillError(
-            f"{str(path)!r} unpacks to more than {MOST_RATIO} times its size, or to more than"
+            f"{str(path)!r} unpacks to more than {foreign_files.MOST_RATIO} times its size, or to more than"
             f" {MOST_PARQUET_ROWS:,} rows: that is no bill. Export it in parts."
         )
 
@@ -221,8 +211,7 @@ def read_bill(path: Path, project_tag: str) -> Bill:
         path: of the file.
         project_tag: the tag or label that names a charge's project.
 
-    Raises:
-        BillError: the file cannot be read, is of another kind, or lacks a column.
+    Raises BillError: the file cannot be read, is of another kind, or lacks a column.
     """
     kind: _Kind | None = None
     charges: list[Charge] = []
@@ -268,11 +257,7 @@ def _too_many(path: Path, num_charges: int, faults: Sequence[RowFault]) -> str:
 
 
 def _kind_of(path: Path, row: Row) -> _Kind:
-    """The kind that most of the columns speak for.
-
-    Raises:
-        BillError: none does, or a column is missing.
-    """
+    """The kind that most of the columns speak for. Raises BillError: none does, or a column is missing."""
     kind = max(_KINDS, key=lambda one: one.num_marks(row))
     if not kind.num_marks(row):
         raise BillError(f"{str(path)!r} has none of the columns of a bill: give {KINDS}.")

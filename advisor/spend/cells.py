@@ -1,7 +1,5 @@
 """A cell of a bill -> a value, or a ``ValueError`` that names the column."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -44,11 +42,7 @@ def _is_nothing(written: str) -> bool:
 
 
 def required_text(row: Row, column: str) -> str:
-    """The same of a cell that must not be empty.
-
-    Raises:
-        ValueError: it is.
-    """
+    """The same of a cell that must not be empty. Raises ValueError: it is."""
     value = text(row, column)
     if value is None:
         raise ValueError(f"{column} is empty")
@@ -58,8 +52,7 @@ def required_text(row: Row, column: str) -> str:
 def amount(row: Row, column: str) -> Decimal | None:
     """An exact amount of money; None where the cell is empty or missing.
 
-    Raises:
-        ValueError: it is no number that can be meant.
+    Raises ValueError: it is no number that can be meant.
     """
     value = row.get(column)
     if value is None or (isinstance(value, str) and _is_nothing(value[:_MOST_TEXT].strip())):
@@ -82,11 +75,7 @@ def amount(row: Row, column: str) -> Decimal | None:
 
 
 def required_amount(row: Row, column: str) -> Decimal:
-    """The same of a cell that must not be empty.
-
-    Raises:
-        ValueError: it is, or no number.
-    """
+    """The same of a cell that must not be empty. Raises ValueError: it is, or no number."""
     value = amount(row, column)
     if value is None:
         raise ValueError(f"{column} is empty")
@@ -94,11 +83,7 @@ def required_amount(row: Row, column: str) -> Decimal:
 
 
 def moment(row: Row, column: str) -> datetime:
-    """A time; without a zone it is UTC, as FOCUS and BigQuery define.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A time; without a zone it is UTC, as FOCUS and BigQuery define. Raises ValueError: it is none."""
     value = row.get(column)
     if isinstance(value, datetime):
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
@@ -118,8 +103,7 @@ def _parsed(written: str, column: str) -> datetime:
 def period(row: Row, start: str, end: str) -> tuple[datetime, datetime]:
     """The period of a charge, of which the end does not belong to it.
 
-    Raises:
-        ValueError: a time is missing, or the end lies before the start.
+    Raises ValueError: a time is missing, or the end lies before the start.
     """
     begins, ends = moment(row, start), moment(row, end)
     if ends < begins:
@@ -128,11 +112,7 @@ def period(row: Row, start: str, end: str) -> tuple[datetime, datetime]:
 
 
 def currency(row: Row, column: str) -> str:
-    """Three letters of ISO 4217.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """Three letters of ISO 4217. Raises ValueError: they are not."""
     code = required_text(row, column).upper()
     if not (len(code) == 3 and code.isascii() and code.isalpha()):
         raise ValueError(f"{column} is {_cut(code)}, which is no currency: such as USD")

@@ -1,7 +1,5 @@
 """A charge of a bill, and a bill as it was read: what could be read, and what could not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

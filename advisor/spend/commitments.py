@@ -1,7 +1,5 @@
 """What was paid ahead (reservations, savings plans): how much of it was used, and what it covered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal

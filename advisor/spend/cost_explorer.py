@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
-from advisor.pricing.sources.aws.calls import HOME_REGION, Clients, items_of
+from advisor.pricing.sources.aws.aws_calls import HOME_REGION, Clients, items_of
 from advisor.spend import cells
 from advisor.spend.charges import Bill, Charge, RowFault
 
 if TYPE_CHECKING:
-    from advisor.pricing.sources.aws.calls import AwsOptions
+    from advisor.pricing.sources.aws.aws_calls import AwsOptions
 
 NAME = "AWS Cost Explorer"
 ACTION = "ce:GetCostAndUsage"
@@ -53,8 +53,7 @@ def ask_cost_explorer(options: AwsOptions, since: datetime, until: datetime, pro
         until: within the last day, or its end.
         project_tag: the cost allocation tag that names a charge's project.
 
-    Raises:
-        CloudError: AWS refuses the call or does not answer.
+    Raises CloudError: AWS refuses the call or does not answer.
     """
     client = Clients(options).client("ce", HOME_REGION)
     days: list[_Day] = items_of(

@@ -1,7 +1,5 @@
 """A row of a FOCUS 1.x file -> a charge (https://focus.finops.org/focus-specification)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 
@@ -47,8 +45,7 @@ def missing_columns(columns: Collection[str]) -> list[str]:
 def charge_of(row: cells.Row, project_tag: str) -> Charge:
     """The charge of a row. A cell that it can do without never costs the row its money.
 
-    Raises:
-        ValueError: says what is wrong with it.
+    Raises ValueError: says what is wrong with it.
     """
     odd: list[str] = []
     start, end = cells.period(row, "ChargePeriodStart", "ChargePeriodEnd")

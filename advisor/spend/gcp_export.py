@@ -4,8 +4,6 @@ Columns: https://docs.cloud.google.com/billing/docs/how-to/export-data-bigquery-
 follow Google's own mapping to FOCUS: what is billed is the cost less its credits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
@@ -57,8 +55,7 @@ def missing_columns(columns: Collection[str]) -> list[str]:
 def charge_of(row: cells.Row, project_tag: str) -> Charge:
     """The charge of a row whose inner fields are named with dots.
 
-    Raises:
-        ValueError: says what is wrong with it.
+    Raises ValueError: says what is wrong with it.
     """
     start, end = cells.period(row, "usage_start_time", "usage_end_time")
     billed = billed_cost(row)
@@ -86,11 +83,7 @@ def charge_of(row: cells.Row, project_tag: str) -> Charge:
 
 
 def billed_cost(row: cells.Row) -> Decimal:
-    """The cost of a row less its credits.
-
-    Raises:
-        ValueError: either is unreadable.
-    """
+    """The cost of a row less its credits. Raises ValueError: either is unreadable."""
     return cells.required_amount(row, "cost") + _credited(row.get("credits"))
 
 

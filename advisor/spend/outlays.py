@@ -1,7 +1,5 @@
 """Bills and runs together, each dollar once: what was spent, when, and by which project."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta

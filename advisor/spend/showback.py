@@ -1,7 +1,5 @@
 """Who spent it: direct and shared cost by name, its change, and days that stand out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta

@@ -99,8 +99,7 @@ def claim(
         for_s: seconds after which others may think us dead; longer than the sending can take.
         now: with a time zone.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     token = uuid.uuid4().hex
     ours = {"token": token, "holder": _this_process(), "expires_at": now + timedelta(seconds=for_s)}
@@ -156,11 +155,7 @@ def settle(
 
 
 def last_posted(store: Store, channel: str) -> Posted | None:
-    """What changed last of a channel's deliveries.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """What changed last of a channel's deliveries. Raises StoreError: the database cannot be read."""
     wanted = select(schema.deliveries).where(_DELIVERIES.channel == channel)
     wanted = wanted.order_by(_DELIVERIES.changed_at.desc()).limit(1)
     with reading(store) as connection:

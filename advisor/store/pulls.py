@@ -8,18 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import (
-    Connection,
-    Executable,
-    RowMapping,
-    ScalarSelect,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
@@ -37,7 +26,7 @@ _SERIES = schema.price_series.c
 _POINTS = schema.price_points.c
 _KEY = ("provider", "instance_type", "region", "zone", "market")
 # A point to insert. Parameters must not be named like the columns.
-_NEW = {column.name: bindparam(f"new_{column.name}", type_=column.type) for column in _POINTS}
+_NEW = {column.name: sa.bindparam(f"new_{column.name}", type_=column.type) for column in _POINTS}
 _REMEMBERED = (Market.ON_DEMAND, Market.SPOT)
 
 _Key = tuple[str, str, str, str, Market]
@@ -90,8 +79,7 @@ def save_part(
     that are known already stay as they are; ``at`` is when the source was asked. Nothing is done where the
     scope holds the answer to a later question, of up to an hour later.
 
-    Raises:
-        StoreError: a time has no zone, or the database cannot be written.
+    Raises StoreError: a time has no zone, or the database cannot be written.
     """
     noted = {"num_offers": len(offers), "succeeded_at": at, "failed_at": None, "failure": None}
     with writing(store) as connection:
@@ -100,11 +88,11 @@ def save_part(
         details = {"gaps": tuple(gaps), "place": place or (), "unpriced": tuple(unpriced)}
         _note(connection, source, scope, noted | details)
         held = (_OFFERS.pull_source == source) & (_OFFERS.pull_scope == scope)
-        connection.execute(delete(schema.offers).where(held))
+        connection.execute(sa.delete(schema.offers).where(held))
         key = {"pull_source": source, "pull_scope": scope}
         rows = [key | {"position": position} | _columns(offer) for position, offer in enumerate(offers)]
         if rows:
-            connection.execute(insert(schema.offers), rows)
+            connection.execute(sa.insert(schema.offers), rows)
         _append_points(connection, source, offers, history)
 
 
@@ -114,8 +102,7 @@ def save_failure(store: Store, source: str, scope: str, failure: str, at: dateti
     ``failure`` says why, in words and without secrets; ``at`` is when the source was asked. It is not noted
     where a later question was answered.
 
-    Raises:
-        StoreError: the time has no zone, or the database cannot be written.
+    Raises StoreError: the time has no zone, or the database cannot be written.
     """
     with writing(store) as connection:
         if not _is_overtaken(connection, source, scope, at):
@@ -129,13 +116,12 @@ def current_offers(
 
     Only of the given providers, letter case aside, and GPUs, named as in the offers; empty for all.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     columns = [_OFFERS[name] for name in (*_PLAIN, *_SPOT)]
-    wanted = select(*columns).where(_OFFERS.pull_source == source)
+    wanted = sa.select(*columns).where(_OFFERS.pull_source == source)
     if providers:
-        wanted = wanted.where(func.lower(_OFFERS.provider).in_(map(str.lower, providers)))
+        wanted = wanted.where(sa.func.lower(_OFFERS.provider).in_(map(str.lower, providers)))
     if gpus:
         wanted = wanted.where(_OFFERS.gpu.in_(gpus))
     ordered = wanted.order_by(_OFFERS.pull_scope, _OFFERS.position)
@@ -150,10 +136,9 @@ def current_offers(
 def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Market]]:
     """Provider, region and market of the current offers of a source.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    places = select(_OFFERS.provider, _OFFERS.region, _OFFERS.market).distinct()
+    places = sa.select(_OFFERS.provider, _OFFERS.region, _OFFERS.market).distinct()
     with reading(store) as connection:
         rows = connection.execute(places.where(_OFFERS.pull_source == source))
         return frozenset((provider, region, market) for provider, region, market in rows)
@@ -162,17 +147,16 @@ def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Marke
 def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
     """The last pull of each scope of one source or all, in alphabetical order.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    wanted = select(schema.pulls).order_by(_PULLS.source, _PULLS.scope)
+    wanted = sa.select(schema.pulls).order_by(_PULLS.source, _PULLS.scope)
     if source is not None:
         wanted = wanted.where(_PULLS.source == source)
     with reading(store) as connection:
         return tuple(map(_pull, connection.execute(wanted).mappings()))
 
 
-def _pull(row: RowMapping) -> Pull:
+def _pull(row: sa.RowMapping) -> Pull:
     place = None
     if row["place"]:
         provider, region, market = row["place"]
@@ -180,19 +164,19 @@ def _pull(row: RowMapping) -> Pull:
     return Pull(**{**row, "place": place})
 
 
-def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime) -> bool:
+def _is_overtaken(connection: sa.Connection, source: str, scope: str, at: datetime) -> bool:
     """Whether a question asked after ``at`` was answered already; true until the writer commits.
 
     An answer from much later was noted by a wrong clock, and is replaced.
     """
     own = (_PULLS.source == source) & (_PULLS.scope == scope)
-    later = select(_PULLS.scope).where(
+    later = sa.select(_PULLS.scope).where(
         own, _PULLS.succeeded_at > at, _PULLS.succeeded_at <= at + LONGEST_REFRESH
     )
     return connection.scalar(later) is not None
 
 
-def _note(connection: Connection, source: str, scope: str, values: dict[str, object]) -> None:
+def _note(connection: sa.Connection, source: str, scope: str, values: dict[str, object]) -> None:
     first: dict[str, object] = {"source": source, "scope": scope, "num_offers": 0}
     first |= dict.fromkeys(("gaps", "place", "unpriced"), ())
     noted = insert_into(connection, schema.pulls).values(first | values)
@@ -226,11 +210,10 @@ def price_points(
     offers that came with the prices. ``since`` is the first moment that counts: of what began before, each
     series has its last point, whose price was in force then. Letter case of providers does not count.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at, _SERIES.source]
-    wanted = select(*columns).join(schema.price_series)
+    wanted = sa.select(*columns).join(schema.price_series)
     limits: tuple[tuple[str, Sequence[str]], ...] = (
         ("source", sources), ("gpu", gpus), ("instance_type", instance_types),
         ("region", regions), ("market", markets),
@@ -239,21 +222,21 @@ def price_points(
         if values:
             wanted = wanted.where(_SERIES[name].in_(values))
     if providers:
-        wanted = wanted.where(func.lower(_SERIES.provider).in_(map(str.lower, providers)))
+        wanted = wanted.where(sa.func.lower(_SERIES.provider).in_(map(str.lower, providers)))
     if since is not None:
-        wanted = wanted.where(_POINTS.observed_at >= func.coalesce(_in_force_since(since), since))
+        wanted = wanted.where(_POINTS.observed_at >= sa.func.coalesce(_in_force_since(since), since))
     ordered = wanted.order_by(_POINTS.observed_at, *columns)
     with reading(store) as connection:
         return tuple(_as_point(*row) for row in connection.execute(ordered).all())
 
 
-def _in_force_since(moment: datetime) -> ScalarSelect[datetime]:
+def _in_force_since(moment: datetime) -> sa.ScalarSelect[datetime]:
     """When the price began that a series had at a moment, as a scalar of ``price_series``; NULL for none.
 
     It hangs on the series, not on the point: the database finds it once a series, by the primary key.
     """
     other = schema.price_points.alias().c
-    begun = select(func.max(other.observed_at)).where(other.series_id == _SERIES.id)
+    begun = sa.select(sa.func.max(other.observed_at)).where(other.series_id == _SERIES.id)
     return begun.where(other.observed_at <= moment).correlate(schema.price_series).scalar_subquery()
 
 
@@ -263,18 +246,17 @@ def forget_points(store: Store, before: datetime) -> int:
     Returns:
         How many were dropped.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     other = schema.price_points.alias()
-    newest = select(func.max(other.c.observed_at)).where(other.c.series_id == _POINTS.series_id)
+    newest = sa.select(sa.func.max(other.c.observed_at)).where(other.c.series_id == _POINTS.series_id)
     old = (_POINTS.observed_at < before) & (_POINTS.observed_at < newest.scalar_subquery())
     with writing(store) as connection:
-        return connection.execute(delete(schema.price_points).where(old)).rowcount
+        return connection.execute(sa.delete(schema.price_points).where(old)).rowcount
 
 
 def _append_points(
-    connection: Connection, source: str, offers: Sequence[Offer], history: Iterable[PricePoint]
+    connection: sa.Connection, source: str, offers: Sequence[Offer], history: Iterable[PricePoint]
 ) -> None:
     """Add what is new of a part: its history, then the prices of its offers where they changed."""
     known, quoted = tuple(history), _quoted(offers)
@@ -310,17 +292,17 @@ def _quoted(offers: Sequence[Offer]) -> tuple[PricePoint, ...]:
     return tuple(cheapest.values())
 
 
-def _insert_if_changed(connection: Connection) -> Executable:
+def _insert_if_changed(connection: sa.Connection) -> sa.Executable:
     """An INSERT of a point whose price is not the one that its series had at that time."""
     series_id, observed_at, usd_per_h = _NEW.values()
     in_force = (
-        select(_POINTS.usd_per_h)
+        sa.select(_POINTS.usd_per_h)
         .where(_POINTS.series_id == series_id, _POINTS.observed_at <= observed_at)
         .order_by(_POINTS.observed_at.desc())
         .limit(1)
         .scalar_subquery()
     )
-    changed = select(*_NEW.values()).where(usd_per_h.is_distinct_from(in_force))
+    changed = sa.select(*_NEW.values()).where(usd_per_h.is_distinct_from(in_force))
     new = insert_into(connection, schema.price_points).from_select(list(_NEW), changed)
     return new.on_conflict_do_nothing()
 
@@ -334,14 +316,14 @@ def _rows(points: Iterable[PricePoint], ids: Mapping[_Key, int]) -> list[dict[st
 
 
 def _series_ids(
-    connection: Connection, source: str, keys: set[_Key], gpus: Mapping[tuple[str, str], str]
+    connection: sa.Connection, source: str, keys: set[_Key], gpus: Mapping[tuple[str, str], str]
 ) -> dict[_Key, int]:
     """Ids of the series, made where they are missing; a GPU that was unknown or renamed is noted."""
     known = _known_series(connection, source, keys)
     missing = sorted(keys - known.keys())
     if missing:
         rows = [dict(zip(_KEY, key, strict=True), source=source, gpu=gpus.get(key[:2])) for key in missing]
-        connection.execute(insert(schema.price_series), rows)
+        connection.execute(sa.insert(schema.price_series), rows)
         known |= _known_series(connection, source, set(missing))
     renamed = [
         {"series_id": number, "new_gpu": gpus[key[:2]]}
@@ -349,16 +331,18 @@ def _series_ids(
         if gpus.get(key[:2], gpu) != gpu
     ]
     if renamed:
-        rename = update(schema.price_series).where(_SERIES.id == bindparam("series_id"))
-        connection.execute(rename.values(gpu=bindparam("new_gpu")), renamed)
+        rename = sa.update(schema.price_series).where(_SERIES.id == sa.bindparam("series_id"))
+        connection.execute(rename.values(gpu=sa.bindparam("new_gpu")), renamed)
     return {key: number for key, (number, _) in known.items()}
 
 
-def _known_series(connection: Connection, source: str, keys: set[_Key]) -> dict[_Key, tuple[int, str | None]]:
+def _known_series(
+    connection: sa.Connection, source: str, keys: set[_Key]
+) -> dict[_Key, tuple[int, str | None]]:
     columns = [_SERIES[name] for name in (*_KEY, "id", "gpu")]
     # By region, since a list of thousands of keys would be too long for one statement.
     regions = {key[2] for key in keys}
-    wanted = select(*columns).where(_SERIES.source == source, _SERIES.region.in_(regions))
+    wanted = sa.select(*columns).where(_SERIES.source == source, _SERIES.region.in_(regions))
     return {
         (provider, instance_type, region, zone, market): (number, gpu)
         for provider, instance_type, region, zone, market, number, gpu in connection.execute(wanted)

@@ -36,8 +36,7 @@ def schedule_lock(store: Store, schedule: Schedule, holder: str) -> Lock:
 def add_schedule(store: Store, schedule: Schedule) -> bool:
     """Keep a new schedule; False if another one has its name.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     with writing(store) as connection:
         taken = select(_SCHEDULES.id).where(_SCHEDULES.name == schedule.name)
@@ -48,11 +47,7 @@ def add_schedule(store: Store, schedule: Schedule) -> bool:
 
 
 def schedules(store: Store) -> tuple[Schedule, ...]:
-    """All schedules by name.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """All schedules by name. Raises StoreError: the database cannot be read."""
     with reading(store) as connection:
         rows = connection.execute(select(schema.schedules).order_by(_SCHEDULES.name))
         return tuple(Schedule(**row) for row in rows.mappings())
@@ -61,8 +56,7 @@ def schedules(store: Store) -> tuple[Schedule, ...]:
 def remove_schedule(store: Store, name: str) -> bool:
     """Forget a schedule and what is known of its times; False if there is none of this name.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     with writing(store) as connection:
         # Not by rowcount: a database may count the occurrences, too.
@@ -95,8 +89,7 @@ def settle(
     Returns:
         False if nothing was noted: another service was first, or an earlier time is not finished.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     with writing(store) as connection:
         own = _OCCURRENCES.schedule_id == schedule.id
@@ -122,8 +115,7 @@ def settle(
 def begin_occurrence(store: Store, running: Occurrence) -> None:
     """Note an attempt that begins: of a time that was begun before, or that a person asks for.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     values = _values(running)
     with writing(store) as connection:
@@ -135,8 +127,7 @@ def begin_occurrence(store: Store, running: Occurrence) -> None:
 def change_occurrence(store: Store, occurrence: Occurrence) -> bool:
     """Note how an attempt ended; False if it ended before, a later one has begun, or it was removed.
 
-    Raises:
-        StoreError: the database cannot be written.
+    Raises StoreError: the database cannot be written.
     """
     values = _values(occurrence)
     same = [_OCCURRENCES[name] == values.pop(name) for name in _KEY]
@@ -148,8 +139,7 @@ def change_occurrence(store: Store, occurrence: Occurrence) -> bool:
 def unfinished_occurrences(store: Store) -> tuple[Occurrence, ...]:
     """All that run, were interrupted or wait for another attempt, the oldest first.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     return _read(store, select(schema.occurrences).where(_is_unfinished()).order_by(_OCCURRENCES.due_at))
 
@@ -157,8 +147,7 @@ def unfinished_occurrences(store: Store) -> tuple[Occurrence, ...]:
 def occurrences(store: Store, schedule_id: str, *, most: int) -> tuple[Occurrence, ...]:
     """The last occurrences of a schedule, the newest first.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = select(schema.occurrences).where(_OCCURRENCES.schedule_id == schedule_id)
     return _read(store, wanted.order_by(_OCCURRENCES.due_at.desc()).limit(most))
@@ -167,8 +156,7 @@ def occurrences(store: Store, schedule_id: str, *, most: int) -> tuple[Occurrenc
 def last_delivered(store: Store, schedule_id: str) -> Occurrence | None:
     """The newest occurrence whose output was delivered, or was not sent because `when` says so.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = select(schema.occurrences).where(_OCCURRENCES.schedule_id == schedule_id)
     wanted = wanted.where(_OCCURRENCES.delivery != "").order_by(_OCCURRENCES.due_at.desc())

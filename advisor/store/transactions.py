@@ -17,22 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    Select,
-    Table,
-    column,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    make_url,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError, StatementError
 
 from advisor.core.errors import ConfigError, StoreError
@@ -88,52 +73,50 @@ def _wait_s(patience_s: float) -> float:
     return patience_s if hurry_s is None else min(patience_s, hurry_s)
 
 
-def make_engine(url: URL) -> Engine:
+def make_engine(url: sa.URL) -> sa.Engine:
     """An engine whose connections follow the rules above; it connects when it is first used."""
     if url.get_backend_name() != "sqlite":
         # libpq takes whole seconds, and 1 for 2.
         wait_s = max(2, int(_wait_s(CONNECT_S)))
         limits = {} if "connect_timeout" in url.query else {"connect_timeout": wait_s}
-        return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=limits)
+        return sa.create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=limits)
     # The driver's own transactions would begin late and without IMMEDIATE.
     arguments = {"timeout": _wait_s(WAIT_S), "isolation_level": None}
-    engine = create_engine(url, hide_parameters=True, connect_args=arguments)
-    event.listen(engine, "connect", _set_up_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+    engine = sa.create_engine(url, hide_parameters=True, connect_args=arguments)
+    sa.event.listen(engine, "connect", _set_up_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
 @contextmanager
-def reading(store: Store) -> Iterator[Connection]:
+def reading(store: Store) -> Iterator[sa.Connection]:
     """What others have committed, and nothing of what they are writing.
 
-    Raises:
-        StoreError: the database cannot be reached or read.
+    Raises StoreError: the database cannot be reached or read.
     """
     with explained(store), store.engine.connect() as connection:
         yield connection
 
 
 @contextmanager
-def writing(store: Store) -> Iterator[Connection]:
+def writing(store: Store) -> Iterator[sa.Connection]:
     """All or nothing: committed at the end, undone if anything is raised or the process dies.
 
-    Raises:
-        StoreError: the database cannot be reached or written, or another writer takes too long.
+    Raises StoreError: the database cannot be reached or written, or another writer takes too long.
     """
     with explained(store), store.engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             if connection.dialect.name == "postgresql":
                 wait_ms = int(_wait_s(WAIT_S) * 1000)
-                connection.execute(text(f"SET LOCAL lock_timeout = '{wait_ms}ms'"))
+                connection.execute(sa.text(f"SET LOCAL lock_timeout = '{wait_ms}ms'"))
                 # A writer that lost its network must not keep the others out.
-                connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{WAIT_S}s'"))
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                connection.execute(sa.text(f"SET LOCAL idle_in_transaction_session_timeout = '{WAIT_S}s'"))
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             yield connection
 
 
-def insert_into(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+def insert_into(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that takes an ON CONFLICT: both databases have it, SQLAlchemy in their own dialects."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects import postgresql
@@ -149,7 +132,7 @@ def _set_up_sqlite(connection: DBAPIConnection, _record: object) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
 
 
-def _begin_sqlite(connection: Connection) -> None:
+def _begin_sqlite(connection: sa.Connection) -> None:
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -158,8 +141,7 @@ def _begin_sqlite(connection: Connection) -> None:
 def explained(store: Store) -> Iterator[None]:
     """Raise every error of the database as a ``StoreError``, without passwords.
 
-    Raises:
-        StoreError: names the database, the error and what to do.
+    Raises StoreError: names the database, the error and what to do.
     """
     try:
         yield
@@ -198,8 +180,7 @@ _VERSION = schema.alembic_version.c.version_num
 def open_file(path: Path) -> Store:
     """Open an SQLite file; a missing one appears whole or not at all, however many processes want it.
 
-    Raises:
-        StoreError: it cannot be made, read or written, is no database of ours or of a newer version.
+    Raises StoreError: it cannot be made, read or written, is no database of ours or of a newer version.
     """
     try:
         if not path.exists():
@@ -251,7 +232,7 @@ def _gather(store: Store) -> None:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _opened(url: URL, place: str) -> Store:
+def _opened(url: sa.URL, place: str) -> Store:
     store = Store(engine=make_engine(url), place=place)
     try:
         _bring_to_newest(store)
@@ -270,17 +251,17 @@ def _bring_to_newest(store: Store) -> None:
         version = _version(connection, store.place)
         if version is None:
             schema.metadata.create_all(connection)
-            connection.execute(insert(schema.alembic_version).values(version_num=schema.VERSION))
+            connection.execute(sa.insert(schema.alembic_version).values(version_num=schema.VERSION))
         elif version != schema.VERSION:
             for statement in schema.UPGRADES[version]:
-                connection.execute(text(statement))
-            connection.execute(update(schema.alembic_version).values(version_num=schema.VERSION))
+                connection.execute(sa.text(statement))
+            connection.execute(sa.update(schema.alembic_version).values(version_num=schema.VERSION))
 
 
-def _version(connection: Connection, place: str) -> str | None:
+def _version(connection: sa.Connection, place: str) -> str | None:
     """The database's version, this one or one that can be upgraded; None if it is empty."""
     # In one look: another process may make the tables at this moment.
-    names = inspect(connection).get_table_names()
+    names = sa.inspect(connection).get_table_names()
     if not names:
         return None
     if schema.alembic_version.name not in names:
@@ -289,7 +270,7 @@ def _version(connection: Connection, place: str) -> str | None:
             " or a file that is not there yet."
         )
     # Without its type: SQLite keeps whatever was written.
-    versions: Select[object] = select(column("version_num")).select_from(schema.alembic_version)
+    versions: sa.Select[object] = sa.select(sa.column("version_num")).select_from(schema.alembic_version)
     rows: Sequence[object] = connection.execute(versions).scalars().all()
     if not rows:
         return None
@@ -308,17 +289,17 @@ def _version(connection: Connection, place: str) -> str | None:
     )
 
 
-def _file_url(path: Path) -> URL:
-    return URL.create("sqlite", database=str(path))
+def _file_url(path: Path) -> sa.URL:
+    return sa.URL.create("sqlite", database=str(path))
 
 
-def _server_url(url: str) -> URL:
+def _server_url(url: str) -> sa.URL:
     scheme = re.match(r"(\w[\w+.-]*)://", url)
     if scheme is None or scheme[1] not in SERVERS:
         beginning = f" begins with {scheme[1]!r}" if scheme else " is no URL"
         raise ConfigError(f"the setting 'store.url'{beginning}: it may be {FORMS}.")
     try:
-        parsed = make_url(url).set(drivername="postgresql+psycopg")
+        parsed = sa.make_url(url).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):
         # Without its cause, which may hold the password.
         raise ConfigError(f"the setting 'store.url' cannot be read: write it as {FORMS}.") from None
@@ -327,7 +308,7 @@ def _server_url(url: str) -> URL:
     return parsed
 
 
-def _shown(url: URL) -> str:
+def _shown(url: sa.URL) -> str:
     """What messages show of a URL: neither its password nor its options, which may hold one too."""
-    shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
+    shown = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database)
     return shown.render_as_string()

@@ -10,39 +10,27 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
+from advisor.core import values
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
-from advisor.core.values import (
-    AS_WRITTEN,
-    Checkpoints,
-    GpuSpec,
-    IterationEstimate,
-    Job,
-    Layout,
-    Plan,
-    Script,
-    Sharding,
-    Split,
-    Trace,
-    Variant,
-    Workload,
-)
 from advisor.predict.exchange.collectives import sharded_over
 from advisor.predict.interval import Correction, widened
 from advisor.predict.iteration import predict_counts, prediction_on
 from advisor.predict.split import why_undivided
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
 from advisor.workloads.cpu import CPU, CpuSteps
-from advisor.workloads.notes import Noting, noting
-from advisor.workloads.steps import Length, length_of
+from advisor.workloads.step_counts import Length, length_of
+from advisor.workloads.workload_notes import Noting, noting
 
-Predicting = Callable[[str, Sequence[Layout]], Sequence[IterationEstimate]]
+Predicting = Callable[[str, Sequence[values.Layout]], Sequence[values.IterationEstimate]]
 
 _POWERS = (1, 2, 4, 8, 16)
 # What takes fewer changes of a script comes first; the others are tried where it is not enough.
 _SPLITS = (
-    tuple(Split(sharding=one) for one in Sharding if one is not Sharding.NONE),
-    tuple(Split(tensor=tensor, pipeline=pipeline) for tensor, pipeline in product(_POWERS, _POWERS))[1:],
+    tuple(values.Split(sharding=one) for one in values.Sharding if one is not values.Sharding.NONE),
+    tuple(values.Split(tensor=tensor, pipeline=pipeline) for tensor, pipeline in product(_POWERS, _POWERS))[
+        1:
+    ],
 )
 
 
@@ -56,15 +44,15 @@ class Version:
         split: how its model is divided.
     """
 
-    variant: Variant
-    script: Script
-    split: Split
-    gpus: Mapping[str, GpuSpec]
+    variant: values.Variant
+    script: values.Script
+    split: values.Split
+    gpus: Mapping[str, values.GpuSpec]
     _length: Length
     _notes: Noting
     _predicted: Predicting
 
-    def workloads(self, plans: Iterable[Plan]) -> list[Workload]:
+    def workloads(self, plans: Iterable[values.Plan]) -> list[values.Workload]:
         """One for each GPU and layout of these plans.
 
         Raises:
@@ -74,7 +62,7 @@ class Version:
         """
         plans = list(plans) if isinstance(plans, Iterator) else plans
         check_gpus(plans, self.gpus)
-        layouts: dict[str, dict[Layout, None]] = {}
+        layouts: dict[str, dict[values.Layout, None]] = {}
         for plan in plans:
             layouts.setdefault(plan.gpu, {})[plan.layout] = None
         for num_gpus in {layout.num_gpus for of_gpu in layouts.values() for layout in of_gpu}:
@@ -85,10 +73,10 @@ class Version:
             for estimate in self._predicted(gpu, list(of_gpu))
         ]
 
-    def workload(self, gpu: GpuSpec, estimate: IterationEstimate) -> Workload:
+    def workload(self, gpu: values.GpuSpec, estimate: values.IterationEstimate) -> values.Workload:
         """The workload with this estimate, of a GPU of any catalog."""
         num_gpus = estimate.layout.num_gpus
-        return Workload(
+        return values.Workload(
             script=self.script,
             variant=self.variant,
             gpu=gpu,
@@ -103,9 +91,9 @@ class Version:
 
 
 def as_written(
-    trace: Trace,
-    gpus: Mapping[str, GpuSpec],
-    job: Job,
+    trace: values.Trace,
+    gpus: Mapping[str, values.GpuSpec],
+    job: values.Job,
     corrections: Mapping[str, Correction] | None = None,
     cpu: CpuSteps | None = None,
 ) -> Version:
@@ -118,28 +106,27 @@ def as_written(
         corrections: by GPU, what earlier runs say; None without any.
         cpu: steps that were timed on this machine's CPU.
 
-    Raises:
-        InputError: an argument of another kind.
+    Raises InputError: an argument of another kind.
     """
     length, known = length_of(trace, job), corrections or {}
 
-    def predicted(gpu: str, layouts: Sequence[Layout]) -> Sequence[IterationEstimate]:
+    def predicted(gpu: str, layouts: Sequence[values.Layout]) -> Sequence[values.IterationEstimate]:
         if cpu is not None and gpu == CPU:
             return [cpu.estimate(trace, layout) for layout in layouts]
         return predict_counts(
             trace, gpus[gpu], layouts, share_of=length.steps.share, correction=known.get(gpu), split=job.split
         )
 
-    return _version(AS_WRITTEN, trace, gpus, job, length, predicted)
+    return _version(values.AS_WRITTEN, trace, gpus, job, length, predicted)
 
 
 def changed(
     name: str,
-    trace: Trace,
-    gpus: Mapping[str, GpuSpec],
-    job: Job,
+    trace: values.Trace,
+    gpus: Mapping[str, values.GpuSpec],
+    job: values.Job,
     corrections: Mapping[str, Correction] | None = None,
-) -> Version | Variant:
+) -> Version | values.Variant:
     """The script with the change of this name; a variant without workloads where it does not apply.
 
     Args:
@@ -151,12 +138,12 @@ def changed(
     """
     change = CHANGES[name](trace)
     if isinstance(change, Finding):
-        return Variant(name=name, why_not=change)
+        return values.Variant(name=name, why_not=change)
     job = _with_fewer_steps(job, change.samples)
     length, known = length_of(change.trace, job), corrections or {}
 
     @cache
-    def on(gpu: str) -> Callable[[Layout], IterationEstimate]:
+    def on(gpu: str) -> Callable[[values.Layout], values.IterationEstimate]:
         return cache(
             prediction_on(
                 change.trace,
@@ -167,11 +154,11 @@ def changed(
             )
         )
 
-    def predicted(gpu: str, layouts: Sequence[Layout]) -> Sequence[IterationEstimate]:
+    def predicted(gpu: str, layouts: Sequence[values.Layout]) -> Sequence[values.IterationEstimate]:
         return [_unsure(on(gpu)(layout), change) for layout in layouts]
 
     whys = {name: why for name, spec in gpus.items() if (why := change.why_not_on(spec)) is not None}
-    variant = Variant(
+    variant = values.Variant(
         name=change.name,
         why_not_on=whys,
         why_not_fed=change.why_not_fed,
@@ -183,7 +170,10 @@ def changed(
 
 
 def divided(
-    trace: Trace, gpus: Mapping[str, GpuSpec], job: Job, corrections: Mapping[str, Correction] | None = None
+    trace: values.Trace,
+    gpus: Mapping[str, values.GpuSpec],
+    job: values.Job,
+    corrections: Mapping[str, Correction] | None = None,
 ) -> Iterator[tuple[Version, ...]]:
     """The script with its model divided, in every way that it can be: first what takes fewer changes of it.
 
@@ -195,19 +185,15 @@ def divided(
         yield tuple(
             replace(
                 as_written(trace, gpus, replace(job, split=split), corrections),
-                variant=Variant(name=split.name),
+                variant=values.Variant(name=split.name),
             )
             for split in splits
             if why_undivided(trace, split) is None
         )
 
 
-def check_gpus(plans: Iterable[Plan], gpus: Mapping[str, GpuSpec]) -> None:
-    """Refuse plans with GPUs of which nothing is known.
-
-    Raises:
-        InputError: names them, and near ones.
-    """
+def check_gpus(plans: Iterable[values.Plan], gpus: Mapping[str, values.GpuSpec]) -> None:
+    """Refuse plans with GPUs of which nothing is known. Raises InputError: names them, and near ones."""
     unknown = dict.fromkeys(plan.gpu for plan in plans if plan.gpu not in gpus)
     if unknown:
         hint = did_you_mean(next(iter(unknown)), gpus)
@@ -218,15 +204,15 @@ def check_gpus(plans: Iterable[Plan], gpus: Mapping[str, GpuSpec]) -> None:
 
 
 def _version(
-    variant: Variant,
-    trace: Trace,
-    gpus: Mapping[str, GpuSpec],
-    job: Job,
+    variant: values.Variant,
+    trace: values.Trace,
+    gpus: Mapping[str, values.GpuSpec],
+    job: values.Job,
     length: Length,
     predicted: Predicting,
     change: tuple[Finding, ...] = (),
 ) -> Version:
-    script = Script(
+    script = values.Script(
         name=trace.script,
         arguments=trace.arguments,
         origin_gpu=trace.origin_gpu,
@@ -248,14 +234,14 @@ def _version(
     )
 
 
-def _checkpoints(trace: Trace, job: Job) -> Checkpoints | None:
+def _checkpoints(trace: values.Trace, job: values.Job) -> values.Checkpoints | None:
     """As the user says, else as the script's text shows, with the lines that show it."""
     if job.checkpoints is None:
         return trace.checkpoints
-    return replace(trace.checkpoints or Checkpoints(use=job.checkpoints), use=job.checkpoints)
+    return replace(trace.checkpoints or values.Checkpoints(use=job.checkpoints), use=job.checkpoints)
 
 
-def _with_fewer_steps(job: Job, samples: int) -> Job:
+def _with_fewer_steps(job: values.Job, samples: int) -> values.Job:
     """The job where steps take more samples: so many fewer of them, for as many samples in all."""
 
     def fewer(steps: int | None) -> int | None:
@@ -266,7 +252,7 @@ def _with_fewer_steps(job: Job, samples: int) -> Job:
     )
 
 
-def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
+def _unsure(estimate: values.IterationEstimate, change: Change) -> values.IterationEstimate:
     sigma = 0.0 if change.is_in_estimate else change.sigma
     return replace(
         estimate,

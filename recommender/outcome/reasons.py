@@ -8,21 +8,8 @@ from pathlib import PurePath
 
 import numpy as np
 
-from advisor.core.findings import Finding
+from advisor.core.findings import Finding, about_options
 from advisor.core.findings.about_estimates import AddCheckpoints, EditScript, SaveCheckpoints, StartOnNodes
-from advisor.core.findings.about_options import (
-    CommunityHost,
-    HostMemoryTight,
-    PriceDerived,
-    RemovedByAttention,
-    RemovedByHostMemory,
-    RemovedBySoftware,
-    RemovedBySpot,
-    RestartsFromZero,
-    Risk,
-    RiskPreemption,
-    Unknown,
-)
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
 from advisor.core.values import (
@@ -72,7 +59,7 @@ def why_unsupported(gpu: GpuSpec) -> Finding | None:
     """Why PyTorch no longer runs on the GPU; None where it does."""
     if not is_unsupported(gpu):
         return None
-    return RemovedBySoftware(compute_capability=gpu.compute_capability)
+    return about_options.RemovedBySoftware(compute_capability=gpu.compute_capability)
 
 
 def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
@@ -93,7 +80,11 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
 
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
-_RISKS = {Tier.LOCAL: Risk(of="none"), Tier.CLUSTER: Risk(of="wait"), Tier.CLOUD: Risk(of="capacity")}
+_RISKS = {
+    Tier.LOCAL: about_options.Risk(of="none"),
+    Tier.CLUSTER: about_options.Risk(of="wait"),
+    Tier.CLOUD: about_options.Risk(of="capacity"),
+}
 
 
 def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> Iterator[Finding]:
@@ -108,20 +99,20 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
         yield plan.blocked
     if (why := why_unsupported(workload.gpu)) is not None:
         yield why
-    yield from (note for note in estimate.assumptions if isinstance(note, RemovedByAttention))
+    yield from (note for note in estimate.assumptions if isinstance(note, about_options.RemovedByAttention))
     yield from workload.memory_notes
     yield from host_memory_notes(plan, estimate)
     yield from _input(plan, estimate)
     yield from workload.scaling_notes
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
-        yield PriceDerived(source=plan.offer.source)
+        yield about_options.PriceDerived(source=plan.offer.source)
     if plan.offer is not None and is_community_host(plan.offer.provider, plan.offer.region):
-        yield CommunityHost(provider=plan.offer.provider)
+        yield about_options.CommunityHost(provider=plan.offer.provider)
     if plan.usd_per_h is None:
-        yield Unknown(what="cost")
+        yield about_options.Unknown(what="cost")
     yield from plan.notes
     if plan.wait_s is None:
-        yield Unknown(what="wait")
+        yield about_options.Unknown(what="wait")
 
 
 def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
@@ -174,7 +165,9 @@ def restarts_of(plan: Plan, script: Script, spot: SpotTerms) -> Iterator[Finding
     """That a preemption starts the script again from zero, where it does not resume by itself."""
     known, preempted = script.checkpoints, is_spot(plan) and spot.preemptions_per_h > 0
     if preempted and spot.checkpoint_interval_h is None and known is not None:
-        yield RestartsFromZero(script=PurePath(script.name).name, saves=known.use is not CheckpointUse.NONE)
+        yield about_options.RestartsFromZero(
+            script=PurePath(script.name).name, saves=known.use is not CheckpointUse.NONE
+        )
 
 
 def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
@@ -182,7 +175,7 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
     if not is_spot(plan):
         return _RISKS[plan.tier]
     rise = price_rise(plan, run_days)
-    return RiskPreemption(
+    return about_options.RiskPreemption(
         num_nodes=plan.num_nodes,
         preemptions_per_h=spot.preemptions_per_h,
         times_of_one=times_of_one(spot.num_nodes),
@@ -225,7 +218,7 @@ def refusal(
     ends = makespan_h <= HOPELESS_TIMES * work_h and math.isfinite(median_time_s)
     if ends and not too_late:
         return None
-    return RemovedBySpot(
+    return about_options.RemovedBySpot(
         training_h=makespan_h,
         cost_usd=_expected_usd(plan, work_s, terms),
         checkpoint_interval_h=terms.checkpoint_interval_h,
@@ -319,8 +312,8 @@ def host_memory_notes(plan: Plan, estimate: IterationEstimate) -> Iterator[Findi
         return
     fit = Fit.of(need, known.memory_bytes)
     if fit is Fit.NO:
-        yield RemovedByHostMemory(needed_bytes=need.p50, available_bytes=known.memory_bytes)
+        yield about_options.RemovedByHostMemory(needed_bytes=need.p50, available_bytes=known.memory_bytes)
     elif fit is Fit.LIKELY:
-        yield HostMemoryTight(
+        yield about_options.HostMemoryTight(
             needed_bytes=need.p50, needed_p90_bytes=need.p90, available_bytes=known.memory_bytes
         )

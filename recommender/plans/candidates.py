@@ -440,8 +440,7 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     a surer one. Neither the cents of disks that are kept while the machine is away are compared, nor where a
     job could go on.
 
-    Raises:
-        InputError: plans of one's own machines, which have no place to choose.
+    Raises InputError: plans of one's own machines, which have no place to choose.
     """
     groups: dict[tuple[str, str, int, str, float, float], list[Plan]] = {}
     for plan in plans:

@@ -75,8 +75,7 @@ def extras_at(
 
     Each node has a disk and a copy of the data of its own; the result leaves once.
 
-    Raises:
-        CatalogError: something is needed of which no rate is known at all.
+    Raises CatalogError: something is needed of which no rate is known at all.
     """
     data = terms.data
     is_there = data is not None and data.is_at(provider, region)
@@ -96,8 +95,7 @@ def extras_at(
 def extras_of_own(terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
     """What data costs that comes from a cloud to a machine of one's own; any other data is there already.
 
-    Raises:
-        CatalogError: no rate of egress is known at all.
+    Raises CatalogError: no rate of egress is known at all.
     """
     data = terms.data
     moved_gib = 0.0 if data is None or data.provider is None else terms.dataset_gib

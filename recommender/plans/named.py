@@ -57,8 +57,7 @@ def plans_named(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         name: an id of a plan, or words of one.
         plans: what there is.
 
-    Raises:
-        InputError: no plan has such a word, none has them all, or plans of several sizes do.
+    Raises InputError: no plan has such a word, none has them all, or plans of several sizes do.
     """
     named = _named(name, plans).of_one_size()
     sizes = {named.size(plan): plan for plan in named.plans}
@@ -70,8 +69,7 @@ def plans_named(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
 def plans_with_words(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """As `plans_named`, whatever their sizes.
 
-    Raises:
-        InputError: no plan has such a word, or none has them all.
+    Raises InputError: no plan has such a word, or none has them all.
     """
     return _named(name, plans).plans
 
@@ -139,8 +137,7 @@ def _words_of(plan: Plan) -> frozenset[str]:
 def _gpus(word: str, known: Iterable[str]) -> GpuRequest:
     """The GPUs that a word means which is on no plan.
 
-    Raises:
-        InputError: it is no GPU either, or its number is none.
+    Raises InputError: it is no GPU either, or its number is none.
     """
     try:
         return parse_gpu_request(word)

@@ -37,8 +37,7 @@ def explain(facts: Facts, policy: Policy) -> tuple[tuple[Rule, Judgement], ...]:
 def judge_facts(facts: Facts, policy: Policy) -> Verdict:
     """Removals and approvals of what is known; what is unknown removes nothing.
 
-    Raises:
-        InputError: the policy is none of `read_policies`.
+    Raises InputError: the policy is none of `read_policies`.
     """
     judgements = explain(facts, policy)
     return Verdict(
@@ -63,8 +62,7 @@ def judge_plan(plan: Plan, policy: Policy, spot: SpotTerms | None = None) -> tup
         policy: from `read_policies`.
         spot: how spot machines behave; assumptions of the recommender if None.
 
-    Raises:
-        InputError: the policy is none of `read_policies`.
+    Raises InputError: the policy is none of `read_policies`.
     """
     return judge_facts(facts_of_plan(plan, spot or ASSUMED_TERMS), policy).removals
 
@@ -74,8 +72,7 @@ def judge_option(option: Option, policy: Policy, spent: Spent, spot: SpotTerms |
 
     A preferred tier depends on the other options: `judge_options`.
 
-    Raises:
-        InputError: the policy is none of `read_policies`.
+    Raises InputError: the policy is none of `read_policies`.
     """
     return judge_facts(facts_of_option(option, spot or ASSUMED_TERMS, spent), policy)
 
@@ -87,8 +84,7 @@ def judge_options(
 
     While an option of that tier is feasible, not removed, and meets the condition, the other tiers go.
 
-    Raises:
-        InputError: the policy is none of `read_policies`.
+    Raises InputError: the policy is none of `read_policies`.
     """
     verdicts = {option.plan.id: judge_option(option, policy, spent, spot) for option in options}
     prefer = policy.prefer
@@ -171,8 +167,7 @@ def under_policy(
 def check_any_left(options: Sequence[Option]) -> None:
     """Refuse a policy that removes every option; they are those of ``under_policy``.
 
-    Raises:
-        PolicyViolationError: names the rules that would have to give way.
+    Raises PolicyViolationError: names the rules that would have to give way.
     """
     if options and all(RemovedByPolicy.code in option.removed_by for option in options):
         raise everything_removed(

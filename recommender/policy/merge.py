@@ -5,19 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from advisor.core.values import PickName
+from recommender.policy import rules as policy_rules
 from recommender.policy.model import Layer, PolicyFile, gpu_members, may_overlap, section_models
-from recommender.policy.rules import (
-    ApprovalRule,
-    GuardRule,
-    LimitRule,
-    Merging,
-    NameRule,
-    ObjectiveRule,
-    Origin,
-    PreferRule,
-    Rule,
-    SpotRule,
-)
 
 Lines = Mapping[tuple[str | int, ...], int]
 
@@ -47,9 +36,9 @@ class Source:
         """Whose rules it holds."""
         return self.content.layer
 
-    def origin(self, *place: str | int) -> Origin:
+    def origin(self, *place: str | int) -> policy_rules.Origin:
         """Where a key or list entry stands."""
-        return Origin(file=self.file, line=self.lines.get(place, 1), layer=self.layer)
+        return policy_rules.Origin(file=self.file, line=self.lines.get(place, 1), layer=self.layer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +51,19 @@ class Policy:
         sources: the files.
     """
 
-    rules: tuple[Rule, ...]
-    overruled: tuple[tuple[Rule, Rule], ...]
+    rules: tuple[policy_rules.Rule, ...]
+    overruled: tuple[tuple[policy_rules.Rule, policy_rules.Rule], ...]
     sources: tuple[Source, ...]
 
     @property
-    def prefer(self) -> PreferRule | None:
+    def prefer(self) -> policy_rules.PreferRule | None:
         """The tier to take first."""
-        return next((rule for rule in self.rules if isinstance(rule, PreferRule)), None)
+        return next((rule for rule in self.rules if isinstance(rule, policy_rules.PreferRule)), None)
 
     @property
-    def guard(self) -> GuardRule | None:
+    def guard(self) -> policy_rules.GuardRule | None:
         """Why a job must have a limit."""
-        return next((rule for rule in self.rules if isinstance(rule, GuardRule)), None)
+        return next((rule for rule in self.rules if isinstance(rule, policy_rules.GuardRule)), None)
 
     @property
     def pick(self) -> PickName | None:
@@ -89,7 +78,7 @@ class Policy:
         return None if value is None else float(value)
 
     def _objective(self, key: str) -> str | float | None:
-        rules = (rule for rule in self.rules if isinstance(rule, ObjectiveRule))
+        rules = (rule for rule in self.rules if isinstance(rule, policy_rules.ObjectiveRule))
         return next((rule.setting for rule in rules if rule.key == key), None)
 
 
@@ -97,7 +86,7 @@ def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[Fault, ...]]:
     """The policy in force, and every contradiction; with one, the policy is not to be used."""
     ordered = sorted(sources, key=lambda source: source.layer.rank)
     rules = [rule for source in ordered for rule in rules_of(source)]
-    groups: dict[str, list[Rule]] = {}
+    groups: dict[str, list[policy_rules.Rule]] = {}
     for rule in rules:
         groups.setdefault(rule.merge_key, []).append(rule)
     overruled = {
@@ -115,21 +104,21 @@ def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[Fault, ...]]:
     return policy, (*_broken_locks(ordered), *_contradictions(rules), *_empty_allowances(rules))
 
 
-def _winner(rules: Sequence[Rule]) -> Rule | None:
+def _winner(rules: Sequence[policy_rules.Rule]) -> policy_rules.Rule | None:
     """The rule that goes before the others of its key; None where all count."""
     match rules[0].merging:
-        case Merging.STRICTEST:
+        case policy_rules.Merging.STRICTEST:
             return min(rules, key=lambda rule: rule.strictness)
-        case Merging.NEAREST:
+        case policy_rules.Merging.NEAREST:
             return max(rules, key=lambda rule: rule.origin.layer.rank)
-        case Merging.ALL:
+        case policy_rules.Merging.ALL:
             return None
 
 
 # --- The rules of one file ---------------------------------------------------------------------------
 
 
-def rules_of(source: Source) -> Iterator[Rule]:
+def rules_of(source: Source) -> Iterator[policy_rules.Rule]:
     """Every rule of a file in the order of the documentation."""
     content = source.content
     for name in section_models():
@@ -137,7 +126,7 @@ def rules_of(source: Source) -> Iterator[Rule]:
             if value is not None:
                 yield from _rules_of_key(source, name, key, value)
     if content.prefer is not None:
-        yield PreferRule(
+        yield policy_rules.PreferRule(
             key="prefer",
             origin=source.origin("prefer"),
             tier=content.prefer.tier,
@@ -146,28 +135,30 @@ def rules_of(source: Source) -> Iterator[Rule]:
         )
     for index, entry in enumerate(content.approval):
         origin = source.origin("approval", index)
-        yield ApprovalRule(
+        yield policy_rules.ApprovalRule(
             key="approval", origin=origin, over_usd_per_job=entry.over_usd_per_job, by=entry.by
         )
 
 
-def _rules_of_key(source: Source, section: str, key: str, value: object) -> Iterator[Rule]:
+def _rules_of_key(source: Source, section: str, key: str, value: object) -> Iterator[policy_rules.Rule]:
     dotted, origin = f"{section}.{key}", source.origin(section, key)
     match section, value:
         case "allow", tuple():
-            yield NameRule(key=dotted, origin=origin, names=value, members=_members(key, value))
+            yield policy_rules.NameRule(key=dotted, origin=origin, names=value, members=_members(key, value))
         case "deny", tuple():
             for index, name in enumerate(value):
                 place = source.origin(section, key, index)
-                yield NameRule(key=dotted, origin=place, names=(name,), members=_members(key, (name,)))
+                yield policy_rules.NameRule(
+                    key=dotted, origin=place, names=(name,), members=_members(key, (name,))
+                )
         case "limits", int() | float():
-            yield LimitRule(key=dotted, origin=origin, most=value)
+            yield policy_rules.LimitRule(key=dotted, origin=origin, most=value)
         case "spot", bool() | float():
-            yield SpotRule(key=dotted, origin=origin, setting=value)
+            yield policy_rules.SpotRule(key=dotted, origin=origin, setting=value)
         case "objective", str() | float():
-            yield ObjectiveRule(key=dotted, origin=origin, setting=value)
+            yield policy_rules.ObjectiveRule(key=dotted, origin=origin, setting=value)
         case "runs", str():
-            yield GuardRule(key=dotted, origin=origin)
+            yield policy_rules.GuardRule(key=dotted, origin=origin)
 
 
 def _members(key: str, names: Sequence[str]) -> frozenset[str]:
@@ -189,8 +180,8 @@ def _broken_locks(ordered: Sequence[Source]) -> Iterator[Fault]:
                 yield from _set_in_spite(lower, lock, place)
 
 
-def _set_in_spite(lower: Source, lock: str, place: Origin) -> Iterator[Fault]:
-    origins: dict[str, Origin] = {}
+def _set_in_spite(lower: Source, lock: str, place: policy_rules.Origin) -> Iterator[Fault]:
+    origins: dict[str, policy_rules.Origin] = {}
     for rule in rules_of(lower):
         if rule.key == lock or rule.key.startswith(f"{lock}."):
             origins.setdefault(rule.key, rule.origin)
@@ -202,20 +193,22 @@ def _set_in_spite(lower: Source, lock: str, place: Origin) -> Iterator[Fault]:
         yield Fault(file=origin.file, line=origin.line, message=message)
 
 
-def _contradictions(rules: Sequence[Rule]) -> Iterator[Fault]:
+def _contradictions(rules: Sequence[policy_rules.Rule]) -> Iterator[Fault]:
     """Two files of one layer of which each wants to go first."""
-    first: dict[tuple[str, Layer], Rule] = {}
+    first: dict[tuple[str, Layer], policy_rules.Rule] = {}
     for rule in rules:
         earlier = first.setdefault((rule.key, rule.origin.layer), rule)
-        if rule.merging is Merging.NEAREST and rule.value != earlier.value:
+        if rule.merging is policy_rules.Merging.NEAREST and rule.value != earlier.value:
             before = f"{earlier.text} of the same layer ({earlier.origin})"
             message = f"{rule.text} contradicts {before}: keep one of them"
             yield Fault(file=rule.origin.file, line=rule.origin.line, message=message)
 
 
-def _empty_allowances(rules: Sequence[Rule]) -> Iterator[Fault]:
+def _empty_allowances(rules: Sequence[policy_rules.Rule]) -> Iterator[Fault]:
     """Two lists of which nothing could be on both."""
-    lists = [rule for rule in rules if isinstance(rule, NameRule) and rule.key.startswith("allow.")]
+    lists = [
+        rule for rule in rules if isinstance(rule, policy_rules.NameRule) and rule.key.startswith("allow.")
+    ]
     for upper, lower in combinations(lists, 2):
         if upper.key == lower.key and not _share_a_name(upper, lower):
             message = (
@@ -225,6 +218,6 @@ def _empty_allowances(rules: Sequence[Rule]) -> Iterator[Fault]:
             yield Fault(file=lower.origin.file, line=lower.origin.line, message=message)
 
 
-def _share_a_name(left: NameRule, right: NameRule) -> bool:
+def _share_a_name(left: policy_rules.NameRule, right: policy_rules.NameRule) -> bool:
     pairs = ((a, b) for a in left.names for b in right.names)
     return bool(left.members & right.members) or any(may_overlap(a, b) for a, b in pairs)

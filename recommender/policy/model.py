@@ -33,22 +33,14 @@ _LONGEST = 100
 
 
 def checked_glob(text: str) -> str:
-    """The text, if it is a name with ``*`` and ``?`` at most.
-
-    Raises:
-        ValueError: says what is allowed.
-    """
+    """The text, if it is a name with ``*`` and ``?`` at most. Raises ValueError: says what is allowed."""
     if not text.strip() or len(text) > _LONGEST or _FOREIGN & set(text) or not text.isprintable():
         raise ValueError("one name an entry, with the wildcards * and ? at most, such as us-*")
     return text.strip()
 
 
 def checked_market(text: str) -> str:
-    """The text, if it stands for a market.
-
-    Raises:
-        ValueError: with near matches.
-    """
+    """The text, if it stands for a market. Raises ValueError: with near matches."""
     if not any(matches(text, market) for market in Market):
         hint = did_you_mean(text, [market.value for market in Market])
         raise ValueError(f"no market is called so.{hint} There are {', '.join(Market)}")
@@ -56,11 +48,7 @@ def checked_market(text: str) -> str:
 
 
 def checked_gpu(text: str) -> str:
-    """The text, if it stands for a GPU of the catalog.
-
-    Raises:
-        ValueError: with near matches.
-    """
+    """The text, if it stands for a GPU of the catalog. Raises ValueError: with near matches."""
     gpu_members(text)
     return text
 

@@ -4,17 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
-    Cheapest,
-    CostOfPickUnknown,
-    Fastest,
-    ObjectiveOfPolicy,
-    Safest,
-)
+from advisor.core.findings import Finding, about_answers
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName, Script
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot
+from recommender.ranking import value
 from recommender.ranking.neighbours import (
     frontier,
     frontier_of_three,
@@ -22,15 +16,6 @@ from recommender.ranking.neighbours import (
     point_of,
     with_folded,
     with_ties,
-)
-from recommender.ranking.value import (
-    Worth,
-    change_usd,
-    least_total,
-    preference,
-    wait_or_rent,
-    why_least,
-    worth_for,
 )
 from recommender.ranking.ways import other_ways
 from recommender.ranking.what_tips import by_checkpoints, summary_of
@@ -69,7 +54,7 @@ def why_safest(option: Option) -> Finding:
     missed, preempted, cost_usd, _ = risk_key(option)
     limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
     asked = [name for name, p in limits.items() if p is not None]
-    return Safest(
+    return about_answers.Safest(
         limits=asked,
         p_met=1 - missed,
         is_preemptible=preempted,
@@ -101,19 +86,19 @@ def recommended_of(picks: Sequence[Pick], job: Job) -> tuple[str, Finding]:
     chosen = next(pick for pick in picks if pick.name is wanted)
     if job.pick is None:
         return chosen.plan_id, chosen.reason
-    return chosen.plan_id, ObjectiveOfPolicy(reason=chosen.reason)
+    return chosen.plan_id, about_answers.ObjectiveOfPolicy(reason=chosen.reason)
 
 
 def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
     """The option that is the best at one thing."""
     match name:
         case PickName.CHEAPEST:
-            return cheapest(options, worth_for(job))
+            return cheapest(options, value.worth_for(job))
         case PickName.FASTEST:
             return fastest(options)
         case PickName.BEST_VALUE:
-            worth = worth_for(job)
-            return least_total(options, worth) if worth.hour_usd else cheapest(options, worth)
+            worth = value.worth_for(job)
+            return value.least_total(options, worth) if worth.hour_usd else cheapest(options, worth)
         case PickName.SAFEST:
             return safest(options)
         case _:
@@ -123,37 +108,38 @@ def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
 def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) -> Finding:
     match name:
         case PickName.CHEAPEST:
-            return Cheapest(
+            return about_answers.Cheapest(
                 is_cost_known=option.plan.usd_per_h is not None,
-                is_guess_below=is_guess_below(option, options, worth_for(job)),
+                is_guess_below=is_guess_below(option, options, value.worth_for(job)),
                 is_rent_below=any(other.counted_usd < option.counted_usd for other in options),
                 work=list(option.work),
-                change_usd=change_usd(option, worth_for(job)),
+                change_usd=value.change_usd(option, value.worth_for(job)),
             )
         case PickName.FASTEST:
-            return Fastest(work=list(option.work))
+            return about_answers.Fastest(work=list(option.work))
         case PickName.BEST_VALUE:
-            worth = worth_for(job)
+            worth = value.worth_for(job)
             if not worth.hour_usd:
                 return _why(PickName.CHEAPEST, option, options, job)
-            return why_least(option, worth)
+            return value.why_least(option, worth)
         case PickName.SAFEST:
             return why_safest(option)
         case _:
             assert_never(name)
 
 
-def cheapest(options: Sequence[Option], worth: Worth) -> Option:
+def cheapest(options: Sequence[Option], worth: value.Worth) -> Option:
     """The least median cost and work, a price that nobody quoted at its p90; of equal ones the faster."""
     return min(
-        options, key=lambda o: (o.counted_usd + change_usd(o, worth), o.time_s.p50, risk_key(o), o.plan.id)
+        options,
+        key=lambda o: (o.counted_usd + value.change_usd(o, worth), o.time_s.p50, risk_key(o), o.plan.id),
     )
 
 
-def is_guess_below(option: Option, options: Sequence[Option], worth: Worth) -> bool:
+def is_guess_below(option: Option, options: Sequence[Option], worth: value.Worth) -> bool:
     """Whether the median of a price that nobody quoted, which counts at its p90, is below the cheapest."""
-    least_usd = option.cost_usd.p50 + change_usd(option, worth)
-    return any(other.cost_usd.p50 + change_usd(other, worth) < least_usd for other in options)
+    least_usd = option.cost_usd.p50 + value.change_usd(option, worth)
+    return any(other.cost_usd.p50 + value.change_usd(other, worth) < least_usd for other in options)
 
 
 def fastest(options: Sequence[Option]) -> Option:
@@ -197,14 +183,14 @@ def rank(
     kept, strict = _frontiers(options, risk_counts=job.risk_counts)
     picks = picks_of(options, job)
     best_id, rule = recommended_of(picks, job)
-    worth = worth_for(job)
+    worth = value.worth_for(job)
     compared = with_folded(_with_waits(with_ties(judged, strict), worth), best_id, worth)
     best = next(option for option in compared if option.plan.id == best_id)
     return Ranking(
         options=tuple(compared),
         frontier=tuple(options[i].plan.id for i in kept),
         recommended=best_id,
-        rule=rule if best.plan.usd_per_h is not None else CostOfPickUnknown(rule=rule),
+        rule=rule if best.plan.usd_per_h is not None else about_answers.CostOfPickUnknown(rule=rule),
         picks=picks,
         summary=summary_of(
             compared,
@@ -230,8 +216,8 @@ def _frontiers(options: Sequence[Option], *, risk_counts: bool) -> tuple[list[in
     return kept, sorted(set(strict) & set(kept), key=strict.index)  # without the riskier of equal points
 
 
-def _with_waits(options: Sequence[Option], worth: Worth) -> list[Option]:
-    advice = wait_or_rent(options, worth)
+def _with_waits(options: Sequence[Option], worth: value.Worth) -> list[Option]:
+    advice = value.wait_or_rent(options, worth)
     return [
         replace(option, reasons=(*advice[option.plan.id], *option.reasons))
         if option.plan.id in advice
@@ -298,7 +284,7 @@ def _odds(option: Option) -> float:
 
 def nearest_rows(options: Iterable[Option], job: Job) -> tuple[Listed, ...]:
     """Where nothing is feasible: what misses limits least, else the best of each reason; and own machines."""
-    removed = sorted(options, key=lambda option: preference(option, worth_for(job)))
+    removed = sorted(options, key=lambda option: value.preference(option, value.worth_for(job)))
     near = [item.option for item in nearest(removed, job)]
     # Which software runs nowhere matters to none whom more money or time would help.
     first = {option.removed_by[:1]: option for option in ([] if near else reversed(removed))}
@@ -334,9 +320,9 @@ def _picked(picks: Iterable[Pick], job: Job) -> Iterator[tuple[str, Merit]]:
 
 def _own(options: Iterable[Option], job: Job) -> Iterator[tuple[Option, Merit]]:
     """Of this machine and of each cluster the best option, feasible or not."""
-    worth = worth_for(job)
+    worth = value.worth_for(job)
     best: dict[str, Option] = {}
-    for option in sorted(options, key=lambda o: (not o.feasible, preference(o, worth))):
+    for option in sorted(options, key=lambda o: (not o.feasible, value.preference(o, worth))):
         if option.plan.offer is None:
             best.setdefault(option.plan.provider, option)
     yield from ((option, Merit.OWN) for option in best.values())

@@ -7,15 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_options import (
-    Alike,
-    MoreVcpus,
-    NearTie,
-    RemovedByBudget,
-    RemovedByDeadline,
-    Tie,
-)
+from advisor.core.findings import Finding, about_options
 from advisor.core.input_time import input_s
 from advisor.core.values import Bound, Job, Layout, Market, Option
 from recommender.outcome.draws import Array, chance_below
@@ -113,7 +105,7 @@ def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
     marked = []
     for i, option in enumerate(options):
         other = options[tied[i]].plan.id if i in tied else None
-        near: list[Finding] = [Tie(plan_id=other, within_share=EPSILON)] if other else []
+        near: list[Finding] = [about_options.Tie(plan_id=other, within_share=EPSILON)] if other else []
         near += [unsure[i]] if i in unsure else []
         marked.append(replace(option, tie_with=other, reasons=(*near, *option.reasons)) if near else option)
     return marked
@@ -136,7 +128,7 @@ def _unsure(
         if surest is not None:
             place, p = surest
             rival = judged[kept[rivals[place]]].option.plan.id
-            near_ties[i] = NearTie(plan_id=rival, p_slower=p, is_on_frontier=i in kept)
+            near_ties[i] = about_options.NearTie(plan_id=rival, p_slower=p, is_on_frontier=i in kept)
     return near_ties
 
 
@@ -175,7 +167,10 @@ def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:
 
 
 # What only asks for more money or time, with what comes nearest to it.
-LIMITS = {RemovedByBudget.code: lambda o: o.cost_usd.p50, RemovedByDeadline.code: lambda o: o.time_s.p50}
+LIMITS = {
+    about_options.RemovedByBudget.code: lambda o: o.cost_usd.p50,
+    about_options.RemovedByDeadline.code: lambda o: o.time_s.p50,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +277,7 @@ def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str,
 def _alike(rows: Sequence[Option]) -> Finding:
     times_s, usd = [o.time_s.p50 for o in rows], [o.cost_usd.p50 for o in rows]
     others = [gpus for gpus in map(_gpus, rows) if gpus != _gpus(rows[0])]
-    return Alike(
+    return about_options.Alike(
         num_options=len(rows) - 1,
         num_of_other_gpus=len(others),
         other_gpus=list(dict.fromkeys(others)),
@@ -338,7 +333,7 @@ def _note(option: Option, alike: Iterable[Option]) -> Finding | None:
     better = min(faster, key=lambda o: (o.cost_usd.p50, o.plan.id), default=None)
     if better is None or better.plan.offer is None:
         return None
-    return MoreVcpus(
+    return about_options.MoreVcpus(
         instance_type=better.plan.offer.instance_type,
         vcpus_per_gpu=vcpus_per_gpu(better.plan),
         time_s=better.time_s.p50,

@@ -7,33 +7,13 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from advisor.core.findings import Finding, Removal
-from advisor.core.findings.about_answers import (
-    Machine,
-    NothingTips,
-    SummaryChoice,
-    SummaryCostAndTime,
-    SummaryDoubt,
-    SummaryWork,
-    TippedBy,
-    Tipping,
-)
+from advisor.core.findings import Finding, Removal, about_answers
 from advisor.core.findings.about_options import RestartsFromZero
 from advisor.core.units import HOUR_S, MINUTE_S
 from advisor.core.values import CheckpointUse, Job, Means, Option, PickName, Quantiles, Script
 from recommender.outcome.bill import price_rise
 from recommender.outcome.evaluate import Judged
-from recommender.ranking.value import (
-    Worth,
-    change_s,
-    change_usd,
-    even_usd_per_h,
-    is_guess,
-    least_total,
-    preference,
-    total_usd,
-    worth_for,
-)
+from recommender.ranking import value
 from recommender.ranking.ways import if_it_resumed, if_it_saved_none, use_of
 
 # --- A fact that would change the advice, and what would be recommended then -----------------------------
@@ -51,10 +31,10 @@ class Tip:
     fact: Finding
 
 
-def tip_of(by: TippedBy, instead: Option, **facts: Any) -> Tipping:
+def tip_of(by: about_answers.TippedBy, instead: Option, **facts: Any) -> about_answers.Tipping:
     """The fact, and the median time and cost of what would be recommended."""
     usd = None if instead.plan.usd_per_h is None else instead.cost_usd.p50
-    return Tipping(
+    return about_answers.Tipping(
         by=by,
         instead=machine(instead),
         time_s=instead.time_s.p50,
@@ -67,7 +47,7 @@ def tip_of(by: TippedBy, instead: Option, **facts: Any) -> Tipping:
 def machine(option: Option) -> Finding:
     """What an option is, for a sentence about it."""
     plan, offer = option.plan, option.plan.offer
-    return Machine(
+    return about_answers.Machine(
         plan_id=plan.id,
         gpu=plan.gpu,
         num_gpus=plan.num_gpus,
@@ -124,7 +104,7 @@ def by_deadline(
         yield Tip(spared=1 - span_s / range_s, fact=tip_of("deadline", then, limit_s=below_s))
 
 
-def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
+def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: value.Worth) -> Iterator[Tip]:
     """A deadline up to twice as late, from which on what misses the given one alone would be recommended.
 
     Args:
@@ -138,8 +118,8 @@ def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: W
     in_reach = [option for option in late if option.time_s.p90 <= 2 * job.deadline_s]
     if not in_reach:
         return
-    best = least_total(in_reach, worth)
-    if total_usd(best, worth) < total_usd(chosen, worth):
+    best = value.least_total(in_reach, worth)
+    if value.total_usd(best, worth) < value.total_usd(chosen, worth):
         # To the minute, and never too early.
         from_s = math.ceil(best.time_s.p90 / MINUTE_S) * MINUTE_S
         spared = best.time_s.p90 / job.deadline_s - 1
@@ -176,14 +156,14 @@ def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: S
         options = [way for item in judged for way in if_it_saved_none(item)]
     else:
         options = [if_it_resumed(item) for item in judged]
-    then = least_total(options, worth_for(job)) if options else None
+    then = value.least_total(options, value.worth_for(job)) if options else None
     if then is not None and then.plan.id != chosen.plan.id:
         name = PurePath(script.name).name
         fact = tip_of("checkpoints", then, script=name, is_known=use is not None)
         yield Tip(spared=0.0 if use is None else _SPARED_BY_TEXT, fact=fact)
 
 
-def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
+def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: value.Worth) -> Iterator[Tip]:
     """A region of a cloud: if the data lies there, it need not be copied to that region's machines.
 
     What the data's cloud asks for letting it go elsewhere is left out: it would speak for the same region.
@@ -193,9 +173,9 @@ def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: Wo
     beside = [_beside_data(option) for option in options if option.plan.offer is not None]
     if not beside:
         return
-    best = least_total(beside, worth)
+    best = value.least_total(beside, worth)
     offer = best.plan.offer
-    if offer is not None and total_usd(best, worth) < total_usd(chosen, worth):
+    if offer is not None and value.total_usd(best, worth) < value.total_usd(chosen, worth):
         place = {"data_provider": offer.provider, "data_region": offer.region}
         # Nobody said anything of it, so that no part of its range is likelier than another.
         yield Tip(spared=0.0, fact=tip_of("data-place", best, **place))
@@ -249,10 +229,10 @@ def what_tips(
         others: tips that follow from more than the options, such as what the script does.
         ways: the other way of each plan, taken where a deadline leaves no time for the option's.
     """
-    worth = worth_for(job)
+    worth = value.worth_for(job)
     ending = sorted(
         (option for option in options if option is not chosen and _ends(option)),
-        key=lambda option: preference(option, worth),
+        key=lambda option: value.preference(option, worth),
     )
     rivals = [option for option in ending if not _is_spoken_for(option, chosen)]
     is_best_value = job.pick in (None, PickName.BEST_VALUE)
@@ -260,16 +240,16 @@ def what_tips(
     decides = is_best_value and worth.hour_usd > 0
     later = list(by_later_deadline(list(filter(_ends, late)), chosen, job, worth)) if decides else []
     if not rivals or not _ends(chosen):
-        return later[0].fact if later else NothingTips()
+        return later[0].fact if later else about_answers.NothingTips()
     if not is_best_value:
-        best = least_total([chosen, *rivals], worth)
-        return NothingTips() if best is chosen else tip_of("objective", best)
+        best = value.least_total([chosen, *rivals], worth)
+        return about_answers.NothingTips() if best is chosen else tip_of("objective", best)
     if not decides:
         return _by_value(rivals, chosen, worth)
     tips = [
         *others,
         *_tips(rivals, chosen, worth),
-        *by_deadline(sorted([*ending, *ways], key=lambda o: preference(o, worth)), rivals, chosen, job),
+        *by_deadline(sorted([*ending, *ways], key=lambda o: value.preference(o, worth)), rivals, chosen, job),
         *by_data_place(ending, chosen, job, worth),
         *later,
     ]
@@ -294,24 +274,24 @@ def _ends(option: Option) -> bool:
     return math.isfinite(option.expected.time_s) and math.isfinite(option.expected.cost_usd)
 
 
-def _tips(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
-    next_best = least_total(rivals, worth)
+def _tips(rivals: Sequence[Option], chosen: Option, worth: value.Worth) -> Iterator[Tip]:
+    next_best = value.least_total(rivals, worth)
     yield from _by_price(next_best, chosen, worth)
     yield from _by_quote(rivals, chosen, worth)
     yield from _by_wait(next_best, chosen, worth)
     yield from _by_step(rivals, chosen, worth)
 
 
-def _gap_usd(rival: Option, chosen: Option, worth: Worth) -> float:
-    return total_usd(rival, worth) - total_usd(chosen, worth)
+def _gap_usd(rival: Option, chosen: Option, worth: value.Worth) -> float:
+    return value.total_usd(rival, worth) - value.total_usd(chosen, worth)
 
 
-def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
+def _by_price(rival: Option, chosen: Option, worth: value.Worth) -> Iterator[Tip]:
     """Its rent may rise; where nobody quoted it, the p90 counts already."""
     # Its mean: with preemptions a run may be billed for far longer than the median one.
     rent_usd = _rent_usd(chosen) + chosen.expected.cost_usd - chosen.cost_usd.p50
     rise = price_rise(chosen.plan, chosen.expected.run_days)
-    if is_guess(chosen) or rise <= 1 or rent_usd <= 0:
+    if value.is_guess(chosen) or rise <= 1 or rent_usd <= 0:
         return
     gap_usd = _gap_usd(rival, chosen, worth)
     now_usd_per_h = chosen.plan.usd_per_h or 0.0
@@ -320,11 +300,11 @@ def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     yield Tip(spared=way, fact=tip_of("price", rival, usd_per_h=usd_per_h, quoted_usd_per_h=now_usd_per_h))
 
 
-def _by_quote(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
+def _by_quote(rivals: Sequence[Option], chosen: Option, worth: value.Worth) -> Iterator[Tip]:
     """A rival that counts at its p90 may be quoted lower."""
     ways = [
         (_gap_usd(rival, chosen, worth) / less_usd, rival)
-        for rival in filter(is_guess, rivals)
+        for rival in filter(value.is_guess, rivals)
         if (less_usd := _counted_more_usd(rival)) > 0 and _rent_usd(rival) > 0
     ]
     if not ways:
@@ -340,7 +320,7 @@ def _counted_more_usd(option: Option) -> float:
     return option.expected.counted_usd - option.expected.cost_usd
 
 
-def _by_wait(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
+def _by_wait(rival: Option, chosen: Option, worth: value.Worth) -> Iterator[Tip]:
     """An unknown wait counts as nothing: it may well be as long as the job."""
     if not worth.hour_usd:
         return
@@ -353,7 +333,7 @@ def _by_wait(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     yield Tip(spared=more_s / longer_s, fact=fact)
 
 
-def _by_step(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
+def _by_step(rivals: Sequence[Option], chosen: Option, worth: value.Worth) -> Iterator[Tip]:
     """What is wrong in a prediction is wrong wherever that GPU is."""
     others = [rival for rival in rivals if rival.plan.gpu != chosen.plan.gpu]
     step_s, expected = chosen.estimate.iteration_s, chosen.expected
@@ -365,7 +345,7 @@ def _by_step(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator
     longer_usd = worth.hour_usd * train_s / HOUR_S + _rent_usd(chosen) * train_s / run_s
     if longer_usd <= 0:
         return  # own machines without a price, and hours that are worth nothing
-    rival = least_total(others, worth)
+    rival = value.least_total(others, worth)
     share = _gap_usd(rival, chosen, worth) / longer_usd
     yield Tip(
         spared=share / rise,
@@ -378,15 +358,15 @@ def _rent_usd(option: Option) -> float:
     return option.cost_usd.p50 - others
 
 
-def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding:
+def _by_value(rivals: Iterable[Option], chosen: Option, worth: value.Worth) -> Finding:
     """The worth of an hour at which another goes before, the nearest to today's in ratio."""
     tips = [
         (abs(math.log(usd_per_h / worth.hour_usd)) if worth.hour_usd else usd_per_h, usd_per_h, rival)
         for rival in rivals
-        if (usd_per_h := even_usd_per_h(rival, chosen, worth)) > 0
+        if (usd_per_h := value.even_usd_per_h(rival, chosen, worth)) > 0
     ]
     if not tips:
-        return NothingTips()
+        return about_answers.NothingTips()
     _, usd_per_h, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
     is_above = usd_per_h > worth.hour_usd
     return tip_of("value", rival, usd_per_h=usd_per_h, is_above=is_above)
@@ -412,13 +392,13 @@ def summary_of(
     ``is_whole`` is False where the job does more than the steps that were profiled.
     """
     time_s, usd, offer = chosen.time_s, chosen.cost_usd, chosen.plan.offer
-    choice = SummaryChoice(
+    choice = about_answers.SummaryChoice(
         machine=machine(chosen),
         is_rented=offer is not None,
         priced_on=None if offer is None else offer.retrieved_at.date().isoformat(),
         price_age_days=None if chosen.plan.price is None else chosen.plan.price.age_days,
     )
-    cost_and_time = SummaryCostAndTime(
+    cost_and_time = about_answers.SummaryCostAndTime(
         cost_p50_usd=usd.p50,
         cost_p90_usd=usd.p90,
         time_p50_s=time_s.p50,
@@ -430,16 +410,16 @@ def summary_of(
         restarts=any(isinstance(reason, RestartsFromZero) for reason in chosen.reasons),
     )
     tipped_by = what_tips(options, chosen, job, late, tips, ways)
-    return choice, cost_and_time, *_work(chosen, job, script), SummaryDoubt(tipped_by=tipped_by)
+    return choice, cost_and_time, *_work(chosen, job, script), about_answers.SummaryDoubt(tipped_by=tipped_by)
 
 
 def _work(chosen: Option, job: Job, script: Script) -> Iterator[Finding]:
     """What must be done to the script first, and what that counts as beside the bill."""
     if chosen.work:
-        yield SummaryWork(
+        yield about_answers.SummaryWork(
             work=list(chosen.work),
-            work_s=change_s(chosen),
-            work_usd=change_usd(chosen, worth_for(job)),
+            work_s=value.change_s(chosen),
+            work_usd=value.change_usd(chosen, value.worth_for(job)),
             script=PurePath(script.name).name,
             saves=use_of(script) is CheckpointUse.SAVES,
         )

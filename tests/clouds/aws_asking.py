@@ -4,7 +4,7 @@ from typing import Any
 
 from advisor.core.values import Offer
 from advisor.pricing.sources.aws import AwsSource
-from advisor.pricing.sources.aws.calls import read_options
+from advisor.pricing.sources.aws.aws_calls import read_options
 from advisor.pricing.sources.protocol import OfferQuery, Part
 from tests.clouds.aws_world import NOW
 

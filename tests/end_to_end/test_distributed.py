@@ -14,7 +14,7 @@ from advisor.predict.exchange.collective_time import collective_time
 from advisor.predict.exchange.collectives import resharded, sharded_over
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
-from advisor.workloads.steps import seen_scaling
+from advisor.workloads.step_counts import seen_scaling
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.findings import named, said
 

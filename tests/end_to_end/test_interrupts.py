@@ -77,7 +77,7 @@ MOMENTS = [
     ("schedule export --to cron --all --out folder", REPLACING),
     ("deliver test box", "advisor.delivery.posting.attempt"),
     ("run record --receipt mine.json", "advisor.receipt.receipt_files.read_receipt"),
-    ("run list", "advisor.service.ledger.recorded_runs"),
+    ("run list", "advisor.service.bookkeeping.recorded_runs"),
 ]
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]

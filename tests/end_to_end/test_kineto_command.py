@@ -22,7 +22,7 @@ ONE = ("--gpu", "A100")
 def read_once():
     """Each of the two profiles has tens of thousands of events; what is made of them is made anew."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("advisor.kineto.export.read_recording", cache(read_recording))
+        patch.setattr("advisor.kineto.export.kineto_events.read_recording", cache(read_recording))
         yield
 
 

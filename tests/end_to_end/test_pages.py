@@ -27,6 +27,7 @@ DOCUMENTS: Mapping[str, Callable[[], Document]] = {
     "many runs": lambda: team_page(num_runs=2000),
     "report": lambda: review_document(whole(bills=(make_bill(make_charge(usd="60"), make_charge(usd="9")),))),
 }
+TOOLTIP = "#vg-tooltip-element.visible"
 NUM_CHARTS = {"answer": 1, "history": 1, "estimates": 1, "team": 3, "evil": 3, "many runs": 3, "report": 4}
 
 

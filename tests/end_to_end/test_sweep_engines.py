@@ -267,10 +267,7 @@ def test_what_would_be_another_answer_is_refused(changes, words, request_line):
 
 def test_prices_that_change_meanwhile_are_no_answer(request_line, monkeypatch):
     worlds = iter(
-        [
-            world_of(sweep_settings(offline=True)),
-            sweeping.World(versions="", settings="", prices=""),
-        ]
+        [world_of(sweep_settings(offline=True)), sweeping.World(versions="", settings="", prices="")]
     )
     monkeypatch.setattr(sweeping, "world_of", lambda _: next(worlds))
     assert answering.answered(json.dumps(request_line))["refused"].endswith("any more")

@@ -28,7 +28,7 @@ from advisor.kineto.export import read_kineto
 from advisor.predict import knowledge
 from advisor.predict.knowledge import read_networks
 from advisor.pricing.sources.custom import read_rates
-from advisor.report.gpus import by_family, reasons
+from advisor.report.catalog_tables import by_family, reasons
 from advisor.site_files.fitted_files import load_fit, write_fit
 from advisor.site_files.job_logs import read_job_log
 from advisor.site_files.policy_files import check_policies

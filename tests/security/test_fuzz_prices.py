@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market
 from advisor.pricing.providers import load_providers
-from advisor.pricing.sources.aws.calls import read_options
+from advisor.pricing.sources.aws.aws_calls import read_options
 from advisor.pricing.sources.aws.markets import region_parts
 from advisor.pricing.sources.aws.survey import Region, catalog_machines
 from advisor.pricing.sources.gcp import client

@@ -8,10 +8,10 @@ from time import monotonic
 import pytest
 
 from advisor.core.errors import CloudError
-from advisor.pricing.sources.aws import calls
-from advisor.pricing.sources.aws.calls import AwsOptions, Clients, items_of
+from advisor.pricing.sources.aws import aws_calls as calls
+from advisor.pricing.sources.aws.aws_calls import AwsOptions, Clients, items_of
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience
-from advisor.pricing.sources.gcp.source import GcpSource
+from advisor.pricing.sources.gcp.gcp_source import GcpSource
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.store.database import open_store
 from advisor.store.pulls import save_part

@@ -23,6 +23,7 @@ from advisor.pricing.price_checks import Doubt, DoubtfulPrice
 from advisor.pricing.price_history import series_of
 from advisor.pricing.source_registry import SourceState
 from advisor.pricing.sources.protocol import Credentials
+from advisor.report.config_tables import checks_document
 from advisor.report.document import Fact, Section
 from advisor.report.estimates import estimates_document, trace_document
 from advisor.report.logs import queue_fit_document as fit_document
@@ -42,7 +43,6 @@ from advisor.report.prices import findings_document, history_document, offers_do
 from advisor.report.printing import Format, print_document
 from advisor.report.python_face import html_of
 from advisor.report.runs import runs_document
-from advisor.report.settings import checks_document
 from advisor.report.writers import html as pages_of_their_own
 from advisor.report.writers.html import to_html
 from advisor.report.writers.text_formats import to_csv, to_json, to_markdown

@@ -16,7 +16,7 @@ from advisor.delivery.channel import quoted_words
 from advisor.payload.protocol import Result
 from advisor.profile.recording import _shown
 from advisor.report import plain
-from advisor.report.settings import refused_in_words
+from advisor.report.config_tables import refused_in_words
 from advisor.schedule.schedulable import check_words
 from advisor.service.receipts import _script
 from advisor.service.recommend.ledger_entries import _command

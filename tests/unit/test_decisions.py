@@ -34,7 +34,7 @@ from advisor.core.values import (
 )
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
-from advisor.report.options import selection
+from advisor.report.option_facts import selection
 from advisor.report.recommendation import assumptions_document, recommendation_document
 from advisor.report.words import sentence
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h

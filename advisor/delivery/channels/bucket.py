@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from advisor.config.delivery_settings import GcsChannel, S3Channel
-from advisor.delivery.channel import (
-    File,
-    Parcel,
-    PermanentError,
-    SendingError,
-    TemporaryError,
-    UncertainError,
-    quoted_words,
-)
+from advisor.delivery import channel
 from advisor.delivery.channels.http_calls import check, in_words
 from advisor.delivery.channels.local import file_of, preview_of
 from advisor.delivery.secret_values import Secrets
@@ -48,22 +40,21 @@ class Bucket:
         """Bucket and name, with what it has in braces."""
         return self.settings.url
 
-    def preview(self, parcel: Parcel) -> str:
+    def preview(self, parcel: channel.Parcel) -> str:
         """Where it is written, and the content."""
         return preview_of(parcel, self.target)
 
-    def check_ours(self, key: str | None, parcel: Parcel) -> None:
+    def check_ours(self, key: str | None, parcel: channel.Parcel) -> None:
         """Refuse to take another answer's object for ours.
 
         Args:
             key: in the metadata of the object that is there.
             parcel: what was to be written.
 
-        Raises:
-            PermanentError: it is another's.
+        Raises PermanentError: it is another's.
         """
         if key != parcel.key:
-            raise PermanentError(
+            raise channel.PermanentError(
                 f"another object is at {parcel.fill(self.target)}, and nothing is overwritten:"
                 " put {key} into the name"
             )
@@ -80,7 +71,7 @@ class S3(Bucket):
 
     settings: S3Channel
 
-    def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
+    def send(self, parcel: channel.Parcel, begin: Callable[[], None]) -> None:
         """Put it there, unless it is there."""
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -111,7 +102,7 @@ class S3(Bucket):
         config = Config(connect_timeout=_CONNECT_S, read_timeout=_READ_S, retries={"total_max_attempts": 1})
         return boto3.Session().client("s3", region_name=self.settings.region, config=config)
 
-    def _check_object(self, client: BaseClient, place: dict[str, str], parcel: Parcel) -> None:
+    def _check_object(self, client: BaseClient, place: dict[str, str], parcel: channel.Parcel) -> None:
         """An object that is there is ours, or the name was taken."""
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -128,15 +119,15 @@ def _status(error: ClientError) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _refused(error: ClientError) -> SendingError:
+def _refused(error: ClientError) -> channel.SendingError:
     status, fault = _status(error), error.response.get("Error", {})
-    said = f"{fault.get('Code', status)} {quoted_words(str(fault.get('Message', '')))}".strip()
+    said = f"{fault.get('Code', status)} {channel.quoted_words(str(fault.get('Message', '')))}".strip()
     if status in _TEMPORARY:
-        return TemporaryError(f"AWS answers {said}")
-    return PermanentError(f"AWS refuses it: {said}; s3:PutObject and s3:GetObject are needed")
+        return channel.TemporaryError(f"AWS answers {said}")
+    return channel.PermanentError(f"AWS refuses it: {said}; s3:PutObject and s3:GetObject are needed")
 
 
-def _in_words(error: BotoCoreError) -> SendingError:
+def _in_words(error: BotoCoreError) -> channel.SendingError:
     from botocore.exceptions import (
         ConnectTimeoutError,
         EndpointConnectionError,
@@ -146,12 +137,12 @@ def _in_words(error: BotoCoreError) -> SendingError:
     )
 
     if isinstance(error, NoCredentialsError):
-        return PermanentError("there are no credentials of AWS: aws configure, or AWS_PROFILE")
+        return channel.PermanentError("there are no credentials of AWS: aws configure, or AWS_PROFILE")
     if isinstance(error, EndpointConnectionError | ConnectTimeoutError):
-        return TemporaryError("cannot reach AWS: check the network and the proxy")
+        return channel.TemporaryError("cannot reach AWS: check the network and the proxy")
     if isinstance(error, HTTPClientError) and not isinstance(error, SSLError):
-        return UncertainError("the connection to AWS ended after it was sent: perhaps it arrived")
-    return PermanentError(f"AWS cannot be asked: {quoted_words(str(error))}")
+        return channel.UncertainError("the connection to AWS ended after it was sent: perhaps it arrived")
+    return channel.PermanentError(f"AWS cannot be asked: {channel.quoted_words(str(error))}")
 
 
 # As Google's own libraries have it: a server that stands in for theirs, and wants no login.
@@ -166,7 +157,7 @@ _TIMEOUT_S = (10.0, 20.0)
 class Gcs(Bucket):
     """A place in a bucket."""
 
-    def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
+    def send(self, parcel: channel.Parcel, begin: Callable[[], None]) -> None:
         """Put it there, unless it is there."""
         import requests
         from google.auth.exceptions import RefreshError, TransportError
@@ -177,13 +168,13 @@ class Gcs(Bucket):
             begin()
             self._put(session, server, file, parcel)
         except RefreshError:
-            raise PermanentError(f"Google refuses the login: {_LOG_IN}") from None
+            raise channel.PermanentError(f"Google refuses the login: {_LOG_IN}") from None
         except (TransportError, requests.RequestException) as error:
             # Of a login that failed on its way nothing is known either: an object is written once anyway.
             cause = error if isinstance(error, requests.RequestException) else requests.ConnectionError()
             raise in_words(cause) from None
 
-    def _put(self, session: Session, server: str, file: File, parcel: Parcel) -> None:
+    def _put(self, session: Session, server: str, file: channel.File, parcel: channel.Parcel) -> None:
         parts = urlsplit(parcel.fill(self.target))
         bucket, name = parts.netloc, parts.path.lstrip("/")
         body, content_type = _multipart(file, name, parcel.key)
@@ -206,7 +197,7 @@ class Gcs(Bucket):
             self.check_ours(reply.json().get("metadata", {}).get(KEY_NAME), parcel)
 
 
-def _multipart(file: File, name: str, key: str) -> tuple[bytes, str]:
+def _multipart(file: channel.File, name: str, key: str) -> tuple[bytes, str]:
     """The object with its metadata, as the JSON API takes both at once."""
     media_type = f"{file.media_type}; charset=utf-8"
     about = json.dumps({"name": name, "contentType": media_type, "metadata": {KEY_NAME: key}})
@@ -232,7 +223,9 @@ def _session() -> tuple[Session, str]:
         credentials, _ = google.auth.default(scopes=[_SCOPE])
         session: Session = AuthorizedSession(credentials, max_refresh_attempts=1)
     except DefaultCredentialsError:
-        raise PermanentError(f"there are no credentials of Google: {_LOG_IN}") from None
+        raise channel.PermanentError(f"there are no credentials of Google: {_LOG_IN}") from None
     except TransportError:
-        raise TemporaryError("cannot reach Google to log in: check the network and the proxy") from None
+        raise channel.TemporaryError(
+            "cannot reach Google to log in: check the network and the proxy"
+        ) from None
     return session, _GOOGLE

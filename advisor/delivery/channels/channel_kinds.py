@@ -2,16 +2,7 @@
 
 from typing import assert_never
 
-from advisor.config.delivery_settings import (
-    ChannelSettings,
-    FileChannel,
-    GcsChannel,
-    S3Channel,
-    SlackChannel,
-    SmtpChannel,
-    StdoutChannel,
-    WebhookChannel,
-)
+from advisor.config import delivery_settings
 from advisor.delivery.channel import Channel
 from advisor.delivery.channels.bucket import S3, Gcs
 from advisor.delivery.channels.local import LocalFile, Stdout
@@ -20,22 +11,22 @@ from advisor.delivery.channels.webhook import Slack, Webhook
 from advisor.delivery.secret_values import Secrets
 
 
-def open_channel(name: str, settings: ChannelSettings, secrets: Secrets) -> Channel:
+def open_channel(name: str, settings: delivery_settings.ChannelSettings, secrets: Secrets) -> Channel:
     """The channel that settings describe; nothing is read or asked yet."""
     match settings:
-        case FileChannel():
+        case delivery_settings.FileChannel():
             return LocalFile(settings=settings, secrets=secrets)
-        case StdoutChannel():
+        case delivery_settings.StdoutChannel():
             return Stdout(settings=settings, secrets=secrets)
-        case SmtpChannel():
+        case delivery_settings.SmtpChannel():
             return Smtp(name=name, settings=settings, secrets=secrets)
-        case SlackChannel():
+        case delivery_settings.SlackChannel():
             return Slack(settings=settings, secrets=secrets)
-        case WebhookChannel():
+        case delivery_settings.WebhookChannel():
             return Webhook(settings=settings, secrets=secrets)
-        case S3Channel():
+        case delivery_settings.S3Channel():
             return S3(settings=settings, secrets=secrets)
-        case GcsChannel():
+        case delivery_settings.GcsChannel():
             return Gcs(settings=settings, secrets=secrets)
         case _:
             assert_never(settings)

@@ -31,8 +31,7 @@ def post(
 ) -> None:
     """POST a body and check that it was accepted; no redirect is followed.
 
-    Raises:
-        SendingError: it was not accepted, or that is unknown.
+    Raises SendingError: it was not accepted, or that is unknown.
     """
     import requests
 
@@ -62,8 +61,7 @@ def post(
 def check(reply: Response, *, drops_repeats: bool) -> None:
     """Raise what a status means; of a success nothing else is read.
 
-    Raises:
-        SendingError: of the kind that the status calls for.
+    Raises SendingError: of the kind that the status calls for.
     """
     status = reply.status_code
     if 200 <= status < 300:

@@ -73,11 +73,7 @@ def preview_of(parcel: Parcel, target: str) -> str:
 
 
 def file_of(parcel: Parcel, name: str) -> File:
-    """The answer in the form that a name ends with.
-
-    Raises:
-        PermanentError: it has no such form.
-    """
+    """The answer in the form that a name ends with. Raises PermanentError: it has no such form."""
     suffix = PurePath(name).suffix
     file = parcel.message.file(suffix)
     if file is None:

@@ -173,8 +173,7 @@ def mail_bytes(parcel: Parcel, settings: SmtpChannel, channel: str) -> bytes:
 
     Its Message-ID follows from key and channel, so that mail servers and people can see a repeat.
 
-    Raises:
-        PermanentError: the message lacks a file that is to be attached.
+    Raises PermanentError: the message lacks a file that is to be attached.
     """
     message, label = parcel.message, _digest(parcel.key, channel)
     mail = EmailMessage(policy=_SEVEN_BITS)

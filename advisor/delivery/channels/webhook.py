@@ -71,8 +71,7 @@ def body_of(parcel: Parcel) -> bytes:
 def address(url: str, secrets: Secrets) -> str:
     """The address itself, read if it is a secret.
 
-    Raises:
-        SecretError: what is kept there is no address, or one of a machine's own services.
+    Raises SecretError: what is kept there is no address, or one of a machine's own services.
     """
     if not url.startswith(SECRET_FORMS):
         return url

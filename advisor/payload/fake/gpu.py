@@ -51,8 +51,7 @@ class SecondGpuError(RuntimeError):
 def plain_device(device: object) -> Any:
     """The process's GPU for any way to name it; an integer is a CUDA index.
 
-    Raises:
-        SecondGpuError: another GPU is meant.
+    Raises SecondGpuError: another GPU is meant.
     """
     if isinstance(device, int) and not isinstance(device, bool):
         check_index(device)
@@ -66,11 +65,7 @@ def plain_device(device: object) -> Any:
 
 
 def check_index(index: int | None) -> None:
-    """Find out whether this is the process's GPU.
-
-    Raises:
-        SecondGpuError: it is not.
-    """
+    """Find out whether this is the process's GPU. Raises SecondGpuError: it is not."""
     if index is not None and index > 0:
         raise SecondGpuError(index)
 

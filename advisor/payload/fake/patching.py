@@ -38,8 +38,7 @@ _ON_REAL_DEVICE = (
 def install(session: Session, skip: frozenset[str] = frozenset()) -> None:
     """Apply the backend's patches but those in ``skip`` (which exists for the tests).
 
-    Raises:
-        ValueError: ``skip`` names no patch.
+    Raises ValueError: ``skip`` names no patch.
     """
     unknown = skip.difference(PATCHES)
     if unknown:

@@ -46,8 +46,7 @@ def refuse_compressed(func: OpOverload, layout: object) -> None:
         func: the operator.
         layout: that was asked for, None for no special one.
 
-    Raises:
-        CompressedLayoutError: it does.
+    Raises CompressedLayoutError: it does.
     """
     if func in _COMPRESSING or layout in _COMPRESSED:
         raise CompressedLayoutError
@@ -67,8 +66,7 @@ class _Copy(Protocol):
 def refuse(func: OpOverload, *values: object) -> None:
     """Whoever knows dense tensors only would lose the entries of these.
 
-    Raises:
-        NotImplementedError: one of the operator's operands or results is sparse.
+    Raises NotImplementedError: one of the operator's operands or results is sparse.
     """
     if any(map(is_sparse, tree_leaves(values))):
         name = func._schema.name

@@ -13,18 +13,7 @@ from glob import glob
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+import pydantic
 from pydantic_core import ErrorDetails
 
 from advisor.core.errors import ConfigError, UnknownGpuError, did_you_mean
@@ -33,16 +22,7 @@ from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import fault_in_words, read_text, read_yaml, shown
 from advisor.pricing.instance_types import InstanceType, load_instances
-from advisor.pricing.sources.protocol import (
-    ANYWHERE,
-    Capabilities,
-    Credentials,
-    Freshness,
-    OfferQuery,
-    Part,
-    check_options,
-    freshness_of,
-)
+from advisor.pricing.sources import protocol
 
 
 def _gpu(name: str) -> str:
@@ -64,48 +44,48 @@ def _words(value: object) -> object:
 
 
 # Numbers are strict: a quoted number in YAML is a slip, and a guess at its meaning could cost money.
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Usd = Annotated[float, Field(strict=True, gt=0, lt=1e6, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
+Text = Annotated[str, pydantic.StringConstraints(strip_whitespace=True, min_length=1)]
+Usd = Annotated[float, pydantic.Field(strict=True, gt=0, lt=1e6, allow_inf_nan=False)]
+Seconds = Annotated[float, pydantic.Field(strict=True, ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
 
 
-class Rate(BaseModel):
+class Rate(pydantic.BaseModel):
     """A row of a file of own rates."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
-    provider: Annotated[Text, StringConstraints(to_lower=True)]
+    provider: Annotated[Text, pydantic.StringConstraints(to_lower=True)]
     instance_type: Text
-    gpu: Annotated[Text, AfterValidator(_gpu)]
-    num_gpus: Annotated[int, Field(strict=True, ge=1, le=4096)]
-    region: Text = ANYWHERE
+    gpu: Annotated[Text, pydantic.AfterValidator(_gpu)]
+    num_gpus: Annotated[int, pydantic.Field(strict=True, ge=1, le=4096)]
+    region: Text = protocol.ANYWHERE
     zone: Text | None = None
     market: Market = Market.ON_DEMAND
     usd_per_h: Usd | None = None
     usd_per_gpu_h: Usd | None = None
     currency: Text = "USD"
-    as_of: Annotated[date, BeforeValidator(_day), Field(strict=True)] = Field(
-        validation_alias=AliasChoices("as_of", "retrieved_at")
+    as_of: Annotated[date, pydantic.BeforeValidator(_day), pydantic.Field(strict=True)] = pydantic.Field(
+        validation_alias=pydantic.AliasChoices("as_of", "retrieved_at")
     )
     minimum_billed_s: Seconds = 60.0
-    billed_step_s: Annotated[Seconds, Field(gt=0)] = 1.0
-    includes: Annotated[tuple[Text, ...], BeforeValidator(_words)] = ()
+    billed_step_s: Annotated[Seconds, pydantic.Field(gt=0)] = 1.0
+    includes: Annotated[tuple[Text, ...], pydantic.BeforeValidator(_words)] = ()
     note: Text | None = None
 
-    @field_validator("currency")
+    @pydantic.field_validator("currency")
     @classmethod
     def _dollars(cls, currency: str) -> str:
         if currency != "USD":
             raise ValueError("only USD is understood: convert the price, and date it by the exchange rate")
         return currency
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _one_price(self) -> Rate:
         if (self.usd_per_h is None) == (self.usd_per_gpu_h is None):
             raise ValueError("give either usd_per_h, of the whole machine, or usd_per_gpu_h")
         return self
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _as_sold(self) -> Rate:
         """A cloud sells no variants under one name: another GPU or count than the catalog's is a slip."""
         known = load_instances().get((self.provider, self.instance_type))
@@ -157,7 +137,7 @@ def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> Rate | l
     """
     try:
         return Rate.model_validate_strings(row) if form == "csv" else Rate.model_validate(row)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         return [_fault(item) for item in error.errors()]
 
 
@@ -194,8 +174,7 @@ def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
     Args:
         patterns: paths with ``~`` and wildcards (``**`` for any depth), relative to the working directory.
 
-    Raises:
-        ConfigError: a pattern names no file.
+    Raises ConfigError: a pattern names no file.
     """
     paths: dict[Path, None] = {}
     for pattern in patterns:
@@ -213,9 +192,8 @@ def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
 def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
     """The offers of each file.
 
-    Raises:
-        ConfigError: a file cannot be read, a row is wrong or two rows price the same; all faults at once,
-            each with its file and line or entry.
+    Raises ConfigError: a file cannot be read, a row is wrong or two rows price the same; all faults at once,
+    each with its file and line or entry.
     """
     by_file: dict[Path, tuple[Offer, ...]] = {}
     faults: list[str] = []
@@ -313,31 +291,26 @@ class CustomSource:
     """
 
     name = "custom"
-    capabilities = Capabilities(providers=(), markets=tuple(Market))
+    capabilities = protocol.Capabilities(providers=(), markets=tuple(Market))
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
 
-    def offers(self, query: OfferQuery) -> Iterator[Part]:
+    def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
         """Offers that match, a part for each file.
 
-        Raises:
-            ConfigError: a file is missing or a row is wrong; all faults at once.
+        Raises ConfigError: a file is missing or a row is wrong; all faults at once.
         """
         for path, offers in self._rates.items():
-            yield Part(scope=str(path), offers=tuple(filter(query.matches, offers)))
+            yield protocol.Part(scope=str(path), offers=tuple(filter(query.matches, offers)))
 
-    def freshness(self) -> tuple[Freshness, ...]:
-        """Age of what is held, by provider.
+    def freshness(self) -> tuple[protocol.Freshness, ...]:
+        """Age of what is held, by provider. Raises ConfigError: as `offers`."""
+        return protocol.freshness_of([offer for offers in self._rates.values() for offer in offers])
 
-        Raises:
-            ConfigError: as `offers`.
-        """
-        return freshness_of([offer for offers in self._rates.values() for offer in offers])
-
-    def credentials(self) -> Credentials:
+    def credentials(self) -> protocol.Credentials:
         """Files need none."""
-        return Credentials.NOT_NEEDED
+        return protocol.Credentials.NOT_NEEDED
 
     @cached_property
     def _rates(self) -> Mapping[Path, tuple[Offer, ...]]:
@@ -347,10 +320,9 @@ class CustomSource:
 def custom_source(options: Mapping[str, object]) -> CustomSource:
     """The entry point: option ``files`` lists the files of rates; without it there are none.
 
-    Raises:
-        ConfigError: another option is given, or ``files`` is no list of texts.
+    Raises ConfigError: another option is given, or ``files`` is no list of texts.
     """
-    check_options("custom", options, ("files",))
+    protocol.check_options("custom", options, ("files",))
     files = options.get("files") or ()
     if (
         not isinstance(files, Sequence)

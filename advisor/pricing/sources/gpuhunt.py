@@ -31,7 +31,7 @@ from advisor.core.units import GB, GIB, MB, format_duration
 from advisor.core.values import GpuSpec, Market, Offer
 from advisor.pricing.instance_types import InstanceType, load_instances
 from advisor.pricing.providers import Access, Locations, Machines, Provider, known_form, load_providers
-from advisor.pricing.sources.downloads import Allowance, PublicFileError, download
+from advisor.pricing.sources.http_downloads import Allowance, PublicFileError, download
 from advisor.pricing.sources.protocol import (
     ANYWHERE,
     Capabilities,

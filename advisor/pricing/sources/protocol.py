@@ -34,8 +34,7 @@ class OfferQuery:
         markets: on what terms; texts in any case will do.
         max_usd_per_h: most that the whole machine may cost.
 
-    Raises:
-        InputError: a market is unknown.
+    Raises InputError: a market is unknown.
     """
 
     providers: tuple[str, ...] = ()
@@ -212,8 +211,7 @@ def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:
 def check_options(name: str, options: Mapping[str, object], allowed: Collection[str]) -> None:
     """Refuse options that a source does not have.
 
-    Raises:
-        ConfigError: names the option, and those there are.
+    Raises ConfigError: names the option, and those there are.
     """
     for option in options:
         if option not in allowed:

@@ -14,28 +14,10 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import at_home
+from advisor.pricing import instance_types
 from advisor.pricing.expected_prices import PriceList
-from advisor.pricing.instance_types import (
-    INSTANCE_FILE,
-    InstanceKey,
-    InstanceType,
-    load_instances,
-    parse_date,
-    positive,
-    read_instances,
-    read_rows,
-)
 from advisor.pricing.price_checks import JUMP
-from advisor.pricing.sources.protocol import (
-    DERIVED,
-    Capabilities,
-    Credentials,
-    Freshness,
-    OfferQuery,
-    Part,
-    check_options,
-    freshness_of,
-)
+from advisor.pricing.sources import protocol
 
 PRICE_COLUMNS = (
     "provider", "instance_type", "region", "zone", "market", "usd_per_h", "retrieved_at", "source",
@@ -57,27 +39,26 @@ class SnapshotSource:
         self._folder = folder
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> protocol.Capabilities:
         """Whatever the files hold."""
-        return Capabilities(providers=self._providers(), markets=tuple(Market))
+        return protocol.Capabilities(providers=self._providers(), markets=tuple(Market))
 
-    def offers(self, query: OfferQuery) -> Iterator[Part]:
+    def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
         """Offers that match in the order of the files, a part for each provider.
 
-        Raises:
-            CatalogError: a file is missing or a row is broken; it names file and line.
+        Raises CatalogError: a file is missing or a row is broken; it names file and line.
         """
         for provider in self._providers():
             held = (offer for offer in self._all() if offer.provider == provider)
-            yield Part(scope=provider, offers=tuple(filter(query.matches, held)))
+            yield protocol.Part(scope=provider, offers=tuple(filter(query.matches, held)))
 
-    def freshness(self) -> tuple[Freshness, ...]:
+    def freshness(self) -> tuple[protocol.Freshness, ...]:
         """Age of what is held, by provider."""
-        return freshness_of(self._all())
+        return protocol.freshness_of(self._all())
 
-    def credentials(self) -> Credentials:
+    def credentials(self) -> protocol.Credentials:
         """Files need none."""
-        return Credentials.NOT_NEEDED
+        return protocol.Credentials.NOT_NEEDED
 
     def _providers(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(offer.provider for offer in self._all()))
@@ -92,10 +73,9 @@ class SnapshotSource:
 def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
     """The entry point: option ``folder`` names another snapshot than the shipped one.
 
-    Raises:
-        ConfigError: another option is given.
+    Raises ConfigError: another option is given.
     """
-    check_options("snapshot", options, ("folder",))
+    protocol.check_options("snapshot", options, ("folder",))
     folder = options.get("folder")
     return SnapshotSource(None if folder is None else at_home(str(folder)))
 
@@ -103,8 +83,8 @@ def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
 def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:
     """The file of instance types and the price files of a folder, or the shipped ones."""
     if folder is None:
-        return catalog_path(INSTANCE_FILE), tuple(catalog_path(name) for name in PRICE_FILES)
-    return folder / INSTANCE_FILE, tuple(sorted((folder / "prices").glob("*.csv")))
+        return catalog_path(instance_types.INSTANCE_FILE), tuple(catalog_path(name) for name in PRICE_FILES)
+    return folder / instance_types.INSTANCE_FILE, tuple(sorted((folder / "prices").glob("*.csv")))
 
 
 def _changed_at(path: Path) -> int | None:
@@ -121,16 +101,17 @@ def _read_all(
     changed_at: tuple[int | None, ...],  # noqa: ARG001
 ) -> tuple[Offer, ...]:
     """All offers, read once for as long as the files do not change."""
-    known = read_instances(instances)
+    known = instance_types.read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, known))
 
 
-def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> list[Offer]:
+def read_offers(
+    path: Path, instances: Mapping[instance_types.InstanceKey, instance_types.InstanceType]
+) -> list[Offer]:
     """Offers of one price file, joined to their instance types.
 
-    Raises:
-        CatalogError: the file is missing or a row is broken, double, of an unknown instance type
-            or not priced above 0; it names file and line.
+    Raises CatalogError: the file is missing or a row is broken, double, of an unknown instance type or not
+    priced above 0; it names file and line.
     """
     offers: list[Offer] = []
     seen: set[tuple[str, ...]] = set()
@@ -142,22 +123,24 @@ def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> li
         seen.add(key)
         offers.append(_offer(row, instances))
 
-    read_rows(path, PRICE_COLUMNS, read_row)
+    instance_types.read_rows(path, PRICE_COLUMNS, read_row)
     return offers
 
 
-def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) -> Offer:
+def _offer(
+    row: Sequence[str], instances: Mapping[instance_types.InstanceKey, instance_types.InstanceType]
+) -> Offer:
     provider, instance_type, region, zone, market, usd_per_h, retrieved_at, source = row
     instance = instances.get((provider, instance_type))
     if instance is None:
-        raise ValueError(f"{provider} {instance_type!r} is not in {INSTANCE_FILE}")
+        raise ValueError(f"{provider} {instance_type!r} is not in {instance_types.INSTANCE_FILE}")
     if not (region and source):
         raise ValueError("region or source is empty")
     return instance.offer(
         region=region,
         zone=zone or None,
         market=Market(market),
-        usd_per_h=positive("usd_per_h", float(usd_per_h)),
+        usd_per_h=instance_types.positive("usd_per_h", float(usd_per_h)),
         retrieved_at=_midnight(retrieved_at),
         source=source,
     )
@@ -165,7 +148,7 @@ def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) ->
 
 @cache
 def _midnight(text: str) -> datetime:
-    return datetime.combine(parse_date(text), datetime.min.time(), UTC)
+    return datetime.combine(instance_types.parse_date(text), datetime.min.time(), UTC)
 
 
 LEAST_KEPT = 0.8
@@ -194,11 +177,10 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
         folder: where the snapshot goes; another snapshot there is replaced, anything else refused.
         is_forced: replace the last one even where the new one looks wrong beside it.
 
-    Raises:
-        CatalogError: nothing to write, the new one looks wrong, or the folder cannot be written; what was
-            there stays.
+    Raises CatalogError: nothing to write, the new one looks wrong, or the folder cannot be written; what was
+    there stays.
     """
-    instances = load_instances()
+    instances = instance_types.load_instances()
     known = [o for o in offers if (o.provider, o.instance_type) in instances and _is_told(o)]
     if not known:
         raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
@@ -228,10 +210,10 @@ def _is_told(offer: Offer) -> bool:
 def _before(folder: Path) -> tuple[Offer, ...]:
     if not folder.exists():
         return ()
-    if not (folder / INSTANCE_FILE).is_file():
+    if not (folder / instance_types.INSTANCE_FILE).is_file():
         raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another `out`.")
     instances, prices = snapshot_files(folder)
-    types = read_instances(instances)
+    types = instance_types.read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, types))
 
 
@@ -259,11 +241,11 @@ def _replace(folder: Path, offers: Sequence[Offer]) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         fresh = Path(temporary) / "new"
         (fresh / "prices").mkdir(parents=True)
-        shutil.copyfile(catalog_path(INSTANCE_FILE), fresh / INSTANCE_FILE)
+        shutil.copyfile(catalog_path(instance_types.INSTANCE_FILE), fresh / instance_types.INSTANCE_FILE)
         for provider in sorted({offer.provider for offer in offers}):
             path = fresh / "prices" / f"{provider}.csv"
             path.write_text(_csv([o for o in offers if o.provider == provider]), encoding="utf-8")
-            read_offers(path, read_instances(fresh / INSTANCE_FILE))
+            read_offers(path, instance_types.read_instances(fresh / instance_types.INSTANCE_FILE))
         _swap(fresh, folder)
 
 
@@ -316,16 +298,15 @@ def _csv(offers: Sequence[Offer]) -> str:
 def shipped_prices() -> PriceList:
     """Prices of the dated files that ship; derived ones are no quotes of spot.
 
-    Raises:
-        CatalogError: a file is missing or broken.
+    Raises CatalogError: a file is missing or broken.
     """
     on_demand: dict[tuple[str, str, str], float] = {}
     spot: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    parts = SnapshotSource().offers(OfferQuery(markets=(Market.ON_DEMAND, Market.SPOT)))
+    parts = SnapshotSource().offers(protocol.OfferQuery(markets=(Market.ON_DEMAND, Market.SPOT)))
     for offer in (offer for part in parts for offer in part.offers):
         if offer.market is Market.ON_DEMAND:
             on_demand[offer.provider, offer.instance_type, offer.region] = offer.list_usd_per_h
-        elif not offer.source.startswith(DERIVED):
+        elif not offer.source.startswith(protocol.DERIVED):
             places = spot.setdefault((offer.provider, offer.instance_type), {})
             places[offer.region, offer.zone or ""] = offer.list_usd_per_h
     return PriceList(on_demand=on_demand, spot=spot)

@@ -1,7 +1,7 @@
 """The sentences of findings: what is told of each code, with its flags and units, in one place."""
 
 # Each registers its sentences.
-from advisor.report.words import answers, estimates, option_notes, script_notes, team_report  # noqa: F401
+from advisor.report.words import answer_notes, estimate_notes, option_notes, script_notes, team_report  # noqa: F401
 from advisor.report.words.sentences import (
     error_text,
     finding_json,

@@ -194,8 +194,7 @@ def draw(
         is_log: both axes logarithmic, for values above 0.
         dots: points of no series, each a dot where nothing else is.
 
-    Raises:
-        ValueError: no point at all, or more series than letters.
+    Raises ValueError: no point at all, or more series than letters.
     """
     points = [*dots, *(point for marks in series.values() for point in marks)]
     if not points or len(series) > len(MARKS):

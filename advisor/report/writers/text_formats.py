@@ -9,41 +9,31 @@ from json.encoder import encode_basestring_ascii
 from typing import assert_never
 
 from advisor.core.files import as_text
-from advisor.report.document import (
-    Cell,
-    Document,
-    Entry,
-    Fact,
-    Kind,
-    Lines,
-    Row,
-    Section,
-    Sum,
-    Table,
-    cell_lines,
-)
+from advisor.report import document as doc
 from advisor.report.plain import Shown, shown, stacked
 
 
-def row_texts(row: Row, table: Table) -> list[Shown]:
+def row_texts(row: doc.Row, table: doc.Table) -> list[Shown]:
     """Each cell in the words of its kind, its lines one below the other."""
     pairs = zip(row.cells, table.columns, strict=True)
-    return [stacked(*cell_lines(cell, column.kind)) for cell, column in pairs]
+    return [stacked(*doc.cell_lines(cell, column.kind)) for cell, column in pairs]
 
 
-def words_alone(document: Document) -> Shown:
+def words_alone(document: doc.Document) -> Shown:
     """The lines of a document without rows, for formats of rows."""
-    return stacked(*(line for block in document.blocks if isinstance(block, Lines) for line in block.lines))
+    return stacked(
+        *(line for block in document.blocks if isinstance(block, doc.Lines) for line in block.lines)
+    )
 
 
-def entry_lines(entry: Entry) -> Iterator[str]:
+def entry_lines(entry: doc.Entry) -> Iterator[str]:
     """A text, or names with what stands behind them; not yet safe to print."""
     match entry:
         case str():
             yield entry
-        case Fact():
-            yield from entry_lines(Sum((entry,)))
-        case Sum():
+        case doc.Fact():
+            yield from entry_lines(doc.Sum((entry,)))
+        case doc.Sum():
             widest = max(len(fact.value) for fact in entry.facts)
             for fact in entry.facts:
                 yield f"{fact.name:<{entry.name_width}}{fact.value:>{widest}}  {fact.note}".rstrip()
@@ -57,7 +47,7 @@ _RUNS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NEGATIVE = re.compile(r"-(?:[\d.,]+(?:e[+-]?\d+)?(?: ?%)?|inf)?")
 
 
-def to_csv(document: Document) -> Shown:
+def to_csv(document: doc.Document) -> Shown:
     """RFC 4180 with a header; a text that a spreadsheet would run as a formula gets a quote before it."""
     table = document.spreadsheet() or next(document.tables(), None)
     if table is None:
@@ -71,10 +61,10 @@ def to_csv(document: Document) -> Shown:
     return Shown(out.getvalue().rstrip("\n"))
 
 
-def _inert(cell: Cell, kind: Kind) -> str:
+def _inert(cell: doc.Cell, kind: doc.Kind) -> str:
     if cell is None:  # a spreadsheet adds up numbers, and a dash is none
         return ""
-    lines = cell_lines(cell, kind)
+    lines = doc.cell_lines(cell, kind)
     text = "\n".join(lines)
     is_run = text.startswith(_RUNS) and not _NEGATIVE.fullmatch(text)
     return f"'{stacked(*lines)}" if is_run else stacked(*lines)
@@ -112,7 +102,7 @@ _ACTIVE = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<![0-9A-Za-z])_
 _ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 
-def to_markdown(document: Document) -> Shown:
+def to_markdown(document: doc.Document) -> Shown:
     """Each table as a GitHub table; a letter with its words and titles."""
     if document.is_letter:
         return Shown("\n\n".join(_letter(document)))
@@ -124,20 +114,20 @@ def to_markdown(document: Document) -> Shown:
     return Shown("\n\n".join(map(_table, tables)))
 
 
-def _letter(document: Document) -> Iterator[str]:
+def _letter(document: doc.Document) -> Iterator[str]:
     """Its tables and sections; lines are what a terminal has in place of captions."""
     yield f"### {_text(document.title)}"
     for block in document.blocks:
-        if isinstance(block, Table):
+        if isinstance(block, doc.Table):
             yield _table(block)
-        elif isinstance(block, Section):
+        elif isinstance(block, doc.Section):
             entries = [f"- {_text(line)}" for entry in block.entries for line in entry_lines(entry)]
             yield f"**{_text(block.title)}**" if entries else _text(block.title)
             if entries:
                 yield "\n".join(entries)
 
 
-def _table(table: Table) -> str:
+def _table(table: doc.Table) -> str:
     head = _line(column.name for column in table.columns), _line("---" for _ in table.columns)
     caption = [f"**{_text(table.caption)}**", ""] if table.caption else []
     return "\n".join([*caption, *head, *(_line(row_texts(row, table)) for row in table.rows)])

@@ -39,11 +39,7 @@ class Rows:
 
 
 def rows_of(chart: Chart) -> Rows:
-    """All that is drawn.
-
-    Raises:
-        ValueError: nothing is.
-    """
+    """All that is drawn. Raises ValueError: nothing is."""
     if not chart.others and not any(one.points for one in chart.series):
         raise ValueError("a chart needs points")
     return _Reader(chart).rows()
@@ -246,11 +242,7 @@ PICTURE = Look(
 
 
 def spec_of(chart: Chart, look: Look = PAGE) -> Spec:
-    """The specification of a chart; every text in it is shown text.
-
-    Raises:
-        ValueError: it has no points.
-    """
+    """The specification of a chart; every text in it is shown text. Raises ValueError: it has no points."""
     rows = rows_of(chart)
     layers = _Drawing(chart, rows, look).layers()
     return {

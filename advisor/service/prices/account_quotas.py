@@ -77,7 +77,7 @@ def _path(settings: StoreSettings) -> Path:
 def _of_aws(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:
     """Of the regions whose prices the account has shown; a refusal in one is a refusal in all."""
     from advisor.pricing.sources.aws.account import vcpu_quotas
-    from advisor.pricing.sources.aws.calls import read_options
+    from advisor.pricing.sources.aws.aws_calls import read_options
 
     options = read_options(pricing.prices.options.get("aws", {}))
     jobs = [partial(vcpu_quotas, region, options=options) for region in _regions_of_aws(store)]
@@ -96,7 +96,7 @@ def _regions_of_aws(store: Store) -> Sequence[str]:
 
 def _of_gcp(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:  # noqa: ARG001
     from advisor.pricing.sources.gcp.client import has_login
-    from advisor.pricing.sources.gcp.source import endpoint, project_quotas
+    from advisor.pricing.sources.gcp.gcp_source import endpoint, project_quotas
 
     if not (has_login() or endpoint()):  # an API key opens the price list, and no project
         return {}

@@ -23,15 +23,8 @@ from advisor.core.errors import LockedError, StoreError
 from advisor.core.processes import start
 from advisor.core.units import format_duration
 from advisor.service.listening import Listener, Silence
+from advisor.service.prices import live as live_prices
 from advisor.service.prices.account_quotas import read_account_quotas
-from advisor.service.prices.live import (
-    failures_in_words,
-    known_answers,
-    now,
-    regions_of,
-    run_refresh,
-    sources_for,
-)
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 
@@ -60,12 +53,12 @@ def current_answers(
     """
     from advisor.pricing.source_registry import answers_of
 
-    sources = sources_for(pricing)
+    sources = live_prices.sources_for(pricing)
     listener.warn(sources.warnings)
     if may_refresh:
         pull_due(pricing, sources.sources, listener)
     try:
-        return known_answers(pricing, query, sources.sources)
+        return live_prices.known_answers(pricing, query, sources.sources)
     except StoreError as error:
         if not may_refresh:
             raise
@@ -105,13 +98,13 @@ def _started(
 
     prices = pricing.prices
     after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
-    due = due_sources(live, store, now(), after_s, regions_of(pricing.cloud))
+    due = due_sources(live, store, live_prices.now(), after_s, live_prices.regions_of(pricing.cloud))
     if not due:
         return None
     try:
         with lock(store, LOCK, f"process {os.getpid()}"):
-            due = due_sources(due, store, now(), after_s, regions_of(pricing.cloud))
-            note_under_way(due, store, now())
+            due = due_sources(due, store, live_prices.now(), after_s, live_prices.regions_of(pricing.cloud))
+            note_under_way(due, store, live_prices.now())
     except LockedError:
         return None
     return _process(pricing, [source.name for source in due]) if due else None
@@ -156,7 +149,7 @@ def _follow(
     if not awaited:
         return
     began_at = max(awaited.values())
-    left_s = prices.refresh_wait - max((now() - began_at).total_seconds(), 0.0)
+    left_s = prices.refresh_wait - max((live_prices.now() - began_at).total_seconds(), 0.0)
     if child is None and left_s <= 0:
         return
     with listener.step(f"pulling prices of {', '.join(awaited)}"):
@@ -177,7 +170,7 @@ def _tell(kept: Sequence[Kept], still: Sequence[str], prices: PriceSettings, lis
         parts.append(
             f"{', '.join(still)} did not answer within {wait}: the pull goes on for the next command"
         )
-    failures = failures_in_words(kept)
+    failures = live_prices.failures_in_words(kept)
     if failures:
         more = f" (and {len(failures) - 1} more: `advisor prices sources`)" if failures[1:] else ""
         listener.warn(["; ".join([*parts, failures[0] + more])])
@@ -198,15 +191,14 @@ def main() -> None:
 def pull(pricing: PricingSettings, names: Sequence[str]) -> None:
     """Refresh sources that would let us in, and note who would not.
 
-    Raises:
-        StoreError: the database cannot be written, or another process refreshes it.
+    Raises StoreError: the database cannot be written, or another process refreshes it.
     """
     from advisor.pricing.refresh import with_credentials
 
     with open_store(pricing.store.url) as store:
-        open_ = with_credentials(sources_for(pricing, names).sources, store, now())
+        open_ = with_credentials(live_prices.sources_for(pricing, names).sources, store, live_prices.now())
         if open_:
-            run_refresh(pricing, open_, store, Silence())
+            live_prices.run_refresh(pricing, open_, store, Silence())
             read_account_quotas(pricing, [source.name for source in open_], store)
 
 

@@ -29,8 +29,7 @@ _ALL = "*"
 def sources_for(pricing: PricingSettings, names: Sequence[str] = ()) -> Sources:
     """The sources of the settings in order of trust, or those named.
 
-    Raises:
-        ConfigError: a source that the settings name is not there or refuses its options.
+    Raises ConfigError: a source that the settings name is not there or refuses its options.
     """
     from advisor.pricing.source_registry import sources_of
 

@@ -23,8 +23,8 @@ from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import shipped_prices
 from advisor.service.listening import Listener
 from advisor.service.offer_filters import Floor, OfferFilter, check_counts
-from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
 from advisor.service.prices.live import now, sources_for
+from advisor.service.prices.query_limits import ANY, check_providers, check_regions, nothing_left
 
 
 def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[Offer], bool]:
@@ -133,8 +133,7 @@ def _at_own_prices(
 def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
     """What an hour of each offer will cost now, by the shipped record of prices.
 
-    Raises:
-        CatalogError: a shipped file is missing or broken.
+    Raises CatalogError: a shipped file is missing or broken.
     """
     shipped = shipped_prices()
     return likely_prices(offers, now=now(), on_demand=shipped.on_demand, spot=shipped.spot)

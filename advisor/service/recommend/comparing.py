@@ -93,11 +93,7 @@ def _with_nodes(config: Config, num_nodes: int) -> Config:
 
 
 def check_feasible(answer: CompareAnswer) -> None:
-    """Refuse two plans of which neither does the job.
-
-    Raises:
-        NothingFeasibleError: says so.
-    """
+    """Refuse two plans of which neither does the job. Raises NothingFeasibleError: says so."""
     if not (answer.comparison.a.feasible or answer.comparison.b.feasible):
         raise NothingFeasibleError("neither plan does the job: see what removes each of them.")
 

@@ -27,8 +27,7 @@ def data_set_of(pricing: PricingSettings, listener: Listener) -> tuple[DataSet |
     A bucket without a region is looked up if the caller named it, not a file: a file of a stranger must not
     make this account's credentials call on a bucket of his.
 
-    Raises:
-        InputError: the place has no such form, no cloud has the region, or the size is missing.
+    Raises InputError: the place has no such form, no cloud has the region, or the size is missing.
     """
     cloud = pricing.cloud
     if cloud.data is None:
@@ -54,8 +53,7 @@ def place_of(text: str, argument: str = "data") -> DataPlace:
         text: as the user writes it.
         argument: what the caller calls it.
 
-    Raises:
-        InputError: with the forms there are, or near names of regions.
+    Raises InputError: with the forms there are, or near names of regions.
     """
     from advisor.pricing.providers import load_regions
 
@@ -91,12 +89,12 @@ def _looked_up(place: DataPlace, pricing: PricingSettings) -> tuple[DataPlace, t
     unknown = DataRegionUnknown(place=place.name, provider=place.provider)
     if place.provider != "aws" or pricing.prices.offline or not pricing.is_given("cloud.data"):
         return place, (unknown,)
-    from advisor.pricing.sources.aws.calls import may_have_credentials
+    from advisor.pricing.sources.aws.aws_calls import may_have_credentials
 
     if not may_have_credentials():
         return place, (unknown,)
     from advisor.pricing.sources.aws.account import bucket_region
-    from advisor.pricing.sources.aws.calls import read_options
+    from advisor.pricing.sources.aws.aws_calls import read_options
 
     options = read_options(pricing.prices.options.get("aws", {}))
     try:

@@ -203,8 +203,7 @@ def parse_share(argument: str, text: str) -> float:
         argument: what the caller calls it.
         text: a number and a percent sign.
 
-    Raises:
-        InputError: no percentage of 0 or more.
+    Raises InputError: no percentage of 0 or more.
     """
     number, percent, rest = text.strip().partition("%")
     try:

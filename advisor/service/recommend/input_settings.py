@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 def with_input(trace: Trace, settings: InputSettings, listener: Listener) -> Trace:
     """The trace with the workers and loader seconds of the settings.
 
-    Raises:
-        InputError: seconds for one sample are given, and how many an iteration has is unknown.
+    Raises InputError: seconds for one sample are given, and how many an iteration has is unknown.
     """
     if settings.num_workers is not None:
         trace = replace(trace, num_workers=settings.num_workers)

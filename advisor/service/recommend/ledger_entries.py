@@ -35,8 +35,7 @@ def keep_recommendation(
         project: whose budget it is.
         arguments: of the command line that asked; None where Python did.
 
-    Raises:
-        StoreError: a number is not finite, or the database cannot be written.
+    Raises StoreError: a number is not finite, or the database cannot be written.
     """
     from advisor.store.ledger import record_recommendation
 

@@ -122,9 +122,8 @@ def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
 def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
     """A node type of the settings, with the waits of its log.
 
-    Raises:
-        ConfigError: its GPU is not in the catalog or is a family, its link or network is none, or its log
-            cannot be used.
+    Raises ConfigError: its GPU is not in the catalog or is a family, its link or network is none, or its log
+    cannot be used.
     """
     from recommender.plans.candidates import Machine
 

@@ -60,8 +60,7 @@ def past_runs(settings: PredictSettings, database: StoreSettings, listener: List
 def compared_runs(store: Store) -> list[ComparedRun]:
     """Runs that followed a recommendation on the GPUs that it named, in order of time.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     from advisor.predict.interval import ComparedRun
     from advisor.store.ledger import recommendations, runs

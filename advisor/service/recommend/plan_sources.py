@@ -17,7 +17,7 @@ from advisor.core.values import CheckpointUse, DataSet, Plan, Quantiles
 from advisor.service.listening import Listener
 from advisor.service.prices.account_quotas import known_quotas
 from advisor.service.recommend.own_machines import own_machines
-from advisor.service.recommend.rules import cheapest_by_verdict
+from advisor.service.recommend.policy_in_force import cheapest_by_verdict
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
@@ -64,8 +64,8 @@ def plans_of(
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
     from advisor.service.offer_filters import OfferFilter
-    from advisor.service.prices.limits import known_vendors
     from advisor.service.prices.offers import wanted_counts
+    from advisor.service.prices.query_limits import known_vendors
     from recommender.plans.candidates import with_elsewhere
 
     known = known_vendors(vendors)
@@ -95,8 +95,7 @@ def plans_of(
 def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -> int | None:
     """What is asked for, or what the GPUs say, as ``H100:8x4`` does.
 
-    Raises:
-        InputError: they say two numbers.
+    Raises InputError: they say two numbers.
     """
     said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
     numbers = said if num_nodes is None else {*said, num_nodes}
@@ -110,11 +109,10 @@ def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -
 def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: Listener) -> NodeLimits:
     """How many nodes a plan may have: what is asked for within what the settings allow.
 
-    Raises:
-        InputError: more nodes than the settings allow, or fewer than one.
+    Raises InputError: more nodes than the settings allow, or fewer than one.
     """
     from advisor.pricing.node_counts import NodeLimits
-    from advisor.service.prices.limits import setting_in_words
+    from advisor.service.prices.query_limits import setting_in_words
 
     name = "cloud.max_nodes"
     most = pricing.cloud.max_nodes if name in pricing.origins else None
@@ -130,8 +128,7 @@ def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: List
 def rates_of(rates: Sequence[RateSettings]) -> tuple[Rate, ...]:
     """The rates of the settings, and behind them those that ship.
 
-    Raises:
-        CatalogError: the shipped ones are missing or broken.
+    Raises CatalogError: the shipped ones are missing or broken.
     """
     from advisor.pricing.storage import Rate, RateKind, load_rates
     from advisor.service.prices.live import now
@@ -271,8 +268,7 @@ def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str
 def spot_terms(settings: SpotSettings) -> SpotTerms:
     """What the settings say of preemptible machines; what they do not say is assumed by class.
 
-    Raises:
-        ConfigError: ``spot.history`` cannot be used.
+    Raises ConfigError: ``spot.history`` cannot be used.
     """
     from recommender.outcome.spot import ASSUMED, RATE, REACQUIRE, SpotTerms
 

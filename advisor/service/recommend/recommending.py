@@ -25,7 +25,7 @@ from advisor.service.recommend.data_sets import data_set_of
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.past_runs import past_runs
 from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
-from advisor.service.recommend.rules import check_project_of, policy_of, spent_of, with_objective
+from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
 from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of
 from advisor.store.database import open_store
 
@@ -68,8 +68,7 @@ class RecommendRequest:
 def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
     """The changes that are asked for, each once; None where none was named.
 
-    Raises:
-        InputError: there is no such change.
+    Raises InputError: there is no such change.
     """
     if request.what_if is None:
         return None
@@ -85,8 +84,7 @@ def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, .
 def check_patchable(request: RecommendRequest, listener: Listener) -> None:
     """Refuse what cannot be patched, before anything is profiled.
 
-    Raises:
-        InputError: no changes were named, or the source is no script.
+    Raises InputError: no changes were named, or the source is no script.
     """
     patch, source = listener.name_of("patch"), request.trace.source
     if not request.what_if:
@@ -98,8 +96,7 @@ def check_patchable(request: RecommendRequest, listener: Listener) -> None:
 def script_patch(request: RecommendRequest, ranked: Recommendation) -> Patch:
     """The diff of the changes that were named; of all, those that save time with odds of 9 in 10.
 
-    Raises:
-        InputError: the script cannot be read or parsed.
+    Raises InputError: the script cannot be read or parsed.
     """
     source = request.trace.source
     if isinstance(source, Trace):
@@ -146,8 +143,7 @@ class RecommendAnswer:
 def check(request: RecommendRequest, listener: Listener) -> None:
     """Refuse what cannot be meant, before settings and prices are read.
 
-    Raises:
-        InputError: the job is not well formed, or there is no such script.
+    Raises InputError: the job is not well formed, or there is no such script.
     """
     check_exists(request.trace.source)
     load_numpy()
@@ -258,8 +254,7 @@ def _that_matter(doubts: Sequence[Finding], plans: Sequence[Plan]) -> Iterator[F
 def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
     """Those whose GPUs hold whole copies of a model that is divided so.
 
-    Raises:
-        NoOfferError: there is none.
+    Raises NoOfferError: there is none.
     """
     suited = [plan for plan in plans if split.suits(plan.layout)]
     if plans and not suited:

@@ -78,8 +78,7 @@ def run_command(command: Command, may_go_on: Callable[[], bool]) -> Ran:
         command: what to run.
         may_go_on: asked twice a second; when it says no the command is ended.
 
-    Raises:
-        OSError: it cannot be started, such as in a folder that is not there any more.
+    Raises OSError: it cannot be started, such as in a folder that is not there any more.
     """
     with (
         temporary_folder("schedule") as folder,

@@ -18,15 +18,7 @@ from advisor.core import processes
 from advisor.core.errors import AdvisorError, InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.values import DeliverWhen, Occurrence, Schedule, Scheduler
-from advisor.schedule.exports import (
-    ExportedFile,
-    WorkflowPlan,
-    cron_jobs,
-    crontab,
-    service_unit,
-    systemd_units,
-    workflow,
-)
+from advisor.schedule import exports
 from advisor.schedule.recurrence import next_after
 from advisor.schedule.schedulable import channels_in, check_name, check_words, name_for, schedulable
 from advisor.service.delivering import check_channels
@@ -135,8 +127,7 @@ def _schedule(request: ScheduleRequest, name: str) -> Schedule:
 def planned_schedules(database: StoreSettings) -> tuple[Planned, ...]:
     """All schedules by name, each with its last occurrence; none where there is no database yet.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     with _existing(database) as store:
         return tuple(_planned(store, schedule, most=1) for schedule in _schedules(store))
@@ -228,7 +219,7 @@ def schedule_files(
     *,
     delivery: DeliverySettings,
     report: ReportSettings,
-) -> tuple[ExportedFile, ...]:
+) -> tuple[exports.ExportedFile, ...]:
     """Files for another scheduler; those that run elsewhere have the channels and teams in them.
 
     Args:
@@ -257,19 +248,20 @@ def schedule_files(
     timeout_s, carried = limits.timeout, partial(_carried, delivery=delivery, report=report)
     match request.scheduler:
         case Scheduler.CRON:
-            return crontab(wanted, program)
+            return exports.crontab(wanted, program)
         case Scheduler.SYSTEMD:
-            return systemd_units(wanted, program=program, timeout_s=timeout_s)
+            return exports.systemd_units(wanted, program=program, timeout_s=timeout_s)
         case Scheduler.GITHUB_ACTIONS:
-            plan = partial(WorkflowPlan, timeout_s=timeout_s, now=now())
+            plan = partial(exports.WorkflowPlan, timeout_s=timeout_s, now=now())
             return tuple(
-                workflow(one, plan(secrets=_secrets(one, delivery), settings=carried(one))) for one in wanted
+                exports.workflow(one, plan(secrets=_secrets(one, delivery), settings=carried(one)))
+                for one in wanted
             )
         case Scheduler.KUBERNETES:
             if request.image is None:
                 raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")
             waits_s = limits.catch_up
-            return cron_jobs(
+            return exports.cron_jobs(
                 wanted, image=request.image, timeout_s=timeout_s, catch_up_s=waits_s, settings=carried
             )
 
@@ -301,8 +293,7 @@ _OF_REPORTS = ("organisation", "teams", "shared", "shared_by", "tags", "tokens_p
 def _carried(schedule: Schedule, delivery: DeliverySettings, report: ReportSettings) -> dict[str, str]:
     """Settings that a command needs where ours are not, as variables.
 
-    Raises:
-        InputError: a channel needs a file of this machine.
+    Raises InputError: a channel needs a file of this machine.
     """
     channels = _channels(schedule, delivery)
     for name, channel in channels.items():
@@ -321,12 +312,8 @@ def _carried(schedule: Schedule, delivery: DeliverySettings, report: ReportSetti
     }
 
 
-def write_files(files: Sequence[ExportedFile], folder: Path) -> tuple[Path, ...]:
-    """The files in a folder, which is made if it is not there.
-
-    Raises:
-        InputError: they cannot be written.
-    """
+def write_files(files: Sequence[exports.ExportedFile], folder: Path) -> tuple[Path, ...]:
+    """The files in a folder, which is made if it is not there. Raises InputError: they cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
@@ -351,7 +338,7 @@ def install_service(name: str, words: Sequence[str]) -> Path:
     """
     configured = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     folder = Path(configured).expanduser() / "systemd/user"
-    file = service_unit(name, processes.ADVISOR, words)
+    file = exports.service_unit(name, processes.ADVISOR, words)
     (path,) = write_files((file,), folder)
     for words in (("daemon-reload",), ("enable", file.name), ("restart", file.name)):
         command = ("systemctl", "--user", *words)

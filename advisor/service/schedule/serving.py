@@ -77,8 +77,7 @@ def serve(database: StoreSettings, limits: ScheduleSettings, voice: Voice, stop:
         voice: where output and log lines go.
         stop: says that the service is to end.
 
-    Raises:
-        StoreError: the database cannot be read or written when it begins.
+    Raises StoreError: the database cannot be read or written when it begins.
     """
     with _surroundings(database, limits, voice, stop) as world, ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         voice.log(f"{world.name} runs the schedules of {world.store.place}; Ctrl-C or SIGTERM ends it")
@@ -89,8 +88,7 @@ def serve(database: StoreSettings, limits: ScheduleSettings, voice: Voice, stop:
 def run_due(database: StoreSettings, limits: ScheduleSettings, voice: Voice) -> None:
     """Run what is due now, one after the other, and return.
 
-    Raises:
-        StoreError: the database cannot be read or written.
+    Raises StoreError: the database cannot be read or written.
     """
     with _surroundings(database, limits, voice, Stop()) as world:
         ScheduleService(world, Inline()).begin_due()

@@ -8,7 +8,7 @@ import yaml
 from advisor.config.layers import environment_variable, load_config, project_file, user_file
 from advisor.config.settings import Settings, setting_names
 from advisor.core.errors import ConfigError
-from advisor.report.settings import template
+from advisor.report.config_tables import template
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from advisor.config.project_layer import Why, value_of, why_refused, with_added
 from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import Settings, project_may, setting_field, setting_names
 from advisor.core.errors import ConfigError
-from advisor.report.settings import refused_in_words
+from advisor.report.config_tables import refused_in_words
 from tests.cpu_time import at_most
 from tests.end_to_end.cli import Shell
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from advisor.core.deadlines import LateError, completed, left_s, within
-from advisor.pricing.sources.downloads import REPLY_BYTES, Allowance, LongReplyError, read_whole
+from advisor.pricing.sources.http_downloads import REPLY_BYTES, Allowance, LongReplyError, read_whole
 
 
 def test_what_a_call_returns_and_raises_comes_out():

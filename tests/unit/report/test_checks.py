@@ -1,7 +1,7 @@
 """Findings of the doctor, all of them, in order."""
 
+from advisor.report.config_tables import checks_document
 from advisor.report.printing import Format, print_document
-from advisor.report.settings import checks_document
 from advisor.service.health import Check
 from tests.unit.report.printed import read_csv, read_json
 

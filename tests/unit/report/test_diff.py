@@ -6,7 +6,7 @@ import pytest
 
 from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import Phase, Quantiles
-from advisor.report.comparison import diff_document
+from advisor.report.plan_comparison import diff_document
 from advisor.report.writers.text_formats import to_markdown
 from advisor.service.recommend.diffing import DiffAnswer, PartChange
 from recommender.script_change import script_change

@@ -15,7 +15,7 @@ from advisor.core.values import (
     Remedy,
 )
 from advisor.report.estimates import memory_facts, memory_json
-from advisor.report.words.estimates import remedy_text
+from advisor.report.words.estimate_notes import remedy_text
 from tests.builders import make_estimate, make_trace
 
 NEED = Interval(p10=15.0 * GIB, p50=17.0 * GIB, p90=20.0 * GIB)

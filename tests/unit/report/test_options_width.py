@@ -12,7 +12,7 @@ from advisor.core.findings import Removal
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.document import NARROW, Column
-from advisor.report.options import ranked, selection, status, where
+from advisor.report.option_facts import ranked, selection, status, where
 from advisor.report.options_table import OPTION_COLUMNS, Form, OptionColumn, options_table
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import recommendation_document

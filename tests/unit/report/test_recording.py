@@ -7,7 +7,13 @@ import pytest
 
 from advisor.formats.recording_files import Recording, Skipped
 from advisor.predict.calibrating import Calibration, FittedConstant
-from advisor.report.gpus import by_family, calibration_document, reasons, recording_document, skipped_lines
+from advisor.report.catalog_tables import (
+    by_family,
+    calibration_document,
+    reasons,
+    recording_document,
+    skipped_lines,
+)
 from advisor.report.printing import Format, print_document
 from tests.findings import texts
 from tests.recordings import make_header, make_measurement

@@ -11,7 +11,8 @@ from advisor.core.errors import CloudError, InputError
 from advisor.core.findings.about_answers import DataRegionUnknown
 from advisor.core.findings.about_options import Unknown
 from advisor.core.values import DataPlace, DataSet
-from advisor.pricing.sources.aws import account, calls
+from advisor.pricing.sources.aws import account
+from advisor.pricing.sources.aws import aws_calls as calls
 from advisor.service.listening import Silence
 from advisor.service.recommend.data_sets import data_set_of, place_of
 from tests.findings import said

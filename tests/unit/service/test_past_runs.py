@@ -10,7 +10,7 @@ from advisor.config.layers import Config, load_config
 from advisor.core.findings.about_estimates import CorrectedByReceipts, Drift
 from advisor.core.values import Interval, RunStatus
 from advisor.formats.trace_files import write_trace
-from advisor.service.ledger import RunsRequest, recorded_runs
+from advisor.service.bookkeeping import RunsRequest, recorded_runs
 from advisor.service.predicting import PredictRequest, predict
 from advisor.service.recommend import past_runs as module
 from advisor.service.recommend.past_runs import PastRuns, compared_runs, past_runs

@@ -12,7 +12,7 @@ from advisor.core.errors import InputError
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import PickName
 from advisor.service.prices import live
-from advisor.service.recommend.rules import check_project_of, spent_of, with_objective
+from advisor.service.recommend.policy_in_force import check_project_of, spent_of, with_objective
 from advisor.site_files.policy_files import read_policies
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run

@@ -9,7 +9,7 @@ import requests
 from moto.server import ThreadedMotoServer
 
 from advisor.core.errors import CloudError
-from advisor.pricing.sources.aws.calls import AwsOptions
+from advisor.pricing.sources.aws.aws_calls import AwsOptions
 from advisor.spend.charges import Bill, Charge
 from advisor.spend.cost_explorer import ask_cost_explorer
 

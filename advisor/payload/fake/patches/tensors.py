@@ -124,11 +124,7 @@ def _of_parts(original: Original, indices: Any, values: Any = None, *size: Any, 
 
 
 def _least_size(indices: torch.Tensor, entries: torch.Tensor) -> list[int]:
-    """The least that has a place for each entry.
-
-    Raises:
-        NotImplementedError: nobody knows the indices.
-    """
+    """The least that has a place for each entry. Raises NotImplementedError: nobody knows the indices."""
     known = known_values(indices)
     if known is None:
         raise NotImplementedError("the size of a sparse tensor follows from indices that nobody computes")

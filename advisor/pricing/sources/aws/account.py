@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.calls import HOME_REGION, AwsOptions, Clients, explaining, in_time, items_of
+from advisor.pricing.sources.aws.aws_calls import (
+    HOME_REGION,
+    AwsOptions,
+    Clients,
+    explaining,
+    in_time,
+    items_of,
+)
 from advisor.pricing.sources.aws.survey import PlacementScoreRow
 
 if TYPE_CHECKING:
@@ -22,8 +29,7 @@ _OLD_NAMES = {None: HOME_REGION, "": HOME_REGION, "EU": "eu-west-1"}
 def bucket_region(bucket: str, options: AwsOptions | None = None) -> str:
     """The region of a bucket, as its owner's credentials may ask.
 
-    Raises:
-        CloudError: no permission for ``s3:GetBucketLocation``, no such bucket, or the call failed.
+    Raises CloudError: no permission for ``s3:GetBucketLocation``, no such bucket, or the call failed.
     """
     client = Clients(options or AwsOptions()).client("s3", HOME_REGION)
 
@@ -88,8 +94,7 @@ def placement_scores(
 ) -> tuple[PlacementScore, ...]:
     """Scores by zone for a request of so many machines of any of the types, best first.
 
-    Raises:
-        CloudError: no permission for ``ec2:GetSpotPlacementScores``, or the call failed.
+    Raises CloudError: no permission for ``ec2:GetSpotPlacementScores``, or the call failed.
     """
     client = Clients(options or AwsOptions()).client("ec2", HOME_REGION)
     rows: list[PlacementScoreRow] = items_of(
@@ -111,8 +116,7 @@ def placement_scores(
 def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[VcpuQuota, ...]:
     """The quotas of a region for GPU machines; what the region does not know is left out.
 
-    Raises:
-        CloudError: no permission for ``servicequotas:GetServiceQuota``, or a call failed.
+    Raises CloudError: no permission for ``servicequotas:GetServiceQuota``, or a call failed.
     """
     client = Clients(options or AwsOptions()).client("service-quotas", region)
     quotas = []

@@ -15,7 +15,7 @@ from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.instance_types import InstanceType
 from advisor.pricing.price_checks import is_possible
 from advisor.pricing.price_history import spot_quantiles
-from advisor.pricing.sources.aws.calls import (
+from advisor.pricing.sources.aws.aws_calls import (
     GARBLED,
     HOME_REGION,
     MAX_THREADS,
@@ -45,8 +45,7 @@ LIST_SOURCE = "AWS price list"
 def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
     """List prices as offers; a price of a machine that the region does not offer is left out and told.
 
-    Raises:
-        CloudError: the price list could not be had, or names no machine of a region that has some.
+    Raises CloudError: the price list could not be had, or names no machine of a region that has some.
     """
     prices = survey.prices
     if prices is None:
@@ -126,8 +125,7 @@ class Readings:
 def spot_part(region: Region, survey: Survey, scope: str) -> Part:
     """Newest prices as offers, all prices as history; a quote at the floor or of 0 is told, not offered.
 
-    Raises:
-        CloudError: the zones or the prices could not be had.
+    Raises CloudError: the zones or the prices could not be had.
     """
     if not survey.rentable:
         place = ("aws", region.name, Market.SPOT)
@@ -268,8 +266,7 @@ def capacity_block_part(region: Region, survey: Survey, scope: str) -> Part:
 
     Its price per hour is the fee paid ahead over the block's hours; the least time billed is the block.
 
-    Raises:
-        CloudError: a call failed.
+    Raises CloudError: a call failed.
     """
     zones = zone_ids(region.ec2)
     cheapest: dict[tuple[str, str | None], Offer] = {}
@@ -343,8 +340,7 @@ _BUILDERS: dict[Market, Callable[[Region, Survey, str], Part]] = {
 def regions_of(query: OfferQuery, options: AwsOptions, clock: Callable[[], datetime]) -> list[Region]:
     """Those of the account that the query wants, with clients: making them in threads is not safe.
 
-    Raises:
-        CloudError: no credentials, or the regions cannot be listed.
+    Raises CloudError: no credentials, or the regions cannot be listed.
     """
     clients = Clients(options)
     home = clients.client("ec2", HOME_REGION)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.calls import AwsOptions, read_options
+from advisor.pricing.sources.aws.aws_calls import AwsOptions, read_options
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, OfferQuery, Part
 
 WHOLE = "regions"
@@ -66,10 +66,9 @@ class AwsSource:
 
         Where nothing hints at any, that service is not waited for.
 
-        Raises:
-            CloudError: the AWS configuration of this machine cannot be used.
+        Raises CloudError: the AWS configuration of this machine cannot be used.
         """
-        from advisor.pricing.sources.aws.calls import Clients, may_have_credentials
+        from advisor.pricing.sources.aws.aws_calls import Clients, may_have_credentials
 
         are_there = may_have_credentials() and Clients(self._options).has_credentials()
         return Credentials.FOUND if are_there else Credentials.MISSING
@@ -78,7 +77,6 @@ class AwsSource:
 def aws_source(options: Mapping[str, object]) -> AwsSource:
     """The entry point; `AwsOptions` lists the options (``prices.options.aws`` of the settings).
 
-    Raises:
-        ConfigError: an option is unknown or has a value that cannot be.
+    Raises ConfigError: an option is unknown or has a value that cannot be.
     """
     return AwsSource(read_options(options))

@@ -15,7 +15,7 @@ from advisor.core.gpus import load_gpus, provider_gpu
 from advisor.core.units import GB, MIB
 from advisor.pricing.instance_types import InstanceType, load_instances, price_includes
 from advisor.pricing.price_checks import is_possible
-from advisor.pricing.sources.aws.calls import GARBLED, AwsOptions, counted, items_of, listed
+from advisor.pricing.sources.aws.aws_calls import GARBLED, AwsOptions, counted, items_of, listed
 from advisor.pricing.sources.protocol import OfferQuery
 
 if TYPE_CHECKING:
@@ -178,8 +178,7 @@ class ListPrices:
 def list_prices(client: BaseClient, region: str) -> ListPrices:
     """Linux prices of the GPU machines of a region: shared tenancy, no software, no commitment.
 
-    Raises:
-        CloudError: the call failed, or not one row of the reply can be read.
+    Raises CloudError: the call failed, or not one row of the reply can be read.
     """
     wanted = {**_ATTRIBUTES, "regionCode": region}
     filters = [
@@ -287,18 +286,13 @@ class Described:
 def catalog_machines() -> Mapping[str, InstanceType]:
     """AWS's instance types of the shipped catalog by name.
 
-    Raises:
-        CatalogError: the catalog is missing or broken.
+    Raises CatalogError: the catalog is missing or broken.
     """
     return {name: machine for (provider, name), machine in load_instances().items() if provider == "aws"}
 
 
 def described_machines(client: BaseClient, instance_types: Collection[str], *, today: date) -> Described:
-    """Types that the catalog lacks, as EC2 describes them.
-
-    Raises:
-        CloudError: the call failed.
-    """
+    """Types that the catalog lacks, as EC2 describes them. Raises CloudError: the call failed."""
     filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
     rows: list[InstanceTypeRow] = items_of(client, TYPES_ACTION, "InstanceTypes", Filters=filters)
     replies = [reply for reply in rows if reply["InstanceType"] in instance_types]
@@ -361,8 +355,7 @@ def _gaps(
 def zone_ids(ec2: BaseClient) -> Mapping[str, str]:
     """IDs by name of a region's availability zones; local and wavelength zones are none of them.
 
-    Raises:
-        CloudError: the call failed.
+    Raises CloudError: the call failed.
     """
     rows: list[AvailabilityZone] = items_of(ec2, "ec2:DescribeAvailabilityZones", "AvailabilityZones")
     return {

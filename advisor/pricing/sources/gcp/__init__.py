@@ -8,6 +8,6 @@ one price a part, ``machines`` says which parts a machine has, ``quotes`` adds t
 plug-in.
 """
 
-from advisor.pricing.sources.gcp.source import GcpSource, gcp_source
+from advisor.pricing.sources.gcp.gcp_source import GcpSource, gcp_source
 
 __all__ = ["GcpSource", "gcp_source"]

@@ -19,8 +19,8 @@ from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from advisor.core.deadlines import LateError, left_s, within
 from advisor.core.units import format_duration
-from advisor.pricing.sources.downloads import Allowance, LongReplyError, read_whole
 from advisor.pricing.sources.gcp.skus import Pricing, Sku, Tier, recognise
+from advisor.pricing.sources.http_downloads import Allowance, LongReplyError, read_whole
 from advisor.pricing.sources.protocol import Credentials
 
 if TYPE_CHECKING:
@@ -238,8 +238,7 @@ def _well_known_file() -> Path:
 def pull_skus(patience: Patience) -> list[Sku]:
     """All SKUs of Compute Engine that we know, in USD: every page, or none.
 
-    Raises:
-        PullError: some page could not be had.
+    Raises PullError: some page could not be had.
     """
     passing: list[Exception] = []
     try:

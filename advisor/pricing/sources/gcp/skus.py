@@ -144,8 +144,7 @@ class Sku:
 def kind_of(component: str) -> Kind:
     """What a component is, such as ``core`` for ``"A2 core"``.
 
-    Raises:
-        ValueError: no SKU is recognised as this component.
+    Raises ValueError: no SKU is recognised as this component.
     """
     if component not in COMPONENTS:
         raise ValueError(f"{component!r} is no component: there are {', '.join(COMPONENTS)}")
@@ -174,8 +173,7 @@ def recognise(description: str, usage_type: str) -> tuple[str, Market] | None:
 def usd_per_h(sku: Sku, component: str, now: datetime) -> Decimal:
     """The newest price in effect of one core, GiB or GPU for an hour; the first tier that is not free.
 
-    Raises:
-        ValueError: there is none we can use; says why, in words.
+    Raises ValueError: there is none we can use; says why, in words.
     """
     unit = UNITS[kind_of(component)]
     pricing = _newest(sku.pricing, now)
@@ -297,8 +295,7 @@ class MachineType:
 def load_machines() -> tuple[MachineType, ...]:
     """The shipped machine types.
 
-    Raises:
-        CatalogError: a file is missing or a row is broken; it names file and line.
+    Raises CatalogError: a file is missing or a row is broken; it names file and line.
     """
     return read_machines(catalog_path(MACHINE_FILE), load_instances())
 
@@ -306,9 +303,8 @@ def load_machines() -> tuple[MachineType, ...]:
 def read_machines(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> tuple[MachineType, ...]:
     """Machine types of a file, joined to ``instances.csv``.
 
-    Raises:
-        CatalogError: the file is missing or a row is broken, double, or of a machine or component that
-            nobody knows; it names file and line.
+    Raises CatalogError: the file is missing or a row is broken, double, or of a machine or component that
+    nobody knows; it names file and line.
     """
     table = read_table(path, MACHINE_COLUMNS, lambda row: (row[0], _machine(row, instances)))
     return tuple(table.values())
@@ -335,8 +331,7 @@ def _machine(row: list[str], instances: Mapping[InstanceKey, InstanceType]) -> M
 def needs_of(components: Iterable[str], instance: InstanceType, local_ssd_gib: int) -> Mapping[str, Decimal]:
     """How much of each component a machine is billed for; what is unknown counts as none.
 
-    Raises:
-        ValueError: a component is unknown, or the machine has none of it.
+    Raises ValueError: a component is unknown, or the machine has none of it.
     """
     amounts = {
         Kind.CORE: Decimal(instance.vcpus or 0),

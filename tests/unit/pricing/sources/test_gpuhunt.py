@@ -21,8 +21,7 @@ from advisor.core.errors import ConfigError
 from advisor.core.units import MB
 from advisor.core.values import Market
 from advisor.pricing.providers import Access, load_providers
-from advisor.pricing.sources import downloads
-from advisor.pricing.sources.downloads import Allowance
+from advisor.pricing.sources import http_downloads as downloads
 from advisor.pricing.sources.gpuhunt import (
     CATALOG_DIR,
     CATALOG_URL,
@@ -33,6 +32,7 @@ from advisor.pricing.sources.gpuhunt import (
     gpuhunt_source,
     offers_of,
 )
+from advisor.pricing.sources.http_downloads import Allowance
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part
 from tests.clouds import hostile_server as hostile
 from tests.clouds.hostile_server import attacking
@@ -267,7 +267,7 @@ def test_what_one_pull_may_send_is_bounded_over_all_providers(bucket, monkeypatc
     for provider in ("azure", "oci", "nebius"):
         publish(root, provider, "20261119-7", item(provider=provider))
     size = len((root / "azure/20261119-7/catalog.zip").read_bytes())
-    monkeypatch.setattr("advisor.pricing.sources.downloads.PULL_BYTES", 2 * size)
+    monkeypatch.setattr("advisor.pricing.sources.http_downloads.PULL_BYTES", 2 * size)
     monkeypatch.setattr("advisor.pricing.sources.gpuhunt.Allowance", lambda: Allowance(2 * size))
     failures = [part.failure for part in pulled(url, "azure", "oci", "nebius")]
     assert any(failure is not None and "no true file holds" in failure for failure in failures)

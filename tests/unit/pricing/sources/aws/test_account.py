@@ -16,7 +16,7 @@ from advisor.pricing.sources.aws.account import (
     placement_scores,
     vcpu_quotas,
 )
-from advisor.pricing.sources.aws.calls import AwsOptions
+from advisor.pricing.sources.aws.aws_calls import AwsOptions
 from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_server import DENIED, DENIED_JSON, SECRET, Fault

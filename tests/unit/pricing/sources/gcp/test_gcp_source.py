@@ -11,7 +11,7 @@ from advisor.core.plugins import load
 from advisor.core.values import Market
 from advisor.pricing.sources.gcp import gcp_source
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience, failure_in_words
-from advisor.pricing.sources.gcp.source import MARKETS, GcpSource
+from advisor.pricing.sources.gcp.gcp_source import MARKETS, GcpSource
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part, PriceSource
 from tests.clouds.gcp_server import SECRETS, Behaviour, serving
 from tests.clouds.gcp_skus import sku

@@ -52,8 +52,7 @@ def way_out(limits: Sequence[Limit], offers: Iterable[Offer]) -> Way:
     The fewest, since they are what comes nearest to what was asked. Of equally many limits those without a
     subject go first: who asks for a GPU in Europe wants to know where it is rather than what else is there.
 
-    Raises:
-        ValueError: there is no offer at all.
+    Raises ValueError: there is no offer at all.
     """
     by_failed: dict[tuple[Limit, ...], list[Offer]] = {}
     for offer in offers:
@@ -96,8 +95,7 @@ def check_providers(pricing: PricingSettings, known: Collection[str], listener: 
 
     One whose prices could be pulled is a warning where others were named, too.
 
-    Raises:
-        InputError: names those there are.
+    Raises InputError: names those there are.
     """
     from advisor.pricing.providers import load_providers
 
@@ -145,8 +143,7 @@ def check_regions(
         listener: what it calls arguments.
         at_hand: regions of offers at hand.
 
-    Raises:
-        InputError: with near matches.
+    Raises InputError: with near matches.
     """
     strange = [p for p in pricing.cloud.regions if not any(is_any([p], name) for name in at_hand)]
     regions = sorted({*known()}) if strange else []
@@ -166,8 +163,7 @@ def check_regions(
 def known_vendors(names: Iterable[str]) -> set[str]:
     """Vendors of the catalog as it spells them, letter case aside.
 
-    Raises:
-        InputError: the catalog has no GPU of one.
+    Raises InputError: the catalog has no GPU of one.
     """
     vendors = {spec.vendor.lower(): spec.vendor for spec in load_gpus().values()}
     for name in names:

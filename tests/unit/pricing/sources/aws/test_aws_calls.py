@@ -14,8 +14,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from advisor.core.errors import CloudError, ConfigError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws import aws_source, calls
-from advisor.pricing.sources.aws.calls import AwsOptions, explained, may_have_credentials, read_options
+from advisor.pricing.sources.aws import aws_calls as calls
+from advisor.pricing.sources.aws import aws_source
+from advisor.pricing.sources.aws.aws_calls import AwsOptions, explained, may_have_credentials, read_options
 from advisor.pricing.sources.protocol import Credentials, credentials_of
 from tests.clouds.aws_server import SECRET
 

@@ -79,8 +79,7 @@ _TIMES = ("BillingPeriodEnd", "BillingPeriodStart", "ChargePeriodEnd", "ChargePe
 def to_parquet(document: Document) -> bytes:
     """The data set as a Parquet file: decimals, times and a map of tags; what is not known is null.
 
-    Raises:
-        InputError: pyarrow is not installed.
+    Raises InputError: pyarrow is not installed.
     """
     try:
         import pyarrow as pa

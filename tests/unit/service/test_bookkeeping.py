@@ -17,8 +17,8 @@ from advisor.core.findings.about_options import RemovedByBudget, RemovedByMemory
 from advisor.core.limits import EARLIEST
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
-from advisor.service import ledger
-from advisor.service.ledger import RunRequest, RunsRequest, keep_receipt, keep_run, recorded_runs
+from advisor.service import bookkeeping as ledger
+from advisor.service.bookkeeping import RunRequest, RunsRequest, keep_receipt, keep_run, recorded_runs
 from advisor.service.listening import Silence
 from advisor.service.recommend import ledger_entries
 from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternatives_of, keep_recommendation

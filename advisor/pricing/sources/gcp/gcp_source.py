@@ -16,15 +16,8 @@ from typing import TYPE_CHECKING, Any
 from advisor.core.deadlines import LateError, within
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.downloads import Allowance, LongReplyError
-from advisor.pricing.sources.protocol import (
-    Capabilities,
-    Credentials,
-    Freshness,
-    OfferQuery,
-    Part,
-    check_options,
-)
+from advisor.pricing.sources import protocol
+from advisor.pricing.sources.http_downloads import Allowance, LongReplyError
 
 if TYPE_CHECKING:
     import requests
@@ -44,7 +37,7 @@ class GcpSource:
     """
 
     name = "gcp"
-    capabilities = Capabilities(providers=("gcp",), markets=MARKETS, is_live=True)
+    capabilities = protocol.Capabilities(providers=("gcp",), markets=MARKETS, is_live=True)
 
     def __init__(
         self, patience: Patience | None = None, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -52,14 +45,13 @@ class GcpSource:
         self._patience = patience
         self._clock = clock
 
-    def offers(self, query: OfferQuery) -> Iterator[Part]:
+    def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
         """Offers that match, a part for each region and market, also where there are none.
 
         If the list cannot be had as a whole, there is one part with the reason: a SKU that is missing from
         half a list would look like a machine that cannot be priced.
 
-        Raises:
-            CatalogError: a shipped table of machine types is missing or broken.
+        Raises CatalogError: a shipped table of machine types is missing or broken.
         """
         from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
         from advisor.pricing.sources.gcp.skus import PROVIDER, load_machines, part_of, rates_of
@@ -74,17 +66,17 @@ class GcpSource:
         try:
             rates = rates_of(pull_skus(self._patience or Patience()), now)
         except PullError as error:
-            yield Part(scope=SCOPE_OF_FAILURE, failure=str(error))
+            yield protocol.Part(scope=SCOPE_OF_FAILURE, failure=str(error))
             return
         for region, market in places:
             part = part_of(region, market, machines, rates, retrieved_at=now)
             yield dataclasses.replace(part, offers=tuple(filter(query.matches, part.offers)))
 
-    def freshness(self) -> tuple[Freshness, ...]:
+    def freshness(self) -> tuple[protocol.Freshness, ...]:
         """A live source holds nothing."""
         return ()
 
-    def credentials(self) -> Credentials:
+    def credentials(self) -> protocol.Credentials:
         """Whether application-default credentials are at hand, as far as can be told without the network."""
         from advisor.pricing.sources.gcp.client import local_credentials
 
@@ -94,10 +86,9 @@ class GcpSource:
 def gcp_source(options: Mapping[str, object]) -> GcpSource:
     """The entry point; it has no options: credentials are Google's application-default ones.
 
-    Raises:
-        ConfigError: an option is given.
+    Raises ConfigError: an option is given.
     """
-    check_options("gcp", options, ())
+    protocol.check_options("gcp", options, ())
     return GcpSource()
 
 
@@ -121,8 +112,7 @@ def endpoint() -> str | None:
 def project_quotas() -> dict[tuple[str, str], int]:
     """Limits by region and metric, such as ``("us-central1", "NVIDIA_L4_GPUS")``, and of the project.
 
-    Raises:
-        CloudError: they cannot be read; the text repeats nothing that the server said.
+    Raises CloudError: they cannot be read; the text repeats nothing that the server said.
     """
     try:
         return within(_ALL_S, lambda: dict(_limits()))

@@ -1,7 +1,7 @@
 """Policies and explanations as tables and JSON; the commands' tests see them whole."""
 
 from advisor.core.values import Tier
-from advisor.report.policy import check_document, explained_document, policy_document
+from advisor.report.policy_verdicts import check_document, explained_document, policy_document
 from advisor.report.printing import Format, print_document
 from advisor.site_files.policy_files import check_policies
 from recommender.policy import Facts, Spent

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from advisor.core.values import CostKind, Market
-from advisor.report.focus import COLUMNS, OWN_COLUMNS, focus_document, to_parquet
+from advisor.report.focus_export import COLUMNS, OWN_COLUMNS, focus_document, to_parquet
 from advisor.report.printing import Format, text_of
 from advisor.report.review import review_document
 from advisor.spend.bill_files import read_bill

@@ -18,7 +18,7 @@ from advisor.core.errors import InputError
 from advisor.core.values import Market, Offer
 from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, check_counts
-from advisor.service.prices.limits import (
+from advisor.service.prices.query_limits import (
     Limit,
     check_providers,
     check_regions,

@@ -27,8 +27,7 @@ def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | N
 
     A flag can add rules and never takes an organisation's away.
 
-    Raises:
-        PolicyError: a file cannot be read or contradicts another; all faults at once.
+    Raises PolicyError: a file cannot be read or contradicts another; all faults at once.
     """
     files = tuple(dict.fromkeys([*settings.files, *more]))
     if not files:
@@ -45,8 +44,7 @@ def check_guarded(settings: PolicySettings, what: str) -> None:
         settings: the files of the policy.
         what: is to be done instead, as a sentence.
 
-    Raises:
-        PolicyViolationError: the policy demands one.
+    Raises PolicyViolationError: the policy demands one.
     """
     policy = policy_of(settings)
     if policy is not None and (rule := policy.guard) is not None:
@@ -78,7 +76,7 @@ def check_project_of(
         InputError: it is.
         StoreError: the database cannot be read.
     """
-    from advisor.service.ledger import check_new_project
+    from advisor.service.bookkeeping import check_new_project
     from recommender.policy.model import Layer
 
     of_teams = (name for team in report.teams.values() for name in team)
@@ -109,7 +107,7 @@ def spent_of(
             "the policy limits what a project spends in a month: name it with"
             f" {listener.name_of('project')}, as its runs were recorded."
         )
-    from advisor.service.ledger import read_bills
+    from advisor.service.bookkeeping import read_bills
     from advisor.service.prices.live import now
     from recommender.policy import Spent, start_of_month
 

@@ -3,18 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings.about_options import (
-    RemovedByAttention,
-    RemovedByBudget,
-    RemovedByDeadline,
-    RemovedByHostMemory,
-    RemovedByMemory,
-    RemovedByPolicy,
-    RemovedByQuota,
-    RemovedBySharding,
-    RemovedBySoftware,
-    RemovedBySpot,
-)
+from advisor.core.findings import about_options
 from advisor.core.units import HOUR_S, format_usd
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.document import facts_of
@@ -52,16 +41,16 @@ def price_json(price: Price | None) -> Mapping[str, object] | None:
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
-    RemovedByMemory.code: "does not fit",
-    RemovedByHostMemory.code: "small host",
-    RemovedBySharding.code: "another world",
-    RemovedBySpot.code: "hopeless on spot",
-    RemovedBySoftware.code: "unsupported",
-    RemovedByAttention.code: "attention refused",
-    RemovedByPolicy.code: "policy",
-    RemovedByQuota.code: "over quota",
-    RemovedByBudget.code: "over budget",
-    RemovedByDeadline.code: "too late",
+    about_options.RemovedByMemory.code: "does not fit",
+    about_options.RemovedByHostMemory.code: "small host",
+    about_options.RemovedBySharding.code: "another world",
+    about_options.RemovedBySpot.code: "hopeless on spot",
+    about_options.RemovedBySoftware.code: "unsupported",
+    about_options.RemovedByAttention.code: "attention refused",
+    about_options.RemovedByPolicy.code: "policy",
+    about_options.RemovedByQuota.code: "over quota",
+    about_options.RemovedByBudget.code: "over budget",
+    about_options.RemovedByDeadline.code: "too late",
 }
 
 
@@ -98,7 +87,7 @@ def status(option: Option, recommendation: Recommendation) -> str:
 
 def has_figures(option: Option) -> bool:
     """Whether its time and cost mean anything: what ranks of another number would do is unknown."""
-    return RemovedBySharding.code not in option.removed_by
+    return about_options.RemovedBySharding.code not in option.removed_by
 
 
 def numbered(recommendation: Recommendation) -> dict[str, tuple[int, Option]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from advisor.core.deadlines import LateError, left_s, within
 from advisor.core.errors import CloudError, ConfigError
 from advisor.core.units import format_duration
-from advisor.pricing.sources.downloads import Allowance, read_whole
+from advisor.pricing.sources.http_downloads import Allowance, read_whole
 from advisor.pricing.sources.protocol import check_options
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ _LIMITS = {"history_days": (1, 90), "max_attempts": (1, 20), "timeout_s": (0.1, 
 def read_options(options: _Options) -> AwsOptions:
     """The options as given in the settings, checked.
 
-    Raises:
-        ConfigError: an option is unknown, of the wrong type or out of range.
+    Raises ConfigError: an option is unknown, of the wrong type or out of range.
     """
     check_options("aws", options, [field.name for field in fields(AwsOptions)])
     for name, value in options.items():
@@ -309,8 +308,7 @@ class EndlessPagesError(Exception):
 class Clients:
     """Makes clients with the SDK's own chain of credentials, from one thread (clients may go to others).
 
-    Raises:
-        CloudError: the AWS configuration names a profile that does not exist or cannot be read.
+    Raises CloudError: the AWS configuration names a profile that does not exist or cannot be read.
     """
 
     def __init__(self, options: AwsOptions) -> None:
@@ -339,8 +337,7 @@ class Clients:
     def client(self, service: str, region: str) -> BaseClient:
         """A client of a service, such as ``"ec2"``, in a region.
 
-        Raises:
-            CloudError: the AWS configuration of this machine cannot be used.
+        Raises CloudError: the AWS configuration of this machine cannot be used.
         """
         from botocore.exceptions import BotoCoreError
         from botocore.httpsession import URLLib3Session
@@ -367,8 +364,7 @@ class Clients:
     def has_credentials(self) -> bool:
         """Whether the chain of credentials found any; whether AWS takes them is another matter.
 
-        Raises:
-            CloudError: the AWS configuration of this machine cannot be used.
+        Raises CloudError: the AWS configuration of this machine cannot be used.
         """
         from botocore.exceptions import BotoCoreError
 
@@ -399,8 +395,7 @@ def items_of(client: BaseClient, action: str, key: str, **arguments: object) -> 
         key: where the reply holds the items.
         **arguments: of the operation.
 
-    Raises:
-        CloudError: in words what went wrong, what to do, and no secrets.
+    Raises CloudError: in words what went wrong, what to do, and no secrets.
     """
     # A garbled body can still parse, into a page without the key.
     pages: Iterator[Mapping[str, Iterable[T]]] = _pages(client, action, arguments)
@@ -431,18 +426,13 @@ def _pages(
 def in_time(client: BaseClient, call: Callable[[], T]) -> T:
     """What a call with a client returns, connecting, reading all of the reply and retries included.
 
-    Raises:
-        LateError: it takes longer than one reply and retries may.
+    Raises LateError: it takes longer than one reply and retries may.
     """
     return within(client.meta.config.read_timeout + RETRIES_S, call)
 
 
 def explaining(action: str, call: Callable[[], T]) -> T:
-    """What the call returns; its errors are translated.
-
-    Raises:
-        CloudError: as `items_of`.
-    """
+    """What the call returns; its errors are translated. Raises CloudError: as `items_of`."""
     try:
         return call()
     except CloudError:

@@ -13,7 +13,7 @@ from advisor.core.errors import InputError
 from advisor.formats.recording_files import read_recording
 from advisor.measure import Extent, grid
 from advisor.predict.knowledge import read_calibration
-from advisor.service.kernels import MeasureRequest, calibrate_gpu, measure_kernels
+from advisor.service.measured_kernels import MeasureRequest, calibrate_gpu, measure_kernels
 from tests.listening import Heard
 from tests.recordings import make_measurement, write_recording
 

@@ -19,7 +19,7 @@ from advisor.core.values import (
 )
 from advisor.report.document import Document
 from advisor.report.explain import option_document
-from advisor.report.options import find_option, ranked, selection, status
+from advisor.report.option_facts import find_option, ranked, selection, status
 from advisor.report.options_table import options_table
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import recommendation_document

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.values import Collective, Job, RankWork, Scaling, ScalingSource, Trace
-from advisor.workloads.steps import seen_scaling, steps_of
+from advisor.workloads.step_counts import seen_scaling, steps_of
 from tests.builders import make_op, make_trace
 from tests.findings import sample
 from tests.recommending import iterations_as_profiled, num_iterations

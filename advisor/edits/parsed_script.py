@@ -89,11 +89,7 @@ class Script:
 
 
 def read_script(text: str, name: str) -> Script:
-    """The script of a text.
-
-    Raises:
-        InputError: it is no Python that this version can parse.
-    """
+    """The script of a text. Raises InputError: it is no Python that this version can parse."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:

@@ -31,7 +31,7 @@ def refused_in_words(refused: Refused) -> str:
     """One line: where it stands, what it asks for, why it does not count, and how to let it.
 
     >>> from pathlib import Path
-    >>> from advisor.config.settings import ProjectMay
+    >>> from advisor.config.setting_kinds import ProjectMay
     >>> line = Refused(setting="profile.sandbox", value=False, file=Path("/a/.advisor.yaml"), line=2,
     ...                allowed=ProjectMay.SWITCH_ON, why=Why.NOT_ALLOWED)
     >>> refused_in_words(line)

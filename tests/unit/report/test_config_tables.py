@@ -9,8 +9,8 @@ import yaml
 from advisor.config.layers import Config, environment_variable
 from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
 from advisor.core.values import Market
+from advisor.report.config_tables import settings_document, template
 from advisor.report.printing import Format, print_document
-from advisor.report.settings import settings_document, template
 from tests.unit.report.printed import read_csv, read_json
 
 LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}

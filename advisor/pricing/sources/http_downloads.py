@@ -40,11 +40,7 @@ class Allowance:
         self._lock = threading.Lock()
 
     def take(self, num_bytes: int) -> None:
-        """Count what came.
-
-        Raises:
-            LongReplyError: it is more than was left.
-        """
+        """Count what came. Raises LongReplyError: it is more than was left."""
         with self._lock:
             self._left_bytes -= num_bytes
             if self._left_bytes < 0:
@@ -109,8 +105,7 @@ def download(url: str, allowance: Allowance, *, within_s: float = FILE_WITHIN_S)
         allowance: how much its source may still send.
         within_s: for all of it.
 
-    Raises:
-        PublicFileError: it cannot be had, is too long or too late.
+    Raises PublicFileError: it cannot be had, is too long or too late.
     """
 
     def read() -> bytes:

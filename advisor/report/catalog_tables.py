@@ -1,4 +1,4 @@
-"""GPUs as tables: the catalog, and what was measured on one of them."""
+"""Catalogs as tables: GPUs, what was measured on one of them, and recipes."""
 
 import statistics
 from collections import Counter
@@ -12,41 +12,27 @@ from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.registry import family_of
 from advisor.predict.calibrating import Calibration
-from advisor.report.document import (
-    BYTES,
-    COUNT,
-    DECIMALS,
-    FOUR_DIGITS,
-    MICROSECONDS,
-    MULTIPLE,
-    PLAIN,
-    ROUNDED,
-    SHARE,
-    Cell,
-    Column,
-    Document,
-    Lines,
-    Row,
-    Table,
-    columns,
-)
+from advisor.recipes.models import Model
+from advisor.recipes.recipes import Recipe
+from advisor.report import document as doc
+from advisor.report.document import columns
 from advisor.report.words import warnings_json
 
 COLUMNS = (
     *columns("GPU", "Architecture"),
-    Column("SMs", ROUNDED),
-    Column("Memory", BYTES),
-    Column("GB/s", ROUNDED),
-    *columns("FP32", "TF32", "FP16", "BF16", kind=FOUR_DIGITS),
-    Column("NVLink GB/s", ROUNDED),
+    doc.Column("SMs", doc.ROUNDED),
+    doc.Column("Memory", doc.BYTES),
+    doc.Column("GB/s", doc.ROUNDED),
+    *columns("FP32", "TF32", "FP16", "BF16", kind=doc.FOUR_DIGITS),
+    doc.Column("NVLink GB/s", doc.ROUNDED),
 )
-_MULTIPLES = (*COLUMNS[:2], *columns(*(column.name for column in COLUMNS[2:]), kind=MULTIPLE))
+_MULTIPLES = (*COLUMNS[:2], *columns(*(column.name for column in COLUMNS[2:]), kind=doc.MULTIPLE))
 TFLOPS = 1e12
 # What one of a column is, in the units of a GpuSpec.
 _UNITS = (1, 1, GB, *[TFLOPS] * 4, GB)
 
 
-def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> Document:
+def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> doc.Document:
     """Specs in the given order.
 
     FLOP rates are dense TFLOP/s, with tensor cores where there are; with ``base`` every figure is a
@@ -54,9 +40,9 @@ def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> Docu
     """
     columns = COLUMNS if base is None else _MULTIPLES
     units = _UNITS if base is None else _figures(base)
-    rows = tuple(Row((*_names(spec), *_in_units(spec, units))) for spec in specs)
+    rows = tuple(doc.Row((*_names(spec), *_in_units(spec, units))) for spec in specs)
     facts = {"gpus": [_json(spec) for spec in specs]}
-    return Document(facts=facts, blocks=(Table(columns=columns, rows=rows),), title="GPUs")
+    return doc.Document(facts=facts, blocks=(doc.Table(columns=columns, rows=rows),), title="GPUs")
 
 
 def _json(spec: GpuSpec) -> Mapping[str, object]:
@@ -85,48 +71,52 @@ def _names(spec: GpuSpec) -> tuple[str, str]:
     return spec.name, f"{spec.architecture} {spec.compute_capability}".strip()
 
 
-def _in_units(spec: GpuSpec, units: Sequence[float | None]) -> list[Cell]:
+def _in_units(spec: GpuSpec, units: Sequence[float | None]) -> list[doc.Cell]:
     pairs = zip(_figures(spec), units, strict=True)
     return [None if value is None or not unit else value / unit for value, unit in pairs]
 
 
 _COLUMNS = (
-    Column("Constant"),
-    *columns("Before", "After", kind=DECIMALS),
-    Column("Kernels", PLAIN),
-    Column("Spread", SHARE),
+    doc.Column("Constant"),
+    *columns("Before", "After", kind=doc.DECIMALS),
+    doc.Column("Kernels", doc.PLAIN),
+    doc.Column("Spread", doc.SHARE),
 )
 
 
-def calibration_document(calibration: Calibration, path: Path) -> Document:
+def calibration_document(calibration: Calibration, path: Path) -> doc.Document:
     """Constants, and where they were written."""
     constants = list(map(asdict, calibration.constants))
     facts = {"gpu": calibration.gpu, "source": calibration.source, "constants": constants}
     rows = tuple(
-        Row((fit.name, fit.before, fit.after, fit.num_kernels, fit.spread)) for fit in calibration.constants
+        doc.Row((fit.name, fit.before, fit.after, fit.num_kernels, fit.spread))
+        for fit in calibration.constants
     )
-    return Document(
+    return doc.Document(
         facts={"calibration": {"path": str(path), **facts}, **warnings_json(calibration.warnings)},
-        blocks=(Table(columns=_COLUMNS, rows=rows), Lines((f"{calibration.gpu}: written to {path}",))),
+        blocks=(
+            doc.Table(columns=_COLUMNS, rows=rows),
+            doc.Lines((f"{calibration.gpu}: written to {path}",)),
+        ),
     )
 
 
 _RECORDING_COLUMNS = (
-    Column("Family"),
-    Column("Kernels", COUNT),
-    *columns("Shortest", "Longest", kind=MICROSECONDS),
-    Column("Median spread", SHARE),
+    doc.Column("Family"),
+    doc.Column("Kernels", doc.COUNT),
+    *columns("Shortest", "Longest", kind=doc.MICROSECONDS),
+    doc.Column("Median spread", doc.SHARE),
 )
 
 
-def recording_document(recording: Recording, path: Path, warnings: Sequence[Finding]) -> Document:
+def recording_document(recording: Recording, path: Path, warnings: Sequence[Finding]) -> doc.Document:
     """A summary by family."""
     families = by_family(recording)
     body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
     facts = {"recording": body, "families": families, "skipped": dict(reasons(recording))}
-    rows = tuple(Row((family, *figures.values())) for family, figures in families.items())
-    return Document(
-        facts={**facts, **warnings_json(warnings)}, blocks=(Table(columns=_RECORDING_COLUMNS, rows=rows),)
+    rows = tuple(doc.Row((family, *figures.values())) for family, figures in families.items())
+    return doc.Document(
+        facts={**facts, **warnings_json(warnings)}, blocks=(doc.Table(columns=_RECORDING_COLUMNS, rows=rows),)
     )
 
 
@@ -154,3 +144,19 @@ def reasons(recording: Recording) -> list[tuple[str, int]]:
 def skipped_lines(recording: Recording) -> list[str]:
     """The same in words."""
     return [f"{count} left out: {reason}" for reason, count in reasons(recording)]
+
+
+def recipes_document(recipes: Sequence[Recipe], models: Sequence[Model]) -> doc.Document:
+    """Each recipe with what it does, and the names of models."""
+    rows = tuple(doc.Row((recipe.name, recipe.summary, recipe.model, recipe.unit)) for recipe in recipes)
+    names = ", ".join(model.name for model in models)
+    known = doc.Section("Models", (f"{names}, any Hugging Face id, and the path of a config.json.",))
+    facts = {
+        "recipes": [asdict(recipe) for recipe in recipes],
+        "models": [
+            {"name": model.name, "source": model.source, "params": model.num_params, "config": model.config}
+            for model in models
+        ],
+    }
+    table = doc.Table(columns=columns("Recipe", "Trains", "Default model", "Amount in"), rows=rows)
+    return doc.Document(facts=facts, blocks=(table, known), title="Recipes")

@@ -8,35 +8,16 @@ from advisor.core.findings import Finding
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.core.values import Option, Trace
 from advisor.predict.step_time import computing_s, waits_s
-from advisor.report.document import (
-    BYTES,
-    COUNT,
-    DURATION,
-    NOTHING,
-    TEXT,
-    USD,
-    Block,
-    Cell,
-    Column,
-    Document,
-    Kind,
-    Row,
-    Section,
-    Table,
-    Tone,
-    Value,
-    columns,
-    facts_of,
-)
+from advisor.report import document as doc
 from advisor.report.estimates import summary, trace_texts
-from advisor.report.options import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
+from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 from advisor.service.recommend.comparing import CompareAnswer
 from advisor.service.recommend.diffing import DiffAnswer, PartChange
 from recommender.comparison import PlanComparison
 from recommender.script_change import MachineChange, change_findings
 
-PROBABILITY = Kind("probability", "{:.2f}".format)
+PROBABILITY = doc.Kind("probability", "{:.2f}".format)
 Figure = str | float | None
 _FITS = {True: "yes", False: "no", None: "unknown"}
 
@@ -57,7 +38,7 @@ class Line:
     name: str
     a: Figure
     b: Figure
-    kind: Kind = TEXT
+    kind: doc.Kind = doc.TEXT
 
     @property
     def difference(self) -> float | None:
@@ -84,53 +65,53 @@ class Group:
     lines: tuple[Line, ...]
 
 
-_Rows = Iterable[tuple[str, str, Kind, Callable[[Option], Figure]]]
+_Rows = Iterable[tuple[str, str, doc.Kind, Callable[[Option], Figure]]]
 
 _PLACE: _Rows = (
-    ("id", "Plan", TEXT, lambda o: o.plan.id),
-    ("gpus", "GPUs", TEXT, gpus),
-    ("num_nodes", "Nodes", COUNT, lambda o: o.plan.num_nodes),
+    ("id", "Plan", doc.TEXT, lambda o: o.plan.id),
+    ("gpus", "GPUs", doc.TEXT, gpus),
+    ("num_nodes", "Nodes", doc.COUNT, lambda o: o.plan.num_nodes),
     (
         "status",
         "Does the job",
-        TEXT,
+        doc.TEXT,
         lambda o: f"no: {STATUS_OF_REMOVAL[o.removed_by[0]]}" if o.removed_by else "yes",
     ),
 )
 _ITERATION: _Rows = (
-    ("iteration_s_p50", "Time of one, median", DURATION, lambda o: o.estimate.iteration_s.p50),
-    ("iteration_s_p10", "Time of one, p10", DURATION, lambda o: o.estimate.iteration_s.p10),
-    ("iteration_s_p90", "Time of one, p90", DURATION, lambda o: o.estimate.iteration_s.p90),
-    ("computing_s", "computing", DURATION, lambda o: computing_s(o.estimate)),
+    ("iteration_s_p50", "Time of one, median", doc.DURATION, lambda o: o.estimate.iteration_s.p50),
+    ("iteration_s_p10", "Time of one, p10", doc.DURATION, lambda o: o.estimate.iteration_s.p10),
+    ("iteration_s_p90", "Time of one, p90", doc.DURATION, lambda o: o.estimate.iteration_s.p90),
+    ("computing_s", "computing", doc.DURATION, lambda o: computing_s(o.estimate)),
 )
 _MEMORY: _Rows = (
-    ("binds", "What binds", TEXT, lambda o: o.estimate.binds.value),
-    ("memory_bytes", "Memory needed", BYTES, lambda o: o.estimate.memory_bytes),
-    ("memory_limit_bytes", "Memory of a GPU", BYTES, lambda o: o.estimate.memory_limit_bytes),
-    ("fits_memory", "Fits", TEXT, lambda o: _FITS[o.estimate.fits_memory]),
+    ("binds", "What binds", doc.TEXT, lambda o: o.estimate.binds.value),
+    ("memory_bytes", "Memory needed", doc.BYTES, lambda o: o.estimate.memory_bytes),
+    ("memory_limit_bytes", "Memory of a GPU", doc.BYTES, lambda o: o.estimate.memory_limit_bytes),
+    ("fits_memory", "Fits", doc.TEXT, lambda o: _FITS[o.estimate.fits_memory]),
 )
 _TIME: _Rows = (
-    ("iterations", "Iterations", COUNT, lambda o: o.iterations),
-    ("train_s_p50", "Training, median", DURATION, lambda o: o.train_s.p50),
-    ("wait_s_p50", "Wait, median", DURATION, lambda o: None if o.wait_s is None else o.wait_s.p50),
-    ("wait_s_p90", "Wait, p90", DURATION, lambda o: None if o.wait_s is None else o.wait_s.p90),
-    ("startup_s", "Start-up", DURATION, lambda o: o.plan.startup_s),
-    ("time_s_p50", "Until done, median", DURATION, lambda o: o.time_s.p50),
-    ("time_s_p90", "Until done, p90", DURATION, lambda o: o.time_s.p90),
+    ("iterations", "Iterations", doc.COUNT, lambda o: o.iterations),
+    ("train_s_p50", "Training, median", doc.DURATION, lambda o: o.train_s.p50),
+    ("wait_s_p50", "Wait, median", doc.DURATION, lambda o: None if o.wait_s is None else o.wait_s.p50),
+    ("wait_s_p90", "Wait, p90", doc.DURATION, lambda o: None if o.wait_s is None else o.wait_s.p90),
+    ("startup_s", "Start-up", doc.DURATION, lambda o: o.plan.startup_s),
+    ("time_s_p50", "Until done, median", doc.DURATION, lambda o: o.time_s.p50),
+    ("time_s_p90", "Until done, p90", doc.DURATION, lambda o: o.time_s.p90),
 )
 _RENT: _Rows = (
-    ("usd_per_h", "Rent of an hour", USD, lambda o: o.plan.usd_per_h),
-    ("price", "Price", TEXT, lambda o: None if o.plan.price is None else quote_text(o.plan.price)),
-    ("price_source", "Price from", TEXT, lambda o: _source(o)),
+    ("usd_per_h", "Rent of an hour", doc.USD, lambda o: o.plan.usd_per_h),
+    ("price", "Price", doc.TEXT, lambda o: None if o.plan.price is None else quote_text(o.plan.price)),
+    ("price_source", "Price from", doc.TEXT, lambda o: _source(o)),
 )
 _COST: _Rows = (
-    ("cost_usd_p50", "Cost, median", USD, lambda o: _if_known(o, o.cost_usd.p50)),
-    ("cost_usd_p90", "Cost, p90", USD, lambda o: _if_known(o, o.cost_usd.p90)),
+    ("cost_usd_p50", "Cost, median", doc.USD, lambda o: _if_known(o, o.cost_usd.p50)),
+    ("cost_usd_p90", "Cost, p90", doc.USD, lambda o: _if_known(o, o.cost_usd.p90)),
 )
 _RISK: _Rows = (
     ("p_within_budget", "Within the budget", PROBABILITY, lambda o: o.p_within_budget),
     ("p_within_deadline", "Within the deadline", PROBABILITY, lambda o: o.p_within_deadline),
-    ("risk", "Risk", TEXT, lambda o: sentence(o.risk)),
+    ("risk", "Risk", doc.TEXT, lambda o: sentence(o.risk)),
 )
 
 
@@ -157,14 +138,14 @@ def _lines(both: tuple[Option, Option], rows: _Rows) -> Iterator[Line]:
 def _waits(both: tuple[Option, Option]) -> Iterator[Line]:
     a, b = (waits_s(option.estimate) for option in both)
     for name in a:
-        yield Line(key=f"{name} (s)", name=name, a=a[name], b=b[name], kind=DURATION)
+        yield Line(key=f"{name} (s)", name=name, a=a[name], b=b[name], kind=doc.DURATION)
 
 
 def _causes(both: tuple[Option, Option]) -> Iterator[Line]:
     """The parts of the cost, which add up to its median."""
     a, b = (option.cost_breakdown_usd for option in both)
     for name in {**a, **b}:
-        yield Line(key=f"{name} (USD)", name=name, a=a.get(name, 0.0), b=b.get(name, 0.0), kind=USD)
+        yield Line(key=f"{name} (USD)", name=name, a=a.get(name, 0.0), b=b.get(name, 0.0), kind=doc.USD)
 
 
 def _odds(comparison: PlanComparison) -> Iterator[Line]:
@@ -177,12 +158,12 @@ def _odds(comparison: PlanComparison) -> Iterator[Line]:
 def _whole(comparison: PlanComparison) -> Iterator[Line]:
     a, b = comparison.whole
     if a.change_s or b.change_s:
-        yield Line(key="change_s", name="Changing the script", a=a.change_s, b=b.change_s, kind=DURATION)
-        yield Line(key="change_usd", name="Its cost", a=a.change_usd, b=b.change_usd, kind=USD)
-    yield Line(key="whole_s", name="Expected time in all", a=a.time_s, b=b.time_s, kind=DURATION)
-    yield Line(key="whole_usd", name="Expected cost in all", a=a.usd, b=b.usd, kind=USD)
+        yield Line(key="change_s", name="Changing the script", a=a.change_s, b=b.change_s, kind=doc.DURATION)
+        yield Line(key="change_usd", name="Its cost", a=a.change_usd, b=b.change_usd, kind=doc.USD)
+    yield Line(key="whole_s", name="Expected time in all", a=a.time_s, b=b.time_s, kind=doc.DURATION)
+    yield Line(key="whole_usd", name="Expected cost in all", a=a.usd, b=b.usd, kind=doc.USD)
     hour = format_usd(comparison.worth.hour_usd)
-    yield Line(key="total_usd", name=f"Both, an hour at {hour}", a=a.total_usd, b=b.total_usd, kind=USD)
+    yield Line(key="total_usd", name=f"Both, an hour at {hour}", a=a.total_usd, b=b.total_usd, kind=doc.USD)
 
 
 def _source(option: Option) -> str | None:
@@ -194,17 +175,22 @@ def _if_known(option: Option, usd: float) -> float | None:
     return None if option.plan.usd_per_h is None else usd
 
 
-_COLUMNS = (Column("", wraps=False), Column("A"), Column("B"), Column("B beside A", wraps=False))
+_COLUMNS = (
+    doc.Column("", wraps=False),
+    doc.Column("A"),
+    doc.Column("B"),
+    doc.Column("B beside A", wraps=False),
+)
 # Where all four would break words, the difference stands below B.
-_NARROW = (Column(""), Column("A"), Column("B, and beside A"))
-_SHEET = columns("group", "line", "a", "b", "difference", "ratio")
+_NARROW = (doc.Column(""), doc.Column("A"), doc.Column("B, and beside A"))
+_SHEET = doc.columns("group", "line", "a", "b", "difference", "ratio")
 
 
-def comparison_document(answer: CompareAnswer) -> Document:
+def comparison_document(answer: CompareAnswer) -> doc.Document:
     """What decides, every line, and the notes on either plan."""
     comparison = answer.comparison
     groups = tuple(groups_of(comparison))
-    return Document(
+    return doc.Document(
         facts={**_facts(comparison, groups), **warnings_json(answer.warnings)},
         blocks=comparison_blocks(comparison),
         sheet=lambda: _sheet(groups),
@@ -213,43 +199,43 @@ def comparison_document(answer: CompareAnswer) -> Document:
     )
 
 
-def comparison_blocks(comparison: PlanComparison) -> tuple[Block, ...]:
+def comparison_blocks(comparison: PlanComparison) -> tuple[doc.Block, ...]:
     """What decides, every line, and the notes on either plan."""
     groups = tuple(groups_of(comparison))
     return _headline(comparison.verdict), _table(groups), *_notes(comparison)
 
 
-def _headline(finding: Finding) -> Section:
+def _headline(finding: Finding) -> doc.Section:
     text = sentence(finding)
-    return Section(f"{text[:1].upper()}{text[1:]}.", ())
+    return doc.Section(f"{text[:1].upper()}{text[1:]}.", ())
 
 
 def _name(option: Option) -> str:
     return f"{gpus(option)}, {where(option)}"
 
 
-def _table(groups: Sequence[Group]) -> Table:
-    return Table(
+def _table(groups: Sequence[Group]) -> doc.Table:
+    return doc.Table(
         columns=_COLUMNS,
         rows=tuple(_rows(groups, is_narrow=False)),
-        narrow=(Table(columns=_NARROW, rows=tuple(_rows(groups, is_narrow=True))),),
+        narrow=(doc.Table(columns=_NARROW, rows=tuple(_rows(groups, is_narrow=True))),),
     )
 
 
-def _rows(groups: Iterable[Group], *, is_narrow: bool) -> Iterator[Row]:
+def _rows(groups: Iterable[Group], *, is_narrow: bool) -> Iterator[doc.Row]:
     """Under the title of each group its lines."""
     for group in groups:
-        yield Row((group.title, *[""] * (2 if is_narrow else 3)), Tone.BEST)
+        yield doc.Row((group.title, *[""] * (2 if is_narrow else 3)), doc.Tone.BEST)
         for line in group.lines:
             a, b, beside = _text(line, line.a), _text(line, line.b), _beside(line)
             below = (b, beside) if beside and line.difference else b
             last = (below,) if is_narrow else (b, beside)
-            yield Row((f"  {line.name}", a, *last))
+            yield doc.Row((f"  {line.name}", a, *last))
 
 
 def _text(line: Line, figure: Figure) -> str:
     if figure is None:
-        return NOTHING
+        return doc.NOTHING
     return figure if isinstance(figure, str) else line.kind.words(figure)
 
 
@@ -264,22 +250,22 @@ def _beside(line: Line) -> str:
     return signed if ratio is None or math.isinf(ratio) else f"{signed} ({ratio:.2f} x)"
 
 
-def _notes(comparison: PlanComparison) -> Iterator[Section]:
+def _notes(comparison: PlanComparison) -> Iterator[doc.Section]:
     for name, option in (("A", comparison.a), ("B", comparison.b)):
         changes = [f"to change: {text}" for text in sentences(option.script_changes)]
         if notes := (*changes, *sentences(option.reasons)):
-            yield Section(f"Notes on {name}, {_name(option)}", notes)
+            yield doc.Section(f"Notes on {name}, {_name(option)}", notes)
 
 
-def _sheet(groups: Iterable[Group]) -> Table:
+def _sheet(groups: Iterable[Group]) -> doc.Table:
     """Every line as plain numbers."""
     cells = (
         (group.title, line.key, line.a, line.b, line.difference, line.ratio)
         for group in groups
         for line in group.lines
     )
-    rows = (Row(tuple("" if cell is None else str(cell) for cell in row)) for row in cells)
-    return Table(columns=_SHEET, rows=tuple(rows))
+    rows = (doc.Row(tuple("" if cell is None else str(cell) for cell in row)) for row in cells)
+    return doc.Table(columns=_SHEET, rows=tuple(rows))
 
 
 def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, object]:
@@ -288,11 +274,11 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
         "a": option_alone(comparison.a, comparison.worth),
         "b": option_alone(comparison.b, comparison.worth),
         "lines": [
-            {"group": group.title, "line": line.key, **facts_of(line, "a b difference ratio")}
+            {"group": group.title, "line": line.key, **doc.facts_of(line, "a b difference ratio")}
             for group in groups
             for line in group.lines
         ],
-        **facts_of(comparison, "p_a_cheaper p_a_sooner"),
+        **doc.facts_of(comparison, "p_a_cheaper p_a_sooner"),
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
         "even_usd_per_h": comparison.even_usd_per_h,
         "whole": {name: asdict(whole) for name, whole in zip(("a", "b"), comparison.whole, strict=True)},
@@ -305,21 +291,21 @@ MOST_MACHINES, MOST_PARTS = 8, 8
 # What is below it is no reason for anything.
 _LEAST_SHARE = 0.005
 _MACHINES = (
-    Column("GPUs, and where"),
-    Column("Time of a run", DURATION, wraps=False),
-    Column("Memory", BYTES, wraps=False),
-    Column("Cost of a run", USD, wraps=False),
-    Column("Change", wraps=False),
+    doc.Column("GPUs, and where"),
+    doc.Column("Time of a run", doc.DURATION, wraps=False),
+    doc.Column("Memory", doc.BYTES, wraps=False),
+    doc.Column("Cost of a run", doc.USD, wraps=False),
+    doc.Column("Change", wraps=False),
 )
 _PARTS = (
-    Column("Operator"),
-    Column("Part", wraps=False),
-    Column("Calls", COUNT, wraps=False),
-    Column("Time of a run", DURATION, wraps=False),
-    Column("Change", wraps=False),
+    doc.Column("Operator"),
+    doc.Column("Part", wraps=False),
+    doc.Column("Calls", doc.COUNT, wraps=False),
+    doc.Column("Time of a run", doc.DURATION, wraps=False),
+    doc.Column("Change", wraps=False),
 )
-_SCRIPT = (Column("Script"), Column("Before"), Column("After"))
-_PART_SHEET = columns("name", "phase", "base_calls", "head_calls", "base_s", "head_s")
+_SCRIPT = (doc.Column("Script"), doc.Column("Before"), doc.Column("After"))
+_PART_SHEET = doc.columns("name", "phase", "base_calls", "head_calls", "base_s", "head_s")
 # Figures of a trace that people change; the rest follows from them or from the machine that profiled it.
 _CHANGEABLE = (
     "batch_size", "samples_per_epoch", "iterations_per_epoch", "accumulation", "num_workers", "amp_dtype",
@@ -328,14 +314,14 @@ _CHANGEABLE = (
 )  # fmt: skip
 
 
-def diff_document(answer: DiffAnswer) -> Document:
+def diff_document(answer: DiffAnswer) -> doc.Document:
     """What a change of a script costs."""
     findings = change_findings(answer.change)
-    blocks: list[Block] = [_headline(one) for one in findings]
+    blocks: list[doc.Block] = [_headline(one) for one in findings]
     blocks += _machines(answer.change.machines)
     blocks += _parts(answer)
     blocks += _script(answer.base, answer.head)
-    return Document(
+    return doc.Document(
         facts={
             **_diff_facts(answer),
             "summary": list(map(sentence, findings)),
@@ -348,34 +334,34 @@ def diff_document(answer: DiffAnswer) -> Document:
     )
 
 
-def _machines(machines: Sequence[MachineChange]) -> Iterator[Table]:
+def _machines(machines: Sequence[MachineChange]) -> Iterator[doc.Table]:
     if machines:
         rows = tuple(map(_machine_row, machines[:MOST_MACHINES]))
-        yield Table(columns=_MACHINES, rows=rows, caption="Machines, before and after")
+        yield doc.Table(columns=_MACHINES, rows=rows, caption="Machines, before and after")
 
 
-def _machine_row(change: MachineChange) -> Row:
+def _machine_row(change: MachineChange) -> doc.Row:
     base, head = change.base, change.head
     either = head or base
     assert either is not None, "a machine of neither answer has no row"  # noqa: S101
-    cells: tuple[Cell, ...] = (
+    cells: tuple[doc.Cell, ...] = (
         (gpus(either), *dict.fromkeys(where(option) for option in (base, head) if option is not None)),
         tuple(None if option is None else option.time_s.p50 for option in (base, head)),
         tuple(_memory(option) for option in (base, head)),
         tuple(map(_cost, (base, head))),
         _relative(base, head),
     )
-    return Row(cells, Tone.PLAIN if head is not None and head.feasible else Tone.FAINT)
+    return doc.Row(cells, doc.Tone.PLAIN if head is not None and head.feasible else doc.Tone.FAINT)
 
 
-def _memory(option: Option | None) -> Value:
+def _memory(option: Option | None) -> doc.Value:
     """Of one GPU; the column of costs says where it is too much."""
     if option is None or option.estimate.memory_bytes is None:
         return None if option is None else "unknown"
     return format_bytes(option.estimate.memory_bytes)
 
 
-def _cost(option: Option | None) -> Value:
+def _cost(option: Option | None) -> doc.Value:
     """A median alone, or why there is none."""
     if option is None:
         return None
@@ -384,7 +370,7 @@ def _cost(option: Option | None) -> Value:
     return "unknown" if option.plan.usd_per_h is None else option.cost_usd.p50
 
 
-def _relative(base: Option | None, head: Option | None) -> Cell:
+def _relative(base: Option | None, head: Option | None) -> doc.Cell:
     """Of the cost where both show one, else of the time."""
     if base is None or head is None:
         return None
@@ -395,7 +381,7 @@ def _relative(base: Option | None, head: Option | None) -> Cell:
     return f"{format_change(relative)} time" if math.isfinite(relative) else None
 
 
-def _parts(answer: DiffAnswer) -> Iterator[Table]:
+def _parts(answer: DiffAnswer) -> Iterator[doc.Table]:
     """The largest changes; the rest is one row, so that the table adds up to the change."""
     base = answer.change.base
     whole_s = sum(part.base_s for part in answer.parts)
@@ -405,14 +391,14 @@ def _parts(answer: DiffAnswer) -> Iterator[Table]:
     is_nothing = not shown and abs(sum(part.more_s for part in rest)) < least_s
     if base is None or is_nothing:
         return
-    rows = [Row(_part_cells(part, whole_s)) for part in shown]
+    rows = [doc.Row(_part_cells(part, whole_s)) for part in shown]
     if rest:
         base_s, head_s = sum(part.base_s for part in rest), sum(part.head_s for part in rest)
-        rows.append(Row(("all others", "", None, (base_s, head_s), _more(head_s - base_s, whole_s))))
-    yield Table(columns=_PARTS, rows=tuple(rows), caption=f"Which operators did it, on {gpus(base)}")
+        rows.append(doc.Row(("all others", "", None, (base_s, head_s), _more(head_s - base_s, whole_s))))
+    yield doc.Table(columns=_PARTS, rows=tuple(rows), caption=f"Which operators did it, on {gpus(base)}")
 
 
-def _part_cells(part: PartChange, whole_s: float) -> tuple[Cell, ...]:
+def _part_cells(part: PartChange, whole_s: float) -> tuple[doc.Cell, ...]:
     return (
         part.name,
         "wait" if part.phase is None else part.phase.value,
@@ -426,17 +412,17 @@ def _more(more_s: float, whole_s: float) -> str:
     return f"{format_signed(more_s, format_duration)} ({format_change(more_s / whole_s)} of the run)"
 
 
-def _script(base: Trace, head: Trace) -> Iterator[Table]:
+def _script(base: Trace, head: Trace) -> Iterator[doc.Table]:
     before, after = trace_texts(base), trace_texts(head)
-    rows = [Row((name, before[name], after[name])) for name in _CHANGEABLE if before[name] != after[name]]
+    rows = [doc.Row((name, before[name], after[name])) for name in _CHANGEABLE if before[name] != after[name]]
     if rows:
-        yield Table(columns=_SCRIPT, rows=tuple(rows), caption="What differs in an iteration")
+        yield doc.Table(columns=_SCRIPT, rows=tuple(rows), caption="What differs in an iteration")
 
 
-def _part_sheet(parts: Sequence[PartChange]) -> Table:
+def _part_sheet(parts: Sequence[PartChange]) -> doc.Table:
     """Every operator as plain numbers."""
     cells = ((p.name, p.phase or "", p.base_calls, p.head_calls, p.base_s, p.head_s) for p in parts)
-    return Table(columns=_PART_SHEET, rows=tuple(Row(tuple(map(str, row))) for row in cells))
+    return doc.Table(columns=_PART_SHEET, rows=tuple(doc.Row(tuple(map(str, row))) for row in cells))
 
 
 # --- JSON ------------------------------------------------------------------------------------------
@@ -448,7 +434,7 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
         "base": summary(answer.base),
         "head": summary(answer.head),
         "change": {
-            **facts_of(change, "measure relative"),
+            **doc.facts_of(change, "measure relative"),
             "base": _option_json(change.base),
             "same": _option_json(change.same),
             "head": _option_json(change.head),
@@ -461,7 +447,7 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
 
 def _machine_json(machine: MachineChange) -> Mapping[str, object]:
     sides = {"base": _option_json(machine.base), "head": _option_json(machine.head)}
-    return {**facts_of(machine, "gpu num_gpus"), **sides}
+    return {**doc.facts_of(machine, "gpu num_gpus"), **sides}
 
 
 def _option_json(option: Option | None) -> Mapping[str, object] | None:
@@ -469,8 +455,8 @@ def _option_json(option: Option | None) -> Mapping[str, object] | None:
         return None
     return {
         "id": option.plan.id,
-        **facts_of(option, "feasible removed_by iterations"),
-        **facts_of(option.estimate, "iteration_s memory_bytes fits_memory"),
+        **doc.facts_of(option, "feasible removed_by iterations"),
+        **doc.facts_of(option.estimate, "iteration_s memory_bytes fits_memory"),
         "time_s": asdict(option.time_s),
         "cost_usd": None if option.plan.usd_per_h is None else asdict(option.cost_usd),
     }

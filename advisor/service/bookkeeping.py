@@ -349,11 +349,7 @@ def _unknown_project(name: str, known: frozenset[str], listener: Listener) -> In
 
 
 def read_bills(report: ReportSettings, files: Iterable[Path], listener: Listener) -> list[Bill]:
-    """The bills of the settings and of more files.
-
-    Raises:
-        BillError: a file cannot be read, or is no bill.
-    """
+    """The bills of the settings and of more files. Raises BillError: a file cannot be read, or is no bill."""
     from advisor.spend.bill_files import read_bill
 
     bills = []

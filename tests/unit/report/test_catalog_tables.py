@@ -2,7 +2,7 @@
 
 from advisor.core.gpus import load_gpus
 from advisor.core.units import GIB
-from advisor.report.gpus import COLUMNS, gpus_document
+from advisor.report.catalog_tables import COLUMNS, gpus_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_gpu
 from tests.unit.report.printed import read_csv, read_json

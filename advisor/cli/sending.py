@@ -137,8 +137,7 @@ def outlet(command: str, to: list[str] | None, settings: Settings, *, preview: b
 def check_delivered(deliveries: Sequence[Delivery]) -> None:
     """End with an error if an answer did not surely reach everybody; each channel was told before.
 
-    Raises:
-        DeliveryError: how many channels it did not reach.
+    Raises DeliveryError: how many channels it did not reach.
     """
     lost = [one for one in deliveries if not one.is_there]
     if lost:

@@ -4,33 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    DivideLayers,
-    EditScript,
-    RetuneLearningRate,
-    ShardModel,
-    StartWithTorchrun,
-)
-from advisor.core.findings.about_options import (
-    GlobalBatchHeld,
-    MemoryTight,
-    RemovedByMemory,
-    RemovedBySharding,
-    ScalingAssumed,
-    Unknown,
-)
-from advisor.core.values import (
-    Fit,
-    IterationEstimate,
-    Scaling,
-    ScalingSource,
-    ScriptWork,
-    Sharding,
-    Split,
-    Steps,
-    Trace,
-)
+from advisor.core import values
+from advisor.core.findings import Finding, about_estimates, about_options
 from advisor.predict.batch_share import batch_share, trace_at
 from advisor.predict.exchange.collectives import is_known_at, sharded_over
 
@@ -48,12 +23,12 @@ class Noting:
         memory: of an estimate.
     """
 
-    script_work: Callable[[int], ScriptWork]
+    script_work: Callable[[int], values.ScriptWork]
     scaling: Callable[[int], tuple[Finding, ...]]
-    memory: Callable[[IterationEstimate], tuple[Finding, ...]]
+    memory: Callable[[values.IterationEstimate], tuple[Finding, ...]]
 
 
-def noting(trace: Trace, steps: Steps, change: tuple[Finding, ...] = ()) -> Noting:
+def noting(trace: values.Trace, steps: values.Steps, change: tuple[Finding, ...] = ()) -> Noting:
     """The notes on a script.
 
     Args:
@@ -63,13 +38,13 @@ def noting(trace: Trace, steps: Steps, change: tuple[Finding, ...] = ()) -> Noti
     """
 
     @cache
-    def there(num_gpus: int) -> Trace:
+    def there(num_gpus: int) -> values.Trace:
         """The script as one of so many GPUs runs it."""
         return trace_at(trace, batch_share(trace, steps.share(num_gpus)))
 
     @cache
-    def script_work(num_gpus: int) -> ScriptWork:
-        return ScriptWork(
+    def script_work(num_gpus: int) -> values.ScriptWork:
+        return values.ScriptWork(
             change=change,
             sharing=tuple(_sharing(there(num_gpus), steps, num_gpus)),
             tuning=tuple(_tuning(steps, num_gpus)),
@@ -79,33 +54,33 @@ def noting(trace: Trace, steps: Steps, change: tuple[Finding, ...] = ()) -> Noti
     def scaling(num_gpus: int) -> tuple[Finding, ...]:
         return tuple(_scaling(num_gpus, there(num_gpus), steps))
 
-    def memory(estimate: IterationEstimate) -> tuple[Finding, ...]:
+    def memory(estimate: values.IterationEstimate) -> tuple[Finding, ...]:
         return tuple(_memory(estimate, there(estimate.layout.num_gpus)))
 
     return Noting(script_work=script_work, scaling=scaling, memory=memory)
 
 
-def _memory(estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
+def _memory(estimate: values.IterationEstimate, trace: values.Trace) -> Iterator[Finding]:
     num_gpus = estimate.layout.num_gpus
     num_ranks = sharded_over(trace)
     if num_ranks is not None and not is_known_at(trace, num_gpus):
         # The trace is of a rank that holds a part of the model, and says nothing of so many ranks.
-        yield RemovedBySharding(num_ranks=num_ranks, num_gpus=num_gpus)
+        yield about_options.RemovedBySharding(num_ranks=num_ranks, num_gpus=num_gpus)
     elif estimate.fits_memory is None:
-        yield Unknown(what="memory")
+        yield about_options.Unknown(what="memory")
     if estimate.fits_memory is False:
         yield _does_not_fit(estimate, trace)
-    elif estimate.memory is not None and estimate.fit is Fit.LIKELY:
-        yield MemoryTight(
+    elif estimate.memory is not None and estimate.fit is values.Fit.LIKELY:
+        yield about_options.MemoryTight(
             needed_bytes=estimate.memory_bytes or 0,
             needed_p90_bytes=round(estimate.memory.need_bytes.p90),
             available_bytes=estimate.memory_limit_bytes,
         )
 
 
-def _does_not_fit(estimate: IterationEstimate, trace: Trace) -> Finding:
+def _does_not_fit(estimate: values.IterationEstimate, trace: values.Trace) -> Finding:
     largest = estimate.largest_batch
-    return RemovedByMemory(
+    return about_options.RemovedByMemory(
         needed_bytes=estimate.memory_bytes or 0,
         available_bytes=estimate.memory_limit_bytes,
         fitting_share=None if largest is None else largest.share,
@@ -118,59 +93,59 @@ def _does_not_fit(estimate: IterationEstimate, trace: Trace) -> Finding:
     )
 
 
-def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:
+def _scaling(num_gpus: int, trace: values.Trace, steps: values.Steps) -> Iterator[Finding]:
     """What the steps on more or fewer GPUs than were profiled rest on."""
     if num_gpus == steps.num_ranks:
         return
-    is_assumed = steps.source is ScalingSource.ASSUMED
-    if steps.scaling is Scaling.STRONG:
-        yield GlobalBatchHeld(
+    is_assumed = steps.source is values.ScalingSource.ASSUMED
+    if steps.scaling is values.Scaling.STRONG:
+        yield about_options.GlobalBatchHeld(
             source=str(steps.source),
             global_batch_size=steps.global_batch_size(num_gpus),
             batch_size=trace.batch_size,
         )
-    elif is_assumed and steps.scaling is Scaling.UNSHARED:
+    elif is_assumed and steps.scaling is values.Scaling.UNSHARED:
         if steps.copies(num_gpus) > 1:
-            yield Unknown(what="sharing")
+            yield about_options.Unknown(what="sharing")
     elif is_assumed and (steps.batch_size is None or trace.world_size is not None):
-        yield ScalingAssumed(batch_size=steps.batch_size, num_gpus=num_gpus)
+        yield about_options.ScalingAssumed(batch_size=steps.batch_size, num_gpus=num_gpus)
 
 
-def _sharing(trace: Trace, steps: Steps, num_gpus: int) -> Iterator[Finding]:
+def _sharing(trace: values.Trace, steps: values.Steps, num_gpus: int) -> Iterator[Finding]:
     """How several GPUs come to share the model, or the data of a script not seen to use more than one."""
     if num_gpus == 1:
         return
     if not steps.split.is_none:
         yield from _division(steps.split)
-    elif not _is_parallel(trace) and steps.scaling is not Scaling.UNSHARED:
+    elif not _is_parallel(trace) and steps.scaling is not values.Scaling.UNSHARED:
         yield from _data_parallel(trace)
 
 
-def _is_parallel(trace: Trace) -> bool:
+def _is_parallel(trace: values.Trace) -> bool:
     # A script that made a group elsewhere does so under torchrun.
     return bool(trace.collectives) or trace.work_elsewhere is not None
 
 
-def _data_parallel(trace: Trace) -> Iterator[Finding]:
+def _data_parallel(trace: values.Trace) -> Iterator[Finding]:
     if trace.parallel_by is not None:
-        yield StartWithTorchrun(library=trace.parallel_by)
+        yield about_estimates.StartWithTorchrun(library=trace.parallel_by)
         return
-    yield EditScript(what="wrap-in-ddp")
+    yield about_estimates.EditScript(what="wrap-in-ddp")
     if trace.has_sparse_gradients:
-        yield EditScript(what="gather-sparse-gradients")
+        yield about_estimates.EditScript(what="gather-sparse-gradients")
     if trace.accumulation > 1:
-        yield EditScript(what="use-no-sync")
+        yield about_estimates.EditScript(what="use-no-sync")
 
 
-def _division(split: Split) -> Iterator[Finding]:
+def _division(split: values.Split) -> Iterator[Finding]:
     """How the model is to be divided, which no script is seen to do by itself."""
-    if split.sharding is not Sharding.NONE:
-        yield ShardModel(sharding=str(split.sharding))
+    if split.sharding is not values.Sharding.NONE:
+        yield about_estimates.ShardModel(sharding=str(split.sharding))
     if split.divides_layers:
-        yield DivideLayers(tensor=split.tensor, pipeline=split.pipeline)
+        yield about_estimates.DivideLayers(tensor=split.tensor, pipeline=split.pipeline)
 
 
-def _tuning(steps: Steps, num_gpus: int) -> Iterator[Finding]:
+def _tuning(steps: values.Steps, num_gpus: int) -> Iterator[Finding]:
     batch_size, profiled = (steps.global_batch_size(count) for count in (num_gpus, steps.num_ranks))
     if batch_size is not None and profiled is not None and batch_size != profiled:
-        yield RetuneLearningRate(global_batch_size=batch_size, batch_size=profiled)
+        yield about_estimates.RetuneLearningRate(global_batch_size=batch_size, batch_size=profiled)

@@ -12,8 +12,8 @@ from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import RemovedByMemory, RemovedBySpot
 from advisor.core.findings.about_prices import PricesNotLive
 from advisor.core.values import Option, Quantiles, Recommendation
-from advisor.report.comparison import Line, comparison_document, groups_of
 from advisor.report.option_charts import curve_document
+from advisor.report.plan_comparison import Line, comparison_document, groups_of
 from advisor.report.printing import Format, text_of
 from advisor.report.writers.terminal import Screen, to_terminal
 from advisor.service.recommend.comparing import CompareAnswer
