@@ -108,8 +108,7 @@ class _Shares(TypedDict):
 def step_constants() -> Mapping[tuple[str, bool], StepConstants]:
     """Those of ``catalogs/recurrent.toml``, by ``"vector"`` or ``"tensor"`` and whether it is backward.
 
-    Raises:
-        CatalogError: the file is missing.
+    Raises CatalogError: the file is missing.
     """
     document = tomllib.loads(catalog_path("recurrent.toml").read_text(encoding="utf-8"))
     return {

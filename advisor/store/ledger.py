@@ -319,8 +319,7 @@ def why_impossible(run: Run) -> str | None:
 def record_recommendation(store: Store, entry: LedgerEntry) -> str:
     """Keep a recommendation and return its id; keeping it again changes nothing.
 
-    Raises:
-        StoreError: a number or time cannot be true, or the database cannot be written.
+    Raises StoreError: a number or time cannot be true, or the database cannot be written.
     """
     for name, value in _columns(entry).items():
         why = why_out_of_bounds(name, value, *ANY_NUMBER) if isinstance(value, int | float) else None
@@ -332,8 +331,7 @@ def record_recommendation(store: Store, entry: LedgerEntry) -> str:
 def recommendations(store: Store, *, since: datetime, project: str | None = None) -> tuple[LedgerEntry, ...]:
     """Recommendations of one project or all from a time on, in order of time.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = sa.select(schema.recommendations).where(
         (_RECOMMENDATIONS.at >= since) & RECOMMENDATION_IS_POSSIBLE
@@ -348,8 +346,7 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
 def newest_recommendations(store: Store, *, project: str | None = None, most: int) -> tuple[LedgerEntry, ...]:
     """The last recommendations of one project or all, the newest first, without what else was offered.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = sa.select(*(one for one in _RECOMMENDATIONS if one.name not in _LISTS))
     wanted = wanted.where(RECOMMENDATION_IS_POSSIBLE)
@@ -363,8 +360,7 @@ def newest_recommendations(store: Store, *, project: str | None = None, most: in
 def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
     """Runs that followed a recommendation, in order of time.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = sa.select(schema.runs).where((_RUNS.recommendation_id == entry_id) & RUN_IS_POSSIBLE)
     with reading(store) as connection:
@@ -375,8 +371,7 @@ def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
 def impossible_recommendations(store: Store) -> tuple[str, ...]:
     """Recommendations that cannot be true, and are left out as if they had never been given: a line each.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = (
         sa.select(_RECOMMENDATIONS.id)
@@ -389,11 +384,7 @@ def impossible_recommendations(store: Store) -> tuple[str, ...]:
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
-    """The recommendation with this id.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """The recommendation with this id. Raises StoreError: the database cannot be read."""
     wanted = sa.select(schema.recommendations).where(
         (_RECOMMENDATIONS.id == entry_id) & RECOMMENDATION_IS_POSSIBLE
     )
@@ -402,11 +393,7 @@ def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
 
 
 def recommendation_ids(store: Store) -> tuple[str, ...]:
-    """Ids of all recommendations, the newest first.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """Ids of all recommendations, the newest first. Raises StoreError: the database cannot be read."""
     wanted = sa.select(_RECOMMENDATIONS.id).order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
     with reading(store) as connection:
         return tuple(connection.execute(wanted).scalars())
@@ -415,8 +402,7 @@ def recommendation_ids(store: Store) -> tuple[str, ...]:
 def project_names(store: Store) -> frozenset[str]:
     """Projects of all runs and recommendations; "" is the one of those without any.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = sa.select(_RUNS.project).union(sa.select(_RECOMMENDATIONS.project))
     with reading(store) as connection:
@@ -426,8 +412,7 @@ def project_names(store: Store) -> frozenset[str]:
 def record_run(store: Store, run: Run) -> str:
     """Keep a run and return its id; keeping it again changes nothing, but its end replaces that it was lost.
 
-    Raises:
-        StoreError: a number or time cannot be true, or the database cannot be written.
+    Raises StoreError: a number or time cannot be true, or the database cannot be written.
     """
     why = why_impossible(run)
     if why is not None:
@@ -436,11 +421,7 @@ def record_run(store: Store, run: Run) -> str:
 
 
 def find_run(store: Store, run_id: str) -> Run | None:
-    """The run with this id.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """The run with this id. Raises StoreError: the database cannot be read."""
     wanted = sa.select(schema.runs).where(_RUNS.id == run_id)
     with reading(store) as connection:
         return next(map(_run, connection.execute(wanted).mappings()), None)
@@ -451,8 +432,7 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 
     Those that cannot be true are left out: ``impossible_runs`` names them.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     wanted = sa.select(schema.runs).where(_of_runs(since, project) & RUN_IS_POSSIBLE)
     with reading(store) as connection:
@@ -463,8 +443,7 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 def impossible_runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[str, ...]:
     """What cannot be true of recorded runs that `runs` leaves out, each with the run's id.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
     begun = sa.or_(_of_runs(since, project), _of_runs(None, project) & sa.not_(RUN_HAS_TIMES))
     wanted = raw_runs().where(begun & sa.not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
