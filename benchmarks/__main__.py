@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import native, prediction, prices, profiling, receipts, recommend, startup
+from benchmarks import native, prediction, prices, profiling, queue, receipts, recommend, startup
 
 
 def main() -> None:
     """Run all of them."""
     startup.main()
     native.main()
+    queue.main()
     profiling.main()
     prediction.main()
     prices.main()

@@ -55,9 +55,9 @@ def main() -> None:
     choose = parser.parse_args().choose
     before: Facts = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results: Facts = {
-        "judged": {name: judged(_log(file)) for name, file in LOGS.items()},
+        "judged": {name: judged(log_of(file)) for name, file in LOGS.items()},
         "to_come": {
-            **{name: still_to_come(_log(LOGS[name])) for name in STREAMS},
+            **{name: still_to_come(log_of(LOGS[name])) for name in STREAMS},
             "DRAC Cedar 2021, pending GPU jobs": cedar_to_come(),
         },
         "chosen": chosen() if choose else before.get("chosen", []),
@@ -100,7 +100,7 @@ def cedar_to_come() -> Facts:
     The log holds jobs that waited at some noon, so short waits are rare in it. Of a job that waited w days a
     share of 0.1 / min(1, w) counts, one at most: as many of each length as a log of all jobs would have.
     """
-    everything = sorted(_log("drac_cedar_gpu_2021").jobs)
+    everything = sorted(log_of("drac_cedar_gpu_2021").jobs)
     chance = np.random.default_rng(0).random(len(everything))
     jobs = [
         job
@@ -143,10 +143,10 @@ def _still_scored(waits: Sequence[float], foreseen: Sequence[grids.Array]) -> Fa
 
 def chosen() -> list[Facts]:
     """What each choice of constants gives on logs that do not judge, all but their first 15 %."""
-    kth = _log(LOGS["KTH SP2 1996"])
+    kth = log_of(LOGS["KTH SP2 1996"])
     logs = [
         replace(kth, jobs=kth.jobs[: math.floor(CHOSEN_ON_KTH * len(kth.jobs))]),
-        *(_log(file) for name, file in LOGS.items() if name.startswith(("MIT", "Alibaba"))),
+        *(log_of(file) for name, file in LOGS.items() if name.startswith(("MIT", "Alibaba"))),
     ]
     return [_tried(logs, *choice) for choice in CHOICES]
 
@@ -174,11 +174,16 @@ def with_tables(page: str, results: Facts) -> str:
         "chosen": _chosen_lines(results),
     }
     for name, lines in tables.items():
-        begin, end = f"<!-- written by research/queue_waits.py: {name} -->\n", "<!-- end -->"
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        page = "".join([before, begin, "\n", *(f"{line}\n" for line in lines), "\n", end, after])
+        page = with_table(page, f"research/queue_waits.py: {name}", lines)
     return page
+
+
+def with_table(page: str, writer: str, lines: Sequence[str]) -> str:
+    """The page with one table written anew."""
+    begin, end = f"<!-- written by {writer} -->\n", "<!-- end -->"
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return "".join([before, begin, "\n", *(f"{line}\n" for line in lines), "\n", end, after])
 
 
 def _judged_lines(results: Facts) -> list[str]:
@@ -222,7 +227,8 @@ def _chosen_lines(results: Facts) -> list[str]:
     ]
 
 
-def _log(file: str) -> JobLog:
+def log_of(file: str) -> JobLog:
+    """A log of ../shared."""
     return read_job_log(TRACES / f"{file}.csv.gz")
 
 

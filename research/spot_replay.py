@@ -265,15 +265,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="where to keep the results as JSON")
     options = parser.parse_args(arguments)
     body = document(list(cases(read_traces(options.shared))))
-    text = json.dumps(_rounded(body), indent=1)
+    text = json.dumps(rounded(body), indent=1)
     if options.out is not None:
         write_atomically(options.out, f"{text}\n".encode())
     print(text)
 
 
-def _rounded(body: object) -> object:
+def rounded(body: object) -> object:
+    """The same with three digits after the point."""
     if isinstance(body, dict):
-        return {key: _rounded(value) for key, value in body.items()}
+        return {key: rounded(value) for key, value in body.items()}
     return round(body, 3) if isinstance(body, float) else body
 
 

@@ -11,6 +11,7 @@ from functools import cache
 
 import pytest
 import typer.main
+from botocore.client import ClientCreator
 from botocore.loaders import Loader
 from hypothesis import settings
 from sqlalchemy import Engine, event
@@ -131,16 +132,25 @@ def nothing_waits_for_the_disk():
 
 @pytest.fixture(autouse=True, scope="session")
 def aws_models_are_read_once():
-    """Each of boto3's sessions parses megabytes of JSON anew, which takes longer than most tests of AWS."""
-    read = {}
-    make = Loader.__init__
+    """Each of boto3's sessions parses megabytes of JSON anew, and each client makes its methods of them.
+
+    Both take longer than most tests of AWS.
+    """
+    read, methods = {}, {}
+    make, methods_of = Loader.__init__, ClientCreator._create_methods
 
     def make_with_what_is_read(self, *arguments, **options):
         make(self, *arguments, **options)
         self._cache = read
 
+    def methods_once(self, service):
+        if service.service_name not in methods:
+            methods[service.service_name] = methods_of(self, service)
+        return dict(methods[service.service_name])
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Loader, "__init__", make_with_what_is_read)
+        patch.setattr(ClientCreator, "_create_methods", methods_once)
         yield
 
 

@@ -400,6 +400,8 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "times_of_one": 1.0,
         "rate_source": RateAssumed(**_TRACES),
         "price_rise": 1.25,
+        "recovery": "move-or-on-demand",
+        "num_zones": 2,
     },
     RateAssumed: _TRACES,
     RateOfLog: {"num_preemptions": 12, "up_h": 340.0},

@@ -21,6 +21,7 @@ OTHER_PROGRAMS = {
     "advisor/profile/profiling.py": {"--to"},  # of the user's script, and of jupyter
     "advisor/schedule/schedulable.py": {"--to", "--when", "--fail-above"},  # of the command that is scheduled
     "advisor/review/who_spent.py": {"--epochs"},  # of a recorded command
+    "advisor/service/revisions.py": {"--add"},  # of git
     "advisor/service/sweeping.py": {"--json", "--offline", "--policy"},  # of its own commands
     # Of what the file starts.
     "advisor/service/job_files.py": {

@@ -1,5 +1,6 @@
 """``advisor queue`` and ``advisor spot``: what logs say."""
 
+from datetime import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import InputError
-from advisor.core.limits import MAX_MACHINES
+from advisor.core.limits import MAX_MACHINES, MAX_SIZE
 from advisor.report.printing import Format, print_document
 
 queue_app = typer.Typer(
@@ -122,6 +123,80 @@ def show(
     wait = expected_wait(request, TERMINAL)
     warn(sentences(wait.warnings))
     print_document(wait_document(wait), output)
+
+
+@queue_app.command("simulate")
+def simulate(
+    log: LogArgument,
+    slurm_conf: Annotated[
+        Path | None, option("Partitions and priorities of the cluster: its slurm.conf.", metavar="FILE")
+    ] = None,
+    capacity: Annotated[
+        int | None,
+        option(
+            "Units of the log (GPUs, nodes or cores), without a slurm.conf.", metavar="N", min=1, max=MAX_SIZE
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None, option("What if a partition had more: gpu=8, or 8.", metavar="[PARTITION=]N")
+    ] = None,
+    backfill: Annotated[
+        str | None, option("What if jobs started by this rule.", metavar="none|easy|conservative")
+    ] = None,
+    size: Annotated[
+        int | None,
+        option("One more job, of so many units: shows when it starts.", metavar="N", min=1, max=MAX_SIZE),
+    ] = None,
+    walltime: Annotated[
+        str | None, option("The shortest run time that it may ask for: 12h.", metavar="DURATION")
+    ] = None,
+    queue: Annotated[str | None, option("Its partition.", metavar="NAME")] = None,
+    submit_at: Annotated[
+        str | None, option("What if it were submitted at this time of day.", metavar="HH:MM")
+    ] = None,
+    timezone: ZoneOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate the jobs of a log on the cluster as it is, and with a change."""
+    from advisor.report.logs import what_if_document
+    from advisor.service.queue_what_ifs import WhatIfRequest, queue_what_if
+
+    if size is None and any(given is not None for given in (walltime, queue, submit_at)):
+        raise InputError("--walltime, --queue and --submit-at are of one job: give its --size N as well.")
+    request = WhatIfRequest(
+        log=log,
+        slurm_conf=slurm_conf,
+        capacity=capacity,
+        added=dict(_added(text) for text in add or ()),
+        backfill=_backfill(backfill),
+        size=size,
+        walltime_s=_seconds("--walltime", walltime),
+        partition=queue,
+        submit_at=_time_of_day(submit_at),
+        timezone=timezone,
+    )
+    print_document(what_if_document(queue_what_if(request, TERMINAL)), chosen_format(output, as_json))
+
+
+def _added(text: str) -> tuple[str, int]:
+    name, _, count = text.rpartition("=")
+    if not (digits := count.removeprefix("-")).isdigit() or int(digits) > MAX_SIZE:
+        raise InputError(f"--add {text[:40]}: write how many, such as gpu=8 or 8; -8 takes them away.")
+    return name, int(count)
+
+
+def _backfill(text: str | None) -> str | None:
+    if text not in (None, "none", "easy", "conservative"):
+        raise InputError(f"--backfill {text[:40]}: it must be none, easy or conservative.")
+    return text
+
+
+def _time_of_day(text: str | None) -> time | None:
+    try:
+        return None if text is None else time.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"--submit-at {text!r} is no time of day such as 22:00.") from error
 
 
 def _seconds(flag: str, text: str | None) -> float | None:

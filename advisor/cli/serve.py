@@ -9,7 +9,6 @@ from advisor.cli.help import option
 from advisor.report.plain import print_lines, print_progress
 
 if TYPE_CHECKING:
-    from advisor.config.settings import Settings
     from advisor.serve.hosting import Beside, Hosting
 
 
@@ -61,8 +60,7 @@ def serve(
     if install:
         _install(hosting, schedule=schedule)
         return
-    # Scheduled commands may use the network, so they have the settings as they are.
-    beside = _schedules(load_settings().settings) if schedule else None
+    beside = _schedules() if schedule else None
     host(
         Reader(config),
         hosting,
@@ -71,14 +69,14 @@ def serve(
     )
 
 
-def _schedules(settings: Settings) -> Beside:
-    """What `schedule run` does."""
+def _schedules() -> Beside:
+    """What `schedule run` does, with the settings as they are: commands may use the network."""
     from advisor.cli.schedule import voice_of
     from advisor.serve.hosting import Beside
     from advisor.service.schedule.serving import Stop
     from advisor.service.schedule.serving import serve as run_schedules
 
-    stop = Stop()
+    settings, stop = load_settings().settings, Stop()
     return Beside(lambda: run_schedules(settings.store, settings.schedule, voice_of(settings), stop), stop)
 
 

@@ -151,7 +151,8 @@ class SpotSettings(kinds.Section):
         "6m", description="time to boot and resume, billed"
     )  # type: ignore[assignment]
     reacquire: Annotated[kinds.Planned | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="time until a machine is free again, not billed; null: by its class, from traces"
+        None,
+        description="time until its zone has a machine again, not billed; null: by its class, from traces",
     )
     history: Annotated[kinds.UserPath | None, kinds.ProjectMay.NOTHING] = Field(
         None, description="a log of spot machines, or what advisor spot fit wrote, that corrects the traces"

@@ -1,4 +1,4 @@
-"""Occupancy and wave scaling: the compiled module, or the Python reference with the same signatures.
+"""Occupancy, wave scaling and a cluster's queue: compiled, or the Python reference with the same signatures.
 
 ``COMPILED`` says which; without a C++ compiler at installation it is the reference, and
 ``WHY_NOT_COMPILED`` holds the import error for ``advisor doctor``.
@@ -14,7 +14,14 @@ from advisor.native.arrays import (
     WaveForm,
     has_known_resources,
 )
-from advisor.native.compiled import COMPILED, WHY_NOT_COMPILED, count_resident_blocks, scale_kernels
+from advisor.native.compiled import (
+    COMPILED,
+    WHY_NOT_COMPILED,
+    count_resident_blocks,
+    scale_kernels,
+    simulate_queue,
+)
+from advisor.native.queue_arrays import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue
 from advisor.native.reference import occupancy, resident_blocks
 
 __all__ = [
@@ -23,8 +30,13 @@ __all__ = [
     "COMPILED",
     "LIMIT_COLUMNS",
     "WHY_NOT_COMPILED",
+    "Backfill",
+    "ClusterColumns",
     "GpuArrays",
+    "JobColumns",
     "KernelArrays",
+    "PriorityRules",
+    "Queue",
     "Unlaunchable",
     "WaveForm",
     "count_resident_blocks",
@@ -32,4 +44,5 @@ __all__ = [
     "occupancy",
     "resident_blocks",
     "scale_kernels",
+    "simulate_queue",
 ]

@@ -1,9 +1,10 @@
-"""Types of the compiled module; what the functions do is told in ``reference.py``."""
+"""Types of the compiled module; ``reference.py`` and ``queue_reference.py`` say what the functions do."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.native.arrays import GpuArrays, KernelArrays, Unlaunchable, WaveForm
+from advisor.native.queue_arrays import Queue
 
 def count_resident_blocks(kernels: KernelArrays, gpus: GpuArrays) -> NDArray[np.int64]: ...
 def scale_kernels(
@@ -14,3 +15,4 @@ def scale_kernels(
     form: WaveForm = ...,
     unlaunchable: Unlaunchable = ...,
 ) -> NDArray[np.float64]: ...
+def simulate_queue(queue: Queue) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...

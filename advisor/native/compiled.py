@@ -4,8 +4,9 @@ COMPILED: bool
 WHY_NOT_COMPILED: str | None = None
 
 try:
-    from advisor.native._native import count_resident_blocks, scale_kernels
+    from advisor.native._native import count_resident_blocks, scale_kernels, simulate_queue
 except ImportError as error:
+    from advisor.native.queue_reference import simulate_queue
     from advisor.native.reference import count_resident_blocks, scale_kernels
 
     COMPILED = False
@@ -13,4 +14,4 @@ except ImportError as error:
 else:
     COMPILED = True
 
-__all__ = ["COMPILED", "WHY_NOT_COMPILED", "count_resident_blocks", "scale_kernels"]
+__all__ = ["COMPILED", "WHY_NOT_COMPILED", "count_resident_blocks", "scale_kernels", "simulate_queue"]

@@ -66,7 +66,7 @@ def money(option: Option) -> doc.Sum:
 def _money_notes(option: Option) -> dict[str, str]:
     plan = option.plan
     notes = {
-        "preemptions": "machine and disks while work is repeated, saved or waiting",
+        "preemptions": "repeated or saved work, waiting, dearer zones or on demand",
         "price rise": "hours that get dearer than the median, as past prices did",
         "billing minimum": f"{format_duration(plan.minimum_billed_s)} are billed at least",
         "billing step": f"whole steps of {format_duration(plan.billed_step_s)} are billed",

@@ -4,11 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.units import HOUR_S, format_duration, format_duration_short
+from advisor.core.units import HOUR_S, MINUTE_S, format_duration, format_duration_short
 from advisor.core.values import Interval, Quantiles
 from advisor.report import document as doc
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
+from advisor.service.queue_what_ifs import QueueWhatIf
 from advisor.service.waits import FittedMachine, Wait
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score
@@ -90,6 +91,58 @@ def check_document(check: QueueCheck) -> doc.Document:
         facts={**counts, **{name: asdict(score) for name, score in scores.items()}},
         blocks=(doc.Table(columns=CHECK_COLUMNS, rows=rows), doc.Lines((words,))),
     )
+
+
+_WHICH = ("Today", "What if")
+
+
+def what_if_document(it: QueueWhatIf) -> doc.Document:
+    """Waits by size, logged and simulated as the cluster is and as it could be; then of one more job."""
+    units = "{:,} {}, backfill {}"
+    today, then = (units.format(*one) for one in zip(it.units, [it.size_unit] * 2, it.backfill, strict=True))
+    by_size = doc.Table(
+        columns=(
+            *doc.columns("Size"),
+            doc.Column("Jobs", doc.COUNT),
+            *doc.columns(
+                *(f"{which} {p}" for which in ("Logged", *_WHICH) for p in ("p50", "p90")), kind=WAIT
+            ),
+        ),
+        rows=tuple(
+            doc.Row((one.size, one.num_jobs, *_pairs(one.logged_s, one.today_s, one.what_if_s)))
+            for one in it.classes
+        ),
+    )
+    by_walltime = doc.Table(
+        columns=(
+            *doc.columns("Asks for", kind=doc.SHORT_DURATION),
+            *doc.columns(*(f"{which} {p}" for which in _WHICH for p in ("p50", "p90")), kind=WAIT),
+        ),
+        rows=tuple(doc.Row((one.walltime_s, *_pairs(one.today_s, one.what_if_s))) for one in it.walltimes),
+    )
+    words = f"Simulated: today {today}; what if {then}. Trust the difference where today is like the log."
+    blocks: tuple[doc.Block, ...] = (by_size, doc.Lines((words,)))
+    if it.walltimes:
+        blocks = (*blocks, by_walltime, doc.Lines((_of_one_more(it),)))
+    return doc.Document(facts=asdict(it), blocks=blocks)
+
+
+def _of_one_more(it: QueueWhatIf) -> str:
+    """How the waits came about, and whether asking for the shortest time starts the job sooner."""
+    when = "" if it.submit_at is None else f" (what if: {it.num_moments} days at {it.submit_at})"
+    first, last = it.walltimes[0], it.walltimes[-1]
+    sooner_s = last.what_if_s.p90 - first.what_if_s.p90
+    asked, longest = format_duration(first.walltime_s), format_duration(last.walltime_s)
+    advice = (
+        f"Asking for {asked} starts it no sooner than for {longest}."
+        if sooner_s < MINUTE_S
+        else f"Asking for {asked}, 9 of 10 start {format_duration(sooner_s)} sooner than for {longest}."
+    )
+    return f"One more job, submitted alone at moments of the log{when}. {advice}"
+
+
+def _pairs(*waits: Quantiles) -> tuple[float, ...]:
+    return tuple(value for one in waits for value in (one.p50, one.p90))
 
 
 def basis(alike: WaitBin, size_unit: str) -> str:

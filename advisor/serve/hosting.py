@@ -74,8 +74,8 @@ class Hosting:
         )
         if access.is_open and not interface.is_loopback:
             raise InputError(
-                f"others reach {self.address}, so say who may read: `token` env:NAME or file:PATH, or `proxy`"
-                " with the address of a reverse proxy that names users. Without either, take 127.0.0.1."
+                f"others reach {self.address}, so say who may read, with `token` or `proxy` (docs/serve.md),"
+                " or listen on 127.0.0.1."
             )
         return access
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from advisor.core.errors import InputError
+from advisor.core.findings.about_options import RiskPreemption
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Market, Offer, Option, Tier
 
 MARK = "# advisor launch: "
+_RECOVERY = "job_recovery"
 _PORT = "--master-port=29500"
 # As SkyPilot calls what GCP's machines have; on AWS the instance type says it.
 _SKY_GPUS = {
@@ -136,6 +138,8 @@ def _comments(handoff: Handoff) -> Iterator[str]:
     if plan.offer is not None and plan.offer.market is Market.SPOT and handoff.checkpoint_interval_s:
         every = format_duration(handoff.checkpoint_interval_s)
         yield f"Counted on: a checkpoint every {every}, kept where the machine's end does not reach it."
+    if _falls_back(handoff):
+        yield "Counted on: on demand once spot would be late; a tool that cannot wait goes there sooner."
     if gib := plan.transfer_gib or plan.read_gib:
         yield f"The data set ({gib:,.0f} GiB) must be where the script reads it."
     if any("***" in word for word in handoff.command):
@@ -173,8 +177,14 @@ def _sky(handoff: Handoff) -> str:
     plan, offer = handoff.option.plan, _rented(handoff)
     is_gcp = plan.provider == "gcp"
     # Zones of AWS have another name in each account; its types alone say which GPU.
-    place = (plan.provider, offer.region, *((offer.zone,) if is_gcp and offer.zone else ()))
+    stays = is_gcp and offer.zone and not _recovery(handoff).startswith("move")
+    place = (plan.provider, offer.region, *((offer.zone,) if stays else ()))
     gpu = {_SKY_GPUS.get(plan.gpu, plan.gpu): plan.layout.gpus_per_node}
+    market: dict[str, object] = {"use_spot": bool(_recovery(handoff))}
+    if _falls_back(handoff):
+        market = {"any_of": [{"use_spot": True}, {"use_spot": False}]}
+    if _recovery(handoff):
+        market[_RECOVERY] = {"strategy": "FAILOVER"}
     line = handoff.on_nodes('"$SKYPILOT_NODE_RANK"', '"$(echo "$SKYPILOT_NODE_IPS" | head -n1)"')
     return _yaml(
         {
@@ -184,7 +194,7 @@ def _sky(handoff: Handoff) -> str:
                 "infra": "/".join(place),
                 "instance_type": offer.instance_type.partition("+")[0],
                 **({"accelerators": gpu} if is_gcp else {}),
-                "use_spot": offer.market is Market.SPOT,
+                **market,
             },
             "workdir": ".",
             **({"setup": handoff.install[0]} if handoff.install else {}),
@@ -193,12 +203,27 @@ def _sky(handoff: Handoff) -> str:
     )
 
 
+def _recovery(handoff: Handoff) -> str:
+    """The policy of a spot machine; empty for any other."""
+    option = handoff.option
+    if option.plan.offer is None or option.plan.offer.market is not Market.SPOT:
+        return ""
+    return option.risk.recovery if isinstance(option.risk, RiskPreemption) else "wait"
+
+
+def _falls_back(handoff: Handoff) -> bool:
+    return _recovery(handoff).endswith("on-demand")
+
+
 def _dstack(handoff: Handoff) -> str:
     """https://dstack.ai/docs/reference/dstack.yml/task/."""
     plan, offer = handoff.option.plan, _rented(handoff)
     line = handoff.on_nodes('"$DSTACK_NODE_RANK"', '"$DSTACK_MASTER_NODE_IP"')
     # Of one machine, with room for a price that moves within the day.
-    price = None if plan.usd_per_h is None else round(1.1 * plan.usd_per_h / plan.num_nodes, 2)
+    on_demand = plan.elsewhere.on_demand_usd_per_h if plan.elsewhere and _falls_back(handoff) else None
+    usd_per_h = on_demand or plan.usd_per_h
+    retry = {"on_events": ["no-capacity", "interruption"], "duration": f"{handoff.limit_s}s"}
+    price = None if usd_per_h is None else round(1.1 * usd_per_h / plan.num_nodes, 2)
     return _yaml(
         {
             "type": "task",
@@ -211,7 +236,8 @@ def _dstack(handoff: Handoff) -> str:
             "regions": [offer.region],
             "instance_types": [offer.instance_type.partition("+")[0]],
             "resources": {"gpu": plan.layout.gpus_per_node},
-            "spot_policy": "spot" if offer.market is Market.SPOT else "on-demand",
+            "spot_policy": "auto" if _falls_back(handoff) else "spot" if _recovery(handoff) else "on-demand",
+            **({"retry": retry} if _recovery(handoff) else {}),
             **({} if price is None else {"max_price": price}),
             "max_duration": f"{handoff.limit_s}s",
         }
@@ -293,6 +319,7 @@ class Kind:
         start: the command that starts the file.
         guarded: machines on which `advisor run` watches the job.
         has_receipt: whether that command ends when the job does, and nothing else keeps a receipt of it.
+        start_recovering: the command for a file that says how the job recovers, where that is another one.
     """
 
     text: Callable[[Handoff], str]
@@ -300,11 +327,22 @@ class Kind:
     start: tuple[str, ...]
     guarded: tuple[Tier, ...] = ()
     has_receipt: bool = False
+    start_recovering: tuple[str, ...] = ()
+
+    def command(self, text: str) -> tuple[str, ...]:
+        """What starts a file with this text."""
+        return (_RECOVERY in text and self.start_recovering) or self.start
 
 
 _RENTED = (Tier.CLOUD,)
 KINDS: dict[str, Kind] = {
-    "skypilot": Kind(text=_sky, tiers=_RENTED, start=("sky", "launch", "--yes", "--down"), has_receipt=True),
+    "skypilot": Kind(
+        text=_sky,
+        tiers=_RENTED,
+        start=("sky", "launch", "--yes", "--down"),
+        start_recovering=("sky", "jobs", "launch", "--yes"),
+        has_receipt=True,
+    ),
     "dstack": Kind(text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f"), has_receipt=True),
     "kubernetes": Kind(text=_kubernetes, tiers=(Tier.CLOUD, Tier.CLUSTER), start=("kubectl", "apply", "-f")),
     "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), guarded=(Tier.CLUSTER,)),

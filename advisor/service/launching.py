@@ -197,7 +197,7 @@ def launch_of(path: Path) -> Launch:
         plan=plan,
         recommendation=recommendation,
         text=text,
-        command=(*KINDS[kind].start, str(path)),
+        command=(*KINDS[kind].command(text), str(path)),
     )
 
 

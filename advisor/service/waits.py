@@ -37,7 +37,7 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
     from recommender.queue.fitted import fit
 
     with listener.step(f"reading {log.name}"):
-        fitted = fit(_read(log, timezone, listener))
+        fitted = fit(read_log(log, timezone, listener))
     if out is not None:
         write_fit(out, fitted)
         listener.note(f"wrote {str(out)!r}")
@@ -52,7 +52,7 @@ def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> Q
     from recommender.queue.scoring import check
 
     with listener.step(f"reading {log.name}"):
-        return check(_read(log, timezone, listener))
+        return check(read_log(log, timezone, listener))
 
 
 def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
@@ -126,7 +126,12 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     )
 
 
-def _read(path: Path, timezone: str | None, listener: Listener) -> JobLog:
+def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
+    """The jobs of a log; the listener hears what is left out.
+
+    Raises:
+        InputError: no such time zone, or the log cannot be read.
+    """
     from advisor.site_files.job_logs import read_job_log
 
     with log_or_slurm(path) as there:

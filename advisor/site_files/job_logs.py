@@ -134,13 +134,15 @@ def _why_left_out(record: Record, unit: str | None) -> str | None:
 
 
 def _job(record: Record, unit: str) -> QueuedJob:
+    times = record.times
     return QueuedJob(
-        submit_s=record.times.entered_s,
-        start_s=math.inf if record.times.start_s is None else record.times.start_s,
+        submit_s=times.entered_s,
+        start_s=math.inf if times.start_s is None else times.start_s,
         size=record.sizes.get(unit, 0.0),
         walltime_s=-1.0 if record.walltime_s is None else record.walltime_s,
         queue=record.queue,
         user=record.user,
+        run_s=-1.0 if times.start_s is None or times.end_s is None else times.end_s - times.start_s,
     )
 
 

@@ -1,16 +1,17 @@
 """Draws of what plans lead to, many plans at once: seconds trained, seconds until done, dollars."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
-from advisor.core.values import AssumedWait, Interval, IterationEstimate, Plan
-from recommender.outcome.bill import cost_usd, costs_usd, is_guessed, price_rise, rent_factors
+from advisor.core.values import AssumedWait, Elsewhere, Interval, IterationEstimate, Plan
+from recommender.outcome.bill import costs_usd, is_guessed, price_rise, rent_factors
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.feeding import EITHER_SIDE
 from recommender.outcome.nodes import drawn_over_median
+from recommender.outcome.recovery import leaving
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
 # Spot runs that are drawn together: enough to hide the cost of a call, few enough for the cache.
@@ -28,6 +29,8 @@ class Run:
         kept_s: from boot to the end.
         time_s: the same, and the wait before.
         due_s: what a deadline counts with: ``time_s``, an assumed wait at its longest.
+        moved_share: of the time that is billed, the part in other zones.
+        on_demand_s: billed on demand, beside ``run_s``.
     """
 
     startup_s: Array | float
@@ -36,6 +39,8 @@ class Run:
     kept_s: Array
     time_s: Array
     due_s: Array
+    moved_share: Array | float = 0.0
+    on_demand_s: Array | float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +90,39 @@ def runs_of(
         pair = (id(work_s), id(each) if is_spot(plan) else None)
         key = (*pair, plan.startup_s, plan.copied_s, plan.wait_s)
         if key not in runs:
-            runs[key] = _run(plan, *of_spot.get(pair, (work_s, work_s)), draws)
+            run = _run(plan, *of_spot.get(pair, (work_s, work_s)), draws)
+            runs[key] = _recovered(plan, run, work_s, each, draws) if is_spot(plan) else run
         found.append(runs[key])
     return found
+
+
+def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Draws) -> Run:
+    """The run with what its policy does after a preemption, beside the time away that the terms tell."""
+    spot_s = run.run_s - run.startup_s
+    if terms.recovery.startswith("move"):
+        # All but the first of 1 + n equal stretches are in other zones.
+        hours = np.where(run.train_s > spot_s, np.minimum(spot_s, 1e12) / HOUR_S, 0.0)
+        run = replace(run, moved_share=1 - 1 / (1 + _rates_per_h([terms], draws)[0] * hours))
+    if terms.work_ends_by_s is None:
+        return run
+    waited_s = draws.waits_of(plan.wait_s)
+    begun_s = waited_s + run.startup_s
+    left_s, done = leaving(terms.work_ends_by_s, work_s=work_s, begun_s=begun_s, time_s=run.time_s)
+    # A spot run that never ends is billed all the time before.
+    spot_s = np.where(np.isfinite(spot_s), spot_s * done, np.maximum(left_s - begun_s, 0.0))
+    on_demand_s = np.where(done < 1, plan.startup_s + work_s * (1 - done), 0.0)
+    there = plan.elsewhere.on_demand_wait_s if plan.elsewhere is not None else None
+    time_s = np.where(done < 1, left_s + draws.waits_of(there) + on_demand_s, run.time_s)
+    kept_s = time_s - np.minimum(waited_s, left_s)
+    return replace(
+        run,
+        train_s=kept_s - run.startup_s,
+        run_s=np.clip(left_s - waited_s, 0.0, run.startup_s) + spot_s,
+        kept_s=kept_s,
+        time_s=time_s,
+        due_s=time_s,
+        on_demand_s=on_demand_s,
+    )
 
 
 def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> Run:
@@ -163,13 +198,14 @@ def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
 def _cost_usd(plan: Plan, run: Run, draws: Draws) -> tuple[Array, Array, Array]:
     """At the median of the price, at the drawn one, and as it counts in comparisons, [n] each."""
     rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
-    if rise <= 1:
-        steady = cost_usd(plan, run_s=run.run_s, kept_s=run.kept_s)
-        return steady, steady, steady
-    factors: list[Array | float] = [1.0, rent_factors(plan, draws, rise)]
-    factors += [rise] if is_guessed(plan) else []
-    steady, risen, *counted = costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)
-    return steady, risen, counted[0] if counted else risen
+    there, own = plan.elsewhere or Elsewhere(), plan.usd_per_h or 1.0
+    moved = 1 + run.moved_share * (there.usd_per_h / own - 1)
+    factors = [moved] if rise <= 1 else [moved, moved * rent_factors(plan, draws, rise)]
+    factors += [moved * rise] if rise > 1 and is_guessed(plan) else []
+    on_demand_usd = run.on_demand_s * (there.on_demand_usd_per_h or 0.0) / HOUR_S
+    bills = costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)
+    steady, *others = (usd + on_demand_usd for usd in bills)
+    return steady, (others or [steady])[0], (others or [steady])[-1]
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:

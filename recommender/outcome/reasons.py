@@ -181,6 +181,8 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
         times_of_one=times_of_one(spot.num_nodes),
         rate_source=spot.rate_source,
         price_rise=rise if rise >= _LEAST_RISE else None,
+        recovery=spot.recovery,
+        num_zones=plan.elsewhere.num_zones if plan.elsewhere and spot.recovery.startswith("move") else 0,
     )
 
 
@@ -203,9 +205,10 @@ def refusal(
     """Why preemptions make the plan hopeless; None where they do not.
 
     It is if the expected makespan exceeds five times the time on demand, or half of the draws never end;
-    without checkpoints, also if no draw meets a deadline that the same machine would meet on demand.
+    without checkpoints, also if no draw meets a deadline that the same machine would meet on demand. One that
+    goes on on demand always ends.
     """
-    if not is_spot(plan):
+    if not is_spot(plan) or terms.work_ends_by_s is not None:
         return None
     makespan_h, _ = _expected_h(work_s / HOUR_S, *_figures(terms))
     work_h = work_s / HOUR_S

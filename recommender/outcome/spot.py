@@ -59,6 +59,9 @@ class SpotTerms:
         assumed: fields that nobody gave: ``terms_at`` takes them from the machine's class.
         history: what was seen of machines, by instance type; ``""`` is any.
         num_nodes: machines of the gang, whose number widens the rate as nobody knows how they hang together.
+        recovery: name of the policy that these terms hold under.
+        work_ends_by_s: a run that would be later continues on demand, so that its work fits before that; None
+            where it never does.
     """
 
     preemptions_per_h: float = 0.33
@@ -76,6 +79,8 @@ class SpotTerms:
     assumed: frozenset[str] = frozenset()
     history: Mapping[str, Watched] = field(default_factory=dict)
     num_nodes: int = 1
+    recovery: str = "wait"
+    work_ends_by_s: float | None = None
 
 
 def is_spot(plan: Plan) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,7 +14,7 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import QuotaNeeded, RemovedByQuota, Unknown
 from advisor.core.globs import is_among
-from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
+from advisor.core.values import Elsewhere, Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.node_counts import USEFUL, NodeLimits, fabric_of_offer, numbers_of_nodes, useful_counts
 from advisor.pricing.quotas import quota_of
 from advisor.pricing.storage import Rate, load_rates
@@ -398,13 +399,46 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
     return kept, (Unknown(what="gpu", names=sorted(unknown)),)
 
 
+# A zone that costs more, over a spot plan's own, is none to move to: the job's price limit would stop it.
+_MOST_OVER_OWN = 1.1
+
+
+def with_elsewhere(plans: Sequence[Plan]) -> list[Plan]:
+    """Rented plans; those on spot with where else in the region their job could go on, of the same plans."""
+    there: dict[tuple[str, str, str, int, str], list[Plan]] = {}
+    for plan in plans:
+        there.setdefault(_machine_in_region(plan, _offer_of(plan).market), []).append(plan)
+
+    def of(plan: Plan) -> Plan:
+        zone, most = _offer_of(plan).zone, _MOST_OVER_OWN * (plan.usd_per_h or 0.0)
+        spots = there[_machine_in_region(plan, Market.SPOT)] if zone else ()
+        rents = [(other.usd_per_h or 0.0) for other in spots if _offer_of(other).zone not in {None, zone}]
+        rents = [rent for rent in rents if rent <= most]
+        on_demand = next(iter(there.get(_machine_in_region(plan, Market.ON_DEMAND), ())), None)
+        elsewhere = Elsewhere(
+            num_zones=len(rents),
+            usd_per_h=statistics.fmean(rents) if rents else 0.0,
+            on_demand_usd_per_h=None if on_demand is None else on_demand.usd_per_h,
+            on_demand_wait_s=None if on_demand is None else on_demand.wait_s,
+        )
+        return replace(plan, elsewhere=elsewhere) if rents or on_demand else plan
+
+    return [of(plan) if _offer_of(plan).market is Market.SPOT else plan for plan in plans]
+
+
+def _machine_in_region(plan: Plan, market: Market) -> tuple[str, str, str, int, str]:
+    offer = _offer_of(plan)
+    return offer.provider, offer.instance_type, offer.region, plan.num_nodes, market
+
+
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     """Rented plans, machine by machine, without the places that are never the cheapest for so many of it.
 
     A job trains equally long everywhere, so a place is left out where another starts as soon and costs no
     more by the hour (rent and disks) nor once (data that moves). This must hold of the median rent, or the
     p90 of one that is guessed, and of the dearest that is drawn: an older, derived or rarer price never hides
-    a surer one. The cents of disks that are kept while the machine is away are not compared.
+    a surer one. Neither the cents of disks that are kept while the machine is away are compared, nor where a
+    job could go on.
 
     Raises InputError: plans of one's own machines, which have no place to choose.
     """

@@ -57,6 +57,7 @@ class QueuedJob:
         walltime_s: the run time it asked for; -1 if it asked for none.
         queue: name of the queue or partition, empty where the log has none.
         user: who submitted it, empty where the log has none.
+        run_s: how long it ran; -1 if the log does not tell.
     """
 
     submit_s: float
@@ -65,6 +66,7 @@ class QueuedJob:
     walltime_s: float
     queue: str
     user: str = ""
+    run_s: float = -1.0
 
     @property
     def wait_s(self) -> float:
@@ -175,7 +177,7 @@ def widened(which: Bin) -> tuple[Bin, ...]:
     return tuple(dict.fromkeys(steps))
 
 
-BACKLOG_EDGES = (0, 2, 8, 30, 100)
+BACKLOG_EDGES = (0, 2, 8, 30)
 """The most jobs that wait in a queue, of each class but the last."""
 BACKLOGS = range(len(BACKLOG_EDGES) + 1)
 

@@ -14,8 +14,9 @@ from advisor.core.values import CheckpointUse, Job, Option, Plan, Script, Work, 
 from recommender.conditions import Conditions
 from recommender.outcome.draws import Draws
 from recommender.outcome.evaluate import Judged, evaluate_all
+from recommender.outcome.recovery import POLICIES, under
 from recommender.outcome.spot import SpotTerms
-from recommender.ranking.value import Worth, preference, worth_for
+from recommender.ranking.value import Preference, Worth, preference, worth_for
 
 # Plans looked at where nobody knows what the script does.
 MOST_DOUBTED = 32
@@ -41,8 +42,7 @@ def evaluate_ways(
         conditions: how spot machines behave where the script resumes.
         ruled: what rules make of options; by default nothing.
     """
-    judged = list(evaluate_all(workloads, plans, job, draws, conditions.terms_of()))
-    judged = _under(ruled, judged, conditions.spot)
+    judged = _recovering(workloads, plans, job, draws, conditions, ruled)
     use = use_of(workloads[0].script)
     asked = [item.option for item in judged if _depends(item.option)]
     if use is CheckpointUse.RESUMES:
@@ -55,10 +55,34 @@ def evaluate_ways(
     again = {option.plan.id for option in asked}
     from_zero = replace(conditions, spot=replace(conditions.spot, checkpoint_interval_h=None))
     kept = [plan for plan in plans if plan.id in again]
-    restarted = list(evaluate_all(workloads, kept, job, draws, from_zero.terms_of()))
-    others = {item.option.plan.id: item for item in _under(ruled, restarted, from_zero.spot)}
+    restarted = _recovering(workloads, kept, job, draws, from_zero, ruled)
+    others = {item.option.plan.id: item for item in restarted}
     pairs = [(item, others.get(item.option.plan.id)) for item in judged]
     return [_better(item, other, use, worth_for(job)) for item, other in pairs]
+
+
+def _recovering(
+    workloads: Sequence[Workload],
+    plans: Sequence[Plan],
+    job: Job,
+    draws: Draws,
+    conditions: Conditions,
+    ruled: Ruling,
+) -> list[Judged]:
+    """Each plan under its best recovery policy, by the same draws; the first of equals."""
+    best: dict[str, Judged] = {}
+    worth, terms_of = worth_for(job), conditions.terms_of()
+    for policy in POLICIES:
+        if asked := [plan for plan in plans if policy.suits(plan, job, conditions.spot)]:
+            judged = list(evaluate_all(workloads, asked, job, draws, under(policy, job, terms_of)))
+            for item in _under(ruled, judged, conditions.spot):
+                other = best.get(item.option.plan.id, item)
+                best[item.option.plan.id] = min(other, item, key=lambda one: _rank(one, worth))
+    return [best[plan.id] for plan in plans]
+
+
+def _rank(item: Judged, worth: Worth) -> tuple[bool, Preference]:
+    return not item.option.feasible, preference(item.option, worth)
 
 
 def use_of(script: Script) -> CheckpointUse | None:
@@ -81,7 +105,7 @@ def _better(resumed: Judged, restarted: Judged | None, use: CheckpointUse | None
         return resumed
     ways = [resumed, restarted]
     if use is not None:
-        ways.sort(key=lambda item: (not item.option.feasible, preference(item.option, worth)))
+        ways.sort(key=lambda item: _rank(item, worth))
     return replace(ways[0], other=ways[1].option)
 
 

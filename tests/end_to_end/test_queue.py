@@ -228,3 +228,93 @@ def test_a_board_that_may_draw_less_is_slower_and_cheaper_to_run(shell):
     assert "each GPU may draw 200 of 400 W" in explained
     shell.write(".advisor.yaml", f"clusters:\n- {{name: capped, {lab}, power_limit_w: none}}\n")
     assert_plain_error(shell.run("trust"), 2, "power_limit_w' (set by")
+
+
+CONF = """
+NodeName=n[1-2] Gres=gpu:4
+PartitionName=gpu Nodes=ALL Default=YES MaxTime=2-0
+PartitionName=small Nodes=n1 MaxTime=60
+"""
+
+
+@pytest.fixture
+def busy(tmp_path):
+    """Jobs that ask for 10 hours and run for 8, on eight GPUs: six, then seven."""
+    rows = ["submit,start,end,gpus,walltime,queue,user"]
+    for i in range(60):
+        at_s = 60_000 * i
+        rows.append(f"{at_s},{at_s},{at_s + 28_800},6,36000,gpu,ann")
+        rows.append(f"{at_s + 60},{at_s + 60},{at_s + 28_860},7,36000,gpu,bob")
+    shell = Shell(folder=tmp_path)
+    shell.write("runs.csv", "\n".join([*rows, ""]))
+    shell.write("slurm.conf", CONF)
+    return shell
+
+
+def test_simulate_shows_what_more_gpus_change(busy):
+    asked = ("queue", "simulate", "runs.csv", "--slurm-conf", "slurm.conf", "--add", "gpu=8")
+    document = busy.run(*asked, "--json").document
+    assert (document["units"], document["backfill"], document["size_unit"]) == (
+        [8, 16],
+        ["easy", "easy"],
+        "gpus",
+    )
+    everything, small = document["classes"]
+    assert (everything["size"], small["size"], everything["num_jobs"]) == ("any", "2..8", 120)
+    assert everything["what_if_s"]["p90"] == 0 < everything["today_s"]["p50"]
+    assert everything["logged_s"] == {"p50": 0, "p90": 0}
+    out = busy.run(*asked).out
+    assert "today 8 gpus, backfill easy; what if 16 gpus, backfill easy" in out
+
+
+def test_simulate_advises_on_the_walltime(busy):
+    """A job of two GPUs that ends before the next large one is due starts at once, a longer one does not."""
+    asked = ("queue", "simulate", "runs.csv", "--capacity", "8", "--size", "2", "--backfill", "none")
+    document = busy.run(*asked, "--walltime", "1h", "--json").document
+    waits = {one["walltime_s"]: one for one in document["walltimes"]}
+    assert waits[HOUR_S]["today_s"]["p90"] < waits[7 * 24 * HOUR_S]["today_s"]["p90"]
+    assert waits[HOUR_S]["what_if_s"] == waits[7 * 24 * HOUR_S]["what_if_s"]
+    assert "Asking for 1 h starts it no sooner than for 7 d" in busy.run(*asked, "--walltime", "1h").out
+
+
+def test_simulate_at_a_time_of_day(busy):
+    asked = ("queue", "simulate", "runs.csv", "--capacity", "8", "--size", "2", "--timezone", "UTC")
+    document = busy.run(*asked, "--submit-at", "22:00", "--json").document
+    assert (document["submit_at"], document["num_moments"]) == ("22:00", 37)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("runs.csv",), "does not tell how many gpus the cluster has"),
+        (("jobs.csv", "--capacity", "8"), "the log has no run times"),
+        (("empty.csv", "--capacity", "8"), "'empty.csv' is empty"),
+        (("runs.csv", "--capacity", "2"), "no job of the log fits its partition"),
+        (("runs.csv", "--slurm-conf", "runs.csv"), "is not Name=value"),
+        (("runs.csv", "--slurm-conf", "slurm.conf", "--add", "gpus=4"), "Did you mean 'gpu'?"),
+        (("runs.csv", "--capacity", "8", "--add", "many"), "write how many, such as gpu=8"),
+        (("runs.csv", "--capacity", "8", "--add", "-9"), "has 8 only"),
+        (("runs.csv", "--capacity", "8", "--backfill", "best"), "none, easy or conservative"),
+        (("runs.csv", "--capacity", "8", "--size", "9"), "has 8 only"),
+        (("runs.csv", "--capacity", "8", "--walltime", "1h"), "give its --size N"),
+        (
+            ("runs.csv", "--capacity", "8", "--size", "1", "--submit-at", "noon"),
+            "no time of day such as 22:00",
+        ),
+        (
+            ("runs.csv", "--slurm-conf", "slurm.conf", "--size", "1", "--queue", "small", "--walltime", "2h"),
+            "the partition allows 1 h at most",
+        ),
+    ],
+)
+def test_wrong_simulations_are_refused_in_words(busy, arguments, words):
+    busy.write("jobs.csv", "submit,start,gpus\n0,1,1\n")
+    busy.write("empty.csv", "")
+    assert_plain_error(busy.run("queue", "simulate", *arguments), 2, words)
+
+
+def test_jobs_of_an_unknown_partition_are_refused(busy):
+    text = (busy.folder / "runs.csv").read_text()
+    (busy.folder / "runs.csv").write_text(text.replace(",gpu,bob", ",old,bob"))
+    answer = busy.run("queue", "simulate", "runs.csv", "--slurm-conf", "slurm.conf")
+    assert_plain_error(answer, 2, "slurm.conf has no partition 'old'")

@@ -12,13 +12,13 @@ from advisor.recipes.recipes import RECIPES, Order, script_file
 pytestmark = pytest.mark.usefixtures("warm_children")
 TINY_LLAMA = {
     "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
-    "num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": 100,
+    "num_hidden_layers": 1, "num_key_value_heads": 2, "vocab_size": 100,
 }  # fmt: skip
-_TOWER = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_hidden_layers": 2}
+_TOWER = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_hidden_layers": 1}
 _WHISPER = {
-    "d_model": 64, "decoder_attention_heads": 4, "decoder_ffn_dim": 64, "decoder_layers": 2,
+    "d_model": 64, "decoder_attention_heads": 4, "decoder_ffn_dim": 64, "decoder_layers": 1,
     "vocab_size": 51_865,
-    "encoder_attention_heads": 4, "encoder_ffn_dim": 64, "encoder_layers": 2, "num_mel_bins": 80,
+    "encoder_attention_heads": 4, "encoder_ffn_dim": 64, "encoder_layers": 1, "num_mel_bins": 80,
 }  # fmt: skip
 SMALL = {
     "vit": {"model_type": "vit", **_TOWER},

@@ -192,7 +192,7 @@ def test_a_folder_that_is_away_for_a_while_loses_nothing(shell, asked, monkeypat
                 kept.rename(away)
             yield one.key, Advice(take=TAKE)
 
-    monkeypatch.setattr(sweeping.time, "sleep", come_back)
+    monkeypatch.setattr("time.sleep", come_back)
     jobs = read_grid(shell.folder / "grid.yaml")
     sweep_of(shell.folder, asked, engine=engine).sweep(jobs, Silence())
     assert waits == [*sweeping.WAITS_S[:2]]

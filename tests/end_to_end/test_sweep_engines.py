@@ -244,11 +244,11 @@ def test_a_database_that_is_away_for_a_while_costs_nothing(request_line, monkeyp
         return world_of(config)
 
     monkeypatch.setattr(sweeping, "world_of", world)
-    monkeypatch.setattr(answering.time, "sleep", waits.append)
+    monkeypatch.setattr("time.sleep", waits.append)
     assert answering.answered(json.dumps(request_line))["advice"]["take"]
     assert waits == [*sweeping.WAITS_S[:2]]
     waits.clear()
-    monkeypatch.setattr(answering.time, "sleep", lambda _: None)
+    monkeypatch.setattr("time.sleep", lambda _: None)
     advice = answering.answered(json.dumps(request_line))["advice"]
     assert (advice["error"], advice["is_final"]) == ("no database", False)
 

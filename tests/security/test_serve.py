@@ -186,12 +186,12 @@ def test_without_a_token_only_this_machine_is_answered(tmp_path):
         assert site.get("/jobs", {"Host": "rebound.example"})[0] == 421
 
 
-def test_what_schemathesis_makes_of_the_schema_is_answered_as_it_says(site):
+def test_what_schemathesis_makes_of_the_schema_is_answered_as_it_says(site, tmp_path):
     pytest.importorskip("schemathesis")
     start = "from schemathesis.cli import schemathesis; schemathesis()"
     address = f"http://127.0.0.1:{site.port}/api/openapi.json"
     options = ["--header", GOOD, "--max-examples", "5", "--seed", "1", "--no-color"]
     command = [sys.executable, "-c", start, "run", address, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     assert " generated, " in done.stdout

@@ -317,6 +317,8 @@ class RiskPreemption(Note):
     times_of_one: float
     rate_source: Finding
     price_rise: float | None
+    recovery: str = "wait"
+    num_zones: int = 0
 
 
 class RateAssumed(Note):

@@ -38,6 +38,7 @@ from advisor.core.values.option import (
     CostKind,
     DataPlace,
     DataSet,
+    Elsewhere,
     Job,
     Listed,
     Market,

@@ -254,6 +254,23 @@ class Tier(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """Where in its region a job could go on when its spot machine is taken away.
+
+    Attributes:
+        num_zones: other zones that rent the machine on spot.
+        usd_per_h: the mean of their rents, of the whole plan.
+        on_demand_usd_per_h: of the same machine on demand; None if it is not for rent.
+        on_demand_wait_s: until that is there.
+    """
+
+    num_zones: int = 0
+    usd_per_h: float = 0.0
+    on_demand_usd_per_h: float | None = None
+    on_demand_wait_s: Quantiles | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to rent or use. Prices and counts are of the whole plan.
 
@@ -278,6 +295,7 @@ class Plan:
         blocked: why the account may not start it, such as a quota; None if nothing is known to.
         lacks_quota: whether the account is known to need more quota first: of equals it comes last.
         num_vcpus: of one machine of one's own; an offer tells those of a rented one. None if unknown.
+        elsewhere: of a spot machine, where the job could go on; None if nothing is known.
     """
 
     id: str
@@ -305,6 +323,7 @@ class Plan:
     blocked: Finding | None = None
     lacks_quota: bool = False
     num_vcpus: int | None = None
+    elsewhere: Elsewhere | None = None
 
     @property
     def num_gpus(self) -> int:

@@ -1,35 +1,22 @@
 // Occupancy and wave scaling for Python: reads the columns of KernelArrays and GpuArrays (../arrays.py).
 #include "register_wave.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 
+#include "arrays.hpp"
 #include "wave.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-template <typename Value, std::size_t Dims = 1>
-using Array = nb::ndarray<const Value, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
-
-template <typename Value, std::size_t Dims = 1>
-Array<Value, Dims> read(nb::handle object, const char *name) {
-    try {
-        return nb::cast<Array<Value, Dims>>(object.attr(name), /* convert = */ false);
-    } catch (const nb::cast_error &) {
-        const std::string type = std::is_same_v<Value, double> ? "float64" : "int64";
-        const std::string message = std::string(name) + " must be a C-contiguous numpy array of " + type +
-                                    " with " + std::to_string(Dims) + " dimension(s)";
-        throw nb::type_error(message.c_str());
-    }
-}
+using advisor::Array;
+using advisor::read;
 
 void check_rows(const char *name, std::size_t rows, std::size_t expected) {
     if (rows != expected) {
@@ -91,17 +78,8 @@ private:
     Array<std::int64_t, 2> limits_;
 };
 
-// A [K, G] numpy array that owns `values`.
 template <typename Value>
 using Matrix = nb::ndarray<nb::numpy, Value, nb::ndim<2>>;
-
-template <typename Value>
-Matrix<Value> to_numpy(std::unique_ptr<Value[]> values, std::size_t num_kernels, std::size_t num_gpus) {
-    Value *data = values.get();
-    nb::capsule owner(data, [](void *pointer) noexcept { delete[] static_cast<Value *>(pointer); });
-    values.release();
-    return Matrix<Value>(data, {num_kernels, num_gpus}, owner);
-}
 
 advisor::WaveForm parse_form(const std::string &form) {
     if (form == "auto") return advisor::WaveForm::automatic;
@@ -126,7 +104,7 @@ Matrix<std::int64_t> count_resident_blocks(nb::handle kernels, nb::handle gpus) 
         nb::gil_scoped_release release;
         advisor::count_resident_blocks(rows, columns, resident.get());
     }
-    return to_numpy(std::move(resident), rows.size, columns.size);
+    return advisor::to_numpy<std::int64_t, 2>(std::move(resident), {rows.size, columns.size});
 }
 
 Matrix<double> scale_kernels(nb::handle kernels, nb::handle origin, nb::handle destinations,
@@ -144,7 +122,7 @@ Matrix<double> scale_kernels(nb::handle kernels, nb::handle origin, nb::handle d
         advisor::scale_kernels(rows, origin_arrays.columns(), columns, wave_form, on_unlaunchable,
                                time_s.get());
     }
-    return to_numpy(std::move(time_s), rows.size, columns.size);
+    return advisor::to_numpy<double, 2>(std::move(time_s), {rows.size, columns.size});
 }
 
 }  // namespace

@@ -230,7 +230,11 @@ def _(it: about_options.RiskPreemption) -> str:
     dearer = ""
     if it.price_rise is not None:
         dearer = f"; 1 in 10 such prices comes to {it.price_rise:.2f} times the median or more"
-    return f"preemption{gang}, {it.preemptions_per_h:.3g} per hour{times} {in_names(it.rate_source)}{dearer}"
+    rate = f"preemption{gang}, {it.preemptions_per_h:.3g} per hour{times} {in_names(it.rate_source)}{dearer}"
+    zones = "the other zone" if it.num_zones == 1 else f"one of {it.num_zones} other zones"
+    moves = f"; when preempted, moves to {zones} of the region" if it.num_zones else ""
+    on_demand = "; continues on demand where spot would miss the deadline"
+    return f"{rate}{moves}{on_demand if it.recovery.endswith('on-demand') else ''}"
 
 
 @in_names.register

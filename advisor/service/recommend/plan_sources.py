@@ -66,6 +66,7 @@ def plans_of(
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import wanted_counts
     from advisor.service.prices.query_limits import known_vendors
+    from recommender.plans.candidates import with_elsewhere
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -87,7 +88,7 @@ def plans_of(
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
         return own, (quoted(str(error)),)
-    kept = rented if everywhere else cheapest_by_verdict(rented, policy, spot)
+    kept = with_elsewhere(rented) if everywhere else cheapest_by_verdict(rented, policy, spot)
     return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
 
 

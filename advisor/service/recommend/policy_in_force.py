@@ -148,7 +148,7 @@ def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: Spot
 
     Otherwise a denied cheapest region would hide an allowed dearer one.
     """
-    from recommender.plans.candidates import cheapest_plans
+    from recommender.plans.candidates import cheapest_plans, with_elsewhere
 
     def is_removed(plan: Plan) -> bool:
         if plan.blocked is not None or policy is None:
@@ -162,4 +162,4 @@ def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: Spot
     removed: list[Plan] = []
     for plan in plans:
         (removed if is_removed(plan) else lacking if plan.lacks_quota else allowed).append(plan)
-    return [plan for kind in (allowed, lacking, removed) for plan in cheapest_plans(kind)]
+    return [plan for kind in (allowed, lacking, removed) for plan in cheapest_plans(with_elsewhere(kind))]

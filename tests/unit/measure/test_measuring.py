@@ -158,7 +158,7 @@ def test_what_keeps_it_from_measuring_is_told(play, plot, kind, words):
 
 
 def test_no_interpreter_at_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(session.environment, "candidates", lambda *_: [])
+    monkeypatch.setattr("advisor.profile.environment.candidates", lambda *_: [])
     with pytest.raises(InputError, match="no Python interpreter was found"):
         measure(CASES, tmp_path / "k.jsonl", backend="cpu")
 
@@ -224,12 +224,11 @@ def test_places_that_will_not_do(tmp_path, name, words):
 
 
 def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch):
-    from advisor.measure import measuring
 
     def full(path: Path, entry: object) -> None:
         raise RecordingError("cannot write: No space left on device")
 
-    monkeypatch.setattr(measuring.recording_files, "append_entry", full)
+    monkeypatch.setattr("advisor.formats.recording_files.append_entry", full)
     with pytest.raises(RecordingError, match="No space left"):
         play("device(); rest(); time.sleep(60)")
     assert read_recording(tmp_path / "k.jsonl").measurements == ()

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from advisor.core.errors import InputError
-from advisor.core.values import Layout, Market, Tier
+from advisor.core.findings.about_options import RiskPreemption
+from advisor.core.values import Elsewhere, Layout, Market, Tier
 from advisor.service.job_files import KINDS, MARK, Handoff, job_file
 from tests.builders import make_plan
+from tests.findings import FACTS
 from tests.recommendations import make_option
 
 ARGUMENTS = ("--name", "it's; rm -rf $HOME", "--note", "a: b # c", "é\n")
@@ -82,9 +84,47 @@ def test_arguments_reach_the_script_as_they_were(kind, tier):
     assert words_of(rest[rest.index("python ") :]) == ["python", "src/Train_it.py", *ARGUMENTS]
 
 
-def test_skypilot_gets_the_place_and_the_market():
+def recovering(whole: Handoff, recovery: str) -> Handoff:
+    risk = RiskPreemption(**{**FACTS[RiskPreemption], "recovery": recovery})
+    there = Elsewhere(num_zones=2, usd_per_h=2.0, on_demand_usd_per_h=5.0)
+    option = replace(whole.option, risk=risk, plan=replace(whole.option.plan, elsewhere=there))
+    return replace(whole, option=option)
+
+
+AGAIN = {"job_recovery": {"strategy": "FAILOVER"}}
+EITHER = {"any_of": [{"use_spot": True}, {"use_spot": False}], **AGAIN}
+
+
+@pytest.mark.parametrize(
+    ("recovery", "sky", "dstack"),
+    [
+        ("wait", {"use_spot": True, **AGAIN}, ("spot", 2.2)),
+        ("move", {"use_spot": True, **AGAIN}, ("spot", 2.2)),
+        ("wait-or-on-demand", EITHER, ("auto", 5.5)),
+        ("move-or-on-demand", EITHER, ("auto", 5.5)),
+    ],
+)
+def test_a_job_recovers_as_it_was_counted_on(recovery, sky, dstack):
+    whole = recovering(handoff(), recovery)
+    text = job_file(whole, "skypilot")
+    (task,), (other,) = documents(text), documents(job_file(whole, "dstack"))
+    assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge"} | sky
+    assert (other["spot_policy"], other["max_price"]) == dstack
+    assert other["retry"]["on_events"] == ["no-capacity", "interruption"]
+    assert KINDS["skypilot"].command(text) == ("sky", "jobs", "launch", "--yes")
+    assert ("on demand once spot would be late" in text) == recovery.endswith("on-demand")
+
+
+def test_on_demand_nothing_is_preempted():
+    whole = handoff(market=Market.ON_DEMAND)
+    (task,), (other,) = (documents(job_file(whole, kind)) for kind in ("skypilot", "dstack"))
+    assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge", "use_spot": False}
+    assert (other["spot_policy"], "retry" in other) == ("on-demand", False)
+    assert KINDS["skypilot"].command(job_file(whole, "skypilot")) == ("sky", "launch", "--yes", "--down")
+
+
+def test_skypilot_gets_what_to_install_and_a_limit():
     (task,) = documents(job_file(handoff(gpus=8), "skypilot"))
-    assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge", "use_spot": True}
     assert task["setup"] == "pip install timm==1.0.1 torch==2.13.0"
     # What 50 dollars pay for at 2 dollars an hour; twice the p90 of 20 hours is more.
     assert task["run"].startswith("timeout --signal=TERM --kill-after=120 90000 torchrun")
@@ -116,6 +156,8 @@ def test_gcp_names_the_gpu_and_the_zone():
     (task,) = documents(job_file(there, "skypilot"))
     resources = task["resources"]
     assert (resources["infra"], resources["instance_type"]) == ("gcp/us-east-1/us-east1-b", "n1-standard-4")
+    (moving,) = documents(job_file(recovering(there, "move"), "skypilot"))
+    assert moving["resources"]["infra"] == "gcp/us-east-1"
     assert resources["accelerators"] == {"L4": 1}
 
 

@@ -14,7 +14,18 @@ from advisor.core.findings.about_options import (
     WaitAssumed,
     WaitOfLog,
 )
-from advisor.core.values import DataPlace, Interval, Market, Offer, Plan, Price, Quantiles, QuoteKind, Tier
+from advisor.core.values import (
+    DataPlace,
+    Elsewhere,
+    Interval,
+    Market,
+    Offer,
+    Plan,
+    Price,
+    Quantiles,
+    QuoteKind,
+    Tier,
+)
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts
 from advisor.pricing.spot import rarest_start, start_odds
@@ -25,6 +36,7 @@ from recommender.plans.candidates import (
     cheapest_plans,
     plans_of_machine,
     plans_of_offers,
+    with_elsewhere,
     with_known_gpu,
 )
 from recommender.plans.extras import CloudTerms
@@ -383,3 +395,32 @@ def test_offers_of_unknown_gpus_are_left_out_with_one_warning():
 def test_known_gpus_need_no_warning():
     offers = [make_offer("T4"), make_offer("L4")]
     assert with_known_gpu(offers, {"T4", "L4"}) == (offers, ())
+
+
+# --- where else a spot job could go on ---------------------------------------------------------------
+
+
+def spot_in(region: str, at: str | None, usd_per_h: float, market: Market = Market.SPOT) -> Plan:
+    offer = make_offer(usd_per_h=usd_per_h, region=region, zone=at, market=market)
+    return make_plan(offer=offer, usd_per_h=usd_per_h, id=f"{region}/{at}/{market}")
+
+
+def test_a_spot_job_may_go_to_zones_of_its_region_that_cost_no_more_than_a_tenth_more_and_on_demand():
+    on_demand = spot_in("r", None, 3.0, Market.ON_DEMAND)
+    others = [
+        spot_in("r", "b", 1.05),
+        spot_in("r", "c", 0.95),
+        spot_in("r", "d", 1.2),
+        spot_in("q", "e", 1.0),
+    ]
+    first, *_, last, again = with_elsewhere([spot_in("r", "a", 1.0), *others, on_demand])
+    assert first.elsewhere == Elsewhere(
+        num_zones=2, usd_per_h=1.0, on_demand_usd_per_h=3.0, on_demand_wait_s=on_demand.wait_s
+    )
+    assert (last.elsewhere, again) == (None, on_demand)
+
+
+def test_of_a_price_for_the_whole_region_no_other_zone_is_known():
+    (whole, zoned) = with_elsewhere([spot_in("r", None, 1.0), spot_in("r", "a", 1.0)])
+    assert whole.elsewhere is None
+    assert zoned.elsewhere is None

@@ -285,7 +285,7 @@ def test_too_few_jobs_are_refused():
         ({"bins": []}, "lacks the bin of all jobs"),
         ({"bins": [{"size": "1"}]}, "required"),
         ({"levels": [0.5, 0.9]}, "no quantiles"),
-        ({"backlog_levels": [[0.5]] * 6}, "no levels"),
+        ({"backlog_levels": [[0.5]] * 5}, "no levels"),
         ({"backlog_levels": []}, "no levels"),
     ],
 )

@@ -65,6 +65,23 @@ def test_a_finding_within_another_is_told_and_read():
     }
 
 
+@pytest.mark.parametrize(
+    ("recovery", "num_zones", "end"),
+    [
+        ("wait", 0, "the median or more"),
+        ("move", 1, "; when preempted, moves to the other zone of the region"),
+        ("wait-or-on-demand", 0, "; continues on demand where spot would miss the deadline"),
+        (
+            "move-or-on-demand",
+            2,
+            "zones of the region; continues on demand where spot would miss the deadline",
+        ),
+    ],
+)
+def test_a_risk_tells_how_the_job_recovers(recovery, num_zones, end):
+    assert variant(RiskPreemption, recovery=recovery, num_zones=num_zones).endswith(end)
+
+
 def test_braces_in_a_name_are_no_part_of_the_words():
     one = ApprovalNeeded(by="{by.__class__}", detail="x", file="f")
     assert sentence(one) == "needs approval by {by.__class__}: x (f)"

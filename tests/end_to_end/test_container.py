@@ -1,0 +1,74 @@
+"""The container recipe: what it says of itself, and its processes over a PostgreSQL, without Docker."""
+
+import http.client
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.end_to_end.cli import Shell
+from tests.machine import needs
+from tests.serving import TOKEN
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "container"
+RECIPE = (FOLDER / "Dockerfile").read_text()
+COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+SERVICE = COMPOSE["services"]["advisor"]
+
+
+def test_the_recipe_is_slim_runs_as_nobody_special_and_looks_after_its_health():
+    last = RECIPE.rpartition("\nFROM ")[2]
+    assert last.startswith("python:3.12-slim\n")
+    assert "apt-get" not in last
+    assert re.findall(r"^USER (\w+)$", last, flags=re.MULTILINE) == ["advisor"]
+    assert "HEALTHCHECK" in last
+    assert json.loads(last.rpartition("CMD ")[2]) == SERVICE["command"]
+    # What is copied is what an installation needs.
+    kept = re.findall(r"^!(\S+)$", (FOLDER / "Dockerfile.dockerignore").read_text(), flags=re.MULTILINE)
+    assert all((FOLDER.parents[1] / name).exists() for name in kept)
+
+
+def test_secrets_come_from_the_environment_alone():
+    for service in COMPOSE["services"].values():
+        secrets = {k: v for k, v in service["environment"].items() if re.search("PASSWORD|TOKEN", k)}
+        assert secrets
+        assert all(re.fullmatch(r"\$\{\w+:\?[^}]+\}", value) for value in secrets.values())
+    assert not re.search(r"://\w+:", SERVICE["environment"]["ADVISOR_STORE__URL"])
+    assert all(port.startswith("127.0.0.1:") for port in SERVICE["ports"])
+
+
+@needs("postgresql")
+def test_its_processes_serve_and_schedule_over_one_postgresql(tmp_path, postgres_url):
+    """The command of the compose file, on a free port."""
+    environ = {"ADVISOR_STORE__URL": postgres_url, "SERVE_TOKEN": TOKEN}
+    shell = Shell(folder=tmp_path)
+    added = shell.run(
+        "schedule", "add", "0 2 * * *", "--name", "nightly", "--", "prices", "refresh", **environ
+    )
+    assert added.code == 0, added.err
+    command = [*SERVICE["command"], "--port", "0"]
+    with shell.start(*command, environ=environ, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr is not None
+            line = next(line for line in process.stderr if "advisor serves" in line)
+            (port,) = re.findall(r"http://0\.0\.0\.0:(\d+)/", line)
+            assert answer(port, "/healthz") == (200, "ok")
+            assert answer(port, "/api/schedules")[0] == 401
+            status, schedules = answer(port, "/api/schedules", {"Authorization": f"Bearer {TOKEN}"})
+            assert (status, [one["name"] for one in schedules]) == (200, ["nightly"])
+        finally:
+            process.terminate()
+        assert process.wait(60) == 0
+
+
+def answer(port: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    """Status, and what its last field but warnings says."""
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
+    connection.request("GET", path, headers=headers or {})
+    given = connection.getresponse()
+    facts = json.loads(given.read())
+    connection.close()
+    return given.status, facts.get("status", facts.get("schedules"))
