@@ -22,18 +22,8 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import RatesFrom, RecurrentOfUnknownSize
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op, Phase
+from advisor.operators import family
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, result, shrunk, tensor
-from advisor.operators.family import (
-    Compute,
-    Family,
-    RooflineTime,
-    Roofs,
-    Tf32Flag,
-    base_name,
-    each,
-    higher_roof,
-    names,
-)
 from advisor.operators.work import Attributes, PerElement, Tensors, item_bytes
 
 # Tensor cores take rows by this many.
@@ -118,8 +108,7 @@ class _Shares(TypedDict):
 def step_constants() -> Mapping[tuple[str, bool], StepConstants]:
     """Those of ``catalogs/recurrent.toml``, by ``"vector"`` or ``"tensor"`` and whether it is backward.
 
-    Raises:
-        CatalogError: the file is missing.
+    Raises CatalogError: the file is missing.
     """
     document = tomllib.loads(catalog_path("recurrent.toml").read_text(encoding="utf-8"))
     return {
@@ -181,12 +170,12 @@ def steps_of(op: Op) -> Steps | None:
     gates = _GATES.get(numbers.get("mode", -1), 0)
     hidden, layers = numbers.get("hidden_size", 0), numbers.get("num_layers", 0)
     num_by_rows = _num_by_rows(op)
-    if base_name(op.name) not in _LAYERS or min(gates, hidden, layers, len(num_by_rows)) < 1:
+    if family.base_name(op.name) not in _LAYERS or min(gates, hidden, layers, len(num_by_rows)) < 1:
         return None
     projected = max(numbers.get("proj_size", 0), 0)
     # A projection multiplies the cell's outputs once more: columns of the same depth cost the same.
     outputs, depth = gates * hidden + (hidden if projected else 0), projected or hidden
-    is_backward = base_name(op.name).endswith("_backward")
+    is_backward = family.base_name(op.name).endswith("_backward")
     if is_backward:
         outputs, depth = depth, outputs
     passes = layers * (2 if numbers.get("bidirectional") else 1)
@@ -212,18 +201,18 @@ def _num_by_rows(op: Op) -> Mapping[int, int]:
     return {rows: steps} if min(rows, steps) > 0 else {}
 
 
-def _time(op: Op, roofs: Roofs) -> RooflineTime:
+def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
     """What all steps do at once, then the steps."""
     steps = steps_of(op)
     if steps is None:
-        return higher_roof(op, roofs)
+        return family.higher_roof(op, roofs)
     flops_per_s, bytes_per_s = roofs.rate.flops_per_s, roofs.bytes_per_s
     at_once_s = max((op.flops - steps.flops) / flops_per_s, op.bytes / bytes_per_s)
     time_s = roofs.launch_s + at_once_s + _steps_s(op, steps, roofs)
-    return RooflineTime(time_s=time_s, constant=roofs.rate.constant)
+    return family.RooflineTime(time_s=time_s, constant=roofs.rate.constant)
 
 
-def _steps_s(op: Op, steps: Steps, roofs: Roofs) -> float:
+def _steps_s(op: Op, steps: Steps, roofs: family.Roofs) -> float:
     """Seconds of the steps; TF32 was not measured, and counts where it is the faster."""
 
     def of_cores(cores: str, peak_flops_per_s: float) -> float:
@@ -244,7 +233,7 @@ def _share(op: Op) -> float:
 
 
 def _caveat(op: Op) -> Finding | None:
-    if base_name(op.name) not in _LAYERS:
+    if family.base_name(op.name) not in _LAYERS:
         return None
     return STEPWISE if steps_of(op) else UNKNOWN_STEPS
 
@@ -309,12 +298,14 @@ def _weights(width: int, hidden: int, layers: int, gates: int, dtype: str) -> li
     ]
 
 
-RECURRENT = Family(
+RECURRENT = family.Family(
     word="recurrent",
-    others=names("_thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell_backward"),
+    others=family.names("_thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell_backward"),
     flops=dict(zip(_LAYERS, (_forward, _backward), strict=True)),
-    nominal=each("_thnn_fused_lstm_cell _thnn_fused_gru_cell", PerElement(of_output=10)),
-    compute=Compute(fraction="gemm_fraction", tensor_cores=True, tf32=Tf32Flag.CUDNN, share=_share),
+    nominal=family.each("_thnn_fused_lstm_cell _thnn_fused_gru_cell", PerElement(of_output=10)),
+    compute=family.Compute(
+        fraction="gemm_fraction", tensor_cores=True, tf32=family.Tf32Flag.CUDNN, share=_share
+    ),
     time=_time,
     sigma=_SIGMA,
     caveat=_caveat,

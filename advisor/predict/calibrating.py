@@ -70,8 +70,7 @@ def fit_offset(
         quantile: of the offsets, instead of the median.
         trust: the part of the offset that counts.
 
-    Raises:
-        CalibrationError: no kernel takes longer than a launch, or the result is no fraction.
+    Raises CalibrationError: no kernel takes longer than a launch, or the result is no fraction.
     """
     offsets = [
         math.log(kernel.time_s - launch_s) - math.log(predicted_s - launch_s)
@@ -235,8 +234,7 @@ def _network_of(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -
 def calibrated_gpu(header: Header) -> str:
     """The catalog's name of the GPU that a recording is of.
 
-    Raises:
-        RecordingError: it is of no GPU, or of one that the catalog lacks.
+    Raises RecordingError: it is of no GPU, or of one that the catalog lacks.
     """
     if header.backend != "cuda":
         raise RecordingError(

@@ -32,8 +32,7 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     power class; the assumption for its architecture; the median over the fitted GPUs of its power class; the
     assumption for all. A calibration's corrections of other networks than these do not count.
 
-    Raises:
-        CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
+    Raises CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
     """
     knowledge = knowledge or shipped()
     calibration = (read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {}

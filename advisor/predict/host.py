@@ -69,11 +69,7 @@ class HostCosts:
 
 @cache
 def host_costs() -> HostCosts:
-    """As shipped.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """As shipped. Raises CatalogError: the file is missing or broken."""
     path = catalog_path(FILE)
     try:
         return parsed(path.read_text(encoding="utf-8"))

@@ -76,8 +76,7 @@ def operator_times(
         gpu: the destination.
         knowledge: constants and networks, by default what ships.
 
-    Raises:
-        CatalogError: constants or networks are missing or broken.
+    Raises CatalogError: constants or networks are missing or broken.
     """
     knowledge = knowledge or shipped()
     whole = replace(trace, ops=merged(trace.ops))

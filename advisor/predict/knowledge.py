@@ -106,8 +106,7 @@ def write_networks(networks: Mapping[str, Network], path: Path) -> None:
 def read_networks(path: Path) -> dict[str, Network]:
     """Family -> network.
 
-    Raises:
-        CatalogError: missing, truncated, not ours, of a newer version, or its arrays do not fit together.
+    Raises CatalogError: missing, truncated, not ours, of a newer version, or its arrays do not fit together.
     """
     try:
         arrays = _arrays(read_plain(path, most_bytes=_MOST_NETWORK_BYTES))
@@ -206,8 +205,7 @@ def calibrated_gpus() -> tuple[str, ...]:
 def read_calibration(gpu: str) -> Constants | None:
     """The table of a GPU, with its source; None if there is no calibration.
 
-    Raises:
-        CatalogError: the file is broken, or holds what is no fraction.
+    Raises CatalogError: the file is broken, or holds what is no fraction.
     """
     path = calibration_path(gpu)
     if not path.is_file():
@@ -264,8 +262,7 @@ def write_calibration(
         where: it was measured, ``HERE`` or ``RECORDED``.
         networks: fingerprint of those that the constants of ``learned`` correct.
 
-    Raises:
-        CalibrationError: the folder cannot be written, or the disk is full.
+    Raises CalibrationError: the folder cannot be written, or the disk is full.
     """
     path = calibration_path(gpu)
     lines = ["# Written by advisor calibrate; delete it to go back to the catalog's constants."]
@@ -378,8 +375,7 @@ class Knowledge:
 def read_knowledge(folder: Path) -> Knowledge:
     """The knowledge of a folder that holds ``fitted.toml`` and, where networks were trained, ``learned.npz``.
 
-    Raises:
-        CatalogError: there is no ``fitted.toml``, or one of the files is broken.
+    Raises CatalogError: there is no ``fitted.toml``, or one of the files is broken.
     """
     constants, networks = folder / CONSTANTS, folder / NETWORKS
     try:
@@ -420,8 +416,7 @@ def parsed(text: str) -> Tables:
 def shipped() -> Knowledge:
     """What the catalog ships, with this machine's calibrations.
 
-    Raises:
-        CatalogError: constants or networks are missing or broken.
+    Raises CatalogError: constants or networks are missing or broken.
     """
     catalog_path(NETWORKS)  # without networks the roofline would answer, and nobody would notice
     knowledge = read_knowledge(catalog_path(CONSTANTS).parent)

@@ -75,8 +75,7 @@ def assumed_cpu_s(trace: Trace) -> tuple[str, Interval] | None:
 
     Wider than the table: what the script does to its samples is not known.
 
-    Raises:
-        CatalogError: the catalog is missing or broken.
+    Raises CatalogError: the catalog is missing or broken.
     """
     copies = copied_batches(trace)
     if not copies:
@@ -105,19 +104,14 @@ def _num_pixels(shape: tuple[int, ...]) -> int | None:
 
 @cache
 def load_loader_priors() -> Mapping[str, LoaderPrior]:
-    """The shipped table by kind of sample.
-
-    Raises:
-        CatalogError: the file is missing or broken.
-    """
+    """The shipped table by kind of sample. Raises CatalogError: the file is missing or broken."""
     return read_loader_priors(catalog_path(LOADERS_FILE))
 
 
 def read_loader_priors(path: Path) -> dict[str, LoaderPrior]:
     """A table by kind of sample.
 
-    Raises:
-        CatalogError: it cannot be read, lacks a kind, or quantiles are no times in order.
+    Raises CatalogError: it cannot be read, lacks a kind, or quantiles are no times in order.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -6,23 +6,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    AttentionUnfused,
-    BatchVariation,
-    CalibratedRates,
-    DataParallel,
-    HostLaunches,
-    KernelFloor,
-    Launching,
-    MemoryByPart,
-    NotLearned,
-    OtherWorld,
-    PowerLimited,
-    RatesFrom,
-    Sharded,
-    StepCompiled,
-)
+from advisor.core.findings import Finding, about_estimates
 from advisor.core.findings.about_options import RemovedByAttention, Unknown
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
 from advisor.operators.attention_kernels import (
@@ -55,7 +39,7 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     used = set(times.constants.values()) - {""}
     notes = [*_attention_notes(trace, gpu), *_learned_notes(constants, times)]
     if trace.compile_mode is not None:
-        notes.append(StepCompiled(mode=trace.compile_mode))
+        notes.append(about_estimates.StepCompiled(mode=trace.compile_mode))
     notes += described(constants.origin, used)
     notes += _rate_notes(trace, gpu, constants)
     notes += _caveats(times)
@@ -83,7 +67,7 @@ def _attention_notes(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
         )
     unfused = (call for call in calls if backend_of(call, gpu) is Backend.MATH and call not in refused)
     for call in islice(unfused, 1):
-        yield AttentionUnfused(gpu=gpu.name, dtype=call.dtype, head_size=call.key_size)
+        yield about_estimates.AttentionUnfused(gpu=gpu.name, dtype=call.dtype, head_size=call.key_size)
 
 
 @lru_cache(maxsize=8)
@@ -115,9 +99,9 @@ def _caveats(times: OpTimes) -> list[Finding]:
 def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
     if not times.by(Method.LEARNED):
         return []
-    notes: list[Finding] = [RatesFrom(of="learned")]
+    notes: list[Finding] = [about_estimates.RatesFrom(of="learned")]
     if constants.learned_share:
-        notes.append(CalibratedRates(reached_share=dict(constants.learned_share)))
+        notes.append(about_estimates.CalibratedRates(reached_share=dict(constants.learned_share)))
     if constants.is_share_outdated:
         notes.append(Unknown(what="calibration"))
     if not constants.is_measured:
@@ -125,7 +109,7 @@ def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
     left = _families(times, Method.ROOFLINE)
     if left:
         partly = left & _families(times, Method.LEARNED)
-        notes.append(NotLearned(families=sorted(left), partly=sorted(partly)))
+        notes.append(about_estimates.NotLearned(families=sorted(left), partly=sorted(partly)))
     return notes
 
 
@@ -143,18 +127,22 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     """
     trace, num_gpus = step.trace, step.layout.num_gpus
     notes: list[Finding] = [
-        KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
+        about_estimates.KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
     ]
     if step.measured_s is None:
-        notes.append(Launching(launching_s=asdict(launching_s(trace, step.stepping))))
+        notes.append(about_estimates.Launching(launching_s=asdict(launching_s(trace, step.stepping))))
     notes += _power(step)
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
-    notes.append(HostLaunches(how="bound") if is_host_bound else HostLaunches(how="hidden"))
+    notes.append(
+        about_estimates.HostLaunches(how="bound")
+        if is_host_bound
+        else about_estimates.HostLaunches(how="hidden")
+    )
     notes.append(_memory() if has_memory else Unknown(what="memory-of-profile"))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(Unknown(what="gradients"))
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
-        notes.append(BatchVariation(variation=variation, waits=num_gpus > 1))
+        notes.append(about_estimates.BatchVariation(variation=variation, waits=num_gpus > 1))
     spread = step.scaling.spread_of_steps if step.layout.num_nodes == 1 else step.scaling.spread
     return [*notes, *_notes_on_several(trace, num_gpus, step.scaling.slowdown, spread)]
 
@@ -165,22 +153,22 @@ def _power(step: RankStep) -> Iterator[Finding]:
     if step.measured_s is not None or not lowers(stated_w, gpu):
         return
     slower = None if limit_w is None else slowdown(gpu, limit_w)
-    yield PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
+    yield about_estimates.PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
 def _notes_on_several(trace: Trace, num_gpus: int, slowdown: float, spread: float) -> Iterator[Finding]:
     world = sharded_over(trace)
     if world not in (None, 1):
         how: Literal["hidden", "as-recorded"] = "as-recorded" if sharding_group(trace) is None else "hidden"
-        yield Sharded(how=how, num_gpus=world)
+        yield about_estimates.Sharded(how=how, num_gpus=world)
     if world not in (None, num_gpus):
-        yield OtherWorld(num_ranks=world, num_gpus=num_gpus)
+        yield about_estimates.OtherWorld(num_ranks=world, num_gpus=num_gpus)
     if state_group(trace) is not None and num_gpus > 1:
-        yield Sharded(how="state", num_gpus=num_gpus)
+        yield about_estimates.Sharded(how="state", num_gpus=num_gpus)
     if world is None and num_gpus > 1:
-        yield DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=slowdown, spread=spread)
+        yield about_estimates.DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=slowdown, spread=spread)
 
 
 def _memory() -> Finding:
     lost = fragmentation()
-    return MemoryByPart(fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)
+    return about_estimates.MemoryByPart(fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)

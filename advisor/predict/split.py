@@ -268,8 +268,7 @@ def why_undivided(trace: Trace, split: Split) -> str | None:
 def rank_of(trace: Trace, split: Split) -> Rank:
     """The part of a GPU; all of the script where layers are not divided.
 
-    Raises:
-        InputError: the model has no layers that could be divided so.
+    Raises InputError: the model has no layers that could be divided so.
     """
     if not split.divides_layers:
         none = (False,) * len(trace.ops)
@@ -368,8 +367,7 @@ _SIGMA_DIVIDED = 0.1
 def check_split(trace: Trace, split: Split, layouts: Iterable[Layout]) -> None:
     """Refuse what cannot be meant.
 
-    Raises:
-        InputError: the script divides its model itself, or a layout does not suit.
+    Raises InputError: the script divides its model itself, or a layout does not suit.
     """
     if split.is_none:
         return

@@ -28,18 +28,9 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.predict.batch_share import BatchShare
+from advisor.predict.exchange import data_parallel
 from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
-from advisor.predict.exchange.data_parallel import (
-    COMMUNICATION,
-    Exchange,
-    exchange_beside_gradients,
-    exchange_of_gradients,
-    exchange_of_shards,
-    exchange_of_zero,
-    shared_model,
-    together,
-)
 from advisor.predict.host import Copies, beside, launched, launching_s
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, widened
 from advisor.predict.methods import METHODS, OpTimes
@@ -165,7 +156,7 @@ class StepTime:
     host_s: float
     others_s: float
     stages_s: float
-    exchange: Exchange
+    exchange: data_parallel.Exchange
 
     @property
     def waits(self) -> dict[str, float]:
@@ -181,7 +172,7 @@ def step_time(step: RankStep) -> StepTime:
     copies_s = 0.0 if step.copies is None or step.measured_s is not None else step.copies.seconds
     # A host that is slower than the kernels stretches the passes that exchanges hide behind.
     stretch = own_s.p50 / (step.sums.gpu_s + copies_s)
-    exchange = together(_exchange(step, stretch), within.of_passes(step.trace.accumulation))
+    exchange = data_parallel.together(_exchange(step, stretch), within.of_passes(step.trace.accumulation))
     others_s, sigma_others_s = _others_s(step, own_s.p50)
     stages_s = _stages_s(step, own_s.p50, within)
     device_s = own_s.p50 + others_s + stages_s + exchange.seconds - copies_s
@@ -279,15 +270,17 @@ def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
     return sum(error_s**2 for error_s in errors_s)
 
 
-def _exchange(step: RankStep, stretch: float) -> Exchange:
+def _exchange(step: RankStep, stretch: float) -> data_parallel.Exchange:
     trace, sums, gpu, layout, split = step.trace, step.sums, step.gpu, step.layout, step.rank.split
     slowdown = step.scaling.slowdown
     if sharded_over(trace):
-        return exchange_of_shards(trace, stretch * sums.passes_s, gpu, layout, slowdown=slowdown)
+        return data_parallel.exchange_of_shards(
+            trace, stretch * sums.passes_s, gpu, layout, slowdown=slowdown
+        )
     copies = split.copies(layout)
     # Groups of copies that hold different parts of the model send over the same network at once.
     crowd = layout.gpus_per_node // copies.gpus_per_node if copies.num_nodes > 1 else 1
-    reduced = exchange_of_gradients(
+    reduced = data_parallel.exchange_of_gradients(
         trace,
         sums.time_s,
         stretch * sums.backward_s,
@@ -297,11 +290,11 @@ def _exchange(step: RankStep, stretch: float) -> Exchange:
         crowd=crowd,
         copied=step.copies,
     )
-    model = shared_model(trace, crowd)
-    shared = exchange_of_zero(
+    model = data_parallel.shared_model(trace, crowd)
+    shared = data_parallel.exchange_of_zero(
         model, split.sharding, trace, stretch * sums.passes_s, reduced, gpu, copies, slowdown=slowdown
     )
-    return together(shared, exchange_beside_gradients(trace, gpu, copies))
+    return data_parallel.together(shared, data_parallel.exchange_beside_gradients(trace, gpu, copies))
 
 
 def _with_host(step: RankStep, by_bound: Mapping[Bound, float], host_s: float) -> Mapping[Bound, float]:
@@ -320,7 +313,7 @@ def waits_s(estimate: IterationEstimate) -> Mapping[str, float]:
         HOST: estimate.by_operator.get(HOST, 0.0),
         OTHERS: estimate.by_operator.get(OTHERS, 0.0),
         STAGES: estimate.by_operator.get(STAGES, 0.0),
-        COMMUNICATION: estimate.communication_s,
+        data_parallel.COMMUNICATION: estimate.communication_s,
         WAITING: max(estimate.iteration_s.p50 - estimate.device_s.p50, 0.0),
     }
 

@@ -16,22 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    Double,
-    Integer,
-    RowMapping,
-    Select,
-    Table,
-    Text,
-    and_,
-    not_,
-    or_,
-    select,
-    true,
-    type_coerce,
-)
+import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -56,7 +41,7 @@ _MOST_SHOWN = 40
 class _IsTime(FunctionElement[bool]):
     """Whether a column holds a moment."""
 
-    type = Boolean()
+    type = sa.Boolean()
     name = "is_time"
     inherit_cache = True
 
@@ -79,26 +64,30 @@ def _is_moment(element: _IsTime, compiler: SQLCompiler, **options: object) -> st
     )
 
 
-def _times(table: Table) -> Iterable[ColumnElement[datetime]]:
+def _times(table: sa.Table) -> Iterable[sa.ColumnElement[datetime]]:
     return (column for column in table.c if isinstance(column.type, schema.UtcTime))
 
 
-def _numbers(table: Table) -> Iterable[str]:
-    return (column.name for column in table.c if isinstance(column.type, Double | Integer))
+def _numbers(table: sa.Table) -> Iterable[str]:
+    return (column.name for column in table.c if isinstance(column.type, sa.Double | sa.Integer))
 
 
-def _are_times(table: Table) -> ColumnElement[bool]:
-    return and_(*(or_(column.is_(None), _IsTime(column)) for column in _times(table)))
+def _are_times(table: sa.Table) -> sa.ColumnElement[bool]:
+    return sa.and_(*(sa.or_(column.is_(None), _IsTime(column)) for column in _times(table)))
 
 
-def _are_names(table: Table) -> ColumnElement[bool]:
+def _are_names(table: sa.Table) -> sa.ColumnElement[bool]:
     """Names are compared as texts: the column's own type would refuse to give them."""
-    texts = {type_coerce(table.c[name], Text): names for name, names in _NAMES.items() if name in table.c}
-    return and_(*(or_(text.is_(None), text.in_(map(str, names))) for text, names in texts.items()))
+    texts = {
+        sa.type_coerce(table.c[name], sa.Text): names for name, names in _NAMES.items() if name in table.c
+    }
+    return sa.and_(*(sa.or_(text.is_(None), text.in_(map(str, names))) for text, names in texts.items()))
 
 
-def _are_within(table: Table, bounds: Mapping[str, tuple[float, float]]) -> ColumnElement[bool]:
-    return and_(*(or_(table.c[name].is_(None), table.c[name].between(*of)) for name, of in bounds.items()))
+def _are_within(table: sa.Table, bounds: Mapping[str, tuple[float, float]]) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        *(sa.or_(table.c[name].is_(None), table.c[name].between(*of)) for name, of in bounds.items())
+    )
 
 
 RUN_HAS_TIMES = _are_times(schema.runs)
@@ -110,11 +99,11 @@ RECOMMENDATION_IS_POSSIBLE = (
 )
 
 
-def raw_runs() -> Select[tuple[object, ...]]:
+def raw_runs() -> sa.Select[tuple[object, ...]]:
     """All columns of runs as they lie there."""
     texts = {column.name for column in _times(schema.runs)} | _NAMES.keys()
-    return select(
-        *(type_coerce(one, Text).label(one.name) if one.name in texts else one for one in schema.runs.c)
+    return sa.select(
+        *(sa.type_coerce(one, sa.Text).label(one.name) if one.name in texts else one for one in schema.runs.c)
     )
 
 
@@ -330,8 +319,7 @@ def why_impossible(run: Run) -> str | None:
 def record_recommendation(store: Store, entry: LedgerEntry) -> str:
     """Keep a recommendation and return its id; keeping it again changes nothing.
 
-    Raises:
-        StoreError: a number or time cannot be true, or the database cannot be written.
+    Raises StoreError: a number or time cannot be true, or the database cannot be written.
     """
     for name, value in _columns(entry).items():
         why = why_out_of_bounds(name, value, *ANY_NUMBER) if isinstance(value, int | float) else None
@@ -343,10 +331,11 @@ def record_recommendation(store: Store, entry: LedgerEntry) -> str:
 def recommendations(store: Store, *, since: datetime, project: str | None = None) -> tuple[LedgerEntry, ...]:
     """Recommendations of one project or all from a time on, in order of time.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    wanted = select(schema.recommendations).where((_RECOMMENDATIONS.at >= since) & RECOMMENDATION_IS_POSSIBLE)
+    wanted = sa.select(schema.recommendations).where(
+        (_RECOMMENDATIONS.at >= since) & RECOMMENDATION_IS_POSSIBLE
+    )
     if project is not None:
         wanted = wanted.where(_RECOMMENDATIONS.project == project)
     with reading(store) as connection:
@@ -357,10 +346,9 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
 def newest_recommendations(store: Store, *, project: str | None = None, most: int) -> tuple[LedgerEntry, ...]:
     """The last recommendations of one project or all, the newest first, without what else was offered.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    wanted = select(*(one for one in _RECOMMENDATIONS if one.name not in _LISTS))
+    wanted = sa.select(*(one for one in _RECOMMENDATIONS if one.name not in _LISTS))
     wanted = wanted.where(RECOMMENDATION_IS_POSSIBLE)
     if project is not None:
         wanted = wanted.where(_RECOMMENDATIONS.project == project)
@@ -372,10 +360,9 @@ def newest_recommendations(store: Store, *, project: str | None = None, most: in
 def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
     """Runs that followed a recommendation, in order of time.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    wanted = select(schema.runs).where((_RUNS.recommendation_id == entry_id) & RUN_IS_POSSIBLE)
+    wanted = sa.select(schema.runs).where((_RUNS.recommendation_id == entry_id) & RUN_IS_POSSIBLE)
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
         return tuple(map(_run, rows.mappings()))
@@ -384,22 +371,21 @@ def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
 def impossible_recommendations(store: Store) -> tuple[str, ...]:
     """Recommendations that cannot be true, and are left out as if they had never been given: a line each.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    wanted = select(_RECOMMENDATIONS.id).where(not_(RECOMMENDATION_IS_POSSIBLE)).order_by(_RECOMMENDATIONS.id)
+    wanted = (
+        sa.select(_RECOMMENDATIONS.id)
+        .where(sa.not_(RECOMMENDATION_IS_POSSIBLE))
+        .order_by(_RECOMMENDATIONS.id)
+    )
     with reading(store) as connection:
         ids = connection.execute(wanted).scalars().all()
     return tuple(f"the recommendation {str(one)[:40]}: a time, name or number is none" for one in ids)
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
-    """The recommendation with this id.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
-    wanted = select(schema.recommendations).where(
+    """The recommendation with this id. Raises StoreError: the database cannot be read."""
+    wanted = sa.select(schema.recommendations).where(
         (_RECOMMENDATIONS.id == entry_id) & RECOMMENDATION_IS_POSSIBLE
     )
     with reading(store) as connection:
@@ -407,12 +393,8 @@ def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
 
 
 def recommendation_ids(store: Store) -> tuple[str, ...]:
-    """Ids of all recommendations, the newest first.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
-    wanted = select(_RECOMMENDATIONS.id).order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
+    """Ids of all recommendations, the newest first. Raises StoreError: the database cannot be read."""
+    wanted = sa.select(_RECOMMENDATIONS.id).order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
     with reading(store) as connection:
         return tuple(connection.execute(wanted).scalars())
 
@@ -420,10 +402,9 @@ def recommendation_ids(store: Store) -> tuple[str, ...]:
 def project_names(store: Store) -> frozenset[str]:
     """Projects of all runs and recommendations; "" is the one of those without any.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    wanted = select(_RUNS.project).union(select(_RECOMMENDATIONS.project))
+    wanted = sa.select(_RUNS.project).union(sa.select(_RECOMMENDATIONS.project))
     with reading(store) as connection:
         return frozenset(connection.execute(wanted).scalars())
 
@@ -431,8 +412,7 @@ def project_names(store: Store) -> frozenset[str]:
 def record_run(store: Store, run: Run) -> str:
     """Keep a run and return its id; keeping it again changes nothing, but its end replaces that it was lost.
 
-    Raises:
-        StoreError: a number or time cannot be true, or the database cannot be written.
+    Raises StoreError: a number or time cannot be true, or the database cannot be written.
     """
     why = why_impossible(run)
     if why is not None:
@@ -441,12 +421,8 @@ def record_run(store: Store, run: Run) -> str:
 
 
 def find_run(store: Store, run_id: str) -> Run | None:
-    """The run with this id.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
-    wanted = select(schema.runs).where(_RUNS.id == run_id)
+    """The run with this id. Raises StoreError: the database cannot be read."""
+    wanted = sa.select(schema.runs).where(_RUNS.id == run_id)
     with reading(store) as connection:
         return next(map(_run, connection.execute(wanted).mappings()), None)
 
@@ -456,10 +432,9 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 
     Those that cannot be true are left out: ``impossible_runs`` names them.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    wanted = select(schema.runs).where(_of_runs(since, project) & RUN_IS_POSSIBLE)
+    wanted = sa.select(schema.runs).where(_of_runs(since, project) & RUN_IS_POSSIBLE)
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
         return tuple(map(_run, rows.mappings()))
@@ -468,22 +443,21 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 def impossible_runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[str, ...]:
     """What cannot be true of recorded runs that `runs` leaves out, each with the run's id.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Raises StoreError: the database cannot be read.
     """
-    begun = or_(_of_runs(since, project), _of_runs(None, project) & not_(RUN_HAS_TIMES))
-    wanted = raw_runs().where(begun & not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
+    begun = sa.or_(_of_runs(since, project), _of_runs(None, project) & sa.not_(RUN_HAS_TIMES))
+    wanted = raw_runs().where(begun & sa.not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
     with reading(store) as connection:
         rows = connection.execute(wanted).mappings().all()
     return tuple(f"the run {str(row['id'])[:40]}: {first_fault(dict(row))}" for row in rows)
 
 
-def _of_runs(since: datetime | None, project: str | None) -> ColumnElement[bool]:
-    begun = true() if since is None else _RUNS.started_at >= since
+def _of_runs(since: datetime | None, project: str | None) -> sa.ColumnElement[bool]:
+    begun = sa.true() if since is None else _RUNS.started_at >= since
     return begun if project is None else begun & (_RUNS.project == project)
 
 
-def _record(store: Store, table: Table, entry: LedgerEntry | Run) -> str:
+def _record(store: Store, table: sa.Table, entry: LedgerEntry | Run) -> str:
     columns = _columns(entry)
     with writing(store) as connection:
         connection.execute(_once(insert_into(connection, table).values(columns), table, columns))
@@ -491,7 +465,7 @@ def _record(store: Store, table: Table, entry: LedgerEntry | Run) -> str:
 
 
 def _once(
-    insert: postgresql.Insert | sqlite.Insert, table: Table, columns: dict[str, object]
+    insert: postgresql.Insert | sqlite.Insert, table: sa.Table, columns: dict[str, object]
 ) -> postgresql.Insert | sqlite.Insert:
     """Keep the first row; a run that was lost may be replaced by its end."""
     if table is not schema.runs:
@@ -516,7 +490,7 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
     return columns
 
 
-def _entry(row: RowMapping) -> LedgerEntry:
+def _entry(row: sa.RowMapping) -> LedgerEntry:
     values = {name: value for name, value in row.items() if name in LedgerEntry.__dataclass_fields__}
     values |= {name: _listed(kind, row.get(name, "[]")) for name, kind in _LISTS.items()}
     values |= {name: _quantiles(row, name) for name in ("time_s", "cost_usd", "iteration_s")}
@@ -531,7 +505,7 @@ def _listed(kind: type[DataclassInstance], text: str) -> tuple[object, ...]:
         return ()
 
 
-def _run(row: RowMapping) -> Run:
+def _run(row: sa.RowMapping) -> Run:
     values = {name: value for name, value in row.items() if name in Run.__dataclass_fields__}
     kind = row["cost_kind"]
     values |= {"status": RunStatus(row["status"]), "cost_kind": None if kind is None else CostKind(kind)}
@@ -539,7 +513,7 @@ def _run(row: RowMapping) -> Run:
     return Run(**values)
 
 
-def _quantiles(row: RowMapping, name: str) -> Quantiles | Interval | None:
+def _quantiles(row: sa.RowMapping, name: str) -> Quantiles | Interval | None:
     values = {quantile: row[column] for quantile, column in _quantile_columns(name).items()}
     if None in values.values():
         return None

@@ -10,20 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    DateTime,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+import sqlalchemy as sa
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
@@ -50,7 +37,7 @@ LAST_TO_READ_THEM = "74fbb2dc"
 class UtcTime(TypeDecorator[datetime]):
     """A moment; without a time zone it is refused, since any guess would be wrong somewhere."""
 
-    impl = DateTime(timezone=True)
+    impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: object) -> datetime | None:  # noqa: ARG002
@@ -74,7 +61,7 @@ N = TypeVar("N", bound=StrEnum)
 class Name(TypeDecorator[N]):
     """One of a few names."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
     def __init__(self, names: type[N]) -> None:
@@ -96,7 +83,7 @@ MarketName = Name(Market)
 class Texts(TypeDecorator[tuple[str, ...]]):
     """Several texts, as a JSON list."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: tuple[str, ...] | None, dialect: object) -> str | None:  # noqa: ARG002
@@ -114,97 +101,102 @@ def _texts(value: str) -> tuple[str, ...]:
     return tuple(json.loads(value))
 
 
-def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
     """Columns of one type that are never NULL."""
-    return (Column(name, kind, nullable=False) for name in names)
+    return (sa.Column(name, kind, nullable=False) for name in names)
 
 
-def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
     """Columns of one type that are NULL where something is unknown."""
-    return (Column(name, kind) for name in names)
+    return (sa.Column(name, kind) for name in names)
 
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 # Its name is older than this file: an older advisor looks for it to refuse a newer database.
-alembic_version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
+alembic_version = sa.Table(
+    "alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True)
+)
 
-pulls = Table(
+pulls = sa.Table(
     "pulls",
     metadata,
-    Column("source", Text, primary_key=True),
-    Column("scope", Text, primary_key=True),
-    Column("num_offers", Integer, nullable=False),
+    sa.Column("source", sa.Text, primary_key=True),
+    sa.Column("scope", sa.Text, primary_key=True),
+    sa.Column("num_offers", sa.Integer, nullable=False),
     *_optional(UtcTime, "succeeded_at", "failed_at"),
-    Column("failure", Text),
+    sa.Column("failure", sa.Text),
     *_required(Texts, "gaps", "place", "unpriced"),
 )
 
 # What is for rent now; the position keeps the order of the part it came with.
-offers = Table(
+offers = sa.Table(
     "offers",
     metadata,
-    Column("pull_source", Text, primary_key=True),
-    Column("pull_scope", Text, primary_key=True),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    *_required(Text, "provider", "instance_type", "region", "gpu", "source"),
-    *_optional(Text, "zone", "architecture"),
-    Column("num_gpus", Integer, nullable=False),
-    Column("market", MarketName, nullable=False),
-    *_required(Double, "list_usd_per_h", "minimum_billed_s", "billed_step_s"),
+    sa.Column("pull_source", sa.Text, primary_key=True),
+    sa.Column("pull_scope", sa.Text, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    *_required(sa.Text, "provider", "instance_type", "region", "gpu", "source"),
+    *_optional(sa.Text, "zone", "architecture"),
+    sa.Column("num_gpus", sa.Integer, nullable=False),
+    sa.Column("market", MarketName, nullable=False),
+    *_required(sa.Double, "list_usd_per_h", "minimum_billed_s", "billed_step_s"),
     *_optional(
-        Double,
+        sa.Double,
         "contracted_usd_per_h",
         "effective_usd_per_h",
         "spot_p10_usd_per_h",
         "spot_p50_usd_per_h",
         "spot_p90_usd_per_h",
     ),
-    Column("includes", Texts, nullable=False),
-    Column("num_vcpus", Integer),
-    Column("retrieved_at", UtcTime, nullable=False),
+    sa.Column("includes", Texts, nullable=False),
+    sa.Column("num_vcpus", sa.Integer),
+    sa.Column("retrieved_at", UtcTime, nullable=False),
     sqlite_with_rowid=False,
 )
 
 # A machine in a place and market as one source sees it. Zone "" is the whole region: NULLs are never equal.
-price_series = Table(
+price_series = sa.Table(
     "price_series",
     metadata,
-    Column("id", Integer, primary_key=True),
-    *_required(Text, "source", "provider", "instance_type", "region", "zone"),
-    Column("market", MarketName, nullable=False),
-    Column("gpu", Text),
-    UniqueConstraint(
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_required(sa.Text, "source", "provider", "instance_type", "region", "zone"),
+    sa.Column("market", MarketName, nullable=False),
+    sa.Column("gpu", sa.Text),
+    sa.UniqueConstraint(
         "source", "provider", "instance_type", "region", "zone", "market", name="uq_price_series"
     ),
-    Index("ix_price_series_gpu", "gpu"),
+    sa.Index("ix_price_series_gpu", "gpu"),
 )
 
-price_points = Table(
+price_points = sa.Table(
     "price_points",
     metadata,
-    Column(
-        "series_id", Integer, ForeignKey("price_series.id", name="fk_price_points_series"), primary_key=True
+    sa.Column(
+        "series_id",
+        sa.Integer,
+        sa.ForeignKey("price_series.id", name="fk_price_points_series"),
+        primary_key=True,
     ),
-    Column("observed_at", UtcTime, primary_key=True),
-    Column("usd_per_h", Double, nullable=False),
+    sa.Column("observed_at", UtcTime, primary_key=True),
+    sa.Column("usd_per_h", sa.Double, nullable=False),
     sqlite_with_rowid=False,
 )
 
-recommendations = Table(
+recommendations = sa.Table(
     "recommendations",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("at", UtcTime, nullable=False, index=True),
-    Column("alternatives", Text, nullable=False, server_default="[]"),
-    Column("options", Text, nullable=False, server_default="[]"),
-    *_required(Text, "project", "script", "plan_id", "provider", "gpu", "note"),
-    Column("num_gpus", Integer, nullable=False),
-    Column("market", MarketName),
-    *_required(Double, "time_p50_s", "time_p90_s", "cost_p50_usd", "cost_p90_usd"),
-    *_optional(Text, "instance_type", "region", "command"),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("at", UtcTime, nullable=False, index=True),
+    sa.Column("alternatives", sa.Text, nullable=False, server_default="[]"),
+    sa.Column("options", sa.Text, nullable=False, server_default="[]"),
+    *_required(sa.Text, "project", "script", "plan_id", "provider", "gpu", "note"),
+    sa.Column("num_gpus", sa.Integer, nullable=False),
+    sa.Column("market", MarketName),
+    *_required(sa.Double, "time_p50_s", "time_p90_s", "cost_p50_usd", "cost_p90_usd"),
+    *_optional(sa.Text, "instance_type", "region", "command"),
     *_optional(
-        Double,
+        sa.Double,
         "budget_usd",
         "deadline_s",
         "usd_per_h",
@@ -213,69 +205,69 @@ recommendations = Table(
         "iteration_p90_s",
         "uncorrected_p50_s",
     ),
-    Column("num_iterations", BigInteger),
-    Column("num_nodes", Integer),
+    sa.Column("num_iterations", sa.BigInteger),
+    sa.Column("num_nodes", sa.Integer),
 )
 
-runs = Table(
+runs = sa.Table(
     "runs",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("started_at", UtcTime, nullable=False, index=True),
-    Column("user", Text, nullable=False, server_default=""),
-    Column("status", Text, nullable=False, server_default="finished"),
-    *_optional(Text, "recommendation_id", "instance_type", "region", "zone", "cost_kind"),
-    *_required(Text, "project", "script", "provider", "gpu", "note"),
-    Column("num_gpus", Integer, nullable=False),
-    Column("market", MarketName),
-    *_optional(Double, "duration_s", "cost_usd", "step_p10_s", "step_p50_s", "step_p90_s", "usd_per_h"),
-    *_optional(Integer, "exit_code", "num_nodes"),
-    Column("num_steps", BigInteger),
-    Column("price_retrieved_at", UtcTime),
-    *_optional(Double, "gpu_busy_share", "gpu_mean_w"),
-    Column("gpu_peak_bytes", BigInteger),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("started_at", UtcTime, nullable=False, index=True),
+    sa.Column("user", sa.Text, nullable=False, server_default=""),
+    sa.Column("status", sa.Text, nullable=False, server_default="finished"),
+    *_optional(sa.Text, "recommendation_id", "instance_type", "region", "zone", "cost_kind"),
+    *_required(sa.Text, "project", "script", "provider", "gpu", "note"),
+    sa.Column("num_gpus", sa.Integer, nullable=False),
+    sa.Column("market", MarketName),
+    *_optional(sa.Double, "duration_s", "cost_usd", "step_p10_s", "step_p50_s", "step_p90_s", "usd_per_h"),
+    *_optional(sa.Integer, "exit_code", "num_nodes"),
+    sa.Column("num_steps", sa.BigInteger),
+    sa.Column("price_retrieved_at", UtcTime),
+    *_optional(sa.Double, "gpu_busy_share", "gpu_mean_w"),
+    sa.Column("gpu_peak_bytes", sa.BigInteger),
 )
 
 # An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.
-deliveries = Table(
+deliveries = sa.Table(
     "deliveries",
     metadata,
-    Column("key", Text, primary_key=True),
-    Column("channel", Text, primary_key=True),
-    Column("changed_at", UtcTime, nullable=False, index=True),
-    *_required(Text, "content_sha256", "state", "token", "holder"),
-    Column("attempts", Integer, nullable=False),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("channel", sa.Text, primary_key=True),
+    sa.Column("changed_at", UtcTime, nullable=False, index=True),
+    *_required(sa.Text, "content_sha256", "state", "token", "holder"),
+    sa.Column("attempts", sa.Integer, nullable=False),
     *_required(UtcTime, "begun_at", "expires_at"),
-    Column("error", Text),
+    sa.Column("error", sa.Text),
 )
 
-schedules = Table(
+schedules = sa.Table(
     "schedules",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    *_required(Text, "cron", "zone", "folder"),
-    Column("command", Texts, nullable=False),
-    Column("channel", Text),
-    Column("when", Name(DeliverWhen), nullable=False),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    *_required(sa.Text, "cron", "zone", "folder"),
+    sa.Column("command", Texts, nullable=False),
+    sa.Column("channel", sa.Text),
+    sa.Column("when", Name(DeliverWhen), nullable=False),
     *_required(UtcTime, "added_at", "settled_until"),
 )
 
-occurrences = Table(
+occurrences = sa.Table(
     "occurrences",
     metadata,
-    Column(
+    sa.Column(
         "schedule_id",
-        Text,
-        ForeignKey("schedules.id", name="fk_occurrences_schedule", ondelete="CASCADE"),
+        sa.Text,
+        sa.ForeignKey("schedules.id", name="fk_occurrences_schedule", ondelete="CASCADE"),
         primary_key=True,
     ),
-    Column("due_at", UtcTime, primary_key=True),
-    Column("state", Name(OccurrenceState), nullable=False),
-    *_required(Text, "holder", "outcome", "delivery", "output"),
+    sa.Column("due_at", UtcTime, primary_key=True),
+    sa.Column("state", Name(OccurrenceState), nullable=False),
+    *_required(sa.Text, "holder", "outcome", "delivery", "output"),
     *_optional(UtcTime, "expires_at", "started_at", "ended_at"),
-    Column("attempts", Integer, nullable=False),
-    Column("exit_code", Integer),
-    *_optional(Text, "recommended", "output_sha256"),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("exit_code", sa.Integer),
+    *_optional(sa.Text, "recommended", "output_sha256"),
     sqlite_with_rowid=False,
 )

@@ -129,20 +129,12 @@ class CollectiveConstants:
 
 @cache
 def collective_constants() -> CollectiveConstants:
-    """The shipped constants.
-
-    Raises:
-        CatalogError: as `read_constants`.
-    """
+    """The shipped constants. Raises CatalogError: as `read_constants`."""
     return read_constants(catalog_path(COLLECTIVES_FILE))
 
 
 def read_constants(path: Path) -> CollectiveConstants:
-    """The constants of a file.
-
-    Raises:
-        CatalogError: the file cannot be read, or an entry is missing.
-    """
+    """The constants of a file. Raises CatalogError: the file cannot be read, or an entry is missing."""
     try:
         return constants_from(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:

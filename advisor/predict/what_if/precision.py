@@ -6,17 +6,10 @@ from dataclasses import replace
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
 from advisor.operators.family import Tf32Flag, base_name, wanted_rate
 from advisor.operators.registry import family_of
+from advisor.predict.what_if import lowering
 from advisor.predict.what_if.changed_memory import of_lower_precision
 from advisor.predict.what_if.flash import in_flash_layout
 from advisor.predict.what_if.held import held
-from advisor.predict.what_if.lowering import (
-    FULL,
-    is_lowered,
-    lowered_by_flows,
-    lowered_by_shapes,
-    plain_op,
-    total_bytes,
-)
 
 # A trace as if the script ran its forward pass under ``torch.autocast``; no torch.
 #
@@ -44,9 +37,9 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     is_followed = any(op.flows for op in trace.ops)
     if is_followed:
         followed = in_flash_layout(trace.ops) if dtype == "bfloat16" else trace.ops
-        ops, casts = lowered_by_flows(followed, dtype, trace.accumulation)
+        ops, casts = lowering.lowered_by_flows(followed, dtype, trace.accumulation)
     else:
-        ops, casts = lowered_by_shapes(trace.ops, dtype)
+        ops, casts = lowering.lowered_by_shapes(trace.ops, dtype)
     if dtype == "float16" and trace.memory.gradient_bytes:
         ops.append(_unscale(trace.memory.gradient_bytes))
     return replace(
@@ -59,8 +52,8 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
 
 
 def _is_full_product(op: Op) -> bool:
-    is_product = op.phase is not Phase.OPTIMIZER and is_lowered(op)
-    return is_product and any(tensor.dtype == FULL for tensor in op.inputs)
+    is_product = op.phase is not Phase.OPTIMIZER and lowering.is_lowered(op)
+    return is_product and any(tensor.dtype == lowering.FULL for tensor in op.inputs)
 
 
 def _memory(trace: Trace, ops: Sequence[Op], casts: Sequence[Op]) -> MemoryUse:
@@ -77,15 +70,15 @@ def _memory(trace: Trace, ops: Sequence[Op], casts: Sequence[Op]) -> MemoryUse:
 def _given_bytes(ops: Sequence[Op]) -> int:
     """What forward operators give, those apart that write over what they are given."""
     return sum(
-        op.count * total_bytes(op.outputs[:1])
+        op.count * lowering.total_bytes(op.outputs[:1])
         for op in ops
         if op.phase is Phase.FORWARD and not base_name(op.name).endswith("_")
     )
 
 
 def _unscale(gradient_bytes: int) -> Op:
-    gradients = TensorSpec(shape=(gradient_bytes // 4,), dtype=FULL)
-    return plain_op(_UNSCALE, Phase.OPTIMIZER, gradients, gradients, 2 * gradient_bytes, count=1)
+    gradients = TensorSpec(shape=(gradient_bytes // 4,), dtype=lowering.FULL)
+    return lowering.plain_op(_UNSCALE, Phase.OPTIMIZER, gradients, gradients, 2 * gradient_bytes, count=1)
 
 
 def allow_tf32(trace: Trace) -> Trace | None:

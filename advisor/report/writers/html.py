@@ -18,41 +18,20 @@ from markupsafe import Markup
 
 from advisor.core.files import write_atomically
 from advisor.core.values import Interval, Quantiles
-from advisor.report.document import (
-    TEXT,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Document,
-    Entry,
-    Fact,
-    Layout,
-    Lines,
-    Link,
-    Row,
-    Section,
-    Series,
-    Sum,
-    Table,
-    Tone,
-    Worded,
-    cell_lines,
-    day_text,
-)
+from advisor.report import document as doc
 from advisor.report.plain import Shown, shown
 from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, still
 from advisor.report.writers.plot import draw_chart
 from advisor.report.writers.vega import GLYPHS, colour_name, is_lettered, spec_of
 
 # For notebooks and mail, where no stylesheet reaches: only what reads well on light and dark pages alike.
-_STYLES: Mapping[Tone, str] = {
-    Tone.BEST: "font-weight: bold",
-    Tone.GOOD: "",
-    Tone.PLAIN: "",
-    Tone.FAINT: "opacity: 0.5",
-    Tone.DOUBTFUL: "font-style: italic",
-    Tone.BAD: "font-weight: bold",
+_STYLES: Mapping[doc.Tone, str] = {
+    doc.Tone.BEST: "font-weight: bold",
+    doc.Tone.GOOD: "",
+    doc.Tone.PLAIN: "",
+    doc.Tone.FAINT: "opacity: 0.5",
+    doc.Tone.DOUBTFUL: "font-style: italic",
+    doc.Tone.BAD: "font-weight: bold",
 }
 
 
@@ -68,7 +47,7 @@ def templates() -> Environment:
         finalize=_harmless,
     )
     environment.filters |= {
-        "lines": cell_lines,
+        "lines": doc.cell_lines,
         "sort_value": sort_value,
         "style": _STYLES.__getitem__,
         "zip": lambda left, right: zip(left, right, strict=True),
@@ -87,18 +66,18 @@ def ours(text: str) -> Markup:
     return Markup(text)  # noqa: S704 - the one place; callers hand over scripts, styles and escaped data
 
 
-def sort_value(cell: Cell) -> str | None:
+def sort_value(cell: doc.Cell) -> str | None:
     """What a column is sorted by where it is not the text of the cell: a number, a date, nothing."""
     match cell:
         case tuple():
             return sort_value(cell[0]) if cell else None
-        case str() | Link():
+        case str() | doc.Link():
             return None
         case date():
             return cell.isoformat()
         case Quantiles() | Interval():
             return _number(cell.p50)
-        case Worded():
+        case doc.Worded():
             return _number(cell.value)
         case _:
             return _number(cell)
@@ -116,7 +95,7 @@ def _harmless(value: object) -> object:
 
 
 _BLOCKS = "blocks.html.j2"
-Piece: TypeAlias = tuple[Literal["texts", "facts", "sum"], Sequence[str | Fact]]
+Piece: TypeAlias = tuple[Literal["texts", "facts", "sum"], Sequence[str | doc.Fact]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,47 +108,47 @@ class BlockWriter:
         heading: level of a section's heading.
     """
 
-    draw: Callable[[Chart], Markup]
+    draw: Callable[[doc.Chart], Markup]
     inline: bool
     heading: int
 
-    def html(self, blocks: Iterable[Block]) -> Markup:
+    def html(self, blocks: Iterable[doc.Block]) -> Markup:
         """Every block, one below the other."""
         return Markup("\n").join(filter(None, map(self._block, blocks)))
 
-    def _block(self, block: Block) -> Markup:
+    def _block(self, block: doc.Block) -> Markup:
         match block:
-            case Table():
+            case doc.Table():
                 written = macro(_BLOCKS, "table")(block, self.inline)
-            case Lines():
+            case doc.Lines():
                 written = macro(_BLOCKS, "lines")(block)
-            case Section():
+            case doc.Section():
                 written = macro(_BLOCKS, "section")(block, list(_pieces(block.entries)), self.heading)
-            case Chart():
+            case doc.Chart():
                 written = self.draw(block)
             case _:
                 assert_never(block)
         return written.strip()
 
 
-def to_html(document: Document) -> str:
+def to_html(document: doc.Document) -> str:
     """Every block for a notebook."""
     return str(BlockWriter(draw=_letters, inline=True, heading=4).html(document.blocks))
 
 
-def _pieces(entries: Sequence[Entry]) -> Iterator[Piece]:
+def _pieces(entries: Sequence[doc.Entry]) -> Iterator[Piece]:
     """Texts and facts that follow each other are a list each, and so is every sum."""
     for kind, alike in groupby(entries, type):
         if kind is str:
             # In a terminal a dash stands before an item of a list.
             yield "texts", [text.removeprefix("- ") for text in alike if isinstance(text, str)]
-        elif kind is Fact:
-            yield "facts", [fact for fact in alike if isinstance(fact, Fact)]
+        elif kind is doc.Fact:
+            yield "facts", [fact for fact in alike if isinstance(fact, doc.Fact)]
         else:
-            yield from (("sum", one.facts) for one in alike if isinstance(one, Sum))
+            yield from (("sum", one.facts) for one in alike if isinstance(one, doc.Sum))
 
 
-def _letters(chart: Chart) -> Markup:
+def _letters(chart: doc.Chart) -> Markup:
     """A drawing of letters, as in a terminal."""
     return Markup("<pre>{}</pre>").format("\n".join(draw_chart(chart, 100)))
 
@@ -180,7 +159,7 @@ MOST_DRAWN, MOST_LISTED = 500, 300
 Sign: TypeAlias = tuple[str, str, str]
 
 
-def figure_html(chart: Chart, *, is_served: bool = False) -> Markup:
+def figure_html(chart: doc.Chart, *, is_served: bool = False) -> Markup:
     """A figure of a page; `page.js` draws what its specification says.
 
     A request starts no program, so a page that is served has no picture for readers without JavaScript: they
@@ -203,7 +182,7 @@ def figure_html(chart: Chart, *, is_served: bool = False) -> Markup:
     )
 
 
-def _in_words(chart: Chart) -> str:
+def _in_words(chart: doc.Chart) -> str:
     """What whoever does not see it is told; the figures and what the marks mean follow."""
     drawn = f"{len(chart.bars)} bars" if chart.bars else "lines" if chart.until is not None else "points"
     names = [one.label for one in chart.series] or [chart.others_label]
@@ -215,40 +194,40 @@ def _json(spec: object) -> str:
     return json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _num_points(chart: Chart) -> int:
+def _num_points(chart: doc.Chart) -> int:
     return len(chart.others) + sum(len(one.points) for one in chart.series)
 
 
-def _signs(chart: Chart) -> Iterator[Sign]:
+def _signs(chart: doc.Chart) -> Iterator[Sign]:
     """What the letters or the colours mean."""
     for place, one in enumerate(chart.series):
         glyph = "■" if chart.bars else "- -" if one.is_dashed else GLYPHS[place % len(GLYPHS)]
         yield one.label, colour_name(chart, place), glyph
 
 
-def _rest(chart: Chart) -> Iterator[Sign]:
+def _rest(chart: doc.Chart) -> Iterator[Sign]:
     """What lies below the series."""
     if chart.others_label:
         yield chart.others_label, "soft", "●"
     yield from ((one.label, "soft", "- -") for one in chart.guides)
 
 
-def _figures(chart: Chart) -> Table | None:
+def _figures(chart: doc.Chart) -> doc.Table | None:
     """What a chart shows, for whoever cannot see it."""
     if _num_points(chart) > MOST_LISTED:
         return None
-    rest = Series(chart.others_label, chart.others, chart.others_details)
+    rest = doc.Series(chart.others_label, chart.others, chart.others_details)
     x, y = chart.x, chart.y
     rows = [
-        Row((one.label, chart.bars[int(point[0])] if chart.bars else point[0], point[1]))
+        doc.Row((one.label, chart.bars[int(point[0])] if chart.bars else point[0], point[1]))
         for one in (*chart.series, rest)
         for point in one.points
     ]
-    return Table(
+    return doc.Table(
         columns=(
-            Column("Series"),
-            Column(x.title or "Across", TEXT if chart.bars else x.kind),
-            Column(y.title or "Up", y.kind),
+            doc.Column("Series"),
+            doc.Column(x.title or "Across", doc.TEXT if chart.bars else x.kind),
+            doc.Column(y.title or "Up", y.kind),
         ),
         rows=tuple(rows),
     )
@@ -257,7 +236,7 @@ def _figures(chart: Chart) -> Table | None:
 _NAMELESS = "advisor"
 
 
-def to_page(document: Document, links: Sequence[Link] = ()) -> Shown:
+def to_page(document: doc.Document, links: Sequence[doc.Link] = ()) -> Shown:
     """A whole HTML document; what its texts say is shown and never run.
 
     Args:
@@ -269,7 +248,7 @@ def to_page(document: Document, links: Sequence[Link] = ()) -> Shown:
         blocks = layout.blocks
     else:
         blocks = document.blocks if document.page is None else document.page()
-    lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, Section)]
+    lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, doc.Section)]
     draw = partial(figure_html, is_served=bool(links))
     write = BlockWriter(draw=draw, inline=False, heading=2).html
     style, scripts = _template("page.css"), list(_scripts(blocks))
@@ -285,19 +264,19 @@ def to_page(document: Document, links: Sequence[Link] = ()) -> Shown:
             scripts=map(ours, scripts),
             policy=_policy(style, scripts),
             version=metadata.version("gpu-advisor"),
-            day=day_text(datetime.now(UTC)),
+            day=doc.day_text(datetime.now(UTC)),
         )
     )
 
 
-def _laid_out(layout: Layout, write: Callable[[Iterable[Block]], Markup]) -> Markup:
+def _laid_out(layout: doc.Layout, write: Callable[[Iterable[doc.Block]], Markup]) -> Markup:
     tabs = [(name, write(blocks)) for name, blocks in layout.tabs]
     written = macro("layout.html.j2", "layout")
     return written(layout.tiles, write(layout.top), layout.title, layout.cards, tabs)
 
 
-def _is_sentence(block: Block) -> bool:
-    return isinstance(block, Section) and not block.entries
+def _is_sentence(block: doc.Block) -> bool:
+    return isinstance(block, doc.Section) and not block.entries
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
@@ -313,8 +292,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _scripts(blocks: Iterable[Block]) -> Iterator[str]:
-    if any(isinstance(block, Chart) for block in blocks) and can_draw():
+def _scripts(blocks: Iterable[doc.Block]) -> Iterator[str]:
+    if any(isinstance(block, doc.Chart) for block in blocks) and can_draw():
         runtime = vega_runtime()
         if runtime is not None:
             yield runtime
