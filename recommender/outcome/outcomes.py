@@ -109,7 +109,7 @@ def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Dra
     begun_s = waited_s + run.startup_s
     left_s, done = leaving(terms.work_ends_by_s, work_s=work_s, begun_s=begun_s, time_s=run.time_s)
     # A spot run that never ends is billed all the time before.
-    spot_s = np.where(np.isfinite(spot_s), spot_s * done, np.maximum(left_s - begun_s, 0.0))
+    spot_s = np.multiply(spot_s, done, out=np.maximum(left_s - begun_s, 0.0), where=np.isfinite(spot_s))
     on_demand_s = np.where(done < 1, plan.startup_s + work_s * (1 - done), 0.0)
     there = plan.elsewhere.on_demand_wait_s if plan.elsewhere is not None else None
     time_s = np.where(done < 1, left_s + draws.waits_of(there) + on_demand_s, run.time_s)

@@ -62,7 +62,9 @@ def test_a_deadline_that_looks_met_and_is_not_changes_the_advice():
     found = tipped(CHEAP, SURE)
     assert (found.facts["by"], named(found)) == ("deadline", "SURE")
     assert found.facts["limit_s"] == 20.0 * HOUR_S
-    assert sentence(found).startswith("with a deadline below 20 h (--deadline), 1 x SURE")
+    assert sentence(found).startswith(
+        "if it must end within less than 20 h, with a chance of 90 % (--deadline), take 1 x SURE"
+    )
 
 
 def test_what_is_done_a_little_earlier_keeps_its_place_before_what_is_surer():
@@ -157,7 +159,7 @@ def test_a_later_deadline_that_saves_money_is_named():
     found = later(CHEAP)
     assert (found.facts["by"], named(found)) == ("later-deadline", "SPOT")
     assert found.facts["limit_s"] == 20.0 * HOUR_S
-    assert sentence(found).startswith("with a deadline of 20 h or later (--deadline), 1 x SPOT")
+    assert sentence(found).startswith("if it may take 20 h or longer (--deadline), take 1 x SPOT")
 
 
 @pytest.mark.parametrize(
