@@ -112,7 +112,10 @@ NUMBERS = [
     (("prices", "capacity", "p5.48xlarge", "--region", "us-east-1", "--nodes", "9" * 20), "100000"),
     (("queue", "show", "log.csv", "--gpus", "nan"), "'--gpus': it must be a valid integer"),
     (("queue", "show", "log.csv", "--gpus", "9" * 20), "100000"),
-    (("queue", "simulate", "log.csv", "--capacity", "0"), "'--capacity': it must be greater than or equal to 1"),
+    (
+        ("queue", "simulate", "log.csv", "--capacity", "0"),
+        "'--capacity': it must be greater than or equal to 1",
+    ),
     (("queue", "show", "log.csv", "--gpus", "0"), "'--gpus': it must be greater than or equal to 1"),
     ((*JOB, "--dataset-gb", "-1"), "--dataset-gb: it must be greater than or equal to 0; got -1.0."),
     ((*JOB, "--timeout", "5"), "--timeout: '5' is not a duration"),
