@@ -15,12 +15,11 @@ import numpy as np
 
 from advisor.core.units import MINUTE_S
 from advisor.native import Backfill, simulate_queue
-from benchmarks.queue import LOGS as UNITS
-from benchmarks.queue import queue_of
 from recommender.queue.fitted import P50, P90
 from recommender.queue.grids import to_waits_s
 from recommender.queue.scoring import TRAINED_SHARE
 from recommender.queue.waits import JobLog, QueuedJob, Waits, replay
+from research.queue_logs import UNITS, queue_of
 from research.queue_waits import LOGS, PAGE, STREAMS, log_of, with_table
 
 NUM_JUDGED = 2_000

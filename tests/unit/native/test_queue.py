@@ -7,7 +7,7 @@ import pytest
 
 from advisor import native
 from advisor.native import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue, queue_reference
-from benchmarks.queue import LOGS, rows_of
+from research.queue_logs import UNITS, rows_of
 from tests.shared import needs_shared
 from tests.unit.native.samples import needs_compiled
 
@@ -137,11 +137,11 @@ def test_what_cannot_be_is_refused(jobs, words):
 @needs_compiled
 @needs_shared
 @pytest.mark.parametrize("rules", [PriorityRules(), RANKED, CLASSIC], ids=["fifo", "fair-tree", "classic"])
-@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize("log", UNITS)
 def test_schedules_of_real_logs_are_identical(log, rules):
     """The first 300 jobs, with a cluster so small that they wait; whole ones: make bench."""
     rows = rows_of(log, 300)
-    units = max(LOGS[log] // 8, *(row[3] for row in rows))
+    units = max(UNITS[log] // 8, *(row[3] for row in rows))
     for backfill in Backfill:
         jobs, probes = both(
             queue_of(*rows, backfill=backfill, rules=rules, cluster=cluster_of(units), probes=rows[150:152])
