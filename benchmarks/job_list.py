@@ -78,9 +78,9 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
-        choice=_RTX_PRO,
-        sentence="A spot machine that comes back copies 3 TB again, and the script would have to resume; one "
-        "GPU on demand is done by tomorrow without any work.",
+        choice=(8, "H100-SXM-80GB", "spot"),
+        sentence="A preempted run copies 3 TB again, and still ends the same day. One H100 on demand comes to "
+        "the same total without work on the script: take it if you would rather not change the script.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -106,9 +106,9 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
-        choice=(8, "A100-SXM-40GB", "on-demand"),
-        sentence="A deadline that must hold in 9 of 10 cases rules spot out. At 2 USD an hour, A100s and "
-        "faster H100s come to about the same, so take what you have quota for.",
+        choice=(8, "H100-SXM-80GB", "spot"),
+        sentence="What spot has not done in time is done on demand, so that 9 of 10 runs end within eleven "
+        "hours, for half of what eight A100 on demand cost.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(

@@ -172,8 +172,10 @@ def _condition(it: about_answers.Tipping) -> str:
     usd_per_h, limit = format_usd(it.usd_per_h), format_duration(it.limit_s)
     match it.by:
         case "price":
-            quoted = format_usd(it.quoted_usd_per_h)
-            return f"if it costs more than {usd_per_h} an hour when you rent (counted: {quoted})"
+            counted = format_usd(it.quoted_usd_per_h)
+            if usd_per_h == counted:
+                usd_per_h, counted = f"${it.usd_per_h:.4f}", f"${it.quoted_usd_per_h:.4f}"
+            return f"if it costs more than {usd_per_h} an hour when you rent (counted: {counted})"
         case "quote":
             return f"if a quote for another falls below {usd_per_h} an hour"
         case "value":

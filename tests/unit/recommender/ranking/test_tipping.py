@@ -201,6 +201,11 @@ def test_a_step_tips_that_takes_longer(factor, code):
         assert tipping.facts["limit_s"] == pytest.approx(0.11)
 
 
+def test_a_price_that_tips_reads_as_higher_than_the_one_counted():
+    words = sentence(tip_of("price", RIVAL, usd_per_h=15.7342, quoted_usd_per_h=15.7311))
+    assert words.startswith("if it costs more than $15.7342 an hour when you rent (counted: $15.7311), take")
+
+
 @pytest.mark.parametrize(
     ("step_s", "words"),
     [
