@@ -79,8 +79,8 @@ JOBS = (
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
         choice=(8, "H100-SXM-80GB", "spot"),
-        sentence="A preempted run copies 3 TB again, and still ends the same day. One H100 on demand comes to "
-        "the same total without work on the script: take it if you would rather not change the script.",
+        sentence="A preempted run copies 3 TB again, and still ends the same day. One H100 on demand comes "
+        "to the same total without work on the script: take it if you would rather not change the script.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
