@@ -445,7 +445,8 @@ def versions() -> str:
 def _digest_of(path: Path) -> str:
     """Of a file; of a script, of all Python beside and below it, which it may import."""
     files = sorted(path.parent.rglob("*.py")) if path.suffix == ".py" else [path]
-    digest = hashlib.sha256()
+    # Scripts of one folder differ by their names alone.
+    digest = hashlib.sha256(f"{path.name} ".encode(errors="replace"))
     for file in files:
         try:
             payload = file.read_bytes()

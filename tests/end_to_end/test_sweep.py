@@ -125,6 +125,16 @@ def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
     assert num_asked(offline=False) == 1
 
 
+def test_scripts_of_one_folder_have_answers_of_their_own(shell, asked):
+    for name in ("a", "b"):
+        shell.write(f"s/{name}.py", f"print('{name}')")
+    shell.write("grid.yaml", "subjects: [s/*.py]\n")
+    _, jobs = read_grid(shell.folder / "grid.yaml")
+    found = sweep_of(shell.folder, asked).sweep(jobs, Silence())
+    assert [one.advice.take.plan for one in found] == [job.name for job in jobs]
+    assert len(asked) == 2
+
+
 def test_a_damaged_answer_is_computed_again(shell, asked):
     _, jobs = read_grid(shell.folder / "grid.yaml")
     sweep_of(shell.folder, asked).sweep(jobs, Silence())
