@@ -196,9 +196,9 @@ class Swept:
 
     @property
     def moved(self) -> str | None:
-        """Why the advice is not as before: price, prediction, policy; None where it is the same."""
+        """Why the advice is not as before: price, prediction, policy; None where it is or there is no answer."""
         now, then = self.advice, self.before
-        if then is None or (_plan(now), now.error) == (_plan(then), then.error):
+        if then is None or not now.is_final or (_plan(now), now.error) == (_plan(then), then.error):
             return None
         why = " and ".join(dict.fromkeys(_CAUSES[one] for one in _CAUSES if one in self.causes))
         if now.take is None or then.take is None:
@@ -301,7 +301,7 @@ class Sweep:
         # Many jobs are about one file, which is read once.
         digest_of = cache(_digest_of)
         bases = {job: rests_on(job, self.world, digest_of) for job in jobs}
-        keys = {job: key_of(job, bases[job], offline=self.offline) for job in jobs}
+        keys = {job: key_of(job, bases[job]) for job in jobs}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             before = self._last()
@@ -309,7 +309,7 @@ class Sweep:
             known = {key: kept.advice for key in keys.values() if (kept := self._kept(key))}
             missing = {key: job for job, key in keys.items() if key not in known}
             known |= self._computed(missing, bases, listener)
-            last = {job.digest: key for job, key in keys.items()}
+            last = {job.digest: key for job, key in keys.items() if known[key].is_final}
             self.write("last.json", json.dumps(before | last).encode())
         except OSError as error:
             raise InputError(f"cannot keep answers in {self.folder}: {error.strerror or error}.") from error
@@ -397,9 +397,9 @@ def rests_on(job: Job, world: World, digest_of: Callable[[Path], str] | None = N
     return asdict(world) | {"files": digest_of(Path(job.subject)), "policies": "".join(policies)}
 
 
-def key_of(job: Job, base: Mapping[str, str], *, offline: bool) -> str:
+def key_of(job: Job, base: Mapping[str, str]) -> str:
     """A name for an answer."""
-    return digest([base, offline, job.arguments, job.options])
+    return digest([base, job.arguments, job.options])
 
 
 def digest(value: object) -> str:

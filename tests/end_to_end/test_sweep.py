@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from advisor.cli.common import sweep_settings
 from advisor.formats.trace_files import write_trace
 from advisor.service import sweeping
 from advisor.service.listening import Silence
@@ -122,7 +123,9 @@ def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
     shell.write("s/helper.py", "x = 1")
     assert (num_asked(), num_asked()) == (1, 0)
     assert num_asked(world=replace(WORLD, prices="other")) == 1
-    assert num_asked(offline=False) == 1
+    # A setting, so part of the world.
+    assert num_asked(offline=False) == 0
+    assert sweep_settings(offline=True).settings.prices.offline
 
 
 def test_scripts_of_one_folder_have_answers_of_their_own(shell, asked):
@@ -166,6 +169,7 @@ GONE = Advice(error="x")
         (Advice(take=B), Advice(take=TAKE), ("settings", "prices"), "price and policy"),
         (GONE, Advice(take=TAKE), ("policies",), "is no longer possible: policy"),
         (Advice(take=TAKE), GONE, ("prices",), "is possible now: price"),
+        (replace(GONE, is_final=False), Advice(take=TAKE), ("prices",), None),
     ],
 )
 def test_why_advice_moved(now, then, causes, moved):
@@ -185,6 +189,24 @@ def test_what_changed_between_two_nights_is_found(shell, asked):
     shell.write("p.yaml", "version: 1\nname: us\n")
     (swept,) = sweep_of(shell.folder, asked, world=replace(WORLD, prices="q")).sweep([job], Silence())
     assert set(swept.causes) == {"policies", "prices"}
+
+
+def test_a_night_without_an_answer_is_no_night_before(shell, asked):
+    """The third compares with the first."""
+    job = Job(subject=str(shell.folder / "t1.json.gz"), arguments="", options=())
+
+    def night(prices: str, advice: Advice) -> Swept:
+        sweep = sweep_of(
+            shell.folder,
+            asked,
+            world=replace(WORLD, prices=prices),
+            engine=lambda requests: [(one.key, advice) for one in requests],
+        )
+        return sweep.sweep([job], Silence())[0]
+
+    night("monday", Advice(take=TAKE))
+    assert night("tuesday", Advice(error="no memory", is_final=False)).moved is None
+    assert night("wednesday", Advice(take=B)).moved == "price"
 
 
 def test_a_folder_that_is_away_for_a_while_loses_nothing(shell, asked, monkeypatch):

@@ -258,7 +258,7 @@ def request_line(shell, monkeypatch):
         world = answering._world(offline=True)
         job = Job(subject="t.json.gz", arguments="", options=("--epochs", "1", "--gpu", "L4:1"))
         patched.chdir(shell.folder)
-        key = key_of(job, rests_on(job, world), offline=True)
+        key = key_of(job, rests_on(job, world))
         folder = str(shell.folder)
         yield asdict(Request(job=job, key=key, world=world, folder=folder, offline=True))
     os.chdir(before)
