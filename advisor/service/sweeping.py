@@ -102,7 +102,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A machine that a job could take; times and costs are medians and 90 % quantiles of one run."""
+    """A machine that a job could take; times and costs are medians and 90 % quantiles of one run.
+
+    Attributes:
+        usd_per_h: None for one's own machine of unknown cost; its costs lack that.
+        held_s: the time without the wait for the machine.
+        counted_usd: the cost where machines are compared: that of a guessed price at its p90.
+        work_usd: what must be done to the script first, once.
+    """
 
     plan: str
     gpu: str
@@ -110,12 +117,15 @@ class Choice:
     instance_type: str | None
     num_nodes: int
     market: str
-    usd_per_h: float
+    usd_per_h: float | None
     step_s: float
     time_p50_s: float
     time_p90_s: float
     cost_p50_usd: float
     cost_p90_usd: float
+    held_s: float
+    counted_usd: float
+    work_usd: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +206,7 @@ class Swept:
 
     @property
     def moved(self) -> str | None:
-        """Why the advice is not as before: price, prediction, policy; None where it is or there is no answer."""
+        """Why advice is not as before: price, prediction, policy; None where it is, or has no answer."""
         now, then = self.advice, self.before
         if then is None or not now.is_final or (_plan(now), now.error) == (_plan(then), then.error):
             return None
@@ -483,7 +493,8 @@ def advice_of(code: int, out: str, err: str) -> Advice:
 
 
 def _choice(option: Mapping[str, Any]) -> Choice:
-    names = ("gpu", "num_gpus", "instance_type", "num_nodes", "market", "usd_per_h")
+    names = ("gpu", "num_gpus", "instance_type", "num_nodes", "market", "usd_per_h", "counted_usd")
+    wait_s = option["wait_s"]["p50"] if option["wait_s"] else 0.0
     return Choice(
         plan=option["id"],
         step_s=option["iteration_s"]["p50"],
@@ -491,5 +502,7 @@ def _choice(option: Mapping[str, Any]) -> Choice:
         time_p90_s=option["time_s"]["p90"],
         cost_p50_usd=option["cost_usd"]["p50"],
         cost_p90_usd=option["cost_usd"]["p90"],
+        held_s=max(option["time_s"]["p50"] - wait_s, option["train_s"]["p50"]),
+        work_usd=option["work"]["usd"],
         **{name: option[name] for name in names},
     )

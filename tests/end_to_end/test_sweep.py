@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from advisor.cli.common import sweep_settings
+from advisor.core.errors import StoreError
 from advisor.formats.trace_files import write_trace
-from advisor.service import sweeping
+from advisor.service import fleet, sweeping
 from advisor.service.listening import Silence
 from advisor.service.sweeping import Advice, Choice, Job, Sweep, Swept, World, read_grid
 from tests.builders import make_trace
@@ -94,7 +95,8 @@ def asked():
 
 TAKE = Choice(
     plan="a", gpu="L4", num_gpus=1, instance_type="g6", num_nodes=1, market="on-demand", usd_per_h=1.0,
-    step_s=0.1, time_p50_s=60.0, time_p90_s=90.0, cost_p50_usd=1.0, cost_p90_usd=2.0,
+    step_s=0.1, time_p50_s=60.0, time_p90_s=90.0, cost_p50_usd=1.0, cost_p90_usd=2.0, held_s=60.0,
+    counted_usd=1.0, work_usd=0.0,
 )  # fmt: skip
 WORLD = World(versions="v", settings="s", prices="p")
 
@@ -277,7 +279,7 @@ commitments: {12: 0.3, 36: 0.5}
 @pytest.mark.parametrize(
     ("view", "words"),
     [
-        ("best", ("2 jobs, each on its cheapest machine: $", "A month")),
+        ("best", ("2 jobs, each on its cheapest machine of known cost: $", "A month")),
         ("moved", ("Nothing moved since the last sweep.",)),
         ("budget", ("Within $300.00: the first", "no other choice is shorter by more than")),
         ("capacity", ("Idle: the odds", "planned runs")),
@@ -301,8 +303,25 @@ def swept_fleet(tmp_path_factory):
     return shell
 
 
+def test_a_ledger_that_cannot_be_read_ends_no_sweep(swept_fleet, monkeypatch):
+    """Only what to commit to rests on it, and goes on with planned runs."""
+
+    def broken(*_given):
+        raise StoreError("no ledger")
+
+    monkeypatch.setattr(fleet, "_ledger", broken)
+    command = ("sweep", "grid.yaml", "--offline")
+    assert "no ledger" not in swept_fleet.run(*command, "--show", "best").err
+    capacity = swept_fleet.run(*command, "--show", "capacity")
+    assert "planned runs" in capacity.out
+    warning = "capacity counts planned runs alone: no ledger"
+    assert f"warning: {warning}" in capacity.err
+    assert swept_fleet.run(*command, "--json").document["warnings"] == [warning]
+
+
 def test_json_has_the_whole_fleet_and_parquet_every_job(swept_fleet):
     fleet = swept_fleet.run("sweep", "grid.yaml", "--offline", "--json").document
+    assert all(0 < one["held_s"] <= one["time_p50_s"] for one in fleet["best"][0]["frontier"])
     assert [one["num_tried"] for one in fleet["best"]] == [2, 2]
     assert fleet["budget"]["usd"] <= fleet["budget"]["budget_usd"] == 300
     assert sum(one["usd_per_month"] for one in fleet["best"]) == pytest.approx(
