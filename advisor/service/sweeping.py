@@ -70,7 +70,7 @@ class Grid(BaseModel):
     subjects: Annotated[tuple[str, ...], Field(min_length=1)]
     arguments: Annotated[tuple[str, ...], Field(min_length=1)] = ("",)
     options: Mapping[str, Annotated[tuple[Value | tuple[Value, ...], ...], Field(min_length=1)]] = {}
-    runs_per_month: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    runs_per_month: Mapping[str, Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)]] = {}
     monthly_budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     commitments: Mapping[Annotated[int, Field(gt=0)], Annotated[float, Field(gt=0, lt=1)]] = {}
 

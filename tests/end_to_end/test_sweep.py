@@ -254,6 +254,7 @@ def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell, asked):
         (HUGE, ("10,000,000,000 combinations", "at most 100,000")),
         ("subjects: {", ("grid",)),
         ("subjects: [t1.json.gz]\nruns_per_month: {t*: 0}\n", ("runs_per_month",)),
+        ("subjects: [t1.json.gz]\nruns_per_month: {t*: 1e9}\n", ("runs_per_month", "100000")),
         ("subjects: [t1.json.gz]\nmonthly_budget_usd: -1\n", ("monthly_budget_usd",)),
         ("subjects: [t1.json.gz]\ncommitments: {12: 30}\n", ("commitments",)),
     ],
