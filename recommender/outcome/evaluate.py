@@ -207,9 +207,10 @@ def _figures(times: Sequence[_Times], costs: Costs, job: Job) -> Iterator[_Figur
         usd, _quantiles_beside(costs.steady_usd, costs.usd, usd),
         _quantiles_beside(costs.counted_usd, costs.usd, usd), costs.usd.mean(axis=1).tolist(),
         costs.counted_usd.mean(axis=1).tolist(), _odds(costs.usd, job.budget_usd), costs.counted_usd,
+        costs.own_shares,
     )  # fmt: skip
     rows = zip(times, *columns, strict=True)
-    for of_run, cost, steady, counted, mean_usd, mean_counted_usd, in_budget, counted_usd in rows:
+    for of_run, cost, steady, counted, mean_usd, mean_counted_usd, in_budget, counted_usd, own_share in rows:
         yield _Figures(
             drawn=(of_run.run.train_s, of_run.run.time_s, counted_usd),
             train_s=of_run.train_s,
@@ -217,7 +218,7 @@ def _figures(times: Sequence[_Times], costs: Costs, job: Job) -> Iterator[_Figur
             cost_usd=cost,
             steady_usd=steady,
             counted_usd=counted,
-            expected=_means(of_run, mean_usd, mean_counted_usd),
+            expected=_means(of_run, mean_usd, mean_counted_usd, own_share),
             odds={"budget": in_budget, "deadline": of_run.in_time},
         )
 
@@ -231,10 +232,10 @@ def _quantiles_beside(values: Array, others: Array, known: Sequence[Quantiles]) 
     return quantiles
 
 
-def _means(times: _Times, usd: float, counted_usd: float) -> Means:
+def _means(times: _Times, usd: float, counted_usd: float, own_share: float) -> Means:
     time_s, startup_s = times.mean_time_s, float(np.mean(times.run.startup_s))
     wait_s = time_s - times.mean_train_s - startup_s if math.isfinite(time_s) else 0.0
-    return Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted_usd)
+    return Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted_usd, own_share=own_share)
 
 
 def _odds(values: Array, limit: float | None) -> Sequence[float | None]:

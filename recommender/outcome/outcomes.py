@@ -51,11 +51,13 @@ class Costs:
         steady_usd: the cost at the median of the price.
         usd: at the drawn price.
         counted_usd: the cost where plans are compared: that of a guessed price at its p90.
+        own_shares: as in `Means`, of each plan.
     """
 
     steady_usd: Array
     usd: Array
     counted_usd: Array
+    own_shares: Sequence[float]
 
 
 def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array:
@@ -192,7 +194,23 @@ def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
     steady, risen, counted = zip(*costs, strict=True)
     usd = np.array(risen)
     is_counted = all(one is other for one, other in zip(risen, counted, strict=True))
-    return Costs(steady_usd=np.array(steady), usd=usd, counted_usd=usd if is_counted else np.array(counted))
+    return Costs(
+        steady_usd=np.array(steady),
+        usd=usd,
+        counted_usd=usd if is_counted else np.array(counted),
+        own_shares=[_own_share(plan, run) for plan, run in zip(plans, runs, strict=True)],
+    )
+
+
+def _own_share(plan: Plan, run: Run) -> float:
+    if plan.elsewhere is None:
+        return 1.0
+    billed_s = np.where(np.isfinite(run.run_s), run.run_s, 0.0)
+    own_usd = float(np.mean(billed_s * (1 - run.moved_share))) * (plan.usd_per_h or 0.0)
+    elsewhere_usd = float(np.mean(billed_s * run.moved_share)) * plan.elsewhere.usd_per_h
+    on_demand_usd = float(np.mean(run.on_demand_s)) * (plan.elsewhere.on_demand_usd_per_h or 0.0)
+    total_usd = own_usd + elsewhere_usd + on_demand_usd
+    return own_usd / total_usd if total_usd else 1.0
 
 
 def _cost_usd(plan: Plan, run: Run, draws: Draws) -> tuple[Array, Array, Array]:

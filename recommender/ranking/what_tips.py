@@ -290,6 +290,8 @@ def _by_price(rival: Option, chosen: Option, worth: value.Worth) -> Iterator[Tip
     """Its rent may rise; where nobody quoted it, the p90 counts already."""
     # Its mean: with preemptions a run may be billed for far longer than the median one.
     rent_usd = _rent_usd(chosen) + chosen.expected.cost_usd - chosen.cost_usd.p50
+    # Other zones and on demand have prices of their own.
+    rent_usd *= chosen.expected.own_share
     rise = price_rise(chosen.plan, chosen.expected.run_days)
     if value.is_guess(chosen) or rise <= 1 or rent_usd <= 0:
         return

@@ -58,7 +58,7 @@ def test_the_answer_follows_from_the_text(shell, script, use, place):
 def test_the_headline_says_what_to_add(shell):
     answer = shell.run("recommend", "neither.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())
-    assert "First: neither.py needs checkpoints; it saves none ($25.00 and 30 min more; " in text
+    assert "First: add checkpoints (it saves none): $25.00 and 30 min " in text
     assert "With neither.py as it is, no machine does the job." in text
     answer = shell.run("recommend", "saves.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())

@@ -65,7 +65,7 @@ def test_the_first_sentences_are_true_of_the_document(shell):
     usd, usd_p90 = re.match(r"Expect \$([\d.]+) \(90 %: under \$([\d.]+)\)", text[1]).groups()
     assert float(usd) == pytest.approx(chosen["cost_usd"]["p50"], abs=0.005)
     assert float(usd_p90) == pytest.approx(chosen["cost_usd"]["p90"], abs=0.005)
-    assert f": {chosen['iterations']:,} steps take" in text[1]
+    assert f": {chosen['iterations']:,} steps in" in text[1]
     by_id = {option["id"]: option for option in document["options"]}
     (best, *others) = document["shortlist"]
     assert best["id"] == chosen["id"]

@@ -548,4 +548,4 @@ class TestCase21WorkInTheOpen:
         assert answer.as_it_is == option_of(answer, "A")
         assert row(answer, Merit.AS_IT_IS) == ("A", ())
         text = on_screen(recommendation_document(answer, top=None), 200)
-        assert "First: train.py needs DDP ($10.00 and 30 min more; --explain 1 says how)." in text
+        assert "First: add DDP: $10.00 and 30 min (--explain 1)." in text

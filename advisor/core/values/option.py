@@ -350,12 +350,14 @@ class Means:
 
     Attributes:
         counted_usd: the cost where options are compared: that of a guessed price at its p90.
+        own_share: the part of the rent at the plan's own price; the rest is of other zones, or on demand.
     """
 
     wait_s: float
     time_s: float
     cost_usd: float
     counted_usd: float
+    own_share: float = 1.0
 
     @property
     def run_days(self) -> float:

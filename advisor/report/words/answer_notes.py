@@ -110,7 +110,7 @@ def _(it: about_answers.SummaryChoice) -> str:
 @in_names.register
 def _(it: about_answers.SummaryCostAndTime) -> str:
     count, taken = it.num_iterations, format_duration(it.num_iterations * it.iteration_s)
-    steps = f"{count:,} step{' takes' if count == 1 else 's take'} {taken}"
+    steps = f"{count:,} step{'' if count == 1 else 's'} in {taken}"
     done, late = format_duration(it.time_p50_s), format_duration(it.time_p90_s)
     cost, most = format_usd(it.cost_p50_usd), format_usd(it.cost_p90_usd)
     # Both limits are at the p90 of their columns.
@@ -126,9 +126,8 @@ def _(it: about_answers.SummaryCostAndTime) -> str:
 def _(it: about_answers.SummaryWork) -> str:
     lacking = ""
     if "checkpoints" in it.work:
-        lacking = "; it saves some but resumes from none" if it.saves else "; it saves none"
-    more = f"{effort(it.work_usd, it.work_s)} more; --explain 1 says how"
-    return f"First: {it.script} needs {named_work(it.work)}{lacking} ({more})"
+        lacking = " (it saves some, resumes from none)" if it.saves else " (it saves none)"
+    return f"First: add {named_work(it.work)}{lacking}: {effort(it.work_usd, it.work_s)} (--explain 1)"
 
 
 def _told_apart(longer_s: float, expected_s: float) -> tuple[str, str]:

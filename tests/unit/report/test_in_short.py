@@ -38,7 +38,7 @@ def answer(**limits: float) -> Recommendation:
 def test_sentences_say_what_to_take_what_it_takes_and_what_may_change():
     taken, figures, doubt = sentences(answer().summary)
     assert taken == "Use 1 x LAB (cluster lab)"
-    assert figures == "Expect $10.00 (90 %: under $10.00) and 2 h (under 2 h): 1,000 steps take 1 h"
+    assert figures == "Expect $10.00 (90 %: under $10.00) and 2 h (under 2 h): 1,000 steps in 1 h"
     assert doubt.startswith("What would change this advice: ")
     assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand): 30 min for $30.00")
 
@@ -46,15 +46,15 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change():
 @pytest.mark.parametrize(
     ("work", "saves", "words"),
     [
-        (["checkpoints"], False, "First: train.py needs checkpoints; it saves none ($50.00 and 1 h more"),
-        (["checkpoints"], True, "needs checkpoints; it saves some but resumes from none ("),
-        (["ddp", "learning-rate", "nodes"], False, "First: train.py needs DDP ("),
+        (["checkpoints"], False, "First: add checkpoints (it saves none): $50.00 and 1 h (--explain 1)"),
+        (["checkpoints"], True, "add checkpoints (it saves some, resumes from none): "),
+        (["ddp", "learning-rate", "nodes"], False, "First: add DDP: $"),
         (
             ["fsdp", "checkpoints", "software"],
             False,
-            "needs FSDP, checkpoints and other packages; it saves none",
+            "add FSDP, checkpoints and other packages (it saves none)",
         ),
-        (["learning-rate"], False, "First: train.py needs a new learning rate ("),
+        (["learning-rate"], False, "First: add a new learning rate: $"),
     ],
 )
 def test_each_kind_of_work_is_named(work, saves, words):
