@@ -18,6 +18,7 @@ from advisor.core.units import DAY_S, HOUR_S, MINUTE_S
 from advisor.formats.foreign_files import read_plain, why_unreadable
 
 _MOST_BYTES = 2**24
+_MOST_UNITS = 10**9
 _PAIR = re.compile(r'(\w+)=("[^"]*"|\S*)')
 _HOST = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 _GPUS = re.compile(r"(?:^|,)gpu(?::[A-Za-z_][^:,(]*)?(?::(\d{1,6}))?")
@@ -182,6 +183,8 @@ def _with_pools(
     if not any(partition.units for partition in partitions):
         raise InputError(f"{str(path)!r} has no partition with {unit}: the log counts {unit}.")
     units = tuple(sum(nodes[host] for host in pool) for pool in pools)
+    if max(units) > _MOST_UNITS:
+        raise InputError(f"{str(path)!r} has more than {_MOST_UNITS:,} {unit}.")
     return SlurmConf(partitions=partitions, units=units, options=options)
 
 

@@ -88,6 +88,13 @@ ATTACKS = {
     "another method by a header": ("GET /jobs", f"X-HTTP-Method-Override: DELETE\r\n{GOOD}", 200),
     "another address by a header": ("GET /jobs/none", f"X-Original-URL: /jobs\r\n{GOOD}", 404),
     "another origin": ("GET /api/jobs", f"Origin: https://evil.example\r\n{GOOD}", 200),
+    "an image of another site": (
+        "GET /report", f"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: image\r\n{GOOD}", 403,
+    ),
+    "a script of another site": ("GET /healthz", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: empty", 403),
+    "a link of another site": (
+        "GET /jobs", f"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: document\r\n{GOOD}", 200,
+    ),
     "a request within a request": (
         "GET /jobs", f"{GOOD}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", 400,
     ),
