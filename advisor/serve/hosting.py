@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.delivery.secret_values import SecretError, Secrets
-from advisor.serve.access import LOOPBACK, Access
+from advisor.serve.access import HOST_NAME, LOOPBACK, Access
 from advisor.store.database import open_store
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 _SHORTEST_TOKEN = 16
 _HEADER = re.compile(r"[a-z][a-z0-9-]{0,63}")
+# What browsers and proxies send of anybody.
+_OF_ANYBODY = re.compile(
+    r"authorization|connection|cookie|forwarded|host|keep-alive|origin|pragma|priority|range|referer|te|"
+    r"user-agent|via|x-forwarded-(by|for|host|port|prefix|proto|scheme|server|ssl)|x-real-ip|x-request-id|"
+    r"(accept|cache|content|if|proxy|sec|transfer|upgrade)(-.*)?"
+)
 _SWITCH_S = 0.0005
 
 
@@ -55,8 +61,13 @@ class Hosting:
             InputError: a token, network, name or header cannot be, or everybody could read from elsewhere.
         """
         header = self.user_header.lower()
-        if not _HEADER.fullmatch(header) or header == "host":
-            raise InputError(f"`user_header` {self.user_header!r} names no header such as X-Forwarded-User.")
+        if not _HEADER.fullmatch(header) or _OF_ANYBODY.fullmatch(header):
+            raise InputError(
+                f"`user_header` {self.user_header!r} names no header of a user such as X-Forwarded-User."
+            )
+        names = {name.lower().rstrip(".") for name in self.names}
+        if wrong := sorted(name for name in names if not HOST_NAME.fullmatch(name)):
+            raise InputError(f"`name` {wrong[0]!r}: write a host's name alone, such as gpu.example.org.")
         try:
             interface = ip_address(self.address)
             proxies = tuple(ip_network(one) for one in self.proxies)
@@ -67,7 +78,7 @@ class Hosting:
             token_sha256=None if self.token is None else _digest(self.token),
             proxies=proxies,
             user_header=header,
-            hosts=LOOPBACK | {own} | {name.lower() for name in self.names},
+            hosts=LOOPBACK | {own} | names,
         )
         if access.is_open and not interface.is_loopback:
             raise InputError(

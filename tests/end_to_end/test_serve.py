@@ -357,6 +357,20 @@ WRONG = [
     (("--token", "file:missing"), "cannot read the secret file"),
     (("--proxy", "proxy.example"), "a network (10.0.0.0/24)"),
     (("--proxy", "10.0.0.1", "--user-header", "Host"), "names no header"),
+    *(
+        (("--proxy", "10.0.0.1", "--user-header", header), "names no header of a user")
+        for header in (
+            "X-Forwarded-For",
+            "Via",
+            "Connection",
+            "Cookie",
+            "Authorization",
+            "Accept",
+            "Sec-Fetch-Site",
+        )
+    ),
+    (("--name", "gpu.example.org:8321"), "write a host's name alone"),
+    (("--name", "https://gpu.example.org"), "write a host's name alone"),
     (("--proxy", "10.0.0.1", "--user-header", "a: b\r\nc"), "names no header"),
 ]
 

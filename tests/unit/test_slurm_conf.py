@@ -70,7 +70,10 @@ def test_partitions_without_common_nodes_are_pools_of_their_own(tmp_path):
         ("NodeName=a Gres=gpu:1\nPartitionName=p Nodes=b\n", "has node 'b', which no line defines"),
         ("NodeName=a Gres=gpu:1\nPartitionName=p Nodes=a MaxTime=soon\n", "MaxTime=soon is no time"),
         ("NodeName=a CPUs=many\nPartitionName=p Nodes=a\n", "no partition with gpus"),
-        (f"NodeName=a Gres={',gpu:999999' * 1100}\nPartitionName=p Nodes=a\n", "more than 1,000,000,000 gpus"),
+        (
+            f"NodeName=a Gres={',gpu:999999' * 1100}\nPartitionName=p Nodes=a\n",
+            "more than 1,000,000,000 gpus",
+        ),
         ("", "no partition with gpus"),
     ],
 )
