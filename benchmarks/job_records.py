@@ -28,7 +28,7 @@ from advisor.pricing.expected_prices import PriceModel, likely_prices
 from advisor.pricing.instance_types import load_instances
 from advisor.service.recommend.pipeline import Places, recommendation_of
 from advisor.service.recommend.plan_sources import cloud_terms
-from advisor.service.recommend.policy_in_force import cheapest_by_verdict
+from advisor.service.recommend.policy_in_force import places_by_verdict
 from recommender.availability.series import Stretch
 from recommender.outcome.bill import is_guessed, price_rise, rent_over_median
 from recommender.outcome.spot import SpotTerms, is_spot
@@ -116,7 +116,7 @@ def _on(places: Places, rented: Sequence[Plan]) -> Places:
 
 
 def _kept(places: Places, plans: Sequence[Plan]) -> list[Plan]:
-    return cheapest_by_verdict(plans, places.policy, places.conditions.spot)
+    return places_by_verdict(plans, places.policy, places.conditions.spot, everywhere=False)
 
 
 def _plans(places: Places, panel: Panel, then: int, now: int, model: PriceModel) -> list[Plan]:

@@ -61,7 +61,7 @@ def _reply(facts: Mapping[str, Any]) -> dict[str, Any]:
         here = _world(offline=request.offline)
         if why := request.world.differs(here):
             return {"refused": why}
-        if key_of(job, rests_on(job, here), offline=request.offline) != request.key:
+        if key_of(job, rests_on(job, here)) != request.key:
             return {"refused": f"files of {job.subject} differ there"}
     except StoreError:
         raise

@@ -10,6 +10,7 @@ from advisor.cli.common import chosen_format, sweep_settings
 from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
+from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.printing import Format, SweepView, print_document
 
 
@@ -54,5 +55,8 @@ def sweep(
     swept = made.sweep(jobs, TERMINAL)
     if parquet:
         made.write("answers.parquet", sweep_parquet(swept))
-    fleet = fleet_of(swept, terms, config.settings.store)
-    print_document(sweep_document(fleet, show), chosen_format(output, as_json))
+    chosen = chosen_format(output, as_json)
+    has_capacity = SweepView.CAPACITY is show or Format.JSON is chosen or ANSWER_FILE_VARIABLE in os.environ
+    fleet = fleet_of(swept, terms, config.settings.store if has_capacity else None)
+    TERMINAL.warn(fleet.warnings)
+    print_document(sweep_document(fleet, show), chosen)

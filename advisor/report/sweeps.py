@@ -58,7 +58,7 @@ def sweep_document(fleet: Fleet, show: SweepView) -> Document:
         "capacity": [
             asdict(one) | {"idle": one.idle, "next_pays_from": one.next_pays_from} for one in fleet.pools
         ],
-        "warnings": [],
+        "warnings": list(fleet.warnings),
     }
     shown = (table, *blocks) if table.rows else blocks
     return Document(facts=facts, blocks=shown, sheet=table, title="Sweep")
@@ -75,7 +75,13 @@ def _jobs_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     usd = format_usd(sum(cost_of(one.advice) for one in swept))
     sums = f"{len(swept):,} jobs: {usd} for one run of each; {len(refused):,} without an answer"
     ages = f"{new:,} computed now, {len(swept) - new:,} kept from before"
-    return Table(columns=_COLUMNS, rows=rows), (*without, Lines((f"{sums}; {ages}.", _moved_words(swept))))
+    lines = (f"{sums}; {ages}.", *_unknown_words(swept), _moved_words(swept))
+    return Table(columns=_COLUMNS, rows=rows), (*without, Lines(lines))
+
+
+def _unknown_words(swept: Sequence[Swept]) -> tuple[str, ...]:
+    num = sum(one.advice.take is not None and one.advice.take.usd_per_h is None for one in swept)
+    return (f"Of {num:,} of them the cost is not known, and counts nowhere.",) if num else ()
 
 
 def _moved_words(swept: Sequence[Swept]) -> str:
@@ -104,7 +110,7 @@ def _best_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     rows = tuple(Row((*_pick_cells(pick, pick.best), pick.num_tried, *_month(pick))) for pick in fleet.picks)
     table = Table(columns=(*heads, Column("Runs", FOUR_DIGITS), Column("A month", USD)), rows=rows)
     usd = format_usd(fleet.spending.cheapest_usd)
-    line = f"{len(fleet.picks):,} jobs, each on its cheapest machine: {usd} a month."
+    line = f"{len(fleet.picks):,} jobs, each on its cheapest machine of known cost: {usd} a month."
     return table, (Lines((line,)),)
 
 
@@ -132,7 +138,7 @@ def _budget_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     table = Table(columns=(*heads, Column("For an hour")), rows=rows)
     usd, hours = format_usd(spent.usd), f"{spent.hours:,.1f} h"
     cheapest = f"{format_usd(spent.cheapest_usd)} and {spent.cheapest_hours:,.1f} h a month"
-    lines = [f"Each job on its cheapest machine: {cheapest}."]
+    lines = [f"Each job on its cheapest machine of known cost: {cheapest}."]
     if math.isinf(spent.budget_usd):
         lines.append(f"All {len(spent.moves):,} moves: {usd} and {hours}.")
     elif spent.cheapest_usd > spent.budget_usd:
@@ -176,7 +182,7 @@ def _capacity_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     if not fleet.pools:
         lines = ["Nothing to commit to: no run on demand is recorded or planned."]
     elif not any(pool.months for pool in fleet.pools):
-        lines.append("No discount of `commitments` in the grid pays; the last column says which would.")
+        lines.append('No discount of `commitments` in the grid pays; "One more pays from" says which would.')
     return Table(columns=heads, rows=rows), (Lines(tuple(lines)),)
 
 
@@ -256,13 +262,14 @@ def sweep_parquet(swept: Sequence[Swept]) -> bytes:
 
 
 def cost_of(advice: Advice) -> float:
-    """Of one run; nothing where no machine was recommended."""
-    return advice.take.cost_p50_usd if advice.take else 0.0
+    """Of one run; nothing where no machine was recommended, or one of unknown cost."""
+    return advice.take.cost_p50_usd if advice.take and advice.take.usd_per_h is not None else 0.0
 
 
 def _cells(one: Swept, take: Choice) -> tuple[Cell, ...]:
     gpus = f"{take.num_gpus} x {take.gpu}"
-    cost = Quantiles(p50=take.cost_p50_usd, p90=take.cost_p90_usd)
+    known = take.usd_per_h is not None
+    cost = Quantiles(p50=take.cost_p50_usd, p90=take.cost_p90_usd) if known else None
     time = Quantiles(p50=take.time_p50_s, p90=take.time_p90_s)
     return _name(one), take.plan, gpus, cost, time, one.moved
 

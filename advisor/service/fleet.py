@@ -9,9 +9,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatch
-from itertools import accumulate, count, pairwise, takewhile
+from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import StoreError
 from advisor.core.values import Market
 from advisor.service.prices.live import now
 from advisor.service.sweeping import Choice, Grid, Job, Swept
@@ -25,6 +26,7 @@ _WHERE = ("--gpu", "--provider", "--region", "--market", "--max-nodes")
 _H = 3600.0
 _MONTH_H = 730.0
 _YEAR = timedelta(days=365)
+_LEAST_RECORDED = timedelta(days=30)
 _LEAST_BUSY = 0.05
 
 
@@ -44,7 +46,7 @@ class Pick:
     Attributes:
         wants: options that say what is wanted, such as epochs, deadline and policy.
         num_tried: combinations.
-        candidates: none both cheaper and faster than another; the cheapest first.
+        candidates: of known cost, none both cheaper and faster than another; the cheapest first.
     """
 
     script: str
@@ -59,44 +61,55 @@ class Pick:
         return self.candidates[0]
 
     def usd(self, candidate: Candidate) -> float:
-        """A month of it."""
-        return self.runs_per_month * candidate.choice.cost_p50_usd
+        """A month of it as `advisor recommend` compares, with the work on the script first."""
+        return _month_usd(candidate.choice, self.runs_per_month)
 
     def hours(self, candidate: Candidate) -> float:
         """A month of it."""
         return self.runs_per_month * candidate.choice.time_p50_s / _H
 
 
+def _month_usd(choice: Choice, runs: float) -> float:
+    return runs * choice.counted_usd + choice.work_usd
+
+
 def picks_of(swept: Iterable[Swept], grid: Grid) -> tuple[Pick, ...]:
-    """Jobs that have an answer; the dearest month first."""
+    """Jobs that have an answer of known cost; the dearest month first."""
     groups: dict[tuple[str, tuple[str, ...]], list[Swept]] = defaultdict(list)
     for one in swept:
         pairs = zip(one.job.options[::2], one.job.options[1::2], strict=True)
         wants = tuple(word for pair in pairs if pair[0] not in _WHERE for word in pair)
         is_script = one.job.subject.endswith((".py", ".ipynb"))
         script = one.job.subject if is_script else one.advice.script or one.job.subject
-        if one.advice.take is not None:
+        if any(choice.usd_per_h is not None for choice in _choices(one)):
             groups[script, wants].append(one)
     picks = [_pick(script, wants, of, grid) for (script, wants), of in groups.items()]
     return tuple(sorted(picks, key=lambda pick: -pick.usd(pick.best)))
 
 
+def _choices(one: Swept) -> set[Choice]:
+    return {*one.advice.frontier, *([one.advice.take] if one.advice.take else ())}
+
+
 def _pick(script: str, wants: tuple[str, ...], of: Sequence[Swept], grid: Grid) -> Pick:
+    # Whole parts of a path: train.py is not pretrain.py.
+    subject = f"/{of[0].job.subject}"
+    named = (num for pattern, num in grid.runs_per_month.items() if fnmatch(subject, f"*/{pattern}"))
+    runs = next(named, 1.0)
     all_of_them = [
         Candidate(job=one.job, batch_size=one.advice.batch_size, choice=choice)
         for one in of
-        for choice in {one.advice.take, *one.advice.frontier}
-        if choice is not None
+        for choice in _choices(one)
+        if choice.usd_per_h is not None
     ]
     all_of_them.sort(
-        key=lambda one: (one.choice.cost_p50_usd, one.choice.time_p50_s, one.choice.plan, one.job.name)
+        key=lambda one: (_month_usd(one.choice, runs), one.choice.time_p50_s, one.choice.plan, one.job.name)
     )
     fastest = accumulate((one.choice.time_p50_s for one in all_of_them), min, initial=math.inf)
-    named = (num for pattern, num in grid.runs_per_month.items() if fnmatch(of[0].job.subject, f"*{pattern}"))
     return Pick(
         script=script,
         wants=wants,
-        runs_per_month=next(named, 1.0),
+        runs_per_month=runs,
         num_tried=len(of),
         candidates=tuple(
             one for one, best_s in zip(all_of_them, fastest, strict=False) if one.choice.time_p50_s < best_s
@@ -244,7 +257,8 @@ def pools_of(
 ) -> tuple[Pool, ...]:
     """How many machines of which type to commit to for how long.
 
-    The year's recorded runs count; without any, those that the grid plans, each at a random moment.
+    The year's recorded runs count if they began 30 days ago or more; else those that the grid plans, each
+    at a random moment.
 
     Args:
         picks: the jobs.
@@ -276,20 +290,23 @@ def _recorded(runs: Iterable[Run], end: datetime) -> list[Pool]:
         for run in runs
         if run.duration_s and run.market not in (None, Market.SPOT) and run.started_at > end - _YEAR
     ]
+    first = min((run.started_at for run in counted), default=end)
+    if end - first < _LEAST_RECORDED:
+        return []
+    whole_s = (end - first).total_seconds()
     by_machine: dict[str, list[Run]] = defaultdict(list)
     for run in counted:
         gpus = f"{run.num_gpus // (run.num_nodes or 1)} x {run.gpu}"
         by_machine[f"{run.provider}/{run.instance_type} ({gpus})"].append(run)
     pools = []
     for machine, of in by_machine.items():
-        whole_s = (end - min(run.started_at for run in counted)).total_seconds()
         prices = [run.usd_per_h / (run.num_nodes or 1) for run in of if run.usd_per_h is not None]
         pools.append(
             Pool(
                 machine=machine,
                 usd_per_h=prices[-1] if prices else None,
                 busy=_busy(of, whole_s),
-                source=f"{len(of):,} runs in {whole_s / 86400:,.0f} days",
+                source=f"{len(of):,} run{'s' * (len(of) > 1)} in {whole_s / 86400:,.0f} days",
             )
         )
     return pools
@@ -312,31 +329,40 @@ def _busy(runs: Sequence[Run], whole_s: float) -> tuple[float, ...]:
 
 
 def _planned(picks: Sequence[Pick]) -> list[Pool]:
-    """Runs that begin at random moments hold a number of machines that has a Poisson distribution."""
-    hours: defaultdict[str, float] = defaultdict(float)
-    prices: dict[str, float] = {}
+    """Runs that begin at random moments, each on all its machines from their start to the end."""
+    gangs: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    prices: dict[str, float | None] = {}
     for pick in picks:
         one = pick.best.choice
         if one.market != Market.SPOT and one.instance_type is not None:
             gpus = f"{one.num_gpus // one.num_nodes} x {one.gpu}"
             machine = f"{one.plan.partition('/')[0]}/{one.instance_type} ({gpus})"
-            hours[machine] += pick.hours(pick.best) * one.num_nodes
-            prices[machine] = one.usd_per_h / one.num_nodes
+            gangs[machine][one.num_nodes] += pick.runs_per_month * one.held_s / (_MONTH_H * _H)
+            prices[machine] = one.usd_per_h and one.usd_per_h / one.num_nodes
     return [
-        Pool(
-            machine=machine, usd_per_h=prices[machine], busy=_poisson(num_h / _MONTH_H), source="planned runs"
-        )
-        for machine, num_h in hours.items()
+        Pool(machine=machine, usd_per_h=prices[machine], busy=_at_random(of), source="planned runs")
+        for machine, of in gangs.items()
     ]
 
 
-def _poisson(mean: float) -> tuple[float, ...]:
-    """The odds of one, two, ... or more, down to one in twenty; the first always."""
-    none = math.exp(-mean)
-    terms = accumulate(count(1), lambda term, num: term * mean / num, initial=none)
-    at_least = (1 - below for below in accumulate(terms))
-    first = next(at_least)
-    return (first, *takewhile(lambda odds: odds > _LEAST_BUSY, at_least))
+def _at_random(gangs: Mapping[int, float]) -> tuple[float, ...]:
+    """The odds that one, two, ... or more machines are in use, down to one in twenty; the first always.
+
+    Runs of one size that are there at once have a Poisson distribution. That of all their machines is the
+    inverse Fourier transform of the product of their generating functions.
+
+    Args:
+        gangs: how many runs are there at once in the mean, by machines of a run.
+    """
+    import numpy as np
+
+    mean = sum(size * runs for size, runs in gangs.items())
+    deviation = math.sqrt(sum(size**2 * runs for size, runs in gangs.items()))
+    num = math.ceil(mean + 10 * (deviation + max(gangs)))
+    at = np.exp(-2j * np.pi * np.arange(num) / num)
+    odds = np.fft.ifft(np.exp(sum(runs * (at**size - 1) for size, runs in gangs.items()))).real
+    first, *more = (1 - np.cumsum(odds)).tolist()
+    return (first, *takewhile(lambda odds: odds > _LEAST_BUSY, more))
 
 
 # All of it -------------------------------------------------------------------------------------------------
@@ -350,25 +376,39 @@ class Fleet:
     picks: Sequence[Pick]
     spending: Spending
     pools: Sequence[Pool]
+    warnings: Sequence[str] = ()
 
 
-def fleet_of(swept: Sequence[Swept], grid: Grid, database: StoreSettings) -> Fleet:
-    """What a sweep says, with the runs that are recorded.
+def fleet_of(swept: Sequence[Swept], grid: Grid, database: StoreSettings | None) -> Fleet:
+    """What a sweep says.
 
-    Raises:
-        StoreError: the database cannot be read.
+    Args:
+        swept: the jobs.
+        grid: what a month holds.
+        database: with the runs that are recorded; None where nobody asks what to commit to. If it cannot be
+            read, planned runs count, and a warning says so.
     """
-    from advisor.store.database import open_store
-    from advisor.store.ledger import runs
-
     end = now()
-    store = open_store(database.url, must_exist=True)
-    with store or nullcontext():
-        recorded = runs(store, since=end - _YEAR) if store else ()
+    recorded: Sequence[Run] = ()
+    warnings = []
+    try:
+        recorded = _ledger(database, end - _YEAR) if database else ()
+    except StoreError as error:
+        warnings.append(f"capacity counts planned runs alone: {error}")
     picks = picks_of(swept, grid)
     return Fleet(
         swept=swept,
         picks=picks,
         spending=spending_of(picks, grid.monthly_budget_usd),
         pools=pools_of(picks, recorded, grid.commitments, end),
+        warnings=warnings,
     )
+
+
+def _ledger(database: StoreSettings, since: datetime) -> Sequence[Run]:
+    from advisor.store.database import open_store
+    from advisor.store.ledger import runs
+
+    store = open_store(database.url, must_exist=True)
+    with store or nullcontext():
+        return runs(store, since=since) if store else ()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.core import processes
 from advisor.core.errors import AdvisorError, InputError
+from advisor.core.redaction import redact
 from advisor.service.sweeping import Advice, Engine, Request, advice_from, versions
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 _WITHIN_S = 1800.0
 _CONNECT_WITHIN_S = 10.0
+_MOST_CHARACTERS = 300
 _COMMAND = (sys.executable, "-P", "-m", "advisor.cli.answering")
 
 
@@ -41,7 +43,10 @@ class Children:
         Args:
             request: as JSON.
         """
-        child = self._idle.pop() if self._idle else _start()
+        try:
+            child = self._next()
+        except OSError as error:
+            return _no_answer(f"its process did not start: {error.strerror or error}")
         limit = threading.Timer(_WITHIN_S, child.kill)
         limit.start()
         try:
@@ -50,8 +55,7 @@ class Children:
             reply = json.loads(child.stdout.readline())  # type: ignore[union-attr]
         except (OSError, ValueError):
             _end(child)
-            why = f"no answer: its process ended with {child.returncode}"
-            return {"advice": asdict(Advice(error=why, is_final=False))}
+            return _no_answer(f"its process ended with {child.returncode}")
         except BaseException:
             _end(child)
             raise
@@ -60,10 +64,21 @@ class Children:
         self._idle.append(child)
         return dict(reply)
 
+    def _next(self) -> subprocess.Popen[bytes]:
+        """An idle one, which another thread may take first, or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _start()
+
     def close(self) -> None:
         """End those that have nothing to do."""
         while self._idle:
             _end(self._idle.pop())
+
+
+def _no_answer(why: str) -> dict[str, Any]:
+    return {"advice": asdict(Advice(error=f"no answer: {why}", is_final=False))}
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -154,9 +169,12 @@ def _result(future: Future, result: Any, address: str) -> Advice:
     if future.status == "finished":
         worker, reply = result
         return _advice(reply, f"the Dask worker {worker}")
-    if future.status == "error" and type(result[1]).__name__ == "KilledWorker":
-        why = "no answer: a Dask worker ended, again and again, while it computed this"
-        return Advice(error=why, is_final=False)
+    if future.status == "error":
+        kind = type(result[1]).__name__
+        why = f"failed on this: {kind}: {redact(str(result[1]))[:_MOST_CHARACTERS]}"
+        if kind == "KilledWorker":
+            why = "ended, again and again, while it computed this"
+        return Advice(error=f"no answer: a Dask worker {why}", is_final=False)
     raise AdvisorError(
         f"the Dask scheduler at {address} went away. What was computed so far is kept: start it and its"
         " workers again, and repeat the command."

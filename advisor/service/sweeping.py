@@ -70,7 +70,7 @@ class Grid(BaseModel):
     subjects: Annotated[tuple[str, ...], Field(min_length=1)]
     arguments: Annotated[tuple[str, ...], Field(min_length=1)] = ("",)
     options: Mapping[str, Annotated[tuple[Value | tuple[Value, ...], ...], Field(min_length=1)]] = {}
-    runs_per_month: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    runs_per_month: Mapping[str, Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)]] = {}
     monthly_budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     commitments: Mapping[Annotated[int, Field(gt=0)], Annotated[float, Field(gt=0, lt=1)]] = {}
 
@@ -102,7 +102,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A machine that a job could take; times and costs are medians and 90 % quantiles of one run."""
+    """A machine that a job could take; times and costs are medians and 90 % quantiles of one run.
+
+    Attributes:
+        usd_per_h: None for one's own machine of unknown cost; its costs lack that.
+        held_s: the time without the wait for the machine.
+        counted_usd: the cost where machines are compared: that of a guessed price at its p90.
+        work_usd: what must be done to the script first, once.
+    """
 
     plan: str
     gpu: str
@@ -110,12 +117,15 @@ class Choice:
     instance_type: str | None
     num_nodes: int
     market: str
-    usd_per_h: float
+    usd_per_h: float | None
     step_s: float
     time_p50_s: float
     time_p90_s: float
     cost_p50_usd: float
     cost_p90_usd: float
+    held_s: float
+    counted_usd: float
+    work_usd: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,9 +206,9 @@ class Swept:
 
     @property
     def moved(self) -> str | None:
-        """Why the advice is not as before: price, prediction, policy; None where it is the same."""
+        """Why advice is not as before: price, prediction, policy; None where it is, or has no answer."""
         now, then = self.advice, self.before
-        if then is None or (_plan(now), now.error) == (_plan(then), then.error):
+        if then is None or not now.is_final or (_plan(now), now.error) == (_plan(then), then.error):
             return None
         why = " and ".join(dict.fromkeys(_CAUSES[one] for one in _CAUSES if one in self.causes))
         if now.take is None or then.take is None:
@@ -301,7 +311,7 @@ class Sweep:
         # Many jobs are about one file, which is read once.
         digest_of = cache(_digest_of)
         bases = {job: rests_on(job, self.world, digest_of) for job in jobs}
-        keys = {job: key_of(job, bases[job], offline=self.offline) for job in jobs}
+        keys = {job: key_of(job, bases[job]) for job in jobs}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             before = self._last()
@@ -309,7 +319,7 @@ class Sweep:
             known = {key: kept.advice for key in keys.values() if (kept := self._kept(key))}
             missing = {key: job for job, key in keys.items() if key not in known}
             known |= self._computed(missing, bases, listener)
-            last = {job.digest: key for job, key in keys.items()}
+            last = {job.digest: key for job, key in keys.items() if known[key].is_final}
             self.write("last.json", json.dumps(before | last).encode())
         except OSError as error:
             raise InputError(f"cannot keep answers in {self.folder}: {error.strerror or error}.") from error
@@ -397,9 +407,9 @@ def rests_on(job: Job, world: World, digest_of: Callable[[Path], str] | None = N
     return asdict(world) | {"files": digest_of(Path(job.subject)), "policies": "".join(policies)}
 
 
-def key_of(job: Job, base: Mapping[str, str], *, offline: bool) -> str:
+def key_of(job: Job, base: Mapping[str, str]) -> str:
     """A name for an answer."""
-    return digest([base, offline, job.arguments, job.options])
+    return digest([base, job.arguments, job.options])
 
 
 def digest(value: object) -> str:
@@ -445,7 +455,8 @@ def versions() -> str:
 def _digest_of(path: Path) -> str:
     """Of a file; of a script, of all Python beside and below it, which it may import."""
     files = sorted(path.parent.rglob("*.py")) if path.suffix == ".py" else [path]
-    digest = hashlib.sha256()
+    # Scripts of one folder differ by their names alone.
+    digest = hashlib.sha256(f"{path.name} ".encode(errors="replace"))
     for file in files:
         try:
             payload = file.read_bytes()
@@ -482,7 +493,8 @@ def advice_of(code: int, out: str, err: str) -> Advice:
 
 
 def _choice(option: Mapping[str, Any]) -> Choice:
-    names = ("gpu", "num_gpus", "instance_type", "num_nodes", "market", "usd_per_h")
+    names = ("gpu", "num_gpus", "instance_type", "num_nodes", "market", "usd_per_h", "counted_usd")
+    wait_s = option["wait_s"]["p50"] if option["wait_s"] else 0.0
     return Choice(
         plan=option["id"],
         step_s=option["iteration_s"]["p50"],
@@ -490,5 +502,7 @@ def _choice(option: Mapping[str, Any]) -> Choice:
         time_p90_s=option["time_s"]["p90"],
         cost_p50_usd=option["cost_usd"]["p50"],
         cost_p90_usd=option["cost_usd"]["p90"],
+        held_s=max(option["time_s"]["p50"] - wait_s, option["train_s"]["p50"]),
+        work_usd=option["work"]["usd"],
         **{name: option[name] for name in names},
     )

@@ -200,12 +200,27 @@ def _cost_usd(plan: Plan, run: Run, draws: Draws) -> tuple[Array, Array, Array]:
     rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
     there, own = plan.elsewhere or Elsewhere(), plan.usd_per_h or 1.0
     moved = 1 + run.moved_share * (there.usd_per_h / own - 1)
+    # Each stretch elsewhere fetches the data anew.
+    num_again = run.moved_share / np.maximum(1 - run.moved_share, 1e-12) + (np.asarray(run.on_demand_s) > 0)
+    again_usd = plan.transfer_usd * num_again
     factors = [moved] if rise <= 1 else [moved, moved * rent_factors(plan, draws, rise)]
     factors += [moved * rise] if rise > 1 and is_guessed(plan) else []
-    on_demand_usd = run.on_demand_s * (there.on_demand_usd_per_h or 0.0) / HOUR_S
-    bills = costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)
-    steady, *others = (usd + on_demand_usd for usd in bills)
-    return steady, (others or [steady])[0], (others or [steady])[-1]
+    spot_usd = [usd + again_usd for usd in costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)]
+    if there.on_demand_usd_per_h is None or not np.any(run.on_demand_s):
+        return spot_usd[0], spot_usd[min(1, len(spot_usd) - 1)], spot_usd[-1]
+    steady, risen, counted = _on_demand_usd(plan, there, run, draws)
+    return spot_usd[0] + steady, spot_usd[min(1, len(spot_usd) - 1)] + risen, spot_usd[-1] + counted
+
+
+def _on_demand_usd(plan: Plan, there: Elsewhere, run: Run, draws: Draws) -> tuple[Array, Array, Array]:
+    """The same three of the part on demand, at the price that the plan on demand would have."""
+    usd = np.asarray(run.on_demand_s) * (there.on_demand_usd_per_h or 0.0) / HOUR_S
+    price = there.on_demand_price
+    if price is None:
+        return usd, usd, usd
+    rise = price.p90_over(float(run.kept_s.mean()) / DAY_S) / price.usd_per_h.p50
+    risen = usd * rent_factors(plan, draws, rise) if rise > 1 else usd
+    return usd, risen, usd * rise if price.is_guess else risen
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:

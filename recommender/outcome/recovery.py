@@ -54,7 +54,7 @@ def under(policy: Policy, job: Job, terms_of: Callable[[Plan], SpotTerms]) -> Ca
 
     def of(plan: Plan) -> SpotTerms:
         given, there = terms_of(plan), plan.elsewhere or Elsewhere()
-        key = id(given), there.num_zones, there.on_demand_wait_s, plan.startup_s
+        key = id(given), there.num_zones, there.on_demand_wait_s, plan.startup_s, _left_behind_s(plan)
         # What it is made of is kept, too: no other one gets its id.
         return made.setdefault(key, (given, _terms(policy, job, plan, given)))[1]
 
@@ -75,12 +75,18 @@ def _terms(policy: Policy, job: Job, plan: Plan, terms: SpotTerms) -> SpotTerms:
     return replace(
         terms,
         recovery=policy.name,
+        restart_h=terms.restart_h + _left_behind_s(plan) / HOUR_S,
         # The first of several zones has one so many times as soon. Regions differ by the mean of theirs.
         reacquire_h=terms.reacquire_h / zones,
         most_away_h=min(terms.most_away_h, MOST_AWAY_MOVING_H),
         sigma_rate=terms.sigma_rate * math.sqrt(SHARED_RATE + (1 - SHARED_RATE) / zones),
         sigma_reacquire=terms.sigma_reacquire / math.sqrt(zones),
     )
+
+
+def _left_behind_s(plan: Plan) -> float:
+    """What fetching the data takes that a disk of the first zone keeps; other disks are filled anyway."""
+    return max(plan.download_s - plan.copied_s, 0.0)
 
 
 def leaving(by_s: float, *, work_s: Array, begun_s: Array, time_s: Array) -> tuple[Array, Array]:

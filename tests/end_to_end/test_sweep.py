@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from advisor.cli.common import sweep_settings
+from advisor.core.errors import StoreError
 from advisor.formats.trace_files import write_trace
-from advisor.service import sweeping
+from advisor.service import fleet, sweeping
 from advisor.service.listening import Silence
 from advisor.service.sweeping import Advice, Choice, Job, Sweep, Swept, World, read_grid
 from tests.builders import make_trace
@@ -93,7 +95,8 @@ def asked():
 
 TAKE = Choice(
     plan="a", gpu="L4", num_gpus=1, instance_type="g6", num_nodes=1, market="on-demand", usd_per_h=1.0,
-    step_s=0.1, time_p50_s=60.0, time_p90_s=90.0, cost_p50_usd=1.0, cost_p90_usd=2.0,
+    step_s=0.1, time_p50_s=60.0, time_p90_s=90.0, cost_p50_usd=1.0, cost_p90_usd=2.0, held_s=60.0,
+    counted_usd=1.0, work_usd=0.0,
 )  # fmt: skip
 WORLD = World(versions="v", settings="s", prices="p")
 
@@ -122,7 +125,19 @@ def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
     shell.write("s/helper.py", "x = 1")
     assert (num_asked(), num_asked()) == (1, 0)
     assert num_asked(world=replace(WORLD, prices="other")) == 1
-    assert num_asked(offline=False) == 1
+    # A setting, so part of the world.
+    assert num_asked(offline=False) == 0
+    assert sweep_settings(offline=True).settings.prices.offline
+
+
+def test_scripts_of_one_folder_have_answers_of_their_own(shell, asked):
+    for name in ("a", "b"):
+        shell.write(f"s/{name}.py", f"print('{name}')")
+    shell.write("grid.yaml", "subjects: [s/*.py]\n")
+    _, jobs = read_grid(shell.folder / "grid.yaml")
+    found = sweep_of(shell.folder, asked).sweep(jobs, Silence())
+    assert [one.advice.take.plan for one in found] == [job.name for job in jobs]
+    assert len(asked) == 2
 
 
 def test_a_damaged_answer_is_computed_again(shell, asked):
@@ -156,6 +171,7 @@ GONE = Advice(error="x")
         (Advice(take=B), Advice(take=TAKE), ("settings", "prices"), "price and policy"),
         (GONE, Advice(take=TAKE), ("policies",), "is no longer possible: policy"),
         (Advice(take=TAKE), GONE, ("prices",), "is possible now: price"),
+        (replace(GONE, is_final=False), Advice(take=TAKE), ("prices",), None),
     ],
 )
 def test_why_advice_moved(now, then, causes, moved):
@@ -175,6 +191,24 @@ def test_what_changed_between_two_nights_is_found(shell, asked):
     shell.write("p.yaml", "version: 1\nname: us\n")
     (swept,) = sweep_of(shell.folder, asked, world=replace(WORLD, prices="q")).sweep([job], Silence())
     assert set(swept.causes) == {"policies", "prices"}
+
+
+def test_a_night_without_an_answer_is_no_night_before(shell, asked):
+    """The third compares with the first."""
+    job = Job(subject=str(shell.folder / "t1.json.gz"), arguments="", options=())
+
+    def night(prices: str, advice: Advice) -> Swept:
+        sweep = sweep_of(
+            shell.folder,
+            asked,
+            world=replace(WORLD, prices=prices),
+            engine=lambda requests: [(one.key, advice) for one in requests],
+        )
+        return sweep.sweep([job], Silence())[0]
+
+    night("monday", Advice(take=TAKE))
+    assert night("tuesday", Advice(error="no memory", is_final=False)).moved is None
+    assert night("wednesday", Advice(take=B)).moved == "price"
 
 
 def test_a_folder_that_is_away_for_a_while_loses_nothing(shell, asked, monkeypatch):
@@ -220,6 +254,7 @@ def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell, asked):
         (HUGE, ("10,000,000,000 combinations", "at most 100,000")),
         ("subjects: {", ("grid",)),
         ("subjects: [t1.json.gz]\nruns_per_month: {t*: 0}\n", ("runs_per_month",)),
+        ("subjects: [t1.json.gz]\nruns_per_month: {t*: 1e9}\n", ("runs_per_month", "100000")),
         ("subjects: [t1.json.gz]\nmonthly_budget_usd: -1\n", ("monthly_budget_usd",)),
         ("subjects: [t1.json.gz]\ncommitments: {12: 30}\n", ("commitments",)),
     ],
@@ -245,7 +280,7 @@ commitments: {12: 0.3, 36: 0.5}
 @pytest.mark.parametrize(
     ("view", "words"),
     [
-        ("best", ("2 jobs, each on its cheapest machine: $", "A month")),
+        ("best", ("2 jobs, each on its cheapest machine of known cost: $", "A month")),
         ("moved", ("Nothing moved since the last sweep.",)),
         ("budget", ("Within $300.00: the first", "no other choice is shorter by more than")),
         ("capacity", ("Idle: the odds", "planned runs")),
@@ -269,8 +304,25 @@ def swept_fleet(tmp_path_factory):
     return shell
 
 
+def test_a_ledger_that_cannot_be_read_ends_no_sweep(swept_fleet, monkeypatch):
+    """Only what to commit to rests on it, and goes on with planned runs."""
+
+    def broken(*_given):
+        raise StoreError("no ledger")
+
+    monkeypatch.setattr(fleet, "_ledger", broken)
+    command = ("sweep", "grid.yaml", "--offline")
+    assert "no ledger" not in swept_fleet.run(*command, "--show", "best").err
+    capacity = swept_fleet.run(*command, "--show", "capacity")
+    assert "planned runs" in capacity.out
+    warning = "capacity counts planned runs alone: no ledger"
+    assert f"warning: {warning}" in capacity.err
+    assert swept_fleet.run(*command, "--json").document["warnings"] == [warning]
+
+
 def test_json_has_the_whole_fleet_and_parquet_every_job(swept_fleet):
     fleet = swept_fleet.run("sweep", "grid.yaml", "--offline", "--json").document
+    assert all(0 < one["held_s"] <= one["time_p50_s"] for one in fleet["best"][0]["frontier"])
     assert [one["num_tried"] for one in fleet["best"]] == [2, 2]
     assert fleet["budget"]["usd"] <= fleet["budget"]["budget_usd"] == 300
     assert sum(one["usd_per_month"] for one in fleet["best"]) == pytest.approx(

@@ -9,11 +9,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from advisor.cli import answering
-from advisor.core.errors import InputError, StoreError
+from advisor.core.errors import AdvisorError, InputError, StoreError
 from advisor.formats.trace_files import write_trace
 from advisor.service import sweep_engines, sweeping
 from advisor.service.sweep_engines import Children
@@ -218,6 +219,35 @@ def test_a_child_that_does_not_answer_costs_one_answer(line, monkeypatch):
     assert not advice["is_final"]
 
 
+def test_a_child_that_cannot_start_costs_one_answer(monkeypatch):
+    monkeypatch.setattr(sweep_engines, "_COMMAND", ("/nowhere/python",))
+    advice = Children().answer("{}")["advice"]
+    assert advice["error"].startswith("no answer: its process did not start: ")
+    assert not advice["is_final"]
+
+
+def test_a_child_that_another_thread_takes_first_is_started_anew(monkeypatch):
+    class Taken(list):
+        """As it looks to a thread that comes second."""
+
+        def __bool__(self):
+            return True
+
+    monkeypatch.setattr(sweep_engines, "_COMMAND", (sys.executable, "-c", "input(); print('{}')"))
+    children = Children(Taken())
+    assert children.answer("{}") == {}
+    sweep_engines._end(children._idle.pop())
+
+
+def test_what_fails_on_a_worker_is_named():
+    failed = SimpleNamespace(status="error")
+    advice = sweep_engines._result(failed, (ImportError, ImportError("no advisor"), None), "h:1")
+    assert advice.error == "no answer: a Dask worker failed on this: ImportError: no advisor"
+    assert not advice.is_final
+    with pytest.raises(AdvisorError, match="h:1 went away"):
+        sweep_engines._result(SimpleNamespace(status="cancelled"), None, "h:1")
+
+
 @pytest.fixture
 def request_line(shell, monkeypatch):
     """A request as a child reads it, in the environment of one."""
@@ -228,7 +258,7 @@ def request_line(shell, monkeypatch):
         world = answering._world(offline=True)
         job = Job(subject="t.json.gz", arguments="", options=("--epochs", "1", "--gpu", "L4:1"))
         patched.chdir(shell.folder)
-        key = key_of(job, rests_on(job, world), offline=True)
+        key = key_of(job, rests_on(job, world))
         folder = str(shell.folder)
         yield asdict(Request(job=job, key=key, world=world, folder=folder, offline=True))
     os.chdir(before)

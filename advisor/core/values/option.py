@@ -259,14 +259,16 @@ class Elsewhere:
 
     Attributes:
         num_zones: other zones that rent the machine on spot.
-        usd_per_h: the mean of their rents, of the whole plan.
+        usd_per_h: the mean of their rents as they count, of the whole plan.
         on_demand_usd_per_h: of the same machine on demand; None if it is not for rent.
+        on_demand_price: what that price may rise to.
         on_demand_wait_s: until that is there.
     """
 
     num_zones: int = 0
     usd_per_h: float = 0.0
     on_demand_usd_per_h: float | None = None
+    on_demand_price: Price | None = None
     on_demand_wait_s: Quantiles | None = None
 
 

@@ -17,7 +17,7 @@ from advisor.core.values import CheckpointUse, DataSet, Plan, Quantiles
 from advisor.service.listening import Listener
 from advisor.service.prices.account_quotas import known_quotas
 from advisor.service.recommend.own_machines import own_machines
-from advisor.service.recommend.policy_in_force import cheapest_by_verdict
+from advisor.service.recommend.policy_in_force import places_by_verdict
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
@@ -66,7 +66,6 @@ def plans_of(
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import wanted_counts
     from advisor.service.prices.query_limits import known_vendors
-    from recommender.plans.candidates import with_elsewhere
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -88,7 +87,7 @@ def plans_of(
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
         return own, (quoted(str(error)),)
-    kept = with_elsewhere(rented) if everywhere else cheapest_by_verdict(rented, policy, spot)
+    kept = places_by_verdict(rented, policy, spot, everywhere=everywhere)
     return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
 
 

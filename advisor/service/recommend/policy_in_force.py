@@ -143,10 +143,13 @@ def _runs_since(settings: StoreSettings, since: datetime, project: str) -> tuple
     return recorded, len(unknown) + len(untrue), unknown.count(project) + len(ours)
 
 
-def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:
-    """The cheapest places of each machine, apart: those allowed, those that need more quota, the others.
+def places_by_verdict(
+    plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms, *, everywhere: bool
+) -> list[Plan]:
+    """Places of each machine, all or the cheapest, with where else each could go on.
 
-    Otherwise a denied cheapest region would hide an allowed dearer one.
+    Those that are allowed, those that need more quota and the others stand apart. Otherwise a denied cheapest
+    region would hide an allowed dearer one, and a job would go on where it may not.
     """
     from recommender.plans.candidates import cheapest_plans, with_elsewhere
 
@@ -162,4 +165,5 @@ def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: Spot
     removed: list[Plan] = []
     for plan in plans:
         (removed if is_removed(plan) else lacking if plan.lacks_quota else allowed).append(plan)
-    return [plan for kind in (allowed, lacking, removed) for plan in cheapest_plans(with_elsewhere(kind))]
+    kinds = [with_elsewhere(kind) for kind in (allowed, lacking, removed)]
+    return [plan for kind in kinds for plan in (kind if everywhere else cheapest_plans(kind))]

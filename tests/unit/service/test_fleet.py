@@ -1,6 +1,7 @@
 """What a sweep says of a fleet, against all choices there are."""
 
 import itertools
+import math
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from advisor.core.values import Market
-from advisor.service.fleet import picks_of, pools_of, spending_of
+from advisor.report.printing import SweepView
+from advisor.report.sweeps import sweep_document
+from advisor.service.fleet import fleet_of, picks_of, pools_of, spending_of
 from advisor.service.sweeping import Advice, Choice, Grid, Job, Swept
 from advisor.store.ledger import Run
 
@@ -16,13 +19,14 @@ GRID = Grid(subjects=("*",))
 CHOICE = Choice(
     plan="aws/g6.xlarge/us-east-1/on-demand", gpu="L4", num_gpus=1, instance_type="g6.xlarge", num_nodes=1,
     market="on-demand", usd_per_h=1.0, step_s=0.1, time_p50_s=3600.0, time_p90_s=7200.0, cost_p50_usd=1.0,
-    cost_p90_usd=2.0,
+    cost_p90_usd=2.0, held_s=3600.0, counted_usd=1.0, work_usd=0.0,
 )  # fmt: skip
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def choice(usd, hours, **facts):
-    return replace(CHOICE, cost_p50_usd=usd, time_p50_s=3600 * hours, **facts)
+    costs = {"cost_p50_usd": usd, "counted_usd": usd}
+    return replace(CHOICE, **{**costs, "time_p50_s": 3600 * hours, "held_s": 3600 * hours} | facts)
 
 
 def swept(subject, *choices, options=("--epochs", "1"), **job):
@@ -50,6 +54,31 @@ def test_what_is_dearer_and_slower_is_no_candidate():
         [swept("a.py", choice(1.0, 2.0), choice(2.0, 3.0), choice(2.0, 2.0), choice(3.0, 1.0))], GRID
     )
     assert [one.choice.cost_p50_usd for one in pick.candidates] == [1.0, 3.0]
+
+
+def test_the_cheapest_is_that_of_recommend():
+    """Not one's own of unknown cost, a guess at its median, or one that needs work first."""
+    known, unknown = choice(4.0, 1.0), choice(0.0, 0.5, usd_per_h=None)
+    guessed, untouched = choice(1.0, 2.0, counted_usd=5.0), choice(1.0, 2.0, work_usd=50.0)
+    (pick,) = picks_of([swept("a.py", unknown, guessed, untouched, known)], GRID)
+    assert (pick.best.choice, pick.usd(pick.best)) == (known, 4.0)
+    # Work is done once, so it pays over many runs.
+    (pick,) = picks_of([swept("a.py", untouched, known)], Grid(subjects=("*",), runs_per_month={"*": 20}))
+    assert (pick.best.choice, pick.usd(pick.best)) == (untouched, 70.0)
+    only = [swept("a.py", unknown)]
+    assert not picks_of(only, GRID)
+    document = sweep_document(fleet_of(only, GRID, None), SweepView.JOBS)
+    assert "cost is not known" in document.blocks[-1].lines[1]
+    assert document.sheet.rows[0].cells[3] is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"), [("train.py", 1), ("s/train.py", 1), ("*", 2), ("s/*.py", 2), ("rain.py", 0)]
+)
+def test_a_pattern_fits_whole_parts_of_a_path(pattern, fits):
+    tried = [swept("jobs/s/train.py", CHOICE), swept("jobs/s/pretrain.py", CHOICE)]
+    picks = picks_of(tried, Grid(subjects=("*",), runs_per_month={pattern: 7}))
+    assert sum(pick.runs_per_month == 7 for pick in picks) == fits
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -106,10 +135,34 @@ def test_a_machine_that_is_busy_more_than_it_costs_is_committed_to():
     assert (none.months, none.num, none.next_pays_from) == (None, 0, pytest.approx(0.25))
 
 
+def test_a_few_days_of_runs_are_no_year():
+    """A run of the last two hours says nothing of three years; one of a hundred days ago does."""
+    assert not pools_of((), [run(2398, 2)], {36: 0.5}, NOW)
+    (pool,) = pools_of((), [run(0, 2)], {36: 0.5}, NOW)
+    assert (pool.months, pool.source) == (None, "1 run in 100 days")
+
+
 def test_without_recorded_runs_planned_ones_begin_at_random_moments():
     """730 hours a month: as many run at any moment as a Poisson distribution of mean 1 says."""
     picks = picks_of([swept("a.py", choice(1.0, 73.0))], Grid(subjects=("*",), runs_per_month={"*": 10}))
     (pool,) = pools_of(picks, (), {}, NOW)
     assert pool.busy == pytest.approx((0.632, 0.264, 0.080), abs=1e-3)
     assert pool.machine == "aws/g6.xlarge (1 x L4)"
+    many = Grid(subjects=("*",), runs_per_month={"*": 10_000})
+    (pool,) = pools_of(picks_of([swept("a.py", choice(1.0, 73.0))], many), (), {}, NOW)
+    assert 1000 < len(pool.busy) < 1100
     assert not pools_of(picks_of([swept("a.py", choice(1.0, 1.0, market="spot"))], GRID), (), {}, NOW)
+
+
+def poisson(mean, num):
+    return math.exp(-mean) * mean**num / math.factorial(num)
+
+
+def test_a_planned_run_holds_all_its_machines_but_not_while_it_waits():
+    """One on four machines is there at any moment in the mean, and a tenth of one on one machine."""
+    gang = choice(1.0, 99.0, held_s=73 * 3600, num_gpus=4, num_nodes=4, usd_per_h=4.0)
+    grid = Grid(subjects=("*",), runs_per_month={"b.py": 1, "*": 10})
+    (pool,) = pools_of(picks_of([swept("a.py", gang), swept("b.py", choice(1.0, 73.0))], grid), (), {}, NOW)
+    exactly = [sum(poisson(0.1, k - 4 * n) * poisson(1, n) for n in range(k // 4 + 1)) for k in range(8)]
+    assert pool.busy[:8] == pytest.approx([1 - below for below in itertools.accumulate(exactly)])
+    assert pool.usd_per_h == 1.0

@@ -16,7 +16,7 @@ from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.recovery import POLICIES, WAIT, Policy, leaving, under
 from recommender.outcome.spot import SpotTerms
 from recommender.ranking.ways import evaluate_ways
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_price, make_trace
 from tests.recommending import workloads_of
 
 DRAWS = make_draws(np.random.default_rng(0))
@@ -82,6 +82,37 @@ def test_cost_is_price_times_time_of_each_piece(work_h, rate, times, policy):
     pieces = spot_usd + there.on_demand_usd_per_h * run.on_demand_s / HOUR_S
     assert usd == pytest.approx(pieces, rel=1e-9)
     assert (run.run_s + run.on_demand_s <= run.time_s + 1e-3).all()
+
+
+def test_what_is_done_on_demand_costs_as_much_as_on_demand_alone():
+    """Without slack there is no time for spot: the price of the rest rises as that of the plan does."""
+    price = make_price(2.5, p90=5.0)
+    plan = plan_of()
+    plan = replace(plan, elsewhere=replace(plan.elsewhere, on_demand_price=price))
+    alone = replace(
+        make_plan("X", 2.5), price=price, wait_s=AT_ONCE, startup_s=plan.startup_s, minimum_billed_s=0.0
+    )
+    _, run, usd = outcome(plan, SpotTerms(preemptions_per_h=0.1), WAIT_OR_ON_DEMAND, 10.0, 9.0)
+    work_s = np.exp(0.1 * DRAWS.prediction) * 10 * HOUR_S
+    (own,) = runs_of([alone], [work_s], [SpotTerms()], DRAWS)
+    alone_usd = costs_of([alone], [own], DRAWS).usd[0]
+    leaves_at_once = run.on_demand_s >= plan.startup_s + work_s - 1e-3
+    assert leaves_at_once.any()
+    assert (usd >= alone_usd * (1 - 1e-2))[leaves_at_once].all()
+
+
+def test_who_moves_fetches_the_data_anew():
+    terms = SpotTerms(preemptions_per_h=1.0, reacquire_h=0.5)
+    near = plan_of()
+    far = replace(near, download_s=1800.0, startup_s=near.startup_s + 1800.0, transfer_usd=20.0)
+    kept = replace(far, transfer_usd=0.0)
+    _, run, usd = outcome(far, terms, MOVE, 20.0)
+    _, _, without_usd = outcome(kept, terms, MOVE, 20.0)
+    num_moves = run.moved_share / (1 - run.moved_share)
+    assert usd - without_usd == pytest.approx(20.0 * (1 + num_moves))
+    _, near_run, _ = outcome(near, terms, MOVE, 20.0)
+    # Once at the start, and again with each of some twenty moves.
+    assert run.time_s.mean() > near_run.time_s.mean() + 10 * 1800.0
 
 
 def by_the_minute(by_s, *, work_s, begun_s, time_s):

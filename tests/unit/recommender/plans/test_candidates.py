@@ -420,6 +420,13 @@ def test_a_spot_job_may_go_to_zones_of_its_region_that_cost_no_more_than_a_tenth
     assert (last.elsewhere, again) == (None, on_demand)
 
 
+def test_a_guess_elsewhere_counts_at_its_p90():
+    guess = replace(spot_in("r", "b", 0.3), price=make_price(0.3, p90=1.05, kind=QuoteKind.DERIVED))
+    first, _ = with_elsewhere([spot_in("r", "a", 1.0), guess])
+    assert first.elsewhere is not None
+    assert first.elsewhere.usd_per_h == pytest.approx(1.05)
+
+
 def test_of_a_price_for_the_whole_region_no_other_zone_is_known():
     (whole, zoned) = with_elsewhere([spot_in("r", None, 1.0), spot_in("r", "a", 1.0)])
     assert whole.elsewhere is None
