@@ -181,7 +181,8 @@ def simulate(
 
 def _added(text: str) -> tuple[str, int]:
     name, _, count = text.rpartition("=")
-    if not (digits := count.removeprefix("-")).isdigit() or int(digits) > MAX_SIZE:
+    digits = count.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20) or int(digits) > MAX_SIZE:
         raise InputError(f"--add {text[:40]}: write how many, such as gpu=8 or 8; -8 takes them away.")
     return name, int(count)
 

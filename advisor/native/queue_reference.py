@@ -91,7 +91,7 @@ class _User:
 
     def accrue(self, now_s: int, half_life_s: float) -> None:
         """Usage until now in unit seconds, older usage decayed."""
-        past_s = float(now_s - self.since_s)
+        past_s = float(max(0, now_s - self.since_s))  # times may be negative, the first is compared to 0
         if half_life_s > 0:
             left = math.exp2(-past_s / half_life_s)
             self.usage = self.usage * left + self.units * (half_life_s / LN_2) * (1 - left)

@@ -38,7 +38,6 @@ _COLUMNS = (
 )
 # A logarithm knows no zero; beyond a tenth of the cheapest a plot would mostly be empty.
 _FREE = 0.1
-_FRONTIER = "frontier: nothing is both cheaper and faster"
 
 
 def jobs_document(entries: Sequence[LedgerEntry]) -> Document:
@@ -85,10 +84,6 @@ def _job_json(entry: LedgerEntry) -> dict[str, object]:
     return {name: value for name, value in facts.items() if name not in ("options", "alternatives")}
 
 
-def _minute(entry: LedgerEntry) -> str:
-    return f"{entry.at:%Y-%m-%d %H:%M}"
-
-
 def _take(entry: LedgerEntry) -> str:
     return f"{entry.num_gpus} x {entry.gpu}, {' '.join(filter(None, (entry.provider, entry.market)))}"
 
@@ -132,7 +127,8 @@ def _against(entry: LedgerEntry, run: Run) -> Fact:
 def frontier_chart(options: Sequence[OfferedOption], chosen: str) -> Chart:
     """Median time over median cost; the frontier's options have names, as many as a reader tells apart."""
     least_usd = min((one.cost_p50_usd for one in options if one.cost_p50_usd > 0), default=1.0) * _FREE
-    best = [one for one in options if one.on_frontier or one.plan_id == chosen][:MOST_SERIES]
+    named = [one for one in options if one.on_frontier or one.plan_id == chosen]
+    best = sorted(named, key=lambda one: one.plan_id != chosen)[:MOST_SERIES]
     others = [one for one in options if one not in best]
     line = sorted(_point(one, least_usd) for one in options if one.on_frontier)
     return Chart(

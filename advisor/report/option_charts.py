@@ -34,8 +34,9 @@ def time_over_cost(recommendation: Recommendation, top: int | None) -> doc.Chart
         return doc.Lines(("There is nothing to plot: no option runs and ends.",))
     best = {*recommendation.frontier, recommendation.recommended}
     rows = selection(recommendation, top)
-    named = [(n, option) for n, option in rows if option.plan.id in best and _is_drawn(option)][:MOST_SERIES]
-    named.sort(key=lambda pair: pair[1].time_s.p50)
+    named = [(n, option) for n, option in rows if option.plan.id in best and _is_drawn(option)]
+    named.sort(key=lambda pair: pair[1].plan.id != recommendation.recommended)  # has a name in any case
+    named = sorted(named[:MOST_SERIES], key=lambda pair: pair[1].time_s.p50)
     names = {option.plan.id for _, option in named}
     others = [option for option in drawn if option.plan.id not in names]
     least_usd = min((o.cost_usd.p50 for o in drawn if o.cost_usd.p50 > 0), default=1.0) * _FREE

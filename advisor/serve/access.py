@@ -12,7 +12,8 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 Headers = Iterable[tuple[bytes, bytes]]
 MOST_HEADER_BYTES = 16_384
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.ASCII)
+HOST_NAME = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9._-]+")
+_HOST = re.compile(rf"(?P<name>{HOST_NAME.pattern})(?::\d{{1,5}})?", re.ASCII)
 _FORWARDED = re.compile(rb"forwarded|x-forwarded-.*|x-real-ip|via")
 
 

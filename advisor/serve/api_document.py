@@ -13,9 +13,14 @@ _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "requir
 _WHY = {
     "400": "A parameter cannot be",
     "401": "Who asks is not known",
+    "403": "A page of another site asks",
     "404": "There is nothing to show",
+    "405": "Only GET and HEAD are answered",
     "414": "The address is too long",
-    "503": "The database cannot be read",
+    "421": "The service does not go by this name",
+    "431": "The headers are too long",
+    "500": "The service's own settings are wrong",
+    "503": "The database cannot be read, or too many ask",
 }
 
 

@@ -15,21 +15,24 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import AdvisorError, InputError
+from advisor.core.errors import InputError
 from advisor.delivery.secret_values import SecretError, Secrets
-from advisor.serve.access import LOOPBACK, MOST_HEADER_BYTES, Access
+from advisor.serve.access import HOST_NAME, LOOPBACK, Access
 from advisor.store.database import open_store
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from advisor.config.settings import StoreSettings
+    from advisor.serve.server import Server
     from advisor.serve.views import Reader
 
 _SHORTEST_TOKEN = 16
 _HEADER = re.compile(r"[a-z][a-z0-9-]{0,63}")
-_MOST_AT_ONCE = 200
-_DRAIN_S = 10
+# What browsers and proxies send of anybody.
+_OF_ANYBODY = re.compile(
+    r"authorization|connection|cookie|forwarded|host|keep-alive|origin|pragma|priority|range|referer|te|"
+    r"user-agent|via|x-forwarded-(by|for|host|port|prefix|proto|scheme|server|ssl)|x-real-ip|x-request-id|"
+    r"(accept|cache|content|if|proxy|sec|transfer|upgrade)(-.*)?"
+)
 _SWITCH_S = 0.0005
 
 
@@ -58,8 +61,13 @@ class Hosting:
             InputError: a token, network, name or header cannot be, or everybody could read from elsewhere.
         """
         header = self.user_header.lower()
-        if not _HEADER.fullmatch(header) or header == "host":
-            raise InputError(f"`user_header` {self.user_header!r} names no header such as X-Forwarded-User.")
+        if not _HEADER.fullmatch(header) or _OF_ANYBODY.fullmatch(header):
+            raise InputError(
+                f"`user_header` {self.user_header!r} names no header of a user such as X-Forwarded-User."
+            )
+        names = {name.lower().rstrip(".") for name in self.names}
+        if wrong := sorted(name for name in names if not HOST_NAME.fullmatch(name)):
+            raise InputError(f"`name` {wrong[0]!r}: write a host's name alone, such as gpu.example.org.")
         try:
             interface = ip_address(self.address)
             proxies = tuple(ip_network(one) for one in self.proxies)
@@ -70,7 +78,7 @@ class Hosting:
             token_sha256=None if self.token is None else _digest(self.token),
             proxies=proxies,
             user_header=header,
-            hosts=LOOPBACK | {own} | {name.lower() for name in self.names},
+            hosts=LOOPBACK | {own} | names,
         )
         if access.is_open and not interface.is_loopback:
             raise InputError(
@@ -150,32 +158,32 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
         beside: such as the schedules; the service ends where it fails.
 
     Raises:
-        AdvisorError: what runs beside it failed.
+        Exception: what runs beside it failed.
         InputError: it cannot listen there, or the extra is not installed.
     """
     from advisor.report.writers.html import vega_runtime
     from advisor.report.writers.pictures import can_draw
 
-    server = _server(reader, hosting.access())
+    server = _server(reader, hosting.access(), beside.stop if beside else lambda: None)
     if can_draw():
         vega_runtime()  # is made once, by a program: no request may start one
     with hosting.listen() as bound:
         address, port = bound.getsockname()[:2]
-        failures: list[AdvisorError] = []
+        failures: list[Exception] = []
 
         def run_beside(one: Beside) -> None:
             try:
                 one.run()
-            except AdvisorError as error:
+            except Exception as error:  # noqa: BLE001 -- is raised by the thread that waits for it
                 failures.append(error)
-            server.should_exit = True
+            finally:
+                server.should_exit = True
 
         thread = None if beside is None else threading.Thread(target=run_beside, args=(beside,))
         told(f"http://{f'[{address}]' if ':' in address else address}:{port}/")
         if thread is not None:
             thread.start()
         if threading.current_thread() is threading.main_thread():
-            # The server raises a signal again once it has ended; this one then has nothing left to do.
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, server.handle_exit)
         # Whoever makes an answer must not hold up those that are there already.
@@ -184,36 +192,19 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
             server.run(sockets=[bound])
         finally:
             if beside is not None and thread is not None:
-                beside.stop()
+                if not server.is_asked:
+                    beside.stop()
                 thread.join()
     for failure in failures:
         raise failure
 
 
-def _server(reader: Reader, access: Access) -> uvicorn.Server:
+def _server(reader: Reader, access: Access, stop_beside: Callable[[], object]) -> Server:
     try:
-        import uvicorn
-
-        from advisor.serve.site import Site
+        from advisor.serve.server import server_of
     except ImportError as error:
         raise InputError(
             f"the service needs starlette and uvicorn ({error}): pip install 'gpu-advisor[serve]' in"
             " advisor's own environment."
         ) from error
-    # Of a proxy only the header of the user is believed, and by us: uvicorn would change the peer's address.
-    return uvicorn.Server(
-        uvicorn.Config(
-            Site(reader, access).app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            proxy_headers=False,
-            server_header=False,
-            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
-            limit_concurrency=_MOST_AT_ONCE,
-            timeout_keep_alive=5,
-            timeout_graceful_shutdown=_DRAIN_S,
-        )
-    )
+    return server_of(reader, access, stop_beside)

@@ -47,6 +47,7 @@ _MOST_KEPT = 256
 _MOST_PATH, _MOST_QUERY = 512, 2048
 # Answers computed at once; the others wait.
 _WORKERS = 2
+_MOST_WAITING = 32
 _HEADERS = {
     "cache-control": "private, no-store",
     # A page's own policy says which scripts run: those that we wrote.
@@ -58,6 +59,12 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+
+class BusyError(AdvisorError):
+    """More answers are asked for than can be made."""
+
+
 _STATUS: Mapping[type[AdvisorError], int] = {
     QueryError: 400,
     # Our own settings are wrong; what is left of wrong inputs is a name that nothing has.
@@ -67,6 +74,7 @@ _STATUS: Mapping[type[AdvisorError], int] = {
     InputError: 404,
     NoOfferError: 404,
     StoreError: 503,
+    BusyError: 503,
 }
 # Upper ends of the buckets of the histogram.
 _BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 2.5)
@@ -74,36 +82,66 @@ _BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 2.5)
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An answer that is being made or is there, when that began, and the one before."""
+    """An answer that is being made or is there, when that began, and the one before, while it is young."""
 
     task: asyncio.Future[bytes]
     begun: float
-    before: bytes | None = None
+    before: bytes | None
+    before_until: float
 
 
 class Answers:
-    """Answers of the last seconds. Who asks while one is made has the one before, or waits."""
+    """Answers of the last seconds. Who asks while one is made has the one before, or waits.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        clock: in seconds.
+        stale: how many times as long as it is fresh an answer is given while a new one is made.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, stale: int = _STALE) -> None:
         self._kept: dict[object, _Kept] = {}
-        self._clock = clock
+        self._making: set[asyncio.Future[bytes]] = set()
+        self._clock, self._stale = clock, stale
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="answers")
 
     async def of(self, key: object, make: Callable[[], bytes]) -> bytes:
-        """What `make` gives for the key, or gave a moment ago; what it raised is raised again."""
+        """What `make` gives for the key, or gave a moment ago; what it raised is raised again.
+
+        Raises:
+            BusyError: too many answers wait to be made.
+        """
         kept, now = self._kept.get(key), self._clock()
         if kept is None or (now >= kept.begun + FRESH_S and kept.task.done()):
-            is_young = kept is not None and now < kept.begun + _STALE * FRESH_S
-            before = kept.task.result() if kept and is_young and not kept.task.exception() else None
-            task = asyncio.get_running_loop().run_in_executor(self._pool, make)
+            before = kept.task.result() if kept and not kept.task.exception() else None
+            until = kept.begun + self._stale * FRESH_S if kept else now
+            task = self._begin(make)
             self._kept.pop(key, None)
-            kept = self._kept[key] = _Kept(task, now, before)
+            kept = self._kept[key] = _Kept(task, now, before, until)
             if len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-        if kept.before is not None and not kept.task.done():
+        if kept.before is not None and now < kept.before_until and not kept.task.done():
             return kept.before
         # Whoever goes away leaves it to the others.
         return await asyncio.shield(kept.task)
+
+    def _begin(self, make: Callable[[], bytes]) -> asyncio.Future[bytes]:
+        if len(self._making) >= _MOST_WAITING:
+            raise BusyError(f"{_MOST_WAITING} other answers are being made: ask again in a moment.")
+        task = asyncio.get_running_loop().run_in_executor(self._pool, make)
+        self._making.add(task)
+        task.add_done_callback(self._end)
+        return task
+
+    def _end(self, task: asyncio.Future[bytes]) -> None:
+        """Its failure is looked at, whether somebody asks again or not."""
+        self._making.discard(task)
+        _ = task.cancelled() or task.exception()
+
+    def close(self) -> None:
+        """Make none any more; what has begun ends by itself."""
+        for task in tuple(self._making):
+            task.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True)
@@ -168,6 +206,8 @@ class Guard:
         if len(scope["raw_path"]) > _MOST_PATH or len(scope["query_string"]) > _MOST_QUERY:
             return Refusal(414, f"an address has at most {_MOST_PATH} characters, its query {_MOST_QUERY:,}")
         headers: list[tuple[bytes, bytes]] = scope["headers"]
+        if (b"sec-fetch-site", b"cross-site") in headers and (b"sec-fetch-dest", b"document") not in headers:
+            return Refusal(403, "pages of other sites may link to this one, no more")
         if sum(len(name) + len(value) for name, value in headers) > MOST_HEADER_BYTES:
             return Refusal(431, f"headers have at most {MOST_HEADER_BYTES:,} bytes")
         if any(
@@ -200,6 +240,8 @@ class Site:
     def __init__(self, reader: Reader, access: Access, answers: Answers | None = None) -> None:
         self._reader = reader
         self._answers = answers or Answers()
+        # Whoever watches the service neither waits behind reports nor hears what was.
+        self._watched = Answers(stale=1)
         self._views = views_of(reader)
         self._served = Served()
         self._api = to_json(api_document(self._views)).encode()
@@ -214,6 +256,11 @@ class Site:
         # What would repeat the host of a request in an address.
         starlette.router.redirect_slashes = False
         self.app = Guard(starlette, access, self._served)
+
+    def close(self) -> None:
+        """Make no answer any more."""
+        self._answers.close()
+        self._watched.close()
 
     def _routes(self, view: View) -> Iterator[Route]:
         for prefix, write, kind in (("", self._page, "text/html"), ("/api", _as_json, "application/json")):
@@ -242,7 +289,7 @@ class Site:
         why = error_text(error)
         if kind == "application/json":
             return _json({"error": why}, status)
-        titles = {400: "This cannot be asked", 404: "Nothing to show", 503: "The database cannot be read"}
+        titles = {400: "This cannot be asked", 404: "Nothing to show", 503: "This cannot be shown now"}
         document = Document(facts={}, blocks=(Lines((why,)),), title=titles.get(status, "This went wrong"))
         return Response(to_page(document, self._links("")), status, media_type=kind)
 
@@ -268,7 +315,7 @@ class Site:
     async def _health(self, _: Request) -> Response:
         """Whether the database can be read; nothing else is told to who has no token."""
         try:
-            await self._answers.of("health", self._looked)
+            await self._watched.of("health", self._looked)
         except StoreError:
             return _json({"status": "the database cannot be read"}, 503)
         return _json({"status": "ok"})
@@ -279,7 +326,7 @@ class Site:
 
     async def _metrics(self, _: Request) -> Response:
         try:
-            gauges = await self._answers.of("metrics", self._gauges)
+            gauges = await self._watched.of("metrics", self._gauges)
         except StoreError:
             gauges = b"advisor_store_up 0\n"
         counters = "\n".join(self._served.lines()).encode()

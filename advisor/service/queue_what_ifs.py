@@ -191,16 +191,17 @@ def _grown(conf: SlurmConf, added: Mapping[str, int]) -> SlurmConf:
     """With more units of partitions, which those that have all of their pool get as well."""
     for name, count in added.items():
         chosen = conf.partitions[_partition(conf, name)]
+        if chosen.units + count < 0:
+            raise InputError(f"`add` {name}={count}: the partition has {chosen.units} only.")
         whole = conf.units[chosen.pool]
-        partitions = tuple(
-            replace(one, units=one.units + count)
-            if one is chosen or (one.pool == chosen.pool and one.units == whole)
-            else one
-            for one in conf.partitions
+        changed = (
+            one is chosen or (one.pool == chosen.pool and one.units == whole) for one in conf.partitions
         )
         units = tuple(units + count * (i == chosen.pool) for i, units in enumerate(conf.units))
-        if min(*units, *(one.units for one in partitions)) < 0:
-            raise InputError(f"`add` {name}={count}: the partition has {chosen.units} only.")
+        partitions = tuple(
+            replace(one, units=min(one.units + count * is_changed, units[one.pool]))
+            for one, is_changed in zip(conf.partitions, changed, strict=True)
+        )
         conf = replace(conf, partitions=partitions, units=units)
     return conf
 
@@ -269,6 +270,7 @@ def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, 
 
 def _rules(conf: SlurmConf) -> PriorityRules:
     from advisor.native import PriorityRules
+    from advisor.native.queue_arrays import MAX_TIME_S
 
     flags = conf.options.get("priorityflags", "").upper()
     if conf.options.get("prioritytype", "").endswith("basic"):
@@ -280,8 +282,8 @@ def _rules(conf: SlurmConf) -> PriorityRules:
         fair_share_weight=conf.number("PriorityWeightFairshare"),
         partition_weight=conf.number("PriorityWeightPartition"),
         max_age_s=max(1.0, conf.seconds("PriorityMaxAge", 7 * DAY_S)),
-        half_life_s=0.0 if half_life_s == math.inf else half_life_s,
-        period_s=max(1, round(conf.seconds("PriorityCalcPeriod", 300))),
+        half_life_s=half_life_s if half_life_s <= MAX_TIME_S else 0.0,
+        period_s=max(1, round(min(conf.seconds("PriorityCalcPeriod", 300), _NO_LIMIT_S))),
         favors_small=conf.options.get("priorityfavorsmall", "NO").upper() == "YES",
         is_fair_tree="NO_FAIR_TREE" not in flags,
     )
@@ -314,7 +316,7 @@ def _probes(
     """The job at each moment with each run time, of a user without others."""
     moments, walltimes = grid
     number = _partition(conf, request.partition) if request.size is not None else 0
-    rows = ((at_s, round(asked_s)) for at_s in moments for asked_s in walltimes)
+    rows = ((at_s, max(1, round(asked_s))) for at_s in moments for asked_s in walltimes)
     return [(at_s, asked_s, asked_s, request.size or 0, number) for at_s, asked_s in rows]
 
 

@@ -18,6 +18,7 @@ from advisor.core.units import DAY_S, HOUR_S, MINUTE_S
 from advisor.formats.foreign_files import read_plain, why_unreadable
 
 _MOST_BYTES = 2**24
+_MOST_UNITS = 10**9
 _PAIR = re.compile(r'(\w+)=("[^"]*"|\S*)')
 _HOST = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 _GPUS = re.compile(r"(?:^|,)gpu(?::[A-Za-z_][^:,(]*)?(?::(\d{1,6}))?")
@@ -122,8 +123,12 @@ def _units(node: Mapping[str, str], unit: str) -> int:
     return math.prod(_count(name, node.get(name, "1")) for name in given)
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 9
+
+
 def _count(name: str, text: str) -> int:
-    if not (text.isdigit() and len(text) < 9):
+    if not _is_number(text):
         raise InputError(f"slurm.conf: {name}={text[:40]} is no whole number.")
     return int(text)
 
@@ -136,7 +141,7 @@ def _hosts(text: str, where: str) -> list[str]:
         inside, _, tail = rest.partition("]")
         for piece in inside.split(",") if bracket else [""]:
             first, _, last = piece.partition("-")
-            if bracket and not (first.isdigit() and (last or first).isdigit() and len(last or first) < 9):
+            if bracket and not (_is_number(first) and _is_number(last or first)):
                 raise InputError(f"{where}: {text[:60]!r} is no list of nodes such as node[01-12].")
             if bracket and int(last or first) - int(first) + len(names) > MAX_MACHINES:
                 raise InputError(f"{where}: more than {MAX_MACHINES:,} nodes.")
@@ -178,6 +183,8 @@ def _with_pools(
     if not any(partition.units for partition in partitions):
         raise InputError(f"{str(path)!r} has no partition with {unit}: the log counts {unit}.")
     units = tuple(sum(nodes[host] for host in pool) for pool in pools)
+    if max(units) > _MOST_UNITS:
+        raise InputError(f"{str(path)!r} has more than {_MOST_UNITS:,} {unit}.")
     return SlurmConf(partitions=partitions, units=units, options=options)
 
 
@@ -201,7 +208,7 @@ def _time_s(name: str, text: str) -> float:
         return math.inf
     days, dash, rest = text.rpartition("-")
     parts = rest.split(":")
-    if not all(part.isdigit() and len(part) < 9 for part in (*parts, days or "0")) or len(parts) > 3:
+    if not all(_is_number(part) for part in (*parts, days or "0")) or len(parts) > 3:
         raise InputError(f"slurm.conf: {name}={text[:40]} is no time such as 60, 12:00:00 or 7-0.")
     first = HOUR_S if dash or len(parts) == 3 else MINUTE_S
     units_s = [first, first / 60, first / 3600]

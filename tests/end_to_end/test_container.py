@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from advisor.service.schedule.running import GRACE_S
 from tests.end_to_end.cli import Shell
 from tests.machine import needs
 from tests.serving import TOKEN
@@ -38,6 +39,10 @@ def test_secrets_come_from_the_environment_alone():
         assert all(re.fullmatch(r"\$\{\w+:\?[^}]+\}", value) for value in secrets.values())
     assert not re.search(r"://\w+:", SERVICE["environment"]["ADVISOR_STORE__URL"])
     assert all(port.startswith("127.0.0.1:") for port in SERVICE["ports"])
+
+
+def test_a_command_of_a_schedule_may_end_before_the_container_does():
+    assert int(SERVICE["stop_grace_period"].removesuffix("s")) > GRACE_S + 10
 
 
 @needs("postgresql")

@@ -284,6 +284,25 @@ def test_simulate_at_a_time_of_day(busy):
 
 
 @pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("PartitionName=most Nodes=n[1-3]", ("--add", "gpu=-8")),
+        ("", ("--size", "1", "--queue", "gpu", "--walltime", "0.3")),
+        ("PartitionName=none Nodes=n1 MaxTime=0", ("--size", "1", "--queue", "none")),
+        ("PriorityCalcPeriod=INFINITE", ()),
+        ("PriorityDecayHalfLife=99999999-0", ()),
+    ],
+)
+def test_simulate_takes_what_slurm_allows(busy, line, arguments):
+    """Most nodes of a pool that shrinks below them, hardly any time, and times without an end."""
+    lines = "NodeName=n[1-4] Gres=gpu:4\nPartitionName=gpu Nodes=ALL Default=YES"
+    busy.write("slurm.conf", f"{lines}\n{line}\n")
+    answer = busy.run("queue", "simulate", "runs.csv", "--slurm-conf", "slurm.conf", *arguments, "--json")
+    assert answer.code == 0, answer.err
+    assert answer.document["classes"][0]["num_jobs"] == 120
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("runs.csv",), "does not tell how many gpus the cluster has"),
@@ -293,6 +312,8 @@ def test_simulate_at_a_time_of_day(busy):
         (("runs.csv", "--slurm-conf", "runs.csv"), "is not Name=value"),
         (("runs.csv", "--slurm-conf", "slurm.conf", "--add", "gpus=4"), "Did you mean 'gpu'?"),
         (("runs.csv", "--capacity", "8", "--add", "many"), "write how many, such as gpu=8"),
+        (("runs.csv", "--capacity", "8", "--add", "\u00b2"), "write how many, such as gpu=8"),
+        (("runs.csv", "--capacity", "8", "--add", "9" * 5000), "write how many, such as gpu=8"),
         (("runs.csv", "--capacity", "8", "--add", "-9"), "has 8 only"),
         (("runs.csv", "--capacity", "8", "--backfill", "best"), "none, easy or conservative"),
         (("runs.csv", "--capacity", "8", "--size", "9"), "has 8 only"),

@@ -1,6 +1,7 @@
 """``advisor serve`` beside the commands whose answers it gives, and how it begins, fails and ends."""
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -15,9 +16,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from advisor.config.layers import load_config
+from advisor.core.errors import InputError, StoreError
+from advisor.serve import server as server_module
 from advisor.serve import site as site_module
+from advisor.serve.access import Access
 from advisor.serve.api_document import api_document
+from advisor.serve.hosting import Beside, Hosting, host
 from advisor.serve.views import Reader, views_of
+from advisor.service.schedule.serving import Stop
 from advisor.store import schema
 from advisor.store.database import open_store
 from advisor.store.pulls import save_part
@@ -190,6 +197,131 @@ def test_many_readers_cost_one_and_the_answer_before_is_given_meanwhile():
     asyncio.run(ask())
 
 
+def test_an_old_answer_is_not_given_while_a_new_one_takes_long():
+    now, may = [0.0], threading.Event()
+
+    def make() -> bytes:
+        assert may.wait(60)
+        return str(now[0]).encode()
+
+    async def ask() -> None:
+        answers = site_module.Answers(lambda: now[0])
+        may.set()
+        assert await answers.of("a", make) == b"0.0"
+        may.clear()
+        now[0] = 2 * site_module.FRESH_S
+        assert await answers.of("a", make) == b"0.0"
+        now[0] = 3 * site_module.FRESH_S
+        waits = asyncio.ensure_future(answers.of("a", make))
+        await asyncio.sleep(0)
+        may.set()
+        assert await waits == b"30.0"
+
+    asyncio.run(ask())
+
+
+def test_not_more_wait_than_can_be_answered_and_none_at_the_end():
+    begun, may = [], threading.Event()
+
+    def make() -> bytes:
+        begun.append(1)
+        assert may.wait(60)
+        return b""
+
+    async def ask() -> None:
+        answers = site_module.Answers()
+        waiting = [asyncio.ensure_future(answers.of(i, make)) for i in range(32)]
+        await asyncio.sleep(0)
+        with pytest.raises(site_module.BusyError, match="ask again in a moment"):
+            await answers.of("one more", make)
+        answers.close()
+        assert {type(one) for one in await asyncio.gather(*waiting, return_exceptions=True)} == {
+            asyncio.CancelledError
+        }
+
+    asyncio.run(ask())
+    may.set()
+    assert len(begun) <= 2
+
+
+def test_a_failure_that_nobody_hears_of_is_no_stack_in_the_log():
+    told: list[object] = []
+
+    def fail() -> bytes:
+        raise StoreError("gone")
+
+    async def ask() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        answers = site_module.Answers()
+        asker = asyncio.ensure_future(answers.of("a", fail))
+        await asyncio.sleep(0)
+        asker.cancel()
+        while answers._making:
+            await asyncio.sleep(0)
+        del answers
+        gc.collect()
+
+    asyncio.run(ask())
+    assert told == []
+
+
+def test_health_does_not_wait_behind_reports(shell, monkeypatch):
+    may, num = threading.Event(), threading.Semaphore(0)
+
+    def wait(*_: object) -> None:
+        num.release()
+        assert may.wait(60)
+        raise InputError("enough")
+
+    monkeypatch.setattr(site_module, "read_query", wait)
+    with served(url_of(shell)) as site:
+        askers = [threading.Thread(target=site.get, args=(path,)) for path in ("/jobs", "/runs")]
+        for asker in askers:
+            asker.start()
+            assert num.acquire(timeout=60)
+        try:
+            assert [site.get(path)[0] for path in ("/healthz", "/metrics")] == [200, 200]
+        finally:
+            may.set()
+            for asker in askers:
+                asker.join()
+
+
+@pytest.mark.parametrize("begin", ["", "GET /heal", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /"])
+def test_who_does_not_ask_is_cut_off(shell, monkeypatch, begin):
+    monkeypatch.setattr(server_module, "PATIENCE_S", 0.2)
+    with served(url_of(shell)) as site:
+        assert b"405" not in site.raw(begin.encode())  # whatever is answered, it ends
+
+
+def test_what_runs_beside_it_ends_it_by_any_failure(shell):
+    told: list[BaseException] = []
+
+    def fail() -> None:
+        raise RuntimeError("a mistake")
+
+    def run() -> None:
+        config = load_config({"store.url": url_of(shell)}, environ={})
+        try:
+            host(Reader(config), Hosting(port=0), lambda _: None, Beside(fail, lambda: None))
+        except RuntimeError as error:
+            told.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert [str(error) for error in told] == ["a mistake"]
+
+
+def test_the_second_signal_reaches_what_runs_beside_it():
+    stop = Stop()
+    server = server_module.server_of(Reader(None), Access(), stop)  # type: ignore[arg-type]
+    server.handle_exit(signal.SIGINT, None)
+    assert (stop.is_asked, stop.is_hurried, server.force_exit) == (True, False, False)
+    server.handle_exit(signal.SIGINT, None)
+    assert (stop.is_hurried, server.force_exit) == (True, True)
+
+
 def test_nothing_is_written(shell, site):
     """Every page asked for, the store holds what it held."""
 
@@ -225,6 +357,20 @@ WRONG = [
     (("--token", "file:missing"), "cannot read the secret file"),
     (("--proxy", "proxy.example"), "a network (10.0.0.0/24)"),
     (("--proxy", "10.0.0.1", "--user-header", "Host"), "names no header"),
+    *(
+        (("--proxy", "10.0.0.1", "--user-header", header), "names no header of a user")
+        for header in (
+            "X-Forwarded-For",
+            "Via",
+            "Connection",
+            "Cookie",
+            "Authorization",
+            "Accept",
+            "Sec-Fetch-Site",
+        )
+    ),
+    (("--name", "gpu.example.org:8321"), "write a host's name alone"),
+    (("--name", "https://gpu.example.org"), "write a host's name alone"),
     (("--proxy", "10.0.0.1", "--user-header", "a: b\r\nc"), "names no header"),
 ]
 
@@ -248,6 +394,7 @@ def test_a_port_in_use_and_a_missing_store_are_said(shell, tmp_path):
 
 def test_without_the_extra_its_name_is_said(shell, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "advisor.serve.server")
     assert_plain_error(shell.run("serve"), 2, "pip install 'gpu-advisor[serve]'")
 
 

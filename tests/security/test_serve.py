@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from advisor.serve.api_document import api_document
+from advisor.serve.views import Reader, views_of
 from tests.pages import EVIL
 from tests.serving import TOKEN, fill, served
 
@@ -88,6 +90,13 @@ ATTACKS = {
     "another method by a header": ("GET /jobs", f"X-HTTP-Method-Override: DELETE\r\n{GOOD}", 200),
     "another address by a header": ("GET /jobs/none", f"X-Original-URL: /jobs\r\n{GOOD}", 404),
     "another origin": ("GET /api/jobs", f"Origin: https://evil.example\r\n{GOOD}", 200),
+    "an image of another site": (
+        "GET /report", f"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: image\r\n{GOOD}", 403,
+    ),
+    "a script of another site": ("GET /healthz", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: empty", 403),
+    "a link of another site": (
+        "GET /jobs", f"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: document\r\n{GOOD}", 200,
+    ),
     "a request within a request": (
         "GET /jobs", f"{GOOD}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", 400,
     ),
@@ -135,8 +144,11 @@ def test_an_attack_is_refused_and_leaves_no_trace_in_the_answer(site, name):
         assert {name: headers[name] for name in SECURE} == {n: v.lower() for n, v in SECURE.items()}
 
 
-def test_there_are_enough():
+def test_there_are_enough_and_openapi_names_all_refusals():
     assert len(ATTACKS) >= 40
+    document = api_document(views_of(Reader(None)))  # type: ignore[arg-type]
+    answers = document["paths"]["/api/jobs"]["get"]["responses"]
+    assert {f"{status}" for *_, status in ATTACKS.values()} - {"302"} <= answers.keys()
 
 
 @pytest.mark.parametrize("header", [GOOD, GOOD.replace("Bearer", "bearer"), basic(TOKEN), "X: 1\r\n" + GOOD])
@@ -166,7 +178,7 @@ def test_a_proxy_is_believed_by_its_address_alone(tmp_path):
     url = f"sqlite:///{tmp_path}/s.db"
     fill(url)
     user = {"X-Remote": "ann"}
-    with served(url, proxies=("127.0.0.1",), user_header="X-Remote", names=("gpu.example",)) as site:
+    with served(url, proxies=("127.0.0.1",), user_header="X-Remote", names=("GPU.example.",)) as site:
         assert site.get("/jobs", user)[0] == 200
         assert site.get("/jobs", user | {"Host": "GPU.example.:443"})[0] == 200
         assert site.get("/jobs", user | {"Host": "gpu.example.evil"})[0] == 421

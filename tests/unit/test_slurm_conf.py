@@ -62,10 +62,18 @@ def test_partitions_without_common_nodes_are_pools_of_their_own(tmp_path):
         ("this is no configuration\n", "line 1: 'this is no configuration' is not Name=value"),
         ("Include nodes.conf\n", "included files are not read"),
         ("NodeName=a[1-x]\n", "no list of nodes such as"),
+        ("NodeName=a[\u00b2]\n", "no list of nodes such as"),
+        (f"NodeName=a[{'1' * 5000}-2]\n", "no list of nodes such as"),
+        ("NodeName=a Gres=gpu:1\nPartitionName=p Nodes=a PriorityTier=\u00b2\n", "is no whole number"),
+        ("NodeName=a Gres=gpu:1\nPartitionName=p Nodes=a MaxTime=\u00b2\n", "is no time"),
         ("NodeName=a[1-99999999]\n", "more than 100,000 nodes"),
         ("NodeName=a Gres=gpu:1\nPartitionName=p Nodes=b\n", "has node 'b', which no line defines"),
         ("NodeName=a Gres=gpu:1\nPartitionName=p Nodes=a MaxTime=soon\n", "MaxTime=soon is no time"),
         ("NodeName=a CPUs=many\nPartitionName=p Nodes=a\n", "no partition with gpus"),
+        (
+            f"NodeName=a Gres={',gpu:999999' * 1100}\nPartitionName=p Nodes=a\n",
+            "more than 1,000,000,000 gpus",
+        ),
         ("", "no partition with gpus"),
     ],
 )

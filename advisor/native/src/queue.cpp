@@ -101,7 +101,8 @@ struct User {
     double factor = 1.0;
 
     void accrue(Seconds now_s, double half_life_s) noexcept {
-        const auto past_s = static_cast<double>(now_s - since_s);
+        // Times may be negative, and the first is compared to 0.
+        const auto past_s = static_cast<double>(std::max(Seconds{0}, now_s - since_s));
         if (half_life_s > 0.0) {
             const double left = std::exp2(-past_s / half_life_s);
             usage = usage * left + static_cast<double>(units) * (half_life_s / ln_2) * (1.0 - left);

@@ -106,6 +106,14 @@ def test_priority(rules, starts):
     assert both(queue_of(*jobs, rules=rules))[0] == starts
 
 
+def test_times_before_the_epoch_are_as_those_after_it():
+    """Decayed usage of nobody is none, however long ago."""
+    jobs = ((0, 100, 100, 4, 0, 0), (1, 100, 100, 3, 0, 0), (50, 100, 100, 4, 0, 1))
+    early = [(row[0] - 2**39, *row[1:]) for row in jobs]
+    rules = PriorityRules(fair_share_weight=1000, period_s=10)
+    assert both(queue_of(*early, rules=rules))[0] == [at_s - 2**39 for at_s in (0, 200, 100)]
+
+
 def test_a_higher_tier_comes_first():
     cluster = replace(cluster_of(4, 4, pool=4), tier_P=np.array([1, 2]))
     jobs = ((0, 100, 100, 4, 0), (1, 10, 10, 4, 0), (2, 10, 10, 4, 1))

@@ -10,12 +10,14 @@ from advisor.core.findings import quoted
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline, RemovedByMemory
 from advisor.core.values import Quantiles, Recommendation
 from advisor.report.document import Chart, Tone
+from advisor.report.jobs import frontier_chart
 from advisor.report.option_charts import time_over_cost
 from advisor.report.printing import Format, text_of
 from advisor.report.writers.plot import DOT, MARKS
 from tests.builders import HOUR_S, make_job
 from tests.recommendations import make_option, many_options, removed
 from tests.recommending import make_script
+from tests.team import make_offered
 from tests.unit.report.printed import of, on_screen
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 100), make_option("MIDDLE", 10, 10), make_option("CHEAP", 100, 1)
@@ -165,3 +167,15 @@ def test_the_frontier_is_one_line_from_the_cheapest_to_the_fastest():
     alone = time_over_cost(answer(FAST, WORSE, frontier=("FAST",), recommended="FAST"), None)
     assert isinstance(alone, Chart)
     assert alone.guides == ()
+
+
+def test_what_is_recommended_has_a_name_however_long_the_frontier_is():
+    ids = [f"P{i}" for i in range(30)]
+    options = [make_option(name, i + 1, 100 - i) for i, name in enumerate(ids)]
+    kept = [make_offered(name, i + 1, 100 - i) for i, name in enumerate(ids)]
+    for chart in (
+        time_over_cost(answer(*options, frontier=tuple(ids), recommended="P29"), None),
+        frontier_chart(kept, "P29"),
+    ):
+        assert isinstance(chart, Chart)
+        assert [one.tone for one in chart.series].count(Tone.BEST) == 1
