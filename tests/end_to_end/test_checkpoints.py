@@ -62,7 +62,7 @@ def test_the_headline_says_what_to_add(shell):
     assert "With neither.py as it is, no machine does the job." in text
     answer = shell.run("recommend", "saves.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())
-    assert "First: saves.py needs checkpoints; it saves some but resumes from none" in text
+    assert "First: add checkpoints (it saves some, resumes from none)" in text
     answer = shell.run("recommend", "saves.py", *ASKED, "--market", "spot", "--assumptions")
     text = " ".join(answer.out.split())
     assert "make saves.py resume from the checkpoints that it saves (helper.py:4 torch.save)" in text
