@@ -204,7 +204,7 @@ def _cells(row: Row) -> list[str]:
         "" if age is None else f"{age:.0f} d",
         f"{format_duration(time['p50'])} ({format_duration(time['p90'])})",
         f"${cost['p50']:.2f} (${cost['p90']:.2f})",
-        row["change"].replace(" would be recommended", ""),
+        row["change"],
     ]
 
 
