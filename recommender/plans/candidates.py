@@ -413,7 +413,7 @@ def with_elsewhere(plans: Sequence[Plan]) -> list[Plan]:
         zone, most = _offer_of(plan).zone, _MOST_OVER_OWN * (plan.usd_per_h or 0.0)
         spots = there[_machine_in_region(plan, Market.SPOT)] if zone else ()
         rents = [rents_to_compare(other)[0] for other in spots if _offer_of(other).zone not in {None, zone}]
-        # A job that begins in the dearest zone does not stay in the cheapest: none counts as cheaper than its own.
+        # A job that begins in a dear zone does not stay in the cheapest: none counts as cheaper than its own.
         rents = [max(rent, plan.usd_per_h or 0.0) for rent in rents if rent <= most]
         on_demand = next(iter(there.get(_machine_in_region(plan, Market.ON_DEMAND), ())), None)
         elsewhere = Elsewhere(
