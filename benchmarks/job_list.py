@@ -222,7 +222,7 @@ JOBS = (
         arguments="examples/train_gpt.py --iterations 800000 --deadline 21d -- --layers 24 --heads 16 "
         "--width 2048 --batch-size 4 --accumulate 8",
         choice=_H100,
-        sentence="Three weeks are plenty: a day of training, and at p90 eight days with waits and "
+        sentence="Three weeks are plenty: a day of training, and at p90 three days with waits and "
         "preemptions, at less than half the price of one H100 on demand. For hundreds of dollars "
         "DDP and checkpoints pay.",
         published=_GPT_ELSEWHERE,
