@@ -206,7 +206,8 @@ FLAGS: Mapping[str, str] = {
 }
 NAMED = frozenset({
     "add", "capacity", "size", "slurm_conf", "submit_at", "walltime",
-    "epochs", "force", "iterations", "iterations_per_epoch", "model", "name", "only", "origin_gpu", "out", "port",
+    "epochs", "force", "iterations", "iterations_per_epoch", "model", "name", "only",
+    "origin_gpu", "out", "port",
     "prices.max_age", "profile.backend", "profile.env", "profile.fake_data", "profile.python",
     "profile.samples", "profile.sandbox", "profile.sandbox_read", "profile.timeout", "proxy", "samples",
     "sequence", "source", "token", "tokens", "user_header", "world_size",
