@@ -7,10 +7,8 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Generator
-from functools import cache
 
 import pytest
-import typer.main
 from botocore.client import ClientCreator
 from botocore.loaders import Loader
 from hypothesis import settings
@@ -151,14 +149,6 @@ def aws_models_are_read_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Loader, "__init__", make_with_what_is_read)
         patch.setattr(ClientCreator, "_create_methods", methods_once)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def commands_become_a_tree_once():
-    """Of our annotations typer makes the tree anew for each call, which takes longer than most commands."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield
 
 

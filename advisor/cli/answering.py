@@ -12,10 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
-from functools import cache
 from typing import TYPE_CHECKING, Any
-
-import typer.main
 
 from advisor.cli.common import sweep_settings
 from advisor.core.errors import AdvisorError, StoreError
@@ -73,10 +70,6 @@ def _reply(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {"advice": asdict(advice)}
 
 
-# Of our annotations typer makes the tree anew for each call, which takes longer than an answer.
-_command = cache(typer.main.get_command)
-
-
 def _said(words: Sequence[str]) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command line, run in this process."""
     from advisor.cli import app
@@ -86,7 +79,7 @@ def _said(words: Sequence[str]) -> tuple[int, str, str]:
     code: object = 0
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            _command(app)(list(words), standalone_mode=True)
+            app(list(words))
         except AdvisorError as error:
             print_error(error_text(error))
             code = error.exit_code

@@ -1,5 +1,6 @@
 """All commands by name."""
 
+from functools import cache
 from importlib import import_module
 from typing import Annotated
 
@@ -86,8 +87,9 @@ COMMANDS = {
 A command is imported when it is asked for: all of them would take longer than the help page may."""
 
 
+@cache
 def load(name: str) -> Click:
-    """The command of a name in `COMMANDS`."""
+    """The command of a name in `COMMANDS`; to make it of our annotations takes longer than most answers."""
     module, _, attribute = COMMANDS[name][0].partition(":")
     found = getattr(import_module(f"advisor.cli.{module}"), attribute)
     holder = typer.Typer(rich_markup_mode=None, add_completion=False)

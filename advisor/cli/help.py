@@ -94,24 +94,17 @@ class LazyCommands(UserDict[str, Click]):
     """Commands by name, each made when it is asked for.
 
     Args:
-        sentences: what the page of the group says of each.
-        load: makes one.
+        sentences: what the page of the group says of each; kept as ``data``.
+        load: gives one, or raises KeyError.
     """
 
     def __init__(self, sentences: Mapping[str, str], load: Callable[[str], Click]) -> None:
-        super().__init__(dict.fromkeys(sentences))
-        self.sentences = sentences
+        super().__init__(sentences)
         self._load = load
 
     def __getitem__(self, name: str) -> Click:
-        """The command.
-
-        Raises:
-            KeyError: there is none.
-        """
-        if self.data[name] is None:
-            self.data[name] = self._load(name)
-        return self.data[name]
+        """The command. Raises KeyError: there is none."""
+        return self._load(name)
 
 
 class WholeLines(TyperGroup):
@@ -120,7 +113,7 @@ class WholeLines(TyperGroup):
     def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002
         """Name and sentence of each command."""
         if isinstance(self.commands, LazyCommands):
-            rows = list(self.commands.sentences.items())
+            rows = list(self.commands.data.items())
         else:
             rows = [(name, first_sentence(command.help or "")) for name, command in self.commands.items()]
         with formatter.section("Commands"):
