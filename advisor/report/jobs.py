@@ -24,7 +24,7 @@ from advisor.report.document import (
     Tone,
     columns,
 )
-from advisor.report.option_charts import MOST_SERIES
+from advisor.report.option_charts import MOST_SERIES, TIME_OVER_COST, frontier_line, least_drawn_usd
 from advisor.report.runs import run_json, runs_document
 from advisor.store.ledger import LedgerEntry, OfferedOption, Run
 
@@ -36,8 +36,6 @@ _COLUMNS = (
     Column("Cost (p90)", USD, wraps=False),
     Column("Asked (UTC)", wraps=False),
 )
-# A logarithm knows no zero; beyond a tenth of the cheapest a plot would mostly be empty.
-_FREE = 0.1
 
 
 def jobs_document(entries: Sequence[LedgerEntry]) -> Document:
@@ -126,13 +124,12 @@ def _against(entry: LedgerEntry, run: Run) -> Fact:
 
 def frontier_chart(options: Sequence[OfferedOption], chosen: str) -> Chart:
     """Median time over median cost; the frontier's options have names, as many as a reader tells apart."""
-    least_usd = min((one.cost_p50_usd for one in options if one.cost_p50_usd > 0), default=1.0) * _FREE
+    least_usd = least_drawn_usd(one.cost_p50_usd for one in options)
     named = [one for one in options if one.on_frontier or one.plan_id == chosen]
     best = sorted(named, key=lambda one: one.plan_id != chosen)[:MOST_SERIES]
     others = [one for one in options if one not in best]
-    line = sorted(_point(one, least_usd) for one in options if one.on_frontier)
     return Chart(
-        title="Time (median, log scale) over cost (median, log scale)",
+        title=TIME_OVER_COST,
         x=Axis(USD, "free" if any(one.cost_p50_usd <= least_usd for one in options) else None, "Cost"),
         y=Axis(SHORT_DURATION, title="Time"),
         is_log=True,
@@ -140,9 +137,7 @@ def frontier_chart(options: Sequence[OfferedOption], chosen: str) -> Chart:
         others=tuple(_point(one, least_usd) for one in others),
         others_label=f"{len(others)} more" if others else "",
         others_details=tuple(Detail(label=_hover(one)) for one in others),
-        guides=(Series("frontier: nothing is both cheaper and faster", tuple(line)),)
-        if len(line) > 1
-        else (),
+        guides=frontier_line(_point(one, least_usd) for one in options if one.on_frontier),
     )
 
 

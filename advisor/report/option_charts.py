@@ -13,8 +13,7 @@ from recommender.scaling_curve import CurvePoint, ScalingCurve
 
 # Both only ask for more money or time: how far away they are is worth seeing.
 _LIMITS = {RemovedByBudget.code, RemovedByDeadline.code}
-# A logarithm knows no zero; beyond a tenth of the cheapest a plot would mostly be empty.
-_FREE = 0.1
+TIME_OVER_COST = "Time (median, log scale) over cost (median, log scale)"
 # As many as a reader tells apart, and a terminal has letters.
 MOST_SERIES = 26
 
@@ -39,11 +38,11 @@ def time_over_cost(recommendation: Recommendation, top: int | None) -> doc.Chart
     named = sorted(named[:MOST_SERIES], key=lambda pair: pair[1].time_s.p50)
     names = {option.plan.id for _, option in named}
     others = [option for option in drawn if option.plan.id not in names]
-    least_usd = min((o.cost_usd.p50 for o in drawn if o.cost_usd.p50 > 0), default=1.0) * _FREE
+    least_usd = least_drawn_usd(option.cost_usd.p50 for option in drawn)
     is_free = any(option.cost_usd.p50 <= least_usd for option in drawn)
     num_left_out = len(options) - len(drawn)
     return doc.Chart(
-        title="Time (median, log scale) over cost (median, log scale)",
+        title=TIME_OVER_COST,
         x=doc.Axis(doc.USD, "free" if is_free else None, "Cost: median, and to its p90"),
         y=doc.Axis(doc.SHORT_DURATION, title="Time: median, and to its p90"),
         is_log=True,
@@ -51,7 +50,7 @@ def time_over_cost(recommendation: Recommendation, top: int | None) -> doc.Chart
         others=tuple(_point(option, least_usd) for option in others),
         others_label=f"{len(others)} more, over budget or too late included" if others else "",
         others_details=tuple(doc.Detail(label=_hover(option, recommendation)) for option in others),
-        guides=_frontier(recommendation, drawn, least_usd),
+        guides=frontier_line(_point(o, least_usd) for o in drawn if o.plan.id in recommendation.frontier),
         note=f"{num_left_out} not drawn: they cannot run, or never end" if num_left_out else "",
     )
 
@@ -77,15 +76,15 @@ def _named(number: int, option: Option, recommendation: Recommendation, least_us
     return doc.Series(_label(number, option, recommendation), (point,), (detail,), tone)
 
 
-def _frontier(
-    recommendation: Recommendation, drawn: Iterable[Option], least_usd: float
-) -> tuple[doc.Series, ...]:
-    points = sorted(
-        _point(option, least_usd) for option in drawn if option.plan.id in recommendation.frontier
-    )
-    if len(points) < 2:
-        return ()
-    return (doc.Series("frontier: nothing is both cheaper and faster", tuple(points)),)
+def least_drawn_usd(costs_usd: Iterable[float]) -> float:
+    """A tenth of the cheapest: a logarithm knows no zero, and a plot with less would mostly be empty."""
+    return min((usd for usd in costs_usd if usd > 0), default=1.0) * 0.1
+
+
+def frontier_line(points: Iterable[doc.Point]) -> tuple[doc.Series, ...]:
+    """Through the frontier's points of cost and time; nothing through one."""
+    line = tuple(sorted(points))
+    return (doc.Series("frontier: nothing is both cheaper and faster", line),) if len(line) > 1 else ()
 
 
 def _up_to_p90(median: float, quantiles: Quantiles) -> doc.Range | None:
