@@ -24,12 +24,12 @@ import numpy as np
 from advisor.core.files import write_atomically
 from advisor.core.limits import VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
-from advisor.core.values import Elsewhere, Job, Layout, Market, Offer, Plan, StartWait, Tier
+from advisor.core.values import Elsewhere, Job, Layout, Market, Offer, Plan, Recovery, StartWait, Tier
 from advisor.pricing.spot import Age, Size
 from recommender.availability.series import Stretch, start_with_history, watched, with_history
 from recommender.outcome.draws import Array
 from recommender.outcome.outcomes import costs_of, runs_of
-from recommender.outcome.recovery import POLICIES, Policy, under
+from recommender.outcome.recovery import under
 from recommender.outcome.spot import SpotTerms
 from research.spot_fit import Fit, fit
 from research.spot_replay import DRAWS, LENGTHS_H, NUM_STARTS, ring_of, rounded, terms_of
@@ -136,7 +136,7 @@ class Clock:
 
 
 def replay(
-    clock: Clock, zones: Sequence[int], start_h: float, work_h: float, terms: SpotTerms, policy: Policy
+    clock: Clock, zones: Sequence[int], start_h: float, work_h: float, terms: SpotTerms, policy: Recovery
 ) -> PolicyRun:
     """A job that waits for its own zone at first, and then does as the policy says; step by step.
 
@@ -176,7 +176,7 @@ def replay(
 
 
 def predicted(
-    work_h: float, terms: SpotTerms, wait_s: StartWait, policy: Policy, num_zones: int
+    work_h: float, terms: SpotTerms, wait_s: StartWait, policy: Recovery, num_zones: int
 ) -> tuple[Array, Array]:
     """Draws of hours until done and of dollars, by the recommender."""
     offer = Offer(
@@ -184,13 +184,13 @@ def predicted(
         market=Market.SPOT, list_usd_per_h=1.0, source="replay",
         retrieved_at=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
-    there = Elsewhere(
-        num_zones=num_zones - 1, usd_per_h=1.0, on_demand_usd_per_h=ON_DEMAND_USD, on_demand_wait_s=None
-    )
     plan = Plan(
         id="replay", tier=Tier.CLOUD, provider="aws", gpu="any", layout=Layout(gpus_per_node=1), offer=offer,
-        usd_per_h=1.0, wait_s=wait_s, startup_s=0.0, minimum_billed_s=0.0, elsewhere=there,
+        usd_per_h=1.0, wait_s=wait_s, startup_s=0.0, minimum_billed_s=0.0,
     )  # fmt: skip
+    on_demand = replace(plan, usd_per_h=ON_DEMAND_USD, wait_s=None)
+    there = Elsewhere(num_zones=num_zones - 1, usd_per_h=1.0, on_demand=on_demand)
+    plan = replace(plan, elsewhere=there)
     job = Job(iterations=1, deadline_s=DEADLINE_TIMES * work_h * HOUR_S)
     given = under(policy, job, lambda _: terms)(plan)
     runs = runs_of([plan], [np.full_like(DRAWS.wait, work_h * HOUR_S)], [given], DRAWS)
@@ -233,7 +233,7 @@ def cases(
     for region in regions:
         clock = Clock(region.half(1))
         starts = [(i + 0.5) / num_starts * clock.period_h for i in range(num_starts)]
-        for home, work_h, policy in product(range(len(region.traces)), lengths_h, POLICIES):
+        for home, work_h, policy in product(range(len(region.traces)), lengths_h, Recovery):
             if not ring_of(region.traces[home].half(1).stretches):
                 continue
             zones = [home, *(zone for zone in range(len(region.traces)) if zone != home)]
@@ -256,7 +256,7 @@ def _bases(trace: Trace, fitted: Fit) -> Mapping[str, tuple[SpotTerms, StartWait
 def _case(
     trace: Trace,
     basis: str,
-    policy: Policy,
+    policy: Recovery,
     work_h: float,
     runs: Sequence[PolicyRun],
     draws: tuple[Array, Array],
@@ -268,7 +268,7 @@ def _case(
         collection=trace.collection,
         zone=f"{trace.place} x{trace.num_gpus}",
         basis=basis,
-        policy=policy.name,
+        policy=policy,
         work_h=work_h,
         usd=statistics.fmean(bills),
         time_h=statistics.fmean(times),
@@ -397,8 +397,7 @@ def document(traces: Sequence[Trace], judged: Sequence[Case]) -> dict[str, objec
     for basis in dict.fromkeys(case.basis for case in judged):
         of_basis = [case for case in judged if case.basis == basis]
         body[basis] = {
-            policy.name: summary([case for case in of_basis if case.policy == policy.name])
-            for policy in POLICIES
+            policy: summary([case for case in of_basis if case.policy == policy]) for policy in Recovery
         } | {f"ranked by {by}": agreement(of_basis, by) for by in ("bill", "time", "total")}
     hourly = [
         brier_by_hour(t)

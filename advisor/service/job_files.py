@@ -14,7 +14,7 @@ from pathlib import PurePath
 from advisor.core.errors import InputError
 from advisor.core.findings.about_options import RiskPreemption
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Market, Offer, Option, Tier
+from advisor.core.values import Market, Offer, Option, Recovery, Tier
 
 MARK = "# advisor launch: "
 _RECOVERY = "job_recovery"
@@ -177,13 +177,14 @@ def _sky(handoff: Handoff) -> str:
     plan, offer = handoff.option.plan, _rented(handoff)
     is_gcp = plan.provider == "gcp"
     # Zones of AWS have another name in each account; its types alone say which GPU.
-    stays = is_gcp and offer.zone and not _recovery(handoff).startswith("move")
+    policy = _recovery(handoff)
+    stays = is_gcp and offer.zone and not (policy and policy.moves)
     place = (plan.provider, offer.region, *((offer.zone,) if stays else ()))
     gpu = {_SKY_GPUS.get(plan.gpu, plan.gpu): plan.layout.gpus_per_node}
-    market: dict[str, object] = {"use_spot": bool(_recovery(handoff))}
+    market: dict[str, object] = {"use_spot": policy is not None}
     if _falls_back(handoff):
         market = {"any_of": [{"use_spot": True}, {"use_spot": False}]}
-    if _recovery(handoff):
+    if policy:
         market[_RECOVERY] = {"strategy": "FAILOVER"}
     line = handoff.on_nodes('"$SKYPILOT_NODE_RANK"', '"$(echo "$SKYPILOT_NODE_IPS" | head -n1)"')
     return _yaml(
@@ -203,16 +204,17 @@ def _sky(handoff: Handoff) -> str:
     )
 
 
-def _recovery(handoff: Handoff) -> str:
-    """The policy of a spot machine; empty for any other."""
+def _recovery(handoff: Handoff) -> Recovery | None:
+    """The policy of a spot machine; None for any other."""
     option = handoff.option
     if option.plan.offer is None or option.plan.offer.market is not Market.SPOT:
-        return ""
-    return option.risk.recovery if isinstance(option.risk, RiskPreemption) else "wait"
+        return None
+    return Recovery(option.risk.recovery) if isinstance(option.risk, RiskPreemption) else Recovery.WAIT
 
 
 def _falls_back(handoff: Handoff) -> bool:
-    return _recovery(handoff).endswith("on-demand")
+    policy = _recovery(handoff)
+    return policy is not None and policy.falls_back
 
 
 def _dstack(handoff: Handoff) -> str:

@@ -101,7 +101,7 @@ def runs_of(
 def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Draws) -> Run:
     """The run with what its policy does after a preemption, beside the time away that the terms tell."""
     spot_s = run.run_s - run.startup_s
-    if terms.recovery.startswith("move"):
+    if terms.recovery.moves:
         # All but the first of 1 + n equal stretches are in other zones.
         hours = np.where(run.train_s > spot_s, np.minimum(spot_s, 1e12) / HOUR_S, 0.0)
         run = replace(run, moved_share=1 - 1 / (1 + _rates_per_h([terms], draws)[0] * hours))
@@ -188,6 +188,10 @@ def _spot_hours(pairs: Sequence[tuple[Array, SpotTerms]], draws: Draws) -> tuple
     )
 
 
+_Usd = tuple[Array, Array, Array]
+"""Draws [n] of a cost: at the median of the price, at the drawn one, and as it counts in comparisons."""
+
+
 def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
     """What each plan costs, run so."""
     costs = [_cost_usd(plan, run, draws) for plan, run in zip(plans, runs, strict=True)]
@@ -213,32 +217,31 @@ def _own_share(plan: Plan, run: Run) -> float:
     return own_usd / total_usd if total_usd else 1.0
 
 
-def _cost_usd(plan: Plan, run: Run, draws: Draws) -> tuple[Array, Array, Array]:
-    """At the median of the price, at the drawn one, and as it counts in comparisons, [n] each."""
-    rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
+def _cost_usd(plan: Plan, run: Run, draws: Draws) -> _Usd:
     there, own = plan.elsewhere or Elsewhere(), plan.usd_per_h or 1.0
     moved = 1 + run.moved_share * (there.usd_per_h / own - 1)
     # Each stretch elsewhere fetches the data anew.
     num_again = run.moved_share / np.maximum(1 - run.moved_share, 1e-12) + (np.asarray(run.on_demand_s) > 0)
     again_usd = plan.transfer_usd * num_again
-    factors = [moved] if rise <= 1 else [moved, moved * rent_factors(plan, draws, rise)]
-    factors += [moved * rise] if rise > 1 and is_guessed(plan) else []
-    spot_usd = [usd + again_usd for usd in costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)]
-    if there.on_demand_usd_per_h is None or not np.any(run.on_demand_s):
-        return spot_usd[0], spot_usd[min(1, len(spot_usd) - 1)], spot_usd[-1]
-    steady, risen, counted = _on_demand_usd(plan, there, run, draws)
-    return spot_usd[0] + steady, spot_usd[min(1, len(spot_usd) - 1)] + risen, spot_usd[-1] + counted
+    rents = [moved * over for over in _over_medians(plan, run, draws)]
+    spot = _three([usd + again_usd for usd in costs_usd(plan, rents, run_s=run.run_s, kept_s=run.kept_s)])
+    if there.on_demand is None or not np.any(run.on_demand_s):
+        return spot
+    usd = np.asarray(run.on_demand_s) * (there.on_demand.usd_per_h or 0.0) / HOUR_S
+    on_demand = _three([usd * over for over in _over_medians(there.on_demand, run, draws)])
+    return spot[0] + on_demand[0], spot[1] + on_demand[1], spot[2] + on_demand[2]
 
 
-def _on_demand_usd(plan: Plan, there: Elsewhere, run: Run, draws: Draws) -> tuple[Array, Array, Array]:
-    """The same three of the part on demand, at the price that the plan on demand would have."""
-    usd = np.asarray(run.on_demand_s) * (there.on_demand_usd_per_h or 0.0) / HOUR_S
-    price = there.on_demand_price
-    if price is None:
-        return usd, usd, usd
-    rise = price.p90_over(float(run.kept_s.mean()) / DAY_S) / price.usd_per_h.p50
-    risen = usd * rent_factors(plan, draws, rise) if rise > 1 else usd
-    return usd, risen, usd * rise if price.is_guess else risen
+def _over_medians(plan: Plan, run: Run, draws: Draws) -> list[Array | float]:
+    """What the rent costs over its median: at that, as drawn, as a guess counts; as far as they differ."""
+    rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
+    if rise <= 1:
+        return [1.0]
+    return [1.0, rent_factors(plan, draws, rise), *([rise] if is_guessed(plan) else [])]
+
+
+def _three(usd: Sequence[Array]) -> _Usd:
+    return usd[0], usd[min(1, len(usd) - 1)], usd[-1]
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:

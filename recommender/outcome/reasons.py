@@ -182,7 +182,7 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
         rate_source=spot.rate_source,
         price_rise=rise if rise >= _LEAST_RISE else None,
         recovery=spot.recovery,
-        num_zones=plan.elsewhere.num_zones if plan.elsewhere and spot.recovery.startswith("move") else 0,
+        num_zones=plan.elsewhere.num_zones if plan.elsewhere and spot.recovery.moves else 0,
     )
 
 

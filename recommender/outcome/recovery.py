@@ -6,12 +6,12 @@ on demand, a rent that is another zone's). So all policies are judged by the sam
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from advisor.core.units import HOUR_S
-from advisor.core.values import Elsewhere, Job, Plan, StartWait
+from advisor.core.values import Elsewhere, Job, Plan, Recovery, StartWait
 from recommender.outcome.draws import Array
 from recommender.outcome.spot import SpotTerms
 
@@ -22,33 +22,16 @@ SHARED_RATE = 0.5
 MOST_AWAY_MOVING_H = 0.86
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """One way to recover; what it may do beyond waiting for the same zone."""
-
-    name: str
-    moves: bool = False
-    falls_back: bool = False
-
-    def suits(self, plan: Plan, job: Job, spot: SpotTerms) -> bool:
-        """Whether the plan can follow it: into another zone, or for a deadline with saved work on demand."""
-        there = plan.elsewhere or Elsewhere()
-        needed = (job.deadline_s, spot.checkpoint_interval_h, there.on_demand_usd_per_h)
-        return not (self.moves and not there.num_zones) and not (self.falls_back and None in needed)
+def suits(policy: Recovery, plan: Plan, job: Job, spot: SpotTerms) -> bool:
+    """Whether the plan can follow it: into another zone, or for a deadline with saved work on demand."""
+    there = plan.elsewhere or Elsewhere()
+    needed = (job.deadline_s, spot.checkpoint_interval_h, there.on_demand_usd_per_h)
+    return not (policy.moves and not there.num_zones) and not (policy.falls_back and None in needed)
 
 
-WAIT = Policy(name="wait")
-POLICIES = (
-    WAIT,
-    Policy(name="move", moves=True),
-    Policy(name="wait-or-on-demand", falls_back=True),
-    Policy(name="move-or-on-demand", moves=True, falls_back=True),
-)
-
-
-def under(policy: Policy, job: Job, terms_of: Callable[[Plan], SpotTerms]) -> Callable[[Plan], SpotTerms]:
+def under(policy: Recovery, job: Job, terms_of: Callable[[Plan], SpotTerms]) -> Callable[[Plan], SpotTerms]:
     """The terms of plans that follow the policy; equal ones are the same object, as those given are."""
-    if policy is WAIT:
+    if policy is Recovery.WAIT:
         return terms_of
     made: dict[object, tuple[SpotTerms, SpotTerms]] = {}
 
@@ -61,7 +44,7 @@ def under(policy: Policy, job: Job, terms_of: Callable[[Plan], SpotTerms]) -> Ca
     return of
 
 
-def _terms(policy: Policy, job: Job, plan: Plan, terms: SpotTerms) -> SpotTerms:
+def _terms(policy: Recovery, job: Job, plan: Plan, terms: SpotTerms) -> SpotTerms:
     there = plan.elsewhere or Elsewhere()
     if policy.falls_back and job.deadline_s is not None:
         wait, lost_h = there.on_demand_wait_s, (terms.checkpoint_interval_h or 0.0) + terms.checkpoint_h
@@ -70,11 +53,11 @@ def _terms(policy: Policy, job: Job, plan: Plan, terms: SpotTerms) -> SpotTerms:
         )
         terms = replace(terms, work_ends_by_s=job.deadline_s - plan.startup_s - wait_s - lost_h * HOUR_S)
     if not policy.moves:
-        return replace(terms, recovery=policy.name)
+        return replace(terms, recovery=policy)
     zones = 1 + there.num_zones
     return replace(
         terms,
-        recovery=policy.name,
+        recovery=policy,
         restart_h=terms.restart_h + _left_behind_s(plan) / HOUR_S,
         # The first of several zones has one so many times as soon. Regions differ by the mean of theirs.
         reacquire_h=terms.reacquire_h / zones,

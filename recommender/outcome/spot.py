@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
 from advisor.core.units import HOUR_S
-from advisor.core.values import Market, Plan
+from advisor.core.values import Market, Plan, Recovery
 from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds
 from recommender.availability.series import Watched, with_history
 from recommender.outcome.nodes import slowest_boot, times_of_one
@@ -59,7 +59,7 @@ class SpotTerms:
         assumed: fields that nobody gave: ``terms_at`` takes them from the machine's class.
         history: what was seen of machines, by instance type; ``""`` is any.
         num_nodes: machines of the gang, whose number widens the rate as nobody knows how they hang together.
-        recovery: name of the policy that these terms hold under.
+        recovery: the policy that these terms hold under.
         work_ends_by_s: a run that would be later continues on demand, so that its work fits before that; None
             where it never does.
     """
@@ -79,7 +79,7 @@ class SpotTerms:
     assumed: frozenset[str] = frozenset()
     history: Mapping[str, Watched] = field(default_factory=dict)
     num_nodes: int = 1
-    recovery: str = "wait"
+    recovery: Recovery = Recovery.WAIT
     work_ends_by_s: float | None = None
 
 

@@ -417,11 +417,7 @@ def with_elsewhere(plans: Sequence[Plan]) -> list[Plan]:
         rents = [max(rent, plan.usd_per_h or 0.0) for rent in rents if rent <= most]
         on_demand = next(iter(there.get(_machine_in_region(plan, Market.ON_DEMAND), ())), None)
         elsewhere = Elsewhere(
-            num_zones=len(rents),
-            usd_per_h=statistics.fmean(rents) if rents else 0.0,
-            on_demand_usd_per_h=None if on_demand is None else on_demand.usd_per_h,
-            on_demand_price=None if on_demand is None else on_demand.price,
-            on_demand_wait_s=None if on_demand is None else on_demand.wait_s,
+            num_zones=len(rents), usd_per_h=statistics.fmean(rents) if rents else 0.0, on_demand=on_demand
         )
         return replace(plan, elsewhere=elsewhere) if rents or on_demand else plan
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import AddCheckpoints, SaveCheckpoints
-from advisor.core.values import CheckpointUse, Job, Option, Plan, Script, Work, Workload
+from advisor.core.values import CheckpointUse, Job, Option, Plan, Recovery, Script, Work, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import Draws
 from recommender.outcome.evaluate import Judged, evaluate_all
-from recommender.outcome.recovery import POLICIES, under
+from recommender.outcome.recovery import suits, under
 from recommender.outcome.spot import SpotTerms
 from recommender.ranking.value import Preference, Worth, preference, worth_for
 
@@ -72,8 +72,8 @@ def _recovering(
     """Each plan under its best recovery policy, by the same draws; the first of equals."""
     best: dict[str, Judged] = {}
     worth, terms_of = worth_for(job), conditions.terms_of()
-    for policy in POLICIES:
-        if asked := [plan for plan in plans if policy.suits(plan, job, conditions.spot)]:
+    for policy in Recovery:
+        if asked := [plan for plan in plans if suits(policy, plan, job, conditions.spot)]:
             judged = list(evaluate_all(workloads, asked, job, draws, under(policy, job, terms_of)))
             for item in _under(ruled, judged, conditions.spot):
                 other = best.get(item.option.plan.id, item)

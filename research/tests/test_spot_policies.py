@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.core.values import Recovery
 from recommender.availability.series import Stretch, watched
-from recommender.outcome.recovery import MOST_AWAY_MOVING_H, POLICIES, WAIT
+from recommender.outcome.recovery import MOST_AWAY_MOVING_H
 from recommender.outcome.spot import SpotTerms
 from research.spot_policies import ON_DEMAND_USD, Case, Clock, agreement, cases, regions_of, replay
 from research.spot_traces import Trace, read_traces
@@ -17,7 +18,7 @@ from tests.shared import SHARED, needs_shared
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "research" / "docs" / "methods" / "spot_policies.json"
 TERMS = SpotTerms(checkpoint_interval_h=1.0, checkpoint_h=0.0, restart_h=0.5)
-_, MOVE, WAIT_OR_ON_DEMAND, MOVE_OR_ON_DEMAND = POLICIES
+WAIT, MOVE, WAIT_OR_ON_DEMAND, MOVE_OR_ON_DEMAND = POLICIES = tuple(Recovery)
 
 
 def zone(*hours: float, is_up: bool = True) -> Trace:

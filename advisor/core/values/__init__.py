@@ -54,6 +54,7 @@ from advisor.core.values.option import (
     PricePoint,
     QuoteKind,
     Recommendation,
+    Recovery,
     RunStatus,
     Tier,
 )

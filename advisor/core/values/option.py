@@ -253,6 +253,25 @@ class Tier(StrEnum):
     CLOUD = "cloud"
 
 
+class Recovery(StrEnum):
+    """What a job does when its spot machine is taken away."""
+
+    WAIT = "wait"
+    MOVE = "move"
+    WAIT_OR_ON_DEMAND = "wait-or-on-demand"
+    MOVE_OR_ON_DEMAND = "move-or-on-demand"
+
+    @property
+    def moves(self) -> bool:
+        """Into another zone, if that has a machine sooner."""
+        return self in (Recovery.MOVE, Recovery.MOVE_OR_ON_DEMAND)
+
+    @property
+    def falls_back(self) -> bool:
+        """On demand, once the deadline asks for it."""
+        return self in (Recovery.WAIT_OR_ON_DEMAND, Recovery.MOVE_OR_ON_DEMAND)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
     """Where in its region a job could go on when its spot machine is taken away.
@@ -260,16 +279,22 @@ class Elsewhere:
     Attributes:
         num_zones: other zones that rent the machine on spot.
         usd_per_h: the mean of their rents as they count, of the whole plan.
-        on_demand_usd_per_h: of the same machine on demand; None if it is not for rent.
-        on_demand_price: what that price may rise to.
-        on_demand_wait_s: until that is there.
+        on_demand: the same machine on demand; None if it is not for rent.
     """
 
     num_zones: int = 0
     usd_per_h: float = 0.0
-    on_demand_usd_per_h: float | None = None
-    on_demand_price: Price | None = None
-    on_demand_wait_s: Quantiles | None = None
+    on_demand: Plan | None = None
+
+    @property
+    def on_demand_usd_per_h(self) -> float | None:
+        """Of the plan on demand, if there is one."""
+        return None if self.on_demand is None else self.on_demand.usd_per_h
+
+    @property
+    def on_demand_wait_s(self) -> Quantiles | None:
+        """Until that machine is there."""
+        return None if self.on_demand is None else self.on_demand.wait_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

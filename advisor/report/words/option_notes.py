@@ -4,6 +4,7 @@ from datetime import datetime
 
 from advisor.core.findings import about_answers, about_options, about_prices
 from advisor.core.units import format_bytes, format_duration, format_usd
+from advisor.core.values import Recovery
 from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
 
 # Below, a difference would read "0 s" or "$0.00".
@@ -234,7 +235,7 @@ def _(it: about_options.RiskPreemption) -> str:
     zones = "the other zone" if it.num_zones == 1 else f"one of {it.num_zones} other zones"
     moves = f"; when preempted, moves to {zones} of the region" if it.num_zones else ""
     on_demand = "; continues on demand where spot would miss the deadline"
-    return f"{rate}{moves}{on_demand if it.recovery.endswith('on-demand') else ''}"
+    return f"{rate}{moves}{on_demand if Recovery(it.recovery).falls_back else ''}"
 
 
 @in_names.register

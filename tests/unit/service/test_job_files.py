@@ -86,7 +86,7 @@ def test_arguments_reach_the_script_as_they_were(kind, tier):
 
 def recovering(whole: Handoff, recovery: str) -> Handoff:
     risk = RiskPreemption(**{**FACTS[RiskPreemption], "recovery": recovery})
-    there = Elsewhere(num_zones=2, usd_per_h=2.0, on_demand_usd_per_h=5.0)
+    there = Elsewhere(num_zones=2, usd_per_h=2.0, on_demand=make_plan("X", 5.0))
     option = replace(whole.option, risk=risk, plan=replace(whole.option.plan, elsewhere=there))
     return replace(whole, option=option)
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.values import Elsewhere, Market, Quantiles, StartWait
+from advisor.core.values import Elsewhere, Market, Quantiles, Recovery, StartWait
 from recommender.conditions import Conditions
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import make_draws
 from recommender.outcome.outcomes import costs_of, runs_of
-from recommender.outcome.recovery import POLICIES, WAIT, Policy, leaving, under
+from recommender.outcome.recovery import leaving, suits, under
 from recommender.outcome.spot import SpotTerms
 from recommender.ranking.ways import evaluate_ways
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_price, make_trace
@@ -21,23 +21,23 @@ from tests.recommending import workloads_of
 
 DRAWS = make_draws(np.random.default_rng(0))
 AT_ONCE = StartWait.of(p_at_once=0.7, at_once_s=60.0, later_p50_s=4000.0, later_p90_s=40000.0)
-_, MOVE, WAIT_OR_ON_DEMAND, MOVE_OR_ON_DEMAND = POLICIES
+POLICIES = tuple(Recovery)
+WAIT, MOVE, WAIT_OR_ON_DEMAND, MOVE_OR_ON_DEMAND = POLICIES
 HOURS, RATES = st.floats(0.5, 60), st.floats(0.01, 1.5)
 
 
 @cache
 def plan_of(num_zones=2, usd_per_h=1.05, startup_s=300.0):
-    there = Elsewhere(
-        num_zones=num_zones, usd_per_h=usd_per_h, on_demand_usd_per_h=2.5, on_demand_wait_s=AT_ONCE
-    )
+    on_demand = replace(make_plan("X", 2.5), wait_s=AT_ONCE)
+    there = Elsewhere(num_zones=num_zones, usd_per_h=usd_per_h, on_demand=on_demand)
     plan = make_plan("X", 1.0, market=Market.SPOT)
     return replace(plan, elsewhere=there, wait_s=AT_ONCE, startup_s=startup_s, minimum_billed_s=0.0)
 
 
-def outcome(plan, terms, policy: Policy, work_h, deadline_h=None):
+def outcome(plan, terms, policy: Recovery, work_h, deadline_h=None):
     """Its run, and dollars by draw."""
     job = make_job(deadline_s=None if deadline_h is None else deadline_h * HOUR_S)
-    assert policy.suits(plan, job, terms)
+    assert suits(policy, plan, job, terms)
     given_terms = under(policy, job, lambda _: terms)(plan)
     work_s = np.exp(0.1 * DRAWS.prediction) * work_h * HOUR_S
     (run,) = runs_of([plan], [work_s], [given_terms], DRAWS)
@@ -88,7 +88,8 @@ def test_what_is_done_on_demand_costs_as_much_as_on_demand_alone():
     """Without slack there is no time for spot: the price of the rest rises as that of the plan does."""
     price = make_price(2.5, p90=5.0)
     plan = plan_of()
-    plan = replace(plan, elsewhere=replace(plan.elsewhere, on_demand_price=price))
+    on_demand = replace(plan.elsewhere.on_demand, price=price)
+    plan = replace(plan, elsewhere=replace(plan.elsewhere, on_demand=on_demand))
     alone = replace(
         make_plan("X", 2.5), price=price, wait_s=AT_ONCE, startup_s=plan.startup_s, minimum_billed_s=0.0
     )
@@ -143,9 +144,9 @@ def test_a_policy_needs_somewhere_to_go_and_saved_work():
     only_zones = replace(zoned, elsewhere=Elsewhere(num_zones=1, usd_per_h=1.0))
 
     def suited(plan, job=job, spot=spot):
-        return [policy.name for policy in POLICIES if policy.suits(plan, job, spot)]
+        return [policy for policy in POLICIES if suits(policy, plan, job, spot)]
 
-    assert suited(zoned) == [policy.name for policy in POLICIES]
+    assert suited(zoned) == [*POLICIES]
     assert suited(alone) == suited(make_plan("X")) == ["wait"]
     assert suited(only_zones) == suited(zoned, replace(job, deadline_s=None)) == ["wait", "move"]
     assert suited(zoned, spot=SpotTerms(checkpoint_interval_h=None)) == ["wait", "move"]
@@ -156,7 +157,8 @@ def test_a_policy_needs_somewhere_to_go_and_saved_work():
 )
 def test_the_reserve_is_what_the_confidence_asks_of_the_wait(wait_s, most_s):
     plan = plan_of()
-    plan = replace(plan, elsewhere=replace(plan.elsewhere, on_demand_wait_s=wait_s))
+    on_demand = replace(plan.elsewhere.on_demand, wait_s=wait_s)
+    plan = replace(plan, elsewhere=replace(plan.elsewhere, on_demand=on_demand))
     job, terms = make_job(deadline_s=9 * HOUR_S, confidence=0.8), SpotTerms(checkpoint_h=0.0)
     (given_terms,) = [under(WAIT_OR_ON_DEMAND, job, lambda _: terms)(plan)]
     reserve_s = plan.startup_s + 0.5 * HOUR_S + most_s

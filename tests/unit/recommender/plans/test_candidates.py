@@ -414,12 +414,8 @@ def test_a_spot_job_may_go_to_zones_of_its_region_that_cost_no_more_than_a_tenth
         spot_in("q", "e", 1.0),
     ]
     first, *_, last, again = with_elsewhere([spot_in("r", "a", 1.0), *others, on_demand])
-    assert first.elsewhere == Elsewhere(
-        num_zones=2,
-        usd_per_h=pytest.approx(1.025),
-        on_demand_usd_per_h=3.0,
-        on_demand_wait_s=on_demand.wait_s,
-    )
+    assert first.elsewhere == Elsewhere(num_zones=2, usd_per_h=pytest.approx(1.025), on_demand=on_demand)
+    assert (first.elsewhere.on_demand_usd_per_h, first.elsewhere.on_demand_wait_s) == (3.0, on_demand.wait_s)
     assert (last.elsewhere, again) == (None, on_demand)
 
 
