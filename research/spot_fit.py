@@ -34,7 +34,7 @@ from advisor.pricing.spot import (
     SpotOdds,
     StartOdds,
 )
-from recommender.availability.series import Stretch
+from recommender.outcome.watched import Stretch
 from research.chosen.fit import of_one_more
 from research.chosen.panels import Array
 from research.spot_traces import Trace, read_traces

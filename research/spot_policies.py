@@ -26,7 +26,7 @@ from advisor.core.limits import VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Elsewhere, Job, Layout, Market, Offer, Plan, Recovery, StartWait, Tier
 from advisor.pricing.spot import Age, Size
-from recommender.availability.series import Stretch, start_with_history, watched, with_history
+from recommender.outcome.watched import Stretch, start_with_history, watched, with_history
 from recommender.outcome.draws import Array
 from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.recovery import under

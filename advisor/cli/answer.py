@@ -14,7 +14,7 @@ from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Removal, about_options
-from advisor.core.findings.about_prices import PricesNotLive
+from advisor.core.findings.about_answers import PricesNotLive
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import (
+from advisor.core.findings.about_answers import (
     BillsOverlap,
     ChargesUntagged,
     LeftOut,

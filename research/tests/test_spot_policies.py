@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Recovery
-from recommender.availability.series import Stretch, watched
+from recommender.outcome.watched import Stretch, watched
 from recommender.outcome.recovery import MOST_AWAY_MOVING_H
 from recommender.outcome.spot import SpotTerms
 from research.spot_policies import ON_DEMAND_USD, Case, Clock, agreement, cases, regions_of, replay

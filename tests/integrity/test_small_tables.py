@@ -9,8 +9,7 @@ import pytest
 from advisor.core.gpus import catalog_path
 from advisor.pricing.instance_types import read_as
 from advisor.pricing.price_checks import BOUNDS_FILE, Bounds
-from advisor.pricing.providers import FORM_FILE, REGION_FILE, Form, Region
-from advisor.pricing.quotas import QUOTAS_FILE, NamedQuota
+from advisor.pricing.providers import FORM_FILE, QUOTAS_FILE, REGION_FILE, Form, NamedQuota, Region
 from advisor.pricing.spot import INTERRUPTION_FILE, Interruptions
 from advisor.pricing.storage import DISKS_FILE, DiskRates
 
