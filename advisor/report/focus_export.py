@@ -97,11 +97,7 @@ def to_parquet(document: Document) -> bytes:
 
 
 def pyarrow() -> Any:
-    """The library.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """The library. Raises InputError: it is not installed."""
     try:
         import pyarrow.parquet
     except ImportError as error:

@@ -120,8 +120,7 @@ class ScheduleService:
     def run(self) -> None:
         """Until it is asked to end; what runs then is given ``GRACE_S``.
 
-        Raises:
-            StoreError: the database cannot be read or written when it begins. Later it is tried again.
+        Raises StoreError: the database cannot be read or written when it begins. Later it is tried again.
         """
         next_at = self.begin_due()
         while not self._world.is_stopping():
@@ -138,8 +137,7 @@ class ScheduleService:
         Returns:
             When the next schedule is due; None for never.
 
-        Raises:
-            StoreError: the database cannot be read or written.
+        Raises StoreError: the database cannot be read or written.
         """
         known = schedules(self._world.store)
         # The oldest of each schedule.
@@ -285,8 +283,7 @@ def run_occurrence(
     Returns:
         How it ended; still running where it was stopped or its lock was lost.
 
-    Raises:
-        StoreError: the database cannot be written; it will run again.
+    Raises StoreError: the database cannot be written; it will run again.
     """
     again = f", attempt {running.attempts}" if running.attempts > 1 else ""
     world.log(f"{schedule.name}: begins, due at {_in_utc(running.due_at)}{again}")
