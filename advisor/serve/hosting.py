@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
-from advisor.delivery.secret_values import SecretError, Secrets
+from advisor.delivery.channel import SecretError, Secrets
 from advisor.serve.access import HOST_NAME, LOOPBACK, Access
 from advisor.store.database import open_store
 
