@@ -70,7 +70,7 @@ def print_job_file(
     option = ranked.chosen if wanted is None else find(ranked, wanted)
     if option is None:
         raise InputError("nothing is recommended, so nothing can be started.")
-    handoff = handoff_of(answer, option, trace, settings.profile, settings.spot)
+    handoff = handoff_of(answer, option, trace, settings.profile, settings.spot, settings.clusters)
     # How to start it is what the file itself says.
     work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]
     whole = replace(handoff, to_do=tuple(sentences(work)))
