@@ -18,6 +18,7 @@ from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
+from advisor.core.units import whole_number
 from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, place_of_entry, recommendation_of
 from advisor.service.listening import Silence
@@ -210,8 +211,7 @@ _STEP_VARIABLE = "SLURM_STEP_ID"
 
 
 def _slurm_nodes(environment: Mapping[str, str]) -> int | None:
-    stated = environment.get(_NODES_VARIABLE, "")
-    return int(stated) if stated.isdigit() and int(stated) else None
+    return whole_number(environment.get(_NODES_VARIABLE, "")) or None
 
 
 def _nodes_of_job(request: CommandRequest, where: MachineHere) -> int:
