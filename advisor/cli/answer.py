@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.option_facts import find_option, numbered, selection, where
+from advisor.report.plain import print_text
 from advisor.report.printing import write_page
 from advisor.report.recommendation import (
     assumptions_document,
@@ -34,7 +36,9 @@ from advisor.report.words import sentence, sentences
 MOST_WARNINGS = 3
 
 if TYPE_CHECKING:
+    from advisor.config.settings import Settings
     from advisor.service.recommend.recommending import RecommendAnswer
+    from advisor.service.traces import TraceRequest
     from recommender.ranking.neighbours import Nearest
 
 
@@ -229,3 +233,25 @@ def _gap(item: Nearest) -> str:
 
 def _missing_bytes(option: Option) -> int:
     return (option.estimate.memory_bytes or 0) - option.estimate.memory_limit_bytes
+
+
+def print_job_file(
+    answer: RecommendAnswer, kind: str, wanted: str | None, trace: TraceRequest, settings: Settings
+) -> None:
+    """The file that starts the recommended option, or the one that was named.
+
+    Raises InputError: there is no such option, nothing is recommended, or this kind cannot start it.
+    """
+    from advisor.core.findings.about_estimates import StartOnNodes, StartWithTorchrun
+    from advisor.service.job_files import job_file
+    from advisor.service.launching import handoff_of
+
+    ranked = answer.recommendation
+    option = ranked.chosen if wanted is None else find(ranked, wanted)
+    if option is None:
+        raise InputError("nothing is recommended, so nothing can be started.")
+    handoff = handoff_of(answer, option, trace, settings.profile, settings.spot)
+    # How to start it is what the file itself says.
+    work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]
+    whole = replace(handoff, to_do=tuple(sentences(work)))
+    print_text(job_file(whole, kind).rstrip())

@@ -1,4 +1,4 @@
-"""``advisor run``: run a command, list and record what ran."""
+"""``advisor run`` and ``launch``: run a command or start a job file, list and record what ran."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_na
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
 from advisor.receipt.canary import Canary
-from advisor.report.plain import print_aside
+from advisor.report.plain import print_aside, print_lines, print_text
 from advisor.report.printing import Format, print_document, text_of
 
 if TYPE_CHECKING:
@@ -257,3 +257,35 @@ def list_(
     found = recorded_runs(request, settings_with().settings.store, TERMINAL)
     document = runs_document(found.runs, num_left_out=found.num_left_out)
     print_document(document, chosen_format(output, as_json))
+
+
+def launch(
+    file: Annotated[Path, typer.Argument(help="What `recommend --emit KIND` wrote.", metavar="FILE")],
+    yes: Annotated[bool, option("Start it without asking.", "--yes", "-y")] = False,
+    dry_run: Annotated[bool, option("Show what would be started, and start nothing.", "--dry-run")] = False,
+) -> None:
+    """Start a job file that `advisor recommend --emit` wrote, by the tool that it is for.
+
+    Shows the file and the command, asks, and keeps a receipt of a job that it sees to its end.
+    """
+    from advisor.report.runs import receipt_document
+    from advisor.service.launching import launch_of, receipt_request, start
+    from advisor.service.receipts import run_and_keep
+
+    wanted = launch_of(file)
+    config = settings_with()
+    if not dry_run:
+        wanted.check(config.settings.policy)
+    # All of it, whatever its length: it is what a yes agrees to.
+    print_text(wanted.text.rstrip())
+    print_lines(f"$ {shlex.join(wanted.command)}")
+    if dry_run:
+        return
+    if not yes and not typer.confirm("Start it?", default=False):
+        raise typer.Exit(1)
+    request = receipt_request(wanted)
+    if request is None:
+        raise typer.Exit(start(wanted))
+    kept = run_and_keep(request, config, TERMINAL)
+    print_aside(text_of(receipt_document(kept), Format.TABLE))
+    raise typer.Exit(kept.exit_code)

@@ -200,8 +200,7 @@ def cheapest_at(
 
     Raises AdvisorError: the prices of the settings' sources cannot be read.
     """
-    from advisor.service.offer_filters import OfferFilter
-    from advisor.service.prices.offers import query_offers
+    from advisor.service.prices.offers import OfferFilter, query_offers
     from recommender.plans.candidates import place_in_id
 
     try:

@@ -18,7 +18,7 @@ from advisor.service.prices.live import why_not_refreshed
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.pricing.node_counts import NodeCounts
-    from advisor.service.offer_filters import OfferFilter
+    from advisor.service.prices.offers import OfferFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
