@@ -83,7 +83,6 @@ def _most_serious(warnings: Sequence[Finding]) -> list[str]:
 
 
 def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
-    """What is asked for of the answer; None for all of it."""
     recommendation = answer.recommendation
     if view.assumptions:
         return assumptions_document(recommendation)
@@ -166,6 +165,13 @@ def meant_by(number: str, subject: str, recommendation: Recommendation) -> str:
     return number
 
 
+_BUT_FOR: dict[type[Removal], tuple[str, str]] = {
+    about_options.RemovedByPolicy: (" that the policy keeps", " for"),
+    about_options.RemovedByQuota: (" that your quotas let start", " is"),
+    about_options.RemovedByHostMemory: ("", ""),
+}
+
+
 def _nothing_feasible(recommendation: Recommendation) -> str:
     from recommender.ranking.neighbours import nearest
 
@@ -173,15 +179,9 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
-    if (option := _cheapest_but_for(recommendation, about_options.RemovedByPolicy)) is not None:
-        rule = _why(option, about_options.RemovedByPolicy)
-        return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
-    if (option := _cheapest_but_for(recommendation, about_options.RemovedByQuota)) is not None:
-        quota = _why(option, about_options.RemovedByQuota)
-        return f"nothing that your quotas let start is feasible. {where(option)} would be, but is {quota}."
-    if (option := _cheapest_but_for(recommendation, about_options.RemovedByHostMemory)) is not None:
-        memory = _why(option, about_options.RemovedByHostMemory)
-        return f"nothing is feasible. {where(option)} would be, but {memory}."
+    for kind, (nothing, but) in _BUT_FOR.items():
+        if (option := _cheapest_but_for(recommendation, kind)) is not None:
+            return f"nothing{nothing} is feasible. {where(option)} would be, but{but} {_why(option, kind)}."
     too_large = _removed_by(recommendation, about_options.RemovedByMemory)
     of_other_worlds = _removed_by(recommendation, about_options.RemovedBySharding)
     if of_other_worlds and not too_large:
@@ -210,7 +210,6 @@ def _removed_by(recommendation: Recommendation, kind: type[Removal]) -> list[Opt
 
 
 def _why(option: Option, kind: type[Removal]) -> str:
-    """The reason for which the option is removed."""
     return sentence(next(reason for reason in option.reasons if type(reason) is kind))
 
 

@@ -1,4 +1,4 @@
-"""``advisor config``, ``init``, ``trust``, ``doctor``, ``measure`` and ``calibrate``: this installation and machine."""
+"""``advisor config``, ``init``, ``trust``, ``doctor``, ``measure``, ``calibrate``: this machine."""
 
 from enum import StrEnum
 from pathlib import Path

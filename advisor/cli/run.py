@@ -20,7 +20,7 @@ from advisor.cli.common import (
     settings_with,
 )
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, with_groups
+from advisor.cli.options import FormatOption, JsonOption, given, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
 from advisor.receipt.canary import Canary
@@ -47,13 +47,16 @@ NoteOption = Annotated[str, option("Anything worth remembering.", metavar="TEXT"
 class RanOptions:
     """A run that has ended: where it ran, how long, and what it cost."""
 
-    start: Annotated[
-        str | None, option("When it started, such as 2026-11-01T09:30+01:00; else UTC.", metavar="TIME")
+    started_at: Annotated[
+        str | None,
+        option("When it started, such as 2026-11-01T09:30+01:00; else UTC.", "--start", metavar="TIME"),
     ] = None
-    duration: Annotated[str | None, option("How long it ran, such as 7h30m.", metavar="DURATION")] = None
-    cost: Annotated[
+    duration_s: Annotated[
+        str | None, option("How long it ran, such as 7h30m.", "--duration", metavar="DURATION")
+    ] = None
+    cost_usd: Annotated[
         float | None,
-        option("What was or will be billed, before tax; left out, it is unknown.", metavar="USD"),
+        option("What was or will be billed, before tax; left out, it is unknown.", "--cost", metavar="USD"),
     ] = None
     status: Annotated[
         RunStatus | None,
@@ -91,22 +94,14 @@ class RanOptions:
         """The run to enter. Raises InputError: nobody says when it started and how long it took."""
         from advisor.service.bookkeeping import RunRequest
 
-        if self.start is None or self.duration is None:
+        if self.started_at is None or self.duration_s is None:
             raise InputError("when did it run, and how long? Give --start and --duration, or --receipt FILE.")
         return RunRequest(
-            started_at=moment("--start", self.start),
-            duration_s=duration_s("--duration", self.duration),
-            cost_usd=self.cost,
-            status=self.status,
-            recommendation=self.recommendation,
-            plan=self.plan,
-            provider=self.provider,
-            gpu=self.gpu,
-            market=self.market,
-            script=self.script,
-            project=self.project,
-            note=self.note,
-            run_id=self.run_id,
+            **given(
+                self,
+                started_at=moment("--start", self.started_at),
+                duration_s=duration_s("--duration", self.duration_s),
+            )
         )
 
 

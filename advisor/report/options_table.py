@@ -98,7 +98,6 @@ def _in_one(row: Place) -> tuple[str, ...]:
 
 
 def _needs(option: Option) -> str:
-    """What must be done to the script first."""
     return f", needs {named_work(option.work)}" if option.work else ""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from advisor.config.settings import ReportSettings
 from advisor.core.findings import Finding
 from advisor.core.findings.about_reports import (
     BillsOverlap,
@@ -31,7 +32,7 @@ from advisor.review.budgets import (
     total,
 )
 from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
-from advisor.review.who_spent import Division, Showback, showback_of
+from advisor.review.who_spent import Showback, showback_of
 from advisor.spend.charges import Bill
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ def review(
     market: review_savings.TodaysMarket,
     is_own: Callable[[Run], bool],
     organisation: str = "",
-    division: Division | None = None,
+    division: ReportSettings | None = None,
 ) -> TeamReview:
     """Put everything together.
 
@@ -316,7 +317,7 @@ def review(
     billing = billing_of(told, runs, period, scope) if told else None
     accuracy = review_savings.accuracy_of(runs, records.advised)
     charges = [charge for bill in bills for charge in bill.charges]
-    division = division or Division()
+    division = division or ReportSettings()
     spent = spent_of(records.runs, charges, period.until, division.user_tag)
     ours = [one for one in spent if period.holds(one.at) and scope.holds(one.project)]
     states = budget_states(budgets, records.runs, scope, period.until, spent=spent, organisation=organisation)

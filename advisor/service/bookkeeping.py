@@ -88,7 +88,7 @@ def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[R
     advised = None
     if request.recommendation is not None:
         advised = recommendation_of(config.settings.store, request.recommendation, listener)
-        place = place.or_else(place_of_entry(advised))
+        place = place.or_else(Place.of(advised))
     run = _run(request, place, config.settings.clusters, listener, advised=advised)
     return _kept(run, config.settings.store, listener)
 
@@ -232,19 +232,6 @@ def num_nodes_of(advised: LedgerEntry | None, gpu: str | None, num_gpus: int | N
 
 def _first(*texts: str | None) -> str:
     return next((text for text in texts if text is not None), "")
-
-
-def place_of_entry(entry: LedgerEntry) -> Place:
-    """Where a recommendation sends its job."""
-    return Place(
-        provider=entry.provider,
-        gpu=entry.gpu,
-        num_gpus=entry.num_gpus,
-        market=entry.market,
-        instance_type=entry.instance_type,
-        region=entry.region,
-        num_nodes=entry.num_nodes,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

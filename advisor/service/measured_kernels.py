@@ -74,8 +74,6 @@ def measure_kernels(request: MeasureRequest, python: Path | None, listener: List
 
 
 class _Count:
-    """How far the measuring has come."""
-
     def __init__(self, tell: Callable[[int, int], None]) -> None:
         self._tell = tell
         self.done = self.total = 0

@@ -238,7 +238,6 @@ def most_in_one(own_sizes: Sequence[int]) -> int:
 
 
 def _own_sizes(settings: Settings) -> list[int]:
-    """GPUs of this machine and of a node of each cluster."""
     return [settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters)]
 
 

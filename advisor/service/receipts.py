@@ -19,7 +19,7 @@ from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
 from advisor.core.values import CostKind, Interval, RunStatus
-from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, place_of_entry, recommendation_of
+from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, recommendation_of
 from advisor.service.listening import Silence
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.recommend.policy_in_force import check_guarded
@@ -125,7 +125,7 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
     advised, doubts = _recommendation(request.recommendation, database, listener)
     machine = cache(
         lambda: machine_here(
-            given, None if advised is None else place_of_entry(advised), os.environ, config.settings.run
+            given, None if advised is None else Place.of(advised), os.environ, config.settings.run
         )
     )
     with temporary_folder("steps") as own:
@@ -455,7 +455,6 @@ def cost_of(
 
 
 def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime | None]:
-    """USD per hour of the GPUs that a command has, and when that was true."""
     offer = _offer(where, config.pricing)
     if offer is not None:
         return offer.usd_per_h * where.share * _num_nodes(where.place, offer), offer.retrieved_at
@@ -486,7 +485,6 @@ def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:
 
 
 def _own_price(place: Place, settings: Settings) -> float | None:
-    """Of a machine of one's own."""
     from advisor.service.recommend.own_machines import own_machines
 
     try:

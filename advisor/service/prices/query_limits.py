@@ -218,7 +218,6 @@ def _in_words(way: Way) -> str:
 def _limits(
     pricing: PricingSettings, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
 ) -> list[Limit]:
-    """Everything that a query keeps offers by."""
     from advisor.pricing.sources.protocol import OfferQuery
 
     counts = asked.node_counts(

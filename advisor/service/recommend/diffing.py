@@ -128,7 +128,6 @@ def _traces(
 
 
 def _from_anywhere(tracing: TracingSettings) -> TracingSettings:
-    """The interpreter by its whole path."""
     python = tracing.profile.python
     if python is None:
         return tracing

@@ -158,7 +158,6 @@ def _own(
     rates: Sequence[Rate],
     listener: Listener,
 ) -> list[Plan]:
-    """This machine and the clusters, as far as they are asked for."""
     from advisor.service.prices.offers import is_wanted
     from recommender.plans.candidates import plans_of_machine
 
@@ -201,7 +200,6 @@ def _of_vendors(
 def _rented(
     pricing: PricingSettings, asked: OfferFilter, terms: CloudTerms, rates: Sequence[Rate], listener: Listener
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
-    """What clouds offer, live prices pulled anew where they are due."""
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
