@@ -341,9 +341,7 @@ class Layout:
     """A page of figures first.
 
     Attributes:
-        tiles: above all else.
         top: what stands below them, such as one chart.
-        title: of the cards.
         tabs: names, and the blocks of each.
     """
 

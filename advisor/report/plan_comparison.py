@@ -28,10 +28,7 @@ class Line:
 
     Attributes:
         key: as programs name it, with its unit.
-        name: as people read it.
         a: a number, or words; None where it is unknown or there is none.
-        b: the same of the other plan.
-        kind: how a number is written.
     """
 
     key: str

@@ -224,7 +224,6 @@ class Records:
 
     Attributes:
         runs: of everybody, over the period, its month, and the weeks that a forecast looks at; in order.
-        recommendations: given within the period.
         advised: recommendations that runs of the period followed, and those of the period, by id.
         prices: points of the period by GPU.
         impossible: what cannot be true in the store, and is none of the above: a line each.
@@ -243,11 +242,8 @@ class TeamReview:
 
     Attributes:
         runs: of the scope that started within the period.
-        recommendations: of the scope, given within the period.
         advised: all that these runs and recommendations are about, by id.
         billing: None without bills.
-        leaks: where money leaks, the dearest first.
-        unknown: what is not known, and counts nowhere.
     """
 
     period: Period

@@ -49,9 +49,7 @@ class RunRequest:
     Attributes:
         started_at: with a time zone.
         cost_usd: what was or will be billed, before tax; None if nobody knows.
-        status: how it ended.
         recommendation: id in the ledger, or ``last``, which knows plan, script and project.
-        plan: id of an option.
         provider: a cloud, a cluster or ``local``.
         gpu: one GPU with its number, such as ``L4:8``.
         run_id: one of the caller's, so that repeating changes nothing.
@@ -240,7 +238,6 @@ class RunsRequest:
 
     Attributes:
         since: a moment with a time zone, or seconds before now; None for all.
-        project: None for those of all.
     """
 
     since: datetime | float | None = None
@@ -369,7 +366,6 @@ class Begun:
     Attributes:
         run: what is known of it if nobody sees its end.
         file: that says so; None where none could be made.
-        warnings: what went wrong so far.
     """
 
     run: Run

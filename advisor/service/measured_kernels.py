@@ -26,7 +26,6 @@ class MeasureRequest:
     """Which kernels to measure, and where to keep them.
 
     Attributes:
-        extent: how many.
         out: the recording; one that was cut short is continued.
         families: these alone; None for all.
         backend: ``cuda``, or ``cpu`` to try it out.

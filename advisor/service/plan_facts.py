@@ -39,7 +39,6 @@ class PlanRequest:
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
         spent_usd: since the first of the month.
-        train_s: how long the job trains.
     """
 
     plan: str | None = None

@@ -29,10 +29,7 @@ class PredictRequest:
     """What to predict, and where.
 
     Attributes:
-        trace: the script.
         gpus: GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog.
-        split: how the script is supposed to divide its model.
-        confirm: profile the script again with the largest batch that fits.
     """
 
     trace: TraceRequest

@@ -47,12 +47,9 @@ class CommandRequest:
     """A command to run, and what is known of it beforehand; None is not known.
 
     Attributes:
-        command: the program and its arguments.
         recommendation: id in the ledger, or ``last``.
         plan: id of an option, which says where it runs.
         cost_usd: of the whole run, before tax.
-        usd_per_h: of the machine.
-        receipt: a file to write the receipt to as well.
         watch: limits, and what to compare the first steps with.
         has_limit: whether it ends at one of its own, as what an emitted file starts does.
     """
@@ -75,9 +72,7 @@ class Receipt:
 
     Attributes:
         advised: the recommendation that it follows; None without one.
-        is_recorded: whether the database took it.
         exit_code: of the command, as a shell has it.
-        stopped_by: why the command was asked to end; None if it was not.
     """
 
     run: Run

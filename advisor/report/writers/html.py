@@ -102,9 +102,7 @@ class BlockWriter:
     """How blocks become HTML.
 
     Attributes:
-        draw: what stands for a chart.
         inline: whether attributes say what matters, where no stylesheet does.
-        heading: level of a section's heading.
     """
 
     draw: Callable[[doc.Chart], Markup]

@@ -23,12 +23,7 @@ DOUBTED_S = 90 * DAY_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRequest:
-    """Whose prices, within the clouds, regions and markets of the settings.
-
-    Attributes:
-        gpus: GPUs or families with counts; none for any.
-        since_s: how far back, in seconds.
-    """
+    """Whose prices, within the clouds, regions and markets of the settings."""
 
     gpus: tuple[str, ...] = ()
     since_s: float = DOUBTED_S

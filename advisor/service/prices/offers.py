@@ -365,7 +365,6 @@ class PricesRequest:
         min_memory_gib: of one GPU.
         min_vcpus: of the whole machine.
         min_host_memory_gib: of the whole machine, beside its GPUs.
-        order: by what to sort.
         every_zone: also zones that cost more than the cheapest of their region.
     """
 

@@ -27,9 +27,6 @@ class Limit:
 
     Attributes:
         name: what a person leaves out to be rid of it, such as ``"--region"``.
-        text: as it was set, such as ``"--region eu-*"``.
-        keeps: whether an offer is within it.
-        is_default: nobody set it.
         is_subject: it says what is looked for rather than where or at what price, so it gives way last.
     """
 
