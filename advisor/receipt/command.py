@@ -18,6 +18,7 @@ from advisor.core import processes as programs
 from advisor.core.devices import MIB, Device, number
 from advisor.core.errors import InputError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
+from advisor.core.units import whole_number
 from advisor.core.values import RunStatus
 from advisor.receipt.guard import processes, tree_of
 
@@ -59,12 +60,10 @@ def _chosen(devices: Sequence[Device], which: str) -> list[Device]:
     for entry in filter(None, map(str.strip, which.split(","))):
         if not devices:
             break
-        if entry.lstrip("-").isdigit():
-            if not 0 <= int(entry) < len(devices):
-                break
-            chosen.append(devices[int(entry)])
-        else:
-            chosen.append(devices[0])
+        index = 0 if entry[0].isalpha() else whole_number(entry)
+        if index is None or index >= len(devices):
+            break
+        chosen.append(devices[index])
     return chosen
 
 
@@ -274,7 +273,7 @@ class GpuSampler:
     def add_users(self, lines: Iterable[bytes]) -> None:
         """Keep the cards on which one of our own processes works: they are what the command started."""
         for uuid, *rest in _rows(lines):
-            pid = int(rest[0]) if rest and rest[0].isdigit() else None
+            pid = whole_number(rest[0]) if rest else None
             if pid is not None and pid not in self._ours:
                 self._ours[pid] = any(one.pid == pid for one in tree_of(os.getpid(), processes()))
             if pid is not None and self._ours[pid]:

@@ -267,7 +267,6 @@ def billing_tables(billing: Billing) -> Iterator[Table]:
 
 
 def _commitment_table(billing: Billing) -> Table:
-    """What was paid ahead, and how much of it was used."""
     rows = [
         Row(
             (
@@ -352,7 +351,6 @@ def price_table(moves: Sequence[Move]) -> Table:
 
 
 def _narrow_prices(moves: Sequence[Move]) -> Table:
-    """Two lines a row."""
     head = (
         *columns("GPU,\nmachine", "Place,\nmarket"),
         *columns("First,\nlast", "Lowest,\nhighest", kind=USD_PER_H, wraps=False),

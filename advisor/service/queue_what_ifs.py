@@ -33,7 +33,6 @@ class WhatIfRequest:
     """What would change.
 
     Attributes:
-        log: of jobs with their run times.
         slurm_conf: partitions and priorities; or else `capacity`, the units of one partition.
         added: units by partition, ``""`` for the only one.
         backfill: ``"none"``, ``"easy"`` or ``"conservative"``; None leaves today's.
@@ -79,7 +78,6 @@ class QueueWhatIf:
 
     Attributes:
         units: of the cluster, today and then.
-        backfill: today's and the other.
         classes: all jobs first.
         walltimes: of one more job, from the shortest; empty unless it was asked for.
         num_moments: at which that one was submitted, each time alone.

@@ -29,7 +29,6 @@ class DiffRequest:
 
     Attributes:
         base: script, trace or ``REVISION:PATH`` before the change.
-        head: the same after it.
         job: how to rank machines for either; the source of its trace does not count.
     """
 
@@ -45,9 +44,7 @@ class PartChange:
     Attributes:
         phase: None for a wait.
         base_s: seconds of all iterations on each GPU.
-        head_s: the same after the change.
         base_calls: in one iteration; 0 where the version does not call it.
-        head_calls: the same after the change.
     """
 
     name: str
@@ -70,7 +67,6 @@ class DiffAnswer:
     Attributes:
         parts: what takes more or less of the job on the machine compared, the largest change first; empty
             where there is no such machine.
-        warnings: of either version's ranking.
     """
 
     base: Trace
@@ -128,7 +124,6 @@ def _traces(
 
 
 def _from_anywhere(tracing: TracingSettings) -> TracingSettings:
-    """The interpreter by its whole path."""
     python = tracing.profile.python
     if python is None:
         return tracing
