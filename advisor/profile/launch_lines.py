@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from advisor.core.errors import InputError
+from advisor.core.units import whole_number
 from advisor.formats.foreign_files import open_regular
 
 # With Python and shell scripts, what a command begins with: launchers, shells, and what is put before those.
@@ -155,8 +156,8 @@ def _world_size(words: Sequence[str]) -> int | None:
 
 def _count(text: str | None) -> int | None:
     """A number, the largest of an elastic range (1:4), None for words such as ``gpu`` and ``auto``."""
-    last = (text or "").rpartition(":")[2]
-    return int(last) if last.isascii() and last.isdigit() and 0 < int(last) < 10**6 else None
+    count = whole_number((text or "").rpartition(":")[2])
+    return count if count and count < 10**6 else None
 
 
 def _check_accelerate(words: Sequence[str]) -> None:

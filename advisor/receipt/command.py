@@ -16,6 +16,7 @@ from typing import TypeVar
 from advisor.core.devices import Device
 from advisor.core.errors import InputError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
+from advisor.core.units import whole_number
 from advisor.core.values import RunStatus
 
 # The GPUs that a command gets: those of this machine, or what ``CUDA_VISIBLE_DEVICES`` leaves of them.
@@ -56,12 +57,10 @@ def _chosen(devices: Sequence[Device], which: str) -> list[Device]:
     for entry in filter(None, map(str.strip, which.split(","))):
         if not devices:
             break
-        if entry.lstrip("-").isdigit():
-            if not 0 <= int(entry) < len(devices):
-                break
-            chosen.append(devices[int(entry)])
-        else:
-            chosen.append(devices[0])
+        index = 0 if entry[0].isalpha() else whole_number(entry)
+        if index is None or index >= len(devices):
+            break
+        chosen.append(devices[index])
     return chosen
 
 

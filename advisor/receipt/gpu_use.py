@@ -12,6 +12,7 @@ from threading import Thread
 
 from advisor.core import processes as programs
 from advisor.core.devices import MIB, number
+from advisor.core.units import whole_number
 from advisor.receipt.command import VARIABLE
 from advisor.receipt.guard import processes, tree_of
 
@@ -79,7 +80,7 @@ class GpuSampler:
     def add_users(self, lines: Iterable[bytes]) -> None:
         """Keep the cards on which one of our own processes works: they are what the command started."""
         for uuid, *rest in _rows(lines):
-            pid = int(rest[0]) if rest and rest[0].isdigit() else None
+            pid = whole_number(rest[0]) if rest else None
             if pid is not None and pid not in self._ours:
                 self._ours[pid] = any(one.pid == pid for one in tree_of(os.getpid(), processes()))
             if pid is not None and self._ours[pid]:

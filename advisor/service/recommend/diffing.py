@@ -12,10 +12,9 @@ from advisor.core.findings import Finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.listening import Listener
-from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of, ranked_on
 from advisor.service.revisions import Version, laid_out
-from advisor.service.traces import TraceRequest, holds_data, trace_of
+from advisor.service.traces import TraceRequest, holds_data, trace_of, with_input
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
@@ -30,7 +29,6 @@ class DiffRequest:
 
     Attributes:
         base: script, trace or ``REVISION:PATH`` before the change.
-        head: the same after it.
         job: how to rank machines for either; the source of its trace does not count.
     """
 
@@ -46,9 +44,7 @@ class PartChange:
     Attributes:
         phase: None for a wait.
         base_s: seconds of all iterations on each GPU.
-        head_s: the same after the change.
         base_calls: in one iteration; 0 where the version does not call it.
-        head_calls: the same after the change.
     """
 
     name: str
@@ -71,7 +67,6 @@ class DiffAnswer:
     Attributes:
         parts: what takes more or less of the job on the machine compared, the largest change first; empty
             where there is no such machine.
-        warnings: of either version's ranking.
     """
 
     base: Trace
@@ -129,7 +124,6 @@ def _traces(
 
 
 def _from_anywhere(tracing: TracingSettings) -> TracingSettings:
-    """The interpreter by its whole path."""
     python = tracing.profile.python
     if python is None:
         return tracing

@@ -68,7 +68,6 @@ def _configured(local: LocalSettings) -> list[_Card]:
 
 
 def _detected(listener: Listener) -> list[_Card]:
-    """The cards of this machine that the catalog knows."""
     from advisor.core.devices import detect_devices, why_in_use
 
     cards: list[_Card] = []
@@ -83,7 +82,6 @@ def _detected(listener: Listener) -> list[_Card]:
 
 
 def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
-    """Cards of one model."""
     from recommender.plans.candidates import Machine
 
     spec, limit_w = cards[0].spec, _limit_w(cards, local)
