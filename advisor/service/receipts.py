@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.canary import Expected
-    from advisor.receipt.command import Ending
-    from advisor.receipt.gpu_use import GpuUse
+    from advisor.receipt.command import Ending, GpuUse
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
@@ -111,8 +110,7 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
-    from advisor.receipt.command import run_command
-    from advisor.receipt.gpu_use import sampling
+    from advisor.receipt.command import run_command, sampling
     from advisor.receipt.receipt_files import read_steps, steps_environment
 
     database = config.settings.store
