@@ -68,7 +68,7 @@ ADDED = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
-    # Experiment trackers; `payload/fake/patches/loggers.py` silences those that have no such variable.
+    # Experiment trackers; `payload/fake/patches/downloads.py` silences those that have no such variable.
     "CLEARML_OFFLINE_MODE": "1",
     "COMET_MODE": "disabled",
     "NEPTUNE_MODE": "debug",

@@ -36,14 +36,12 @@ class Handoff:
 
     Attributes:
         command: the script and its arguments, as Python gets them.
-        option: where, with its time and cost.
         packages: as pip takes them, in the versions that the script was profiled with.
         walltime_s: what the settings ask the cluster's scheduler for; None where they say nothing.
         not_packaged: imports that nothing installs elsewhere: they come from a folder of this machine.
         requirements: the user's own file of packages, which comes before that; None without one.
         checkpoint_interval_s: between checkpoints; None where the script is to save none.
         budget_usd: at which the run is stopped; None for no limit.
-        recommendation: id in the database; None where it was not recorded.
         to_do: what must be done to the script first, in sentences.
     """
 
@@ -356,7 +354,6 @@ class Kind:
     """A tool that starts jobs.
 
     Attributes:
-        text: of the file, without its comments.
         tiers: of the machines that it can start a job on.
         start: the command that starts the file.
         guarded: machines on which `advisor run` watches the job.

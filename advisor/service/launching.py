@@ -144,12 +144,7 @@ def _requirement(name: str, version: str, direct: Mapping[str, Any] | None) -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A file that can be started.
-
-    Attributes:
-        text: all of it.
-        command: that starts it.
-    """
+    """A file that can be started."""
 
     path: Path
     kind: str
