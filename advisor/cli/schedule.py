@@ -213,10 +213,6 @@ def _log(line: str) -> None:
 def check_command_line(root: Click, words: Sequence[str]) -> None:
     """Refuse what advisor would refuse when the time has come.
 
-    Args:
-        root: advisor's own command, as typer made it.
-        words: what follows ``advisor``.
-
     Raises:
         InputError: there is no such command, or it may not be scheduled.
         UsageError: typer's, for an option or a value that the command does not take.

@@ -131,15 +131,7 @@ def spending_tables(review: TeamReview) -> Iterator[Table]:
 def _spending_table(
     caption: str, name: str, shares: Sequence[Share], whole: Share, *, with_spent: bool
 ) -> Table:
-    """A table of shares.
-
-    Args:
-        caption: of it.
-        name: of the first column.
-        shares: a row each.
-        whole: all of them together.
-        with_spent: whether bills and runs together have a column besides.
-    """
+    """A table of shares."""
     unknown = [share.num_unknown for share in shares] if whole.num_unknown else []
     sums = in_cents([share.usd for share in shares])
     spent = in_cents([share.spent_usd or NOTHING for share in shares]) if with_spent else []

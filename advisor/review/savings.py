@@ -73,12 +73,7 @@ class Accuracy:
 
 
 def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accuracy:
-    """How recommendations held for the runs that finished.
-
-    Args:
-        runs: of the report.
-        advised: recommendations by id.
-    """
+    """How recommendations held for the runs that finished."""
     followed = with_advice(runs, advised)
     there = [(run, entry) for run, entry in followed if _machine(run) == _machine(entry)]
     comparisons = tuple(
@@ -210,12 +205,7 @@ class TodaysMarket:
 
 
 def recurring_jobs(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> tuple[Recurring, ...]:
-    """Jobs that came again, the dearest first.
-
-    Args:
-        runs: of the period, in order of time.
-        advised: recommendations by id.
-    """
+    """Jobs that came again, the dearest first."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.script and run.status is RunStatus.FINISHED and run.cost_usd:
@@ -261,10 +251,6 @@ def savings_of(
 
     As a recommendation does, it takes prices that somebody quoted, counts their median, and asks that the p90
     of cost and time hold, too.
-
-    Args:
-        jobs: that come again.
-        market: what they could rent.
     """
     by_gpus: dict[tuple[str, int], list[Plan]] = {}
     for plan in market.plans:

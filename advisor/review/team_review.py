@@ -90,13 +90,7 @@ class PriceMoves:
 def price_moves(
     points: Mapping[str, Sequence[PricePoint]], runs: Collection[Run], period: Period
 ) -> PriceMoves:
-    """Moves of machines and places that runs used; where they do not tell, of the cheapest places.
-
-    Args:
-        points: of the period by GPU, as the period sees them.
-        runs: of the period.
-        period: of the report.
-    """
+    """Moves of machines and places that runs used; where they do not tell, of the cheapest places."""
     markets = {(run.gpu, run.provider, run.market) for run in runs if run.market is not None}
     places = {(run.provider, run.instance_type, run.region, run.market) for run in runs}
     moves: list[Move] = []

@@ -76,17 +76,7 @@ def showback_of(
     scope: Scope,
     division: ReportSettings,
 ) -> Showback:
-    """Divide what was spent.
-
-    Args:
-        spent: of everybody, over the period and the time before.
-        charges: of all bills, of everybody.
-        runs: of everybody, in the period.
-        advised: recommendations by id.
-        period: of the report.
-        scope: whose spending counts.
-        division: teams, what they share and by which key, tags, and tokens of a step.
-    """
+    """Divide what was spent."""
     last = before(period)
     is_known = _reaches(charges, period, last)
     whole = [one for one in spent if period.holds(one.at)]

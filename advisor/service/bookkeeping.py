@@ -396,12 +396,6 @@ def _writable(folder: Path) -> str | None:
 def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) -> tuple[bool, list[str]]:
     """Enter a run that has ended into the database, or leave its file for later.
 
-    Args:
-        begun: what there is of it.
-        run: all of it.
-        database: where it is.
-        also: a file that the caller wants.
-
     Returns:
         Whether the database took it, and what went wrong.
     """

@@ -147,11 +147,6 @@ def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
 def check_confirmable(request: TraceRequest, num_gpus: int, listener: Listener) -> None:
     """Refuse what cannot be profiled again.
 
-    Args:
-        request: the script.
-        num_gpus: GPUs and numbers of them that are asked about.
-        listener: knows what its caller names an argument.
-
     Raises InputError: there is no script, or more than one GPU is asked about.
     """
     name = listener.name_of("confirm")
