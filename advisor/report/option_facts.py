@@ -261,8 +261,14 @@ def _option(
     return {
         **_machines(option.plan),
         **_rent(option.plan),
-        **_training(option),
-        **_outcome(option),
+        "iterations": option.iterations,
+        **facts_of(option.estimate, "iteration_s samples_per_s mfu input_s binds"),
+        "vcpus_per_gpu": option.plan.vcpus_per_gpu,
+        **facts_of(option, "wait_s train_s time_s cost_usd counted_usd expected"),
+        "cost_breakdown": option.cost_breakdown_usd,
+        **facts_of(option, "p_within_budget p_within_deadline"),
+        **facts_of(option.estimate, "memory_bytes fits_memory"),
+        "memory": memory_json(option.estimate),
         "risk": sentence(option.risk),
         "risk_finding": finding_json(option.risk),
         "feasible": option.feasible,
@@ -289,12 +295,10 @@ def _machines(plan: Plan) -> Mapping[str, object]:
     offer = plan.offer
     return {
         **facts_of(plan, "id tier provider"),
-        "instance_type": offer.instance_type if offer else None,
-        "region": offer.region if offer else None,
-        "zone": offer.zone if offer else None,
+        **facts_of(offer, "instance_type region zone"),
         **facts_of(plan, "gpu num_gpus num_nodes"),
         "gpus_per_node": plan.layout.gpus_per_node,
-        "market": offer.market if offer else None,
+        **facts_of(offer, "market"),
     }
 
 
@@ -303,33 +307,12 @@ def _rent(plan: Plan) -> Mapping[str, object]:
     return {
         "usd_per_h": plan.usd_per_h,
         "price": price_json(plan.price),
-        "list_usd_per_h": offer.list_usd_per_h if offer else None,
-        "contracted_usd_per_h": offer.contracted_usd_per_h if offer else None,
-        "effective_usd_per_h": offer.effective_usd_per_h if offer else None,
-        "storage_usd_per_h": plan.storage_usd_per_h,
-        "egress_usd": plan.egress_usd,
+        **facts_of(offer, "list_usd_per_h contracted_usd_per_h effective_usd_per_h"),
+        **facts_of(plan, "storage_usd_per_h egress_usd"),
         "transfer": {"gib": plan.transfer_gib, "usd": plan.transfer_usd, "time_s": plan.download_s},
         "rates": plan.rates,
         "price_retrieved_at": offer.retrieved_at.isoformat() if offer else None,
         "price_source": offer.source if offer else None,
-    }
-
-
-def _training(option: Option) -> Mapping[str, object]:
-    return {
-        "iterations": option.iterations,
-        **facts_of(option.estimate, "iteration_s samples_per_s mfu input_s binds"),
-        "vcpus_per_gpu": option.plan.vcpus_per_gpu,
-    }
-
-
-def _outcome(option: Option) -> Mapping[str, object]:
-    return {
-        **facts_of(option, "wait_s train_s time_s cost_usd counted_usd expected"),
-        "cost_breakdown": option.cost_breakdown_usd,
-        **facts_of(option, "p_within_budget p_within_deadline"),
-        **facts_of(option.estimate, "memory_bytes fits_memory"),
-        "memory": memory_json(option.estimate),
     }
 
 

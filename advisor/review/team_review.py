@@ -18,6 +18,7 @@ from advisor.core.findings.about_reports import (
     ReportGap,
     RunCostsUnknown,
 )
+from advisor.core.iterables import grouped
 from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import Series, series_of, spot_quantiles
 from advisor.review import savings as review_savings
@@ -107,9 +108,7 @@ def _moves(
     places: Collection[tuple[str, str | None, str | None, Market | None]],
     period: Period,
 ) -> Iterator[Move]:
-    groups: dict[tuple[str, str, Market], list[Series]] = {}
-    for one in paid:
-        groups.setdefault((one.provider, one.instance_type, one.market), []).append(one)
+    groups = grouped(paid, lambda one: (one.provider, one.instance_type, one.market))
     for group in groups.values():
         used = [s for s in group if (s.provider, s.instance_type, s.region, s.market) in places]
         cheapest = sorted(
