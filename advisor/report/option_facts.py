@@ -8,7 +8,7 @@ from advisor.core.units import HOUR_S, format_usd
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.document import facts_of
 from advisor.report.estimates import estimate_json, memory_json
-from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words import all_told, finding_json, sentence, told, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, change_s, change_usd, total_usd, worth_for
 
@@ -180,10 +180,8 @@ def recommendation_facts(
         "options": options,
         "frontier": recommendation.frontier,
         "recommended": recommendation.recommended,
-        "rule": None if recommendation.rule is None else sentence(recommendation.rule),
-        "rule_finding": None if recommendation.rule is None else finding_json(recommendation.rule),
-        "summary": sentences(recommendation.summary),
-        "summary_findings": list(map(finding_json, recommendation.summary)),
+        **told("rule", recommendation.rule),
+        **all_told("summary", recommendation.summary),
         "as_it_is": _alone(recommendation.as_it_is, recommendation.job),
         "with_work": _alone(recommendation.with_work, recommendation.job),
         "batch_held": _alone(recommendation.batch_held, recommendation.job),
@@ -269,21 +267,18 @@ def _option(
         **facts_of(option, "p_within_budget p_within_deadline"),
         **facts_of(option.estimate, "memory_bytes fits_memory"),
         "memory": memory_json(option.estimate),
-        "risk": sentence(option.risk),
-        "risk_finding": finding_json(option.risk),
+        **told("risk", option.risk),
         "feasible": option.feasible,
         "removed_by": ", ".join(option.removed_by) or None,
         "removed_by_codes": option.removed_by,
-        "script_changes": sentences(option.script_changes),
-        "script_change_findings": list(map(finding_json, option.script_changes)),
+        **all_told("script_changes", option.script_changes),
         "work": _work(option, worth),
         "what_if": option.what_if,
         "on_frontier": option.plan.id in frontier,
         "tie_with": option.tie_with,
         "folded_into": option.folded_into,
         "recommended": option.plan.id == recommended,
-        "reasons": sentences(option.reasons),
-        "reason_findings": list(map(finding_json, option.reasons)),
+        **all_told("reasons", option.reasons),
     }
 
 

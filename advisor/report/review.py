@@ -12,7 +12,7 @@ from advisor.core.units import format_duration
 from advisor.report import document as doc
 from advisor.report import review_tables as tables
 from advisor.report.document import BLANK, Block, Document, Late, Lines, Section, Table, facts_of
-from advisor.report.words import finding_json, sentence, warnings_json
+from advisor.report.words import all_told, finding_json, sentence, warnings_json
 from advisor.report.words.team_report import at_least, counted
 from advisor.review.budgets import NOTHING, BudgetState
 from advisor.review.savings import Comparison, Record, Saving
@@ -56,8 +56,7 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
         "violations": [{"run": one.run.id, "rule": one.rule} for one in review.violations],
         "prices": list(map(_move, review.moves.moves)),
         "savings": [_saving(one) for one in review.savings],
-        "leaks": list(map(sentence, review.leaks)),
-        "leak_findings": list(map(finding_json, review.leaks)),
+        **all_told("leaks", review.leaks),
         **warnings_json(review.unknown),
     }
 
@@ -103,8 +102,7 @@ def _showback(showback: Showback) -> dict[str, object]:
             for tag, by_value in showback.by_tag.items()
         },
         "unit_costs": _facts(showback.unit_costs, unit_cost),
-        "unusual": list(map(sentence, found)),
-        "unusual_findings": list(map(finding_json, found)),
+        **all_told("unusual", found),
     }
 
 
