@@ -15,7 +15,7 @@ from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Removal, about_options
-from advisor.core.findings.about_prices import PricesNotLive
+from advisor.core.findings.about_answers import PricesNotLive
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
@@ -243,7 +243,7 @@ def print_job_file(
     option = ranked.chosen if wanted is None else find(ranked, wanted)
     if option is None:
         raise InputError("nothing is recommended, so nothing can be started.")
-    handoff = handoff_of(answer, option, trace, settings.profile, settings.spot)
+    handoff = handoff_of(answer, option, trace, settings.profile, settings.spot, settings.clusters)
     # How to start it is what the file itself says.
     work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]
     whole = replace(handoff, to_do=tuple(sentences(work)))

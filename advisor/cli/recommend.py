@@ -395,7 +395,7 @@ def _python_file(line: LaunchLine) -> Iterator[tuple[Path, Mapping[str, str]]]:
     if line.script.suffix != ".ipynb":
         yield line.script, line.variables
         return
-    from advisor.profile.notebooks import notebook_script
+    from advisor.profile.launch_lines import notebook_script
 
     folders = str(line.script.parent.resolve()), os.environ.get("PYTHONPATH")
     with notebook_script(line.script) as script:

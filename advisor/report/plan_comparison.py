@@ -14,8 +14,7 @@ from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, option_alone, q
 from advisor.report.words import all_told, sentence, sentences, told, warnings_json
 from advisor.service.recommend.comparing import CompareAnswer
 from advisor.service.recommend.diffing import DiffAnswer, PartChange
-from recommender.comparison import PlanComparison
-from recommender.script_change import MachineChange, change_findings
+from recommender.comparison import MachineChange, PlanComparison, change_findings
 
 PROBABILITY = doc.Kind("probability", "{:.2f}".format)
 Figure = str | float | None

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import Leak, LeakIdle, LeakUnused
+from advisor.core.findings.about_answers import Leak, LeakIdle, LeakUnused
 from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus

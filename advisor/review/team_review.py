@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.config.settings import ReportSettings
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import (
+from advisor.core.findings.about_answers import (
     BillsOverlap,
     ChargesUntagged,
     LeftOut,

@@ -266,7 +266,7 @@ def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, 
 
 def _rules(conf: SlurmConf) -> PriorityRules:
     from advisor.native import PriorityRules
-    from advisor.native.queue_arrays import MAX_TIME_S
+    from advisor.native.arrays import MAX_TIME_S
 
     flags = conf.options.get("priorityflags", "").upper()
     if conf.options.get("prioritytype", "").endswith("basic"):

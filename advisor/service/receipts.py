@@ -18,6 +18,7 @@ from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
+from advisor.core.units import whole_number
 from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, recommendation_of
 from advisor.service.listening import Silence
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.canary import Expected
-    from advisor.receipt.command import Ending
-    from advisor.receipt.gpu_use import GpuUse
+    from advisor.receipt.command import Ending, GpuUse
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
@@ -110,8 +110,7 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
-    from advisor.receipt.command import run_command
-    from advisor.receipt.gpu_use import sampling
+    from advisor.receipt.command import run_command, sampling
     from advisor.receipt.receipt_files import read_steps, steps_environment
 
     database = config.settings.store
@@ -205,8 +204,7 @@ _STEP_VARIABLE = "SLURM_STEP_ID"
 
 
 def _slurm_nodes(environment: Mapping[str, str]) -> int | None:
-    stated = environment.get(_NODES_VARIABLE, "")
-    return int(stated) if stated.isdigit() and int(stated) else None
+    return whole_number(environment.get(_NODES_VARIABLE, "")) or None
 
 
 def _nodes_of_job(request: CommandRequest, where: MachineHere) -> int:

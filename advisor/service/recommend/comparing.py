@@ -117,7 +117,7 @@ def _chosen(
 
 def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
     """One that does the job, where one does."""
-    from recommender.script_change import cheapest_first
+    from recommender.comparison import cheapest_first
 
     return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
 

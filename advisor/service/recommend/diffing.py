@@ -18,7 +18,7 @@ from advisor.service.traces import TraceRequest, holds_data, trace_of, with_inpu
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
-    from recommender.script_change import ScriptChange
+    from recommender.comparison import ScriptChange
 
 _NOT_CALLED = (0.0, 0)
 
@@ -85,7 +85,7 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
         PolicyViolationError: the policy removes every plan.
         AdvisorError: a script, prices or the database cannot be read.
     """
-    from recommender.script_change import script_change
+    from recommender.comparison import script_change
 
     with laid_out(request.base) as before, laid_out(request.head) as after:
         for version in (before, after):

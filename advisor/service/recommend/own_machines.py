@@ -184,8 +184,7 @@ def _logged_wait(
     fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
 ) -> LoggedWait:
     from advisor.service.prices.live import now
-    from recommender.plans.candidates import LoggedWait
-    from recommender.plans.start_waits import nodes_note, together
+    from recommender.plans.candidates import LoggedWait, nodes_note, together
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus

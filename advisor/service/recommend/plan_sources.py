@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
     from advisor.service.prices.offers import OfferFilter
-    from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
+    from recommender.outcome.watched import Watched
     from recommender.plans.candidates import AccountLimits, Quota
     from recommender.plans.extras import CloudTerms
     from recommender.policy import Policy
