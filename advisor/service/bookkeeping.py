@@ -23,7 +23,7 @@ from advisor.formats.user_files import at_home
 from advisor.service.listening import Listener
 from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.recommend.pipeline import compared_runs
+from advisor.service.recommend.past_runs import compared_runs
 from advisor.spend.charges import Bill
 from advisor.store.database import folder_of, open_store
 from advisor.store.handle import Store
@@ -395,6 +395,12 @@ def _writable(folder: Path) -> str | None:
 
 def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) -> tuple[bool, list[str]]:
     """Enter a run that has ended into the database, or leave its file for later.
+
+    Args:
+        begun: what there is of it.
+        run: all of it.
+        database: where it is.
+        also: a file that the caller wants.
 
     Returns:
         Whether the database took it, and what went wrong.

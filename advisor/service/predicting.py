@@ -15,7 +15,7 @@ from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationE
 from advisor.edits.parsed_script import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
-from advisor.service.recommend.pipeline import past_runs
+from advisor.service.recommend.past_runs import past_runs
 from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of, with_input
 
 if TYPE_CHECKING:
@@ -146,6 +146,11 @@ def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
 
 def check_confirmable(request: TraceRequest, num_gpus: int, listener: Listener) -> None:
     """Refuse what cannot be profiled again.
+
+    Args:
+        request: the script.
+        num_gpus: GPUs and numbers of them that are asked about.
+        listener: knows what its caller names an argument.
 
     Raises InputError: there is no script, or more than one GPU is asked about.
     """
