@@ -1,7 +1,6 @@
 """A Recommendation as a document: the table, what to take and why in words, and changes of the script."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache, partial
 from pathlib import PurePath
 
@@ -22,7 +21,7 @@ from advisor.report.option_facts import (
 )
 from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
-from advisor.report.words import finding_json, rule_text, sentence, sentences, warnings_json
+from advisor.report.words import rule_text, sentence, sentences, told, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
 from recommender.ranking.variants import WhatIf
@@ -100,12 +99,8 @@ def gain_json(gain: ChangeGain) -> Mapping[str, object]:
         "change": gain.change,
         "option": None if gain.option is None else gain.option.plan.id,
         "instead": None if gain.instead is None else gain.instead.plan.id,
-        "saved_s": gain.saved_s,
-        "saved_usd": gain.saved_usd,
-        "saved_share": None if gain.saved_share is None else asdict(gain.saved_share),
-        "p_faster": gain.p_faster,
-        "why_not": None if gain.why_not is None else sentence(gain.why_not),
-        "why_not_finding": None if gain.why_not is None else finding_json(gain.why_not),
+        **doc.facts_of(gain, "saved_s saved_usd saved_share p_faster"),
+        **told("why_not", gain.why_not),
     }
 
 
@@ -115,10 +110,7 @@ def patch_document(patch: Patch) -> doc.Document:
         facts={
             "changes": patch.changes,
             "diff": patch.diff,
-            "refused": [
-                {"change": change, "why_not": sentence(why), "why_not_finding": finding_json(why)}
-                for change, why in patch.refused.items()
-            ],
+            "refused": [{"change": change, **told("why_not", why)} for change, why in patch.refused.items()],
         },
         blocks=(doc.Lines(tuple(_lines(patch)), are_code=True),) if patch.diff else (),
     )
