@@ -224,8 +224,13 @@ def price_points(
     if providers:
         wanted = wanted.where(sa.func.lower(_SERIES.provider).in_(map(str.lower, providers)))
     if since is not None:
-        wanted = wanted.where(_POINTS.observed_at >= sa.func.coalesce(_in_force_since(since), since))
-    ordered = wanted.order_by(_POINTS.observed_at, *columns)
+        # Two simple joins: PostgreSQL reads the whole history for one that begins at another time each series.
+        later = wanted.where(_POINTS.observed_at > since)
+        in_force = wanted.where(_POINTS.observed_at == _in_force_since(since))
+        found = sa.union_all(later, in_force).subquery()
+        columns = [*found.c]
+        wanted = sa.select(*columns)
+    ordered = wanted.order_by("observed_at", *columns)
     with reading(store) as connection:
         return tuple(_as_point(*row) for row in connection.execute(ordered).all())
 
