@@ -129,7 +129,7 @@ def length_of(trace: Trace, job: Job) -> Length:
         unknown=EpochLengthUnknown(
             script=trace.script,
             is_of_profiler=trace.backend == "kineto",
-            has_loader=_has_loader(trace),
+            has_loader=trace.num_workers is not None and _has_loader(trace),
         ),
     )
 
