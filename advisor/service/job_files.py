@@ -55,9 +55,9 @@ class Handoff:
 
     @property
     def name(self) -> str:
-        """The script's, as names of jobs may be."""
-        stem = re.sub(r"[^a-z0-9]+", "-", PurePath(self.command[0]).stem.lower())[:40].strip("-")
-        return stem if stem[:1].isalpha() else f"job-{stem}".strip("-")
+        """The script's, as names of jobs may be: dstack takes 2 to 41 characters."""
+        stem = re.sub(r"[^a-z0-9]+", "-", PurePath(self.command[0]).stem.lower())[:36].strip("-")
+        return stem if re.match("[a-z].", stem) else f"job-{stem}".strip("-")
 
     @property
     def hangs_after_s(self) -> int:
@@ -166,6 +166,11 @@ def _yaml(*documents: Mapping[str, object]) -> str:
     return yaml.safe_dump_all(documents, sort_keys=False, width=1000)
 
 
+def _escaped(line: str, opening: str) -> str:
+    """For a tool that reads `$$` as `$`, and its own variables after ``opening``, before the shell does."""
+    return line.replace("$", "$$") if "$$" in line or opening in line else line
+
+
 def _rented(handoff: Handoff) -> Offer:
     offer = handoff.option.plan.offer
     assert offer is not None  # noqa: S101 - `Kind.tiers` lets only rented machines come here
@@ -233,7 +238,7 @@ def _dstack(handoff: Handoff) -> str:
             "nodes": plan.num_nodes,
             "python": "3.12",
             "files": ["."],
-            "commands": [*handoff.install, line],
+            "commands": [_escaped(one, "${{") for one in (*handoff.install, line)],
             "backends": [plan.provider],
             "regions": [offer.region],
             "instance_types": [offer.instance_type.partition("+")[0]],
@@ -260,7 +265,7 @@ def _kubernetes(handoff: Handoff) -> str:
         "name": name,
         # Nobody but its owner knows the image that has the script and its packages.
         "image": "IMAGE",
-        "command": ["sh", "-c", line],
+        "command": ["sh", "-c", _escaped(line, "$(")],
         "resources": {"limits": {"nvidia.com/gpu": plan.layout.gpus_per_node}},
     }
     pod: dict[str, object] = {"subdomain": name, "restartPolicy": "Never", "containers": [container]}
