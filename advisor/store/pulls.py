@@ -224,7 +224,7 @@ def price_points(
     if providers:
         wanted = wanted.where(sa.func.lower(_SERIES.provider).in_(map(str.lower, providers)))
     if since is not None:
-        # Two simple joins: PostgreSQL reads the whole history for one that begins at another time each series.
+        # Two plain joins: for one whose begin differs by series PostgreSQL reads the whole history.
         later = wanted.where(_POINTS.observed_at > since)
         in_force = wanted.where(_POINTS.observed_at == _in_force_since(since))
         found = sa.union_all(later, in_force).subquery()
