@@ -43,9 +43,6 @@ class Outlet:
     Attributes:
         command: such as ``recommend``.
         channels: names of the settings; none for the terminal.
-        is_preview: show what they would get.
-        settings: of the channels.
-        database: remembers what was sent.
     """
 
     command: str

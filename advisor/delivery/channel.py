@@ -131,8 +131,6 @@ class Message:
     """An answer, ready to be sent.
 
     Attributes:
-        subject: one line.
-        text: plain text.
         html: makes that of a mail; None for none.
         files: other forms of the answer; text and JSON are made of the fields here.
         blocks: of Slack's Block Kit.

@@ -41,7 +41,6 @@ class Clock:
     Attributes:
         now: with a time zone.
         monotonic_s: seconds that only grow.
-        sleep: for so many seconds.
         chance: between 0 and 1.
     """
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from advisor.core.units import format_bytes, format_duration, format_duration_short, format_usd
 from advisor.core.values import Interval, Quantiles
 from advisor.report.plain import few
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 NOTHING = "-"
 
@@ -338,9 +341,7 @@ class Layout:
     """A page of figures first.
 
     Attributes:
-        tiles: above all else.
         top: what stands below them, such as one chart.
-        title: of the cards.
         tabs: names, and the blocks of each.
     """
 
@@ -367,6 +368,11 @@ def facts_of(value: object, names: str) -> dict[str, object]:
     {'name': 'needed', 'value': 'unknown'}
     """
     return {name: _plain(getattr(value, name)) for name in names.split()}
+
+
+def all_facts_of(value: DataclassInstance) -> dict[str, object]:
+    """The same of all fields of a dataclass."""
+    return facts_of(value, " ".join(field.name for field in fields(value)))
 
 
 def _plain(value: object) -> object:

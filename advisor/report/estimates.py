@@ -378,7 +378,6 @@ def _assumptions(estimates: Sequence[values.IterationEstimate]) -> tuple[doc.Sec
 
 
 def _line(of_any: Finding, alike: Sequence[tuple[Finding, str]]) -> str:
-    """An assumption, and whose it is."""
     if len(alike) == 1:
         of_any = alike[0][0]
     names = [name for _, gpus in alike for name in gpus.split(", ") if name]

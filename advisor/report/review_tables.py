@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import SavingFound, SpendJump
+from advisor.core.findings.about_answers import SavingFound, SpendJump
 from advisor.core.values import Interval
 from advisor.report.document import (
     CENTS,
@@ -267,7 +267,6 @@ def billing_tables(billing: Billing) -> Iterator[Table]:
 
 
 def _commitment_table(billing: Billing) -> Table:
-    """What was paid ahead, and how much of it was used."""
     rows = [
         Row(
             (
@@ -352,7 +351,6 @@ def price_table(moves: Sequence[Move]) -> Table:
 
 
 def _narrow_prices(moves: Sequence[Move]) -> Table:
-    """Two lines a row."""
     head = (
         *columns("GPU,\nmachine", "Place,\nmarket"),
         *columns("First,\nlast", "Lowest,\nhighest", kind=USD_PER_H, wraps=False),

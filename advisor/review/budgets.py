@@ -51,7 +51,6 @@ class Month:
     """A calendar month until now, and how it may end.
 
     Attributes:
-        spent_usd: since its first day.
         daily: what was spent at the end of each day so far, the first day first.
         forecast: None where too little is known of the past.
         band: the forecast at the end of each day to come: p10, p50, p90.

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import Leak, LeakIdle, LeakUnused
+from advisor.core.findings.about_answers import Leak, LeakIdle, LeakUnused
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.budgets import NOTHING, Period, Scope, exact, monday_of, total

@@ -244,7 +244,6 @@ def _age(moment: datetime | None, at: datetime) -> str:
 
 
 def _linked(document: Document, hrefs: list[str]) -> Document:
-    """The first column of the table leads to a page for each row."""
     (block,) = document.blocks
     if not isinstance(block, Table):
         return document
@@ -254,7 +253,6 @@ def _linked(document: Document, hrefs: list[str]) -> Document:
 
 
 def _with(document: Document, more: tuple[Block, ...]) -> Document:
-    """More below what a page shows."""
     made = document.page
     return replace(document, page=lambda: (*(document.blocks if made is None else made()), *more))
 

@@ -49,9 +49,7 @@ class RunRequest:
     Attributes:
         started_at: with a time zone.
         cost_usd: what was or will be billed, before tax; None if nobody knows.
-        status: how it ended.
         recommendation: id in the ledger, or ``last``, which knows plan, script and project.
-        plan: id of an option.
         provider: a cloud, a cluster or ``local``.
         gpu: one GPU with its number, such as ``L4:8``.
         run_id: one of the caller's, so that repeating changes nothing.
@@ -88,7 +86,7 @@ def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[R
     advised = None
     if request.recommendation is not None:
         advised = recommendation_of(config.settings.store, request.recommendation, listener)
-        place = place.or_else(place_of_entry(advised))
+        place = place.or_else(Place.of(advised))
     run = _run(request, place, config.settings.clusters, listener, advised=advised)
     return _kept(run, config.settings.store, listener)
 
@@ -234,26 +232,12 @@ def _first(*texts: str | None) -> str:
     return next((text for text in texts if text is not None), "")
 
 
-def place_of_entry(entry: LedgerEntry) -> Place:
-    """Where a recommendation sends its job."""
-    return Place(
-        provider=entry.provider,
-        gpu=entry.gpu,
-        num_gpus=entry.num_gpus,
-        market=entry.market,
-        instance_type=entry.instance_type,
-        region=entry.region,
-        num_nodes=entry.num_nodes,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsRequest:
     """Which runs to list.
 
     Attributes:
         since: a moment with a time zone, or seconds before now; None for all.
-        project: None for those of all.
     """
 
     since: datetime | float | None = None
@@ -382,7 +366,6 @@ class Begun:
     Attributes:
         run: what is known of it if nobody sees its end.
         file: that says so; None where none could be made.
-        warnings: what went wrong so far.
     """
 
     run: Run

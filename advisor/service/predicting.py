@@ -29,10 +29,7 @@ class PredictRequest:
     """What to predict, and where.
 
     Attributes:
-        trace: the script.
         gpus: GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog.
-        split: how the script is supposed to divide its model.
-        confirm: profile the script again with the largest batch that fits.
     """
 
     trace: TraceRequest
@@ -238,7 +235,6 @@ def most_in_one(own_sizes: Sequence[int]) -> int:
 
 
 def _own_sizes(settings: Settings) -> list[int]:
-    """GPUs of this machine and of a node of each cluster."""
     return [settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters)]
 
 

@@ -266,7 +266,6 @@ def steps_on_cpu(request: TraceRequest, settings: ProfileSettings, listener: Lis
 
 
 def _backend(request: TraceRequest, backend: str, listener: Listener) -> str:
-    """``fake`` where a GPU or a world is pretended."""
     pretended = {"pretended_gpu": request.pretended_gpu, "world_size": request.world_size}
     wishes = [f"{listener.name_of(name)} {value}" for name, value in pretended.items() if value]
     if wishes and backend == "auto":

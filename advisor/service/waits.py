@@ -15,7 +15,7 @@ from advisor.site_files.log_rows import zone_named
 
 if TYPE_CHECKING:
     from advisor.pricing.spot import SpotOdds
-    from recommender.availability.series import Watched
+    from recommender.outcome.watched import Watched
     from recommender.queue.fitted import WaitBin, WaitQuantiles
     from recommender.queue.scoring import QueueCheck
     from recommender.queue.waits import JobLog
@@ -179,7 +179,7 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
 
 def _fitted(machine: str, seen: Watched) -> FittedMachine:
     from advisor.pricing.spot import spot_odds, start_odds
-    from recommender.availability.series import start_with_history, with_history
+    from recommender.outcome.watched import start_with_history, with_history
 
     gpu, num_gpus = _gpus_of(machine)
     assumed = spot_odds(gpu or "", num_gpus)

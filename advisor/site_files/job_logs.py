@@ -71,6 +71,7 @@ def _without_sizes(path: Path, records: Iterable[Record]) -> str:
         return (
             f"{str(path)!r} does not tell how large its jobs are: none asks for any {' or '.join(empty)}."
             " Export jobs that do, or one more of the columns gpus, nodes or cores."
+            " Slurm counts GPUs only with AccountingStorageTRES=gres/gpu in its slurm.conf."
         )
     return (
         f"{str(path)!r} does not tell how large its jobs are: it needs a column gpus, nodes or cores"

@@ -18,7 +18,7 @@ from advisor.service.prices.live import why_not_refreshed
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.pricing.node_counts import NodeCounts
-    from advisor.service.offer_filters import OfferFilter
+    from advisor.service.prices.offers import OfferFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,6 @@ class Limit:
 
     Attributes:
         name: what a person leaves out to be rid of it, such as ``"--region"``.
-        text: as it was set, such as ``"--region eu-*"``.
-        keeps: whether an offer is within it.
-        is_default: nobody set it.
         is_subject: it says what is looked for rather than where or at what price, so it gives way last.
     """
 
@@ -218,7 +215,6 @@ def _in_words(way: Way) -> str:
 def _limits(
     pricing: PricingSettings, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
 ) -> list[Limit]:
-    """Everything that a query keeps offers by."""
     from advisor.pricing.sources.protocol import OfferQuery
 
     counts = asked.node_counts(

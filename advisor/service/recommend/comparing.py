@@ -27,8 +27,6 @@ class CompareRequest:
 
     Attributes:
         a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``.
-        b: the same of the other.
-        job: the script, and what is to be trained.
     """
 
     a: str
@@ -38,11 +36,7 @@ class CompareRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareAnswer:
-    """Two plans side by side.
-
-    Attributes:
-        warnings: about places and prices.
-    """
+    """Two plans side by side."""
 
     comparison: PlanComparison
     trace: Trace
@@ -123,7 +117,7 @@ def _chosen(
 
 def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
     """One that does the job, where one does."""
-    from recommender.script_change import cheapest_first
+    from recommender.comparison import cheapest_first
 
     return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
-    from advisor.service.offer_filters import OfferFilter
-    from recommender.availability.series import Watched
+    from advisor.service.prices.offers import OfferFilter
     from recommender.outcome.spot import SpotTerms
+    from recommender.outcome.watched import Watched
     from recommender.plans.candidates import AccountLimits, Quota
     from recommender.plans.extras import CloudTerms
     from recommender.policy import Policy
@@ -66,8 +66,7 @@ def plans_of(
         NoOfferError: there is no machine of one's own, and clouds have none within the limits.
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
-    from advisor.service.offer_filters import OfferFilter
-    from advisor.service.prices.offers import wanted_counts
+    from advisor.service.prices.offers import OfferFilter, wanted_counts
     from advisor.service.prices.query_limits import known_vendors
 
     known = known_vendors(vendors)
@@ -159,8 +158,7 @@ def _own(
     rates: Sequence[Rate],
     listener: Listener,
 ) -> list[Plan]:
-    """This machine and the clusters, as far as they are asked for."""
-    from advisor.service.offer_filters import is_wanted
+    from advisor.service.prices.offers import is_wanted
     from recommender.plans.candidates import plans_of_machine
 
     # A setting of clouds says nothing of clusters, an argument is meant for all plans.
@@ -202,7 +200,6 @@ def _of_vendors(
 def _rented(
     pricing: PricingSettings, asked: OfferFilter, terms: CloudTerms, rates: Sequence[Rate], listener: Listener
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
-    """What clouds offer, live prices pulled anew where they are due."""
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 

@@ -448,7 +448,6 @@ def _missed_in_words(schedule: Schedule, now_due: Due) -> str:
 
 
 def _in_utc(moment: datetime) -> str:
-    """A moment as log lines show it."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
