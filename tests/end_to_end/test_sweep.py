@@ -71,6 +71,11 @@ def test_one_that_fails_takes_nobody_with_it(shell):
     assert jobs["t1.json.gz"]["advice"]["take"]
     assert "t2.json.gz" in jobs["t2.json.gz"]["advice"]["error"]
     assert "2 without an answer" in shell.run("sweep", "grid.yaml", "--offline").out
+    # Where all fail, so does the sweep.
+    shell.write("all.yaml", "subjects: [t2.json.gz]\noptions: {epochs: [1]}\n")
+    failed = shell.run("sweep", "all.yaml", "--offline")
+    assert_plain_error(failed, 1, "no combination has an answer")
+    assert "truncated or damaged" in failed.out
 
 
 def test_what_was_computed_before_a_kill_is_kept(shell):
