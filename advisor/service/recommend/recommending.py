@@ -362,7 +362,10 @@ MOST_OF_MEMORY = 0.5
 def with_cpu(
     places: Places, trace: Trace, request: RecommendRequest, config: Config, listener: Listener
 ) -> Places:
-    """The places with this CPU among them, where the script runs on it within seconds."""
+    """The places with this CPU among them, where the script runs on it within seconds.
+
+    Raises InputError: the length of the job is unknown, which shows before the script is timed.
+    """
     source = request.trace.source
     if not config.settings.local.cpu or request.gpus or not isinstance(source, Path) or holds_data(source):
         return places
@@ -370,7 +373,9 @@ def with_cpu(
     if not _is_small(trace, memory_bytes):
         return places
     from advisor.workloads.cpu import CPU, CpuSteps
+    from advisor.workloads.step_counts import length_of
 
+    length_of(trace, places.job).whole(1)
     try:
         times_s = steps_on_cpu(request.trace, config.settings.profile, listener)
     except AdvisorError:
