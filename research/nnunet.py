@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CHANNELS = {3: (32, 64, 128, 256, 320, 320), 2: (32, 64, 128, 256, 512, 512)}
 _PATCH = {3: (128, 128, 128), 2: (192, 160)}
 _INPUTS, _CLASSES = {3: 4, 2: 5}, 4
-State = tuple[nn.Module, torch.optim.Optimizer, torch.Tensor, torch.Tensor]
+State = tuple[nn.Module, torch.optim.Optimizer, torch.amp.GradScaler, torch.Tensor, torch.Tensor]
 
 
 class _Block(nn.Sequential):
@@ -93,14 +93,16 @@ def nnunet(dims: int, amp: bool, batch_size: int) -> Trace:
             model = UNet(dims, is_fused=is_fused).to(memory_format=layout)
             images = torch.rand(batch_size, _INPUTS[dims], *_PATCH[dims]).to(memory_format=layout)
             labels = torch.zeros(batch_size, *_PATCH[dims], dtype=torch.int64)
-        return model, torch.optim.Adam(model.parameters(), fused=True), images, labels
+        optimizer = torch.optim.Adam(model.parameters(), fused=True)
+        return model, optimizer, torch.amp.GradScaler("cuda", enabled=amp), images, labels
 
     def step(state: State) -> None:
-        model, optimizer, images, labels = state
+        model, optimizer, scaler, images, labels = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             loss = _loss(model(images), labels)
         optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
 
     return profile_callable(step, setup=build, batch_size=batch_size)

@@ -84,15 +84,16 @@ def timm_step(name: str, amp: bool, batch_size: int, *, side: int = 224) -> Trac
             images = torch.rand(batch_size, 3, side, side).to(memory_format=layout)
             labels = torch.zeros(batch_size, dtype=torch.int64)
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-        return model, optimizer, images, labels
+        return model, optimizer, torch.amp.GradScaler("cuda", enabled=amp), images, labels
 
     def step(state: tuple[Any, ...]) -> None:
-        model, optimizer, images, labels = state
+        model, optimizer, scaler, images, labels = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             loss = torch.nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
 
     return profile_callable(step, setup=build, batch_size=batch_size)
 
