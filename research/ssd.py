@@ -67,7 +67,9 @@ class SSD(nn.Module):
         return torch.cat(found[0], 2), torch.cat(found[1], 2)
 
 
-def _loss(places: torch.Tensor, classes: torch.Tensor, true: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+def _loss(
+    places: torch.Tensor, classes: torch.Tensor, true: tuple[torch.Tensor, torch.Tensor]
+) -> torch.Tensor:
     """Of places where a thing is, and of the worst of the others, three times as many."""
     true_places, true_classes = true
     is_thing = true_classes > 0
