@@ -49,28 +49,29 @@ _HEAD = """# NVIDIA's other families
 
 Written by `python -m research.nvidia_families`; do not edit. Rows of one GPU of NVIDIA's
 DeepLearningExamples (2020 to 2022). Errors are of the time: below 0 where a prediction is too fast. Of the
-families in the order of their names each second one might fit. One constant was fitted, to ResNeXt in FP32 on
-V100s (`advisor/operators/convolution.py`).
+families in the order of their names each second one might fit. One constant was fitted, to ResNeXt in FP32
+on V100s (`advisor/operators/convolution.py`).
 
-- **TF32 depends on the layout as 16 bits do.** One constant made SSD, which ran with channels last, 45 to 50 %
-  too slow, and ResNet-50 on an H100 21 %. The network of 16 bits is 14 and 5 % too fast.
-- **Groups** reach 0.12 of what other convolutions reach in FP32. ResNeXt was 22 % too fast, EfficientNet 31.
-- **nnU-Net** is, to our knowledge, what NVIDIA's benchmark runs: volumes under autocast with channels last and
-  fused norms, leaky ReLU that is not in place, Dice's loss. Before, it was 22 % off. In 2-D its steps take 8 to
-  13 ms beside what grows with the batch; nobody says where they go. Our H100's U-Nets (2-D, 3-D) are predicted
-  8 and 19 % too fast.
+- **TF32 depends on the layout as 16 bits do.** One constant made SSD, which ran with channels last, 45 to
+  50 % too slow, and ResNet-50 on an H100 21 %. The network of 16 bits is 14 and 5 % too fast.
+- **Groups** reach 0.12 of what other convolutions reach in FP32. ResNeXt was 22 % too fast, EfficientNet
+  31.
+- **nnU-Net** is, to our knowledge, what NVIDIA's benchmark runs: volumes under autocast with channels last
+  and fused norms, leaky ReLU that is not in place, Dice's loss. Before, it was 22 % off. In 2-D its steps
+  take 8 to 13 ms beside what grows with the batch; nobody says where they go. Our H100's U-Nets (2-D, 3-D)
+  are predicted 8 and 19 % too fast.
 - **Volumes** keep constants of a roofline. The network of 16 bits tells their kernels on an H100 as well as
   those of images. But by it nnU-Net in 3-D is 21 % off, by the constants 14 % (half precision and TF32). In
   FP32 a V100 computes volumes at 0.4 to 0.5 of its rate, and nothing that fits says so.
-- **EfficientNet** stays 10 to 40 % too fast. Depthwise convolutions at a rate of CUDA cores in 16 bits would
-  take 4 points of that on an A100.
-- **NCF** is off by one operator: gradients of embeddings cost 1,960 cycles a row, fitted to some thousand rows.
-  A million would take 57 ms, and the whole step took 31. Without it half precision is within 15 %.
+- **EfficientNet** stays 10 to 40 % too fast. Depthwise convolutions at a rate of CUDA cores in 16 bits
+  would take 4 points of that on an A100.
+- **NCF** is off by one operator: gradients of embeddings cost 1,960 cycles a row, fitted to some thousand
+  rows. A million would take 57 ms, and the whole step took 31. Without it half precision is within 15 %.
 
-Left out: Jasper, QuartzNet, wav2vec 2, FastPitch and Tacotron 2, whose lengths are not stated; EfficientDet,
-Mask R-CNN, TFT and MoFlow, which are not short to write; HiFi-GAN, whose convolutions alone would need 1.4 times
-the TF32 peak of an A100 and 2.5 times the FP32 peak of a V100, so that NVIDIA counts something else. Batches of
-the classifiers are not stated: those of the scripts' settings are assumed.
+Left out: Jasper, QuartzNet, wav2vec 2, FastPitch and Tacotron 2, whose lengths are not stated;
+EfficientDet, Mask R-CNN, TFT and MoFlow, which are not short to write; HiFi-GAN, whose convolutions alone
+would need 1.4 times the TF32 peak of an A100 and 2.5 times the FP32 peak of a V100, so that NVIDIA counts
+something else. Batches of the classifiers are not stated: those of the scripts' settings are assumed.
 """
 
 

@@ -40,7 +40,7 @@ class SSD(nn.Module):
         import timm
 
         super().__init__()
-        whole = timm.create_model("resnet50")
+        whole: Any = timm.create_model("resnet50")
         block = whole.layer3[0]
         block.conv2.stride = block.downsample[0].stride = (1, 1)
         self.backbone = nn.Sequential(
@@ -62,7 +62,7 @@ class SSD(nn.Module):
             maps.append(block(maps[-1]))
         found: tuple[list[torch.Tensor], list[torch.Tensor]] = ([], [])
         for pixels, heads in zip(maps, self.heads, strict=True):
-            for kind, head, per in zip(found, heads, (4, _CLASSES), strict=True):  # type: ignore[call-overload]
+            for kind, head, per in zip(found, heads, (4, _CLASSES), strict=True):
                 kind.append(head(pixels).reshape(len(images), per, -1))
         return torch.cat(found[0], 2), torch.cat(found[1], 2)
 
