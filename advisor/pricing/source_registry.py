@@ -9,11 +9,9 @@ from typing import cast
 from advisor.config.settings import PriceSettings
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.findings.about_prices import PricesImplausible
-from advisor.core.plugins import held_back, load, registered
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words, held_back, load, registered
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
 from advisor.pricing.price_checks import has_possible_prices, named
-from advisor.pricing.refresh import ASKED, LONGEST_S
 from advisor.pricing.sources import protocol
 from advisor.store.handle import Store
 
@@ -250,6 +248,7 @@ def _own_freshness(source: protocol.PriceSource) -> tuple[tuple[protocol.Freshne
 
 
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
+    from advisor.pricing.refresh import ASKED
     from advisor.store.pulls import pulls
 
     every = pulls(store, name)
@@ -266,4 +265,6 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
 
 def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
     """Whether it failed in an earlier refresh than that of the newest success."""
+    from advisor.pricing.refresh import LONGEST_S
+
     return failed_at is None or (newest - failed_at).total_seconds() > LONGEST_S

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock as ThreadLock
 
 from advisor.core.errors import AdvisorError, DeliveryError, InputError, LockedError, ThresholdExceededError
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words
 from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.schedule.recurrence import Due, due, next_after
