@@ -22,9 +22,16 @@ from advisor.pricing.providers import load_regions
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import shipped_prices
 from advisor.service.listening import Listener
-from advisor.service.offer_filters import Floor, OfferFilter, check_counts
 from advisor.service.prices.live import now, sources_for
-from advisor.service.prices.query_limits import ANY, check_providers, check_regions, nothing_left
+from advisor.service.prices.query_limits import (
+    ANY,
+    Floor,
+    OfferFilter,
+    check_counts,
+    check_providers,
+    check_regions,
+    nothing_left,
+)
 
 
 def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[Offer], bool]:
@@ -239,7 +246,6 @@ class PricesRequest:
         min_memory_gib: of one GPU.
         min_vcpus: of the whole machine.
         min_host_memory_gib: of the whole machine, beside its GPUs.
-        order: by what to sort.
         every_zone: also zones that cost more than the cheapest of their region.
     """
 

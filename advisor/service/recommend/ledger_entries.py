@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.store.ledger import Alternative, LedgerEntry, OfferedOption
 
+
 MAX_ALTERNATIVES = 60
 # Other prices would let these through.
 _BY_PRICE_AND_TIME = {RemovedByBudget.code, RemovedByDeadline.code}
