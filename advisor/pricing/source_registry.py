@@ -248,7 +248,7 @@ def _own_freshness(source: protocol.PriceSource) -> tuple[tuple[protocol.Freshne
 
 
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
-    from advisor.pricing.refresh import ASKED
+    from advisor.pricing.refresh import ASKED, LONGEST_S
     from advisor.store.pulls import pulls
 
     every = pulls(store, name)
@@ -256,15 +256,10 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
     gaps = [*joined((pull.scope, gap) for pull in whole for gap in pull.gaps)]
     newest = max((pull.succeeded_at for pull in whole if pull.succeeded_at is not None), default=None)
     for pull in whole:
+        if pull.failed_at is None:
+            continue
         # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
-        is_over = newest is not None and pull.succeeded_at is None and _is_earlier(pull.failed_at, newest)
-        if pull.failed_at is not None and not is_over:
+        is_earlier = newest is not None and (newest - pull.failed_at).total_seconds() > LONGEST_S
+        if pull.succeeded_at is not None or not is_earlier:
             gaps.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
     return tuple(gaps) if whole else ("never refreshed",)
-
-
-def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
-    """Whether it failed in an earlier refresh than that of the newest success."""
-    from advisor.pricing.refresh import LONGEST_S
-
-    return failed_at is None or (newest - failed_at).total_seconds() > LONGEST_S
