@@ -1,14 +1,16 @@
 """A Recommendation as a document: the table, what to take and why in words, and changes of the script."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
-from advisor.edits.patch import Patch
 from advisor.report import document as doc
 from advisor.report.option_charts import time_over_cost
 from advisor.report.option_facts import (
@@ -25,6 +27,9 @@ from advisor.report.words import rule_text, sentence, sentences, told, warnings_
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
 from recommender.ranking.variants import WhatIf
+
+if TYPE_CHECKING:
+    from advisor.edits.patch import Patch
 
 GAIN_COLUMNS = (
     doc.Column("Change", wraps=False),

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 
 from advisor.config.settings import ScheduleSettings, StoreSettings
 from advisor.core.errors import AdvisorError, DeliveryError, InputError, LockedError, ThresholdExceededError
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words
 from advisor.core.units import DAY_S, MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.schedule.recurrence import Due, due, next_after
