@@ -37,10 +37,12 @@ $(STAMP): $(INPUTS)
 	  --editable '.[torch,dev]'
 	@touch $@
 
-$(FRAMEWORKS): $(STAMP)
+$(FRAMEWORKS): $(STAMP) tests/checkers.txt
 	@echo 'installing the libraries that only the tests need, which takes a few minutes'
 	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
 	  --editable '.[torch,frameworks]'
+	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --no-deps --upgrade \
+	  --target $(VENV)/checkers --requirement tests/checkers.txt
 	@touch $@
 
 demo: $(STAMP)

@@ -7,11 +7,13 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from advisor.core.findings import Fact, Finding, Text, quoted
 from advisor.core.findings.about_answers import (
     BestOfTotal,
+    BillsOverlap,
     ChangeCosts,
     ChangeEndsAll,
     ChangeMoves,
     ChangeOfMemory,
     ChangeRulesOut,
+    ChargesUntagged,
     Cheapest,
     CloudWaitAssumed,
     ComparedBetter,
@@ -26,12 +28,25 @@ from advisor.core.findings.about_answers import (
     DataRegionUnknown,
     EpochLengthUnknown,
     Fastest,
+    GpuFamily,
+    LeakIdle,
+    LeakUnused,
+    LeftOut,
     Machine,
     NothingTips,
     ObjectiveOfPolicy,
     OptInRegions,
+    OtherCurrency,
+    PricesComputed,
+    PricesImplausible,
+    PricesNotLive,
+    PricesStale,
     RatesUnknown,
+    ReportGap,
+    RunCostsUnknown,
     Safest,
+    SavingFound,
+    SpendJump,
     SummaryChoice,
     SummaryCostAndTime,
     SummaryDoubt,
@@ -119,25 +134,6 @@ from advisor.core.findings.about_options import (
     WaitOfStarts,
     WaitUnsure,
 )
-from advisor.core.findings.about_prices import (
-    GpuFamily,
-    PricesComputed,
-    PricesImplausible,
-    PricesNotLive,
-    PricesStale,
-)
-from advisor.core.findings.about_reports import (
-    BillsOverlap,
-    ChargesUntagged,
-    LeakIdle,
-    LeakUnused,
-    LeftOut,
-    OtherCurrency,
-    ReportGap,
-    RunCostsUnknown,
-    SavingFound,
-    SpendJump,
-)
 from advisor.core.findings.about_traces import (
     BatchesDiffer,
     BatchesWarmUp,
@@ -156,7 +152,7 @@ from advisor.core.findings.about_traces import (
     TorchUntested,
     VariablesWithheld,
 )
-from advisor.formats.trace_checks import known_warning, warning_of
+from advisor.formats.trace_files import known_warning, warning_of
 from advisor.payload.protocol import Notice
 from advisor.report.words import in_names, sentences
 

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import option
-from advisor.cli.launch import print_job_file
+from advisor.cli.common import chosen_format, option, settings_with
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
 from advisor.cli.sending import Outlet, PreviewOption, ToOption, check_delivered, outlet
@@ -116,6 +114,8 @@ def recommend(
     deliveries: list[Delivery] = []
     try:
         if view.emit is not None:
+            from advisor.cli.answer import print_job_file
+
             print_job_file(answer, view.emit, view.explain, request.trace, config.settings)
         else:
             deliveries = _show(answer, view, out, output, asked_of=asked_of)
@@ -395,7 +395,7 @@ def _python_file(line: LaunchLine) -> Iterator[tuple[Path, Mapping[str, str]]]:
     if line.script.suffix != ".ipynb":
         yield line.script, line.variables
         return
-    from advisor.profile.notebooks import notebook_script
+    from advisor.profile.launch_lines import notebook_script
 
     folders = str(line.script.parent.resolve()), os.environ.get("PYTHONPATH")
     with notebook_script(line.script) as script:

@@ -8,8 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from advisor.cli.common import moment_or_duration_s, settings_with
-from advisor.cli.help import option
+from advisor.cli.common import moment_or_duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import JsonOption, with_groups
 from advisor.cli.sending import PreviewOption, ToOption
@@ -182,7 +181,6 @@ def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
 
 
 def _document(review: TeamReview | None, *, as_focus: bool) -> Document:
-    """The report as a document, or as the rows of a FOCUS data set."""
     from advisor.report.review import first_document, review_document
 
     if review is None:

@@ -133,7 +133,6 @@ class Project:
     """The settings file of a project, as it was read.
 
     Attributes:
-        sha256: of its content.
         is_trusted: whether all of it counts.
     """
 
@@ -181,7 +180,6 @@ class Config(_Sourced):
     """All settings, and warnings; a use case takes the groups that it needs.
 
     Attributes:
-        project: the project's settings file, if there is one.
         refused: lines of it that do not count, since nobody trusts it.
     """
 

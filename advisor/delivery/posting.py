@@ -21,11 +21,11 @@ from advisor.delivery.channel import (
     Message,
     Parcel,
     PermanentError,
+    SecretError,
     SendingError,
     TemporaryError,
     UncertainError,
 )
-from advisor.delivery.secret_values import SecretError
 from advisor.store import outbox
 from advisor.store.handle import Store
 from advisor.store.outbox import Claim, LostClaimError, State
@@ -41,7 +41,6 @@ class Clock:
     Attributes:
         now: with a time zone.
         monotonic_s: seconds that only grow.
-        sleep: for so many seconds.
         chance: between 0 and 1.
     """
 

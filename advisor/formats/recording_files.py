@@ -17,8 +17,7 @@ from advisor.core.errors import RecordingError
 from advisor.core.files import write_atomically
 from advisor.core.values import ABOVE_0, Bounds, Op, Precision
 from advisor.formats.foreign_files import RepeatedNameError, open_unpacked, read_json
-from advisor.formats.trace_checks import check_op
-from advisor.formats.trace_files import version_problem
+from advisor.formats.trace_files import check_op, version_problem
 from advisor.formats.typed_json import typed
 
 SCHEMA_VERSION = 1

@@ -43,7 +43,7 @@ def _attempt(job: ScriptJob) -> Outcome:
     unusable = unusable_torch()
     if unusable is not None:
         return unusable
-    from .main_memory import watch
+    from .progress import watch
     from .torch_names import MissingNameError
 
     watch(job)

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from advisor.core.errors import InputError, StaleCatalogError
 from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import GpuFamily, PricesComputed, PricesNotLive, PricesStale
 from advisor.core.findings.about_options import Unknown
-from advisor.core.findings.about_prices import GpuFamily, PricesComputed, PricesNotLive, PricesStale
 from advisor.core.gpus import resolve_gpus
 from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer, Price

@@ -8,7 +8,7 @@ from typing import cast
 
 from advisor.config.settings import PriceSettings
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
-from advisor.core.findings.about_prices import PricesImplausible
+from advisor.core.findings.about_answers import PricesImplausible
 from advisor.core.plugins import held_back, load, registered
 from advisor.core.redaction import error_in_words
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of

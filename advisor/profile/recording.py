@@ -17,8 +17,7 @@ from advisor.core.findings.about_traces import KernelsLeftOut, StepsDiffer
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Checkpoints, Collective, Flow, MemoryUse, Op, Precision, RecordedStep, Trace
-from advisor.formats.trace_checks import check_trace, known_warning, warning_of
-from advisor.formats.trace_files import SCHEMA_VERSION
+from advisor.formats.trace_files import SCHEMA_VERSION, check_trace, known_warning, warning_of
 from advisor.formats.typed_json import typed
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from advisor.core.units import format_bytes, format_duration, format_duration_short, format_usd
 from advisor.core.values import Interval, Quantiles
 from advisor.report.plain import few
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 NOTHING = "-"
 
@@ -337,9 +341,7 @@ class Layout:
     """A page of figures first.
 
     Attributes:
-        tiles: above all else.
         top: what stands below them, such as one chart.
-        title: of the cards.
         tabs: names, and the blocks of each.
     """
 
@@ -356,7 +358,7 @@ class Layout:
 
 
 def facts_of(value: object, names: str) -> dict[str, object]:
-    """Attributes as JSON has them: values within values as objects, moments as text.
+    """Attributes as JSON has them: values within values as objects, moments as text, money as numbers.
 
     Args:
         value: any object.
@@ -368,9 +370,16 @@ def facts_of(value: object, names: str) -> dict[str, object]:
     return {name: _plain(getattr(value, name)) for name in names.split()}
 
 
+def all_facts_of(value: DataclassInstance) -> dict[str, object]:
+    """The same of all fields of a dataclass."""
+    return facts_of(value, " ".join(field.name for field in fields(value)))
+
+
 def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
+    if isinstance(value, Decimal):
+        return float(value)
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -183,7 +183,6 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
 
 
 def _network(fabric: Fabric | None) -> str:
-    """Over what the nodes exchange."""
     if fabric is None or fabric.network is None:
         return "unknown"
     if fabric.network_bytes_per_s is None:

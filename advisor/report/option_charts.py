@@ -227,7 +227,6 @@ def _saved(point: CurvePoint) -> doc.Cell:
 
 
 def _sheet(curve: ScalingCurve) -> doc.Table:
-    """Every point as plain numbers."""
     rows = []
     for point in curve.points:
         time_s, usd = point.option.time_s, point.option.cost_usd

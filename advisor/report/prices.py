@@ -127,7 +127,6 @@ def _table(series: Sequence[Series], until: datetime) -> doc.Table:
 
 
 def _curves(series: Sequence[Series], until: datetime) -> tuple[doc.Chart | doc.Lines, ...]:
-    """The machines that are cheapest now, the cheapest first."""
     cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
     chart = doc.Chart(
         x=doc.Axis(doc.DAY),

@@ -217,7 +217,6 @@ def _listed_ids(recommendation: Recommendation) -> set[str]:
 
 
 def _gains(recommendation: Recommendation) -> tuple[doc.Block, ...]:
-    """Of the changes that were asked for; nothing where none was."""
     table = gains_table(recommendation)
     return (*((doc.BLANK, table) if table.rows else ()), *gain_notes(recommendation))
 
@@ -286,19 +285,16 @@ def _assumed_in_short(warnings: Iterable[Finding]) -> str:
 
 
 def _summary(recommendation: Recommendation) -> tuple[doc.Section, ...]:
-    """Above the table, for whoever reads no further."""
     if recommendation.recommended is None:
         return (_paragraph("Nothing is feasible. The nearest options:"),)
     return tuple(_paragraph(f"{text}.") for text in sentences(recommendation.summary))
 
 
 def _paragraph(text: str) -> doc.Section:
-    """A text of its own, broken between words."""
     return doc.Section(text, ())
 
 
 def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
-    """What is the best at one thing, and by which figures."""
     by_id = {option.plan.id: option for option in recommendation.options}
     for pick in recommendation.picks:
         picked = by_id[pick.plan_id]

@@ -62,7 +62,6 @@ class Accuracy:
     """Predicted against actual; a record is None where there is nothing to compare.
 
     Attributes:
-        by_gpu: records of times by GPU.
         num_elsewhere: runs that followed a recommendation on another machine than it named.
     """
 
@@ -155,7 +154,6 @@ class Recurring:
     Attributes:
         runs: that finished at a known cost, in order of time.
         every_s: median time between starts.
-        usd: median cost of a run.
         entry: the newest recommendation that tells how long the job takes elsewhere; None without one.
         slower: by how much its runs exceeded the prediction, 1 or more.
     """

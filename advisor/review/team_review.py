@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from advisor.config.settings import ReportSettings
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import (
+from advisor.core.findings.about_answers import (
     BillsOverlap,
     ChargesUntagged,
     LeftOut,
@@ -20,10 +21,18 @@ from advisor.core.findings.about_reports import (
 from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import Series, series_of, spot_quantiles
 from advisor.review import savings as review_savings
-from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states, spent_of
-from advisor.review.period import Period, Scope, total
+from advisor.review.budgets import (
+    LEAST_WEEKS,
+    Budget,
+    BudgetState,
+    Period,
+    Scope,
+    budget_states,
+    spent_of,
+    total,
+)
 from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
-from advisor.review.who_spent import Division, Showback, showback_of
+from advisor.review.who_spent import Showback, showback_of
 from advisor.spend.charges import Bill
 
 if TYPE_CHECKING:
@@ -215,7 +224,6 @@ class Records:
 
     Attributes:
         runs: of everybody, over the period, its month, and the weeks that a forecast looks at; in order.
-        recommendations: given within the period.
         advised: recommendations that runs of the period followed, and those of the period, by id.
         prices: points of the period by GPU.
         impossible: what cannot be true in the store, and is none of the above: a line each.
@@ -234,11 +242,8 @@ class TeamReview:
 
     Attributes:
         runs: of the scope that started within the period.
-        recommendations: of the scope, given within the period.
         advised: all that these runs and recommendations are about, by id.
         billing: None without bills.
-        leaks: where money leaks, the dearest first.
-        unknown: what is not known, and counts nowhere.
     """
 
     period: Period
@@ -285,7 +290,7 @@ def review(
     market: review_savings.TodaysMarket,
     is_own: Callable[[Run], bool],
     organisation: str = "",
-    division: Division | None = None,
+    division: ReportSettings | None = None,
 ) -> TeamReview:
     """Put everything together.
 
@@ -308,7 +313,7 @@ def review(
     billing = billing_of(told, runs, period, scope) if told else None
     accuracy = review_savings.accuracy_of(runs, records.advised)
     charges = [charge for bill in bills for charge in bill.charges]
-    division = division or Division()
+    division = division or ReportSettings()
     spent = spent_of(records.runs, charges, period.until, division.user_tag)
     ours = [one for one in spent if period.holds(one.at) and scope.holds(one.project)]
     states = budget_states(budgets, records.runs, scope, period.until, spent=spent, organisation=organisation)

@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
-from advisor.review.period import NOTHING, Period, Scope, exact, total
+from advisor.review.budgets import NOTHING, Period, Scope, exact, total
 from advisor.spend.charges import USD, Charge, ChargeCategory
 from advisor.spend.outlays import Outlay
 from advisor.spend.showback import Jump, Part, Sharing, jumps_of, parts_of
 
 if TYPE_CHECKING:
+    from advisor.config.settings import ReportSettings
     from advisor.store.ledger import LedgerEntry, Run
 
 OTHER = "(no team)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """How spending is divided.
-
-    Attributes:
-        teams: projects of each team.
-        shared: projects whose cost all teams share.
-        shared_by: the key.
-        tags: names of tags that have a table each.
-        user_tag: the tag that names a charge's user.
-        tokens_per_step: of scripts, an optimizer step.
-    """
-
-    teams: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    shared: Sequence[str] = ()
-    shared_by: Literal["spend", "evenly", "gpu-hours"] = "spend"
-    tags: Sequence[str] = ()
-    user_tag: str = ""
-    tokens_per_step: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +74,7 @@ def showback_of(
     advised: Mapping[str, LedgerEntry],
     period: Period,
     scope: Scope,
-    division: Division,
+    division: ReportSettings,
 ) -> Showback:
     """Divide what was spent.
 
@@ -105,7 +85,7 @@ def showback_of(
         advised: recommendations by id.
         period: of the report.
         scope: whose spending counts.
-        division: how it is divided.
+        division: teams, what they share and by which key, tags, and tokens of a step.
     """
     last = before(period)
     is_known = _reaches(charges, period, last)
@@ -143,7 +123,7 @@ def _reaches(charges: Iterable[Charge], period: Period, last: Period) -> bool:
 
 
 def _weights(
-    division: Division, team_of: Mapping[str, str], runs: Iterable[Run]
+    division: ReportSettings, team_of: Mapping[str, str], runs: Iterable[Run]
 ) -> Callable[[Mapping[str, Decimal]], Mapping[str, Decimal]]:
     """Weights of teams by the key of a division, from what each spent of its own."""
     match division.shared_by:

@@ -298,8 +298,8 @@ def _cron_job(
 
 
 def _kubernetes_word(word: str) -> str:
-    """Text in which Kubernetes puts no variable."""
-    return word.replace("$(", "$$(")
+    """Text in which Kubernetes puts no variable, and which it reads as it was: `$$` is `$`."""
+    return word.replace("$", "$$")
 
 
 class _Blocks(yaml.SafeDumper):

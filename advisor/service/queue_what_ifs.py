@@ -33,7 +33,6 @@ class WhatIfRequest:
     """What would change.
 
     Attributes:
-        log: of jobs with their run times.
         slurm_conf: partitions and priorities; or else `capacity`, the units of one partition.
         added: units by partition, ``""`` for the only one.
         backfill: ``"none"``, ``"easy"`` or ``"conservative"``; None leaves today's.
@@ -79,7 +78,6 @@ class QueueWhatIf:
 
     Attributes:
         units: of the cluster, today and then.
-        backfill: today's and the other.
         classes: all jobs first.
         walltimes: of one more job, from the shortest; empty unless it was asked for.
         num_moments: at which that one was submitted, each time alone.
@@ -99,8 +97,7 @@ class QueueWhatIf:
 def queue_what_if(request: WhatIfRequest, listener: Listener) -> QueueWhatIf:
     """Simulate a log's jobs on the cluster as it is, and with the change.
 
-    Raises:
-        InputError: a log without run times, no capacity, an unknown partition, or a job that never fits.
+    Raises InputError: a log without run times, no capacity, an unknown partition, or a job that never fits.
     """
     from advisor.native import Backfill, simulate_queue
     from advisor.service.waits import read_log
@@ -169,8 +166,7 @@ def _most_used(jobs: Sequence[QueuedJob]) -> int:
 def _partition(conf: SlurmConf, name: str | None) -> int:
     """The number of a partition; of the default one without a name, and of the only one for any.
 
-    Raises:
-        InputError: there is no such partition.
+    Raises InputError: there is no such partition.
     """
     names = [partition.name for partition in conf.partitions]
     if names == [""]:
@@ -270,7 +266,7 @@ def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, 
 
 def _rules(conf: SlurmConf) -> PriorityRules:
     from advisor.native import PriorityRules
-    from advisor.native.queue_arrays import MAX_TIME_S
+    from advisor.native.arrays import MAX_TIME_S
 
     flags = conf.options.get("priorityflags", "").upper()
     if conf.options.get("prioritytype", "").endswith("basic"):

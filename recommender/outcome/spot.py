@@ -23,8 +23,8 @@ from advisor.core.findings.about_options import RateAssumed, RateConfigured, Rat
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan, Recovery
 from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds
-from recommender.availability.series import Watched, with_history
 from recommender.outcome.nodes import slowest_boot, times_of_one
+from recommender.outcome.watched import Watched, with_history
 
 Array = NDArray[np.float64]
 

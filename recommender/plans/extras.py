@@ -16,8 +16,8 @@ from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
 from advisor.pricing.storage import Charge, Rate, RateKind, charge
-from recommender.availability.series import Watched
 from recommender.outcome.bill import MOVING, RESULT, STORAGE
+from recommender.outcome.watched import Watched
 
 # Lines of the bill; docs/json.md names them.
 

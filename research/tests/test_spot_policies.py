@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Recovery
-from recommender.availability.series import Stretch, watched
 from recommender.outcome.recovery import MOST_AWAY_MOVING_H
 from recommender.outcome.spot import SpotTerms
+from recommender.outcome.watched import Stretch, watched
 from research.spot_policies import ON_DEMAND_USD, Case, Clock, agreement, cases, regions_of, replay
 from research.spot_traces import Trace, read_traces
 from tests.shared import SHARED, needs_shared

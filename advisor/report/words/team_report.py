@@ -1,8 +1,6 @@
 """What a team's report says of savings, of leaks, and of what nobody knows."""
 
-from collections.abc import Sequence
-
-from advisor.core.findings import about_reports
+from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd
 from advisor.report.words.sentences import TEXTS, in_names
 
@@ -13,10 +11,6 @@ def _runs(num: int, what: str = "run") -> str:
 
 def _charges(num: int) -> str:
     return _runs(num, "charge")
-
-
-def _of_scripts(scripts: Sequence[str]) -> str:
-    return f" (most of it: {', '.join(scripts)})" if scripts else ""
 
 
 def at_least(amount: str, num_unknown: int, *, of: int) -> str:
@@ -36,7 +30,7 @@ def _cost(usd: float, num_unknown: int, num_runs: int) -> str:
 
 
 @in_names.register
-def _(it: about_reports.SavingFound) -> str:
+def _(it: about_answers.SavingFound) -> str:
     whose = f" of {it.project}" if it.project else ""
     machine = f"{it.num_gpus} x {it.gpu}" if it.num_gpus > 1 else it.gpu
     kept = (
@@ -52,7 +46,7 @@ def _(it: about_reports.SavingFound) -> str:
 
 
 @in_names.register
-def _(it: about_reports.LeakIdle) -> str:
+def _(it: about_answers.LeakIdle) -> str:
     explained = f"{_runs(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
     return (
         f"{it.provider} {it.instance_type} cost {format_usd(it.amortised_usd)} (amortised), and"
@@ -62,7 +56,7 @@ def _(it: about_reports.LeakIdle) -> str:
 
 
 @in_names.register
-def _(it: about_reports.LeakUnused) -> str:
+def _(it: about_answers.LeakUnused) -> str:
     names = (
         f" ({', '.join(it.names)}{f' and {it.num - len(it.names)} more' if it.num > len(it.names) else ''})"
     )
@@ -73,7 +67,7 @@ def _(it: about_reports.LeakUnused) -> str:
 
 
 @in_names.register
-def _(it: about_reports.SpendJump) -> str:
+def _(it: about_answers.SpendJump) -> str:
     whose = it.project or "what names no project"
     made = f"run {it.maker}" if it.is_run else f"billed for {it.maker}"
     return (
@@ -83,7 +77,7 @@ def _(it: about_reports.SpendJump) -> str:
 
 
 @in_names.register
-def _(it: about_reports.LeftOut) -> str:
+def _(it: about_answers.LeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
     what, why = (
@@ -98,7 +92,7 @@ def _(it: about_reports.LeftOut) -> str:
 
 
 @in_names.register
-def _(it: about_reports.BillsOverlap) -> str:
+def _(it: about_answers.BillsOverlap) -> str:
     return (
         f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
         " of different accounts, these charges count twice"
@@ -106,7 +100,7 @@ def _(it: about_reports.BillsOverlap) -> str:
 
 
 @in_names.register
-def _(it: about_reports.OtherCurrency) -> str:
+def _(it: about_answers.OtherCurrency) -> str:
     return (
         f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
         f" converted and {'is' if it.num_charges == 1 else 'are'} not included"
@@ -114,7 +108,7 @@ def _(it: about_reports.OtherCurrency) -> str:
 
 
 @in_names.register
-def _(it: about_reports.RunCostsUnknown) -> str:
+def _(it: about_answers.RunCostsUnknown) -> str:
     num_more = it.num_runs - len(it.runs)
     some = f"{', '.join(it.runs)}{f' and {num_more:,} more' if num_more else ''}"
     return f"the cost of {_runs(it.num_runs)} is not known and not included: {some}"
@@ -124,7 +118,7 @@ def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
-TEXTS[about_reports.ReportGap] = {
+TEXTS[about_answers.ReportGap] = {
     "bill": "{names}: what it would tell is missing in this report",
     "estimated": "some costs are price x time, and no bill (runs: {num:,})",
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
@@ -144,9 +138,9 @@ TEXTS[about_reports.ReportGap] = {
 
 
 @in_names.register
-def _(it: about_reports.Leak) -> str:
+def _(it: about_answers.Leak) -> str:
     runs, cost = _runs(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
-    mostly = _of_scripts(it.scripts)
+    mostly = f" (most of it: {', '.join(it.scripts)})" if it.scripts else ""
     match it.of:
         case "failed":
             return f"{runs} failed and cost {cost}{mostly}"
@@ -162,6 +156,6 @@ def _(it: about_reports.Leak) -> str:
 
 
 TEXTS |= {
-    about_reports.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
+    about_answers.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
     " (report.project_tag)"
 }

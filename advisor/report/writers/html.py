@@ -10,7 +10,6 @@ from datetime import UTC, date, datetime
 from functools import cache, partial
 from importlib import metadata, resources
 from itertools import groupby, takewhile
-from pathlib import Path
 from typing import Literal, TypeAlias, assert_never
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -103,9 +102,7 @@ class BlockWriter:
     """How blocks become HTML.
 
     Attributes:
-        draw: what stands for a chart.
         inline: whether attributes say what matters, where no stylesheet does.
-        heading: level of a section's heading.
     """
 
     draw: Callable[[doc.Chart], Markup]
@@ -149,7 +146,6 @@ def _pieces(entries: Sequence[doc.Entry]) -> Iterator[Piece]:
 
 
 def _letters(chart: doc.Chart) -> Markup:
-    """A drawing of letters, as in a terminal."""
     return Markup("<pre>{}</pre>").format("\n".join(draw_chart(chart, 100)))
 
 
@@ -199,21 +195,18 @@ def _num_points(chart: doc.Chart) -> int:
 
 
 def _signs(chart: doc.Chart) -> Iterator[Sign]:
-    """What the letters or the colours mean."""
     for place, one in enumerate(chart.series):
         glyph = "■" if chart.bars else "- -" if one.is_dashed else GLYPHS[place % len(GLYPHS)]
         yield one.label, colour_name(chart, place), glyph
 
 
 def _rest(chart: doc.Chart) -> Iterator[Sign]:
-    """What lies below the series."""
     if chart.others_label:
         yield chart.others_label, "soft", "●"
     yield from ((one.label, "soft", "- -") for one in chart.guides)
 
 
 def _figures(chart: doc.Chart) -> doc.Table | None:
-    """What a chart shows, for whoever cannot see it."""
     if _num_points(chart) > MOST_LISTED:
         return None
     rest = doc.Series(chart.others_label, chart.others, chart.others_details)
@@ -310,7 +303,10 @@ def vega_runtime() -> str | None:
 
     None where memory is too scarce for it.
     """
-    path = _runtime_path()
+    import platformdirs
+
+    version = metadata.version("vl-convert-python")
+    path = platformdirs.user_cache_path("advisor") / f"vega-{version}.js"
     with suppress(OSError):
         return path.read_text("utf-8")
     from advisor.report.writers.pictures import javascript
@@ -323,10 +319,3 @@ def vega_runtime() -> str | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, script.encode(), private=True)
     return script
-
-
-def _runtime_path() -> Path:
-    import platformdirs
-
-    version = metadata.version("vl-convert-python")
-    return platformdirs.user_cache_path("advisor") / f"vega-{version}.js"

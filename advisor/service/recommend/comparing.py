@@ -10,10 +10,9 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Finding
 from advisor.core.values import Plan, Trace
 from advisor.service.listening import Listener
-from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.pipeline import judged_of
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of
-from advisor.service.traces import trace_of
+from advisor.service.traces import trace_of, with_input
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -28,8 +27,6 @@ class CompareRequest:
 
     Attributes:
         a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``.
-        b: the same of the other.
-        job: the script, and what is to be trained.
     """
 
     a: str
@@ -39,11 +36,7 @@ class CompareRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareAnswer:
-    """Two plans side by side.
-
-    Attributes:
-        warnings: about places and prices.
-    """
+    """Two plans side by side."""
 
     comparison: PlanComparison
     trace: Trace
@@ -124,7 +117,7 @@ def _chosen(
 
 def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
     """One that does the job, where one does."""
-    from recommender.script_change import cheapest_first
+    from recommender.comparison import cheapest_first
 
     return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
 

@@ -12,14 +12,13 @@ from advisor.core.findings import Finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.listening import Listener
-from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of, ranked_on
 from advisor.service.revisions import Version, laid_out
-from advisor.service.traces import TraceRequest, holds_data, trace_of
+from advisor.service.traces import TraceRequest, holds_data, trace_of, with_input
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
-    from recommender.script_change import ScriptChange
+    from recommender.comparison import ScriptChange
 
 _NOT_CALLED = (0.0, 0)
 
@@ -30,7 +29,6 @@ class DiffRequest:
 
     Attributes:
         base: script, trace or ``REVISION:PATH`` before the change.
-        head: the same after it.
         job: how to rank machines for either; the source of its trace does not count.
     """
 
@@ -46,9 +44,7 @@ class PartChange:
     Attributes:
         phase: None for a wait.
         base_s: seconds of all iterations on each GPU.
-        head_s: the same after the change.
         base_calls: in one iteration; 0 where the version does not call it.
-        head_calls: the same after the change.
     """
 
     name: str
@@ -71,7 +67,6 @@ class DiffAnswer:
     Attributes:
         parts: what takes more or less of the job on the machine compared, the largest change first; empty
             where there is no such machine.
-        warnings: of either version's ranking.
     """
 
     base: Trace
@@ -90,7 +85,7 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
         PolicyViolationError: the policy removes every plan.
         AdvisorError: a script, prices or the database cannot be read.
     """
-    from recommender.script_change import script_change
+    from recommender.comparison import script_change
 
     with laid_out(request.base) as before, laid_out(request.head) as after:
         for version in (before, after):
@@ -129,7 +124,6 @@ def _traces(
 
 
 def _from_anywhere(tracing: TracingSettings) -> TracingSettings:
-    """The interpreter by its whole path."""
     python = tracing.profile.python
     if python is None:
         return tracing

@@ -68,7 +68,6 @@ def _configured(local: LocalSettings) -> list[_Card]:
 
 
 def _detected(listener: Listener) -> list[_Card]:
-    """The cards of this machine that the catalog knows."""
     from advisor.core.devices import detect_devices, why_in_use
 
     cards: list[_Card] = []
@@ -83,7 +82,6 @@ def _detected(listener: Listener) -> list[_Card]:
 
 
 def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
-    """Cards of one model."""
     from recommender.plans.candidates import Machine
 
     spec, limit_w = cards[0].spec, _limit_w(cards, local)
@@ -191,8 +189,7 @@ def _logged_wait(
     fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
 ) -> LoggedWait:
     from advisor.service.prices.live import now
-    from recommender.plans.candidates import LoggedWait
-    from recommender.plans.start_waits import nodes_note, together
+    from recommender.plans.candidates import LoggedWait, nodes_note, together
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus

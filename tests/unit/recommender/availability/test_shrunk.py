@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market
 from advisor.pricing.spot import spot_odds, start_odds
-from recommender.availability.series import Watched, start_with_history, with_history
+from recommender.outcome.watched import Watched, start_with_history, with_history
 
 CLASS = spot_odds("V100-SXM-16GB", 1)
 WAIT = start_odds("V100-SXM-16GB", 1, Market.SPOT).wait_s

@@ -17,12 +17,13 @@ from advisor.pricing import answers
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
-from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices import daily, live
 from advisor.service.prices.offers import (
+    OfferFilter,
     PricesRequest,
     _sorted,
     is_open,
+    is_wanted,
     list_prices,
     query_offers,
     wanted_counts,
