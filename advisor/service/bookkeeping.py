@@ -23,7 +23,7 @@ from advisor.formats.user_files import at_home
 from advisor.service.listening import Listener
 from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.recommend.ledger_entries import compared_runs
+from advisor.service.recommend.past_runs import compared_runs
 from advisor.spend.charges import Bill
 from advisor.store.database import folder_of, open_store
 from advisor.store.handle import Store

@@ -200,7 +200,8 @@ def cheapest_at(
 
     Raises AdvisorError: the prices of the settings' sources cannot be read.
     """
-    from advisor.service.prices.offers import OfferFilter, query_offers
+    from advisor.service.prices.offers import query_offers
+    from advisor.service.prices.query_limits import OfferFilter
     from recommender.plans.candidates import place_in_id
 
     try:

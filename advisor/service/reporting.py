@@ -368,7 +368,8 @@ def todays_prices_for(
 
     Raises AdvisorError: prices cannot be read.
     """
-    from advisor.service.prices.offers import OfferFilter, query_offers
+    from advisor.service.prices.offers import query_offers
+    from advisor.service.prices.query_limits import OfferFilter
     from advisor.service.recommend.plan_sources import spot_terms
 
     wanted: dict[str, set[int]] = {}

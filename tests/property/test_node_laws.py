@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.core.values import Layout, Market, Offer, Option, Plan
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, node_counts
-from advisor.service.prices.offers import is_wanted
+from advisor.service.prices.query_limits import is_wanted
 from recommender.outcome.draws import make_draws, waits
 from recommender.outcome.outcomes import Run, runs_of
 from recommender.outcome.spot import SpotTerms, terms_at

@@ -14,7 +14,8 @@ from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Listener
 from advisor.service.prices.daily import current_answers
 from advisor.service.prices.live import known_answers, moment_ago
-from advisor.service.prices.offers import OfferFilter, check_names, is_wanted, wanted_counts
+from advisor.service.prices.offers import check_names, wanted_counts
+from advisor.service.prices.query_limits import OfferFilter, is_wanted
 from advisor.store.database import open_store
 
 # Prices are doubted beside those of so long.

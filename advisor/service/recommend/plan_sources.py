@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
-    from advisor.service.prices.offers import OfferFilter
+    from advisor.service.prices.query_limits import OfferFilter
     from recommender.outcome.spot import SpotTerms
     from recommender.outcome.watched import Watched
     from recommender.plans.candidates import AccountLimits, Quota
@@ -66,8 +66,8 @@ def plans_of(
         NoOfferError: there is no machine of one's own, and clouds have none within the limits.
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
-    from advisor.service.prices.offers import OfferFilter, wanted_counts
-    from advisor.service.prices.query_limits import known_vendors
+    from advisor.service.prices.offers import wanted_counts
+    from advisor.service.prices.query_limits import OfferFilter, known_vendors
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -158,7 +158,7 @@ def _own(
     rates: Sequence[Rate],
     listener: Listener,
 ) -> list[Plan]:
-    from advisor.service.prices.offers import is_wanted
+    from advisor.service.prices.query_limits import is_wanted
     from recommender.plans.candidates import plans_of_machine
 
     # A setting of clouds says nothing of clusters, an argument is meant for all plans.

@@ -19,15 +19,14 @@ from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
 from advisor.service.prices import daily, live
 from advisor.service.prices.offers import (
-    OfferFilter,
     PricesRequest,
     _sorted,
     is_open,
-    is_wanted,
     list_prices,
     query_offers,
     wanted_counts,
 )
+from advisor.service.prices.query_limits import OfferFilter, is_wanted
 from tests.builders import make_offer, make_price
 from tests.findings import texts
 from tests.listening import Heard
