@@ -21,7 +21,8 @@ GNMT_TOKENS = 2 * GNMT_LENGTH * 0.78
 @cache
 def gnmt(amp: bool, batch_size: int) -> Trace:
     """GNMT v2, a batch of sentences."""
-    from research.lambda_networks import Work, profiled
+    from research.lambda_networks import profiled
+    from research.lambda_steps import Work
 
     # A torch for CPUs alone says so of each recurrent layer.
     warnings.filterwarnings("ignore", message="PyTorch was compiled without cuDNN")
