@@ -134,13 +134,7 @@ def _remembered() -> dict[str, dict[str, str]]:
 
 
 def remember_rows(subject: str, recommendation: Recommendation, view: ViewOptions) -> None:
-    """Keep what the numbers of the rows mean: another flag, or a new price, gives them to other plans.
-
-    Args:
-        subject: the script or recipe, with its path.
-        recommendation: the answer.
-        view: which rows of it are shown.
-    """
+    """Keep what the numbers of the rows mean: another flag, or a new price, gives them to other plans."""
     by_id = numbered(recommendation)
     listed = (by_id[row.option.plan.id] for row in recommendation.shortlist)
     shown = {str(n): row.plan.id for n, row in (*selection(recommendation, view.num_rows), *listed)}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import WholeLines, chosen_format, load_settings, option, settings_with
+from advisor.cli.common import chosen_format, group, load_settings, option, settings_with
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import FormatOption, JsonOption, PythonOption
 from advisor.core.errors import AdvisorError, InputError
@@ -14,9 +14,7 @@ from advisor.core.files import write_atomically
 from advisor.report.plain import print_lines
 from advisor.report.printing import Format, print_document
 
-app = typer.Typer(
-    cls=WholeLines, help="Settings and where each comes from.", no_args_is_help=True, rich_markup_mode=None
-)
+app = group("Settings and where each comes from.")
 
 
 def init(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import WholeLines, chosen_format, duration_s, option, settings_with
+from advisor.cli.common import chosen_format, duration_s, group, option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import (
     FormatOption,
@@ -27,12 +27,7 @@ from advisor.report.printing import Format, print_document
 if TYPE_CHECKING:
     from advisor.service.plan_facts import PlanRequest
 
-app = typer.Typer(
-    cls=WholeLines,
-    help="Rules of an organisation, its teams and projects: docs/policy.md.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Rules of an organisation, its teams and projects: docs/policy.md.")
 FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any layers.", metavar="FILES...")]
 
 

@@ -25,8 +25,8 @@ from advisor.report.plain import print_lines
 from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
+    from advisor.cli.launch_lines import LaunchLine
     from advisor.delivery.posting import Delivery
-    from advisor.profile.launch_lines import LaunchLine
     from advisor.report.document import Document
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest
@@ -361,7 +361,7 @@ def script_request(
 
     Raises InputError: no script is in the command, or the notebook cannot be read.
     """
-    from advisor.profile.launch_lines import LaunchLine, is_launch_line
+    from advisor.cli.launch_lines import LaunchLine, is_launch_line
     from advisor.service.traces import TraceRequest
 
     line = LaunchLine(script=source, arguments=tuple(arguments or ()))
@@ -381,7 +381,7 @@ def script_request(
 
 def _read(typed: LaunchLine, world_size: int | None) -> LaunchLine:
     """What the words of a command start, told to the user."""
-    from advisor.profile.launch_lines import read_launch_line
+    from advisor.cli.launch_lines import read_launch_line
 
     line = read_launch_line((str(typed.script), *typed.arguments))
     words, num_processes = " ".join((str(line.script), *line.arguments)), world_size or line.world_size
@@ -395,7 +395,7 @@ def _python_file(line: LaunchLine) -> Iterator[tuple[Path, Mapping[str, str]]]:
     if line.script.suffix != ".ipynb":
         yield line.script, line.variables
         return
-    from advisor.profile.launch_lines import notebook_script
+    from advisor.cli.launch_lines import notebook_script
 
     folders = str(line.script.parent.resolve()), os.environ.get("PYTHONPATH")
     with notebook_script(line.script) as script:

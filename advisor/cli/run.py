@@ -14,6 +14,7 @@ from advisor.cli.common import (
     WholeLines,
     chosen_format,
     duration_s,
+    group,
     moment,
     moment_or_duration_s,
     option,
@@ -124,11 +125,9 @@ class _RunGroup(WholeLines):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(
-    cls=_RunGroup,
-    help="Run a command and keep a receipt (`advisor run -- python train.py`); list and record what ran.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = group(
+    "Run a command and keep a receipt (`advisor run -- python train.py`); list and record what ran.",
+    _RunGroup,
 )
 
 

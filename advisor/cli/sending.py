@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import WholeLines, chosen_format, option, settings_with
+from advisor.cli.common import chosen_format, group, option, settings_with
 from advisor.cli.listening import TERMINAL, note
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
@@ -141,12 +141,7 @@ def check_delivered(deliveries: Sequence[Delivery]) -> None:
         raise DeliveryError(f"{len(lost)} of {len(deliveries)} channels did not surely get it: {names}.")
 
 
-app = typer.Typer(
-    cls=WholeLines,
-    help="Channels that answers are sent to with --to: docs/delivery.md.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Channels that answers are sent to with --to: docs/delivery.md.")
 
 
 @app.command("list")

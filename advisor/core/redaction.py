@@ -109,21 +109,6 @@ def without_passwords(text: str) -> str:
     return _PASSWORD_IN_QUERY.sub(rf"\g<1>{HIDDEN}", shown)
 
 
-def error_in_words(error: BaseException, *, most: int = 300) -> str:
-    """Kind and message of an unforeseen error in one line of ``most`` characters, without secrets.
-
-    >>> error_in_words(RuntimeError("token=abc refused"))
-    'RuntimeError: token=*** refused'
-    """
-    try:
-        message = str(error)
-    except Exception:  # noqa: BLE001 - even its message may be broken
-        message = ""
-    # Cut last: half a secret would not look like one.
-    text = " ".join(redact_message(message).split())[:most]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 def named_without_secrets(name: str, value: object) -> object:
     """The value of this name: hidden where the name is a secret's, else as `without_secrets`."""
     is_secret = is_secret_name(name) or name.lower().endswith("key")

@@ -23,11 +23,7 @@ class SecretError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Reads secrets, and remembers what it has read.
-
-    Args:
-        environ: the environment.
-    """
+    """Reads secrets, and remembers what it has read."""
 
     environ: Mapping[str, str] = field(repr=False)
     _values: set[str] = field(default_factory=set, repr=False, init=False)

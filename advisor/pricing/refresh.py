@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from advisor.core.redaction import error_in_words, redact_message
+from advisor.core.plugins import error_in_words
+from advisor.core.redaction import redact_message
 from advisor.core.units import DAY_S, HOUR_S, format_duration
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.price_checks import has_possible_prices, named, possible_points

@@ -9,11 +9,9 @@ from typing import cast
 from advisor.config.settings import PriceSettings
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.findings.about_answers import PricesImplausible
-from advisor.core.plugins import held_back, load, registered
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words, held_back, load, registered
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
 from advisor.pricing.price_checks import has_possible_prices, named
-from advisor.pricing.refresh import ASKED, LONGEST_S
 from advisor.pricing.sources import protocol
 from advisor.store.handle import Store
 
@@ -250,6 +248,7 @@ def _own_freshness(source: protocol.PriceSource) -> tuple[tuple[protocol.Freshne
 
 
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
+    from advisor.pricing.refresh import ASKED, LONGEST_S
     from advisor.store.pulls import pulls
 
     every = pulls(store, name)
@@ -257,13 +256,10 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
     gaps = [*joined((pull.scope, gap) for pull in whole for gap in pull.gaps)]
     newest = max((pull.succeeded_at for pull in whole if pull.succeeded_at is not None), default=None)
     for pull in whole:
+        if pull.failed_at is None:
+            continue
         # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
-        is_over = newest is not None and pull.succeeded_at is None and _is_earlier(pull.failed_at, newest)
-        if pull.failed_at is not None and not is_over:
+        is_earlier = newest is not None and (newest - pull.failed_at).total_seconds() > LONGEST_S
+        if pull.succeeded_at is not None or not is_earlier:
             gaps.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
     return tuple(gaps) if whole else ("never refreshed",)
-
-
-def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
-    """Whether it failed in an earlier refresh than that of the newest success."""
-    return failed_at is None or (newest - failed_at).total_seconds() > LONGEST_S

@@ -361,13 +361,13 @@ def facts_of(value: object, names: str) -> dict[str, object]:
     """Attributes as JSON has them: values within values as objects, moments as text, money as numbers.
 
     Args:
-        value: any object.
+        value: any object; of None each is None.
         names: of the attributes, in their order, with spaces between.
 
     >>> facts_of(Fact("needed", "unknown"), "name value")
     {'name': 'needed', 'value': 'unknown'}
     """
-    return {name: _plain(getattr(value, name)) for name in names.split()}
+    return {name: None if value is None else _plain(getattr(value, name)) for name in names.split()}
 
 
 def all_facts_of(value: DataclassInstance) -> dict[str, object]:

@@ -12,7 +12,7 @@ from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import format_bytes, format_duration
 from advisor.predict.fitting import arguments_of_largest
 from advisor.report import document as doc
-from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words import all_told, finding_json, sentence, sentences, warnings_json
 from advisor.report.words.estimate_notes import remedy_text
 
 TRACE_COLUMNS = doc.columns("Trace", "")
@@ -396,8 +396,7 @@ def estimate_json(estimate: values.IterationEstimate) -> Mapping[str, object]:
         **doc.facts_of(estimate, "memory_bytes memory_limit_bytes fits_memory"),
         "memory": memory_json(estimate),
         **doc.facts_of(estimate, "by_family by_method by_operator"),
-        "assumptions": sentences(estimate.assumptions),
-        "assumption_findings": list(map(finding_json, estimate.assumptions)),
+        **all_told("assumptions", estimate.assumptions),
     }
 
 

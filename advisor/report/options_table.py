@@ -295,12 +295,7 @@ def page_table(recommendation: Recommendation, top: int | None, *, caption: str)
 
 
 def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
-    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes.
-
-    Args:
-        recommendation: the answer.
-        facts: what JSON has of each option, in the order of the ranking.
-    """
+    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes."""
     keys = [(key, column.is_outcome) for column in OPTION_COLUMNS for key in column.keys]
     names = columns(*(key.replace(".", "_") for key, _ in keys), kind=PLAIN)
     rows = []

@@ -11,7 +11,7 @@ from advisor.predict.step_time import computing_s, waits_s
 from advisor.report import document as doc
 from advisor.report.estimates import summary, trace_texts
 from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
-from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words import all_told, sentence, sentences, told, warnings_json
 from advisor.service.recommend.comparing import CompareAnswer
 from advisor.service.recommend.diffing import DiffAnswer, PartChange
 from recommender.comparison import MachineChange, PlanComparison, change_findings
@@ -275,8 +275,7 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
         "even_usd_per_h": comparison.even_usd_per_h,
         "whole": {name: asdict(whole) for name, whole in zip(("a", "b"), comparison.whole, strict=True)},
-        "verdict": sentence(comparison.verdict),
-        "verdict_finding": finding_json(comparison.verdict),
+        **told("verdict", comparison.verdict),
     }
 
 
@@ -315,11 +314,7 @@ def diff_document(answer: DiffAnswer) -> doc.Document:
     blocks += _parts(answer)
     blocks += _script(answer.base, answer.head)
     return doc.Document(
-        facts={
-            **_diff_facts(answer),
-            "summary": list(map(sentence, findings)),
-            "summary_findings": list(map(finding_json, findings)),
-        },
+        facts={**_diff_facts(answer), **all_told("summary", findings)},
         blocks=tuple(blocks),
         sheet=lambda: _part_sheet(answer.parts),
         is_letter=True,

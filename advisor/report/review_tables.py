@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import SavingFound, SpendJump
+from advisor.core.iterables import grouped
 from advisor.core.values import Interval
 from advisor.report.document import (
     CENTS,
@@ -42,15 +43,6 @@ if TYPE_CHECKING:
 
 NOBODY, UNALLOCATED = "(none)", "(unallocated)"
 CHANGE = Kind("change", "{:+.1%}".format)
-
-
-def counted(num: int, what: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "run"), counted(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{num:,} {what}{'' if num == 1 else 's'}"
 
 
 def whose(budget: Budget) -> str:
@@ -131,15 +123,7 @@ def spending_tables(review: TeamReview) -> Iterator[Table]:
 def _spending_table(
     caption: str, name: str, shares: Sequence[Share], whole: Share, *, with_spent: bool
 ) -> Table:
-    """A table of shares.
-
-    Args:
-        caption: of it.
-        name: of the first column.
-        shares: a row each.
-        whole: all of them together.
-        with_spent: whether bills and runs together have a column besides.
-    """
+    """A table of shares."""
     unknown = [share.num_unknown for share in shares] if whole.num_unknown else []
     sums = in_cents([share.usd for share in shares])
     spent = in_cents([share.spent_usd or NOTHING for share in shares]) if with_spent else []
@@ -387,9 +371,7 @@ def saving_table(savings: Sequence[Saving]) -> Table:
 
 def violation_table(violations: Sequence[Violation]) -> Table:
     """Rules that runs did not keep."""
-    by_rule: dict[str, list[Violation]] = {}
-    for one in violations:
-        by_rule.setdefault(one.rule, []).append(one)
+    by_rule = grouped(violations, lambda one: one.rule)
     rows = (
         Row((rule, len(group), float(cost_of(one.run for one in group)), group[0].run.id), Tone.BAD)
         for rule, group in by_rule.items()

@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from advisor.core.iterables import grouped
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Market, Plan, Quantiles, RunStatus
 
@@ -73,12 +74,7 @@ class Accuracy:
 
 
 def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accuracy:
-    """How recommendations held for the runs that finished.
-
-    Args:
-        runs: of the report.
-        advised: recommendations by id.
-    """
+    """How recommendations held for the runs that finished."""
     followed = with_advice(runs, advised)
     there = [(run, entry) for run, entry in followed if _machine(run) == _machine(entry)]
     comparisons = tuple(
@@ -92,9 +88,7 @@ def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accu
         for run, entry in there
         if run.status is RunStatus.FINISHED and run.duration_s is not None
     )
-    by_gpu: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        by_gpu.setdefault(one.run.gpu, []).append(one)
+    by_gpu = grouped(comparisons, lambda one: one.run.gpu)
     return Accuracy(
         comparisons=comparisons,
         time=_record(_times(comparisons)),
@@ -210,16 +204,11 @@ class TodaysMarket:
 
 
 def recurring_jobs(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> tuple[Recurring, ...]:
-    """Jobs that came again, the dearest first.
-
-    Args:
-        runs: of the period, in order of time.
-        advised: recommendations by id.
-    """
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        if run.script and run.status is RunStatus.FINISHED and run.cost_usd:
-            groups.setdefault((run.project, run.script), []).append(run)
+    """Jobs that came again, the dearest first."""
+    groups = grouped(
+        (run for run in runs if run.script and run.status is RunStatus.FINISHED and run.cost_usd),
+        lambda run: (run.project, run.script),
+    )
     newest: dict[tuple[str, str], LedgerEntry] = {}
     for entry in sorted(advised.values(), key=lambda entry: entry.at):
         if entry.alternatives:
@@ -261,15 +250,15 @@ def savings_of(
 
     As a recommendation does, it takes prices that somebody quoted, counts their median, and asks that the p90
     of cost and time hold, too.
-
-    Args:
-        jobs: that come again.
-        market: what they could rent.
     """
-    by_gpus: dict[tuple[str, int], list[Plan]] = {}
-    for plan in market.plans:
-        if plan.price is not None and not plan.price.is_guess and plan.blocked is None:
-            by_gpus.setdefault((plan.gpu, plan.num_gpus), []).append(plan)
+    by_gpus = grouped(
+        (
+            plan
+            for plan in market.plans
+            if plan.price is not None and not plan.price.is_guess and plan.blocked is None
+        ),
+        lambda plan: (plan.gpu, plan.num_gpus),
+    )
     savings: list[Saving] = []
     unpriced: list[Recurring] = []
     for job in jobs:

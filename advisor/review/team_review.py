@@ -18,6 +18,7 @@ from advisor.core.findings.about_answers import (
     ReportGap,
     RunCostsUnknown,
 )
+from advisor.core.iterables import grouped
 from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import Series, series_of, spot_quantiles
 from advisor.review import savings as review_savings
@@ -90,13 +91,7 @@ class PriceMoves:
 def price_moves(
     points: Mapping[str, Sequence[PricePoint]], runs: Collection[Run], period: Period
 ) -> PriceMoves:
-    """Moves of machines and places that runs used; where they do not tell, of the cheapest places.
-
-    Args:
-        points: of the period by GPU, as the period sees them.
-        runs: of the period.
-        period: of the report.
-    """
+    """Moves of machines and places that runs used; where they do not tell, of the cheapest places."""
     markets = {(run.gpu, run.provider, run.market) for run in runs if run.market is not None}
     places = {(run.provider, run.instance_type, run.region, run.market) for run in runs}
     moves: list[Move] = []
@@ -113,9 +108,7 @@ def _moves(
     places: Collection[tuple[str, str | None, str | None, Market | None]],
     period: Period,
 ) -> Iterator[Move]:
-    groups: dict[tuple[str, str, Market], list[Series]] = {}
-    for one in paid:
-        groups.setdefault((one.provider, one.instance_type, one.market), []).append(one)
+    groups = grouped(paid, lambda one: (one.provider, one.instance_type, one.market))
     for group in groups.values():
         used = [s for s in group if (s.provider, s.instance_type, s.region, s.market) in places]
         cheapest = sorted(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.budgets import NOTHING, Period, Scope, exact, total
@@ -76,17 +77,7 @@ def showback_of(
     scope: Scope,
     division: ReportSettings,
 ) -> Showback:
-    """Divide what was spent.
-
-    Args:
-        spent: of everybody, over the period and the time before.
-        charges: of all bills, of everybody.
-        runs: of everybody, in the period.
-        advised: recommendations by id.
-        period: of the report.
-        scope: whose spending counts.
-        division: teams, what they share and by which key, tags, and tokens of a step.
-    """
+    """Divide what was spent."""
     last = before(period)
     is_known = _reaches(charges, period, last)
     whole = [one for one in spent if period.holds(one.at)]
@@ -162,10 +153,10 @@ def unit_costs_of(
     runs: Iterable[Run], advised: Mapping[str, LedgerEntry], tokens_per_step: Mapping[str, int]
 ) -> tuple[UnitCost, ...]:
     """Averages by script, the dearest run first; a unit counts over the runs that tell how many they did."""
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        if run.script and run.cost_usd is not None:
-            groups.setdefault((run.project, run.script), []).append(run)
+    groups = grouped(
+        (run for run in runs if run.script and run.cost_usd is not None),
+        lambda run: (run.project, run.script),
+    )
     costs = []
     for (project, script), group in groups.items():
         entries = [advised.get(run.recommendation_id or "") for run in group]

@@ -159,12 +159,7 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
         Exception: what runs beside it failed.
         InputError: it cannot listen there, or the extra is not installed.
     """
-    from advisor.report.writers.html import vega_runtime
-    from advisor.report.writers.pictures import can_draw
-
     server = _server(reader, hosting.access(), beside.stop if beside else lambda: None)
-    if can_draw():
-        vega_runtime()  # is made once, by a program: no request may start one
     with hosting.listen() as bound:
         address, port = bound.getsockname()[:2]
         failures: list[Exception] = []

@@ -295,7 +295,7 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
         InputError: there is no such project.
         StoreError: the database cannot be read.
     """
-    known = _known_projects(database, others) if name else frozenset()
+    known = _known_projects(database, others)
     if name and known and name not in known:
         raise _unknown_project(name, known, listener)
 

@@ -64,9 +64,8 @@ class Handoff:
 
     @property
     def run_p90_s(self) -> float:
-        """Without the wait for a machine."""
-        option = self.option
-        return option.time_s.p90 - (option.wait_s.p90 if option.wait_s else 0)
+        """Without the wait for a machine, whose p90 does not come together with that of the run."""
+        return self.option.train_s.p90 + self.option.plan.startup_s
 
     @property
     def covers_s(self) -> int:

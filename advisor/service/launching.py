@@ -90,10 +90,6 @@ def handoff_of(
 def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a script imports, as pip takes it, and what pip cannot install elsewhere; it is parsed, never run.
 
-    Args:
-        script: with its own modules beside it.
-        python: whose versions are meant.
-
     Raises InputError: the script cannot be parsed, or the interpreter does not answer.
     """
     try:

@@ -64,11 +64,6 @@ _FACTS = (
 def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Facts:
     """Facts of a plan by its id, of what is given, or of both; what is given wins.
 
-    Args:
-        request: the plan.
-        config: how spot machines behave, and what is a cluster.
-        listener: hears of a plan without a price.
-
     Raises:
         InputError: the id has no such form, an amount is negative or a GPU is not one.
         UnknownGpuError: a name that no GPU has.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError, InputError, NoOfferError, ThresholdExceededError, did_you_mean
+from advisor.core.iterables import grouped
 from advisor.core.limits import EARLIEST
 from advisor.core.units import HOUR_S
 from advisor.core.values import Offer, Plan, PricePoint, Quantiles, Tier
@@ -334,10 +335,7 @@ def _prices(store: Store, runs: Sequence[Run], period: Period) -> Mapping[str, S
     from advisor.pricing.price_history import seen_from
     from advisor.store.pulls import price_points
 
-    rented: dict[str, list[Run]] = {}
-    for run in runs:
-        if run.market is not None:
-            rented.setdefault(run.gpu, []).append(run)
+    rented = grouped((run for run in runs if run.market is not None), lambda run: run.gpu)
     return {
         gpu: tuple(
             point

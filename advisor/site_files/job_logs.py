@@ -38,10 +38,6 @@ NEVER_STARTED = "never started"
 def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     """Read ``sacct --parsable2`` output, a CSV file or the Standard Workload Format, gzipped or not.
 
-    Args:
-        path: the log.
-        zone: of times without one; None is the zone of this machine.
-
     Raises InputError: unreadable, no job log, lines that make no sense (five are named), or no job that
     started.
     """
@@ -191,10 +187,6 @@ class Record:
 
 def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
     """The record of a row; None for a step of a job (``123.batch``), which waited for nothing.
-
-    Args:
-        row: fields by column.
-        zone: of times without one; None is the zone of this machine.
 
     Raises ValueError: a field is neither of its kind nor absent.
     """

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
+from advisor.core.iterables import grouped
 from advisor.spend.charges import USD, Charge, ChargeCategory
 
 _NOTHING = Decimal(0)
@@ -71,9 +72,7 @@ def outlays_of(charges: Iterable[Charge], runs: Iterable[Outlay], user_tag: str 
         if day is not None:
             day.projects.add(outlay.project)
         (spent if day is None or outlay.project or outlay.usd <= 0 else day.unclaimed).append(outlay)
-    by_day: dict[Place, list[Outlay]] = {}
-    for run in runs:
-        by_day.setdefault(run.place, []).append(run)
+    by_day = grouped(runs, lambda run: run.place)
     for place, group in by_day.items():
         if place not in days:
             spent += group

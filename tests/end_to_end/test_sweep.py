@@ -68,6 +68,11 @@ def test_a_second_night_computes_what_changed_and_one_that_fails_takes_nobody_wi
     jobs = {one["subject"]: one for one in shell.run(*ONE_CHILD, "--json").document["jobs"]}
     assert jobs["t1.json.gz"]["advice"]["take"]
     assert "t2.json.gz" in jobs["t2.json.gz"]["advice"]["error"]
+    # Where all fail, so does the sweep.
+    shell.write("all.yaml", "subjects: [t2.json.gz]\noptions: {epochs: [1]}\n")
+    failed = shell.run("sweep", "all.yaml", *ONE_CHILD[2:])
+    assert_plain_error(failed, 1, "no combination has an answer")
+    assert "truncated or damaged" in failed.out
 
 
 def test_what_was_computed_before_a_kill_is_kept(shell):

@@ -26,7 +26,7 @@ from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.files import temporary_folder
 from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus, normal_form
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words
 from advisor.core.units import GB, GIB, MB, format_duration
 from advisor.core.values import GpuSpec, Market, Offer
 from advisor.pricing.instance_types import InstanceType, load_instances

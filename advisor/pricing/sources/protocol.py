@@ -13,8 +13,7 @@ from typing import Protocol
 from advisor.core.deadlines import within
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.globs import is_any
-from advisor.core.plugins import held_back
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words, held_back
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.instance_types import InstanceType
 

@@ -5,12 +5,13 @@ from advisor.core.units import format_duration, format_usd
 from advisor.report.words.sentences import TEXTS, in_names
 
 
-def _runs(num: int, what: str = "run") -> str:
+def counted(num: int, what: str = "run") -> str:
+    """A number of things.
+
+    >>> counted(1), counted(1200, "charge")
+    ('1 run', '1,200 charges')
+    """
     return f"{num:,} {what}{'' if num == 1 else 's'}"
-
-
-def _charges(num: int) -> str:
-    return _runs(num, "charge")
 
 
 def at_least(amount: str, num_unknown: int, *, of: int) -> str:
@@ -47,7 +48,9 @@ def _(it: about_answers.SavingFound) -> str:
 
 @in_names.register
 def _(it: about_answers.LeakIdle) -> str:
-    explained = f"{_runs(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
+    explained = (
+        f"{counted(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
+    )
     return (
         f"{it.provider} {it.instance_type} cost {format_usd(it.amortised_usd)} (amortised), and"
         f" {explained if it.num_runs else 'no run explains any of it'}: machines that were left on, or runs"
@@ -86,24 +89,24 @@ def _(it: about_answers.LeftOut) -> str:
     )  # fmt: skip
     unknown = f", {it.num_unknown:,} of unknown amount" if it.num_unknown else ""
     amount = "" if it.usd is None else f" ({'-' if it.usd < 0 else ''}${abs(it.usd):,.2f} in all{unknown})"
-    return (
-        f"{it.where}: {_runs(it.num_left_out, what)} left out that {why}{amount}: {'; '.join(it.first)}{more}"
-    )
+    left_out = counted(it.num_left_out, what)
+    return f"{it.where}: {left_out} left out that {why}{amount}: {'; '.join(it.first)}{more}"
 
 
 @in_names.register
 def _(it: about_answers.BillsOverlap) -> str:
     return (
-        f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
+        f"{' and '.join(it.bills)} both cover {it.provider} on {counted(it.num_days, 'day')}: unless they are"
         " of different accounts, these charges count twice"
     )
 
 
 @in_names.register
 def _(it: about_answers.OtherCurrency) -> str:
+    charges = counted(it.num_charges, "charge")
     return (
-        f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
-        f" converted and {'is' if it.num_charges == 1 else 'are'} not included"
+        f"{charges} in {it.currency}, {it.amount:,.2f} in all,"
+        f" {_were(it.num_charges)} not converted and {'is' if it.num_charges == 1 else 'are'} not included"
     )
 
 
@@ -111,7 +114,7 @@ def _(it: about_answers.OtherCurrency) -> str:
 def _(it: about_answers.RunCostsUnknown) -> str:
     num_more = it.num_runs - len(it.runs)
     some = f"{', '.join(it.runs)}{f' and {num_more:,} more' if num_more else ''}"
-    return f"the cost of {_runs(it.num_runs)} is not known and not included: {some}"
+    return f"the cost of {counted(it.num_runs)} is not known and not included: {some}"
 
 
 def _were(num: int) -> str:
@@ -139,7 +142,7 @@ TEXTS[about_answers.ReportGap] = {
 
 @in_names.register
 def _(it: about_answers.Leak) -> str:
-    runs, cost = _runs(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
+    runs, cost = counted(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
     mostly = f" (most of it: {', '.join(it.scripts)})" if it.scripts else ""
     match it.of:
         case "failed":

@@ -128,12 +128,6 @@ def refresh_prices(
 
     Sources without credentials are skipped unless they are the only ones.
 
-    Args:
-        names: of sources; none for all.
-        pricing: the settings.
-        listener: hears of progress, and of what is skipped.
-        providers: whose prices; none for all.
-
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.

@@ -191,14 +191,7 @@ def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tu
 
 
 def parse_share(argument: str, text: str) -> float:
-    """``"10%"`` -> 0.1.
-
-    Args:
-        argument: what the caller calls it.
-        text: a number and a percent sign.
-
-    Raises InputError: no percentage of 0 or more.
-    """
+    """``"10%"`` -> 0.1. Raises InputError: no percentage of 0 or more."""
     number, percent, rest = text.strip().partition("%")
     try:
         share = float(number) / 100

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
-from advisor.core.redaction import redact_words
 from advisor.core.values import Option, Recommendation
 from advisor.service.prices.live import now
 from advisor.store.database import open_store
@@ -48,6 +47,8 @@ def keep_recommendation(
 
 def _command(arguments: Sequence[str]) -> str:
     """What asks the same question again, without secrets."""
+    from advisor.core.redaction import redact_words
+
     return shlex.join(("advisor", *redact_words(arguments, os.environ)))
 
 

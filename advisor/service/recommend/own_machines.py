@@ -26,11 +26,6 @@ WATTS_PER_KW = 1000.0
 def own_machines(settings: Settings, listener: Listener, origin: str | None = None) -> list[Machine]:
     """This machine's GPUs and the clusters of the settings.
 
-    Args:
-        settings: with both.
-        listener: hears what is left out.
-        origin: who set the clusters, such as a file.
-
     Raises:
         UnknownGpuError: this machine's GPU is not in the catalog, or is a family.
         ConfigError: a cluster's GPU is not, or a log that tells its waits cannot be used.

@@ -346,10 +346,6 @@ def data_set_of(pricing: PricingSettings, listener: Listener) -> tuple[DataSet |
 def place_of(text: str, argument: str = "data") -> DataPlace:
     """Where a data set lies, by its address or its region.
 
-    Args:
-        text: as the user writes it.
-        argument: what the caller calls it.
-
     Raises InputError: with the forms there are, or near names of regions.
     """
     from advisor.pricing.providers import load_regions

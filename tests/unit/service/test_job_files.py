@@ -10,7 +10,7 @@ import yaml
 
 from advisor.core.errors import InputError
 from advisor.core.findings.about_options import RiskPreemption
-from advisor.core.values import Elsewhere, Layout, Market, Tier
+from advisor.core.values import Elsewhere, Layout, Market, Quantiles, Tier
 from advisor.service.job_files import KINDS, MARK, Handoff, job_file
 from tests.builders import make_plan
 from tests.findings import FACTS
@@ -167,6 +167,13 @@ def test_the_scheduler_is_asked_for_what_the_wait_was_counted_on_where_that_cove
     assert f"#SBATCH --time={asked}\n" in text
     assert f"--max-time {stops_min}m " in text
     assert words in text
+
+
+def test_a_long_wait_leaves_the_run_its_time():
+    """The p90 of the whole is less than those of wait and run together."""
+    whole = handoff(tier=Tier.CLUSTER)
+    waits = replace(whole.option, wait_s=Quantiles(p50=0.0, p90=18 * 3600.0))
+    assert "#SBATCH --time=24:05:00\n" in job_file(replace(whole, option=waits), "sbatch")
 
 
 def test_gcp_names_the_gpu_and_the_zone():

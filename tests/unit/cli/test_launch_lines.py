@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.cli.launch_lines import code_cells, is_launch_line, notebook_script, read_launch_line
 from advisor.core.errors import InputError
-from advisor.profile.launch_lines import code_cells, is_launch_line, notebook_script, read_launch_line
 
 
 @pytest.fixture(autouse=True)
