@@ -122,7 +122,8 @@ class Rule:
             while start >= 0:
                 match = self._match(text, start)
                 if match is not None:
-                    yield from _hidden_of(match)
+                    groups = [group for group in range(1, match.re.groups + 1) if match[group]]
+                    yield from map(match.span, groups or [0])
                 start = lowered.find(anchor, start + 1 if match is None else max(match.end(), start + 1))
 
     def _match(self, text: str, start: int) -> re.Match[str] | None:
@@ -155,11 +156,6 @@ def lowered_in_place(text: str) -> str:
     """In small letters, each where it was: some letters are two when they are small."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.translate(_ASCII_LOWER)
-
-
-def _hidden_of(match: re.Match[str]) -> Iterator[Span]:
-    groups = [group for group in range(1, match.re.groups + 1) if match[group]]
-    yield from map(match.span, groups or [0])
 
 
 def _is_inside_of_a_word(text: str, start: int) -> bool:

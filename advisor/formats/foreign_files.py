@@ -14,7 +14,7 @@ import stat
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -75,7 +75,10 @@ def read_plain(path: Path, *, most_bytes: int) -> bytes:
         ValueError: there are more bytes than that.
     """
     with open_regular(path) as file:
-        return _at_most(file, most_bytes)
+        payload = file.read(most_bytes + 1)
+        if len(payload) > most_bytes:
+            raise ValueError(f"it holds more than {most_bytes / 1e6:.0f} MB")
+        return payload
 
 
 def first_bytes(path: Path, number: int) -> bytes:
@@ -94,13 +97,6 @@ def is_gzip(path: Path) -> bool:
     """Whether a file begins as gzip does. Raises OSError: as `open_regular`."""
     with open_regular(path) as file:
         return file.read(2) == _GZIP
-
-
-def _at_most(file: BinaryIO, most_bytes: int) -> bytes:
-    payload = file.read(most_bytes + 1)
-    if len(payload) > most_bytes:
-        raise ValueError(f"it holds more than {most_bytes / 1e6:.0f} MB")
-    return payload
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -15,7 +15,7 @@ from typing import get_type_hints
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Text, TraceWarning, about_traces, quoted  # noqa: F401 (its classes are what a trace warns of)
-from advisor.core.values import Flow, Kernel, Op, TensorSpec, Trace
+from advisor.core.values import Kernel, Op, TensorSpec, Trace
 from advisor.formats.foreign_files import first_bytes, open_unpacked, read_members
 from advisor.formats.typed_json import WrongValueError, reader_of, typed
 
@@ -236,8 +236,9 @@ def check_op(op: Op) -> None:
         _check_tensor(tensor, op.name)
     for kernel in op.kernels:
         _check_kernel(kernel, op.name)
-    for flow in op.flows:
-        _check_flow(flow, op)
+    for sources in (flow.sources for flow in op.flows):
+        if len(sources) != len(op.inputs):
+            raise ValueError(f"a flow of {op.name} has {len(sources)} sources of {len(op.inputs)} operands")
     if op.flows and sum(flow.count for flow in op.flows) != op.count:
         raise ValueError(f"the flows of {op.name} are not of its {op.count:,} calls")
 
@@ -269,8 +270,3 @@ def _check_kernel(kernel: Kernel, owner: str) -> None:
     for name, (size, most) in sizes.items():
         if prod(size) > most:
             raise ValueError(f"{name} of a kernel of {owner} is {reprlib.repr(size)}")
-
-
-def _check_flow(flow: Flow, op: Op) -> None:
-    if len(flow.sources) != len(op.inputs):
-        raise ValueError(f"a flow of {op.name} has {len(flow.sources)} sources of {len(op.inputs)} operands")

@@ -232,7 +232,8 @@ def price_points(
         wanted = sa.select(*columns)
     ordered = wanted.order_by("observed_at", *columns)
     with reading(store) as connection:
-        return tuple(_as_point(*row) for row in connection.execute(ordered).all())
+        rows = connection.execute(ordered).mappings()
+        return tuple(PricePoint(**{**row, "zone": row["zone"] or None}) for row in rows)
 
 
 def _in_force_since(moment: datetime) -> sa.ScalarSelect[datetime]:
@@ -366,25 +367,3 @@ def _known_series(
 
 def _key(point: PricePoint) -> _Key:
     return point.provider, point.instance_type, point.region, point.zone or "", point.market
-
-
-def _as_point(
-    provider: str,
-    instance_type: str,
-    region: str,
-    zone: str,
-    market: Market,
-    usd_per_h: float,
-    observed_at: datetime,
-    source: str,
-) -> PricePoint:
-    return PricePoint(
-        provider=provider,
-        instance_type=instance_type,
-        region=region,
-        zone=zone or None,
-        market=market,
-        usd_per_h=usd_per_h,
-        observed_at=observed_at,
-        source=source,
-    )

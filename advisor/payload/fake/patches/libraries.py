@@ -75,19 +75,15 @@ def install_torchvision_ops(session: Session) -> None:
 
     def declare_if_missing(extension: ModuleType) -> None:
         if not extension._has_ops():
-            _declare(session)
+            # The library object must outlive the process.
+            session.torchvision_library = library = torch.library.Library("torchvision", "FRAGMENT")
+            for schema in _SCHEMAS:
+                library.define(schema)
             # Older versions have no gradients in Python: their operators must go on refusing.
             if importlib.util.find_spec("torchvision._autograd_registrations") is not None:
                 extension.__dict__.update(_has_ops=lambda: True, _check_cuda_version=lambda: -1)
 
     when_imported("torchvision.extension", declare_if_missing)
-
-
-def _declare(session: Session) -> None:
-    # The library object must outlive the process.
-    session.torchvision_library = library = torch.library.Library("torchvision", "FRAGMENT")
-    for schema in _SCHEMAS:
-        library.define(schema)
 
 
 def install_transformers_tracing(session: Session) -> None:  # noqa: ARG001

@@ -287,11 +287,6 @@ class _NoWeakReferences:
         return getattr(weakref, name)
 
 
-def _may_have_been_trained(tensor: torch.Tensor) -> bool:
-    can_be_trained = tensor.is_leaf and tensor.dtype.is_floating_point and not tensor.is_inference()
-    return can_be_trained and not tensor.requires_grad
-
-
 def install_conversion(session: Session) -> None:
     """``module.to("cuda")`` keeps the identity of parameters.
 
@@ -314,7 +309,8 @@ def install_conversion(session: Session) -> None:
         kind = type(tensor)
         noted = {} if session.is_fake(tensor) else dict(vars(tensor))
         # Of one that was frozen after a backward pass the swap asks for a node that it no longer finds.
-        is_frozen = _may_have_been_trained(tensor)
+        can_be_trained = tensor.is_leaf and tensor.dtype.is_floating_point and not tensor.is_inference()
+        is_frozen = can_be_trained and not tensor.requires_grad
         if is_frozen:
             tensor.requires_grad_()
         exchange(tensor, fresh)
