@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from advisor.core.values import CostKind, Market, Plan, Price, PricePoint, Quantiles, QuoteKind
-from advisor.review.period import Period
+from advisor.review.budgets import Period
 from advisor.review.savings import TodaysMarket
 from advisor.spend.charges import Bill, Charge
 from advisor.store.ledger import Alternative, LedgerEntry, OfferedOption, Run

@@ -20,7 +20,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from advisor.cli import app
-from advisor.cli.help import full_help
+from advisor.cli.common import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names

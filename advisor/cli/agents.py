@@ -13,7 +13,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from advisor.cli.help import option
+from advisor.cli.common import option
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.processes import ADVISOR
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
-from advisor.cli.help import Click, LazyCommands, PlainGroup, option
+from advisor.cli.common import TRUSTS_PROJECT, Click, LazyCommands, PlainGroup, ScriptCommand, option
 
 COMMANDS = {
     "recommend": (

@@ -1,22 +1,201 @@
-"""What commands share: settings with flags on top, formats, times, and hints for options of scripts."""
+"""What commands share: help pages and usage errors, settings with flags on top, formats, times and hints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from advisor.cli.help import Click, LongCommand
+import typer
+from typer.core import TyperCommand, TyperGroup
+
 from advisor.cli.listening import TERMINAL, warn
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import exact_duration, parse_duration_s
+from advisor.report.plain import shown
 from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+
+
+Click = Any  # a value of click, or of typer's own copy of it: which of both depends on typer's version
+
+COMMON_OPTIONS = {
+    "recommend": (
+        "--recipe", "--model", "--tokens", "--epochs", "--iterations", "--budget", "--deadline", "--gpu",
+        "--provider", "--region", "--market", "--max-nodes", "--dataset-gb", "--explain", "--what-if",
+        "--offline", "--format", "--json",
+    ),
+    "compare": (
+        "--epochs", "--iterations", "--budget", "--deadline", "--value-of-time", "--provider", "--region",
+        "--market", "--max-nodes", "--dataset-gb", "--policy", "--local-gpu", "--offline", "--format",
+        "--json",
+    ),
+    "diff": (
+        "--epochs", "--iterations", "--fail-above", "--gpu", "--provider", "--region", "--market",
+        "--max-nodes", "--policy", "--python", "--backend", "--fake-data", "--offline", "--format", "--json",
+    ),
+}  # fmt: skip
+"""What ``--help`` shows of commands with more than twenty options; the rest is under ``--help-all``."""
+
+_SHOWS_ALL = "advisor.help_all"
+
+
+def option(words: str, *names: str, **more: Any) -> Any:
+    """An option: what its help says, and its names where they do not follow from its parameter's."""
+    return typer.Option(*names, help=words, **more)
+
+
+class LongCommand(TyperCommand):
+    """A command whose help page shows the common options, and all of them with ``--help-all``."""
+
+    def get_params(self, ctx: Click) -> list[Click]:
+        """The command's parameters; a long one also has ``--help-all``."""
+        params: list[Click] = super().get_params(ctx)
+        if self.name in COMMON_OPTIONS:
+            help_all = copy(params[-1])
+            help_all.name, help_all.opts, help_all.callback = "help_all", ["--help-all"], _show_all
+            help_all.help = f"Show all {len(params) - self._num_arguments()} options and exit."
+            params.insert(-1, help_all)
+        return params
+
+    def _num_arguments(self) -> int:
+        return sum(param.param_type_name == "argument" for param in self.params)
+
+    def format_options(self, ctx: Click, formatter: Click) -> None:
+        """Arguments, then the common options, then the others if they are asked for."""
+        for title, params in self._sections(ctx):
+            records = [record for param in params if (record := param.get_help_record(ctx))]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def _sections(self, ctx: Click) -> Iterator[tuple[str, list[Click]]]:
+        params = self.get_params(ctx)
+        options = [param for param in params if param.param_type_name == "option"]
+        common = [option for option in options if self._is_common(option)]
+        yield "Arguments", [param for param in params if param.param_type_name == "argument"]
+        yield "Options", common
+        if ctx.meta.get(_SHOWS_ALL):
+            yield "More options", [option for option in options if option not in common]
+
+    def _is_common(self, option: Click) -> bool:
+        common = COMMON_OPTIONS.get(self.name or "")
+        return common is None or option.name in ("help", "help_all") or option.opts[0] in common
+
+
+def _show_all(ctx: Click, _param: Click, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        typer.echo(full_help(ctx.command, ctx), color=ctx.color)
+        ctx.exit()
+
+
+def full_help(command: Click, ctx: Click) -> str:
+    """The help page of a command with all of its options, the common ones first."""
+    ctx.meta[_SHOWS_ALL] = True
+    return str(command.get_help(ctx))
+
+
+class LazyCommands(UserDict[str, Click]):
+    """Commands by name, each made when it is asked for.
+
+    Args:
+        sentences: what the page of the group says of each; kept as ``data``.
+        load: gives one, or raises KeyError.
+    """
+
+    def __init__(self, sentences: Mapping[str, str], load: Callable[[str], Click]) -> None:
+        super().__init__(sentences)
+        self._load = load
+
+    def __getitem__(self, name: str) -> Click:
+        """The command. Raises KeyError: there is none."""
+        return self._load(name)
+
+
+class WholeLines(TyperGroup):
+    """A group that shows the first sentence of each command in full, wrapped at the terminal's width."""
+
+    def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002
+        """Name and sentence of each command."""
+        if isinstance(self.commands, LazyCommands):
+            rows = list(self.commands.data.items())
+        else:
+            rows = [(name, first_sentence(command.help or "")) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a help text.
+
+    >>> first_sentence("Rank where to run: AWS and GCP. Exits with 4.")
+    'Rank where to run: AWS and GCP.'
+    """
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    start, stop, _ = paragraph.partition(". ")
+    return start + stop.strip()
+
+
+class PlainGroup(WholeLines):
+    """Commands whose usage errors are those of our tree."""
+
+    def make_context(self, *args: Click, **extra: Click) -> Click:
+        """Parse what stands before the command; ``-h`` is ``--help`` for all of them."""
+        with _plain_errors():
+            return super().make_context(*args, help_option_names=["--help", "-h"], **extra)
+
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
+        """The command; ``help COMMAND`` is ``COMMAND --help``."""
+        if args[0] == "help" and "help" not in self.commands:
+            args = [*args[1:], "--help"]
+        return super().resolve_command(ctx, args) if args[0] != "--help" else self._own_help(ctx)
+
+    def _own_help(self, ctx: Click) -> Click:
+        typer.echo(self.get_help(ctx))
+        ctx.exit()
+
+    def invoke(self, ctx: Click) -> Click:
+        """Parse and run the command."""
+        with _plain_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as raised:
+        # Which package a usage error comes from depends on typer's version.
+        error: Click = raised
+        is_of_usage = hasattr(error, "format_message") and error.exit_code == InputError.exit_code
+        if not is_of_usage or type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        raise InputError(_in_one_line(error)) from None
+
+
+_PLAIN_WORDS = {
+    "Value error, ": "",
+    "Input should": "it must",
+    "must be a valid number": "must be a valid number, without a unit or a sign of a currency",
+}
+
+
+def _in_one_line(error: Click) -> str:
+    """Without what pydantic says of itself, and with the help of the command."""
+    message = str(shown(" ".join(error.format_message().split())))
+    message, _, _ = message.partition(", unable to parse")
+    for words, plain in _PLAIN_WORDS.items():
+        message = message.replace(words, plain)
+    end = "" if message.endswith((".", "?", "!")) else "."
+    command = "advisor" if error.ctx is None else error.ctx.command_path
+    return f"{message}{end} See {command} --help."
 
 
 def duration_s(flag: str, text: str) -> float:

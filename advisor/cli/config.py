@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, load_settings, settings_with
-from advisor.cli.help import WholeLines, option
+from advisor.cli.common import WholeLines, chosen_format, load_settings, option, settings_with
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import settings_with
-from advisor.cli.help import option
+from advisor.cli.common import option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.core.errors import InputError
 from advisor.report.plain import print_aside, print_lines, print_text

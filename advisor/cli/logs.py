@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
-from advisor.cli.help import WholeLines, option
+from advisor.cli.common import WholeLines, chosen_format, option
 from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import InputError

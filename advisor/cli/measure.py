@@ -4,8 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import option
+from advisor.cli.common import chosen_format, option, settings_with
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import FormatOption, JsonOption, PythonOption
 from advisor.core.errors import InputError

@@ -11,8 +11,7 @@ from typing import Annotated, get_type_hints
 
 import typer
 
-from advisor.cli.common import deadline_s
-from advisor.cli.help import option
+from advisor.cli.common import deadline_s, option
 from advisor.core.changes import ALL, CHANGE_NAMES, SPLIT_NAMES, parse_split
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD

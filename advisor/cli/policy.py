@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, duration_s, settings_with
-from advisor.cli.help import WholeLines, option
+from advisor.cli.common import WholeLines, chosen_format, duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, region_names, with_groups
 from advisor.core.limits import MAX_NODES

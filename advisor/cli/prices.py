@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import chosen_format, duration_s, settings_with
-from advisor.cli.help import WholeLines, option
+from advisor.cli.common import WholeLines, chosen_format, duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL, warn
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import quoted
@@ -119,7 +118,7 @@ def capacity(
     """
     from advisor.report.prices import capacity_document
     from advisor.report.words import sentences
-    from advisor.service.capacity import CapacityRequest, ask_capacity
+    from advisor.service.prices.account_quotas import CapacityRequest, ask_capacity
 
     request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
     answer = ask_capacity(request, settings_with().settings.prices, TERMINAL)
@@ -239,7 +238,7 @@ def gpus(
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.core.gpus import resolve_gpu
     from advisor.report.catalog_tables import gpus_document
-    from advisor.service.gpu_list import GpusRequest, list_gpus
+    from advisor.service.prices.query_limits import GpusRequest, list_gpus
 
     request = GpusRequest(names=tuple(names or ()), vendor=vendor, min_memory_gib=min_memory_gib)
     base = resolve_gpu(relative_to) if relative_to else None

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, load_settings
-from advisor.cli.help import WholeLines, option
+from advisor.cli.common import WholeLines, chosen_format, load_settings, option
 from advisor.cli.options import FormatOption, JsonOption, beginning, with_groups
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically

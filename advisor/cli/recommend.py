@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import option
+from advisor.cli.common import chosen_format, option, settings_with
 from advisor.cli.launch import print_job_file
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject

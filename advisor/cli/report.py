@@ -8,8 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from advisor.cli.common import moment_or_duration_s, settings_with
-from advisor.cli.help import option
+from advisor.cli.common import moment_or_duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import JsonOption, with_groups
 from advisor.cli.sending import PreviewOption, ToOption

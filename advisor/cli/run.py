@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, duration_s, moment, moment_or_duration_s, settings_with
-from advisor.cli.help import Click, WholeLines, option
+from advisor.cli.common import (
+    Click,
+    WholeLines,
+    chosen_format,
+    duration_s,
+    moment,
+    moment_or_duration_s,
+    option,
+    settings_with,
+)
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError

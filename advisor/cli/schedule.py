@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import Click, WholeLines, option
+from advisor.cli.common import Click, WholeLines, chosen_format, option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from advisor.config.delivery_settings import DeliverySettings
     from advisor.config.settings import Settings, StoreSettings
     from advisor.delivery.posting import Delivery
-    from advisor.service.schedule.running import Outgoing
-    from advisor.service.schedule.serving import Voice
+    from advisor.service.schedule.running import Outgoing, Voice
 
 
 app = typer.Typer(
@@ -121,7 +119,7 @@ def remove(name: NameArgument) -> None:
 def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Run a schedule at once, deliver its output, and end with its exit code."""
     from advisor.report.deliveries import ran_document
-    from advisor.service.schedule.serving import run_now as run
+    from advisor.service.schedule.running import run_now as run
 
     settings = settings_with().settings
     occurrence = run(name, settings.store, settings.schedule, voice_of(settings))
@@ -138,7 +136,7 @@ def run(once: Annotated[bool, option("Run what is due now, and end.", "--once")]
     """
     import signal
 
-    from advisor.service.schedule.serving import Stop, run_due, serve
+    from advisor.service.schedule.running import Stop, run_due, serve
 
     settings = settings_with().settings
     if once:
@@ -201,7 +199,7 @@ def install() -> None:
 
 def voice_of(settings: Settings) -> Voice:
     """Output goes to the channels of the settings, log lines to standard error."""
-    from advisor.service.schedule.serving import Voice
+    from advisor.service.schedule.running import Voice
 
     return Voice(deliver=sender(settings.delivery, settings.store), log=_log)
 

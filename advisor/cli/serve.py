@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from advisor.cli.common import load_settings, settings_with
-from advisor.cli.help import option
+from advisor.cli.common import load_settings, option, settings_with
 from advisor.report.plain import print_lines, print_progress
 
 if TYPE_CHECKING:
@@ -73,8 +72,8 @@ def _schedules() -> Beside:
     """What `schedule run` does, with the settings as they are: commands may use the network."""
     from advisor.cli.schedule import voice_of
     from advisor.serve.hosting import Beside
-    from advisor.service.schedule.serving import Stop
-    from advisor.service.schedule.serving import serve as run_schedules
+    from advisor.service.schedule.running import Stop
+    from advisor.service.schedule.running import serve as run_schedules
 
     settings, stop = load_settings().settings, Stop()
     return Beside(lambda: run_schedules(settings.store, settings.schedule, voice_of(settings), stop), stop)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, sweep_settings
-from advisor.cli.help import option
+from advisor.cli.common import chosen_format, option, sweep_settings
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.processes import ANSWER_FILE_VARIABLE

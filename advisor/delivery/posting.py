@@ -21,11 +21,11 @@ from advisor.delivery.channel import (
     Message,
     Parcel,
     PermanentError,
+    SecretError,
     SendingError,
     TemporaryError,
     UncertainError,
 )
-from advisor.delivery.secret_values import SecretError
 from advisor.store import outbox
 from advisor.store.handle import Store
 from advisor.store.outbox import Claim, LostClaimError, State

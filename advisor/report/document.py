@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property
 from typing import TypeAlias
@@ -356,7 +357,7 @@ class Layout:
 
 
 def facts_of(value: object, names: str) -> dict[str, object]:
-    """Attributes as JSON has them: values within values as objects, moments as text.
+    """Attributes as JSON has them: values within values as objects, moments as text, money as numbers.
 
     Args:
         value: any object.
@@ -371,6 +372,8 @@ def facts_of(value: object, names: str) -> dict[str, object]:
 def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
+    if isinstance(value, Decimal):
+        return float(value)
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -307,7 +307,7 @@ def _table(estimates: Sequence[values.IterationEstimate]) -> doc.Table:
         doc.Table(columns=NARROW_COLUMNS, rows=tuple(doc.Row(row, tone) for row, tone in rows)),
         doc.Table(
             columns=NARROW_COLUMNS,
-            rows=tuple(doc.Row((*row[:4], _first(row[4])), tone) for row, tone in rows),
+            rows=tuple(doc.Row((*row[:4], str(row[4]).partition(",")[0]), tone) for row, tone in rows),
         ),
         doc.Table(columns=NARROW_COLUMNS[:4], rows=tuple(doc.Row(row[:4], tone) for row, tone in rows)),
     )
@@ -326,11 +326,6 @@ def _table(estimates: Sequence[values.IterationEstimate]) -> doc.Table:
 def _narrow_cells(estimate: values.IterationEstimate, cells: tuple[doc.Cell, ...]) -> tuple[doc.Cell, ...]:
     time = _short(estimate.iteration_s) if _has_time(estimate) else "unknown"
     return (_name(estimate), time, *cells[3:5], cells[6])
-
-
-def _first(how: doc.Cell) -> str:
-    """The method that most of the time is from: ``60% learned``."""
-    return str(how).partition(",")[0]
 
 
 def _short(interval: values.Interval) -> doc.Worded:

@@ -17,8 +17,7 @@ from advisor.core.errors import InputError
 from advisor.core.values import CostKind, Market
 from advisor.report.document import Document, Row, Table, columns
 from advisor.report.words import warnings_json
-from advisor.review.budgets import outlay_of
-from advisor.review.period import exact, month_of
+from advisor.review.budgets import exact, month_of, outlay_of
 from advisor.spend.charges import Charge, ChargeCategory
 from advisor.spend.focus import UNKNOWN
 from advisor.spend.outlays import billed_days
@@ -97,11 +96,7 @@ def to_parquet(document: Document) -> bytes:
 
 
 def pyarrow() -> Any:
-    """The library.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """The library. Raises InputError: it is not installed."""
     try:
         import pyarrow.parquet
     except ImportError as error:

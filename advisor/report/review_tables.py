@@ -30,8 +30,7 @@ from advisor.report.document import (
     rounded,
 )
 from advisor.report.words import sentence
-from advisor.review.budgets import Budget, BudgetState
-from advisor.review.period import NOTHING, Period, Scope
+from advisor.review.budgets import NOTHING, Budget, BudgetState, Period, Scope
 from advisor.review.savings import Record, Saving, rhythm
 from advisor.review.spending import BilledMachine, BilledShare, Billing, Share, cost_of
 from advisor.review.who_spent import Showback, UnitCost
@@ -233,7 +232,7 @@ def _unit_table(costs: Sequence[UnitCost]) -> Table:
     return table.in_order([i for i in range(len(head)) if any(row.cells[i] is not None for row in rows)])
 
 
-def billing_table(billing: Billing) -> Table:
+def billing_tables(billing: Billing) -> Iterator[Table]:
     """Machines as they were billed, beside the runs that explain it, and what else was billed."""
     parts: list[BilledMachine | BilledShare] = [*billing.machines, *billing.by_service]
     usd = [part.billed_usd if isinstance(part, BilledMachine) else part.usd for part in parts]
@@ -262,10 +261,12 @@ def billing_table(billing: Billing) -> Table:
         Column("Runs", COUNT, wraps=False),
         *columns("Of runs", "Idle", kind=CENTS, wraps=False),
     )
-    return Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
+    yield Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
+    if billing.commitments:
+        yield _commitment_table(billing)
 
 
-def commitment_table(billing: Billing) -> Table:
+def _commitment_table(billing: Billing) -> Table:
     """What was paid ahead, and how much of it was used."""
     rows = [
         Row(
@@ -404,9 +405,10 @@ def violation_table(violations: Sequence[Violation]) -> Table:
     return Table(columns=head, rows=tuple(rows), caption="Rules that runs did not keep")
 
 
-def sentence_table(name: str, sentences: Iterable[str], tone: Tone = Tone.PLAIN) -> Table:
-    """Sentences below a name."""
-    return Table(columns=(Column(name),), rows=tuple(Row((one,), tone) for one in sentences), caption=name)
+def finding_tables(name: str, findings: Sequence[Finding]) -> tuple[Table, ...]:
+    """Their sentences below a name; no table where there are none."""
+    rows = tuple(Row((sentence(one),)) for one in findings)
+    return (Table(columns=(Column(name),), rows=rows, caption=name),) if rows else ()
 
 
 def run_table(review: TeamReview) -> Table:

@@ -241,8 +241,7 @@ def _spending_json(spent: Spending) -> dict[str, object]:
 def sweep_parquet(swept: Sequence[Swept]) -> bytes:
     """A row for each job as a Parquet file; arguments without their secrets.
 
-    Raises:
-        InputError: pyarrow is not installed.
+    Raises InputError: pyarrow is not installed.
     """
     none = dict.fromkeys(one.name for one in fields(Choice))
     rows = [

@@ -13,10 +13,18 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_reports import Leak, LeakIdle, LeakUnused
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
-from advisor.review.period import NOTHING, Period, Scope, exact, monday_of, total
+from advisor.review.budgets import NOTHING, Period, Scope, exact, monday_of, total
 from advisor.review.savings import Comparison
-from advisor.spend.charges import USD, Bill, Charge, ChargeCategory, RowFault
-from advisor.spend.commitments import CommitmentUse, commitments_of, coverage_of
+from advisor.spend.charges import (
+    USD,
+    Bill,
+    Charge,
+    ChargeCategory,
+    CommitmentUse,
+    RowFault,
+    commitments_of,
+    coverage_of,
+)
 from advisor.spend.outlays import Outlay
 
 if TYPE_CHECKING:

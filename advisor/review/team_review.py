@@ -20,8 +20,16 @@ from advisor.core.findings.about_reports import (
 from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import Series, series_of, spot_quantiles
 from advisor.review import savings as review_savings
-from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states, spent_of
-from advisor.review.period import Period, Scope, total
+from advisor.review.budgets import (
+    LEAST_WEEKS,
+    Budget,
+    BudgetState,
+    Period,
+    Scope,
+    budget_states,
+    spent_of,
+    total,
+)
 from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
 from advisor.review.who_spent import Division, Showback, showback_of
 from advisor.spend.charges import Bill

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
-from advisor.review.period import NOTHING, Period, Scope, exact, total
+from advisor.review.budgets import NOTHING, Period, Scope, exact, total
 from advisor.spend.charges import USD, Charge, ChargeCategory
 from advisor.spend.outlays import Outlay
 from advisor.spend.showback import Jump, Part, Sharing, jumps_of, parts_of

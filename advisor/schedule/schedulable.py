@@ -72,8 +72,7 @@ _OVER = re.compile(r"over-(\d{1,3}(?:\.\d+)?%)")
 def when_of(written: str, words: Sequence[str]) -> tuple[DeliverWhen, tuple[str, ...]]:
     """When output is sent, and the command that ends so that this can be told.
 
-    Raises:
-        InputError: there is no such time, or the command knows no budget.
+    Raises InputError: there is no such time, or the command knows no budget.
 
     >>> when_of("over-80%", ["report", "--since", "30d"])
     (<DeliverWhen.OVER: 'over'>, ('report', '--since', '30d', '--fail-above', '80%'))

@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
-from advisor.delivery.secret_values import SecretError, Secrets
+from advisor.delivery.channel import SecretError, Secrets
 from advisor.serve.access import HOST_NAME, LOOPBACK, Access
 from advisor.store.database import open_store
 
@@ -57,8 +57,7 @@ class Hosting:
     def access(self) -> Access:
         """Who may read.
 
-        Raises:
-            InputError: a token, network, name or header cannot be, or everybody could read from elsewhere.
+        Raises InputError: a token, network, name or header cannot be, or everybody could read from elsewhere.
         """
         header = self.user_header.lower()
         if not _HEADER.fullmatch(header) or _OF_ANYBODY.fullmatch(header):
@@ -90,8 +89,7 @@ class Hosting:
     def listen(self) -> socket.socket:
         """A socket that whoever connects finds.
 
-        Raises:
-            InputError: the port is in use, or the address is not this machine's.
+        Raises InputError: the port is in use, or the address is not this machine's.
         """
         family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
         bound = socket.socket(family, socket.SOCK_STREAM)

@@ -107,8 +107,7 @@ class Answers:
     async def of(self, key: object, make: Callable[[], bytes]) -> bytes:
         """What `make` gives for the key, or gave a moment ago; what it raised is raised again.
 
-        Raises:
-            BusyError: too many answers wait to be made.
+        Raises BusyError: too many answers wait to be made.
         """
         kept, now = self._kept.get(key), self._clock()
         if kept is None or (now >= kept.begun + FRESH_S and kept.task.done()):

@@ -78,11 +78,7 @@ class QueueQuery(Query):
 
 
 def read_query(kind: type[Query], given: Iterable[tuple[str, str]]) -> Query:
-    """The query of an address.
-
-    Raises:
-        QueryError: a name is unknown or given twice, or a value cannot be.
-    """
+    """The query of an address. Raises QueryError: a name is unknown or given twice, or a value cannot be."""
     values: dict[str, Any] = {}
     for name, value in given:
         values.setdefault(name, []).append(value)
@@ -114,8 +110,7 @@ class Reader:
     def store(self) -> AbstractContextManager[Store]:
         """The database, which was there when the service began.
 
-        Raises:
-            StoreError: it is gone, or cannot be read.
+        Raises StoreError: it is gone, or cannot be read.
         """
         store = open_store(self.config.settings.store.url, must_exist=True)
         if store is None:

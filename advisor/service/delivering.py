@@ -18,9 +18,8 @@ from advisor.store.database import open_store
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import ChannelSettings, DeliverySettings
     from advisor.config.settings import StoreSettings
-    from advisor.delivery.channel import Channel, Message
+    from advisor.delivery.channel import Channel, Message, Secrets
     from advisor.delivery.posting import Clock, Delivery
-    from advisor.delivery.secret_values import Secrets
     from advisor.store.outbox import Posted
 
 # It stands in headers and in names of files.
@@ -173,8 +172,8 @@ def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple
 
 
 def _channels(names: tuple[str, ...], delivery: DeliverySettings) -> dict[str, Channel]:
+    from advisor.delivery.channel import Secrets
     from advisor.delivery.channels.channel_kinds import open_channel
-    from advisor.delivery.secret_values import Secrets
 
     known = delivery.channels
     return {name: open_channel(name, known[name], Secrets(os.environ)) for name in names}
@@ -203,8 +202,8 @@ def _telling(step: Step) -> Callable[[str, float], None]:
 
 def _state(name: str, settings: ChannelSettings, last: Posted | None) -> ChannelState:
     from advisor.config.delivery_settings import SECRET_FORMS
+    from advisor.delivery.channel import Secrets
     from advisor.delivery.channels.channel_kinds import open_channel
-    from advisor.delivery.secret_values import Secrets
 
     secrets = Secrets(os.environ)
     values = settings.model_dump(mode="json", by_alias=True)
@@ -225,7 +224,7 @@ def _text(value: object) -> str:
 
 
 def _problem(secrets: Secrets, reference: str) -> str | None:
-    from advisor.delivery.secret_values import SecretError
+    from advisor.delivery.channel import SecretError
 
     try:
         secrets.read(reference)

@@ -15,9 +15,8 @@ from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationE
 from advisor.edits.parsed_script import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
-from advisor.service.recommend.input_settings import with_input
-from advisor.service.recommend.past_runs import past_runs
-from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
+from advisor.service.recommend.ledger_entries import past_runs
+from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of, with_input
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings

@@ -99,8 +99,7 @@ class QueueWhatIf:
 def queue_what_if(request: WhatIfRequest, listener: Listener) -> QueueWhatIf:
     """Simulate a log's jobs on the cluster as it is, and with the change.
 
-    Raises:
-        InputError: a log without run times, no capacity, an unknown partition, or a job that never fits.
+    Raises InputError: a log without run times, no capacity, an unknown partition, or a job that never fits.
     """
     from advisor.native import Backfill, simulate_queue
     from advisor.service.waits import read_log
@@ -169,8 +168,7 @@ def _most_used(jobs: Sequence[QueuedJob]) -> int:
 def _partition(conf: SlurmConf, name: str | None) -> int:
     """The number of a partition; of the default one without a name, and of the only one for any.
 
-    Raises:
-        InputError: there is no such partition.
+    Raises InputError: there is no such partition.
     """
     names = [partition.name for partition in conf.partitions]
     if names == [""]:

@@ -19,10 +19,9 @@ from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
 from advisor.core.values import CostKind, Interval, RunStatus
-from advisor.service.bookkeeping import num_nodes_of, place_of_entry, recommendation_of
+from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, place_of_entry, recommendation_of
 from advisor.service.listening import Silence
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
-from advisor.service.receipt_keeping import Begun, begin, keep
 from advisor.service.recommend.policy_in_force import check_guarded
 from advisor.service.watching import Watch, WatchRequest, expected_of
 

@@ -13,8 +13,7 @@ from advisor.core.errors import CloudError, InputError, NoOfferError, ThresholdE
 from advisor.core.limits import EARLIEST
 from advisor.core.units import HOUR_S
 from advisor.core.values import Offer, Plan, PricePoint, Quantiles, Tier
-from advisor.review.budgets import MOST_WEEKS, Budget, BudgetState, Owner
-from advisor.review.period import Period, Scope, month_of
+from advisor.review.budgets import MOST_WEEKS, Budget, BudgetState, Owner, Period, Scope, month_of
 from advisor.review.savings import Recurring, TodaysMarket, recurring_jobs
 from advisor.review.who_spent import Division, before
 from advisor.service.blas import load_numpy

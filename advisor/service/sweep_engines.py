@@ -92,11 +92,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def engine_for(name: str, num_workers: int) -> Engine:
-    """The engine of that name: ``local``, or ``dask://HOST:PORT``.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The engine of that name: ``local``, or ``dask://HOST:PORT``. Raises InputError: there is none."""
     if name == LOCAL:
         return lambda requests: _local(requests, num_workers)
     host, separator, port = name.removeprefix("dask://").rpartition(":")

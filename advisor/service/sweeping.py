@@ -223,8 +223,7 @@ def _plan(advice: Advice) -> str | None:
 def read_grid(path: Path) -> tuple[Grid, tuple[Job, ...]]:
     """A grid file and all its combinations.
 
-    Raises:
-        InputError: it is no grid, names files that are not there, or means too many combinations.
+    Raises InputError: it is no grid, names files that are not there, or means too many combinations.
     """
     value = read_yaml(path, kind="grid", advice=ADVICE)
     try:
@@ -358,8 +357,7 @@ class Sweep:
     def write(self, name: str, payload: bytes) -> None:
         """A file in the folder, which may be away for a minute, as another machine's, or full.
 
-        Raises:
-            OSError: it cannot be written for two minutes.
+        Raises OSError: it cannot be written for two minutes.
         """
         for wait_s in (*WAITS_S, None):
             try:
@@ -399,8 +397,7 @@ def advice_from(facts: Mapping[str, Any]) -> Advice:
 def rests_on(job: Job, world: World, digest_of: Callable[[Path], str] | None = None) -> dict[str, str]:
     """Digests of what an answer rests on, but for data and packages that a script reads.
 
-    Raises:
-        InputError: a file cannot be read.
+    Raises InputError: a file cannot be read.
     """
     digest_of = digest_of or _digest_of
     policies = [digest_of(Path(value)) for flag, value in pairwise(job.options) if flag == "--policy"]
@@ -433,8 +430,7 @@ def world_of(pricing: PricingSettings, policy: PolicySettings, settings: str) ->
         policy: whose files count.
         settings: all of them, as text.
 
-    Raises:
-        AdvisorError: sources of prices cannot be read.
+    Raises AdvisorError: sources of prices cannot be read.
     """
     states, _ = source_states(pricing)
     policies = [_digest_of(at_home(path)) for path in policy.files]

@@ -129,8 +129,7 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
 def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
     """The jobs of a log; the listener hears what is left out.
 
-    Raises:
-        InputError: no such time zone, or the log cannot be read.
+    Raises InputError: no such time zone, or the log cannot be read.
     """
     from advisor.site_files.job_logs import read_job_log
 

@@ -42,8 +42,8 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
         path: the log.
         zone: of times without one; None is the zone of this machine.
 
-    Raises:
-        InputError: unreadable, no job log, lines that make no sense (five are named), or no job that started.
+    Raises InputError: unreadable, no job log, lines that make no sense (five are named), or no job that
+    started.
     """
     records = _read(path, zone)
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
@@ -225,8 +225,7 @@ def has_run(record: Record) -> bool:
 def parse_walltime_s(text: str) -> float | None:
     """Seconds of ``"1-12:00:00"``, ``"30:00"``, ``"12h"`` or ``"43200"``; None where nothing was asked for.
 
-    Raises:
-        ValueError: it is none of these, or beyond a century.
+    Raises ValueError: it is none of these, or beyond a century.
 
     >>> parse_walltime_s("1-12:00:00"), parse_walltime_s("UNLIMITED")
     (129600.0, None)

@@ -53,19 +53,11 @@ class SlurmConf:
     options: Mapping[str, str]
 
     def number(self, name: str) -> float:
-        """An option that is a number; 0 where it is not set.
-
-        Raises:
-            InputError: it is none.
-        """
+        """An option that is a number; 0 where it is not set. Raises InputError: it is none."""
         return float(_count(name, self.options.get(name.lower(), "0")))
 
     def seconds(self, name: str, default_s: float) -> float:
-        """An option that is a time.
-
-        Raises:
-            InputError: it is none.
-        """
+        """An option that is a time. Raises InputError: it is none."""
         text = self.options.get(name.lower())
         return default_s if text is None else _time_s(name, text)
 
@@ -73,8 +65,7 @@ class SlurmConf:
 def read_slurm_conf(path: Path, unit: str) -> SlurmConf:
     """Read the partitions, counted in ``gpus``, ``nodes`` or ``cores``.
 
-    Raises:
-        InputError: unreadable, no slurm.conf, or without nodes of this unit.
+    Raises InputError: unreadable, no slurm.conf, or without nodes of this unit.
     """
     try:
         text = read_plain(path, most_bytes=_MOST_BYTES).decode()

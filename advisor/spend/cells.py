@@ -144,8 +144,7 @@ def optional(read: Callable[[Row, str], T], row: Row, column: str, odd: list[str
 def pairs(row: Row, column: str) -> Mapping[str, str]:
     """Tags or labels, however they are written: a JSON object, or a list of keys and values.
 
-    Raises:
-        ValueError: a text that is no JSON.
+    Raises ValueError: a text that is no JSON.
 
     >>> pairs({"Tags": '{"team": "vision"}'}, "Tags")
     {'team': 'vision'}

@@ -8,10 +8,9 @@ from pydantic import TypeAdapter
 
 from advisor.config.delivery_settings import ChannelSettings
 from advisor.config.layers import Config, load_config
-from advisor.delivery.channel import Channel, File, Html, Message, Parcel, Picture
+from advisor.delivery.channel import Channel, File, Html, Message, Parcel, Picture, Secrets
 from advisor.delivery.channels.channel_kinds import open_channel
 from advisor.delivery.posting import Clock
-from advisor.delivery.secret_values import Secrets
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))

@@ -18,12 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from advisor.cli.schedule import in_words
-from advisor.delivery.channel import Message, Parcel
+from advisor.delivery.channel import Message, Parcel, Secrets
 from advisor.delivery.posting import Clock, Patience, Post
-from advisor.delivery.secret_values import Secrets
 from advisor.service.schedule.child_commands import Command, Ending, Ran
-from advisor.service.schedule.running import Limits, Outgoing, ScheduleService, Surroundings
-from advisor.service.schedule.serving import Inline
+from advisor.service.schedule.running import Inline, Limits, Outgoing, ScheduleService, Surroundings
 from advisor.store.database import open_store
 
 LIMITS = Limits(catch_up_s=86_400, timeout_s=3600, remember_s=400 * 86_400)

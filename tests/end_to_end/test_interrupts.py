@@ -73,7 +73,7 @@ MOMENTS = [
     ("recipe write lora lora.py", REPLACING),
     ("policy check policy.yaml", "advisor.site_files.policy_files.check_policies"),
     ("schedule add '0 8 * * MON' -- report", "advisor.store.schedules.add_schedule"),
-    ("schedule run-now gpus", "advisor.service.schedule.serving.run_command"),
+    ("schedule run-now gpus", "advisor.service.schedule.running.run_command"),
     ("schedule export --to cron --all --out folder", REPLACING),
     ("deliver test box", "advisor.delivery.posting.attempt"),
     ("run record --receipt mine.json", "advisor.receipt.receipt_files.read_receipt"),

@@ -24,7 +24,7 @@ from advisor.serve.access import Access
 from advisor.serve.api_document import api_document
 from advisor.serve.hosting import Beside, Hosting, host
 from advisor.serve.views import Reader, views_of
-from advisor.service.schedule.serving import Stop
+from advisor.service.schedule.running import Stop
 from advisor.store import schema
 from advisor.store.database import open_store
 from advisor.store.pulls import save_part

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.review.period import Scope
+from advisor.review.budgets import Scope
 from advisor.review.spending import UNUSED, Billing, billing_of
 from advisor.spend.bill_files import read_bill
 from tests.team import MONDAY, WEEK

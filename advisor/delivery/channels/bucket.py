@@ -11,9 +11,9 @@ from urllib.parse import quote, urlsplit
 
 from advisor.config.delivery_settings import GcsChannel, S3Channel
 from advisor.delivery import channel
+from advisor.delivery.channel import Secrets
 from advisor.delivery.channels.http_calls import check, in_words
 from advisor.delivery.channels.local import file_of, preview_of
-from advisor.delivery.secret_values import Secrets
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient

@@ -3,12 +3,11 @@
 from typing import assert_never
 
 from advisor.config import delivery_settings
-from advisor.delivery.channel import Channel
+from advisor.delivery.channel import Channel, Secrets
 from advisor.delivery.channels.bucket import S3, Gcs
 from advisor.delivery.channels.local import LocalFile, Stdout
 from advisor.delivery.channels.smtp import Smtp
 from advisor.delivery.channels.webhook import Slack, Webhook
-from advisor.delivery.secret_values import Secrets
 
 
 def open_channel(name: str, settings: delivery_settings.ChannelSettings, secrets: Secrets) -> Channel:

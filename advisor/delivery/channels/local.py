@@ -7,8 +7,7 @@ from pathlib import Path, PurePath
 
 from advisor.config.delivery_settings import FileChannel, StdoutChannel
 from advisor.core.files import write_atomically
-from advisor.delivery.channel import File, Parcel, PermanentError, UncertainError
-from advisor.delivery.secret_values import Secrets
+from advisor.delivery.channel import File, Parcel, PermanentError, Secrets, UncertainError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

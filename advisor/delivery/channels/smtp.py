@@ -19,12 +19,12 @@ from advisor.delivery.channel import (
     Message,
     Parcel,
     PermanentError,
+    Secrets,
     SendingError,
     TemporaryError,
     UncertainError,
     quoted_words,
 )
-from advisor.delivery.secret_values import Secrets
 
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _REPLY_S = 20.0

@@ -10,9 +10,8 @@ from html import escape
 from advisor.config.delivery_settings import SECRET_FORMS, SlackChannel, WebhookChannel
 from advisor.core.addresses import why_no_address
 from advisor.core.redaction import HIDDEN
-from advisor.delivery.channel import JSON_TYPE, Parcel
+from advisor.delivery.channel import JSON_TYPE, Parcel, SecretError, Secrets
 from advisor.delivery.channels.http_calls import USER_AGENT, post
-from advisor.delivery.secret_values import SecretError, Secrets
 
 SIGNATURE = "X-Advisor-Signature-256"
 

@@ -1,7 +1,5 @@
 """What a team's report says of savings, of leaks, and of what nobody knows."""
 
-from collections.abc import Sequence
-
 from advisor.core.findings import about_reports
 from advisor.core.units import format_duration, format_usd
 from advisor.report.words.sentences import TEXTS, in_names
@@ -13,10 +11,6 @@ def _runs(num: int, what: str = "run") -> str:
 
 def _charges(num: int) -> str:
     return _runs(num, "charge")
-
-
-def _of_scripts(scripts: Sequence[str]) -> str:
-    return f" (most of it: {', '.join(scripts)})" if scripts else ""
 
 
 def at_least(amount: str, num_unknown: int, *, of: int) -> str:
@@ -146,7 +140,7 @@ TEXTS[about_reports.ReportGap] = {
 @in_names.register
 def _(it: about_reports.Leak) -> str:
     runs, cost = _runs(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
-    mostly = _of_scripts(it.scripts)
+    mostly = f" (most of it: {', '.join(it.scripts)})" if it.scripts else ""
     match it.of:
         case "failed":
             return f"{runs} failed and cost {cost}{mostly}"

@@ -10,7 +10,6 @@ from datetime import UTC, date, datetime
 from functools import cache, partial
 from importlib import metadata, resources
 from itertools import groupby, takewhile
-from pathlib import Path
 from typing import Literal, TypeAlias, assert_never
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -310,7 +309,10 @@ def vega_runtime() -> str | None:
 
     None where memory is too scarce for it.
     """
-    path = _runtime_path()
+    import platformdirs
+
+    version = metadata.version("vl-convert-python")
+    path = platformdirs.user_cache_path("advisor") / f"vega-{version}.js"
     with suppress(OSError):
         return path.read_text("utf-8")
     from advisor.report.writers.pictures import javascript
@@ -323,10 +325,3 @@ def vega_runtime() -> str | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, script.encode(), private=True)
     return script
-
-
-def _runtime_path() -> Path:
-    import platformdirs
-
-    version = metadata.version("vl-convert-python")
-    return platformdirs.user_cache_path("advisor") / f"vega-{version}.js"

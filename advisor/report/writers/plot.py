@@ -94,11 +94,7 @@ def _evenly(axis: Axis, low: float, high: float) -> list[float]:
     least = (high - low) / _MOST
     step = next(step for step in _ladder(axis, least, 10 * least) if step >= least)
     first = math.ceil(low / step)
-    return list(takewhile(lambda tick: tick <= high, (i * step for i in _from(first))))
-
-
-def _from(first: int) -> Iterable[int]:
-    return range(first, first + 2 * _MOST)
+    return list(takewhile(lambda tick: tick <= high, (i * step for i in range(first, first + 2 * _MOST))))
 
 
 MARKS = string.ascii_uppercase

@@ -6,22 +6,26 @@ The file lies beside the database, not in it: a team shares prices, and each of 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from advisor.core.deadlines import completed
-from advisor.core.errors import CloudError
+from advisor.core.errors import CloudError, InputError
 from advisor.core.files import write_atomically
+from advisor.core.findings import Finding, quoted
+from advisor.service.listening import Listener
 from advisor.store.database import folder_of
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
-    from advisor.config.settings import StoreSettings
+    from advisor.config.settings import PriceSettings, StoreSettings
+    from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
+
 
 _NUM_THREADS = 8
 Limits = Mapping[tuple[str, str, str], int]
@@ -101,3 +105,64 @@ def _of_gcp(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str]
     if not (has_login() or endpoint()):  # an API key opens the price list, and no project
         return {}
     return {("gcp", *key): limit for key, limit in project_quotas().items()}
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityRequest:
+    """Machines that are to start at once: any of some types, in regions of AWS."""
+
+    instance_types: tuple[str, ...]
+    regions: tuple[str, ...]
+    num_nodes: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """Scores by zone, quotas by region, and what could not be asked."""
+
+    scores: tuple[PlacementScore, ...]
+    quotas: tuple[VcpuQuota, ...]
+    warnings: tuple[Finding, ...]
+
+
+def ask_capacity(request: CapacityRequest, settings: PriceSettings, listener: Listener) -> Capacity:
+    """Ask AWS whether it would start them.
+
+    Raises:
+        InputError: ``prices.offline`` is set, or a region is no name.
+        ConfigError: ``prices.options.aws`` is wrong.
+        CloudError: nothing at all could be asked.
+    """
+    from advisor.pricing.sources.aws.account import placement_scores, vcpu_quotas
+    from advisor.pricing.sources.aws.aws_calls import read_options
+
+    if settings.offline:
+        raise InputError("prices.offline is set: AWS cannot be asked without a network.")
+    if wild := [region for region in request.regions if "*" in region or not region]:
+        raise InputError(
+            f"{listener.name_of('cloud.regions')} takes names in full, such as us-east-1, not {wild[0]!r}."
+        )
+    options = read_options(settings.options.get("aws", {}))
+    problems: list[str] = []
+
+    def asked(ask: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+        try:
+            return ask()
+        except CloudError as error:
+            problems.append(str(error))
+            return ()
+
+    scores = asked(
+        lambda: placement_scores(
+            request.instance_types, num_instances=request.num_nodes, regions=request.regions, options=options
+        )
+    )
+    quotas = [
+        quota for region in request.regions for quota in asked(partial(vcpu_quotas, region, options=options))
+    ]
+    if not scores and not quotas and problems:
+        raise CloudError("; ".join(dict.fromkeys(problems)))
+    return Capacity(scores=scores, quotas=tuple(quotas), warnings=tuple(map(quoted, dict.fromkeys(problems))))

@@ -10,10 +10,9 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Finding
 from advisor.core.values import Plan, Trace
 from advisor.service.listening import Listener
-from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.pipeline import judged_of
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of
-from advisor.service.traces import trace_of
+from advisor.service.traces import trace_of, with_input
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

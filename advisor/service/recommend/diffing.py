@@ -12,10 +12,9 @@ from advisor.core.findings import Finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.listening import Listener
-from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of, ranked_on
 from advisor.service.revisions import Version, laid_out
-from advisor.service.traces import TraceRequest, holds_data, trace_of
+from advisor.service.traces import TraceRequest, holds_data, trace_of, with_input
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings

@@ -21,12 +21,11 @@ from advisor.edits.patch import Patch, patch_of
 from advisor.service.blas import load_numpy
 from advisor.service.listening import Listener, Silence
 from advisor.service.prices.live import now, sources_for
-from advisor.service.recommend.data_sets import data_set_of
-from advisor.service.recommend.input_settings import with_input
-from advisor.service.recommend.past_runs import past_runs
+from advisor.service.recommend.ledger_entries import past_runs
 from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
+from advisor.service.recommend.plan_sources import data_set_of
 from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
-from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of
+from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of, with_input
 from advisor.store.database import open_store
 
 if TYPE_CHECKING:

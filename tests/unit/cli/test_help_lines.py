@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from advisor.cli import app
-from advisor.cli.help import COMMON_OPTIONS, first_sentence, full_help
+from advisor.cli.common import COMMON_OPTIONS, first_sentence, full_help
 
 
 def walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:

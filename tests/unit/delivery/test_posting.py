@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.delivery.channel import Parcel, PermanentError, SendingError, TemporaryError, UncertainError
+from advisor.delivery.channel import (
+    Parcel,
+    PermanentError,
+    Secrets,
+    SendingError,
+    TemporaryError,
+    UncertainError,
+)
 from advisor.delivery.posting import Delivery, Outcome, Patience, Post, attempt
-from advisor.delivery.secret_values import Secrets
 from advisor.store import outbox
 from advisor.store.handle import Store
 from advisor.store.outbox import State

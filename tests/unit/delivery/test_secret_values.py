@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from advisor.delivery.secret_values import SecretError, Secrets
+from advisor.delivery.channel import SecretError, Secrets
 
 
 @pytest.fixture

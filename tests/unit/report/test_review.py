@@ -14,8 +14,7 @@ from advisor.report.printing import Format, text_of
 from advisor.report.review import first_document, review_document
 from advisor.report.review_tables import command_of, heading, in_cents
 from advisor.report.writers.mail import message_of
-from advisor.review.budgets import Budget, Owner
-from advisor.review.period import Period, Scope
+from advisor.review.budgets import Budget, Owner, Period, Scope
 from advisor.review.savings import recurring_jobs, savings_of
 from advisor.review.team_review import Records, TeamReview, Violation, review
 from advisor.review.who_spent import Division

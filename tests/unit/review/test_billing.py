@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.report.words import sentence
-from advisor.review.period import Scope
+from advisor.review.budgets import Scope
 from advisor.review.spending import Billing, billing_of, leaks_of
 from advisor.spend.charges import Bill, Charge, ChargeCategory
 from advisor.store.ledger import Run

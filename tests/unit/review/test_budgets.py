@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from advisor.review.budgets import Budget, BudgetState, Owner, budget_states, spent_of
-from advisor.review.period import Scope
+from advisor.review.budgets import Budget, BudgetState, Owner, Scope, budget_states, spent_of
 from advisor.spend.charges import Charge, ChargeCategory
 from tests.team import make_charge, make_run
 

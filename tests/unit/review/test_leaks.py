@@ -3,7 +3,7 @@
 from advisor.core.findings import Finding
 from advisor.core.values import RunStatus
 from advisor.report.words import sentence
-from advisor.review.period import Scope
+from advisor.review.budgets import Scope
 from advisor.review.savings import accuracy_of
 from advisor.review.spending import billing_of, leaks_of
 from advisor.store.ledger import Run

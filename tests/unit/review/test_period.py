@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from advisor.review.period import Period, Scope, monday_of, month_of
+from advisor.review.budgets import Period, Scope, monday_of, month_of
 from tests.team import MONDAY, WEEK
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from advisor.core.values import Interval, Market, PricePoint
 from advisor.pricing.price_history import spot_quantiles
-from advisor.review.period import Period
+from advisor.review.budgets import Period
 from advisor.review.team_review import MOST_PLACES, MOST_STEPS, Move, PriceMoves, price_moves
 from advisor.store.ledger import Run
 from tests.team import MONDAY, WEEK, at, make_point, make_run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.review.period import Scope
+from advisor.review.budgets import Scope
 from advisor.review.team_review import JOB_BUDGET, JOB_DEADLINE, Records, broken_limits, review, runs_of
 from tests.team import WEEK, make_entry, make_market, make_run
 

@@ -13,7 +13,7 @@ from advisor.core.findings.about_reports import (
 )
 from advisor.core.values import CostKind
 from advisor.report.words import sentence
-from advisor.review.period import Scope
+from advisor.review.budgets import Scope
 from advisor.review.team_review import Records, TeamReview, review, unknown_runs
 from advisor.spend.charges import Bill, ChargeCategory, RowFault
 from advisor.store.ledger import Run

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from advisor.core.values import RunStatus
 from advisor.report.review_tables import jump_finding
 from advisor.report.words import sentence
-from advisor.review.budgets import spent_of
-from advisor.review.period import Scope
+from advisor.review.budgets import Scope, spent_of
 from advisor.review.who_spent import Division, Showback, before, showback_of, unit_costs_of
 from advisor.spend.charges import Charge
 from advisor.spend.outlays import Outlay

@@ -14,7 +14,7 @@ from advisor.core.values import DataPlace, DataSet
 from advisor.pricing.sources.aws import account
 from advisor.pricing.sources.aws import aws_calls as calls
 from advisor.service.listening import Silence
-from advisor.service.recommend.data_sets import data_set_of, place_of
+from advisor.service.recommend.plan_sources import data_set_of, place_of
 from tests.findings import said
 
 HERE = ARGUMENT

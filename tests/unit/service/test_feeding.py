@@ -9,7 +9,7 @@ from advisor.core.errors import InputError
 from advisor.core.values import Trace
 from advisor.predict.loading import input_work
 from advisor.service.listening import Silence
-from advisor.service.recommend.input_settings import with_input
+from advisor.service.traces import with_input
 from tests.builders import make_trace
 
 MEASURED = make_trace(data_loading_s=2.0, loader_cpu_s_per_sample=0.02, num_workers=8)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.gpus import load_gpus
 from advisor.core.units import GIB
-from advisor.service.gpu_list import GpusRequest, list_gpus
 from advisor.service.listening import Silence
+from advisor.service.prices.query_limits import GpusRequest, list_gpus
 
 LARGEST_GIB = max(spec.memory_bytes for spec in load_gpus().values()) / GIB
 

@@ -8,8 +8,7 @@ from advisor.core.errors import ConfigError, DeliveryError, StoreError
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.service.schedule import running
 from advisor.service.schedule.child_commands import Command, Ending, Ran
-from advisor.service.schedule.running import MOST_AT_ONCE, MOST_ATTEMPTS, ScheduleService, run_at_once
-from advisor.service.schedule.serving import Inline
+from advisor.service.schedule.running import MOST_AT_ONCE, MOST_ATTEMPTS, Inline, ScheduleService, run_at_once
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 from advisor.store.locks import Lock

@@ -9,10 +9,10 @@ import pytest
 from advisor.config.layers import load_config
 from advisor.core.errors import LockedError
 from advisor.core.values import OccurrenceState
-from advisor.service.schedule import serving
+from advisor.service.schedule import running as serving
 from advisor.service.schedule.child_commands import Command
 from advisor.service.schedule.managing import planned_schedule, remove_schedule
-from advisor.service.schedule.serving import Inline, Stop, Voice, run_due, run_now, serve
+from advisor.service.schedule.running import Inline, Stop, Voice, run_due, run_now, serve
 from advisor.store.database import open_store
 from advisor.store.schedules import add_schedule, schedule_lock
 from tests.schedules import make_schedule
