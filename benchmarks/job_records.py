@@ -29,9 +29,9 @@ from advisor.pricing.instance_types import load_instances
 from advisor.service.recommend.pipeline import Places, recommendation_of
 from advisor.service.recommend.plan_sources import cloud_terms
 from advisor.service.recommend.policy_in_force import places_by_verdict
-from recommender.availability.series import Stretch
 from recommender.outcome.bill import is_guessed, price_rise, rent_over_median
 from recommender.outcome.spot import SpotTerms, is_spot
+from recommender.outcome.watched import Stretch
 from recommender.plans.candidates import plans_of_offers
 from recommender.ranking.value import Worth, change_total_usd, total_usd, worth_for
 from research.chosen.fit import model_of

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from advisor import native
-from advisor.native import Backfill, queue_reference
+from advisor.native import Backfill, reference
 from benchmarks.native import wall_s
 from research.queue_logs import TRACES, UNITS, queue_of, rows_of
 
@@ -22,12 +22,10 @@ def main() -> None:
         return
     for log in ("kth_sp2_1996", "cea_curie_sample"):
         queue = queue_of(rows_of(log), UNITS[log], Backfill.EASY)
-        for one, other in zip(
-            native.simulate_queue(queue), queue_reference.simulate_queue(queue), strict=True
-        ):
+        for one, other in zip(native.simulate_queue(queue), reference.simulate_queue(queue), strict=True):
             np.testing.assert_array_equal(one, other)
         native_s = min(wall_s(partial(native.simulate_queue, queue)) for _ in range(5))
-        reference_s = wall_s(partial(queue_reference.simulate_queue, queue))
+        reference_s = wall_s(partial(reference.simulate_queue, queue))
         print(
             f"queue of {log}: native {native_s * 1e3:.0f} ms, {reference_s / native_s:6.1f} x the reference"
         )

@@ -37,7 +37,6 @@ _PROFILED: dict[str, tuple[tuple[Precision, ...], tuple[int, ...]]] = {
 }
 _QUESTION_TOKENS, _VOCABULARY = 384, 30_528
 _BERT = {"bert_base_squad": (768, 12, 12), "bert_large_squad": (1024, 24, 16)}
-_adam = partial(torch.optim.Adam, lr=1e-4)
 
 
 def makers(*, is_half: bool) -> dict[str, Maker]:
@@ -76,11 +75,10 @@ def _gnmt(batch: int, tiny: bool) -> Made:
     words, width, length = (100, 32, 8) if tiny else (gnmt.VOCABULARY, gnmt.WIDTH, gnmt.LENGTH)
 
     def loss(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
-        logits = model(tokens, tokens).flatten(0, 1)
-        return nn.functional.cross_entropy(logits, tokens.flatten(), label_smoothing=gnmt.SMOOTHING)
+        return gnmt.smoothed(model(tokens, tokens).flatten(0, 1), tokens.flatten())
 
     tokens = torch.ones(batch, length, dtype=torch.int64)
-    return Made(model=gnmt.Translator(width, words), inputs=(tokens,), loss=loss, optimizer=_adam)
+    return Made(model=gnmt.Translator(width, words), inputs=(tokens,), loss=loss, optimizer=gnmt.ClippedAdam)
 
 
 def profiled(work: Work, batch: int) -> Trace:

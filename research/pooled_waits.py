@@ -21,15 +21,16 @@ from pathlib import Path
 import numpy as np
 
 from advisor.core.files import write_atomically
+from advisor.pricing.instance_types import columns_of
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.waits import (
     ANY,
-    COLUMNS,
     LEVELS,
     SIZES,
     WAITS_FILE,
     WALLTIMES,
     Bursts,
+    PooledWait,
     QueuedJob,
     class_of,
 )
@@ -101,7 +102,7 @@ def catalog(waits: Waits) -> str:
     least: dict[tuple[str, str], Array] = {}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(columns_of(PooledWait))
     sizes, walltimes = list(SIZES), list(WALLTIMES)
     for size, walltime in product(sizes, (ANY, *walltimes)):
         logs = waits.get((size, walltime), ())

@@ -70,7 +70,7 @@ class SpeedUp:
         return self.predicted / self.published - 1
 
 
-def _timm(name: str, amp: bool, batch_size: int) -> Trace:
+def timm_step(name: str, amp: bool, batch_size: int, *, side: int = 224) -> Trace:
     """A training step with SGD, random images, as NVIDIA's scripts run it: channels last under autocast."""
     import torch
 
@@ -81,18 +81,19 @@ def _timm(name: str, amp: bool, batch_size: int) -> Trace:
         with torch.device("cuda"):
             layout = torch.channels_last if amp else torch.contiguous_format
             model = timm.create_model(name).to(memory_format=layout)
-            images = torch.rand(batch_size, 3, 224, 224).to(memory_format=layout)
+            images = torch.rand(batch_size, 3, side, side).to(memory_format=layout)
             labels = torch.zeros(batch_size, dtype=torch.int64)
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-        return model, optimizer, images, labels
+        return model, optimizer, torch.amp.GradScaler("cuda", enabled=amp), images, labels
 
     def step(state: tuple[Any, ...]) -> None:
-        model, optimizer, images, labels = state
+        model, optimizer, scaler, images, labels = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             loss = torch.nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
 
     return profile_callable(step, setup=build, batch_size=batch_size)
 
@@ -109,13 +110,13 @@ NETWORKS = (
     Network(
         name="ResNeXt-101 32x4d",
         published=f"{_CONVNETS}resnext101-32x4d",
-        build=partial(_timm, "resnext101_32x4d"),
+        build=partial(timm_step, "resnext101_32x4d"),
         batch_sizes=_RESNEXT_BATCHES,
     ),
     Network(
         name="SE-ResNeXt-101 32x4d",
         published=f"{_CONVNETS}se-resnext101-32x4d",
-        build=partial(_timm, "seresnext101_32x4d"),
+        build=partial(timm_step, "seresnext101_32x4d"),
         batch_sizes=_RESNEXT_BATCHES,
     ),
     Network(name="GNMT v2", published="Translation/GNMT", build=networks.gnmt),

@@ -11,7 +11,7 @@ import csv
 import io
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from itertools import product
@@ -21,11 +21,10 @@ import numpy as np
 
 from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
-from advisor.core.values import Market, StartWait
+from advisor.core.values import Market
+from advisor.pricing.instance_types import columns_of
 from advisor.pricing.spot import (
-    SPOT_ODDS_COLUMNS,
     SPOT_ODDS_FILE,
-    START_ODDS_COLUMNS,
     START_ODDS_FILE,
     Age,
     Basis,
@@ -34,7 +33,7 @@ from advisor.pricing.spot import (
     SpotOdds,
     StartOdds,
 )
-from recommender.availability.series import Stretch
+from recommender.outcome.watched import Stretch
 from research.chosen.fit import of_one_more
 from research.chosen.panels import Array
 from research.spot_traces import Trace, read_traces
@@ -89,7 +88,9 @@ def fit(traces: Sequence[Trace], *, as_of: date = AS_OF) -> Fit:
     most_away_h = max(trace.sums.down_h / trace.sums.up_h for trace in traces)
     spot, start = {}, {}
     for which in _CLASSES:
+        of_class = {"size": which[0], "age": which[1]}
         spot[which] = SpotOdds(
+            **of_class,
             preemptions_per_h=math.exp(rates[which[1]][0]),
             sigma_rate=rates[which[1]][1],
             most_per_h=most_per_h,
@@ -106,7 +107,11 @@ def fit(traces: Sequence[Trace], *, as_of: date = AS_OF) -> Fit:
             source=SOURCE,
         )
         start[which] = StartOdds(
-            wait_s=StartWait.of(p_at_once=shares.of(which), at_once_s=AT_ONCE_S, **later),
+            **of_class,
+            market=Market.SPOT,
+            p_at_once=shares.of(which),
+            at_once_s=AT_ONCE_S,
+            **later,
             basis=_basis(which),
             num_traces=len(traces),
             as_of=as_of,
@@ -257,11 +262,8 @@ def _later_waits(traces: Sequence[Trace]) -> dict[str, float]:
 
 def on_demand(odds: StartOdds) -> StartOdds:
     """A judgement: as long as spot, and half as often."""
-    wait = odds.wait_s
-    later = {"later_p50_s": wait.later_p50_s, "later_p90_s": wait.later_p90_s}
-    p_at_once = 1 - ON_DEMAND_SHARE * (1 - wait.p_at_once)
-    wait = StartWait.of(p_at_once=p_at_once, at_once_s=wait.at_once_s, **later)
-    return replace(odds, wait_s=wait, basis=Basis.JUDGED)
+    p_at_once = 1 - ON_DEMAND_SHARE * (1 - odds.p_at_once)
+    return replace(odds, market=Market.ON_DEMAND, p_at_once=p_at_once, basis=Basis.JUDGED)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -271,30 +273,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "catalogs")
     options = parser.parse_args(arguments)
     fitted = fit(read_traces(options.shared))
-    spot = [[*which, *_figures(odds, SPOT_ODDS_COLUMNS)] for which, odds in fitted.spot.items()]
-    start = [
-        [market, *which, *_figures(odds if market is Market.SPOT else on_demand(odds), START_ODDS_COLUMNS)]
-        for market in (Market.SPOT, Market.ON_DEMAND)
-        for which, odds in fitted.start.items()
-    ]
-    write_atomically(options.out / SPOT_ODDS_FILE, _csv(SPOT_ODDS_COLUMNS, spot))
-    write_atomically(options.out / START_ODDS_FILE, _csv(START_ODDS_COLUMNS, start))
+    start = [*fitted.start.values(), *map(on_demand, fitted.start.values())]
+    write_atomically(options.out / SPOT_ODDS_FILE, _csv(SpotOdds, fitted.spot.values()))
+    write_atomically(options.out / START_ODDS_FILE, _csv(StartOdds, start))
 
 
-def _figures(odds: SpotOdds | StartOdds, columns: Sequence[str]) -> Iterator[str]:
-    known = asdict(odds)
-    known |= known.pop("wait_s", {})
-    for column in columns:
-        if column in known:
-            value = known[column]
-            yield f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
+def _csv(kind: type[SpotOdds | StartOdds], rows: Iterable[SpotOdds | StartOdds]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerow(columns_of(kind))
+    for row in rows:
+        writer.writerow([f"{v:.3g}" if isinstance(v, float) else str(v) for v in asdict(row).values()])
     return text.getvalue().encode()
 
 

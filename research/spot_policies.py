@@ -3,7 +3,7 @@
 ``python -m research.spot_policies --shared DIR --out research/docs/methods/spot_policies.json``. Each zone of
 a region is a job's own in turn, and the others are where it may move to. All zones start at the second half
 of their common time, which begins anew where it ends; predictions know the first half, or the other
-collections alone. Spot costs 1 USD an hour everywhere, on demand 2.5.
+collections alone, which the first half judges, too. Spot costs 1 USD an hour everywhere, on demand 2.5.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from advisor.core.limits import VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Elsewhere, Job, Layout, Market, Offer, Plan, Recovery, StartWait, Tier
 from advisor.pricing.spot import Age, Size
-from recommender.availability.series import Stretch, start_with_history, watched, with_history
 from recommender.outcome.draws import Array
 from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.recovery import under
 from recommender.outcome.spot import SpotTerms
+from recommender.outcome.watched import Stretch, start_with_history, watched, with_history
 from research.spot_fit import Fit, fit
 from research.spot_replay import DRAWS, LENGTHS_H, NUM_STARTS, ring_of, rounded, terms_of
 from research.spot_traces import Trace, read_traces
@@ -230,22 +230,27 @@ def cases(
         name: fit([trace for trace in traces if trace.collection != name])
         for name in {region.collection for region in regions}
     }
-    for region in regions:
-        clock = Clock(region.half(1))
+    for region, half in product(regions, (1, 0)):
+        clock = Clock(region.half(half))
         starts = [(i + 0.5) / num_starts * clock.period_h for i in range(num_starts)]
         for home, work_h, policy in product(range(len(region.traces)), lengths_h, Recovery):
-            if not ring_of(region.traces[home].half(1).stretches):
+            if not ring_of(region.traces[home].half(half).stretches):
                 continue
             zones = [home, *(zone for zone in range(len(region.traces)) if zone != home)]
             runs = [replay(clock, zones, at, work_h, SpotTerms(), policy) for at in starts]
-            for basis, (terms, wait_s) in _bases(region.traces[home], fitted[region.collection]).items():
+            for basis, (terms, wait_s) in _bases(
+                region.traces[home], fitted[region.collection], half
+            ).items():
                 draws = predicted(work_h, terms, wait_s, policy, len(zones))
                 yield _case(region.traces[home], basis, policy, work_h, runs, draws)
 
 
-def _bases(trace: Trace, fitted: Fit) -> Mapping[str, tuple[SpotTerms, StartWait]]:
+def _bases(trace: Trace, fitted: Fit, half: int) -> Mapping[str, tuple[SpotTerms, StartWait]]:
+    """What may be known of this half."""
     which = Size.ONE if trace.num_gpus == 1 else Size.SEVERAL, Age.KNOWN
     odds, wait_s = fitted.spot[which], fitted.start[which].wait_s
+    if not half:
+        return {"defaults, the first half": (terms_of(odds), wait_s)}
     seen = trace.half(0).sums
     return {
         "defaults": (terms_of(odds), wait_s),

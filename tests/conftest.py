@@ -55,6 +55,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     machine.add_option(parser)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main() -> Generator[None, object, object]:
+    """What a process that is killed leaves behind goes with the one that started it."""
+    with machine.shared_folder():
+        return (yield)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that needs a program that is not there is skipped."""

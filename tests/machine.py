@@ -7,10 +7,11 @@
 needs them. `--programs none` hides them from all.
 """
 
-import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,7 +37,29 @@ OPTION = "--programs"
 # Debian keeps the programs of a PostgreSQL server out of the path, and an ordinary user's has no daemons.
 _MORE_FOLDERS = [*sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True), "/usr/sbin"]
 _PATH = os.environ.get("PATH", os.defpath)
+# Of the run's processes: one that is ended before its time removes nothing itself.
+_FOLDER = "PYTEST_SHARED_FOLDER"
 _hidden_from_all = False
+
+
+def folder() -> str:
+    """What servers and other users read: pytest's own is root's alone, and too long for a socket's path."""
+    return os.environ[_FOLDER]
+
+
+@contextmanager
+def shared_folder() -> Iterator[None]:
+    """Makes that folder in the process that starts all others, and removes it when they are gone."""
+    if _FOLDER in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="advisor-tests-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        os.environ[_FOLDER] = name
+        try:
+            yield
+        finally:
+            del os.environ[_FOLDER]
 
 
 def needs(package: str) -> pytest.MarkDecorator:
@@ -96,18 +119,17 @@ def show_programs(item: pytest.Item) -> None:
 @lru_cache
 def _bare_path() -> str:
     hidden = {program for programs in PROGRAMS.values() for program in programs}
-    return os.pathsep.join(_without(folder, hidden) for folder in _PATH.split(os.pathsep))
+    return os.pathsep.join(_without(place, hidden) for place in _PATH.split(os.pathsep))
 
 
-def _without(folder: str, hidden: set[str]) -> str:
+def _without(place: str, hidden: set[str]) -> str:
     """The folder, or one of links to all else that is in it."""
-    there = {path.name: path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
+    there = {path.name: path for path in Path(place).iterdir()} if Path(place).is_dir() else {}
     # clang++-19 and g++-12 are compilers, too.
     left_out = {name for name in there if name in hidden or name.rsplit("-", 1)[0] in hidden}
     if not left_out:
-        return folder
-    links = Path(tempfile.mkdtemp(prefix="advisor-path-"))
-    atexit.register(shutil.rmtree, links, ignore_errors=True)
+        return place
+    links = Path(tempfile.mkdtemp(prefix="path-", dir=folder()))
     links.chmod(0o755)
     for name in there.keys() - left_out:
         (links / name).symlink_to(there[name])

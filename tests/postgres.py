@@ -32,7 +32,9 @@ def postgres_server():
         pytest.skip(machine.why_not("postgresql") or "")
     binaries = initdb.resolve().parent
     # Not pytest's folder: only root may enter that, and the path of a socket must be short.
-    with tempfile.TemporaryDirectory(prefix="advisor-postgres-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="postgres-", dir=machine.folder(), ignore_cleanup_errors=True
+    ) as name:
         folder = Path(name)
         user = _owner(folder)
         data = folder / "data"

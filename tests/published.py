@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("published_traces")
 INDEX = FOLDER / "index.json"
 SOURCES = (
-    "research/bert.py", "research/bert_adam.py", "research/gnmt.py", "research/run_scripts/mpt_script.py",
+    "research/bert.py", "research/bert_adam.py", "research/gnmt.py", "research/lambda_networks.py",
+    "research/run_scripts/mpt_script.py",
     "research/llama_steps.py", "research/published.py", "research/scaling/lambda_networks.py",
     "research/transformer_xl.py", "research/translation.py", "examples/train_resnet50.py",
 )  # fmt: skip

@@ -105,7 +105,9 @@ class Slurm:
 def slurm():
     """Started once, in some five seconds."""
     # Sockets have short paths, and pytest's folders long ones.
-    with tempfile.TemporaryDirectory(prefix="advisor-slurm-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="slurm-", dir=machine.folder(), ignore_cleanup_errors=True
+    ) as name:
         folder = Path(name)
         facts = {"host": socket.gethostname(), "user": getpass.getuser(), "folder": folder, **_free_ports()}
         cards = [folder / f"card{index}" for index in range(2)]

@@ -16,7 +16,7 @@ KNOW_FLAGS = {"cli", "report"}
 COMMANDS = re.compile(r"advisor [a-z]+(?: [a-z]+)?(?: LOG)? --[a-z-]+")  # a whole line to type
 OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
-    "advisor/receipt/gpu_use.py": {"--format", "--id"},  # of nvidia-smi
+    "advisor/receipt/command.py": {"--format", "--id"},  # of nvidia-smi
     "advisor/service/schedule/managing.py": {"--to"},  # of the command that is scheduled
     "advisor/profile/profiling.py": {"--to"},  # of the user's script, and of jupyter
     "advisor/schedule/schedulable.py": {"--to", "--when", "--fail-above"},  # of the command that is scheduled

@@ -38,9 +38,9 @@ def test_every_listed_variable_is_set():
 @pytest.mark.torch
 def test_every_library_that_is_changed_is_listed():
     pytest.importorskip("torch")
-    from advisor.payload.fake.patches import downloads, loggers, saving
+    from advisor.payload.fake.patches import downloads, saving
 
-    modules = {*downloads._UPLOADS, *loggers._TRACKERS, *loggers._SUMMARY_WRITERS, *saving._WRITES}
+    modules = {*downloads._UPLOADS, *downloads._TRACKERS, *downloads._SUMMARY_WRITERS, *saving._WRITES}
     names = {
         "wandb": "Weights & Biases", "comet_ml": "Comet", "huggingface_hub": "Hugging Face",
         "transformers": "Hugging Face", "lightning_fabric": "Lightning", "pytorch_lightning": "Lightning",

@@ -30,8 +30,6 @@ from advisor.core.findings import (  # noqa: F401
     about_answers,
     about_estimates,
     about_options,
-    about_prices,
-    about_reports,
     about_traces,
 )
 from recommender.policy import json_schema

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Removal, about_options
-from advisor.core.findings.about_prices import PricesNotLive
+from advisor.core.findings.about_answers import PricesNotLive
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.option_facts import find_option, numbered, selection, where
+from advisor.report.plain import print_text
 from advisor.report.printing import write_page
 from advisor.report.recommendation import (
     assumptions_document,
@@ -34,12 +36,14 @@ from advisor.report.words import sentence, sentences
 MOST_WARNINGS = 3
 
 if TYPE_CHECKING:
+    from advisor.config.settings import Settings
     from advisor.service.recommend.recommending import RecommendAnswer
+    from advisor.service.traces import TraceRequest
     from recommender.ranking.neighbours import Nearest
 
 
 def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Document], None]) -> None:
-    """Results to whoever hands them out, warnings to stderr.
+    """Results to anyone who hands them out, warnings to stderr.
 
     Args:
         answer: what to take, and what that rests on.
@@ -79,7 +83,6 @@ def _most_serious(warnings: Sequence[Finding]) -> list[str]:
 
 
 def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
-    """What is asked for of the answer; None for all of it."""
     recommendation = answer.recommendation
     if view.assumptions:
         return assumptions_document(recommendation)
@@ -131,13 +134,7 @@ def _remembered() -> dict[str, dict[str, str]]:
 
 
 def remember_rows(subject: str, recommendation: Recommendation, view: ViewOptions) -> None:
-    """Keep what the numbers of the rows mean: another flag, or a new price, gives them to other plans.
-
-    Args:
-        subject: the script or recipe, with its path.
-        recommendation: the answer.
-        view: which rows of it are shown.
-    """
+    """Keep what the numbers of the rows mean: another flag, or a new price, gives them to other plans."""
     by_id = numbered(recommendation)
     listed = (by_id[row.option.plan.id] for row in recommendation.shortlist)
     shown = {str(n): row.plan.id for n, row in (*selection(recommendation, view.num_rows), *listed)}
@@ -162,6 +159,13 @@ def meant_by(number: str, subject: str, recommendation: Recommendation) -> str:
     return number
 
 
+_BUT_FOR: dict[type[Removal], tuple[str, str]] = {
+    about_options.RemovedByPolicy: (" that the policy keeps", " for"),
+    about_options.RemovedByQuota: (" that your quotas let start", " is"),
+    about_options.RemovedByHostMemory: ("", ""),
+}
+
+
 def _nothing_feasible(recommendation: Recommendation) -> str:
     from recommender.ranking.neighbours import nearest
 
@@ -169,15 +173,9 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
-    if (option := _cheapest_but_for(recommendation, about_options.RemovedByPolicy)) is not None:
-        rule = _why(option, about_options.RemovedByPolicy)
-        return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
-    if (option := _cheapest_but_for(recommendation, about_options.RemovedByQuota)) is not None:
-        quota = _why(option, about_options.RemovedByQuota)
-        return f"nothing that your quotas let start is feasible. {where(option)} would be, but is {quota}."
-    if (option := _cheapest_but_for(recommendation, about_options.RemovedByHostMemory)) is not None:
-        memory = _why(option, about_options.RemovedByHostMemory)
-        return f"nothing is feasible. {where(option)} would be, but {memory}."
+    for kind, (nothing, but) in _BUT_FOR.items():
+        if (option := _cheapest_but_for(recommendation, kind)) is not None:
+            return f"nothing{nothing} is feasible. {where(option)} would be, but{but} {_why(option, kind)}."
     too_large = _removed_by(recommendation, about_options.RemovedByMemory)
     of_other_worlds = _removed_by(recommendation, about_options.RemovedBySharding)
     if of_other_worlds and not too_large:
@@ -206,7 +204,6 @@ def _removed_by(recommendation: Recommendation, kind: type[Removal]) -> list[Opt
 
 
 def _why(option: Option, kind: type[Removal]) -> str:
-    """The reason for which the option is removed."""
     return sentence(next(reason for reason in option.reasons if type(reason) is kind))
 
 
@@ -229,3 +226,25 @@ def _gap(item: Nearest) -> str:
 
 def _missing_bytes(option: Option) -> int:
     return (option.estimate.memory_bytes or 0) - option.estimate.memory_limit_bytes
+
+
+def print_job_file(
+    answer: RecommendAnswer, kind: str, wanted: str | None, trace: TraceRequest, settings: Settings
+) -> None:
+    """The file that starts the recommended option, or the one that was named.
+
+    Raises InputError: there is no such option, nothing is recommended, or this kind cannot start it.
+    """
+    from advisor.core.findings.about_estimates import StartOnNodes, StartWithTorchrun
+    from advisor.service.job_files import job_file
+    from advisor.service.launching import handoff_of
+
+    ranked = answer.recommendation
+    option = ranked.chosen if wanted is None else find(ranked, wanted)
+    if option is None:
+        raise InputError("nothing is recommended, so nothing can be started.")
+    handoff = handoff_of(answer, option, trace, settings.profile, settings.spot, settings.clusters)
+    # How to start it is what the file itself says.
+    work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]
+    whole = replace(handoff, to_do=tuple(sentences(work)))
+    print_text(job_file(whole, kind).rstrip())

@@ -35,11 +35,11 @@ COMMANDS = {
     ),
     "gpus": ("prices:gpus", "Show, filter and compare the GPUs of the catalog."),
     "measure": (
-        "measure:measure",
+        "config:measure",
         "Measure kernels on this machine's GPU, some 1,700 in about ten minutes, and keep them in a file.",
     ),
     "calibrate": (
-        "measure:calibrate",
+        "config:calibrate",
         "Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on.",
     ),
     "doctor": ("config:doctor", "Check this installation; exits with 1 if the main job cannot work."),
@@ -53,7 +53,7 @@ COMMANDS = {
     "spot": ("logs:spot_app", "How often spot machines go away, from a log of them."),
     "recipe": ("recipe:app", "Training scripts for who has none yet: docs/recipes.md."),
     "launch": (
-        "launch:launch",
+        "run:launch",
         "Start a job file that `advisor recommend --emit` wrote, by the tool that it is for.",
     ),
     "mcp": (

@@ -143,6 +143,11 @@ def first_sentence(text: str) -> str:
     return start + stop.strip()
 
 
+def group(words: str, kind: type[WholeLines] = WholeLines) -> typer.Typer:
+    """Commands below a name; the page of it says these words."""
+    return typer.Typer(cls=kind, help=words, no_args_is_help=True, rich_markup_mode=None)
+
+
 class PlainGroup(WholeLines):
     """Commands whose usage errors are those of our tree."""
 

@@ -11,6 +11,7 @@ from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_MACHINES, MAX_SIZE
+from advisor.core.units import whole_number
 from advisor.report.printing import Format, print_document
 
 queue_app = typer.Typer(
@@ -180,8 +181,8 @@ def simulate(
 
 def _added(text: str) -> tuple[str, int]:
     name, _, count = text.rpartition("=")
-    digits = count.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20) or int(digits) > MAX_SIZE:
+    added = whole_number(count.removeprefix("-"))
+    if added is None or added > MAX_SIZE:
         raise InputError(f"--add {text[:40]}: write how many, such as gpu=8 or 8; -8 takes them away.")
     return name, int(count)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -179,6 +179,11 @@ PolicyOption = Annotated[
 Command = Callable[..., None]
 
 
+def given(group: object, **read: object) -> dict[str, Any]:
+    """The fields of a group by name, some as they were read: for a request whose fields have these names."""
+    return {field.name: getattr(group, field.name) for field in fields(group)} | read  # type: ignore[arg-type]
+
+
 def with_groups(command: Command) -> Command:
     """The command as typer reads it: in place of a parameter that is a dataclass stand its fields."""
     hints = get_type_hints(command, include_extras=True)
@@ -303,16 +308,8 @@ class ScriptOptions:
 
     def settings(self) -> dict[str, object]:
         """For `settings_with`; the world is the request's."""
-        return {
-            "profile__python": self.python,
-            "profile__timeout": self.timeout,
-            "profile__backend": self.backend,
-            "profile__fake_data": self.fake_data,
-            "profile__samples": self.samples,
-            "profile__sandbox": self.sandbox,
-            "profile__sandbox_read": self.sandbox_read or None,
-            "profile__env": self.env,
-        }
+        known = given(self, sandbox_read=self.sandbox_read or None)
+        return {f"profile__{name}": value for name, value in known.items() if name != "world"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -511,5 +508,5 @@ class ViewOptions:
 
     @property
     def is_short(self) -> bool:
-        """Whether the rows are those that somebody could want."""
+        """Whether the rows are those that someone could want."""
         return self.top is None and not self.all_

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import WholeLines, chosen_format, duration_s, option, settings_with
+from advisor.cli.common import chosen_format, duration_s, group, option, settings_with
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, region_names, with_groups
+from advisor.cli.options import (
+    FormatOption,
+    JsonOption,
+    given,
+    gpu_names,
+    provider_names,
+    region_names,
+    with_groups,
+)
 from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
 from advisor.report.plain import print_text
@@ -19,12 +27,7 @@ from advisor.report.printing import Format, print_document
 if TYPE_CHECKING:
     from advisor.service.plan_facts import PlanRequest
 
-app = typer.Typer(
-    cls=WholeLines,
-    help="Rules of an organisation, its teams and projects: docs/policy.md.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Rules of an organisation, its teams and projects: docs/policy.md.")
 FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any layers.", metavar="FILES...")]
 
 
@@ -83,34 +86,24 @@ class PlanOptions:
         str | None,
         option("With its number, of all nodes: A100-SXM-80GB:8.", metavar="GPU", autocompletion=gpu_names),
     ] = None
-    nodes: Annotated[int | None, option("Machines of the plan.", metavar="N", min=1, max=MAX_NODES)] = None
-    usd_per_hour: Annotated[float | None, option("Price of the plan.", metavar="USD")] = None
-    usd_per_job: Annotated[float | None, option("Cost of the job (p90).", metavar="USD")] = None
-    training_time: Annotated[
-        str | None, option("How long the job trains, such as 30h.", metavar="DURATION")
+    num_nodes: Annotated[
+        int | None, option("Machines of the plan.", "--nodes", metavar="N", min=1, max=MAX_NODES)
     ] = None
-    spent_this_month: Annotated[
-        float | None, option("Spent since the first of the month.", metavar="USD")
+    usd_per_h: Annotated[float | None, option("Price of the plan.", "--usd-per-hour", metavar="USD")] = None
+    usd_per_job: Annotated[float | None, option("Cost of the job (p90).", metavar="USD")] = None
+    train_s: Annotated[
+        str | None, option("How long the job trains, such as 30h.", "--training-time", metavar="DURATION")
+    ] = None
+    spent_usd: Annotated[
+        float | None, option("Spent since the first of the month.", "--spent-this-month", metavar="USD")
     ] = None
 
     def request(self) -> PlanRequest:
         """The plan to explain."""
         from advisor.service.plan_facts import PlanRequest
 
-        return PlanRequest(
-            plan=self.plan,
-            tier=self.tier,
-            provider=self.provider,
-            instance_type=self.instance_type,
-            region=self.region,
-            market=self.market,
-            gpu=self.gpu,
-            num_nodes=self.nodes,
-            usd_per_h=self.usd_per_hour,
-            usd_per_job=self.usd_per_job,
-            spent_usd=self.spent_this_month,
-            train_s=None if self.training_time is None else duration_s("--training-time", self.training_time),
-        )
+        train_s = None if self.train_s is None else duration_s("--training-time", self.train_s)
+        return PlanRequest(**given(self, train_s=train_s))
 
 
 @app.command("explain")

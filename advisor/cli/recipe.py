@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import WholeLines, chosen_format, load_settings, option
+from advisor.cli.common import chosen_format, group, load_settings, option
 from advisor.cli.options import FormatOption, JsonOption, beginning, with_groups
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from advisor.core.values import Job
     from advisor.recipes.recipes import Order
 
-app = typer.Typer(
-    cls=WholeLines,
-    help="Training scripts for who has none yet: docs/recipes.md.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Training scripts for who has none yet: docs/recipes.md.")
 # GPUs of the world that a recipe is profiled in: it shows what they exchange, and serves for any number.
 _WORLD = 2
 

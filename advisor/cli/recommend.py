@@ -14,7 +14,6 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.common import chosen_format, option, settings_with
-from advisor.cli.launch import print_job_file
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
 from advisor.cli.sending import Outlet, PreviewOption, ToOption, check_delivered, outlet
@@ -26,8 +25,8 @@ from advisor.report.plain import print_lines
 from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
+    from advisor.cli.launch_lines import LaunchLine
     from advisor.delivery.posting import Delivery
-    from advisor.profile.launch_lines import LaunchLine
     from advisor.report.document import Document
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest
@@ -115,6 +114,8 @@ def recommend(
     deliveries: list[Delivery] = []
     try:
         if view.emit is not None:
+            from advisor.cli.answer import print_job_file
+
             print_job_file(answer, view.emit, view.explain, request.trace, config.settings)
         else:
             deliveries = _show(answer, view, out, output, asked_of=asked_of)
@@ -360,7 +361,7 @@ def script_request(
 
     Raises InputError: no script is in the command, or the notebook cannot be read.
     """
-    from advisor.profile.launch_lines import LaunchLine, is_launch_line
+    from advisor.cli.launch_lines import LaunchLine, is_launch_line
     from advisor.service.traces import TraceRequest
 
     line = LaunchLine(script=source, arguments=tuple(arguments or ()))
@@ -379,8 +380,8 @@ def script_request(
 
 
 def _read(typed: LaunchLine, world_size: int | None) -> LaunchLine:
-    """What the words of a command start, told to the user."""
-    from advisor.profile.launch_lines import read_launch_line
+    """What the words of a command start, as the user sees it."""
+    from advisor.cli.launch_lines import read_launch_line
 
     line = read_launch_line((str(typed.script), *typed.arguments))
     words, num_processes = " ".join((str(line.script), *line.arguments)), world_size or line.world_size
@@ -394,7 +395,7 @@ def _python_file(line: LaunchLine) -> Iterator[tuple[Path, Mapping[str, str]]]:
     if line.script.suffix != ".ipynb":
         yield line.script, line.variables
         return
-    from advisor.profile.notebooks import notebook_script
+    from advisor.cli.launch_lines import notebook_script
 
     folders = str(line.script.parent.resolve()), os.environ.get("PYTHONPATH")
     with notebook_script(line.script) as script:

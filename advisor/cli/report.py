@@ -181,7 +181,6 @@ def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
 
 
 def _document(review: TeamReview | None, *, as_focus: bool) -> Document:
-    """The report as a document, or as the rows of a FOCUS data set."""
     from advisor.report.review import first_document, review_document
 
     if review is None:

@@ -1,4 +1,4 @@
-"""``advisor run``: run a command, list and record what ran."""
+"""``advisor run`` and ``launch``: run a command or start a job file, list and record what ran."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from advisor.cli.common import (
     WholeLines,
     chosen_format,
     duration_s,
+    group,
     moment,
     moment_or_duration_s,
     option,
     settings_with,
 )
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, with_groups
+from advisor.cli.options import FormatOption, JsonOption, given, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
 from advisor.receipt.canary import Canary
-from advisor.report.plain import print_aside
+from advisor.report.plain import print_aside, print_lines, print_text
 from advisor.report.printing import Format, print_document, text_of
 
 if TYPE_CHECKING:
@@ -47,13 +48,16 @@ NoteOption = Annotated[str, option("Anything worth remembering.", metavar="TEXT"
 class RanOptions:
     """A run that has ended: where it ran, how long, and what it cost."""
 
-    start: Annotated[
-        str | None, option("When it started, such as 2026-11-01T09:30+01:00; else UTC.", metavar="TIME")
+    started_at: Annotated[
+        str | None,
+        option("When it started, such as 2026-11-01T09:30+01:00; else UTC.", "--start", metavar="TIME"),
     ] = None
-    duration: Annotated[str | None, option("How long it ran, such as 7h30m.", metavar="DURATION")] = None
-    cost: Annotated[
+    duration_s: Annotated[
+        str | None, option("How long it ran, such as 7h30m.", "--duration", metavar="DURATION")
+    ] = None
+    cost_usd: Annotated[
         float | None,
-        option("What was or will be billed, before tax; left out, it is unknown.", metavar="USD"),
+        option("What was or will be billed, before tax; left out, it is unknown.", "--cost", metavar="USD"),
     ] = None
     status: Annotated[
         RunStatus | None,
@@ -88,25 +92,17 @@ class RanOptions:
     ] = None
 
     def request(self) -> RunRequest:
-        """The run to enter. Raises InputError: nobody says when it started and how long it took."""
+        """The run to enter. Raises InputError: it is not given when it started or how long it took."""
         from advisor.service.bookkeeping import RunRequest
 
-        if self.start is None or self.duration is None:
+        if self.started_at is None or self.duration_s is None:
             raise InputError("when did it run, and how long? Give --start and --duration, or --receipt FILE.")
         return RunRequest(
-            started_at=moment("--start", self.start),
-            duration_s=duration_s("--duration", self.duration),
-            cost_usd=self.cost,
-            status=self.status,
-            recommendation=self.recommendation,
-            plan=self.plan,
-            provider=self.provider,
-            gpu=self.gpu,
-            market=self.market,
-            script=self.script,
-            project=self.project,
-            note=self.note,
-            run_id=self.run_id,
+            **given(
+                self,
+                started_at=moment("--start", self.started_at),
+                duration_s=duration_s("--duration", self.duration_s),
+            )
         )
 
 
@@ -129,11 +125,9 @@ class _RunGroup(WholeLines):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(
-    cls=_RunGroup,
-    help="Run a command and keep a receipt (`advisor run -- python train.py`); list and record what ran.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = group(
+    "Run a command and keep a receipt (`advisor run -- python train.py`); list and record what ran.",
+    _RunGroup,
 )
 
 
@@ -227,7 +221,7 @@ def record(
 ) -> None:
     """Enter a run that has ended: where it ran, how long, and what it cost.
 
-    Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
+    --recommendation, --plan, or --provider, --gpu and --market say where; the latter win.
     """
     from advisor.report.runs import recorded_document
     from advisor.service.bookkeeping import keep_receipt, keep_run
@@ -257,3 +251,35 @@ def list_(
     found = recorded_runs(request, settings_with().settings.store, TERMINAL)
     document = runs_document(found.runs, num_left_out=found.num_left_out)
     print_document(document, chosen_format(output, as_json))
+
+
+def launch(
+    file: Annotated[Path, typer.Argument(help="What `recommend --emit KIND` wrote.", metavar="FILE")],
+    yes: Annotated[bool, option("Start it without asking.", "--yes", "-y")] = False,
+    dry_run: Annotated[bool, option("Show what would be started, and start nothing.", "--dry-run")] = False,
+) -> None:
+    """Start a job file that `advisor recommend --emit` wrote, by the tool that it is for.
+
+    Shows the file and the command, asks, and keeps a receipt of a job that it sees to its end.
+    """
+    from advisor.report.runs import receipt_document
+    from advisor.service.launching import launch_of, receipt_request, start
+    from advisor.service.receipts import run_and_keep
+
+    wanted = launch_of(file)
+    config = settings_with()
+    if not dry_run:
+        wanted.check(config.settings.policy)
+    # All of it, whatever its length: it is what a yes agrees to.
+    print_text(wanted.text.rstrip())
+    print_lines(f"$ {shlex.join(wanted.command)}")
+    if dry_run:
+        return
+    if not yes and not typer.confirm("Start it?", default=False):
+        raise typer.Exit(1)
+    request = receipt_request(wanted)
+    if request is None:
+        raise typer.Exit(start(wanted))
+    kept = run_and_keep(request, config, TERMINAL)
+    print_aside(text_of(receipt_document(kept), Format.TABLE))
+    raise typer.Exit(kept.exit_code)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import Click, WholeLines, chosen_format, option, settings_with
+from advisor.cli.common import Click, chosen_format, group, option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from advisor.service.schedule.running import Outgoing, Voice
 
 
-app = typer.Typer(
-    cls=WholeLines,
-    help="Commands that run at set times, such as a report each Monday: docs/schedule.md.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Commands that run at set times, such as a report each Monday: docs/schedule.md.")
 
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a schedule, as list shows it.")]
@@ -212,10 +207,6 @@ def _log(line: str) -> None:
 
 def check_command_line(root: Click, words: Sequence[str]) -> None:
     """Refuse what advisor would refuse when the time has come.
-
-    Args:
-        root: advisor's own command, as typer made it.
-        words: what follows ``advisor``.
 
     Raises:
         InputError: there is no such command, or it may not be scheduled.

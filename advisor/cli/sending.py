@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import WholeLines, chosen_format, option, settings_with
+from advisor.cli.common import chosen_format, group, option, settings_with
 from advisor.cli.listening import TERMINAL, note
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
@@ -43,9 +43,6 @@ class Outlet:
     Attributes:
         command: such as ``recommend``.
         channels: names of the settings; none for the terminal.
-        is_preview: show what they would get.
-        settings: of the channels.
-        database: remembers what was sent.
     """
 
     command: str
@@ -69,7 +66,7 @@ class Outlet:
             document: the answer.
             output: how it is printed, or else the table of what went where.
             subject: of the message.
-            warnings: for whoever reads the answer without standard error.
+            warnings: for anyone who reads the answer without standard error.
             asked: what tells this question from another one whose answer has the same facts.
         """
         from advisor.report.document import warnings_of
@@ -134,7 +131,7 @@ def outlet(command: str, to: list[str] | None, settings: Settings, *, preview: b
 
 
 def check_delivered(deliveries: Sequence[Delivery]) -> None:
-    """End with an error if an answer did not surely reach everybody; each channel was told before.
+    """End with an error if an answer did not surely reach everybody; channels are reported before.
 
     Raises DeliveryError: how many channels it did not reach.
     """
@@ -144,12 +141,7 @@ def check_delivered(deliveries: Sequence[Delivery]) -> None:
         raise DeliveryError(f"{len(lost)} of {len(deliveries)} channels did not surely get it: {names}.")
 
 
-app = typer.Typer(
-    cls=WholeLines,
-    help="Channels that answers are sent to with --to: docs/delivery.md.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Channels that answers are sent to with --to: docs/delivery.md.")
 
 
 @app.command("list")
@@ -178,5 +170,5 @@ def try_out(
 
     out = outlet("deliver test", channels, settings_with().settings, preview=preview)
     message = message_of(trial_document(now()), "A test of advisor's delivery")
-    # Whoever tests twice wants two messages.
+    # Anyone who tests twice wants two messages.
     check_delivered(out.send(message, chosen_format(output, as_json), key=f"test-{new_id()}"))

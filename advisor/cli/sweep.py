@@ -9,6 +9,7 @@ import typer
 from advisor.cli.common import chosen_format, option, sweep_settings
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
+from advisor.core.errors import AdvisorError
 from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.printing import Format, SweepView, print_document
 
@@ -59,3 +60,5 @@ def sweep(
     fleet = fleet_of(swept, terms, config.settings.store if has_capacity else None)
     TERMINAL.warn(fleet.warnings)
     print_document(sweep_document(fleet, show), chosen)
+    if not any(one.advice.is_final for one in swept):
+        raise AdvisorError("no combination has an answer: mend what is said of them and repeat the command.")

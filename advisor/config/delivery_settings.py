@@ -10,7 +10,6 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field
 
 from advisor.config.setting_kinds import PositiveDuration, ProjectMay, Section, UserPath
 from advisor.core.addresses import LINK_LOCAL, is_link_local, why_no_address
-from advisor.core.redaction import redact
 
 SECRET_FORMS = ("env:", "file:")
 SUFFIXES = (".html", ".md", ".csv", ".json", ".txt")
@@ -35,6 +34,8 @@ def _reference(text: str) -> str:
 def _address_of_server(text: str) -> str:
     if text.startswith(SECRET_FORMS):
         return _reference(text)
+    from advisor.core.redaction import redact
+
     why = why_no_address(text)
     if why is not None:
         raise ValueError(f"{why}: write https://HOST/PATH, or env:NAME where it holds a token")

@@ -142,7 +142,6 @@ class Refused:
     """A line of a project's settings file that does not count.
 
     Attributes:
-        setting: its dotted name.
         value: as it is written there; it may hold a password.
         line: from 1.
         allowed: what a project may do to this setting.

@@ -8,7 +8,6 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from advisor.core.errors import ConfigError, did_you_mean
-from advisor.core.redaction import error_in_words
 
 OWN_DISTRIBUTION = "gpu-advisor"
 
@@ -73,3 +72,21 @@ def held_back() -> Iterator[None]:
 
 def _is_own(point: EntryPoint) -> bool:
     return point.dist is not None and point.dist.name == OWN_DISTRIBUTION
+
+
+def error_in_words(error: BaseException, *, most: int = 300) -> str:
+    """Kind and message of an unforeseen error in one line of ``most`` characters, without secrets.
+
+    >>> error_in_words(RuntimeError("token=abc refused"))
+    'RuntimeError: token=*** refused'
+    """
+    # Late: what finds secrets takes a while to compile, and few commands meet such an error.
+    from advisor.core.redaction import redact_message
+
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - even its message may be broken
+        message = ""
+    # Cut last: half a secret would not look like one.
+    text = " ".join(redact_message(message).split())[:most]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

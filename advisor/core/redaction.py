@@ -12,7 +12,7 @@ from advisor.core.secrets import Span, is_secret_name, merged, spans_of_secrets
 
 HIDDEN = "***"
 
-# A script's `sorted(x, key=len)` is none, but in the message of an error nobody loses by hiding too much.
+# A script's `sorted(x, key=len)` is none, but in the message of an error hiding too much costs nothing.
 _IN_MESSAGE = re.compile(
     r"""
     (?P<assigned>(?:\b(?:bearer|authorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token))\s+
@@ -107,21 +107,6 @@ def without_passwords(text: str) -> str:
     login, at, place = text.rpartition("@")
     shown = _PASSWORD_IN_URL.sub(rf"\g<1>{HIDDEN}", login) + at + place
     return _PASSWORD_IN_QUERY.sub(rf"\g<1>{HIDDEN}", shown)
-
-
-def error_in_words(error: BaseException, *, most: int = 300) -> str:
-    """Kind and message of an unforeseen error in one line of ``most`` characters, without secrets.
-
-    >>> error_in_words(RuntimeError("token=abc refused"))
-    'RuntimeError: token=*** refused'
-    """
-    try:
-        message = str(error)
-    except Exception:  # noqa: BLE001 - even its message may be broken
-        message = ""
-    # Cut last: half a secret would not look like one.
-    text = " ".join(redact_message(message).split())[:most]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def named_without_secrets(name: str, value: object) -> object:

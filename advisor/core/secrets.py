@@ -58,7 +58,7 @@ _MOST_CHARACTERS = 200
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what has this name is a secret, as far as the name tells.
+    """Whether what has this name is a secret, as far as the name shows.
 
     >>> [is_secret_name(name) for name in ("HF_TOKEN", "dbPassword", "SLACK_WEBHOOK", "AWS_ACCESS_KEY_ID")]
     [True, True, True, True]
@@ -122,7 +122,8 @@ class Rule:
             while start >= 0:
                 match = self._match(text, start)
                 if match is not None:
-                    yield from _hidden_of(match)
+                    groups = [group for group in range(1, match.re.groups + 1) if match[group]]
+                    yield from map(match.span, groups or [0])
                 start = lowered.find(anchor, start + 1 if match is None else max(match.end(), start + 1))
 
     def _match(self, text: str, start: int) -> re.Match[str] | None:
@@ -155,11 +156,6 @@ def lowered_in_place(text: str) -> str:
     """In small letters, each where it was: some letters are two when they are small."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.translate(_ASCII_LOWER)
-
-
-def _hidden_of(match: re.Match[str]) -> Iterator[Span]:
-    groups = [group for group in range(1, match.re.groups + 1) if match[group]]
-    yield from map(match.span, groups or [0])
 
 
 def _is_inside_of_a_word(text: str, start: int) -> bool:
@@ -312,7 +308,7 @@ def _entropy(text: str) -> float:
 
 # Repetitions are bounded: a script may print one line of many kilobytes.
 # Who logs in, whatever the password holds, and the query: keys have many names there. With an @ further on
-# even a host and its port are taken for somebody who logs in: nobody loses by hiding too much.
+# even a host and its port are taken for someone who logs in: hiding too much costs nothing.
 _ADDRESS = re.compile(
     r"""(?<=[a-z0-9+.-])://
     (?:(?P<user>[^\s/?\#"'<>:@]{0,256}:\S{0,1024}(?=@) | [^\s/?\#"'<>]{0,1024}(?=@))@)?

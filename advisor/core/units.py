@@ -46,6 +46,15 @@ def parse_duration_s(text: str) -> float:
     return seconds
 
 
+def whole_number(text: str) -> int | None:
+    """What the text says in ASCII digits; None for a sign, a superscript, or thousands of digits.
+
+    >>> whole_number("12"), whole_number("²"), whole_number("-1")
+    (12, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
 def format_duration(seconds: float) -> str:
     """Two units at most: ``"3 d 4 h"``, ``"12 h 5 min"``, ``"42 s"``, ``"183 ms"``.
 

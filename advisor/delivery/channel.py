@@ -23,11 +23,7 @@ class SecretError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Reads secrets, and remembers what it has read.
-
-    Args:
-        environ: the environment.
-    """
+    """Reads secrets, and remembers what it has read."""
 
     environ: Mapping[str, str] = field(repr=False)
     _values: set[str] = field(default_factory=set, repr=False, init=False)
@@ -131,8 +127,6 @@ class Message:
     """An answer, ready to be sent.
 
     Attributes:
-        subject: one line.
-        text: plain text.
         html: makes that of a mail; None for none.
         files: other forms of the answer; text and JSON are made of the fields here.
         blocks: of Slack's Block Kit.

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from advisor.core.deadlines import LateError, within
 from advisor.core.errors import StoreError
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words
 from advisor.core.units import format_duration
 from advisor.delivery.channel import (
     Channel,
@@ -41,7 +41,6 @@ class Clock:
     Attributes:
         now: with a time zone.
         monotonic_s: seconds that only grow.
-        sleep: for so many seconds.
         chance: between 0 and 1.
     """
 

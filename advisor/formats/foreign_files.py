@@ -1,4 +1,4 @@
-"""Files that somebody else wrote: only real files, unpacked within limits, JSON checked piece by piece.
+"""Files that someone else wrote: only real files, unpacked within limits, JSON checked piece by piece.
 
 A pipe may keep its reader waiting for ever and a device may have no end, so neither is opened. A gzip of
 300 KB can hold 300 MB of brackets, so what comes out must stay in proportion to what went in.
@@ -14,7 +14,7 @@ import stat
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -75,7 +75,10 @@ def read_plain(path: Path, *, most_bytes: int) -> bytes:
         ValueError: there are more bytes than that.
     """
     with open_regular(path) as file:
-        return _at_most(file, most_bytes)
+        payload = file.read(most_bytes + 1)
+        if len(payload) > most_bytes:
+            raise ValueError(f"it holds more than {most_bytes / 1e6:.0f} MB")
+        return payload
 
 
 def first_bytes(path: Path, number: int) -> bytes:
@@ -96,15 +99,8 @@ def is_gzip(path: Path) -> bool:
         return file.read(2) == _GZIP
 
 
-def _at_most(file: BinaryIO, most_bytes: int) -> bytes:
-    payload = file.read(most_bytes + 1)
-    if len(payload) > most_bytes:
-        raise ValueError(f"it holds more than {most_bytes / 1e6:.0f} MB")
-    return payload
-
-
 def _without_waiting(path: str, flags: int) -> int:
-    # To open a pipe that nobody writes to would wait for a writer.
+    # To open a pipe without a writer would wait for one.
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -17,8 +17,7 @@ from advisor.core.errors import RecordingError
 from advisor.core.files import write_atomically
 from advisor.core.values import ABOVE_0, Bounds, Op, Precision
 from advisor.formats.foreign_files import RepeatedNameError, open_unpacked, read_json
-from advisor.formats.trace_checks import check_op
-from advisor.formats.trace_files import version_problem
+from advisor.formats.trace_files import check_op, version_problem
 from advisor.formats.typed_json import typed
 
 SCHEMA_VERSION = 1
@@ -63,7 +62,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The device and the software that a recording is of; None where nobody knows.
+    """The device and the software that a recording is of; None where unknown.
 
     Attributes:
         backend: ``cuda`` or ``cpu``; times of a CPU say nothing about a GPU.

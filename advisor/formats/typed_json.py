@@ -64,7 +64,10 @@ def reader_of(hint: _Hint) -> _Reader:
     if origin is typing.Literal:
         return partial(_literal, arguments)
     if origin in (Sequence, list, tuple):
-        return _sequence(origin, arguments)
+        if origin is tuple and arguments[1:] != (...,):
+            return partial(_tuple, tuple(map(reader_of, arguments)))
+        each = partial(_each, tuple if origin is tuple else list, reader_of(arguments[0]))
+        return partial(_sized, each, Bounds(0, _MOST_LISTED)) if origin is Sequence else each
     if origin in (Mapping, dict):
         return partial(_mapping, reader_of(arguments[1]))
     if is_dataclass(hint) or typing.is_typeddict(hint):
@@ -123,7 +126,7 @@ def _member(kind: type[Enum], value: object) -> object:
 
 
 def _union(kinds: list[_Hint], may_be_none: bool) -> _Reader:
-    """As the first type that the value can be; the fault of the last one is told."""
+    """As the first type that the value can be; the fault of the last one is reported."""
     *others, last = map(reader_of, kinds)
 
     def read(value: object) -> object:
@@ -135,13 +138,6 @@ def _union(kinds: list[_Hint], may_be_none: bool) -> _Reader:
         return last(value)
 
     return read
-
-
-def _sequence(origin: _Hint, arguments: tuple[_Hint, ...]) -> _Reader:
-    if origin is tuple and arguments[1:] != (...,):
-        return partial(_tuple, tuple(map(reader_of, arguments)))
-    each = partial(_each, tuple if origin is tuple else list, reader_of(arguments[0]))
-    return partial(_sized, each, Bounds(0, _MOST_LISTED)) if origin is Sequence else each
 
 
 def _each(kind: type, reader: _Reader, value: typing.Any) -> object:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypedDict, TypeGuard, get_args
+from typing import TypedDict, TypeGuard, cast, get_origin, get_type_hints
 
 from advisor.core.errors import TraceError
 from advisor.core.values import Kernel, Op, TensorSpec
@@ -24,12 +24,8 @@ from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes
 
 JsonObject = Mapping[str, object]
-"""Of a file that somebody else wrote: each value is made what it should be where it is read."""
+"""Of a file that someone else wrote: each value is made what it should be where it is read."""
 
-_Whole = Literal["correlation", "external id", "fwd thread id", "sequence number", "bytes",
-                 "registers per thread", "shared memory"]  # fmt: skip
-_List = Literal["input dims", "input type"]
-_Size = Literal["grid", "block"]
 Arguments = TypedDict(
     "Arguments",
     {
@@ -63,9 +59,7 @@ _MARKS = {"operator", "cpu_op", "user_annotation"}
 _LAUNCHES = {"runtime", "cuda_runtime", "cuda_driver", "driver"}
 _DEVICE = {"kernel": "kernel", "memcpy": "memcpy", "gpu_memcpy": "memcpy", "memset": "memset",
            "gpu_memset": "memset"}  # fmt: skip
-_WHOLE: tuple[_Whole, ...] = get_args(_Whole)
-_LISTS: tuple[_List, ...] = get_args(_List)
-_SIZES: tuple[_Size, ...] = get_args(_Size)
+_KINDS = get_type_hints(Arguments)
 _MOST = 2**64
 
 
@@ -160,7 +154,10 @@ class _Found:
         elif category in _DEVICE:
             self.device_events.append(_device(event, _DEVICE[category]))
         else:
-            self._pass_over()
+            self.num_others += 1
+            num_kept = len(self.operators) + len(self.launches) + len(self.device_events)
+            if self.num_others > _MOST_OTHERS + _MOST_OTHERS_EACH * num_kept:
+                raise ValueError(f"{self.num_others:,} events are neither operators, launches nor kernels")
 
     def recording(self, path: Path) -> Recording:
         """All of it in order of time. Raises TraceError: there are no operators or no kernels."""
@@ -184,12 +181,6 @@ class _Found:
         if len(self.categories) < _MOST_CATEGORIES:
             self.categories.add(category[:40])
         return category.lower()
-
-    def _pass_over(self) -> None:
-        self.num_others += 1
-        num_kept = len(self.operators) + len(self.launches) + len(self.device_events)
-        if self.num_others > _MOST_OTHERS + _MOST_OTHERS_EACH * num_kept:
-            raise ValueError(f"{self.num_others:,} events are neither operators, launches nor kernels")
 
 
 def _read(file: io.BufferedReader, path: Path) -> _Found:
@@ -282,17 +273,14 @@ def _args(event: JsonObject) -> Arguments:
     if not isinstance(given, dict):
         raise TypeError(f"arguments that are a {type(given).__name__}")
     values = {str(name).lower(): value for name, value in given.items()}
-    args = Arguments()
-    for whole in _WHOLE:
-        if values.get(whole) is not None:
-            args[whole] = _whole(values[whole])
-    for name in _LISTS:
-        if isinstance(items := values.get(name), list):
-            args[name] = items
-    for size in _SIZES:
-        if isinstance(items := values.get(size), list):
-            args[size] = tuple(map(_whole, items[:3]))
-    return args
+    args: dict[str, object] = {}
+    for name, kind in _KINDS.items():
+        value = values.get(name)
+        if kind is int and value is not None:
+            args[name] = _whole(value)
+        elif isinstance(value, list):
+            args[name] = value if get_origin(kind) is list else tuple(map(_whole, value[:3]))
+    return cast("Arguments", args)
 
 
 def _number(value: object) -> str | float:
@@ -377,7 +365,7 @@ def _mean(group: Sequence[Op]) -> Op:
     return replace(group[0], count=len(group), measured_s=measured_s, kernels=kernels)
 
 
-# Shapes, FLOPs and bytes of profiled operators, as far as a profile tells them.
+# Shapes, FLOPs and bytes of profiled operators, as far as a profile shows them.
 #
 # Profiles record inputs, not outputs. But each autograd node carries the sequence number of the forward
 # operator it belongs to, and its input is the gradient of that operator's output, which has its shape.

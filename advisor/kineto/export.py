@@ -14,8 +14,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_traces import KernelsLeftOut, ProfileLacks, StepTaken
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
-from advisor.formats.trace_checks import check_trace
-from advisor.formats.trace_files import SCHEMA_VERSION
+from advisor.formats.trace_files import SCHEMA_VERSION, check_trace
 from advisor.formats.typed_json import typed
 from advisor.kineto import events as kineto_events
 from advisor.operators.work import tensor_bytes

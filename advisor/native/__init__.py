@@ -8,8 +8,13 @@ from advisor.native.arrays import (
     ASSUMED_REGISTERS_PER_THREAD,
     ASSUMED_SHARED_BYTES,
     LIMIT_COLUMNS,
+    Backfill,
+    ClusterColumns,
     GpuArrays,
+    JobColumns,
     KernelArrays,
+    PriorityRules,
+    Queue,
     Unlaunchable,
     WaveForm,
     has_known_resources,
@@ -21,7 +26,6 @@ from advisor.native.compiled import (
     scale_kernels,
     simulate_queue,
 )
-from advisor.native.queue_arrays import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue
 from advisor.native.reference import occupancy, resident_blocks
 
 __all__ = [

@@ -1,10 +1,9 @@
-"""Types of the compiled module; ``reference.py`` and ``queue_reference.py`` say what the functions do."""
+"""Types of the compiled module; ``reference.py`` says what the functions do."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.native.arrays import GpuArrays, KernelArrays, Unlaunchable, WaveForm
-from advisor.native.queue_arrays import Queue
+from advisor.native.arrays import GpuArrays, KernelArrays, Queue, Unlaunchable, WaveForm
 
 def count_resident_blocks(kernels: KernelArrays, gpus: GpuArrays) -> NDArray[np.int64]: ...
 def scale_kernels(

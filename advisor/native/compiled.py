@@ -6,8 +6,7 @@ WHY_NOT_COMPILED: str | None = None
 try:
     from advisor.native._native import count_resident_blocks, scale_kernels, simulate_queue
 except ImportError as error:
-    from advisor.native.queue_reference import simulate_queue
-    from advisor.native.reference import count_resident_blocks, scale_kernels
+    from advisor.native.reference import count_resident_blocks, scale_kernels, simulate_queue
 
     COMPILED = False
     WHY_NOT_COMPILED = str(error)

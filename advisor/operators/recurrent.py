@@ -132,7 +132,7 @@ _GATES = {0: 1, 1: 1, _LSTM: 4, _GRU: 3}
 # Layers whose sizes were not recorded get this share of the rate of products. Assumed, not measured.
 UNKNOWN_SHARE = 0.3
 # What is left of it in a step holds 79 % of a translator's on 16 boards (research/docs/accuracy/lambda.md).
-_SIGMA = 0.4
+_SIGMA = 0.33
 STEPWISE = RatesFrom(of="step-by-step")
 UNKNOWN_STEPS = RecurrentOfUnknownSize(share_of_rate=UNKNOWN_SHARE)
 

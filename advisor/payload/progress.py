@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
-from .protocol import Event, Phase
+from .protocol import Event, Phase, ScriptJob, Status
+from .results import leave, write_result
+from .script import own_line
 
 Tell = Callable[[Event], None]
 _EVERY_S = 0.2
 
 
 class Teller:
-    """Writes lines, but not more than somebody could read.
+    """Writes lines, but not more than someone could read.
 
     Args:
         write: takes one line.
@@ -30,7 +35,7 @@ class Teller:
         self._told_at_s = 0.0
 
     def tell(self, event: Event) -> None:
-        """Say where the run is; a phase that is new is told at once."""
+        """Say where the run is; a phase that is new is reported at once."""
         now_s, phase = self._clock(), event["phase"]
         if phase in self._told and now_s < self._told_at_s + _EVERY_S:
             return
@@ -115,3 +120,44 @@ class Stopper:
         if self._raises > _MOST_RAISES:
             os._exit(0)
         raise StopProfiling
+
+
+# Ends a script that takes more of the machine's memory than it may, before the machine runs out of it.
+
+
+_LOOK_EVERY_S = 0.05
+_COUNTED = ("RssAnon:", "RssShmem:")  # files that are mapped can be read again
+
+
+def watch(job: ScriptJob) -> None:
+    """From now on, in a thread of its own; the one that calls runs the script, with torch as it is."""
+    most_bytes = job["memory_bytes"]
+    if most_bytes is not None and held_bytes() is not None:
+        script = threading.get_ident()
+        threading.Thread(target=_watch, args=(job, most_bytes, script), daemon=True).start()
+
+
+def _watch(job: ScriptJob, most_bytes: int, script: int) -> None:
+    pause = threading.Event()
+    while not pause.wait(_LOOK_EVERY_S):
+        held = held_bytes() or 0
+        if held > most_bytes and not Path(job["result"]).exists():
+            _end(job, held, script)
+
+
+def _end(job: ScriptJob, held: int, script: int) -> None:
+    # Not before: a frame that is held keeps all tensors of its function.
+    stack = traceback.StackSummary.extract(traceback.walk_stack(sys._current_frames().get(script)))
+    stack.reverse()
+    message = f"{held / 2**30:.1f} GiB of the {(job['memory_bytes'] or 0) / 2**30:.1f} GiB"
+    write_result(job, Status.FULL_MEMORY, {"message": message, **own_line(stack)})
+    leave()
+
+
+def held_bytes() -> int | None:
+    """Main memory of this process, without mapped files; None where the system does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(_COUNTED))

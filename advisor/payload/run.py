@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import platform
 import runpy
 import sys
@@ -43,7 +44,7 @@ def _attempt(job: ScriptJob) -> Outcome:
     unusable = unusable_torch()
     if unusable is not None:
         return unusable
-    from .main_memory import watch
+    from .progress import watch
     from .torch_names import MissingNameError
 
     watch(job)
@@ -85,6 +86,8 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
 
         RepeatedPasses(session, iterations).begin()
     iterations.start_span()
+    # Torch's own objects stay: looking through them for garbage over and over is no work of the script's.
+    gc.freeze()
     teller.tell({"phase": Phase.SCRIPT})
     status, details = _run_script(job, session)
     if session.stopper.stopping:
@@ -153,7 +156,7 @@ def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Detail
         needs_torchrun = session.world.is_asked_by(error)
         status = Status.NEEDS_TORCHRUN if needs_torchrun else Status.CRASHED
         return status, {"message": f"KeyError: {error}", **_blame(error, session), **where(error)}
-    except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
+    except BaseException as error:  # noqa: BLE001 - whatever the script raises is reported to its owner
         if isinstance(error, SyntaxError) and is_of_a_file(error):
             return Status.SYNTAX_ERROR, {"is_script": False, **where(error), **syntax_details(error)}
         described = f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -48,12 +48,13 @@ class _Board(NamedTuple):
     vendor: str
     is_on_slot: bool
     is_half_rate: bool
+    shares_lanes: bool
     supply: float
 
 
 def _board_of(gpu: GpuSpec) -> _Board:
-    is_on_slot, is_half_rate = gpu.tdp_w <= _SLOT_W, gpu.has_half_rate_tensor_cores
-    return _Board(gpu.name, gpu.architecture, gpu.vendor, is_on_slot, is_half_rate, supply_of(gpu))
+    traits = gpu.tdp_w <= _SLOT_W, gpu.has_half_rate_tensor_cores, gpu.compute_capability in _SHARING
+    return _Board(gpu.name, gpu.architecture, gpu.vendor, *traits, supply_of(gpu))
 
 
 # What a GPU loses where its power is limited.
@@ -152,11 +153,14 @@ def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
     return frozenset(_flat(tables["gpu"][gpu])) if gpu in tables["gpu"] else None
 
 
-# Told by a board's own products, under its own power.
+# From a board's own products, under its own power.
 _OF_PRODUCTS = frozenset(f"gemm_fraction.{rate}" for rate in ("fp16", "bf16", "tf32", "fp8"))
 _OF_THIS_GPU = frozenset({"calibrated", "measured"})
 # What boards with such tensor cores have in common, beside architectures among what is assumed.
-_HALF_RATE = "half_rate"
+_HALF_RATE, _SHARED_LANES = "half_rate", "shared_lanes"
+# Half of these chips' FP32 lanes also do all integers, such as a convolution's addresses (NVIDIA's white
+# papers of GA102 and AD102).
+_SHARING = frozenset({"8.6", "8.9"})
 # PCI Express Card Electromechanical Specification: what a x16 slot supplies.
 _SLOT_W = 75.0
 
@@ -173,6 +177,7 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
         *([(calibrated, calibration)] if calibration else []),
         (Constant(of="measured"), fitted.get(board.name, {})),
         *([(Constant(of="half-rate"), assumed.get(_HALF_RATE, {}))] if board.is_half_rate else []),
+        (_of_assumption(board.architecture), assumed.get(_SHARED_LANES, {}) if board.shares_lanes else {}),
         (_of_median(board, board.architecture), _median(tuple(relatives), knowledge)),
         (_of_assumption(board.architecture), assumed.get(board.architecture, {})),
         (_of_median(board, None), _median(tuple(other.name for other in alike), knowledge)),

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
-from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
-from advisor.pricing.instance_types import load_instances, parse_date, positive, read_rows, read_table
+from advisor.pricing.instance_types import load_instances, read_as
 from advisor.pricing.providers import load_providers
 from advisor.pricing.sources.protocol import DERIVED
 
@@ -108,8 +107,6 @@ def _estimate(
 Array = NDArray[np.float64]
 
 DRIFT_FILE, RATIO_FILE = "price_drift.csv", "spot_ratios.csv"
-DRIFT_COLUMNS = ("provider", "market", "kind", "age_days", "weight", "p10", "p90", "n", "source", "as_of")
-RATIO_COLUMNS = ("provider", "gpu", "p10", "p50", "p90", "n", "source", "as_of")
 ANY = "*"
 _RUN_STEPS = 8
 AT_FLOOR, NEAR_FLOOR = 1.001, 1.2
@@ -181,83 +178,57 @@ class PriceModel:
         return at_floor, min(plain, max(at_floor, self.near_floor_weight)), plain
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Spot over on-demand of a GPU at a provider, quantiles of ``n`` places; a row of the file."""
+
+    provider: str
+    gpu: str
+    p10: float
+    p50: float
+    p90: float
+    n: int
+    source: str
+    as_of: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftRow:
+    """What a quote of a kind says at an age, and what it came to over what was expected; of ``n`` quotes."""
+
+    provider: str
+    market: str
+    kind: str
+    age_days: float
+    weight: float
+    p10: float
+    p90: float
+    n: int
+    source: str
+    as_of: date
+
+
 @cache
 def load_price_model() -> PriceModel:
-    """The shipped model.
-
-    Raises CatalogError: a file is missing or a row is broken; it names file and line.
-    """
-    return read_price_model(catalog_path(DRIFT_FILE), catalog_path(RATIO_FILE))
-
-
-def read_price_model(drift: Path, ratios: Path) -> PriceModel:
-    """The model of two files. Raises CatalogError: as `load_price_model`."""
-    quoted, weights = _read_drift(drift)
-    kinds = {QuoteKind(kind): w for kind, w in weights.items() if kind not in (MOST_OF_FAMILY, NEAR)}
-    return PriceModel(
-        ratios=_read_ratios(ratios),
-        drift=quoted,
-        most_weight=kinds,
-        near_floor_weight=weights.get(NEAR, 1.0),
-        family_places=1 / weights[MOST_OF_FAMILY] - 1 if MOST_OF_FAMILY in weights else 1.0,
-    )
-
-
-def _read_ratios(path: Path) -> dict[tuple[str, str], Interval]:
-    def read_row(row: list[str]) -> tuple[tuple[str, str], Interval]:
-        provider, gpu, p10, p50, p90, n, source, as_of = row
-        _check_origin(n, source, as_of)
-        low, mid, high = (
-            positive(name, float(text))
-            for name, text in zip(("p10", "p50", "p90"), (p10, p50, p90), strict=True)
-        )
-        if not low <= mid <= high <= 1:
-            raise ValueError("p10, p50 and p90 must ascend to 1 at most")
-        return (provider, gpu), Interval(p10=low, p50=mid, p90=high)
-
-    return read_table(path, RATIO_COLUMNS, read_row)
-
-
-def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[str, float]]:
-    """Drift of dated quotes by provider and market; the other weights by kind."""
+    """The shipped model. Raises CatalogError: a file is missing or broken."""
+    ratios, rows = read_as(catalog_path(RATIO_FILE), Ratio), read_as(catalog_path(DRIFT_FILE), DriftRow)
     drift: dict[tuple[str, str], Drift] = {}
-    weights: dict[str, float] = {}
-
-    def read_row(row: list[str]) -> None:
-        provider, market, kind, age_days, weight, p10, p90, n, source, as_of = row
-        _check_origin(n, source, as_of)
-        if not 0 <= float(weight) <= 1:
-            raise ValueError(f"weight is {weight}: it must be from 0 to 1")
-        if kind != QuoteKind.DATED:
-            known = kind if kind in (MOST_OF_FAMILY, NEAR) else QuoteKind(kind)
-            weights[known] = float(weight) if kind != MOST_OF_FAMILY else positive("weight", float(weight))
-            return
-        low, high = (math.log(positive(name, float(text))) for name, text in (("p10", p10), ("p90", p90)))
-        key = provider, market
-        drift[key] = _longer(drift.get(key, Drift()), float(age_days), float(weight), low, high)
-
-    read_rows(path, DRIFT_COLUMNS, read_row)
-    return drift, weights
-
-
-def _longer(drift: Drift, age_days: float, weight: float, down: float, up: float) -> Drift:
-    """With one more age. Raises ValueError: an older quote would be the better one."""
-    if age_days <= drift.age_days[-1]:
-        raise ValueError("ages must ascend")
-    if weight > drift.weight[-1] or down > drift.down[-1] or up < drift.up[-1]:
-        raise ValueError("an older quote must not say more than a newer one")
-    return Drift(
-        age_days=(*drift.age_days, age_days),
-        weight=(*drift.weight, weight),
-        down=(*drift.down, down),
-        up=(*drift.up, up),
+    for row in (row for row in rows if row.kind == QuoteKind.DATED):
+        before = drift.get((row.provider, row.market), Drift())
+        drift[row.provider, row.market] = Drift(
+            age_days=(*before.age_days, row.age_days),
+            weight=(*before.weight, row.weight),
+            down=(*before.down, math.log(row.p10)),
+            up=(*before.up, math.log(row.p90)),
+        )
+    weights = {row.kind: row.weight for row in rows if row.kind != QuoteKind.DATED}
+    return PriceModel(
+        ratios={(one.provider, one.gpu): Interval(p10=one.p10, p50=one.p50, p90=one.p90) for one in ratios},
+        drift=drift,
+        most_weight={QuoteKind(kind): w for kind, w in weights.items() if kind not in (MOST_OF_FAMILY, NEAR)},
+        near_floor_weight=weights[NEAR],
+        family_places=1 / weights[MOST_OF_FAMILY] - 1,
     )
-
-
-def _check_origin(n: str, source: str, as_of: str) -> None:
-    if int(n) < 1 or not source:
-        raise ValueError("n is below 1, or source is empty")
-    parse_date(as_of)
 
 
 Key = TypeVar("Key")
@@ -495,7 +466,7 @@ def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:
 
 
 def _without_market(mid: Array, listed: Array) -> Array:
-    """p50 and p90 [2, n] where the savings are the most there can be and say nothing: nobody bids.
+    """p50 and p90 [2, n] where the savings are the most there can be and say nothing: there is no demand.
 
     A family is of machines that are sold. Of one that is not it gives the lower half: all that is known above
     is that spot never costs more than on-demand.

@@ -1,4 +1,4 @@
-"""Instance types: machines that somebody rents, and the file that lists them (``instances.csv``).
+"""Instance types: machines that someone rents, and the file that lists them (``instances.csv``).
 
 Every source prices these: the snapshot and the live clouds by provider and name, own rates and gpuhunt from
 what their rows say. Read by the csv module, since this lies on the path of ``recommend``'s start-up. Columns
@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
@@ -73,13 +74,14 @@ def columns_of(kind: type[Any]) -> tuple[str, ...]:
 def read_as(path: Path, kind: type[V]) -> tuple[V, ...]:
     """The rows of a table that ships, each as a value whose fields are the columns.
 
-    A cell is read as the type of its field says: blanks part the texts of a tuple, and a bool is yes or no.
+    A cell is read as the type of its field says: blanks part the texts of a tuple, a bool is yes or no, and
+    what may be None is so where the cell is empty.
     What the rows must be beyond that is checked by tests/integrity, since only we write them.
 
     Raises CatalogError: the file is missing, has other columns, or a cell is none of its type.
     """
     hints, make = get_type_hints(kind), cast("Callable[..., V]", kind)
-    readers = [(name, _CELLS.get(hints[name], hints[name])) for name in columns_of(kind)]
+    readers = [(name, _cell_reader(hints[name])) for name in columns_of(kind)]
     rows: list[V] = []
 
     def read_row(row: list[str]) -> None:
@@ -88,6 +90,13 @@ def read_as(path: Path, kind: type[V]) -> tuple[V, ...]:
 
     read_rows(path, columns_of(kind), read_row)
     return tuple(rows)
+
+
+def _cell_reader(hint: Any) -> Callable[[str], object]:
+    if not isinstance(hint, UnionType):
+        return _CELLS.get(hint, cast("Callable[[str], object]", hint))
+    read = _cell_reader(next(kind for kind in get_args(hint) if kind is not NoneType))
+    return lambda text: read(text) if text else None
 
 
 def positive(column: str, value: float) -> float:
@@ -146,7 +155,7 @@ InstanceKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """A machine that somebody rents, without its price. The file tells all of it, other sources less.
+    """A machine that someone rents, without its price. The file tells all of it, other sources less.
 
     Attributes:
         gpu: catalog name, or the provider's own where the catalog lacks it.

@@ -9,6 +9,7 @@ from functools import cache
 
 from advisor.core.globs import is_any
 from advisor.core.gpus import catalog_path
+from advisor.core.values import Market, Offer
 from advisor.pricing.instance_types import parse_date, positive, read_as, read_rows
 
 PROVIDER_FILE = "providers.csv"
@@ -28,7 +29,7 @@ class Access(StrEnum):
 
 
 class Machines(StrEnum):
-    """What a row of a provider's list is: a kind of machine, or one host of somebody's."""
+    """What a row of a provider's list is: a kind of machine, or one host of someone's."""
 
     NAMED = "named"
     HOSTS = "hosts"
@@ -127,7 +128,7 @@ def is_community_host(provider: str, region: str) -> bool:
 
 
 def known_form(provider: str, instance_type: str) -> str | None:
-    """The form of the GPUs of a machine, such as ``SXM``; None if nobody wrote it down."""
+    """The form of the GPUs of a machine, such as ``SXM``; None if it is not listed."""
     return next(
         (
             known.form
@@ -187,3 +188,66 @@ def load_regions() -> Mapping[str, Region]:
     Raises CatalogError: the file is missing or broken.
     """
     return {region.name: region for region in read_as(catalog_path(REGION_FILE), Region)}
+
+
+# Which of a provider's quotas a machine counts against: ``catalogs/quotas.csv``.
+#
+# Accounts that are new have none of most of them, and get them on request.
+
+
+QUOTAS_FILE = "quotas.csv"
+
+
+class Unit(StrEnum):
+    """What a quota counts."""
+
+    VCPU = "vCPU"
+    GPU = "GPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedQuota:
+    """A quota of a provider, for each region.
+
+    Attributes:
+        instance_types: globs of machines that count against it.
+        quota: the code or metric by which the provider asks for it.
+        name: what it counts, in the provider's words.
+    """
+
+    provider: str
+    instance_types: tuple[str, ...]
+    market: Market
+    quota: str
+    name: str
+    unit: Unit
+    source: str
+    as_of: date
+
+    def count_of(self, offer: Offer, num_nodes: int = 1) -> int | None:
+        """How much of it so many machines need; None where the machine's size is unknown."""
+        each = offer.num_gpus if self.unit is Unit.GPU else offer.num_vcpus
+        return None if each is None else each * num_nodes
+
+
+@cache
+def quota_of(provider: str, instance_type: str, market: Market) -> NamedQuota | None:
+    """The first that matches; None where we know of none.
+
+    Raises CatalogError: the file is missing or broken.
+    """
+    return next(
+        (
+            quota
+            for quota in shipped_quotas()
+            if (quota.provider, quota.market) == (provider, market)
+            and is_any(quota.instance_types, instance_type)
+        ),
+        None,
+    )
+
+
+@cache
+def shipped_quotas() -> tuple[NamedQuota, ...]:
+    """All of the file, in its order. Raises CatalogError: the file is missing or broken."""
+    return read_as(catalog_path(QUOTAS_FILE), NamedQuota)

@@ -8,17 +8,15 @@ from typing import cast
 
 from advisor.config.settings import PriceSettings
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
-from advisor.core.findings.about_prices import PricesImplausible
-from advisor.core.plugins import held_back, load, registered
-from advisor.core.redaction import error_in_words
+from advisor.core.findings.about_answers import PricesImplausible
+from advisor.core.plugins import error_in_words, held_back, load, registered
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
 from advisor.pricing.price_checks import has_possible_prices, named
-from advisor.pricing.refresh import ASKED, LONGEST_S
 from advisor.pricing.sources import protocol
 from advisor.store.handle import Store
 
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
-# a dated file is what is left when nobody else knows.
+# a dated file is what is left when no other source knows.
 _FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
 # An owner knows what own machines cost, however little: the word is kept, with a warning.
 _OWNERS = ("custom",)
@@ -105,7 +103,7 @@ def answers_of(
 
 
 def _possible(answer: Answer) -> Answer:
-    """Without prices that no such machine can have, which count as unknown; own rates stay. Both are told."""
+    """Without prices that no such machine can have, which count as unknown; own rates stay. Both warn."""
     wrong = [offer for offer in answer.offers if not has_possible_prices(offer)]
     if not wrong:
         return answer
@@ -147,7 +145,7 @@ def _held_answer(source: protocol.PriceSource, query: protocol.OfferQuery, store
     return Answer(
         source=source.name,
         is_live=True,
-        # What it no longer answers for was pulled under other options, and nobody would pull it anew.
+        # What it no longer answers for was pulled under other options, and would never be pulled anew.
         offers=tuple(
             offer
             for offer in held
@@ -250,6 +248,7 @@ def _own_freshness(source: protocol.PriceSource) -> tuple[tuple[protocol.Freshne
 
 
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
+    from advisor.pricing.refresh import ASKED, LONGEST_S
     from advisor.store.pulls import pulls
 
     every = pulls(store, name)
@@ -257,13 +256,10 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
     gaps = [*joined((pull.scope, gap) for pull in whole for gap in pull.gaps)]
     newest = max((pull.succeeded_at for pull in whole if pull.succeeded_at is not None), default=None)
     for pull in whole:
+        if pull.failed_at is None:
+            continue
         # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
-        is_over = newest is not None and pull.succeeded_at is None and _is_earlier(pull.failed_at, newest)
-        if pull.failed_at is not None and not is_over:
+        is_earlier = newest is not None and (newest - pull.failed_at).total_seconds() > LONGEST_S
+        if pull.succeeded_at is not None or not is_earlier:
             gaps.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
     return tuple(gaps) if whole else ("never refreshed",)
-
-
-def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
-    """Whether it failed in an earlier refresh than that of the newest success."""
-    return failed_at is None or (newest - failed_at).total_seconds() > LONGEST_S

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
-from typing import TypeVar
 
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.units import HOURS_PER_MONTH
 from advisor.core.values import Market, StartWait
-from advisor.pricing.instance_types import parse_date, positive, read_as, read_table
+from advisor.pricing.instance_types import read_as
 
 INTERRUPTION_FILE = "interruptions.csv"
 
@@ -66,16 +64,7 @@ def load_interruptions() -> Mapping[tuple[str, str], Interruptions]:
 
 
 SPOT_ODDS_FILE = "spot_odds.csv"
-SPOT_ODDS_COLUMNS = (
-    "size", "age", "preemptions_per_h", "sigma_rate", "most_per_h", "outage_h", "sigma_outage",
-    "most_away_h", "drift_rate", "drift_outage", "dispersion_up", "dispersion_down", "basis",
-    "num_traces", "as_of", "source",
-)  # fmt: skip
 START_ODDS_FILE = "start_odds.csv"
-START_ODDS_COLUMNS = (
-    "market", "size", "age", "p_at_once", "at_once_s", "later_p50_s", "later_p90_s", "basis", "num_traces",
-    "as_of", "source",
-)  # fmt: skip
 # The youngest GPU in the traces had been announced 2.7 years before.
 NEW_FOR_DAYS = 3 * 365
 
@@ -102,13 +91,13 @@ class Basis(StrEnum):
 
 
 MachineClass = tuple[Size, Age]
-K = TypeVar("K", bound=tuple[StrEnum, ...])
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotOdds:
     """How machines of a class go away and come back, and how much that differs from place to place.
+
+    A row of the file.
 
     Attributes:
         preemptions_per_h: per running hour; the median over places.
@@ -123,6 +112,8 @@ class SpotOdds:
         dispersion_down: the same of the time away.
     """
 
+    size: Size
+    age: Age
     preemptions_per_h: float
     sigma_rate: float
     most_per_h: float
@@ -141,13 +132,29 @@ class SpotOdds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOdds:
-    """How long the start of a rented machine of a class waits."""
+    """How long the start of a rented machine of a class waits, as in `StartWait`; a row of the file."""
 
-    wait_s: StartWait
+    market: Market
+    size: Size
+    age: Age
+    p_at_once: float
+    at_once_s: float
+    later_p50_s: float
+    later_p90_s: float
     basis: Basis
     num_traces: int
     as_of: date
     source: str
+
+    @property
+    def wait_s(self) -> StartWait:
+        """With its own quantiles."""
+        return StartWait.of(
+            p_at_once=self.p_at_once,
+            at_once_s=self.at_once_s,
+            later_p50_s=self.later_p50_s,
+            later_p90_s=self.later_p90_s,
+        )
 
 
 def class_of(gpu: str, num_gpus: int, as_of: date) -> MachineClass:
@@ -191,57 +198,17 @@ def rarest_start(market: Market) -> StartOdds:
     return min(of_market, key=lambda odds: odds.wait_s.p_at_once)
 
 
-# Terms on which a provider rents out what nobody else takes.
+# Terms on which a provider rents out spare machines.
 _LEFT_OVER = (Market.SPOT, Market.FLEX_START)
 
 
 @cache
 def _spot_table() -> Mapping[MachineClass, SpotOdds]:
-    return read_spot_odds(catalog_path(SPOT_ODDS_FILE))
+    rows = read_as(catalog_path(SPOT_ODDS_FILE), SpotOdds)
+    return {(odds.size, odds.age): odds for odds in rows}
 
 
 @cache
 def _start_table() -> Mapping[tuple[Market, Size, Age], StartOdds]:
-    return read_start_odds(catalog_path(START_ODDS_FILE))
-
-
-def read_spot_odds(path: Path) -> dict[MachineClass, SpotOdds]:
-    """Odds of preemption by class.
-
-    Raises CatalogError: the file is missing, a row is broken or double, or a class is missing.
-    """
-
-    def read_row(row: list[str]) -> tuple[MachineClass, SpotOdds]:
-        size, age, *figures, basis, num_traces, as_of, source = row
-        names = SPOT_ODDS_COLUMNS[2:12]
-        values = {name: positive(name, float(text)) for name, text in zip(names, figures, strict=True)}
-        odds = SpotOdds(
-            **values, basis=Basis(basis), num_traces=int(num_traces), as_of=parse_date(as_of), source=source
-        )
-        return (Size(size), Age(age)), odds
-
-    return read_table(path, SPOT_ODDS_COLUMNS, read_row)
-
-
-def read_start_odds(path: Path) -> dict[tuple[Market, Size, Age], StartOdds]:
-    """Odds of a start by market and class.
-
-    Raises CatalogError: the file is missing, or a row is broken or double.
-    """
-
-    def read_row(row: list[str]) -> tuple[tuple[Market, Size, Age], StartOdds]:
-        market, size, age, *figures, basis, num_traces, as_of, source = row
-        names = START_ODDS_COLUMNS[3:7]
-        values = {name: positive(name, float(text)) for name, text in zip(names, figures, strict=True)}
-        if values["p_at_once"] >= 1 or values["later_p90_s"] <= values["later_p50_s"]:
-            raise ValueError("p_at_once must be below 1, and later_p90_s above later_p50_s")
-        odds = StartOdds(
-            wait_s=StartWait.of(**values),
-            basis=Basis(basis),
-            num_traces=int(num_traces),
-            as_of=parse_date(as_of),
-            source=source,
-        )
-        return (Market(market), Size(size), Age(age)), odds
-
-    return read_table(path, START_ODDS_COLUMNS, read_row)
+    rows = read_as(catalog_path(START_ODDS_FILE), StartOdds)
+    return {(odds.market, odds.size, odds.age): odds for odds in rows}

@@ -12,7 +12,7 @@ from advisor.core import processes
 from advisor.core.devices import Device, detect_device, detect_devices
 from advisor.core.errors import GpuUnusableError, InputError
 from advisor.core.redaction import is_secret_variable
-from advisor.core.units import GIB, MIB, format_bytes
+from advisor.core.units import GIB, MIB, format_bytes, whole_number
 
 # What a training job needs, by what it is for. All else is handed on by its name (`profile.env`): names alone
 # do not tell what holds a secret.
@@ -68,7 +68,7 @@ ADDED = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
-    # Experiment trackers; `payload/fake/patches/loggers.py` silences those that have no such variable.
+    # Experiment trackers; `payload/fake/patches/downloads.py` silences those that have no such variable.
     "CLEARML_OFFLINE_MODE": "1",
     "COMET_MODE": "disabled",
     "NEPTUNE_MODE": "debug",
@@ -195,17 +195,18 @@ def check_backend(backend: str, environment: Mapping[str, str]) -> None:
 
 
 def why_first_is_busy(environment: Mapping[str, str]) -> str | None:
-    """In words what others do on the GPU that a script would get; None if it is free, or nobody knows."""
+    """In words what others do on the GPU that a script would get; None if it is free or unknown."""
     device = first_device(environment)
     return None if device is None else why_busy(device)
 
 
 def first_device(environment: Mapping[str, str]) -> Device | None:
-    """The GPU that a script would get, as nvidia-smi tells; None where it tells nothing."""
+    """The GPU that a script would get, as nvidia-smi reports it; None where it tells nothing."""
     first = first_visible(environment)
-    if not first.isdigit():
+    index = whole_number(first)
+    if index is None:
         return detect_device(first) if first else None
-    devices, index = detect_devices(), int(first)
+    devices = detect_devices()
     return devices[index] if index < len(devices) else None
 
 
@@ -221,7 +222,7 @@ def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, s
 
 
 def why_busy(device: Device) -> str | None:
-    """In words what others do on the GPU; None if it is free, or nobody knows."""
+    """In words what others do on the GPU; None if it is free or unknown."""
     if device.is_working:
         return f"the {device.name} is busy ({device.utilization or 0:.0%} utilized)"
     if not device.is_occupied:

@@ -17,8 +17,7 @@ from advisor.core.findings.about_traces import KernelsLeftOut, StepsDiffer
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Checkpoints, Collective, Flow, MemoryUse, Op, Precision, RecordedStep, Trace
-from advisor.formats.trace_checks import check_trace, known_warning, warning_of
-from advisor.formats.trace_files import SCHEMA_VERSION
+from advisor.formats.trace_files import SCHEMA_VERSION, check_trace, known_warning, warning_of
 from advisor.formats.typed_json import typed
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording
@@ -174,7 +173,7 @@ def _parsed(raw: bytes) -> Result:
     """The file by the types of ``payload/protocol.py``: a script can write one, too.
 
     The parser stops at 200 levels, and types are stricter than they look: no number is negative or infinite,
-    no name endless. The first fault is told.
+    no name endless. The first fault is reported.
     """
     from pydantic_core import from_json  # late, since it takes a while
 
@@ -358,7 +357,7 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Find
 
 
 def _followed(ops: Sequence[Op], flows: Sequence[Sequence[OperatorFlow]]) -> tuple[Op, ...]:
-    """Operators with what made their operands; where calls are told apart by kernels, nobody knows."""
+    """Operators with what made their operands; where calls are distinguished by kernels, this is unknown."""
     pairs = zip(ops, flows, strict=True)
     return tuple(replace(op, flows=typed(tuple[Flow, ...], own)) for op, own in pairs)
 

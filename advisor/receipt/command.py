@@ -4,19 +4,23 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Thread
 from types import FrameType
 from typing import TypeVar
 
-from advisor.core.devices import Device
+from advisor.core import processes as programs
+from advisor.core.devices import MIB, Device, number
 from advisor.core.errors import InputError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
+from advisor.core.units import whole_number
 from advisor.core.values import RunStatus
+from advisor.receipt.guard import processes, tree_of
 
 # The GPUs that a command gets: those of this machine, or what ``CUDA_VISIBLE_DEVICES`` leaves of them.
 
@@ -37,7 +41,7 @@ class GpusSeen:
 
 
 def gpus_seen(devices: Sequence[Device], environment: Mapping[str, str]) -> GpusSeen | None:
-    """What a command gets; None where it gets none, or nobody knows of any.
+    """What a command gets; None where it gets none, or none is known.
 
     >>> card = Device(name="NVIDIA L4", memory_bytes=None, used_bytes=None, utilization=None)
     >>> gpus_seen([card] * 8, {VARIABLE: "0,1"})
@@ -56,12 +60,10 @@ def _chosen(devices: Sequence[Device], which: str) -> list[Device]:
     for entry in filter(None, map(str.strip, which.split(","))):
         if not devices:
             break
-        if entry.lstrip("-").isdigit():
-            if not 0 <= int(entry) < len(devices):
-                break
-            chosen.append(devices[int(entry)])
-        else:
-            chosen.append(devices[0])
+        index = 0 if entry[0].isalpha() else whole_number(entry)
+        if index is None or index >= len(devices):
+            break
+        chosen.append(devices[index])
     return chosen
 
 
@@ -171,19 +173,19 @@ def _signals_for_the_command() -> Iterator[Callable[[subprocess.Popen[bytes]], N
 
     def forward_to(process: subprocess.Popen[bytes]) -> None:
         processes.append(process)
-        for number in early:
-            process.send_signal(number)
+        for caught in early:
+            process.send_signal(caught)
 
     numbers = [getattr(signal, name) for name in _SENT if hasattr(signal, name)]
     # What is ignored, as nohup does with SIGHUP, the command ignores too.
     before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, hand_on)
+    for caught in before:
+        signal.signal(caught, hand_on)
     try:
         yield forward_to
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for caught, handler in before.items():
+            signal.signal(caught, handler)
 
 
 def _reaches_both(number: int) -> bool:
@@ -200,3 +202,138 @@ def _reaches_both(number: int) -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+# What a command did with its GPUs, sampled once a second while it ran: busy, memory, watts.
+#
+# nvidia-smi runs beside the command and tells each second; nothing is added to the command itself.
+
+
+_CARDS = "--query-gpu=uuid,memory.used,utilization.gpu,power.draw"
+_WHO = "--query-compute-apps=gpu_uuid,pid"
+_EVERY_S = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUse:
+    """Of all GPUs that the command had, from its start to its end.
+
+    Attributes:
+        busy_share: of the time in which some kernel ran.
+        peak_bytes: of memory, on the fullest GPU.
+        mean_w: that one GPU drew; None where the driver does not tell.
+        num_unsure: cards that count because it is unknown which ones the command used.
+    """
+
+    busy_share: float
+    peak_bytes: int
+    mean_w: float | None
+    num_unsure: int = 0
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Over the samples of some cards."""
+
+    num: int = 0
+    busy: float = 0.0
+    peak_bytes: int = 0
+    num_w: int = 0
+    watts: float = 0.0
+
+    def add(self, used_mib: float, busy: float, watts: float | None) -> None:
+        self.num += 1
+        self.busy += busy / 100
+        self.peak_bytes = max(self.peak_bytes, round(used_mib * MIB))
+        if watts is not None:
+            self.num_w += 1
+            self.watts += watts
+
+
+@dataclass(slots=True)
+class GpuSampler:
+    """Sums over samples: a month of eight GPUs is as small as a second of one.
+
+    Attributes:
+        are_chosen: whether the cards that are sampled are those of the command.
+    """
+
+    are_chosen: bool = False
+    _cards: dict[str, _Sums] = field(default_factory=dict)
+    _used: set[str] = field(default_factory=set)
+    _ours: dict[int, bool] = field(default_factory=dict)
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Count what nvidia-smi tells of cards, until it ends."""
+        for uuid, *rest in _rows(lines):
+            used_mib, busy, watts = map(number, rest) if len(rest) == 3 else (None,) * 3
+            if used_mib is not None and busy is not None:
+                self._cards.setdefault(uuid, _Sums()).add(used_mib, busy, watts)
+
+    def add_users(self, lines: Iterable[bytes]) -> None:
+        """Keep the cards on which one of our own processes works: they are what the command started."""
+        for uuid, *rest in _rows(lines):
+            pid = whole_number(rest[0]) if rest else None
+            if pid is not None and pid not in self._ours:
+                self._ours[pid] = any(one.pid == pid for one in tree_of(os.getpid(), processes()))
+            if pid is not None and self._ours[pid]:
+                self._used.add(uuid)
+
+    @property
+    def use(self) -> GpuUse | None:
+        """What was seen so far; None where nothing was."""
+        is_sure = self.are_chosen or len(self._cards) == 1
+        which = self._cards.keys() & self._used if not is_sure else self._cards.keys()
+        sums = [self._cards[uuid] for uuid in which or self._cards]
+        if not sums:
+            return None
+        num_w = sum(one.num_w for one in sums)
+        return GpuUse(
+            busy_share=sum(one.busy for one in sums) / sum(one.num for one in sums),
+            peak_bytes=max(one.peak_bytes for one in sums),
+            mean_w=sum(one.watts for one in sums) / num_w if num_w else None,
+            num_unsure=0 if which else len(sums),
+        )
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[list[str]]:
+    for line in lines:
+        yield [entry.strip() for entry in line.decode(errors="replace").split(",")]
+
+
+@contextmanager
+def sampling(environment: Mapping[str, str]) -> Iterator[GpuSampler]:
+    """Sample the GPUs that a command with this environment gets; without a driver nothing is seen."""
+    visible = environment.get(VARIABLE)
+    sampler = GpuSampler(are_chosen=visible is not None)
+    with ExitStack() as running:
+        if visible != "":
+            running.enter_context(
+                _read_by(sampler.add, _CARDS, *(() if visible is None else (f"--id={visible}",)))
+            )
+        if visible is None:
+            running.enter_context(_read_by(sampler.add_users, _WHO))
+        yield sampler
+
+
+@contextmanager
+def _read_by(reader: Callable[[Iterable[bytes]], None], *query: str) -> Iterator[None]:
+    """nvidia-smi in a session of its own: what is typed at the terminal is for the command."""
+    command = ["nvidia-smi", query[0], "--format=csv,noheader,nounits", f"--loop={_EVERY_S}", *query[1:]]
+    try:
+        process = programs.start(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+    except OSError:
+        yield
+        return
+    assert process.stdout is not None  # noqa: S101 - it is a pipe
+    thread = Thread(target=reader, args=(process.stdout,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        thread.join()
+        process.stdout.close()

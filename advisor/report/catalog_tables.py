@@ -7,9 +7,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from advisor.core.findings import Finding
+from advisor.core.iterables import grouped
 from advisor.core.units import GB
 from advisor.core.values import GpuSpec
-from advisor.formats.recording_files import Measurement, Recording
+from advisor.formats.recording_files import Recording
 from advisor.operators.registry import family_of
 from advisor.predict.calibrating import Calibration
 from advisor.recipes.models import Model
@@ -122,9 +123,7 @@ def recording_document(recording: Recording, path: Path, warnings: Sequence[Find
 
 def by_family(recording: Recording) -> Mapping[str, Mapping[str, float]]:
     """Number, extremes and median spread of the kernels of each family, the largest family first."""
-    groups: dict[str, list[Measurement]] = {}
-    for kernel in recording.measurements:
-        groups.setdefault(family_of(kernel.op).word, []).append(kernel)
+    groups = grouped(recording.measurements, lambda kernel: family_of(kernel.op).word)
     return {
         family: {
             "kernels": len(kernels),

@@ -116,7 +116,6 @@ def settings_document(config: Config) -> Document:
 
 
 def _lists_in_words(settings: Settings) -> dict[str, str]:
-    """Each list of entries in one line."""
     entries = {
         "clusters": [f"{one.name} ({_nodes_of(one)})" for one in settings.clusters],
         "quotas": [f"{one.provider} {' '.join(one.instance_types)}: {one.vcpus}" for one in settings.quotas],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from advisor.delivery.posting import Delivery, Outcome
 from advisor.report import document as doc
 from advisor.schedule.recurrence import zone_of
 from advisor.service.delivering import ChannelState
-from advisor.store.outbox import Posted
 
 if TYPE_CHECKING:
     from advisor.service.schedule.managing import Planned
@@ -52,7 +50,7 @@ def deliveries_document(deliveries: Sequence[Delivery]) -> doc.Document:
         for one in deliveries
     )
     return doc.Document(
-        facts={"deliveries": [_json(one) for one in deliveries], "warnings": []},
+        facts={"deliveries": list(map(doc.all_facts_of, deliveries)), "warnings": []},
         blocks=(doc.Table(columns=COLUMNS, rows=rows),),
     )
 
@@ -84,10 +82,6 @@ def _note(one: Delivery) -> str:
         case _:
             resumed = f"again, since {_CUT_OFF}: the channel drops repeats" if one.is_resumed else ""
             return one.error or resumed
-
-
-def _json(one: Delivery) -> dict[str, object]:
-    return asdict(one) | {"at": one.at.isoformat()}
 
 
 def _minute(at: datetime) -> str:
@@ -130,20 +124,13 @@ def _last(state: ChannelState) -> str:
 
 
 def _channel_json(state: ChannelState) -> dict[str, object]:
+    last = state.last
+    tries = doc.facts_of(last, "attempts error") if last else {}
     return {
         **doc.facts_of(state, "name kind target"),
         "settings": dict(state.settings),
         "secrets": [{"name": name, "problem": problem} for name, problem in state.secrets],
-        "last": None if state.last is None else _last_json(state.last),
-    }
-
-
-def _last_json(last: Posted) -> dict[str, object]:
-    return {
-        "state": last.state,
-        "at": last.changed_at.isoformat(),
-        "attempts": last.attempts,
-        "error": last.error,
+        "last": last and {"state": last.state, "at": last.changed_at.isoformat(), **tries},
     }
 
 
@@ -189,7 +176,7 @@ def schedule_document(planned: Planned) -> doc.Document:
     return doc.Document(
         facts={
             "schedule": _planned_json(planned),
-            "occurrences": [_occurrence(one) for one in planned.past],
+            "occurrences": [doc.all_facts_of(one) for one in planned.past],
             "warnings": [],
         },
         blocks=(
@@ -220,7 +207,7 @@ def output_document(schedule: Schedule, ended: Occurrence) -> doc.Document:
     title = f"advisor {shlex.join(schedule.command)}: {ended.outcome}"
     due = f"Schedule {schedule.name}, due {_on_its_clock(schedule, ended.due_at)}"
     return doc.Document(
-        facts={"schedule": schedule.name, "occurrence": _occurrence(ended), "warnings": []},
+        facts={"schedule": schedule.name, "occurrence": doc.all_facts_of(ended), "warnings": []},
         blocks=(doc.Section(title, (due,)), doc.Lines(("", *ended.output.splitlines()))),
     )
 
@@ -230,7 +217,7 @@ def ran_document(schedule_name: str, occurrence: Occurrence) -> doc.Document:
     delivery = f"; {occurrence.delivery}" if occurrence.delivery else ""
     end = f"{schedule_name}: {occurrence.state}, {occurrence.outcome}{delivery}"
     return doc.Document(
-        facts={"occurrence": _occurrence(occurrence), "warnings": []},
+        facts={"occurrence": doc.all_facts_of(occurrence), "warnings": []},
         blocks=(doc.Lines((*occurrence.output.splitlines(), end)),),
     )
 
@@ -294,17 +281,8 @@ def _in_utc(moment: datetime | None) -> str:
 def _planned_json(planned: Planned) -> dict[str, object]:
     schedule, next_at = planned.schedule, planned.next_at
     local = None if next_at is None else next_at.astimezone(zone_of(schedule.zone)).isoformat()
-    return asdict(schedule) | {
-        "added_at": schedule.added_at.isoformat(),
-        "settled_until": schedule.settled_until.isoformat(),
+    return doc.all_facts_of(schedule) | {
         "next_at": None if next_at is None else next_at.isoformat(),
         "next_at_local": local,
-        "last": _occurrence(planned.past[0]) if planned.past else None,
-    }
-
-
-def _occurrence(one: Occurrence) -> dict[str, object]:
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in asdict(one).items()
+        "last": doc.all_facts_of(planned.past[0]) if planned.past else None,
     }

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from advisor.core.units import format_bytes, format_duration, format_duration_short, format_usd
 from advisor.core.values import Interval, Quantiles
 from advisor.report.plain import few
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 NOTHING = "-"
 
@@ -338,9 +341,7 @@ class Layout:
     """A page of figures first.
 
     Attributes:
-        tiles: above all else.
         top: what stands below them, such as one chart.
-        title: of the cards.
         tabs: names, and the blocks of each.
     """
 
@@ -360,13 +361,18 @@ def facts_of(value: object, names: str) -> dict[str, object]:
     """Attributes as JSON has them: values within values as objects, moments as text, money as numbers.
 
     Args:
-        value: any object.
+        value: any object; of None each is None.
         names: of the attributes, in their order, with spaces between.
 
     >>> facts_of(Fact("needed", "unknown"), "name value")
     {'name': 'needed', 'value': 'unknown'}
     """
-    return {name: _plain(getattr(value, name)) for name in names.split()}
+    return {name: None if value is None else _plain(getattr(value, name)) for name in names.split()}
+
+
+def all_facts_of(value: DataclassInstance) -> dict[str, object]:
+    """The same of all fields of a dataclass."""
+    return facts_of(value, " ".join(field.name for field in fields(value)))
 
 
 def _plain(value: object) -> object:
@@ -378,7 +384,7 @@ def _plain(value: object) -> object:
 
 
 class Late(Mapping[str, object]):
-    """Facts that are made when somebody first asks: most formats never do."""
+    """Facts that are made when someone first asks: most formats never do."""
 
     def __init__(self, make: Callable[[], Mapping[str, object]]) -> None:
         self._make = make
@@ -411,7 +417,7 @@ class Document:
         page: makes what mail shows, and a page without a layout, where it is not what a terminal shows, such
             as a chart beside a table.
         layout: makes what a page shows.
-        of_moment: facts that differ each time somebody asks; with any, the others say all that the blocks do.
+        of_moment: facts that differ each time someone asks; with any, the others say all that the blocks do.
     """
 
     facts: Mapping[str, object]

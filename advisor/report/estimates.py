@@ -12,7 +12,7 @@ from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import format_bytes, format_duration
 from advisor.predict.fitting import arguments_of_largest
 from advisor.report import document as doc
-from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words import all_told, finding_json, sentence, sentences, warnings_json
 from advisor.report.words.estimate_notes import remedy_text
 
 TRACE_COLUMNS = doc.columns("Trace", "")
@@ -182,7 +182,7 @@ def _remedy(remedy: values.Remedy) -> str:
 
 
 def by_gpus(estimates: Sequence[values.IterationEstimate]) -> Iterator[tuple[Finding, str]]:
-    """Each assumption and whose it is: first those of all, of nobody in particular, then the others.
+    """Each assumption and whose it is: first those that belong to no option, then the others.
 
     GPUs are named as ``--gpu`` takes them, or those that are left out where they are fewer: ``all but T4``.
     """
@@ -378,7 +378,6 @@ def _assumptions(estimates: Sequence[values.IterationEstimate]) -> tuple[doc.Sec
 
 
 def _line(of_any: Finding, alike: Sequence[tuple[Finding, str]]) -> str:
-    """An assumption, and whose it is."""
     if len(alike) == 1:
         of_any = alike[0][0]
     names = [name for _, gpus in alike for name in gpus.split(", ") if name]
@@ -397,8 +396,7 @@ def estimate_json(estimate: values.IterationEstimate) -> Mapping[str, object]:
         **doc.facts_of(estimate, "memory_bytes memory_limit_bytes fits_memory"),
         "memory": memory_json(estimate),
         **doc.facts_of(estimate, "by_family by_method by_operator"),
-        "assumptions": sentences(estimate.assumptions),
-        "assumption_findings": list(map(finding_json, estimate.assumptions)),
+        **all_told("assumptions", estimate.assumptions),
     }
 
 

@@ -1,7 +1,7 @@
 """Recommendations of the ledger: a list of them, and one with its frontier and the runs that followed it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Quantiles
@@ -22,10 +22,11 @@ from advisor.report.document import (
     Series,
     Table,
     Tone,
+    all_facts_of,
     columns,
 )
 from advisor.report.option_charts import MOST_SERIES, TIME_OVER_COST, frontier_line, least_drawn_usd
-from advisor.report.runs import run_json, runs_document
+from advisor.report.runs import runs_document
 from advisor.store.ledger import LedgerEntry, OfferedOption, Run
 
 NONE_YET = "No recommendation is recorded yet: `advisor recommend --record` keeps one."
@@ -68,7 +69,7 @@ def job_document(entry: LedgerEntry, runs: Sequence[Run]) -> Document:
         facts={
             "job": _job_json(entry),
             "options": [asdict(one) for one in entry.options],
-            "runs": [run_json(run) for run in runs],
+            "runs": list(map(all_facts_of, runs)),
             "warnings": [],
         },
         blocks=tuple(_job_blocks(entry, runs)),
@@ -78,7 +79,7 @@ def job_document(entry: LedgerEntry, runs: Sequence[Run]) -> Document:
 
 def _job_json(entry: LedgerEntry) -> dict[str, object]:
     """All but the lists, which may be long."""
-    facts = asdict(replace(entry, options=(), alternatives=())) | {"at": entry.at.isoformat()}
+    facts = all_facts_of(entry)
     return {name: value for name, value in facts.items() if name not in ("options", "alternatives")}
 
 

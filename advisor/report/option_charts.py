@@ -8,7 +8,7 @@ from advisor.core.units import format_duration, format_duration_short, format_us
 from advisor.core.values import Option, Plan, Quantiles, Recommendation
 from advisor.report import document as doc
 from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, quote_text, ranked, selection, status, where
-from advisor.report.words import finding_json, sentence, warnings_json
+from advisor.report.words import sentence, told, warnings_json
 from recommender.scaling_curve import CurvePoint, ScalingCurve
 
 # Both only ask for more money or time: how far away they are is worth seeing.
@@ -227,7 +227,6 @@ def _saved(point: CurvePoint) -> doc.Cell:
 
 
 def _sheet(curve: ScalingCurve) -> doc.Table:
-    """Every point as plain numbers."""
     rows = []
     for point in curve.points:
         time_s, usd = point.option.time_s, point.option.cost_usd
@@ -249,8 +248,7 @@ def _facts(curve: ScalingCurve) -> Mapping[str, object]:
         "points": [_point_json(point) for point in curve.points],
         "best": curve.best,
         "value_of_time_usd_per_h": curve.worth.hour_usd,
-        "verdict": sentence(curve.verdict),
-        "verdict_finding": finding_json(curve.verdict),
+        **told("verdict", curve.verdict),
     }
 
 

@@ -8,7 +8,7 @@ from advisor.core.units import HOUR_S, format_usd
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.document import facts_of
 from advisor.report.estimates import estimate_json, memory_json
-from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words import all_told, finding_json, sentence, told, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, change_s, change_usd, total_usd, worth_for
 
@@ -22,7 +22,7 @@ def quote_text(price: Price) -> str:
 
 
 def rent_text(plan: Plan) -> str:
-    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where nobody knows what is paid."""
+    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where the price is unknown."""
     if plan.usd_per_h is None:
         return ""
     usd = f"{plan.usd_per_h:,.2f}"
@@ -180,10 +180,8 @@ def recommendation_facts(
         "options": options,
         "frontier": recommendation.frontier,
         "recommended": recommendation.recommended,
-        "rule": None if recommendation.rule is None else sentence(recommendation.rule),
-        "rule_finding": None if recommendation.rule is None else finding_json(recommendation.rule),
-        "summary": sentences(recommendation.summary),
-        "summary_findings": list(map(finding_json, recommendation.summary)),
+        **told("rule", recommendation.rule),
+        **all_told("summary", recommendation.summary),
         "as_it_is": _alone(recommendation.as_it_is, recommendation.job),
         "with_work": _alone(recommendation.with_work, recommendation.job),
         "batch_held": _alone(recommendation.batch_held, recommendation.job),
@@ -261,23 +259,26 @@ def _option(
     return {
         **_machines(option.plan),
         **_rent(option.plan),
-        **_training(option),
-        **_outcome(option),
-        "risk": sentence(option.risk),
-        "risk_finding": finding_json(option.risk),
+        "iterations": option.iterations,
+        **facts_of(option.estimate, "iteration_s samples_per_s mfu input_s binds"),
+        "vcpus_per_gpu": option.plan.vcpus_per_gpu,
+        **facts_of(option, "wait_s train_s time_s cost_usd counted_usd expected"),
+        "cost_breakdown": option.cost_breakdown_usd,
+        **facts_of(option, "p_within_budget p_within_deadline"),
+        **facts_of(option.estimate, "memory_bytes fits_memory"),
+        "memory": memory_json(option.estimate),
+        **told("risk", option.risk),
         "feasible": option.feasible,
         "removed_by": ", ".join(option.removed_by) or None,
         "removed_by_codes": option.removed_by,
-        "script_changes": sentences(option.script_changes),
-        "script_change_findings": list(map(finding_json, option.script_changes)),
+        **all_told("script_changes", option.script_changes),
         "work": _work(option, worth),
         "what_if": option.what_if,
         "on_frontier": option.plan.id in frontier,
         "tie_with": option.tie_with,
         "folded_into": option.folded_into,
         "recommended": option.plan.id == recommended,
-        "reasons": sentences(option.reasons),
-        "reason_findings": list(map(finding_json, option.reasons)),
+        **all_told("reasons", option.reasons),
     }
 
 
@@ -289,12 +290,10 @@ def _machines(plan: Plan) -> Mapping[str, object]:
     offer = plan.offer
     return {
         **facts_of(plan, "id tier provider"),
-        "instance_type": offer.instance_type if offer else None,
-        "region": offer.region if offer else None,
-        "zone": offer.zone if offer else None,
+        **facts_of(offer, "instance_type region zone"),
         **facts_of(plan, "gpu num_gpus num_nodes"),
         "gpus_per_node": plan.layout.gpus_per_node,
-        "market": offer.market if offer else None,
+        **facts_of(offer, "market"),
     }
 
 
@@ -303,33 +302,12 @@ def _rent(plan: Plan) -> Mapping[str, object]:
     return {
         "usd_per_h": plan.usd_per_h,
         "price": price_json(plan.price),
-        "list_usd_per_h": offer.list_usd_per_h if offer else None,
-        "contracted_usd_per_h": offer.contracted_usd_per_h if offer else None,
-        "effective_usd_per_h": offer.effective_usd_per_h if offer else None,
-        "storage_usd_per_h": plan.storage_usd_per_h,
-        "egress_usd": plan.egress_usd,
+        **facts_of(offer, "list_usd_per_h contracted_usd_per_h effective_usd_per_h"),
+        **facts_of(plan, "storage_usd_per_h egress_usd"),
         "transfer": {"gib": plan.transfer_gib, "usd": plan.transfer_usd, "time_s": plan.download_s},
         "rates": plan.rates,
         "price_retrieved_at": offer.retrieved_at.isoformat() if offer else None,
         "price_source": offer.source if offer else None,
-    }
-
-
-def _training(option: Option) -> Mapping[str, object]:
-    return {
-        "iterations": option.iterations,
-        **facts_of(option.estimate, "iteration_s samples_per_s mfu input_s binds"),
-        "vcpus_per_gpu": option.plan.vcpus_per_gpu,
-    }
-
-
-def _outcome(option: Option) -> Mapping[str, object]:
-    return {
-        **facts_of(option, "wait_s train_s time_s cost_usd counted_usd expected"),
-        "cost_breakdown": option.cost_breakdown_usd,
-        **facts_of(option, "p_within_budget p_within_deadline"),
-        **facts_of(option.estimate, "memory_bytes fits_memory"),
-        "memory": memory_json(option.estimate),
     }
 
 

@@ -62,7 +62,6 @@ class OptionColumn:
 
     Attributes:
         heading: its name, its kind, and whether it may break; None where only a spreadsheet has it.
-        cell: what stands in a row.
         forms: the tables that show it.
         keys: names in JSON (docs/json.md) of what CSV has, with a dot for a member: ``time_s.p50``.
         is_outcome: whether it is unknown for plans that `has_figures` refuses.
@@ -98,7 +97,6 @@ def _in_one(row: Place) -> tuple[str, ...]:
 
 
 def _needs(option: Option) -> str:
-    """What must be done to the script first."""
     return f", needs {named_work(option.work)}" if option.work else ""
 
 
@@ -297,12 +295,7 @@ def page_table(recommendation: Recommendation, top: int | None, *, caption: str)
 
 
 def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
-    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes.
-
-    Args:
-        recommendation: the answer.
-        facts: what JSON has of each option, in the order of the ranking.
-    """
+    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes."""
     keys = [(key, column.is_outcome) for column in OPTION_COLUMNS for key in column.keys]
     names = columns(*(key.replace(".", "_") for key, _ in keys), kind=PLAIN)
     rows = []

@@ -11,11 +11,10 @@ from advisor.predict.step_time import computing_s, waits_s
 from advisor.report import document as doc
 from advisor.report.estimates import summary, trace_texts
 from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
-from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words import all_told, sentence, sentences, told, warnings_json
 from advisor.service.recommend.comparing import CompareAnswer
 from advisor.service.recommend.diffing import DiffAnswer, PartChange
-from recommender.comparison import PlanComparison
-from recommender.script_change import MachineChange, change_findings
+from recommender.comparison import MachineChange, PlanComparison, change_findings
 
 PROBABILITY = doc.Kind("probability", "{:.2f}".format)
 Figure = str | float | None
@@ -28,10 +27,7 @@ class Line:
 
     Attributes:
         key: as programs name it, with its unit.
-        name: as people read it.
         a: a number, or words; None where it is unknown or there is none.
-        b: the same of the other plan.
-        kind: how a number is written.
     """
 
     key: str
@@ -142,7 +138,6 @@ def _waits(both: tuple[Option, Option]) -> Iterator[Line]:
 
 
 def _causes(both: tuple[Option, Option]) -> Iterator[Line]:
-    """The parts of the cost, which add up to its median."""
     a, b = (option.cost_breakdown_usd for option in both)
     for name in {**a, **b}:
         yield Line(key=f"{name} (USD)", name=name, a=a.get(name, 0.0), b=b.get(name, 0.0), kind=doc.USD)
@@ -223,7 +218,6 @@ def _table(groups: Sequence[Group]) -> doc.Table:
 
 
 def _rows(groups: Iterable[Group], *, is_narrow: bool) -> Iterator[doc.Row]:
-    """Under the title of each group its lines."""
     for group in groups:
         yield doc.Row((group.title, *[""] * (2 if is_narrow else 3)), doc.Tone.BEST)
         for line in group.lines:
@@ -258,7 +252,6 @@ def _notes(comparison: PlanComparison) -> Iterator[doc.Section]:
 
 
 def _sheet(groups: Iterable[Group]) -> doc.Table:
-    """Every line as plain numbers."""
     cells = (
         (group.title, line.key, line.a, line.b, line.difference, line.ratio)
         for group in groups
@@ -282,8 +275,7 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
         "even_usd_per_h": comparison.even_usd_per_h,
         "whole": {name: asdict(whole) for name, whole in zip(("a", "b"), comparison.whole, strict=True)},
-        "verdict": sentence(comparison.verdict),
-        "verdict_finding": finding_json(comparison.verdict),
+        **told("verdict", comparison.verdict),
     }
 
 
@@ -322,11 +314,7 @@ def diff_document(answer: DiffAnswer) -> doc.Document:
     blocks += _parts(answer)
     blocks += _script(answer.base, answer.head)
     return doc.Document(
-        facts={
-            **_diff_facts(answer),
-            "summary": list(map(sentence, findings)),
-            "summary_findings": list(map(finding_json, findings)),
-        },
+        facts={**_diff_facts(answer), **all_told("summary", findings)},
         blocks=tuple(blocks),
         sheet=lambda: _part_sheet(answer.parts),
         is_letter=True,
@@ -420,7 +408,6 @@ def _script(base: Trace, head: Trace) -> Iterator[doc.Table]:
 
 
 def _part_sheet(parts: Sequence[PartChange]) -> doc.Table:
-    """Every operator as plain numbers."""
     cells = ((p.name, p.phase or "", p.base_calls, p.head_calls, p.base_s, p.head_s) for p in parts)
     return doc.Table(columns=_PART_SHEET, rows=tuple(doc.Row(tuple(map(str, row))) for row in cells))
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
+from advisor.core.iterables import grouped
 from advisor.core.values import Offer, Price, Quantiles
 from advisor.pricing.price_checks import DoubtfulPrice as PriceDoubt
 from advisor.pricing.price_history import Series
@@ -127,7 +128,6 @@ def _table(series: Sequence[Series], until: datetime) -> doc.Table:
 
 
 def _curves(series: Sequence[Series], until: datetime) -> tuple[doc.Chart | doc.Lines, ...]:
-    """The machines that are cheapest now, the cheapest first."""
     cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
     chart = doc.Chart(
         x=doc.Axis(doc.DAY),
@@ -243,9 +243,7 @@ def _shortened(gaps: Sequence[str]) -> list[str]:
 
 def refresh_document(kept: Sequence[Kept]) -> doc.Document:
     """What became of each source; the facts hold each part."""
-    by_source: dict[str, list[Kept]] = {}
-    for part in kept:
-        by_source.setdefault(part.source, []).append(part)
+    by_source = grouped(kept, lambda part: part.source)
     rows = tuple(doc.Row(_refresh_cells(parts)) for parts in by_source.values())
     return doc.Document(
         facts={"parts": [asdict(part) for part in kept], "warnings": []},

@@ -1,15 +1,16 @@
 """A Recommendation as a document: the table, what to take and why in words, and changes of the script."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache, partial
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
-from advisor.edits.patch import Patch
 from advisor.report import document as doc
 from advisor.report.option_charts import time_over_cost
 from advisor.report.option_facts import (
@@ -22,10 +23,13 @@ from advisor.report.option_facts import (
 )
 from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
-from advisor.report.words import finding_json, rule_text, sentence, sentences, warnings_json
+from advisor.report.words import rule_text, sentence, sentences, told, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
 from recommender.ranking.variants import WhatIf
+
+if TYPE_CHECKING:
+    from advisor.edits.patch import Patch
 
 GAIN_COLUMNS = (
     doc.Column("Change", wraps=False),
@@ -100,12 +104,8 @@ def gain_json(gain: ChangeGain) -> Mapping[str, object]:
         "change": gain.change,
         "option": None if gain.option is None else gain.option.plan.id,
         "instead": None if gain.instead is None else gain.instead.plan.id,
-        "saved_s": gain.saved_s,
-        "saved_usd": gain.saved_usd,
-        "saved_share": None if gain.saved_share is None else asdict(gain.saved_share),
-        "p_faster": gain.p_faster,
-        "why_not": None if gain.why_not is None else sentence(gain.why_not),
-        "why_not_finding": None if gain.why_not is None else finding_json(gain.why_not),
+        **doc.facts_of(gain, "saved_s saved_usd saved_share p_faster"),
+        **told("why_not", gain.why_not),
     }
 
 
@@ -115,10 +115,7 @@ def patch_document(patch: Patch) -> doc.Document:
         facts={
             "changes": patch.changes,
             "diff": patch.diff,
-            "refused": [
-                {"change": change, "why_not": sentence(why), "why_not_finding": finding_json(why)}
-                for change, why in patch.refused.items()
-            ],
+            "refused": [{"change": change, **told("why_not", why)} for change, why in patch.refused.items()],
         },
         blocks=(doc.Lines(tuple(_lines(patch)), are_code=True),) if patch.diff else (),
     )
@@ -155,7 +152,7 @@ def recommendation_document(
     Args:
         recommendation: with what-ifs if they are to be rows.
         top: rows of the ranking to show where it is not short, and on a page; None for all.
-        is_short: the rows are those that somebody could want.
+        is_short: the rows are those that someone could want.
         what_if: the change of the script that helps most, for two sentences.
         plot: time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
@@ -217,7 +214,6 @@ def _listed_ids(recommendation: Recommendation) -> set[str]:
 
 
 def _gains(recommendation: Recommendation) -> tuple[doc.Block, ...]:
-    """Of the changes that were asked for; nothing where none was."""
     table = gains_table(recommendation)
     return (*((doc.BLANK, table) if table.rows else ()), *gain_notes(recommendation))
 
@@ -286,19 +282,16 @@ def _assumed_in_short(warnings: Iterable[Finding]) -> str:
 
 
 def _summary(recommendation: Recommendation) -> tuple[doc.Section, ...]:
-    """Above the table, for whoever reads no further."""
     if recommendation.recommended is None:
         return (_paragraph("Nothing is feasible. The nearest options:"),)
     return tuple(_paragraph(f"{text}.") for text in sentences(recommendation.summary))
 
 
 def _paragraph(text: str) -> doc.Section:
-    """A text of its own, broken between words."""
     return doc.Section(text, ())
 
 
 def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
-    """What is the best at one thing, and by which figures."""
     by_id = {option.plan.id: option for option in recommendation.options}
     for pick in recommendation.picks:
         picked = by_id[pick.plan_id]

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from advisor.core.iterables import grouped
 from advisor.core.units import format_duration
 from advisor.report import document as doc
 from advisor.report import review_tables as tables
 from advisor.report.document import BLANK, Block, Document, Late, Lines, Section, Table, facts_of
-from advisor.report.words import finding_json, sentence, warnings_json
-from advisor.report.words.team_report import at_least
+from advisor.report.words import all_told, finding_json, sentence, warnings_json
+from advisor.report.words.team_report import at_least, counted
 from advisor.review.budgets import NOTHING, BudgetState
 from advisor.review.savings import Comparison, Record, Saving
 from advisor.review.spending import Billing, Share
@@ -55,8 +56,7 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
         "violations": [{"run": one.run.id, "rule": one.rule} for one in review.violations],
         "prices": list(map(_move, review.moves.moves)),
         "savings": [_saving(one) for one in review.savings],
-        "leaks": list(map(sentence, review.leaks)),
-        "leak_findings": list(map(finding_json, review.leaks)),
+        **all_told("leaks", review.leaks),
         **warnings_json(review.unknown),
     }
 
@@ -102,8 +102,7 @@ def _showback(showback: Showback) -> dict[str, object]:
             for tag, by_value in showback.by_tag.items()
         },
         "unit_costs": _facts(showback.unit_costs, unit_cost),
-        "unusual": list(map(sentence, found)),
-        "unusual_findings": list(map(finding_json, found)),
+        **all_told("unusual", found),
     }
 
 
@@ -267,7 +266,7 @@ def subject_of(review: TeamReview) -> str:
 
 def _tiles(review: TeamReview) -> Iterator[doc.Tile]:
     change = change_of(review.showback.usd, review.showback.before_usd)
-    runs = tables.counted(review.spending.all.num_runs, "run")
+    runs = counted(review.spending.all.num_runs)
     moved = "before: not known" if change is None else f"{change:+.0%} against before"
     yield doc.Tile(name="Spent", figure=spent_words(review), note=f"{moved}, {runs}")
     if review.billing is None:
@@ -278,7 +277,7 @@ def _tiles(review: TeamReview) -> Iterator[doc.Tile]:
         yield doc.Tile(name="Billed", figure=billed, note=f"{amortised} amortised, before tax")
     yield _month(review.budgets[0])
     saved = sum(one.period_usd for one in review.savings)
-    jobs = f"on {tables.counted(len(review.savings), 'recurring job')}" if review.savings else "nothing found"
+    jobs = f"on {counted(len(review.savings), 'recurring job')}" if review.savings else "nothing found"
     tone = doc.Tone.GOOD if review.savings else doc.Tone.PLAIN
     yield doc.Tile(name="Could be saved", figure=doc.CENTS.words(saved), note=jobs, tone=tone)
 
@@ -368,16 +367,16 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     if review.billing is not None:
         whole = "bills and runs, each dollar once"
         yield "Spent", doc.CENTS.words(float(showback.usd)), f"{whole}{_change(review)}"
-        yield "Runs", cost, f"{tables.counted(spent.num_runs, 'run')}{unknown}"
+        yield "Runs", cost, f"{counted(spent.num_runs)}{unknown}"
     else:
-        yield "Spent", cost, f"{tables.counted(spent.num_runs, 'run')}{unknown}{_change(review)}"
+        yield "Spent", cost, f"{counted(spent.num_runs)}{unknown}{_change(review)}"
     if showback.unallocated_usd:
         share = f" ({showback.unallocated_usd / showback.usd:.0%})" if showback.usd > 0 else ""
         yield "Unallocated", doc.CENTS.words(float(showback.unallocated_usd)), f"names no project{share}"
-    recommended = tables.counted(len(review.recommendations), "recommendation")
+    recommended = counted(len(review.recommendations), "recommendation")
     yield "Recommended", doc.CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
-        charges = tables.counted(len(review.billing.charges), "charge")
+        charges = counted(len(review.billing.charges), "charge")
         amortised = doc.CENTS.words(float(review.billing.amortised_usd))
         yield (
             "Billed",
@@ -394,7 +393,7 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
         yield _month_words(state)
     if review.savings:
         saved = sum(one.period_usd for one in review.savings)
-        jobs = tables.counted(len(review.savings), "recurring job")
+        jobs = counted(len(review.savings), "recurring job")
         yield "Could have been saved", doc.CENTS.words(saved), f"on {jobs}"
     for name, record in (("time", review.accuracy.time), ("cost", review.accuracy.cost)):
         if record is not None:
@@ -415,7 +414,7 @@ def _left_out(billing: Billing) -> str:
     parts = [f"{doc.CENTS.words(float(billing.tax_usd))} of tax"] if billing.tax_usd else []
     if billing.unreadable:
         unknown = sum(fault.usd is None for fault in billing.unreadable)
-        rows = tables.counted(len(billing.unreadable), "row")
+        rows = counted(len(billing.unreadable), "row")
         usd = doc.CENTS.words(float(billing.unreadable_usd))
         parts.append(
             f"{usd} in {rows} that cannot be read{f' (amount of {unknown:,} unknown)' if unknown else ''}"
@@ -441,7 +440,7 @@ def _month_words(state: BudgetState) -> tuple[str, str, str]:
 
 MOST_CURVES = 4
 MOST_POINTS = 150
-"""Runs of a chart: more cannot be told apart, and make the page slow."""
+"""Runs of a chart: more cannot be distinguished, and make the page slow."""
 
 
 def weeks_chart(review: TeamReview) -> doc.Chart:
@@ -494,9 +493,7 @@ def budget_chart(state: BudgetState) -> doc.Chart:
 def accuracy_chart(comparisons: Sequence[Comparison]) -> doc.Chart:
     """Predicted against actual time; on the line both are equal."""
     newest = comparisons[-MOST_POINTS:]
-    by_gpu: dict[str, list[Comparison]] = {}
-    for one in newest:
-        by_gpu.setdefault(one.run.gpu, []).append(one)
+    by_gpu = grouped(newest, lambda one: one.run.gpu)
     series = tuple(
         doc.Series(
             gpu,
@@ -532,9 +529,7 @@ def _comparison_detail(one: Comparison) -> doc.Detail:
 
 def price_charts(moves: Sequence[Move], until: float) -> Iterator[doc.Chart]:
     """Prices over the period, a chart a GPU, spot prices with the band of each step."""
-    by_gpu: dict[str, list[Move]] = {}
-    for move in moves:
-        by_gpu.setdefault(move.gpu, []).append(move)
+    by_gpu = grouped(moves, lambda move: move.gpu)
     for gpu, group in by_gpu.items():
         left_out = len(group) - MOST_CURVES
         yield doc.Chart(

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import SavingFound, SpendJump
+from advisor.core.findings.about_answers import SavingFound, SpendJump
+from advisor.core.iterables import grouped
 from advisor.core.values import Interval
 from advisor.report.document import (
     CENTS,
@@ -44,17 +45,8 @@ NOBODY, UNALLOCATED = "(none)", "(unallocated)"
 CHANGE = Kind("change", "{:+.1%}".format)
 
 
-def counted(num: int, what: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "run"), counted(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{num:,} {what}{'' if num == 1 else 's'}"
-
-
 def whose(budget: Budget) -> str:
-    """Whose budget it is, by name where somebody told it."""
+    """Whose budget it is, by name where it is known."""
     return budget.name or budget.owner
 
 
@@ -131,15 +123,7 @@ def spending_tables(review: TeamReview) -> Iterator[Table]:
 def _spending_table(
     caption: str, name: str, shares: Sequence[Share], whole: Share, *, with_spent: bool
 ) -> Table:
-    """A table of shares.
-
-    Args:
-        caption: of it.
-        name: of the first column.
-        shares: a row each.
-        whole: all of them together.
-        with_spent: whether bills and runs together have a column besides.
-    """
+    """A table of shares."""
     unknown = [share.num_unknown for share in shares] if whole.num_unknown else []
     sums = in_cents([share.usd for share in shares])
     spent = in_cents([share.spent_usd or NOTHING for share in shares]) if with_spent else []
@@ -267,7 +251,6 @@ def billing_tables(billing: Billing) -> Iterator[Table]:
 
 
 def _commitment_table(billing: Billing) -> Table:
-    """What was paid ahead, and how much of it was used."""
     rows = [
         Row(
             (
@@ -352,7 +335,6 @@ def price_table(moves: Sequence[Move]) -> Table:
 
 
 def _narrow_prices(moves: Sequence[Move]) -> Table:
-    """Two lines a row."""
     head = (
         *columns("GPU,\nmachine", "Place,\nmarket"),
         *columns("First,\nlast", "Lowest,\nhighest", kind=USD_PER_H, wraps=False),
@@ -389,9 +371,7 @@ def saving_table(savings: Sequence[Saving]) -> Table:
 
 def violation_table(violations: Sequence[Violation]) -> Table:
     """Rules that runs did not keep."""
-    by_rule: dict[str, list[Violation]] = {}
-    for one in violations:
-        by_rule.setdefault(one.rule, []).append(one)
+    by_rule = grouped(violations, lambda one: one.rule)
     rows = (
         Row((rule, len(group), float(cost_of(one.run for one in group)), group[0].run.id), Tone.BAD)
         for rule, group in by_rule.items()

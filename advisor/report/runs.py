@@ -1,7 +1,6 @@
 """What ran, as a table and as a receipt."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from advisor.core.units import GIB, format_duration, format_usd
 from advisor.core.values import CostKind, Interval, Layout, RunStatus
@@ -34,7 +33,7 @@ def runs_document(runs: Sequence[Run], *, num_left_out: int = 0) -> doc.Document
     count = f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"
     total = doc.Lines((f"{count}, {format_usd(total_usd)}{unknown}{left_out}",))
     facts = {
-        "runs": [run_json(run) for run in runs],
+        "runs": list(map(doc.all_facts_of, runs)),
         "total_usd": total_usd,
         "num_unknown_costs": num_unknown,
         "num_left_out": num_left_out,
@@ -62,7 +61,7 @@ def recorded_document(run: Run, *, is_new: bool) -> doc.Document:
     """What was entered, or was there before."""
     words = f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}."
     return doc.Document(
-        facts={"run": run_json(run), "is_new": is_new, "warnings": []},
+        facts={"run": doc.all_facts_of(run), "is_new": is_new, "warnings": []},
         blocks=(doc.Lines((words,)),),
         sheet=doc.Table(columns=COLUMNS, rows=(doc.Row(_wide(run)),)),
     )
@@ -87,7 +86,7 @@ def _started(run: Run) -> str:
 
 
 def where_of(run: Run) -> str:
-    """The provider and how it was rented; empty if nobody knows."""
+    """The provider and how it was rented; empty if unknown."""
     return " ".join([run.provider, *([run.market] if run.market is not None else [])])
 
 
@@ -97,15 +96,6 @@ def gpus_of(run: Run) -> str:
         return "no GPU"
     num_nodes = run.num_nodes or 1
     return Layout(gpus_per_node=run.num_gpus // num_nodes, num_nodes=num_nodes).of(run.gpu)
-
-
-def run_json(run: Run) -> dict[str, object]:
-    """A run as JSON holds it."""
-    priced_at = run.price_retrieved_at
-    return asdict(run) | {
-        "started_at": run.started_at.isoformat(),
-        "price_retrieved_at": None if priced_at is None else priced_at.isoformat(),
-    }
 
 
 _HOW = {
@@ -121,7 +111,7 @@ def receipt_document(receipt: Receipt) -> doc.Document:
     run = receipt.run
     title = f"{run.script or 'The command'} {_HOW[run.status]}, exit code {receipt.exit_code}"
     return doc.Document(
-        facts={"run": run_json(run), "is_recorded": receipt.is_recorded, "warnings": []},
+        facts={"run": doc.all_facts_of(run), "is_recorded": receipt.is_recorded, "warnings": []},
         blocks=(doc.Section(title, tuple(f"{name:<11}{words}" for name, words in _lines(receipt))),),
     )
 

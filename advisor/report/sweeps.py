@@ -25,6 +25,7 @@ from advisor.report.document import (
     Table,
     Tone,
     columns,
+    facts_of,
 )
 from advisor.report.focus_export import parquet_of, pyarrow
 from advisor.report.printing import SweepView
@@ -227,12 +228,7 @@ def _spending_json(spent: Spending) -> dict[str, object]:
         ]
 
     return {
-        "budget_usd": spent.budget_usd,
-        "cheapest_usd": spent.cheapest_usd,
-        "cheapest_hours": spent.cheapest_hours,
-        "usd": spent.usd,
-        "hours": spent.hours,
-        "hours_above_best": spent.hours_above_best,
+        **facts_of(spent, "budget_usd cheapest_usd cheapest_hours usd hours hours_above_best"),
         "moves": moves(spent.moves),
         "next_moves": moves(spent.next_moves),
     }

@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from advisor.core.iterables import grouped
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Market, Plan, Quantiles, RunStatus
 
@@ -25,8 +26,8 @@ class Comparison:
 
     Attributes:
         predicted_s: of the time that was measured: training, or also wait and start-up where an older
-            recommendation does not tell them apart.
-        actual_usd: None if nobody knows.
+            recommendation does not distinguish them.
+        actual_usd: None if unknown.
     """
 
     run: Run
@@ -62,7 +63,6 @@ class Accuracy:
     """Predicted against actual; a record is None where there is nothing to compare.
 
     Attributes:
-        by_gpu: records of times by GPU.
         num_elsewhere: runs that followed a recommendation on another machine than it named.
     """
 
@@ -74,12 +74,7 @@ class Accuracy:
 
 
 def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accuracy:
-    """How recommendations held for the runs that finished.
-
-    Args:
-        runs: of the report.
-        advised: recommendations by id.
-    """
+    """How recommendations held for the runs that finished."""
     followed = with_advice(runs, advised)
     there = [(run, entry) for run, entry in followed if _machine(run) == _machine(entry)]
     comparisons = tuple(
@@ -93,9 +88,7 @@ def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accu
         for run, entry in there
         if run.status is RunStatus.FINISHED and run.duration_s is not None
     )
-    by_gpu: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        by_gpu.setdefault(one.run.gpu, []).append(one)
+    by_gpu = grouped(comparisons, lambda one: one.run.gpu)
     return Accuracy(
         comparisons=comparisons,
         time=_record(_times(comparisons)),
@@ -114,7 +107,7 @@ def with_advice(
 
 
 def predicted_s(entry: LedgerEntry) -> Quantiles:
-    """What a run of it should take once its command starts, where the recommendation tells that apart."""
+    """What a run of it should take once its command starts, where the recommendation distinguishes that."""
     if entry.iteration_s is None or entry.num_iterations is None:
         return entry.time_s
     return Quantiles(
@@ -155,7 +148,6 @@ class Recurring:
     Attributes:
         runs: that finished at a known cost, in order of time.
         every_s: median time between starts.
-        usd: median cost of a run.
         entry: the newest recommendation that tells how long the job takes elsewhere; None without one.
         slower: by how much its runs exceeded the prediction, 1 or more.
     """
@@ -212,16 +204,11 @@ class TodaysMarket:
 
 
 def recurring_jobs(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> tuple[Recurring, ...]:
-    """Jobs that came again, the dearest first.
-
-    Args:
-        runs: of the period, in order of time.
-        advised: recommendations by id.
-    """
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        if run.script and run.status is RunStatus.FINISHED and run.cost_usd:
-            groups.setdefault((run.project, run.script), []).append(run)
+    """Jobs that came again, the dearest first."""
+    groups = grouped(
+        (run for run in runs if run.script and run.status is RunStatus.FINISHED and run.cost_usd),
+        lambda run: (run.project, run.script),
+    )
     newest: dict[tuple[str, str], LedgerEntry] = {}
     for entry in sorted(advised.values(), key=lambda entry: entry.at):
         if entry.alternatives:
@@ -261,17 +248,17 @@ def savings_of(
 ) -> tuple[tuple[Saving, ...], tuple[Recurring, ...]]:
     """The best saving of each job that has one, and the jobs that cannot be priced elsewhere.
 
-    As a recommendation does, it takes prices that somebody quoted, counts their median, and asks that the p90
+    As a recommendation does, it takes prices that someone quoted, counts their median, and asks that the p90
     of cost and time hold, too.
-
-    Args:
-        jobs: that come again.
-        market: what they could rent.
     """
-    by_gpus: dict[tuple[str, int], list[Plan]] = {}
-    for plan in market.plans:
-        if plan.price is not None and not plan.price.is_guess and plan.blocked is None:
-            by_gpus.setdefault((plan.gpu, plan.num_gpus), []).append(plan)
+    by_gpus = grouped(
+        (
+            plan
+            for plan in market.plans
+            if plan.price is not None and not plan.price.is_guess and plan.blocked is None
+        ),
+        lambda plan: (plan.gpu, plan.num_gpus),
+    )
     savings: list[Saving] = []
     unpriced: list[Recurring] = []
     for job in jobs:
@@ -299,7 +286,7 @@ def _elsewhere(
 
 
 def _markets(job: Recurring) -> Collection[Market]:
-    """The terms that the job has lived with: nobody knows whether another one survives spot machines."""
+    """The terms that the job has lived with: it is unknown whether another one survives spot machines."""
     return {run.market for run in job.runs if run.market is not None}
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import Leak, LeakIdle, LeakUnused
+from advisor.core.findings.about_answers import Leak, LeakIdle, LeakUnused
+from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.budgets import NOTHING, Period, Scope, exact, monday_of, total
@@ -29,8 +30,6 @@ from advisor.spend.outlays import Outlay
 
 if TYPE_CHECKING:
     from advisor.store.ledger import Run
-
-T = TypeVar("T")
 
 OWN = "own machines"
 OF_CLOUDS = "of a cloud, terms unknown"
@@ -90,19 +89,19 @@ def spending_of(
         return run.market or (OWN if is_own(run) else OF_CLOUDS if run.provider else "")
 
     weeks = _shares(
-        _grouped(runs, lambda run: f"{monday_of(run.started_at)}"),
+        grouped(runs, lambda run: f"{monday_of(run.started_at)}"),
         {f"{monday}": NOTHING for monday in period.weeks()}
         | _summed(spent, lambda one: f"{monday_of(one.at)}"),
     )
     return Spending(
         all=_share("", runs, total(one.usd for one in spent)),
-        by_project=_shares(_grouped(runs, lambda run: run.project), _summed(spent, lambda one: one.project)),
-        by_gpu=_shares(_grouped(runs, lambda run: run.gpu)),
-        by_market=_shares(_grouped(runs, market)),
+        by_project=_shares(grouped(runs, lambda run: run.project), _summed(spent, lambda one: one.project)),
+        by_gpu=_shares(grouped(runs, lambda run: run.gpu)),
+        by_market=_shares(grouped(runs, market)),
         by_provider=_shares(
-            _grouped(runs, lambda run: run.provider), _summed(spent, lambda one: one.provider)
+            grouped(runs, lambda run: run.provider), _summed(spent, lambda one: one.provider)
         ),
-        by_user=_shares(_grouped(runs, lambda run: run.user), _summed(spent, lambda one: one.user)),
+        by_user=_shares(grouped(runs, lambda run: run.user), _summed(spent, lambda one: one.user)),
         by_week=tuple(sorted(weeks, key=lambda week: week.name)),
     )
 
@@ -112,15 +111,8 @@ def cost_of(runs: Iterable[Run]) -> Decimal:
     return total(exact(run.cost_usd) for run in runs if run.cost_usd is not None)
 
 
-def _grouped(things: Iterable[T], name_of: Callable[[T], str]) -> dict[str, list[T]]:
-    groups: dict[str, list[T]] = {}
-    for thing in things:
-        groups.setdefault(name_of(thing), []).append(thing)
-    return groups
-
-
 def _summed(spent: Iterable[Outlay], name_of: Callable[[Outlay], str]) -> dict[str, Decimal]:
-    return {name: total(one.usd for one in group) for name, group in _grouped(spent, name_of).items()}
+    return {name: total(one.usd for one in group) for name, group in grouped(spent, name_of).items()}
 
 
 def _shares(
@@ -204,15 +196,15 @@ class Billing:
     Attributes:
         charges: those that count.
         apart: those besides, in other currencies and of tax.
-        by_service: charges without a machine; what nobody used of commitments stands below `UNUSED`.
+        by_service: charges without a machine; the unused part of commitments stands below `UNUSED`.
         machines: the dearest first.
         coverage: the share of machines' use that commitments covered.
         tax_usd: billed besides, and counted nowhere.
         unreadable: rows that cannot be read; they are counted nowhere, too.
-        untagged_usd: of charges without a project, which count for nobody where a team is asked for.
+        untagged_usd: of charges without a project, which count for no team where one is asked for.
         other_currencies: sums that are not added up, by currency.
         num_long: charges that count whole on the day they begin, though they cover more.
-        num_without_machine: runs on billed clouds whose machine nobody recorded.
+        num_without_machine: runs on billed clouds whose machine was not recorded.
         num_odd: charges that count although a cell of theirs cannot be read.
     """
 
@@ -248,7 +240,7 @@ class Billing:
 
     @property
     def unused_usd(self) -> Decimal:
-        """What nobody used of commitments."""
+        """The unused part of commitments."""
         return total(one.unused_usd for one in self.commitments)
 
 
@@ -306,19 +298,17 @@ def _is_tax(charge: Charge) -> bool:
 
 
 def _by_week(charges: Iterable[Charge], period: Period) -> tuple[BilledShare, ...]:
-    weeks = _grouped(charges, lambda charge: f"{monday_of(charge.start)}")
+    weeks = grouped(charges, lambda charge: f"{monday_of(charge.start)}")
     names = (f"{monday}" for monday in period.weeks())
     return tuple(_billed_share(name, weeks.get(name, ())) for name in names)
 
 
 def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMachine, ...]:
-    billed: dict[tuple[str, str], list[Charge]] = {}
-    for charge in charges:
-        if charge.machine is not None:
-            billed.setdefault((charge.provider, charge.machine), []).append(charge)
-    used: dict[tuple[str, str | None], list[Run]] = {}
-    for run in runs:
-        used.setdefault((run.provider, run.instance_type), []).append(run)
+    billed = grouped(
+        (charge for charge in charges if charge.machine is not None),
+        lambda charge: (charge.provider, charge.machine or ""),
+    )
+    used = grouped(runs, lambda run: (run.provider, run.instance_type or ""))
     machines = (
         BilledMachine(
             provider=provider,
@@ -350,12 +340,12 @@ def _overlaps(bills: Sequence[Bill], period: Period) -> tuple[Overlap, ...]:
 
 
 def _other_currencies(charges: Iterable[Charge]) -> Mapping[str, tuple[Decimal, int]]:
-    groups = _grouped((charge for charge in charges if charge.currency != USD), lambda one: one.currency)
+    groups = grouped((charge for charge in charges if charge.currency != USD), lambda one: one.currency)
     return {currency: (_sum(groups[currency]), len(groups[currency])) for currency in sorted(groups)}
 
 
 def _billed_shares(charges: Iterable[Charge], name_of: Callable[[Charge], str]) -> tuple[BilledShare, ...]:
-    shares = (_billed_share(name, group) for name, group in _grouped(charges, name_of).items())
+    shares = (_billed_share(name, group) for name, group in grouped(charges, name_of).items())
     return tuple(sorted(shares, key=lambda share: (-share.amortised_usd, share.name)))
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from advisor.config.settings import ReportSettings
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import (
+from advisor.core.findings.about_answers import (
     BillsOverlap,
     ChargesUntagged,
     LeftOut,
@@ -17,6 +18,7 @@ from advisor.core.findings.about_reports import (
     ReportGap,
     RunCostsUnknown,
 )
+from advisor.core.iterables import grouped
 from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import Series, series_of, spot_quantiles
 from advisor.review import savings as review_savings
@@ -31,7 +33,7 @@ from advisor.review.budgets import (
     total,
 )
 from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
-from advisor.review.who_spent import Division, Showback, showback_of
+from advisor.review.who_spent import Showback, showback_of
 from advisor.spend.charges import Bill
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """How the price of a machine moved, as one source tells it.
+    """How the price of a machine moved, as one source gives it.
 
     Attributes:
         usd_per_h: over the period, weighted by time.
@@ -89,13 +91,7 @@ class PriceMoves:
 def price_moves(
     points: Mapping[str, Sequence[PricePoint]], runs: Collection[Run], period: Period
 ) -> PriceMoves:
-    """Moves of machines and places that runs used; where they do not tell, of the cheapest places.
-
-    Args:
-        points: of the period by GPU, as the period sees them.
-        runs: of the period.
-        period: of the report.
-    """
+    """Moves of machines and places that runs used; where they do not tell, of the cheapest places."""
     markets = {(run.gpu, run.provider, run.market) for run in runs if run.market is not None}
     places = {(run.provider, run.instance_type, run.region, run.market) for run in runs}
     moves: list[Move] = []
@@ -112,9 +108,7 @@ def _moves(
     places: Collection[tuple[str, str | None, str | None, Market | None]],
     period: Period,
 ) -> Iterator[Move]:
-    groups: dict[tuple[str, str, Market], list[Series]] = {}
-    for one in paid:
-        groups.setdefault((one.provider, one.instance_type, one.market), []).append(one)
+    groups = grouped(paid, lambda one: (one.provider, one.instance_type, one.market))
     for group in groups.values():
         used = [s for s in group if (s.provider, s.instance_type, s.region, s.market) in places]
         cheapest = sorted(
@@ -195,7 +189,7 @@ def unknown_bills(
 def unknown_prospects(
     states: Sequence[BudgetState], moves: PriceMoves, unpriced: Sequence[review_savings.Recurring]
 ) -> Iterator[Finding]:
-    """What of the future, of prices and of savings nobody can tell."""
+    """What is unknown of the future, of prices and of savings."""
     if any(state.month.forecast is None for state in states):
         yield ReportGap(what="forecast", num=LEAST_WEEKS)
     if moves.unknown_gpus:
@@ -223,7 +217,6 @@ class Records:
 
     Attributes:
         runs: of everybody, over the period, its month, and the weeks that a forecast looks at; in order.
-        recommendations: given within the period.
         advised: recommendations that runs of the period followed, and those of the period, by id.
         prices: points of the period by GPU.
         impossible: what cannot be true in the store, and is none of the above: a line each.
@@ -242,11 +235,8 @@ class TeamReview:
 
     Attributes:
         runs: of the scope that started within the period.
-        recommendations: of the scope, given within the period.
         advised: all that these runs and recommendations are about, by id.
         billing: None without bills.
-        leaks: where money leaks, the dearest first.
-        unknown: what is not known, and counts nowhere.
     """
 
     period: Period
@@ -293,7 +283,7 @@ def review(
     market: review_savings.TodaysMarket,
     is_own: Callable[[Run], bool],
     organisation: str = "",
-    division: Division | None = None,
+    division: ReportSettings | None = None,
 ) -> TeamReview:
     """Put everything together.
 
@@ -301,13 +291,13 @@ def review(
         records: of the store.
         period: of the report.
         scope: whose runs and charges count.
-        bills: what clouds billed; none if nobody gave any.
+        bills: what clouds billed; none if not given.
         budgets: monthly limits of the policies.
         violations: of policies, by runs of the report.
         jobs: of the report that come again.
         market: today's.
         is_own: whether a run used a machine of one's own.
-        organisation: its name; "" if nobody said.
+        organisation: its name; "" if not given.
         division: how spending is divided among those who spent it.
     """
     runs = runs_of(records.runs, period, scope)
@@ -316,7 +306,7 @@ def review(
     billing = billing_of(told, runs, period, scope) if told else None
     accuracy = review_savings.accuracy_of(runs, records.advised)
     charges = [charge for bill in bills for charge in bill.charges]
-    division = division or Division()
+    division = division or ReportSettings()
     spent = spent_of(records.runs, charges, period.until, division.user_tag)
     ours = [one for one in spent if period.holds(one.at) and scope.holds(one.project)]
     states = budget_states(budgets, records.runs, scope, period.until, spent=spent, organisation=organisation)

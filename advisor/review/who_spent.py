@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.budgets import NOTHING, Period, Scope, exact, total
@@ -16,30 +17,10 @@ from advisor.spend.outlays import Outlay
 from advisor.spend.showback import Jump, Part, Sharing, jumps_of, parts_of
 
 if TYPE_CHECKING:
+    from advisor.config.settings import ReportSettings
     from advisor.store.ledger import LedgerEntry, Run
 
 OTHER = "(no team)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """How spending is divided.
-
-    Attributes:
-        teams: projects of each team.
-        shared: projects whose cost all teams share.
-        shared_by: the key.
-        tags: names of tags that have a table each.
-        user_tag: the tag that names a charge's user.
-        tokens_per_step: of scripts, an optimizer step.
-    """
-
-    teams: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    shared: Sequence[str] = ()
-    shared_by: Literal["spend", "evenly", "gpu-hours"] = "spend"
-    tags: Sequence[str] = ()
-    user_tag: str = ""
-    tokens_per_step: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +30,7 @@ class UnitCost:
     Attributes:
         num_runs: of known cost.
         per_epoch_usd: None where no run tells how many epochs it did.
-        per_million_tokens_usd: None where nobody said how many tokens a step has.
+        per_million_tokens_usd: None where it is not given how many tokens a step has.
     """
 
     project: str
@@ -94,19 +75,9 @@ def showback_of(
     advised: Mapping[str, LedgerEntry],
     period: Period,
     scope: Scope,
-    division: Division,
+    division: ReportSettings,
 ) -> Showback:
-    """Divide what was spent.
-
-    Args:
-        spent: of everybody, over the period and the time before.
-        charges: of all bills, of everybody.
-        runs: of everybody, in the period.
-        advised: recommendations by id.
-        period: of the report.
-        scope: whose spending counts.
-        division: how it is divided.
-    """
+    """Divide what was spent."""
     last = before(period)
     is_known = _reaches(charges, period, last)
     whole = [one for one in spent if period.holds(one.at)]
@@ -143,7 +114,7 @@ def _reaches(charges: Iterable[Charge], period: Period, last: Period) -> bool:
 
 
 def _weights(
-    division: Division, team_of: Mapping[str, str], runs: Iterable[Run]
+    division: ReportSettings, team_of: Mapping[str, str], runs: Iterable[Run]
 ) -> Callable[[Mapping[str, Decimal]], Mapping[str, Decimal]]:
     """Weights of teams by the key of a division, from what each spent of its own."""
     match division.shared_by:
@@ -182,10 +153,10 @@ def unit_costs_of(
     runs: Iterable[Run], advised: Mapping[str, LedgerEntry], tokens_per_step: Mapping[str, int]
 ) -> tuple[UnitCost, ...]:
     """Averages by script, the dearest run first; a unit counts over the runs that tell how many they did."""
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        if run.script and run.cost_usd is not None:
-            groups.setdefault((run.project, run.script), []).append(run)
+    groups = grouped(
+        (run for run in runs if run.script and run.cost_usd is not None),
+        lambda run: (run.project, run.script),
+    )
     costs = []
     for (project, script), group in groups.items():
         entries = [advised.get(run.recommendation_id or "") for run in group]

@@ -81,10 +81,6 @@ _CRONTAB_HEADER = """\
 def crontab(schedules: Sequence[Schedule], program: Sequence[str]) -> tuple[ExportedFile, ...]:
     """One file with a line for each schedule.
 
-    Args:
-        schedules: what is to run.
-        program: how advisor is called, by an absolute path: cron knows few folders.
-
     Raises InputError: a line would be longer than cron takes, or more than one.
     """
     text = _CRONTAB_HEADER + "".join(f"\n{_lines(schedule, program)}" for schedule in schedules)
@@ -142,11 +138,6 @@ def systemd_units(
 ) -> tuple[ExportedFile, ...]:
     """A timer and a service for each schedule, for a user's own systemd.
 
-    Args:
-        schedules: what is to run.
-        program: how advisor is called, by an absolute path.
-        timeout_s: of one run.
-
     Raises InputError: a line would be more than one.
     """
     return tuple(file for schedule in schedules for file in _units(schedule, program, timeout_s))
@@ -187,13 +178,7 @@ WantedBy=default.target
 
 
 def service_unit(name: str, program: Sequence[str], words: Sequence[str]) -> ExportedFile:
-    """The unit of a service that always runs.
-
-    Args:
-        name: of the unit.
-        program: how advisor is called, by an absolute path.
-        words: of the command.
-    """
+    """The unit of a service that always runs."""
     line = " ".join(map(_quoted, (*program, *words)))
     text = _ALWAYS.format(name=name, words=line)
     return ExportedFile(name=f"{name}.service", text=text)
@@ -298,8 +283,8 @@ def _cron_job(
 
 
 def _kubernetes_word(word: str) -> str:
-    """Text in which Kubernetes puts no variable."""
-    return word.replace("$(", "$$(")
+    """Text in which Kubernetes puts no variable, and which it reads as it was: `$$` is `$`."""
+    return word.replace("$", "$$")
 
 
 class _Blocks(yaml.SafeDumper):

@@ -79,10 +79,6 @@ class Cron:
 
         A time of the day that the clock skips comes when it jumps; one that it shows twice comes the first
         time. With every hour given, it follows the hours as they pass.
-
-        Args:
-            moment: with a time zone.
-            zone: whose clock the fields mean.
         """
         # A "*" as minutes would make cronsim follow the hours as they pass: true of "*" as hours alone.
         minutes = listed(self.minutes, 60 if len(self.hours) == 24 else None)
@@ -190,10 +186,6 @@ def zone_of(name: str) -> ZoneInfo:
 
 def times_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
     """The times after a moment at which a schedule is due, in order and in UTC.
-
-    Args:
-        schedule: whose fields and zone count.
-        moment: with a time zone.
 
     Raises InputError: its fields or its zone cannot be read.
     """

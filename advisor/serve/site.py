@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -25,7 +26,8 @@ from advisor.core.errors import (
 )
 from advisor.report.document import Document, Lines, Link
 from advisor.report.words import error_text
-from advisor.report.writers.html import to_page
+from advisor.report.writers.html import to_page, vega_runtime
+from advisor.report.writers.pictures import can_draw
 from advisor.report.writers.text_formats import to_json
 from advisor.serve.access import MOST_HEADER_BYTES, Access, Refusal
 from advisor.serve.api_document import api_document
@@ -58,7 +60,9 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_RAW_HEADERS = {name.encode(): value.encode() for name, value in _HEADERS.items()}
+# Its address changes with its bytes.
+_FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
 class BusyError(AdvisorError):
@@ -120,7 +124,7 @@ class Answers:
                 del self._kept[next(iter(self._kept))]
         if kept.before is not None and now < kept.before_until and not kept.task.done():
             return kept.before
-        # Whoever goes away leaves it to the others.
+        # Anyone who goes away leaves it to the others.
         return await asyncio.shield(kept.task)
 
     def _begin(self, make: Callable[[], bytes]) -> asyncio.Future[bytes]:
@@ -132,7 +136,7 @@ class Answers:
         return task
 
     def _end(self, task: asyncio.Future[bytes]) -> None:
-        """Its failure is looked at, whether somebody asks again or not."""
+        """Its failure is looked at, whether someone asks again or not."""
         self._making.discard(task)
         _ = task.cancelled() or task.exception()
 
@@ -188,7 +192,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], *_RAW_HEADERS]}
+                own = dict(message["headers"])
+                message = {**message, "headers": [*(_RAW_HEADERS | own).items()]}
             await send(message)
 
         refusal = self._refusal(scope)
@@ -214,7 +219,7 @@ class Guard:
             for name, value in headers
         ):
             return Refusal(400, "a request that reads has no body")
-        if scope["path"] == "/healthz":  # whoever watches the service has no token
+        if scope["path"] == "/healthz":  # a health check has no token
             return None
         peer = (scope.get("client") or ("",))[0]
         return self._access.why_not_host(headers) or self._access.why_not(headers, peer)
@@ -239,16 +244,20 @@ class Site:
     def __init__(self, reader: Reader, access: Access, answers: Answers | None = None) -> None:
         self._reader = reader
         self._answers = answers or Answers()
-        # Whoever watches the service neither waits behind reports nor hears what was.
+        # Anyone who watches the service neither waits behind reports nor hears what was.
         self._watched = Answers(stale=1)
         self._views = views_of(reader)
         self._served = Served()
         self._api = to_json(api_document(self._views)).encode()
+        # A program makes it, and no request may start one.
+        self._vega = ((can_draw() and vega_runtime()) or "").encode()
+        self._vega_path = f"/vega-{hashlib.sha256(self._vega).hexdigest()[:16]}.js" if self._vega else None
         routes = [
             Route("/", self._first),
             Route("/healthz", self._health),
             Route("/metrics", self._metrics),
             Route("/api/openapi.json", self._openapi),
+            *([Route(self._vega_path, self._vega_script)] if self._vega_path else []),
             *(route for view in self._views for route in self._routes(view)),
         ]
         starlette = Starlette(routes=routes, exception_handlers={404: self._nothing_here})
@@ -294,7 +303,7 @@ class Site:
 
     def _page(self, view: View, document: Document) -> bytes:
         title = document.title or view.title
-        return to_page(replace(document, title=title), self._links(view.path)).encode()
+        return to_page(replace(document, title=title), self._links(view.path), self._vega_path).encode()
 
     def _links(self, here: str) -> Sequence[Link]:
         return tuple(
@@ -308,11 +317,14 @@ class Site:
         is_api = request.url.path.startswith("/api")
         return self._failed(InputError("nothing is here."), "application/json" if is_api else "text/html")
 
+    async def _vega_script(self, _: Request) -> Response:
+        return Response(self._vega, headers=_FOR_EVER, media_type="text/javascript")
+
     async def _openapi(self, _: Request) -> Response:
         return Response(self._api, media_type="application/json")
 
     async def _health(self, _: Request) -> Response:
-        """Whether the database can be read; nothing else is told to who has no token."""
+        """Whether the database can be read; without a token nothing else is shown."""
         try:
             await self._watched.of("health", self._looked)
         except StoreError:

@@ -23,7 +23,7 @@ from advisor.formats.user_files import at_home
 from advisor.service.listening import Listener
 from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.recommend.ledger_entries import compared_runs
+from advisor.service.recommend.past_runs import compared_runs
 from advisor.spend.charges import Bill
 from advisor.store.database import folder_of, open_store
 from advisor.store.handle import Store
@@ -48,10 +48,8 @@ class RunRequest:
 
     Attributes:
         started_at: with a time zone.
-        cost_usd: what was or will be billed, before tax; None if nobody knows.
-        status: how it ended.
+        cost_usd: what was or will be billed, before tax; None if unknown.
         recommendation: id in the ledger, or ``last``, which knows plan, script and project.
-        plan: id of an option.
         provider: a cloud, a cluster or ``local``.
         gpu: one GPU with its number, such as ``L4:8``.
         run_id: one of the caller's, so that repeating changes nothing.
@@ -88,7 +86,7 @@ def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[R
     advised = None
     if request.recommendation is not None:
         advised = recommendation_of(config.settings.store, request.recommendation, listener)
-        place = place.or_else(place_of_entry(advised))
+        place = place.or_else(Place.of(advised))
     run = _run(request, place, config.settings.clusters, listener, advised=advised)
     return _kept(run, config.settings.store, listener)
 
@@ -234,26 +232,12 @@ def _first(*texts: str | None) -> str:
     return next((text for text in texts if text is not None), "")
 
 
-def place_of_entry(entry: LedgerEntry) -> Place:
-    """Where a recommendation sends its job."""
-    return Place(
-        provider=entry.provider,
-        gpu=entry.gpu,
-        num_gpus=entry.num_gpus,
-        market=entry.market,
-        instance_type=entry.instance_type,
-        region=entry.region,
-        num_nodes=entry.num_nodes,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsRequest:
     """Which runs to list.
 
     Attributes:
         since: a moment with a time zone, or seconds before now; None for all.
-        project: None for those of all.
     """
 
     since: datetime | float | None = None
@@ -311,13 +295,13 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
         InputError: there is no such project.
         StoreError: the database cannot be read.
     """
-    known = _known_projects(database, others) if name else frozenset()
+    known = _known_projects(database, others)
     if name and known and name not in known:
         raise _unknown_project(name, known, listener)
 
 
 def check_new_project(name: str, database: StoreSettings, listener: Listener, *others: str) -> None:
-    """As `check_project`, where a project may begin: a name like none is new, which is told.
+    """As `check_project`, where a project may begin: a name like none is new, which is reported.
 
     Names with other digits, such as of another model, are not alike.
     """
@@ -380,9 +364,8 @@ class Begun:
     """A run that goes on.
 
     Attributes:
-        run: what is known of it if nobody sees its end.
+        run: what is known of it if its end is not seen.
         file: that says so; None where none could be made.
-        warnings: what went wrong so far.
     """
 
     run: Run
@@ -427,7 +410,7 @@ def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) 
 
     receipt = ReceiptFile(run=run)
     trouble = [] if also is None else _write(also, receipt)
-    # Before the database is asked: whoever ends us meanwhile loses nothing.
+    # Before the database is asked: if we are ended meanwhile, nothing is lost.
     path = _folder(database) / f"{run.id}.json"
     waits = _waits(begun, receipt, path)
     try:
@@ -467,7 +450,7 @@ def _waits(begun: Begun, receipt: ReceiptFile, path: Path) -> str:
 
 
 def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
-    """Enter receipts that the database did not take, and of runs that nobody saw end.
+    """Enter receipts that the database did not take, and of runs whose end was not seen.
 
     Returns:
         How many files hold no receipt that can be true: a warning names each and its field.
@@ -504,7 +487,7 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
 
 
 def _with_steps(receipt: ReceiptFile) -> Run:
-    """The run, with the steps that it made before nobody saw it any more."""
+    """The run, with the steps that it made while it was seen."""
     from advisor.receipt.receipt_files import read_steps
 
     if receipt.steps_folder is None:

@@ -103,14 +103,6 @@ def deliver(
 ) -> tuple[Delivery, ...]:
     """Send a message to each channel, one after the other.
 
-    Args:
-        message: the answer.
-        request: where it goes, and as which it counts.
-        delivery: the channels, and how long each is tried.
-        database: where it is kept what was sent.
-        listener: gets the progress.
-        clock: that of this machine, unless a test sets another.
-
     Returns:
         What became of it, for each channel.
 

@@ -5,6 +5,7 @@ comments for people and one line for `advisor launch`.
 """
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,8 @@ from advisor.core.values import Market, Offer, Option, Recovery, Tier
 
 MARK = "# advisor launch: "
 _RECOVERY = "job_recovery"
+# Of a scheduler's limit: a margin over the p90 of the run, and the time to save after the guard's signal.
+_OVER_P90, _TO_SAVE_S = 1.2, 300
 _PORT = "--master-port=29500"
 # As SkyPilot calls what GCP's machines have; on AWS the instance type says it.
 _SKY_GPUS = {
@@ -33,13 +36,12 @@ class Handoff:
 
     Attributes:
         command: the script and its arguments, as Python gets them.
-        option: where, with its time and cost.
         packages: as pip takes them, in the versions that the script was profiled with.
+        walltime_s: what the settings ask the cluster's scheduler for; None where they say nothing.
         not_packaged: imports that nothing installs elsewhere: they come from a folder of this machine.
         requirements: the user's own file of packages, which comes before that; None without one.
         checkpoint_interval_s: between checkpoints; None where the script is to save none.
         budget_usd: at which the run is stopped; None for no limit.
-        recommendation: id in the database; None where it was not recorded.
         to_do: what must be done to the script first, in sentences.
     """
 
@@ -52,20 +54,40 @@ class Handoff:
     recommendation: str | None
     to_do: tuple[str, ...] = ()
     not_packaged: tuple[str, ...] = ()
+    walltime_s: float | None = None
 
     @property
     def name(self) -> str:
-        """The script's, as names of jobs may be."""
-        stem = re.sub(r"[^a-z0-9]+", "-", PurePath(self.command[0]).stem.lower())[:40].strip("-")
-        return stem if stem[:1].isalpha() else f"job-{stem}".strip("-")
+        """The script's, as names of jobs may be: dstack takes 2 to 41 characters."""
+        stem = re.sub(r"[^a-z0-9]+", "-", PurePath(self.command[0]).stem.lower())[:36].strip("-")
+        return stem if re.match("[a-z].", stem) else f"job-{stem}".strip("-")
+
+    @property
+    def run_p90_s(self) -> float:
+        """Without the wait for a machine, whose p90 does not come together with that of the run."""
+        return self.option.train_s.p90 + self.option.plan.startup_s
+
+    @property
+    def covers_s(self) -> int:
+        """The walltime that is enough: none shorter is safe, and a longer one may start later."""
+        return math.ceil(_OVER_P90 * self.run_p90_s / 600) * 600 + _TO_SAVE_S
+
+    @property
+    def asked_s(self) -> int:
+        """What a scheduler is asked for: as set, since the wait is that of such jobs, if that is enough."""
+        is_enough = self.walltime_s is not None and self.walltime_s >= self.run_p90_s + _TO_SAVE_S
+        return int(self.walltime_s or 0) // 60 * 60 if is_enough else self.covers_s
 
     @property
     def hangs_after_s(self) -> int:
         """Twice its p90, in whole minutes."""
-        option = self.option
-        return max(
-            600, round(2 * (option.time_s.p90 - (option.wait_s.p90 if option.wait_s else 0)) / 60) * 60
-        )
+        return max(600, round(2 * self.run_p90_s / 60) * 60)
+
+    @property
+    def guarded_s(self) -> int:
+        """After which its guard stops it: before the scheduler would."""
+        is_asked = self.option.plan.tier is Tier.CLUSTER
+        return (self.asked_s - _TO_SAVE_S) // 60 * 60 if is_asked else self.hangs_after_s
 
     @property
     def limit_s(self) -> int:
@@ -105,7 +127,7 @@ class Handoff:
             words += ["--recommendation", self.recommendation, "--canary", "go-on"]
         if self.budget_usd is not None and self.option.plan.usd_per_h is not None:
             words += ["--max-cost", f"{self.budget_usd:g}"]
-        return f"{shlex.join([*words, '--max-time', f'{self.hangs_after_s // 60}m'])} -- {line}"
+        return f"{shlex.join([*words, '--max-time', f'{self.guarded_s // 60}m'])} -- {line}"
 
     def limited(self, line: str) -> str:
         """The command with a limit that any Linux knows: SIGUSR1 would end a script that does not save."""
@@ -150,20 +172,35 @@ def _comments(handoff: Handoff) -> Iterator[str]:
 
 def _limit(handoff: Handoff, *, is_guarded: bool) -> str:
     """After what the run is stopped, and why then."""
-    hangs_s, limit_s, budget_usd = handoff.hangs_after_s, handoff.limit_s, handoff.budget_usd
-    if not is_guarded and limit_s < hangs_s:
-        return (
-            f"Stopped after {format_duration(limit_s)}: the budget of {format_usd(budget_usd or 0)} is used."
-        )
-    words = f"Stopped after {format_duration(hangs_s)}: twice its p90"
-    has_budget = is_guarded and budget_usd is not None and handoff.option.plan.usd_per_h is not None
-    return f"{words}, or at {format_usd(budget_usd or 0)} of rent." if has_budget else f"{words}."
+    limit_s, budget = handoff.limit_s, format_usd(handoff.budget_usd or 0)
+    if not is_guarded and limit_s < handoff.hangs_after_s:
+        return f"Stopped after {format_duration(limit_s)}: the budget of {budget} is used."
+    is_asked = is_guarded and handoff.option.plan.tier is Tier.CLUSTER
+    after_s = handoff.guarded_s if is_guarded else handoff.hangs_after_s
+    words = f"Stopped after {format_duration(after_s)}: {_walltime(handoff) if is_asked else 'twice its p90'}"
+    has_budget = is_guarded and handoff.budget_usd is not None and handoff.option.plan.usd_per_h is not None
+    return f"{words}, or at {budget} of rent." if has_budget else f"{words}."
+
+
+def _walltime(handoff: Handoff) -> str:
+    """Where it comes from."""
+    words, set_s = f"{_TO_SAVE_S // 60} min before its walltime", handoff.walltime_s
+    if handoff.asked_s != set_s:
+        instead = f" instead of {format_duration(set_s)}" if set_s else ""
+        return f"{words} (p90 and a fifth{instead}; longer jobs may start later)"
+    sooner = f"; {format_duration(handoff.covers_s)} may start sooner" if handoff.covers_s < set_s else ""
+    return f"{words} (as set{sooner})"
 
 
 def _yaml(*documents: Mapping[str, object]) -> str:
     import yaml
 
     return yaml.safe_dump_all(documents, sort_keys=False, width=1000)
+
+
+def _escaped(line: str, opening: str) -> str:
+    """For a tool that reads `$$` as `$`, and its own variables after ``opening``, before the shell does."""
+    return line.replace("$", "$$") if "$$" in line or opening in line else line
 
 
 def _rented(handoff: Handoff) -> Offer:
@@ -233,7 +270,7 @@ def _dstack(handoff: Handoff) -> str:
             "nodes": plan.num_nodes,
             "python": "3.12",
             "files": ["."],
-            "commands": [*handoff.install, line],
+            "commands": [_escaped(one, "${{") for one in (*handoff.install, line)],
             "backends": [plan.provider],
             "regions": [offer.region],
             "instance_types": [offer.instance_type.partition("+")[0]],
@@ -258,9 +295,9 @@ def _kubernetes(handoff: Handoff) -> str:
     }
     container = {
         "name": name,
-        # Nobody but its owner knows the image that has the script and its packages.
+        # Only its owner knows the image that has the script and its packages.
         "image": "IMAGE",
-        "command": ["sh", "-c", line],
+        "command": ["sh", "-c", _escaped(line, "$(")],
         "resources": {"limits": {"nvidia.com/gpu": plan.layout.gpus_per_node}},
     }
     pod: dict[str, object] = {"subdomain": name, "restartPolicy": "Never", "containers": [container]}
@@ -288,7 +325,7 @@ def _kubernetes(handoff: Handoff) -> str:
 
 def _sbatch(handoff: Handoff) -> str:
     """https://slurm.schedmd.com/sbatch.html; each node runs one torchrun, and one guard watches the job."""
-    plan, minutes = handoff.option.plan, handoff.hangs_after_s // 60
+    plan, minutes = handoff.option.plan, handoff.asked_s // 60
     head = '"$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)":29500'
     meeting = ("--rdzv-backend=c10d", '--rdzv-id="$SLURM_JOB_ID"', f"--rdzv-endpoint={head}")
     return f"""#!/bin/bash
@@ -316,7 +353,6 @@ class Kind:
     """A tool that starts jobs.
 
     Attributes:
-        text: of the file, without its comments.
         tiers: of the machines that it can start a job on.
         start: the command that starts the file.
         guarded: machines on which `advisor run` watches the job.

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from advisor.service.job_files import KINDS, MARK, Handoff
 from advisor.service.recommend.policy_in_force import check_guarded
 
 if TYPE_CHECKING:
-    from advisor.config.settings import PolicySettings, ProfileSettings, SpotSettings
+    from advisor.config.settings import ClusterSettings, PolicySettings, ProfileSettings, SpotSettings
     from advisor.core.values import Option
     from advisor.service.receipts import CommandRequest
     from advisor.service.recommend.recommending import RecommendAnswer
@@ -54,8 +54,9 @@ def handoff_of(
     trace: TraceRequest,
     settings: ProfileSettings,
     spot: SpotSettings,
+    clusters: Sequence[ClusterSettings] = (),
 ) -> Handoff:
-    """What is to be started for this option of an answer.
+    """What is to be started for this option of an answer, from settings.
 
     Raises InputError: the answer was not about a script, or its packages cannot be told.
     """
@@ -82,15 +83,12 @@ def handoff_of(
         checkpoint_interval_s=spot.checkpoint_interval,
         budget_usd=answer.recommendation.job.budget_usd,
         recommendation=answer.entry_id,
+        walltime_s={one.name: one.walltime for one in clusters}.get(option.plan.provider),
     )
 
 
 def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a script imports, as pip takes it, and what pip cannot install elsewhere; it is parsed, never run.
-
-    Args:
-        script: with its own modules beside it.
-        python: whose versions are meant.
 
     Raises InputError: the script cannot be parsed, or the interpreter does not answer.
     """
@@ -142,12 +140,7 @@ def _requirement(name: str, version: str, direct: Mapping[str, Any] | None) -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A file that can be started.
-
-    Attributes:
-        text: all of it.
-        command: that starts it.
-    """
+    """A file that can be started."""
 
     path: Path
     kind: str
@@ -167,7 +160,7 @@ class Launch:
 
         Raises:
             InputError: the tool that starts it is not installed, or the file is to be changed first.
-            PolicyViolationError: the policy demands a limit, and somebody took it out of the file.
+            PolicyViolationError: the policy demands a limit, and someone took it out of the file.
         """
         if not self.has_limit:
             check_guarded(policy, f"{self.path} has none (any more): write the file again.")

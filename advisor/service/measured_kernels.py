@@ -26,7 +26,6 @@ class MeasureRequest:
     """Which kernels to measure, and where to keep them.
 
     Attributes:
-        extent: how many.
         out: the recording; one that was cut short is continued.
         families: these alone; None for all.
         backend: ``cuda``, or ``cpu`` to try it out.
@@ -74,8 +73,6 @@ def measure_kernels(request: MeasureRequest, python: Path | None, listener: List
 
 
 class _Count:
-    """How far the measuring has come."""
-
     def __init__(self, tell: Callable[[int, int], None]) -> None:
         self._tell = tell
         self.done = self.total = 0

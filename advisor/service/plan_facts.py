@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from advisor.config.layers import ARGUMENT, Config, PricingSettings
@@ -17,6 +17,7 @@ from advisor.core.values import Market, Offer, Tier
 from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
+    from advisor.store.ledger import LedgerEntry
     from recommender.policy import Facts
 
 
@@ -38,7 +39,6 @@ class PlanRequest:
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
         spent_usd: since the first of the month.
-        train_s: how long the job trains.
     """
 
     plan: str | None = None
@@ -63,11 +63,6 @@ _FACTS = (
 
 def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Facts:
     """Facts of a plan by its id, of what is given, or of both; what is given wins.
-
-    Args:
-        request: the plan.
-        config: how spot machines behave, and what is a cluster.
-        listener: hears of a plan without a price.
 
     Raises:
         InputError: the id has no such form, an amount is negative or a GPU is not one.
@@ -200,8 +195,8 @@ def cheapest_at(
 
     Raises AdvisorError: the prices of the settings' sources cannot be read.
     """
-    from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import query_offers
+    from advisor.service.prices.query_limits import OfferFilter
     from recommender.plans.candidates import place_in_id
 
     try:
@@ -242,6 +237,11 @@ class Place:
     instance_type: str | None = None
     region: str | None = None
     num_nodes: int | None = None
+
+    @classmethod
+    def of(cls, known: Facts | LedgerEntry) -> Place:
+        """What facts of a plan say, or where a recommendation sends its job."""
+        return cls(**{field.name: getattr(known, field.name) for field in fields(cls)})
 
     def or_else(self, other: Place) -> Place:
         """What is known here, then what is known there; market, type and region go with their provider."""
@@ -314,13 +314,4 @@ def place_of(asked: PlanRequest, config: Config, listener: Listener) -> Place:
         UnknownGpuError: a name that no GPU has.
     """
     facts = given_facts(asked, config, listener)
-    known = None if facts.market is None else Market(facts.market)
-    return Place(
-        provider=facts.provider,
-        gpu=facts.gpu,
-        num_gpus=facts.num_gpus,
-        market=known,
-        instance_type=facts.instance_type,
-        region=facts.region,
-        num_nodes=facts.num_nodes,
-    )
+    return replace(Place.of(facts), market=None if facts.market is None else Market(facts.market))

@@ -15,7 +15,7 @@ from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationE
 from advisor.edits.parsed_script import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
-from advisor.service.recommend.ledger_entries import past_runs
+from advisor.service.recommend.past_runs import past_runs
 from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of, with_input
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ class PredictRequest:
     """What to predict, and where.
 
     Attributes:
-        trace: the script.
         gpus: GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog.
-        split: how the script is supposed to divide its model.
-        confirm: profile the script again with the largest batch that fits.
     """
 
     trace: TraceRequest
@@ -180,7 +177,7 @@ def confirmation_of(
         estimate: of it on the GPU in question.
         predicted: the estimate of another trace there.
         tracing: how scripts are profiled.
-        listener: hears progress.
+        listener: receives progress.
 
     Raises:
         InputError: nothing fits, or the script does not take its batch as an argument.
@@ -238,7 +235,6 @@ def most_in_one(own_sizes: Sequence[int]) -> int:
 
 
 def _own_sizes(settings: Settings) -> list[int]:
-    """GPUs of this machine and of a node of each cluster."""
     return [settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters)]
 
 
@@ -277,7 +273,7 @@ def _fabric(machine: InstanceType) -> Fabric:
 
 
 def _network_rate(fabric: Fabric) -> float:
-    """Of machines alike the slowest network counts, and of networks one that nobody knows last."""
+    """Of machines alike the slowest network counts, and of networks an unknown one last."""
     return fabric.network_bytes_per_s or float("inf")
 
 

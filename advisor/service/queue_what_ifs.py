@@ -33,7 +33,6 @@ class WhatIfRequest:
     """What would change.
 
     Attributes:
-        log: of jobs with their run times.
         slurm_conf: partitions and priorities; or else `capacity`, the units of one partition.
         added: units by partition, ``""`` for the only one.
         backfill: ``"none"``, ``"easy"`` or ``"conservative"``; None leaves today's.
@@ -79,7 +78,6 @@ class QueueWhatIf:
 
     Attributes:
         units: of the cluster, today and then.
-        backfill: today's and the other.
         classes: all jobs first.
         walltimes: of one more job, from the shortest; empty unless it was asked for.
         num_moments: at which that one was submitted, each time alone.
@@ -259,7 +257,7 @@ def _queue(
 
 
 def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, ...]:
-    """Whoever ran longer than it asked for, asked for that; whoever asks for nothing gets the partition's."""
+    """A job that ran longer than it asked for, asked for that; without a walltime it gets the partition's."""
     partition, run_s = conf.partitions[place[0]], round(job.run_s)
     asked_s = partition.default_s if job.walltime_s < 0 else min(job.walltime_s, partition.max_s)
     walltime_s = max(1, run_s, round(min(asked_s, _NO_LIMIT_S)))
@@ -268,7 +266,7 @@ def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, 
 
 def _rules(conf: SlurmConf) -> PriorityRules:
     from advisor.native import PriorityRules
-    from advisor.native.queue_arrays import MAX_TIME_S
+    from advisor.native.arrays import MAX_TIME_S
 
     flags = conf.options.get("priorityflags", "").upper()
     if conf.options.get("prioritytype", "").endswith("basic"):

@@ -18,8 +18,9 @@ from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
+from advisor.core.units import whole_number
 from advisor.core.values import CostKind, Interval, RunStatus
-from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, place_of_entry, recommendation_of
+from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, recommendation_of
 from advisor.service.listening import Silence
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.recommend.policy_in_force import check_guarded
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.canary import Expected
-    from advisor.receipt.command import Ending
-    from advisor.receipt.gpu_use import GpuUse
+    from advisor.receipt.command import Ending, GpuUse
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
@@ -47,12 +47,9 @@ class CommandRequest:
     """A command to run, and what is known of it beforehand; None is not known.
 
     Attributes:
-        command: the program and its arguments.
         recommendation: id in the ledger, or ``last``.
         plan: id of an option, which says where it runs.
         cost_usd: of the whole run, before tax.
-        usd_per_h: of the machine.
-        receipt: a file to write the receipt to as well.
         watch: limits, and what to compare the first steps with.
         has_limit: whether it ends at one of its own, as what an emitted file starts does.
     """
@@ -75,9 +72,7 @@ class Receipt:
 
     Attributes:
         advised: the recommendation that it follows; None without one.
-        is_recorded: whether the database took it.
         exit_code: of the command, as a shell has it.
-        stopped_by: why the command was asked to end; None if it was not.
     """
 
     run: Run
@@ -115,8 +110,7 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
-    from advisor.receipt.command import run_command
-    from advisor.receipt.gpu_use import sampling
+    from advisor.receipt.command import run_command, sampling
     from advisor.receipt.receipt_files import read_steps, steps_environment
 
     database = config.settings.store
@@ -125,7 +119,7 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
     advised, doubts = _recommendation(request.recommendation, database, listener)
     machine = cache(
         lambda: machine_here(
-            given, None if advised is None else place_of_entry(advised), os.environ, config.settings.run
+            given, None if advised is None else Place.of(advised), os.environ, config.settings.run
         )
     )
     with temporary_folder("steps") as own:
@@ -188,7 +182,7 @@ def _watch(
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.
 
-    Raises InputError: nobody knows the price of what may cost so much at most.
+    Raises InputError: the price of what may cost so much at most is unknown.
     """
     wanted = request.watch
     if wanted == WatchRequest():
@@ -210,8 +204,7 @@ _STEP_VARIABLE = "SLURM_STEP_ID"
 
 
 def _slurm_nodes(environment: Mapping[str, str]) -> int | None:
-    stated = environment.get(_NODES_VARIABLE, "")
-    return int(stated) if stated.isdigit() and int(stated) else None
+    return whole_number(environment.get(_NODES_VARIABLE, "")) or None
 
 
 def _nodes_of_job(request: CommandRequest, where: MachineHere) -> int:
@@ -220,7 +213,7 @@ def _nodes_of_job(request: CommandRequest, where: MachineHere) -> int:
 
 
 def rent_of(where: MachineHere, request: CommandRequest, config: Config) -> float | None:
-    """USD per hour of all machines of a job, each counted once; None where nobody knows it."""
+    """USD per hour of all machines of a job, each counted once; None where unknown."""
     of_place = cost_of(where, 0.0, config, usd=None, usd_per_h=request.usd_per_h).usd_per_h
     num_counted = where.place.num_nodes or 1
     return None if of_place is None else of_place * _nodes_of_job(request, where) / num_counted
@@ -378,7 +371,7 @@ def machine_here(
 
     Args:
         given: what the caller says, which wins.
-        sent_to: where a recommendation sent the job: says what nobody sees, on the GPU that it names.
+        sent_to: where a recommendation sent the job: says what cannot be seen, on the GPU that it names.
         environment: of the command.
         settings: whether the metadata service may be asked.
     """
@@ -415,7 +408,7 @@ _S_PER_H = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCost:
-    """The cost of a run before tax; all None where nobody knows it.
+    """The cost of a run before tax; all None where unknown.
 
     Attributes:
         usd_per_h: of the GPUs that it had, behind an estimate.
@@ -455,7 +448,6 @@ def cost_of(
 
 
 def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime | None]:
-    """USD per hour of the GPUs that a command has, and when that was true."""
     offer = _offer(where, config.pricing)
     if offer is not None:
         return offer.usd_per_h * where.share * _num_nodes(where.place, offer), offer.retrieved_at
@@ -486,7 +478,6 @@ def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:
 
 
 def _own_price(place: Place, settings: Settings) -> float | None:
-    """Of a machine of one's own."""
     from advisor.service.recommend.own_machines import own_machines
 
     try:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError, InputError, NoOfferError, ThresholdExceededError, did_you_mean
+from advisor.core.iterables import grouped
 from advisor.core.limits import EARLIEST
 from advisor.core.units import HOUR_S
 from advisor.core.values import Offer, Plan, PricePoint, Quantiles, Tier
 from advisor.review.budgets import MOST_WEEKS, Budget, BudgetState, Owner, Period, Scope, month_of
 from advisor.review.savings import Recurring, TodaysMarket, recurring_jobs
-from advisor.review.who_spent import Division, before
+from advisor.review.who_spent import before
 from advisor.service.blas import load_numpy
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
@@ -97,7 +98,7 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         bills=bills,
         budgets=() if policy is None else tuple(_budgets(policy, config.settings.report)),
         organisation=_organisation(config.settings.report, policy),
-        division=_division(config.settings.report),
+        division=config.settings.report,
         violations=() if policy is None else tuple(_violations(runs, policy, is_own)),
         jobs=jobs,
         market=todays_prices_for(jobs, policy, config, listener),
@@ -199,17 +200,6 @@ def _budgets(policy: Policy, settings: ReportSettings) -> Iterator[Budget]:
                 name=source.content.name,
                 projects=None if projects is None else frozenset(projects),
             )
-
-
-def _division(settings: ReportSettings) -> Division:
-    return Division(
-        teams=settings.teams,
-        shared=settings.shared,
-        shared_by=settings.shared_by,
-        tags=settings.tags,
-        user_tag=settings.user_tag,
-        tokens_per_step=settings.tokens_per_step,
-    )
 
 
 def _organisation(settings: ReportSettings, policy: Policy | None) -> str:
@@ -345,10 +335,7 @@ def _prices(store: Store, runs: Sequence[Run], period: Period) -> Mapping[str, S
     from advisor.pricing.price_history import seen_from
     from advisor.store.pulls import price_points
 
-    rented: dict[str, list[Run]] = {}
-    for run in runs:
-        if run.market is not None:
-            rented.setdefault(run.gpu, []).append(run)
+    rented = grouped((run for run in runs if run.market is not None), lambda run: run.gpu)
     return {
         gpu: tuple(
             point
@@ -379,8 +366,8 @@ def todays_prices_for(
 
     Raises AdvisorError: prices cannot be read.
     """
-    from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import query_offers
+    from advisor.service.prices.query_limits import OfferFilter
     from advisor.service.recommend.plan_sources import spot_terms
 
     wanted: dict[str, set[int]] = {}

@@ -338,7 +338,6 @@ class Sweep:
     def _computed(
         self, missing: Mapping[str, Job], bases: Mapping[Job, Mapping[str, str]], listener: Listener
     ) -> dict[str, Advice]:
-        """Answers by key; each is kept as soon as it is there."""
         here = str(Path.cwd())
         requests = [
             Request(job=job, key=key, world=self.world, folder=here, offline=self.offline)

@@ -15,7 +15,7 @@ from advisor.site_files.log_rows import zone_named
 
 if TYPE_CHECKING:
     from advisor.pricing.spot import SpotOdds
-    from recommender.availability.series import Watched
+    from recommender.outcome.watched import Watched
     from recommender.queue.fitted import WaitBin, WaitQuantiles
     from recommender.queue.scoring import QueueCheck
     from recommender.queue.waits import JobLog
@@ -27,7 +27,7 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
     Args:
         log: the job log.
         out: where to keep them.
-        listener: hears what is left out.
+        listener: notified of what is left out.
         timezone: of times that name none, such as ``"Europe/Berlin"``; None is this machine's.
 
     Raises InputError: no such time zone, the log cannot be read or has too few jobs, or the file cannot be
@@ -127,7 +127,7 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
 
 
 def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
-    """The jobs of a log; the listener hears what is left out.
+    """The jobs of a log; the listener is notified of what is left out.
 
     Raises InputError: no such time zone, or the log cannot be read.
     """
@@ -179,7 +179,7 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
 
 def _fitted(machine: str, seen: Watched) -> FittedMachine:
     from advisor.pricing.spot import spot_odds, start_odds
-    from recommender.availability.series import start_with_history, with_history
+    from recommender.outcome.watched import start_with_history, with_history
 
     gpu, num_gpus = _gpus_of(machine)
     assumed = spot_odds(gpu or "", num_gpus)

@@ -35,9 +35,6 @@ class FitKind:
     Attributes:
         format: what the file says that it is.
         version: of its fields.
-        noun: what it is, for errors.
-        log: what else may be read in its place, for errors.
-        command: writes one.
     """
 
     format: str

@@ -38,10 +38,6 @@ NEVER_STARTED = "never started"
 def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     """Read ``sacct --parsable2`` output, a CSV file or the Standard Workload Format, gzipped or not.
 
-    Args:
-        path: the log.
-        zone: of times without one; None is the zone of this machine.
-
     Raises InputError: unreadable, no job log, lines that make no sense (five are named), or no job that
     started.
     """
@@ -71,6 +67,7 @@ def _without_sizes(path: Path, records: Iterable[Record]) -> str:
         return (
             f"{str(path)!r} does not tell how large its jobs are: none asks for any {' or '.join(empty)}."
             " Export jobs that do, or one more of the columns gpus, nodes or cores."
+            " Slurm counts GPUs only with AccountingStorageTRES=gres/gpu in its slurm.conf."
         )
     return (
         f"{str(path)!r} does not tell how large its jobs are: it needs a column gpus, nodes or cores"
@@ -170,7 +167,7 @@ _IN_THE_QUEUE = frozenset({"", "UNKNOWN", "PENDING", "PD", "QUEUED"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One job as a log tells it; None where it does not.
+    """One job as a log gives it; None where it does not.
 
     Attributes:
         sizes: by unit.
@@ -190,10 +187,6 @@ class Record:
 
 def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
     """The record of a row; None for a step of a job (``123.batch``), which waited for nothing.
-
-    Args:
-        row: fields by column.
-        zone: of times without one; None is the zone of this machine.
 
     Raises ValueError: a field is neither of its kind nor absent.
     """

@@ -5,7 +5,7 @@ CSV with the columns ``time`` and ``event``, and, where they differ, ``machine``
 
 - ``up``, ``available``, ``started``, ``running``: there is a machine, or a start would have found one
 - ``down``, ``unavailable``, ``requested``, ``failed``, ``preempted``: there is none
-- ``ended``, ``stopped``: nobody watches until the next event
+- ``ended``, ``stopped``: unobserved until the next event
 """
 
 import math
@@ -19,7 +19,7 @@ from advisor.core.errors import InputError
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.formats.foreign_files import why_unreadable
 from advisor.site_files.log_rows import table_rows
-from recommender.availability.series import Watched, joined, watched
+from recommender.outcome.watched import Watched, joined, watched
 
 ANY_MACHINE = ""
 # Some three thousand years: beyond it a number is no moment.

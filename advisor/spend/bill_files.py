@@ -161,7 +161,6 @@ class _Kind:
     Attributes:
         marks: columns that no other kind has, some of which a file has even if it lacks others.
         named: a row under the names of ``marks``.
-        billed: of a row.
         currency: the column of it, as ``start`` is.
         missing: columns that are needed besides those given.
     """

@@ -25,11 +25,9 @@ class Charge:
 
     Attributes:
         start: of its period, with a time zone.
-        end: when its period is over.
         provider: as advisor names it, such as ``aws``.
         service: "" where the bill does not tell.
         project: value of the tag that names one.
-        billed_cost: what is paid for it.
         effective_cost: after amortising what was paid ahead.
         tags: all of them, that of the project as well.
         details: cells of FOCUS that are handed on as they are, by column: those that are not empty.
@@ -63,7 +61,7 @@ class Charge:
 
     @property
     def is_unused(self) -> bool:
-        """Whether it is the part of a commitment that nobody used."""
+        """Whether it is the part of a commitment that was not used."""
         return self.details.get("CommitmentDiscountStatus", "").lower() == "unused"
 
     @property
@@ -111,11 +109,7 @@ _SPOT = "dynamic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitmentUse:
-    """A commitment in a period, amortised.
-
-    Attributes:
-        name: its name, else its id.
-    """
+    """A commitment in a period, amortised."""
 
     provider: str
     name: str

@@ -87,7 +87,6 @@ def _groups(days: Iterable[_Day]) -> Iterator[tuple[_Span, _Group]]:
 
 
 def _charge(span: _Span, group: _Group) -> Iterator[Charge]:
-    """The charge of a group; none where nothing was billed."""
     tagged, machine = group["Keys"]
     billed, effective = group["Metrics"][_BILLED], group["Metrics"][_EFFECTIVE]
     start, end = cells.period(dict(span), "Start", "End")

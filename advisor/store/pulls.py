@@ -224,10 +224,16 @@ def price_points(
     if providers:
         wanted = wanted.where(sa.func.lower(_SERIES.provider).in_(map(str.lower, providers)))
     if since is not None:
-        wanted = wanted.where(_POINTS.observed_at >= sa.func.coalesce(_in_force_since(since), since))
-    ordered = wanted.order_by(_POINTS.observed_at, *columns)
+        # Two plain joins: for one whose begin differs by series PostgreSQL reads the whole history.
+        later = wanted.where(_POINTS.observed_at > since)
+        in_force = wanted.where(_POINTS.observed_at == _in_force_since(since))
+        found = sa.union_all(later, in_force).subquery()
+        columns = [*found.c]
+        wanted = sa.select(*columns)
+    ordered = wanted.order_by("observed_at", *columns)
     with reading(store) as connection:
-        return tuple(_as_point(*row) for row in connection.execute(ordered).all())
+        rows = connection.execute(ordered).mappings()
+        return tuple(PricePoint(**{**row, "zone": row["zone"] or None}) for row in rows)
 
 
 def _in_force_since(moment: datetime) -> sa.ScalarSelect[datetime]:
@@ -248,11 +254,20 @@ def forget_points(store: Store, before: datetime) -> int:
 
     Raises StoreError: the database cannot be written.
     """
-    other = schema.price_points.alias()
-    newest = sa.select(sa.func.max(other.c.observed_at)).where(other.c.series_id == _POINTS.series_id)
-    old = (_POINTS.observed_at < before) & (_POINTS.observed_at < newest.scalar_subquery())
+    first, last = (
+        sa.select(end(_POINTS.observed_at)).where(_POINTS.series_id == _SERIES.id).scalar_subquery()
+        for end in (sa.func.min, sa.func.max)
+    )
+    series = sa.select(_SERIES.id.label("one"), last.label("newest")).where(first < before, first < last)
+    # One by one, by the primary key: in one statement PostgreSQL reads the whole history.
+    old = sa.delete(schema.price_points).where(
+        _POINTS.series_id == sa.bindparam("one"),
+        _POINTS.observed_at < sa.bindparam("newest"),
+        _POINTS.observed_at < before,
+    )
     with writing(store) as connection:
-        return connection.execute(sa.delete(schema.price_points).where(old)).rowcount
+        found = [dict(row) for row in connection.execute(series).mappings()]
+        return connection.execute(old, found).rowcount if found else 0
 
 
 def _append_points(
@@ -352,25 +367,3 @@ def _known_series(
 
 def _key(point: PricePoint) -> _Key:
     return point.provider, point.instance_type, point.region, point.zone or "", point.market
-
-
-def _as_point(
-    provider: str,
-    instance_type: str,
-    region: str,
-    zone: str,
-    market: Market,
-    usd_per_h: float,
-    observed_at: datetime,
-    source: str,
-) -> PricePoint:
-    return PricePoint(
-        provider=provider,
-        instance_type=instance_type,
-        region=region,
-        zone=zone or None,
-        market=market,
-        usd_per_h=usd_per_h,
-        observed_at=observed_at,
-        source=source,
-    )

@@ -23,7 +23,7 @@ _TOLERANCE = math.log(1.25)
 def steps_of(trace: Trace, job: Job) -> Steps:
     """How the job's script scales: as its user says, else as was seen, else as data parallelism has it.
 
-    Data parallelism holds the batch of each GPU. Where nobody saw batches, none is assumed.
+    Data parallelism holds the batch of each GPU. Where no batch was seen, none is assumed.
     """
     seen = seen_scaling(trace)
     source = ScalingSource.GIVEN if job.scaling else ScalingSource.SEEN if seen else ScalingSource.ASSUMED
@@ -39,10 +39,13 @@ def steps_of(trace: Trace, job: Job) -> Steps:
 def _may_share(trace: Trace) -> bool:
     """Whether anything shows that GPUs take different samples: a DataLoader, a process group, a library."""
     is_distributed = trace.world_size is not None or bool(trace.collectives) or trace.parallel_by is not None
-    has_loader = all(
+    return is_distributed or _has_loader(trace) or trace.batch_size is not None
+
+
+def _has_loader(trace: Trace) -> bool:
+    return all(
         not (isinstance(warning, LengthUnknown) and warning.why == "no-loader") for warning in trace.warnings
     )
-    return is_distributed or has_loader or trace.batch_size is not None
 
 
 def seen_scaling(trace: Trace) -> Scaling | None:
@@ -126,7 +129,7 @@ def length_of(trace: Trace, job: Job) -> Length:
         unknown=EpochLengthUnknown(
             script=trace.script,
             is_of_profiler=trace.backend == "kineto",
-            has_loader=trace.num_workers is not None,
+            has_loader=trace.num_workers is not None and _has_loader(trace),
         ),
     )
 

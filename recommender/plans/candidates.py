@@ -12,16 +12,37 @@ from operator import itemgetter, le
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import QuotaNeeded, RemovedByQuota, Unknown
+from advisor.core.findings.about_options import (
+    GangAssumed,
+    PlaceContended,
+    QuotaNeeded,
+    RemovedByQuota,
+    Unknown,
+    WaitAssumed,
+    WaitOfStarts,
+)
 from advisor.core.globs import is_among
-from advisor.core.values import Elsewhere, Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
+from advisor.core.values import (
+    Elsewhere,
+    EmpiricalWait,
+    Fabric,
+    Layout,
+    Market,
+    Offer,
+    Plan,
+    Price,
+    Quantiles,
+    StartWait,
+    Tier,
+)
 from advisor.pricing.node_counts import USEFUL, NodeLimits, fabric_of_offer, numbers_of_nodes, useful_counts
-from advisor.pricing.quotas import quota_of
+from advisor.pricing.providers import quota_of
+from advisor.pricing.spot import load_interruptions, rarest_start, spot_odds, start_odds
 from advisor.pricing.storage import Rate, load_rates
 from recommender.outcome.bill import rents_to_compare
-from recommender.outcome.nodes import slowest_boot
+from recommender.outcome.nodes import all_at_once, slowest_boot, times_of_one
+from recommender.outcome.watched import Watched, start_with_history
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
-from recommender.plans.start_waits import nodes_note, together, wait_of
 from recommender.queue.waits import assumed_wait
 
 # --- Quotas: what an account may start at once in a region -----------------------------------------------
@@ -154,15 +175,15 @@ class Machine:
     """GPUs the user has: this machine, or a node type of the organisation's cluster.
 
     Attributes:
-        usd_per_gpu_h: internal cost; None if nobody configured one.
-        cost_source: in words, what that cost was made of; None if somebody configured it.
-        wait_s: None if nobody configured or measured it: then that of jobs on other clusters is assumed.
+        usd_per_gpu_h: internal cost; None if none is configured.
+        cost_source: in words, what that cost was made of; None if it is configured.
+        wait_s: None if neither configured nor measured: then that of jobs on other clusters is assumed.
         waits: by number of GPUs of all nodes, where a log tells it; goes before ``wait_s``.
         in_use: one for each GPU that others work on.
-        num_vcpus: hardware threads of one node; None if nobody knows.
+        num_vcpus: hardware threads of one node; None if unknown.
         num_nodes: of this type.
-        fabric: over what its GPUs and nodes exchange; None if nobody knows.
-        power_limit_w: what each GPU may draw; None where nobody limits it.
+        fabric: over what its GPUs and nodes exchange; None if unknown.
+        power_limit_w: what each GPU may draw; None where unlimited.
         walltime_s: the run time that jobs ask its scheduler for; None if unknown.
     """
 
@@ -183,7 +204,7 @@ class Machine:
 
     @property
     def num_free(self) -> int:
-        """GPUs that nobody works on."""
+        """GPUs that are idle."""
         return self.num_gpus - len(self.in_use)
 
 
@@ -256,7 +277,7 @@ def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[
     A cluster of which nothing is known is taken for one like others.
     """
     if machine.tier is Tier.LOCAL:
-        # Nobody knows when the others will be done.
+        # It is unknown when the others will be done.
         is_free = layout.gpus_per_node <= machine.num_free
         return Quantiles(p50=0.0, p90=0.0) if is_free else None, ()
     if (logged := machine.waits.get(layout.num_gpus)) is not None:
@@ -322,7 +343,7 @@ def plans_of_offers(
 def _quota_of_plan(offer: Offer, num_nodes: int, quotas: Sequence[Quota], account: AccountLimits) -> _OfQuota:
     """What forbids the plan, what to say of its quota, and whether the account lacks some.
 
-    Where the user told what the account may start, nothing else counts.
+    Where the user states what the account may start, nothing else counts.
     """
     if any(is_among(offer, quota) for quota in quotas):
         return over_quota(offer, quotas, num_nodes), (), False
@@ -470,3 +491,100 @@ def _offer_of(plan: Plan) -> Offer:
     if plan.offer is None:
         raise InputError(f"{plan.id} is not rented, so there is no cheapest place of it: leave it out here.")
     return plan.offer
+
+
+# How long the start of a rented machine waits: what is configured, else its own log, else its class.
+
+
+def wait_of(
+    offer: Offer,
+    price: Price | None = None,
+    *,
+    configured: Quantiles | None,
+    history: Mapping[str, Watched],
+    num_nodes: int = 1,
+) -> tuple[Quantiles, tuple[Finding, ...]]:
+    """The wait for machines, and what it rests on; nothing is said of what was configured.
+
+    Args:
+        offer: the machine.
+        price: what an hour of it will cost; None if not asked for.
+        configured: of any cloud machine, by its user.
+        history: what was seen of spot machines, by instance type; ``""`` is any.
+        num_nodes: how many of it must be there before the job starts.
+    """
+    of_one, notes = (configured, ()) if configured is not None else _of_one(offer, price, history)
+    if num_nodes == 1:
+        return of_one, notes
+    wait = together(of_one, num_nodes)
+    return wait, (*notes, nodes_note(wait, num_nodes))
+
+
+# Of the machines of a place that AWS takes back within a month, in percent: the highest of its buckets.
+_OFTEN_PCT = 20
+
+
+def _of_one(
+    offer: Offer, price: Price | None, history: Mapping[str, Watched]
+) -> tuple[StartWait, tuple[Finding, ...]]:
+    seen = history.get(offer.instance_type) or history.get("")
+    if seen is None or offer.market is not Market.SPOT:
+        contended = _contended(offer, price)
+        wait_s, note = _assumed(offer.gpu, offer.num_gpus, offer.market, is_rare=contended is not None)
+        return wait_s, (note,) if contended is None else (note, contended)
+    of_class = start_odds(offer.gpu, offer.num_gpus, Market.SPOT).wait_s
+    wait = start_with_history(of_class, spot_odds(offer.gpu, offer.num_gpus), seen)
+    hours = seen.up_h + seen.down_h
+    return wait, (WaitOfStarts(p_at_once=wait.p_at_once, watched_h=hours),)
+
+
+@cache
+def together(of_one: Quantiles, num_nodes: int) -> Quantiles:
+    """The wait until the last of so many machines is there, by that for one."""
+    times = times_of_one(num_nodes)
+    if isinstance(of_one, StartWait):
+        return StartWait.of(
+            p_at_once=all_at_once(of_one.p_at_once, num_nodes),
+            at_once_s=of_one.at_once_s,
+            later_p50_s=of_one.later_p50_s * times,
+            later_p90_s=of_one.later_p90_s * times,
+        )
+    longer = replace(of_one, p50=of_one.p50 * times, p90=of_one.p90 * times)
+    if isinstance(longer, EmpiricalWait):
+        return replace(longer, waits_s=tuple(wait_s * times for wait_s in longer.waits_s))
+    return longer
+
+
+def nodes_note(wait_s: Quantiles, num_nodes: int) -> Finding:
+    """What the wait for all of them is taken to be."""
+    p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
+    times = times_of_one(num_nodes)
+    return GangAssumed(num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
+
+
+def _contended(offer: Offer, price: Price | None) -> Finding | None:
+    """Why a place may have no machine: it asks its least price, or machines are often taken back there."""
+    if offer.market is not Market.SPOT:
+        return None
+    taken_back = load_interruptions().get((offer.instance_type, offer.region))
+    if offer.provider == "aws" and taken_back is not None and taken_back.low_pct >= _OFTEN_PCT:
+        return PlaceContended(is_taken_back=True)
+    is_near_floor = price is not None and price.is_near_floor
+    return PlaceContended(is_taken_back=False) if is_near_floor else None
+
+
+@cache
+def _assumed(gpu: str, num_gpus: int, market: Market, *, is_rare: bool) -> tuple[StartWait, Finding]:
+    """Of a class, since thousands of offers share a few; that which starts least often where it is rare."""
+    odds = rarest_start(market) if is_rare else start_odds(gpu, num_gpus, market)
+    wait = odds.wait_s
+    note = WaitAssumed(
+        p_at_once=wait.p_at_once,
+        later_p50_s=wait.later_p50_s,
+        later_p90_s=wait.later_p90_s,
+        basis=odds.basis,
+        num_traces=odds.num_traces,
+        source=odds.source,
+        as_of=str(odds.as_of),
+    )
+    return wait, note

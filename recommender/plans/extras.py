@@ -16,8 +16,8 @@ from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
 from advisor.pricing.storage import Charge, Rate, RateKind, charge
-from recommender.availability.series import Watched
 from recommender.outcome.bill import MOVING, RESULT, STORAGE
+from recommender.outcome.watched import Watched
 
 # Lines of the bill; docs/json.md names them.
 
@@ -30,7 +30,7 @@ class CloudTerms:
         startup_s: boot and installation.
         boot_disk_gib: disk that the machine has anyway.
         dataset_gib: data set, copied to a disk beside it before training starts.
-        data: where it lies; None if nobody said, which counts as outside the clouds.
+        data: where it lies; None if unknown, which counts as outside the clouds.
         result_gib: what leaves over the internet at the end.
         download_bits_per_s: how fast the data set arrives.
         wait_s: until a machine is ours; None for what is known of machines of its class.

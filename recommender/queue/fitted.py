@@ -78,7 +78,7 @@ class WaitQuantiles:
         offset_p90: as ``offset_p50``.
         levels: probabilities of the bins' quantiles.
         waiting: jobs that waited at the end, by queue.
-        end_s: when the log was written, as far as it tells.
+        end_s: when the log was written, as far as it shows.
         backlog_levels: at which levels the quantiles of a bin are those of a job that finds 0, 1 to 2, 3 to
             8, ... others waiting in its queue [classes of `waits.BACKLOGS`, levels].
     """
@@ -129,10 +129,11 @@ class WaitQuantiles:
         return alike if num_waiting is None and waited_s is None else self._now(alike, num_waiting, waited_s)
 
     def waiting_now(self, queue: str | None, now_s: float) -> int | None:
-        """Jobs that wait in a queue, or in all; None if the log was not written in the last hour."""
-        if not 0 <= now_s - self.end_s <= HOUR_S:
+        """Jobs that wait in a queue, or in the only one; None if unknown, or the log is over an hour old."""
+        is_known = queue is not None or len(self.queues) == 1
+        if not (is_known and 0 <= now_s - self.end_s <= HOUR_S):
             return None
-        return sum(self.waiting.values()) if queue is None else self.waiting.get(queue, 0)
+        return self.waiting.get(self.queues[0] if queue is None else queue, 0)
 
     def _now(self, alike: WaitBin, num_waiting: int | None, waited_s: float | None) -> WaitBin:
         grid = np.log1p(np.array(alike.waits_s) / MINUTE_S)

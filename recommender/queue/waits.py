@@ -17,20 +17,18 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
-from itertools import product
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from advisor.core.errors import CatalogError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import QueueAssumed
 from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S, HOUR_S, MINUTE_S
 from advisor.core.values import AssumedWait
-from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.instance_types import read_as
 from recommender.queue.grids import (
     NUM_CELLS,
     Array,
@@ -313,10 +311,6 @@ def replay(jobs: Iterable[QueuedJob], waits: Waits) -> Iterator[Queued]:
 
 WAITS_FILE = "queue_waits.csv"
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-COLUMNS = (
-    "size", "walltime", *(f"p{100 * level:g}_s" for level in LEVELS), "num_logs", "num_jobs",
-    "source", "as_of",
-)  # fmt: skip
 SIZES = {"1": 1.0, "2..8": 8.0, ">8": math.inf}
 """The most GPUs of each class."""
 WALLTIMES = {"<=4h": 4 * HOUR_S, "<=1d": DAY_S, ">1d": math.inf}
@@ -327,11 +321,27 @@ LONGEST = LEVELS.index(0.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledWait:
-    """Waits of jobs of a class, each cluster's counting alike."""
+    """Waits of jobs of a class at each of `LEVELS`, each cluster's counting alike; a row of the file."""
 
-    wait_s: AssumedWait
+    size: str
+    walltime: str
+    p10_s: float
+    p25_s: float
+    p50_s: float
+    p75_s: float
+    p90_s: float
+    p95_s: float
+    p99_s: float
     num_logs: int
     num_jobs: int
+    source: str
+    as_of: date
+
+    @property
+    def wait_s(self) -> AssumedWait:
+        """With all of its quantiles."""
+        waits_s = (self.p10_s, self.p25_s, self.p50_s, self.p75_s, self.p90_s, self.p95_s, self.p99_s)
+        return AssumedWait(p50=self.p50_s, p90=self.p90_s, levels=LEVELS, waits_s=waits_s)
 
 
 def class_of(size: float, walltime_s: float | None) -> tuple[str, str]:
@@ -361,34 +371,6 @@ def assumed_wait(num_gpus: int, walltime_s: float | None) -> tuple[AssumedWait, 
 
 @cache
 def _shipped() -> Mapping[tuple[str, str], PooledWait]:
-    return read_waits(catalog_path(WAITS_FILE))
-
-
-def read_waits(path: Path) -> dict[tuple[str, str], PooledWait]:
-    """Waits by class.
-
-    Raises:
-        CatalogError: the file is missing, a row is broken, or a class is missing or double.
-    """
-    table: dict[tuple[str, str], PooledWait] = {}
-
-    def read_row(row: list[str]) -> None:
-        size, walltime, *texts, num_logs, num_jobs, source, as_of = row
-        waits_s = tuple(float(text) for text in texts)
-        parse_date(as_of)
-        if size not in SIZES or walltime not in (ANY, *WALLTIMES) or (size, walltime) in table or not source:
-            raise ValueError(f"{size} {walltime} is no class or listed twice, or source is empty")
-        if not 0 <= waits_s[0] <= waits_s[-1] < math.inf or list(waits_s) != sorted(waits_s):
-            raise ValueError("waits must be 0 or more, and ascend")
-        wait_s = AssumedWait(
-            p50=waits_s[LEVELS.index(0.5)], p90=waits_s[LEVELS.index(0.9)], levels=LEVELS, waits_s=waits_s
-        )
-        positive("num_jobs", float(num_jobs))
-        table[size, walltime] = PooledWait(
-            wait_s=wait_s, num_logs=int(positive("num_logs", float(num_logs))), num_jobs=int(num_jobs)
-        )
-
-    read_rows(path, COLUMNS, read_row)
-    if missing := set(product(SIZES, (ANY, *WALLTIMES))) - table.keys():
-        raise CatalogError(f"{path.name} lacks {', '.join(sorted(map(' '.join, missing)))}.")
-    return table
+    return {
+        (pooled.size, pooled.walltime): pooled for pooled in read_as(catalog_path(WAITS_FILE), PooledWait)
+    }

@@ -11,16 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from advisor.core.values import Interval, Market, QuoteKind
-from advisor.pricing.expected_prices import (
-    ANY,
-    DRIFT_COLUMNS,
-    DRIFT_FILE,
-    MOST_OF_FAMILY,
-    NEAR,
-    RATIO_COLUMNS,
-    RATIO_FILE,
-    read_price_model,
-)
+from advisor.pricing.expected_prices import ANY, DRIFT_FILE, MOST_OF_FAMILY, NEAR, RATIO_FILE, DriftRow, Ratio
+from advisor.pricing.instance_types import columns_of, read_as
 from research.chosen.derived import ZONES_OF, Derived, most_weights
 from research.chosen.fit import NEAR_FLOOR_WEIGHT, drifts_of, family_places, family_ratios, model_of
 from research.chosen.panels import Panel, day_text
@@ -36,9 +28,10 @@ def write_catalogs(gcp: Panel, zones: Panel, derived: list[Derived], out: Path) 
     Raises:
         CatalogError: what was written cannot be read.
     """
-    _write(out / RATIO_FILE, RATIO_COLUMNS, _ratio_rows(gcp, zones))
-    _write(out / DRIFT_FILE, DRIFT_COLUMNS, _drift_rows(gcp, zones, derived))
-    read_price_model(out / DRIFT_FILE, out / RATIO_FILE)
+    _write(out / RATIO_FILE, columns_of(Ratio), _ratio_rows(gcp, zones))
+    _write(out / DRIFT_FILE, columns_of(DriftRow), _drift_rows(gcp, zones, derived))
+    read_as(out / RATIO_FILE, Ratio)
+    read_as(out / DRIFT_FILE, DriftRow)
 
 
 def _ratio_rows(gcp: Panel, zones: Panel) -> Iterator[tuple[object, ...]]:

@@ -7,17 +7,18 @@ from research.networks import GNMT_LENGTH, GNMT_TOKENS
 
 torch = pytest.importorskip("torch")
 from advisor.operators.recurrent import steps_of  # noqa: E402 - after torch
-from research.gnmt import BATCH_SIZE, VOCABULARY, WIDTH, NormalisedAttention, Translator, gnmt  # noqa: E402
+from research.gnmt import LENGTH, VOCABULARY, WIDTH, NormalisedAttention, Translator  # noqa: E402
+from research.networks import gnmt  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_process")]
-LENGTH = 5
+BATCH_SIZE = 8
 # A layer of d inputs has 4 x 1024 x (d + 1024 + 2) parameters.
 BOTH_WAYS, PLAIN, WITH_CONTEXT = 2 * 4096 * 2050, 4096 * 2050, 4096 * 3074
 
 
 @pytest.fixture(scope="module")
 def traces():
-    return {amp: gnmt(amp=amp, length=LENGTH) for amp in (False, True)}
+    return {amp: gnmt(amp, BATCH_SIZE) for amp in (False, True)}
 
 
 def recurrent(trace, name="aten::_cudnn_rnn"):
@@ -47,10 +48,11 @@ def test_eight_calls_of_recurrent_layers_one_of_them_both_ways(traces):
             assert steps.num_by_rows == {BATCH_SIZE: LENGTH * passes}
 
 
-def test_autocast_takes_the_layers_to_half_precision(traces):
+def test_apex_halves_the_layers_and_not_the_logs_of_probabilities(traces):
     for amp, trace in traces.items():
         assert {op.inputs[0].dtype for op in recurrent(trace)} == {"float16" if amp else "float32"}
-        assert trace.precision.amp_dtype == ("float16" if amp else None)
+        (logs,) = (op for op in trace.ops if op.name == "aten::_log_softmax")
+        assert (logs.inputs[0].dtype, logs.outputs[0].dtype) == ("float16" if amp else "float32", "float32")
 
 
 def test_products_are_those_of_the_published_throughput(traces):

@@ -43,12 +43,12 @@ def off(predicted: Interval, seconds: float) -> float:
 
 
 @needs_shared
-def test_volumes_are_a_quarter_off_and_their_width_says_so() -> None:
+def test_volumes_are_a_fifth_off_and_their_width_says_so() -> None:
     seconds, errors = measured(), {}
     for (published, name), amp in product(GPUS.items(), (True, False)):
         precision = PRECISIONS[published[:4], amp]
         trace = as_in_containers(nnunet(3, amp, BATCH))
         predicted = predict(trace, resolve_gpu(name)).iteration_s
         errors[published, precision] = off(predicted, seconds[published, precision])
-    assert sum(abs(math.expm1(error)) for error in errors.values()) / len(errors) < 0.3
+    assert sum(abs(math.expm1(error)) for error in errors.values()) / len(errors) < 0.22
     assert 0.2 < max(map(abs, errors.values())) < Z90 * LEFT_IN_A_STEP * SIGMA_VOLUMES

@@ -81,7 +81,6 @@ def test_the_units_of_networks_are_those_of_their_modules():
 
     assert published._XL_LENGTH == transformer_xl.LENGTH
     assert networks.GNMT_LENGTH == gnmt.LENGTH
-    assert published._GNMT_BATCH == gnmt.BATCH_SIZE
 
 
 @pytest.mark.torch

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Recovery
-from recommender.availability.series import Stretch, watched
 from recommender.outcome.recovery import MOST_AWAY_MOVING_H
 from recommender.outcome.spot import SpotTerms
+from recommender.outcome.watched import Stretch, watched
 from research.spot_policies import ON_DEMAND_USD, Case, Clock, agreement, cases, regions_of, replay
 from research.spot_traces import Trace, read_traces
 from tests.shared import SHARED, needs_shared
@@ -95,6 +95,13 @@ def test_the_published_figures_keep_the_promise():
         assert published[basis]["ranked by bill"]["alike"] >= 0.9
         assert published[basis]["ranked by time"]["alike"] >= 0.9
         assert published[basis]["wait"]["mean_time_ratio"] <= 1.25
+    assert published["first half"]["ranked by total"]["alike"] >= 0.9
+    assert published["first half"]["move"]["mean_time_ratio"] <= 1.25
+    # The defaults have seen neither half.
+    halves = [published[basis]["move"] for basis in ("defaults", "defaults, the first half")]
+    predicted_h = sum(half["mean_time_ratio"] * half["time_h"] for half in halves)
+    assert predicted_h / sum(half["time_h"] for half in halves) <= 1.25
+    assert 0.86 <= sum(half["time_covered"] for half in halves) / 2 <= 0.94
     seen = published["hours away for each hour up"]["first half"]
     assert {zones: round(one["left"], 1) for zones, one in seen.items()} == {"2": 0.5, "3": 0.4, "4": 0.2}
     assert round(max(one["most_moving"] for one in seen.values()), 2) == MOST_AWAY_MOVING_H

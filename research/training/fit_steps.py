@@ -37,7 +37,7 @@ from research.training.least_squares import least_squares
 Floats = NDArray[np.float64]
 # Products: of 16 bits learned under load, of FP32 in a lab of its own, and TF32 must not be slower than FP32.
 # Convolutions learn from whole steps in their network, and norms from a day.
-KINDS = ("recurrent", "element-wise")
+KINDS = ("element-wise",)
 _OTHER = ""
 _HEAD = """# Written by python -m research.training.fit_steps: what operators take in whole steps beyond
 # what they take alone, as logs of a factor. Do not edit.

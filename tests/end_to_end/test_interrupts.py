@@ -119,6 +119,8 @@ def test_ctrl_c_is_one_word_and_leaves_all_files_as_they_were(shell, typed, call
     monkeypatch.setattr(tempfile, "tempdir", str(shell.folder / "temporary"))
     before, threads = files_of(shell), set(threading.enumerate())
     answer = shell.run(*shlex.split(typed))
+    # A thread that comes there after the command would end the tests.
+    first.acquire(blocking=False)
     # A process would end with them; here a download that was under way goes on to its end.
     for thread in set(threading.enumerate()) - threads:
         thread.join(timeout=30)

@@ -43,8 +43,11 @@ def shell(tmp_path):
     return shell
 
 
-def test_a_second_night_computes_what_changed(shell):
-    first = shell.run("sweep", "grid.yaml", "--offline", "--json").document
+ONE_CHILD = ("sweep", "grid.yaml", "--offline", "--workers", "1")
+
+
+def test_a_second_night_computes_what_changed_and_one_that_fails_takes_nobody_with_it(shell):
+    first = shell.run(*ONE_CHILD, "--json").document
     assert [one["is_new"] for one in first["jobs"]] == [True] * 4
     assert all(one["advice"]["take"] for one in first["jobs"])
     assert first["total_usd"] == pytest.approx(
@@ -54,35 +57,33 @@ def test_a_second_night_computes_what_changed(shell):
     one = first["jobs"][0]
     asked = ("recommend", one["subject"], *one["options"], "--offline", "--json")
     assert shell.run(*asked).document["recommended"] == one["advice"]["take"]["plan"]
-    second = shell.run("sweep", "grid.yaml", "--offline", "--json").document
+    second = shell.run(*ONE_CHILD, "--json").document
     assert [one["is_new"] for one in second["jobs"]] == [False] * 4
     assert [one["advice"] for one in second["jobs"]] == [one["advice"] for one in first["jobs"]]
-    write_trace(make_trace(script="another"), shell.folder / "t2.json.gz")
-    third = shell.run("sweep", "grid.yaml", "--offline")
-    assert "2 computed now, 2 kept from before" in third.out
-    assert "Nothing moved since the last sweep." in third.out
-
-
-def test_one_that_fails_takes_nobody_with_it(shell):
     (shell.folder / "t2.json.gz").write_bytes(b"broken")
-    answer = shell.run("sweep", "grid.yaml", "--offline", "--json")
-    assert answer.code == 0
-    jobs = {one["subject"]: one for one in answer.document["jobs"]}
+    third = shell.run(*ONE_CHILD)
+    assert third.code == 0
+    assert "2 computed now, 2 kept from before" in third.out
+    assert "2 without an answer" in third.out
+    jobs = {one["subject"]: one for one in shell.run(*ONE_CHILD, "--json").document["jobs"]}
     assert jobs["t1.json.gz"]["advice"]["take"]
     assert "t2.json.gz" in jobs["t2.json.gz"]["advice"]["error"]
-    assert "2 without an answer" in shell.run("sweep", "grid.yaml", "--offline").out
+    # Where all fail, so does the sweep.
+    shell.write("all.yaml", "subjects: [t2.json.gz]\noptions: {epochs: [1]}\n")
+    failed = shell.run("sweep", "all.yaml", *ONE_CHILD[2:])
+    assert_plain_error(failed, 1, "no combination has an answer")
+    assert "truncated or damaged" in failed.out
 
 
 def test_what_was_computed_before_a_kill_is_kept(shell):
     """kill -9 as soon as one answer is there: the next sweep goes on from it, and nothing is half written."""
-    command = ("sweep", "grid.yaml", "--offline", "--workers", "1")
-    with shell.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with shell.start(*ONE_CHILD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while not [*(shell.folder / "grid.yaml.sweep").glob("*.json")]:
             assert process.poll() is None
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGKILL)
     kept = len([*(shell.folder / "grid.yaml.sweep").glob("*.json")])
-    jobs = shell.run("sweep", "grid.yaml", "--offline", "--json").document["jobs"]
+    jobs = shell.run(*ONE_CHILD, "--json").document["jobs"]
     assert sum(not one["is_new"] for one in jobs) >= kept >= 1
     assert len({one["job"] for one in jobs}) == 4
 

@@ -5,8 +5,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +18,12 @@ from advisor.service import sweep_engines, sweeping
 from advisor.service.sweep_engines import Children
 from advisor.service.sweeping import Job, Request, key_of, rests_on, versions, world_of
 from tests.builders import make_trace
+from tests.dask_cluster import WAIT_S, kept_in, scheduler, sweep_words, wait_for, wait_for_workers, worker
 from tests.end_to_end.cli import Shell, assert_plain_error
 
 pytest.importorskip("distributed")
 GRID = "subjects: [t*.json.gz]\noptions: {epochs: [1, 2, 3], gpu: ['L4:1', 'A100:8']}\n"
 NUM_JOBS = 6
-_WAIT_S = 120.0
 # In a worker: it answers once, and holds what it gets then until it is killed.
 GATE = """
 import threading
@@ -43,50 +41,8 @@ def dask_setup(worker):
 """
 
 
-@contextmanager
-def program(shell, module, *words, **environ):
-    """One of Dask's, while it lasts."""
-    command = [sys.executable, "-m", f"distributed.cli.{module}", *words, "--no-dashboard"]
-    null, env = subprocess.DEVNULL, shell.environ(**environ)
-    with subprocess.Popen(command, cwd=shell.folder, env=env, stdout=null, stderr=null) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def worker(shell, address, *more, **environ):
-    options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--local-directory", "workers")
-    return program(shell, "dask_worker", f"tcp://{address}", *options, *more, **environ)
-
-
 def gated_worker(shell, address):
     return worker(shell, address, "--preload", str(shell.write("gate.py", GATE)))
-
-
-@contextmanager
-def scheduler(shell):
-    """Its address and process."""
-    num_before = len([*shell.folder.glob("scheduler*.json")])
-    found = shell.folder / f"scheduler{num_before}.json"
-    options = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(found))
-    with program(shell, "dask_scheduler", *options) as process:
-        wait_for(lambda: found.exists() and found.read_text().endswith("}"))
-        yield json.loads(found.read_text())["address"].removeprefix("tcp://"), process
-
-
-def wait_for(is_so):
-    until_s = time.monotonic() + _WAIT_S
-    while not is_so():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
-
-
-def wait_for_workers(address, num):
-    from distributed import Client
-
-    with Client(f"tcp://{address}", set_as_default=False) as client:
-        client.wait_for_workers(num, timeout=_WAIT_S)
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +67,6 @@ def local(shell):
     return kept_in(shell.folder / "local")
 
 
-def kept_in(folder):
-    return {path.name: path.read_bytes() for path in folder.glob("*.json")}
-
-
-def sweep_words(address, folder):
-    return "sweep", "grid.yaml", "--offline", "--folder", folder, "--engine", f"dask://{address}", "--json"
-
-
 def test_dask_keeps_the_bytes_of_this_machine(shell, address, local):
     assert len(local) == NUM_JOBS + 1
     jobs = shell.run(*sweep_words(address, "dask")).document["jobs"]
@@ -134,7 +82,7 @@ def test_a_worker_with_a_full_disk_that_is_killed_loses_nothing(shell, address, 
         with shell.start(*sweep_words(address, "killed"), stdout=subprocess.DEVNULL) as client:
             wait_for(lambda: kept_in(shell.folder / "killed"))
             lost.kill()
-            assert client.wait(_WAIT_S) == 0
+            assert client.wait(WAIT_S) == 0
     assert kept_in(shell.folder / "killed") == local
 
 
@@ -149,7 +97,7 @@ def test_a_client_and_a_scheduler_that_are_killed_lose_nothing(shell, address, l
         with shell.start(*sweep_words(other, "kept"), stdout=null, stderr=log) as client:
             wait_for(lambda: "sweeping" in errors.read_text())
             process.kill()
-            assert client.wait(_WAIT_S) == 1
+            assert client.wait(WAIT_S) == 1
     assert "went away. What was computed so far is kept" in errors.read_text()
     assert "Traceback" not in errors.read_text()
     jobs = shell.run(*sweep_words(address, "kept")).document["jobs"]

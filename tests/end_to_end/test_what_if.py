@@ -1,6 +1,7 @@
 """What-ifs as a person sees them, and against scripts that really have autocast written in."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def shell(tmp_path_factory):
     return Shell(folder=folder)
 
 
+@cache
 def recommend(shell: Shell, *arguments: str, trace: str = "t.json.gz", **environ: str) -> Answer:
     return shell.run("recommend", trace, "--epochs", "1", "--budget", "200", *arguments, **environ)
 

@@ -2,17 +2,26 @@
 
 import math
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from advisor.core.gpus import catalog_path
+from advisor.pricing.expected_prices import RATIO_FILE, Ratio
 from advisor.pricing.instance_types import read_as
 from advisor.pricing.price_checks import BOUNDS_FILE, Bounds
-from advisor.pricing.providers import FORM_FILE, REGION_FILE, Form, Region
-from advisor.pricing.quotas import QUOTAS_FILE, NamedQuota
-from advisor.pricing.spot import INTERRUPTION_FILE, Interruptions
+from advisor.pricing.providers import FORM_FILE, QUOTAS_FILE, REGION_FILE, Form, NamedQuota, Region
+from advisor.pricing.spot import (
+    INTERRUPTION_FILE,
+    SPOT_ODDS_FILE,
+    START_ODDS_FILE,
+    Interruptions,
+    SpotOdds,
+    StartOdds,
+)
 from advisor.pricing.storage import DISKS_FILE, DiskRates
+from recommender.queue.waits import WAITS_FILE, PooledWait
 
 TABLES: dict[str, tuple[type[Any], tuple[str, ...]]] = {
     BOUNDS_FILE: (Bounds, ("gpu",)),
@@ -20,13 +29,22 @@ TABLES: dict[str, tuple[type[Any], tuple[str, ...]]] = {
     FORM_FILE: (Form, ("provider", "instance_types")),
     INTERRUPTION_FILE: (Interruptions, ("instance_type", "region")),
     QUOTAS_FILE: (NamedQuota, ("provider", "quota")),
+    RATIO_FILE: (Ratio, ("provider", "gpu")),
     REGION_FILE: (Region, ("name",)),
+    SPOT_ODDS_FILE: (SpotOdds, ("size", "age")),
+    START_ODDS_FILE: (StartOdds, ("market", "size", "age")),
+    WAITS_FILE: (PooledWait, ("size", "walltime")),
 }
-MAY_BE_0 = {"low_pct", "bytes_per_s_of_a_gib", "is_opt_in"}
+MAY_BE_0 = {"p10_s", "p25_s", "p50_s", "low_pct", "bytes_per_s_of_a_gib", "is_opt_in"}
+SHARES = {"p_at_once", "p90"}
 ASCENDING = (
     ("low_pct", "high_pct"),
     ("base_bytes_per_s", "most_bytes_per_s"),
     ("lowest_usd_per_gpu_h", "highest_usd_per_gpu_h"),
+    ("later_p50_s", "later_p90_s"),
+    ("p10", "p50"),
+    ("p50", "p90"),
+    *pairwise(f"p{name}_s" for name in (10, 25, 50, 75, 90, 95, 99)),
 )
 
 
@@ -40,5 +58,6 @@ def test_each_row_is_whole_and_there_once(file, kind, key):
         numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
         assert all(math.isfinite(value) and value >= 0 for value in numbers.values()), row
         assert all(value > 0 for name, value in numbers.items() if name not in MAY_BE_0), row
+        assert all(row[share] <= 1 for share in SHARES & row.keys()), row
         for low, high in ASCENDING:
             assert low not in row or row[low] <= row[high], row

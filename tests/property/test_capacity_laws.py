@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Plan, Quantiles, Recommendation, StartWait
-from recommender.availability.series import Watched
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.outcomes import Run, costs_of, runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
+from recommender.outcome.watched import Watched
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
 from tests.builders import (

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from advisor.core.values import Layout, Market, Offer, Option, Plan
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, node_counts
-from advisor.service.offer_filters import is_wanted
+from advisor.service.prices.query_limits import is_wanted
 from recommender.outcome.draws import make_draws, waits
 from recommender.outcome.outcomes import Run, runs_of
 from recommender.outcome.spot import SpotTerms, terms_at
-from recommender.plans.candidates import plans_of_offers
+from recommender.plans.candidates import plans_of_offers, wait_of
 from recommender.plans.extras import CloudTerms
-from recommender.plans.start_waits import wait_of
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_price, make_trace
 from tests.recommending import recommend
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor import native
-from advisor.native import Backfill, PriorityRules, queue_reference
+from advisor.native import Backfill, PriorityRules, reference
 from tests.unit.native.test_queue import CLASSIC, RANKED, cluster_of, queue_of
 
 UNITS = 8
@@ -45,7 +45,7 @@ def starts_of(rows, backfill, rules=None):
 @given(jobs(), jobs(), RULES, BACKFILL)
 def test_both_programs_give_one_schedule(rows, probes, rules, backfill):
     queue = queue_of(*rows, probes=probes, rules=rules, backfill=backfill, cluster=CLUSTER)
-    for one, other in zip(native.simulate_queue(queue), queue_reference.simulate_queue(queue), strict=True):
+    for one, other in zip(native.simulate_queue(queue), reference.simulate_queue(queue), strict=True):
         assert one.tolist() == other.tolist()
 
 

@@ -3,7 +3,8 @@
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from advisor.core.redaction import error_in_words, redact_message
+from advisor.core.plugins import error_in_words
+from advisor.core.redaction import redact_message
 
 # A password that begins as a port does.
 DIGITS = "postgresql://me:123/{}@db.acme.test/x"

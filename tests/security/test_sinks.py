@@ -11,7 +11,8 @@ import pytest
 from advisor.config.project_layer import Refused, Why
 from advisor.config.setting_kinds import ProjectMay
 from advisor.core.errors import InputError
-from advisor.core.redaction import error_in_words, named_without_secrets, without_secrets
+from advisor.core.plugins import error_in_words
+from advisor.core.redaction import named_without_secrets, without_secrets
 from advisor.delivery.channel import quoted_words
 from advisor.payload.protocol import Result
 from advisor.profile.recording import _shown

@@ -24,6 +24,7 @@ import pytest
 from advisor.core.devices import detect_devices
 from advisor.profile.attempt import CHILD
 from advisor.profile.environment import child_environment
+from tests import machine
 
 _FOLDER = Path(__file__).parent
 _LAST_WORDS_S = 10.0
@@ -64,7 +65,7 @@ def cold_children(monkeypatch):
 def warm_environment() -> Iterator[Path]:
     """A folder that looks like a virtual environment, while its server runs."""
     # Not pytest's folder: the path of a socket must be short.
-    with tempfile.TemporaryDirectory(prefix="advisor-warm-") as name:
+    with tempfile.TemporaryDirectory(prefix="warm-", dir=machine.folder()) as name:
         folder = Path(name)
         sockets = str(folder / "any"), str(folder / "fake")
         python = folder / "bin" / "python"

@@ -45,14 +45,7 @@ class Bucket:
         return preview_of(parcel, self.target)
 
     def check_ours(self, key: str | None, parcel: channel.Parcel) -> None:
-        """Refuse to take another answer's object for ours.
-
-        Args:
-            key: in the metadata of the object that is there.
-            parcel: what was to be written.
-
-        Raises PermanentError: it is another's.
-        """
+        """Refuse to take another answer's object for ours. Raises PermanentError: it is another's."""
         if key != parcel.key:
             raise channel.PermanentError(
                 f"another object is at {parcel.fill(self.target)}, and nothing is overwritten:"

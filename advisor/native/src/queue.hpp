@@ -1,4 +1,4 @@
-// A cluster's queue simulated; ../queue_reference.py says what happens, in the same order. Knows no Python.
+// A cluster's queue simulated; ../reference.py says what happens, in the same order. Knows no Python.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace advisor {
 
-// Columns of `size` jobs, owned by the caller, checked by Queue of ../queue_arrays.py.
+// Columns of `size` jobs, owned by the caller, checked by Queue of ../arrays.py.
 struct JobColumns {
     std::size_t size;
     const std::int64_t *submit_s;

@@ -1,4 +1,4 @@
-// The simulation of a queue for Python: reads the columns of Queue (../queue_arrays.py), which has checked them.
+// The simulation of a queue for Python: reads the columns of Queue (../arrays.py), which has checked them.
 #include "register_queue.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -107,5 +107,5 @@ std::pair<Starts, Starts> simulate_queue(nb::handle queue) {
 
 void register_queue(nb::module_ &module) {
     module.def("simulate_queue", &simulate_queue, nb::arg("queue"),
-               "When each job starts, and each probe; see advisor.native.queue_reference.");
+               "When each job starts, and each probe; see advisor.native.reference.");
 }

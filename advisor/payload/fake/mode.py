@@ -93,7 +93,7 @@ class HybridMode(TorchDispatchMode):
         """Run or pretend to run one operator."""
         self.stopper.check()
         kwargs = kwargs or {}
-        if any(desugars_itself(kind) for kind in types):
+        if any(map(desugars_itself, types)):
             return NotImplemented  # DTensor and the like come back as plain tensors
         if self.collectives.owns(func):
             return self.collectives.run(self, func, types, args, kwargs)

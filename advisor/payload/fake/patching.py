@@ -23,7 +23,7 @@ PATCHES = {
     "dtensor": "distributed", "storage": "tensors", "saving": "saving",
     "restoring": "saving", "saved_paths": "file_system", "removed_paths": "file_system",
     "saving_libraries": "saving", "safetensors_files": "saving", "distributed_checkpoint": "saving",
-    "loggers": "loggers", "downloads": "downloads", "threads": "cuda_device", "legacy_types": "tensors",
+    "loggers": "downloads", "downloads": "downloads", "threads": "cuda_device", "legacy_types": "tensors",
     "torchvision_ops": "libraries", "transformers_tracing": "libraries", "bitsandbytes": "libraries",
     "extensions": "libraries", "deepspeed": "libraries",
 }  # fmt: skip

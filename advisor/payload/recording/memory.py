@@ -17,12 +17,13 @@ class MemoryTracker:
 
     Each storage gets a serial number. A span (one iteration) keeps the storages alive at its start and
     what happened since, so that the moment of the peak can be looked at afterwards, when optimizers
-    have told which storages hold parameters, gradients and state.
+    have shown which storages hold parameters, gradients and state.
 
     Attributes:
         current_bytes: of all storages alive.
         peak_bytes: the most that were ever alive at once.
         num_storages: how many were counted, and the serial number of the next.
+        kinds: what storages hold, by their serial numbers.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ class MemoryTracker:
         self.peak_bytes = 0
         self._live: dict[int, tuple[int, int, weakref.ref[torch.UntypedStorage]]] = {}
         self.num_storages = 0
-        self._kinds: dict[int, str] = {}
+        self.kinds: dict[int, str] = {}
         self._span_start: dict[int, int] = {}
         self._span_events: list[tuple[int, int]] = []
         self._of_steps: list[range] = []
@@ -68,8 +69,8 @@ class MemoryTracker:
         self._change(serial, -num_bytes)
         blocks = -(-storage.nbytes() // _BLOCK_BYTES)
         self._live[storage._cdata] = (self.num_storages, blocks * _BLOCK_BYTES, reference)
-        if serial in self._kinds:
-            self._kinds[self.num_storages] = self._kinds[serial]
+        if serial in self.kinds:
+            self.kinds[self.num_storages] = self.kinds[serial]
         self._change(self.num_storages, blocks * _BLOCK_BYTES)
         self.num_storages += 1
 
@@ -77,17 +78,17 @@ class MemoryTracker:
         """Say what the tensor's storage holds.
 
         It is ``parameter``, ``gradient``, ``optimizer``, or ``kept``: no batch changes that. A storage
-        made while nobody watched is counted from now on.
+        made unwatched is counted from now on.
         """
         # A DTensor's own storage is empty; its shard holds the data.
         tensor = getattr(tensor, "_local_tensor", tensor)
         self.track(tensor)
-        self._kinds[self._live[tensor.untyped_storage()._cdata][0]] = kind
+        self.kinds[self._live[tensor.untyped_storage()._cdata][0]] = kind
 
     def kind(self, tensor: torch.Tensor) -> str | None:
         """What the tensor's storage was said to hold, None if nothing was said."""
         serial = self.serial(tensor)
-        return None if serial is None else self._kinds.get(serial)
+        return None if serial is None else self.kinds.get(serial)
 
     def serial(self, tensor: torch.Tensor) -> int | None:
         """The number of the tensor's storage, None of one that is not counted."""
@@ -109,7 +110,7 @@ class MemoryTracker:
         self._of_steps = []
         self._step_began = 0
         live = self._span_start
-        self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
+        self.kinds = {serial: kind for serial, kind in self.kinds.items() if serial in live}
 
     def begin_step(self) -> None:
         """An optimizer steps, perhaps inside another; its own tensors do not grow with the batch."""
@@ -130,7 +131,7 @@ class MemoryTracker:
         where only forward and backward passes are looked at, and the most that activations take in them.
         """
         of_steps = frozenset(index for step in self._of_steps for index in step)
-        events, kinds = list(self._span_events), self._kinds
+        events, kinds = list(self._span_events), self.kinds
         at_peak = self._alive_at_peak(events)
         in_passes = self._alive_at_peak(events, of_steps)
         unnamed = [(serial, 0 if serial in kinds else size) for serial, size in events]
@@ -140,7 +141,7 @@ class MemoryTracker:
         still = {serial for serial, _, _ in self._alive()}
         total = sum(at_peak.values())
         sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
-        for serial, kind in self._kinds.items():
+        for serial, kind in self.kinds.items():
             # Gradients of the step before may also have been alive during this span.
             if kind in sums and serial in ever and (serial in still or kind != "gradient"):
                 sums[kind] += ever[serial]
@@ -160,7 +161,7 @@ class MemoryTracker:
         return list(self._live.values())
 
     def _unnamed_bytes(self, alive: dict[int, int]) -> int:
-        return sum(size for serial, size in alive.items() if serial not in self._kinds)
+        return sum(size for serial, size in alive.items() if serial not in self.kinds)
 
     def _alive_at_peak(
         self, events: list[tuple[int, int]], left_out: frozenset[int] = frozenset()

@@ -47,6 +47,7 @@ class Signature:
         name: ``aten::convolution``, without the overload.
         arguments: for each argument its name, whether it takes tensors, whether it is written to,
             whether it is an attribute worth keeping, and its default.
+        operands: position and name of the arguments that take tensors, and whether they are written to.
         written: positions of the arguments that are written to.
         runs_kernel: False for views and allocations.
         of_sparse: the same with the name of what runs on sparse tensors, None where that is the same.
@@ -57,7 +58,7 @@ class Signature:
         schema = func._schema
         self.name: str = _OF_DENSE.get(schema.name, schema.name)
         self.arguments = [_argument(argument) for argument in schema.arguments]
-        self.positions = {argument[0]: index for index, argument in enumerate(self.arguments)}
+        self.operands = [(index, one[0], one[2]) for index, one in enumerate(self.arguments) if one[1]]
         self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
         self.needs_values = any(tag.name in _OF_VALUES for tag in func.tags)
         self.of_sparse = self._renamed(_OF_SPARSE.get(self.name))
@@ -146,7 +147,7 @@ def _order() -> tuple[int, ...]:
 
 # Which calls made what a call reads, and of which forward call a backward call is.
 #
-# Equal calls are counted together, whoever made their operands. Their flows tell them apart by the operators
+# Equal calls are counted together, whatever made their operands. Flows distinguish them by the operators
 # that did: the first layer reads an embedding, all others read the layer before.
 
 _ROLES = {"parameter": PARAMETER, "gradient": GRADIENT}
@@ -221,7 +222,8 @@ class Flow:
 
     def call(self, entry: Entry, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """One call of the entry has run."""
-        sources, forward = tuple(map(self._source, operands)), self._forward_of_now()
+        serials, forward = [*map(self._memory.serial, operands)], self._forward_of_now()
+        sources = tuple(map(self._source, serials))
         key = (
             None if forward is None else (forward.node.entry, forward.is_of_view),
             *(source if isinstance(source, int) else source.entry for source in sources),
@@ -232,28 +234,23 @@ class Flow:
         read = Read(sources, forward)
         node.reads[read] += 1
         before = len(entry.parameters)
-        pairs = zip(operands, sources)
-        entry.parameters.update(self._memory.serial(one) for one, source in pairs if source == PARAMETER)
+        entry.parameters.update(serial for serial, source in zip(serials, sources) if source == PARAMETER)
         node.new_parameters[read] += len(entry.parameters) - before
-        for result in results:
-            serial = self._memory.serial(result)
-            if serial is not None:
-                self._made[serial] = node
+        self._made.update((made, node) for made in map(self._memory.serial, results) if made is not None)
         is_in_place = any(result is operand for result in results for operand in operands)
         self._remember(Forward(node, is_of_view=False), is_in_place=is_in_place)
 
     def view(self, tensor: torch.Tensor) -> None:
         """The tensor was looked at in another way, which the backward pass has to undo."""
-        source = self._source(tensor)
+        source = self._source(self._memory.serial(tensor))
         if isinstance(source, Node):
             self._remember(Forward(source, is_of_view=True))
 
-    def _source(self, tensor: torch.Tensor) -> Source:
-        role = _ROLES.get(self._memory.kind(tensor) or "")
-        if role is not None:
-            return role
-        serial = self._memory.serial(tensor)
-        return OUTSIDE if serial is None else self._made.get(serial, OUTSIDE)
+    def _source(self, serial: int | None) -> Source:
+        if serial is None:
+            return OUTSIDE
+        role = _ROLES.get(self._memory.kinds.get(serial, ""))
+        return self._made.get(serial, OUTSIDE) if role is None else role
 
     def _remember(self, forward: Forward, *, is_in_place: bool = False) -> None:
         if not torch.is_grad_enabled():
@@ -323,7 +320,7 @@ class Recorder:
     """Takes each operator that would have run on the GPU.
 
     Attributes:
-        phase: ``forward`` or ``optimizer``; backward is told by the autograd engine.
+        phase: ``forward`` or ``optimizer``; backward follows from the autograd engine.
         next_call: the number that the next call will get; calls count through all spans.
         wrote_weights: weights were written to outside of an optimizer's step and of backward passes.
         follows_leaves: there is no optimizer, so any leaf that is written to is a weight.
@@ -521,11 +518,10 @@ class Recorder:
     def _follow(self, entry: Entry, signature: Signature, args: Args, kwargs: Kwargs, result: object) -> None:
         operands: list[torch.Tensor] = []
         results = list(self._tensors(result))
-        for index, (name, takes_tensors, is_written, _, _) in enumerate(signature.arguments):
-            if takes_tensors:
-                tensors = list(self._tensors(args[index] if index < len(args) else kwargs.get(name)))
-                operands += tensors
-                results += tensors if is_written else ()
+        for index, name, is_written in signature.operands:
+            tensors = list(self._tensors(args[index] if index < len(args) else kwargs.get(name)))
+            operands += tensors
+            results += tensors if is_written else ()
         self._flow.call(entry, operands, results)
 
     def _phase(self, name: str) -> OperatorPhase:

@@ -1,8 +1,9 @@
-"""The sentences of findings: what is told of each code, with its flags and units, in one place."""
+"""The sentence of each finding, with its flags and units, in one place."""
 
 # Each registers its sentences.
 from advisor.report.words import answer_notes, estimate_notes, option_notes, script_notes, team_report  # noqa: F401
 from advisor.report.words.sentences import (
+    all_told,
     error_text,
     finding_json,
     in_names,
@@ -10,10 +11,12 @@ from advisor.report.words.sentences import (
     sentence,
     sentences,
     text_of,
+    told,
     warnings_json,
 )
 
 __all__ = [
+    "all_told",
     "error_text",
     "finding_json",
     "in_names",
@@ -21,5 +24,6 @@ __all__ = [
     "sentence",
     "sentences",
     "text_of",
+    "told",
     "warnings_json",
 ]

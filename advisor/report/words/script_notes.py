@@ -163,14 +163,6 @@ def _(it: about_traces.BatchesWarmUp) -> str:
 
 
 @in_names.register
-def _(it: about_traces.StepsDiffer) -> str:
-    return (
-        f"steps differ: of {it.num_steps} recorded ones the lightest does {it.lightest:.0%} and the heaviest"
-        f" {it.heaviest:.0%} of their mean, which is taken; memory is that of the largest"
-    )
-
-
-@in_names.register
 def _(it: about_traces.DataSetReplaced) -> str:
     failed = f"the data set {it.name} could not be made ({it.error})"
     if it.num_samples is not None:
@@ -187,19 +179,6 @@ def _(it: about_traces.DataWithoutEnd) -> str:
     return (
         f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
         f" before, {_GIVE}"
-    )
-
-
-@in_names.register
-def _(it: about_traces.NoStep) -> str:
-    if it.has_updates:
-        return (
-            "no torch optimizer stepped: an iteration is the span between two backward passes"
-            " with an update of the weights between them"
-        )
-    return (
-        "no torch optimizer stepped and no update of weights was seen: an iteration is the span"
-        " between two backward passes"
     )
 
 
@@ -223,14 +202,6 @@ def _(it: about_traces.SeveralLoaders) -> str:
 
 def _batches(count: int | None) -> str:
     return "batches without end" if count is None else f"{count:,} batches"
-
-
-@in_names.register
-def _(it: about_traces.SizesAssumed) -> str:
-    return (
-        "values that the profile does not compute are assumed, and time and memory that follow from them: "
-        + ", ".join(it.assumptions)
-    )
 
 
 @in_names.register
@@ -413,27 +384,27 @@ def _(it: about_traces.OperatorUnknown) -> str:
     )
 
 
-@in_names.register
-def _(it: about_traces.KernelsLeftOut) -> str:
-    match it.which:
-        case "unjoined":
-            return (
-                f"{it.share_of_kernels:.1%} of the kernels ({it.share_of_time:.1%} of their time) could not"
-                " be joined to an operator; they are scaled as kernels without one"
-            )
-        case "unmarked":
-            return (
-                f"{it.num_kernels} kernels ({it.share_of_time:.1%} of the GPU's time) were launched by no"
-                " operator that torch dispatches; they are left out"
-            )
-        case "exchange":
-            return (
-                f"{it.num_kernels} NCCL kernels ({format_duration(it.time_s)}) are left out: communication is"
-                " modelled for each number of GPUs, not scaled"
-            )
+TEXTS[about_traces.NoStep] = {
+    "True": "no torch optimizer stepped: an iteration is the span between two backward passes with an update"
+    " of the weights between them",
+    "False": "no torch optimizer stepped and no update of weights was seen: an iteration is the span between"
+    " two backward passes",
+}
 
+TEXTS[about_traces.KernelsLeftOut] = {
+    "unjoined": "{share_of_kernels:.1%} of the kernels ({share_of_time:.1%} of their time) could not be"
+    " joined to an operator; they are scaled as kernels without one",
+    "unmarked": "{num_kernels} kernels ({share_of_time:.1%} of the GPU's time) were launched by no operator"
+    " that torch dispatches; they are left out",
+    "exchange": "{num_kernels} NCCL kernels ({time_s:duration}) are left out: communication is modelled for"
+    " each number of GPUs, not scaled",
+}
 
 TEXTS |= {
+    about_traces.StepsDiffer: "steps differ: of {num_steps} recorded ones the lightest does {lightest:.0%}"
+    " and the heaviest {heaviest:.0%} of their mean, which is taken; memory is that of the largest",
+    about_traces.SizesAssumed: "values that the profile does not compute are assumed, and time and memory"
+    " that follow from them: {assumptions}",
     about_estimates.ClocksDrifted: "the same product took up to {drift:.0%} longer at times: the clocks"
     " changed (heat, a power limit) or others used the device; kernels measured then are too slow",
     about_estimates.KernelsDisagree: "{constant}: the {num_kernels} kernels differ by {spread:.0%} from each"

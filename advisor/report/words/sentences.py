@@ -88,12 +88,12 @@ def sentence(finding: Finding) -> str:
 
 
 def error_text(error: AdvisorError) -> str:
-    """An error as the command line tells it: with flags, where it knows them."""
+    """An error as the command line gives it: with flags, where it knows them."""
     return in_flags(str(error)) if error.finding is None else f"{sentence(error.finding)}."
 
 
 def text_of(message: str | Finding) -> str:
-    """What a listener hears, in words."""
+    """What a listener receives, in words."""
     return message if isinstance(message, str) else sentence(message)
 
 
@@ -116,6 +116,21 @@ def finding_json(finding: Finding) -> Mapping[str, object]:
     return {"code": finding.code, "severity": finding.severity.value, "facts": facts}
 
 
+def told(name: str, finding: Finding | None) -> Mapping[str, object]:
+    """A finding for people and, as ``NAME_finding``, for programs; both None where there is none."""
+    if finding is None:
+        return {name: None, f"{name}_finding": None}
+    return {name: sentence(finding), f"{name}_finding": finding_json(finding)}
+
+
+def all_told(name: str, findings: Sequence[Finding]) -> Mapping[str, object]:
+    """The same of several: ``reasons`` and ``reason_findings``."""
+    return {
+        name: sentences(findings),
+        f"{name.removesuffix('s')}_findings": list(map(finding_json, findings)),
+    }
+
+
 def warnings_json(warnings: Sequence[Finding]) -> Mapping[str, object]:
     """The warnings of a document, for people and for programs."""
-    return {"warnings": sentences(warnings), "warning_findings": list(map(finding_json, warnings))}
+    return all_told("warnings", warnings)

@@ -1,16 +1,17 @@
-"""What a team's report says of savings, of leaks, and of what nobody knows."""
+"""What a team's report says of savings, of leaks, and of what is unknown."""
 
-from advisor.core.findings import about_reports
+from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd
 from advisor.report.words.sentences import TEXTS, in_names
 
 
-def _runs(num: int, what: str = "run") -> str:
+def counted(num: int, what: str = "run") -> str:
+    """A number of things.
+
+    >>> counted(1), counted(1200, "charge")
+    ('1 run', '1,200 charges')
+    """
     return f"{num:,} {what}{'' if num == 1 else 's'}"
-
-
-def _charges(num: int) -> str:
-    return _runs(num, "charge")
 
 
 def at_least(amount: str, num_unknown: int, *, of: int) -> str:
@@ -30,7 +31,7 @@ def _cost(usd: float, num_unknown: int, num_runs: int) -> str:
 
 
 @in_names.register
-def _(it: about_reports.SavingFound) -> str:
+def _(it: about_answers.SavingFound) -> str:
     whose = f" of {it.project}" if it.project else ""
     machine = f"{it.num_gpus} x {it.gpu}" if it.num_gpus > 1 else it.gpu
     kept = (
@@ -46,8 +47,10 @@ def _(it: about_reports.SavingFound) -> str:
 
 
 @in_names.register
-def _(it: about_reports.LeakIdle) -> str:
-    explained = f"{_runs(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
+def _(it: about_answers.LeakIdle) -> str:
+    explained = (
+        f"{counted(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
+    )
     return (
         f"{it.provider} {it.instance_type} cost {format_usd(it.amortised_usd)} (amortised), and"
         f" {explained if it.num_runs else 'no run explains any of it'}: machines that were left on, or runs"
@@ -56,7 +59,7 @@ def _(it: about_reports.LeakIdle) -> str:
 
 
 @in_names.register
-def _(it: about_reports.LeakUnused) -> str:
+def _(it: about_answers.LeakUnused) -> str:
     names = (
         f" ({', '.join(it.names)}{f' and {it.num - len(it.names)} more' if it.num > len(it.names) else ''})"
     )
@@ -67,7 +70,7 @@ def _(it: about_reports.LeakUnused) -> str:
 
 
 @in_names.register
-def _(it: about_reports.SpendJump) -> str:
+def _(it: about_answers.SpendJump) -> str:
     whose = it.project or "what names no project"
     made = f"run {it.maker}" if it.is_run else f"billed for {it.maker}"
     return (
@@ -77,7 +80,7 @@ def _(it: about_reports.SpendJump) -> str:
 
 
 @in_names.register
-def _(it: about_reports.LeftOut) -> str:
+def _(it: about_answers.LeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
     what, why = (
@@ -86,39 +89,39 @@ def _(it: about_reports.LeftOut) -> str:
     )  # fmt: skip
     unknown = f", {it.num_unknown:,} of unknown amount" if it.num_unknown else ""
     amount = "" if it.usd is None else f" ({'-' if it.usd < 0 else ''}${abs(it.usd):,.2f} in all{unknown})"
-    return (
-        f"{it.where}: {_runs(it.num_left_out, what)} left out that {why}{amount}: {'; '.join(it.first)}{more}"
-    )
+    left_out = counted(it.num_left_out, what)
+    return f"{it.where}: {left_out} left out that {why}{amount}: {'; '.join(it.first)}{more}"
 
 
 @in_names.register
-def _(it: about_reports.BillsOverlap) -> str:
+def _(it: about_answers.BillsOverlap) -> str:
     return (
-        f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
+        f"{' and '.join(it.bills)} both cover {it.provider} on {counted(it.num_days, 'day')}: unless they are"
         " of different accounts, these charges count twice"
     )
 
 
 @in_names.register
-def _(it: about_reports.OtherCurrency) -> str:
+def _(it: about_answers.OtherCurrency) -> str:
+    charges = counted(it.num_charges, "charge")
     return (
-        f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
-        f" converted and {'is' if it.num_charges == 1 else 'are'} not included"
+        f"{charges} in {it.currency}, {it.amount:,.2f} in all,"
+        f" {_were(it.num_charges)} not converted and {'is' if it.num_charges == 1 else 'are'} not included"
     )
 
 
 @in_names.register
-def _(it: about_reports.RunCostsUnknown) -> str:
+def _(it: about_answers.RunCostsUnknown) -> str:
     num_more = it.num_runs - len(it.runs)
     some = f"{', '.join(it.runs)}{f' and {num_more:,} more' if num_more else ''}"
-    return f"the cost of {_runs(it.num_runs)} is not known and not included: {some}"
+    return f"the cost of {counted(it.num_runs)} is not known and not included: {some}"
 
 
 def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
-TEXTS[about_reports.ReportGap] = {
+TEXTS[about_answers.ReportGap] = {
     "bill": "{names}: what it would tell is missing in this report",
     "estimated": "some costs are price x time, and no bill (runs: {num:,})",
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
@@ -138,8 +141,8 @@ TEXTS[about_reports.ReportGap] = {
 
 
 @in_names.register
-def _(it: about_reports.Leak) -> str:
-    runs, cost = _runs(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
+def _(it: about_answers.Leak) -> str:
+    runs, cost = counted(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
     mostly = f" (most of it: {', '.join(it.scripts)})" if it.scripts else ""
     match it.of:
         case "failed":
@@ -156,6 +159,6 @@ def _(it: about_reports.Leak) -> str:
 
 
 TEXTS |= {
-    about_reports.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
+    about_answers.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
     " (report.project_tag)"
 }

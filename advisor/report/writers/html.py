@@ -102,9 +102,7 @@ class BlockWriter:
     """How blocks become HTML.
 
     Attributes:
-        draw: what stands for a chart.
         inline: whether attributes say what matters, where no stylesheet does.
-        heading: level of a section's heading.
     """
 
     draw: Callable[[doc.Chart], Markup]
@@ -148,7 +146,6 @@ def _pieces(entries: Sequence[doc.Entry]) -> Iterator[Piece]:
 
 
 def _letters(chart: doc.Chart) -> Markup:
-    """A drawing of letters, as in a terminal."""
     return Markup("<pre>{}</pre>").format("\n".join(draw_chart(chart, 100)))
 
 
@@ -182,7 +179,7 @@ def figure_html(chart: doc.Chart, *, is_served: bool = False) -> Markup:
 
 
 def _in_words(chart: doc.Chart) -> str:
-    """What whoever does not see it is told; the figures and what the marks mean follow."""
+    """What is said to anyone who cannot see it; the figures and what the marks mean follow."""
     drawn = f"{len(chart.bars)} bars" if chart.bars else "lines" if chart.until is not None else "points"
     names = [one.label for one in chart.series] or [chart.others_label]
     return f"{chart.title or 'Chart'}: {drawn} of {'; '.join(names)}"
@@ -198,21 +195,18 @@ def _num_points(chart: doc.Chart) -> int:
 
 
 def _signs(chart: doc.Chart) -> Iterator[Sign]:
-    """What the letters or the colours mean."""
     for place, one in enumerate(chart.series):
         glyph = "■" if chart.bars else "- -" if one.is_dashed else GLYPHS[place % len(GLYPHS)]
         yield one.label, colour_name(chart, place), glyph
 
 
 def _rest(chart: doc.Chart) -> Iterator[Sign]:
-    """What lies below the series."""
     if chart.others_label:
         yield chart.others_label, "soft", "●"
     yield from ((one.label, "soft", "- -") for one in chart.guides)
 
 
 def _figures(chart: doc.Chart) -> doc.Table | None:
-    """What a chart shows, for whoever cannot see it."""
     if _num_points(chart) > MOST_LISTED:
         return None
     rest = doc.Series(chart.others_label, chart.others, chart.others_details)
@@ -235,12 +229,13 @@ def _figures(chart: doc.Chart) -> doc.Table | None:
 _NAMELESS = "advisor"
 
 
-def to_page(document: doc.Document, links: Sequence[doc.Link] = ()) -> Shown:
+def to_page(document: doc.Document, links: Sequence[doc.Link] = (), runtime: str | None = None) -> Shown:
     """A whole HTML document; what its texts say is shown and never run.
 
     Args:
         document: what it shows.
         links: to the pages of a site, without an address to this one; none for a file.
+        runtime: where the site serves what `vega_runtime` returns, which a file holds itself.
     """
     layout = None if document.layout is None else document.layout()
     if layout is not None:
@@ -250,7 +245,10 @@ def to_page(document: doc.Document, links: Sequence[doc.Link] = ()) -> Shown:
     lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, doc.Section)]
     draw = partial(figure_html, is_served=bool(links))
     write = BlockWriter(draw=draw, inline=False, heading=2).html
-    style, scripts = _template("page.css"), list(_scripts(blocks))
+    style, scripts = _template("page.css"), [_template("page.js")]
+    has_charts = any(isinstance(block, doc.Chart) for block in blocks)
+    if has_charts and runtime is None and can_draw() and (inlined := vega_runtime()):
+        scripts.insert(0, inlined)
     page = templates().get_template("page.html.j2")
     return Shown(
         page.render(
@@ -260,8 +258,9 @@ def to_page(document: doc.Document, links: Sequence[doc.Link] = ()) -> Shown:
             kind="plain" if layout is None else "report",
             body=write(blocks[len(lead) :]) if layout is None else _laid_out(layout, write),
             style=ours(style),
+            runtime=runtime if has_charts else None,
             scripts=map(ours, scripts),
-            policy=_policy(style, scripts),
+            policy=_policy(style, ["'self'"] * bool(has_charts and runtime) + [*map(_hash, scripts)]),
             version=metadata.version("gpu-advisor"),
             day=doc.day_text(datetime.now(UTC)),
         )
@@ -279,24 +278,15 @@ def _is_sentence(block: doc.Block) -> bool:
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
-    """Nothing is loaded or sent, and nothing runs but the scripts that we wrote."""
-    allowed = " ".join(map(_hash, scripts))
+    """Nothing is loaded from elsewhere or sent, and nothing runs but the scripts that we wrote."""
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none';"
+        f"default-src 'none'; script-src {' '.join(scripts)}; style-src {_hash(style)}; base-uri 'none';"
         " form-action 'none'"
     )
 
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _scripts(blocks: Iterable[doc.Block]) -> Iterator[str]:
-    if any(isinstance(block, doc.Chart) for block in blocks) and can_draw():
-        runtime = vega_runtime()
-        if runtime is not None:
-            yield runtime
-    yield _template("page.js")
 
 
 @cache

@@ -125,12 +125,7 @@ _MAIL_WIDTH = 78
 
 
 def message_of(document: Document, subject: str) -> Message:
-    """The message that says what a document says.
-
-    Args:
-        document: the answer, its warnings included.
-        subject: in one line what it comes to.
-    """
+    """The message that says what a document says."""
     return Message(
         subject=shown(subject),
         text=to_terminal(document, Screen(_MAIL_WIDTH)),

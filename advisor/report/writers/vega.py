@@ -155,7 +155,6 @@ class _Reader:
         return scale_of(chart.x, xs, is_log=chart.is_log), scale_of(chart.y, ys, is_log=chart.is_log)
 
     def _stacked(self) -> list[float]:
-        """How far the bars reach to either side."""
         ends = [0.0]
         for bar in range(len(self._chart.bars)):
             parts = [y for one in self._chart.series for x, y in one.points if int(x) == bar]
@@ -274,8 +273,6 @@ _PLACE, _PART, _HOVER = ({"field": name, "type": "nominal"} for name in ("place"
 
 
 class _Drawing:
-    """Layers of one chart, the lowest first."""
-
     def __init__(self, chart: Chart, rows: Rows, look: Look) -> None:
         self._chart, self._rows, self._look = chart, rows, look
         self._is_lettered = is_lettered(chart)
@@ -358,7 +355,6 @@ class _Drawing:
         yield self._layer("points", {**point, "size": _TARGET, "opacity": 0}, tooltip=_HOVER)
 
     def _layer(self, data: str, mark: Part, **encoding: object) -> Layer:
-        """A layer over both axes."""
         x: Part = {"field": "x", "title": self._title("x")}
         if self._rows.is_time:
             days = {"format": "%Y-%m-%d", "labelOverlap": True, "tickCount": 6}

@@ -12,10 +12,10 @@ from advisor.pricing.price_checks import DoubtfulPrice
 from advisor.pricing.price_history import Series, seen_from, series_of
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Listener
-from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices.daily import current_answers
 from advisor.service.prices.live import known_answers, moment_ago
 from advisor.service.prices.offers import check_names, wanted_counts
+from advisor.service.prices.query_limits import OfferFilter, is_wanted
 from advisor.store.database import open_store
 
 # Prices are doubted beside those of so long.
@@ -24,12 +24,7 @@ DOUBTED_S = 90 * DAY_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRequest:
-    """Whose prices, within the clouds, regions and markets of the settings.
-
-    Attributes:
-        gpus: GPUs or families with counts; none for any.
-        since_s: how far back, in seconds.
-    """
+    """Whose prices, within the clouds, regions and markets of the settings."""
 
     gpus: tuple[str, ...] = ()
     since_s: float = DOUBTED_S

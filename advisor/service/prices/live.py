@@ -128,12 +128,6 @@ def refresh_prices(
 
     Sources without credentials are skipped unless they are the only ones.
 
-    Args:
-        names: of sources; none for all.
-        pricing: the settings.
-        listener: hears of progress, and of what is skipped.
-        providers: whose prices; none for all.
-
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.
@@ -246,7 +240,7 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
 
 
 def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
-    """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
+    """Why the last pull of a provider's prices failed; None where none failed, or this is unknown."""
     from advisor.store.pulls import pulls
 
     try:

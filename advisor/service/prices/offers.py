@@ -22,9 +22,16 @@ from advisor.pricing.providers import load_regions
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import shipped_prices
 from advisor.service.listening import Listener
-from advisor.service.offer_filters import Floor, OfferFilter, check_counts
 from advisor.service.prices.live import now, sources_for
-from advisor.service.prices.query_limits import ANY, check_providers, check_regions, nothing_left
+from advisor.service.prices.query_limits import (
+    ANY,
+    Floor,
+    OfferFilter,
+    check_counts,
+    check_providers,
+    check_regions,
+    nothing_left,
+)
 
 
 def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[Offer], bool]:
@@ -71,7 +78,7 @@ def query_offers(
     Args:
         pricing: which clouds, regions and markets, and how old prices may be.
         asked: what the caller limits them to.
-        listener: hears of sources that cannot be asked, and of what is pulled.
+        listener: notified of sources that cannot be asked, and of what is pulled.
         may_refresh: pull live prices first where they are due.
         only_open: leave out regions that the account must enable first, and say so.
 
@@ -214,7 +221,7 @@ def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> l
 
     try:
         return idle(known_answers(pricing, OfferQuery())) if idle(answers) else []
-    except StoreError:  # told by whoever asked for prices; without them nobody can say
+    except StoreError:  # reported where prices were asked for; without them it is unknown
         return []
 
 
@@ -239,7 +246,6 @@ class PricesRequest:
         min_memory_gib: of one GPU.
         min_vcpus: of the whole machine.
         min_host_memory_gib: of the whole machine, beside its GPUs.
-        order: by what to sort.
         every_zone: also zones that cost more than the cheapest of their region.
     """
 

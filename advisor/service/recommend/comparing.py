@@ -27,8 +27,6 @@ class CompareRequest:
 
     Attributes:
         a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``.
-        b: the same of the other.
-        job: the script, and what is to be trained.
     """
 
     a: str
@@ -38,11 +36,7 @@ class CompareRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareAnswer:
-    """Two plans side by side.
-
-    Attributes:
-        warnings: about places and prices.
-    """
+    """Two plans side by side."""
 
     comparison: PlanComparison
     trace: Trace
@@ -80,7 +74,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
 
 
 def _with_nodes(config: Config, num_nodes: int) -> Config:
-    """Plans of as many nodes as a name asks for, unless somebody allows fewer."""
+    """Plans of as many nodes as a name asks for, unless someone allows fewer."""
     from advisor.config.layers import ARGUMENT
 
     name = "cloud.max_nodes"
@@ -100,7 +94,7 @@ def check_feasible(answer: CompareAnswer) -> None:
 def _chosen(
     named: Mapping[str, Sequence[Plan]], judged: Sequence[Judged], worth: Worth, listener: Listener
 ) -> Mapping[str, Judged]:
-    """A plan of its own for each name, said aloud; whoever may mean fewer is asked first."""
+    """A plan of its own for each name, with a note; one that may mean fewer is checked first."""
     chosen: dict[str, Judged] = {}
     for name, plans in sorted(named.items(), key=lambda item: len(item[1])):
         taken = {item.option.plan.id for item in chosen.values()}
@@ -123,7 +117,7 @@ def _chosen(
 
 def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
     """One that does the job, where one does."""
-    from recommender.script_change import cheapest_first
+    from recommender.comparison import cheapest_first
 
     return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
 

@@ -18,7 +18,7 @@ from advisor.service.traces import TraceRequest, holds_data, trace_of, with_inpu
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
-    from recommender.script_change import ScriptChange
+    from recommender.comparison import ScriptChange
 
 _NOT_CALLED = (0.0, 0)
 
@@ -29,7 +29,6 @@ class DiffRequest:
 
     Attributes:
         base: script, trace or ``REVISION:PATH`` before the change.
-        head: the same after it.
         job: how to rank machines for either; the source of its trace does not count.
     """
 
@@ -45,9 +44,7 @@ class PartChange:
     Attributes:
         phase: None for a wait.
         base_s: seconds of all iterations on each GPU.
-        head_s: the same after the change.
         base_calls: in one iteration; 0 where the version does not call it.
-        head_calls: the same after the change.
     """
 
     name: str
@@ -70,7 +67,6 @@ class DiffAnswer:
     Attributes:
         parts: what takes more or less of the job on the machine compared, the largest change first; empty
             where there is no such machine.
-        warnings: of either version's ranking.
     """
 
     base: Trace
@@ -89,7 +85,7 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
         PolicyViolationError: the policy removes every plan.
         AdvisorError: a script, prices or the database cannot be read.
     """
-    from recommender.script_change import script_change
+    from recommender.comparison import script_change
 
     with laid_out(request.base) as before, laid_out(request.head) as after:
         for version in (before, after):
@@ -128,7 +124,6 @@ def _traces(
 
 
 def _from_anywhere(tracing: TracingSettings) -> TracingSettings:
-    """The interpreter by its whole path."""
     python = tracing.profile.python
     if python is None:
         return tracing
@@ -196,14 +191,7 @@ def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tu
 
 
 def parse_share(argument: str, text: str) -> float:
-    """``"10%"`` -> 0.1.
-
-    Args:
-        argument: what the caller calls it.
-        text: a number and a percent sign.
-
-    Raises InputError: no percentage of 0 or more.
-    """
+    """``"10%"`` -> 0.1. Raises InputError: no percentage of 0 or more."""
     number, percent, rest = text.strip().partition("%")
     try:
         share = float(number) / 100

@@ -1,4 +1,4 @@
-"""Settings, and what nvidia-smi and job logs say -> machines that nobody rents."""
+"""Settings, and what nvidia-smi and job logs say -> machines that are not rented."""
 
 from __future__ import annotations
 
@@ -25,11 +25,6 @@ WATTS_PER_KW = 1000.0
 
 def own_machines(settings: Settings, listener: Listener, origin: str | None = None) -> list[Machine]:
     """This machine's GPUs and the clusters of the settings.
-
-    Args:
-        settings: with both.
-        listener: hears what is left out.
-        origin: who set the clusters, such as a file.
 
     Raises:
         UnknownGpuError: this machine's GPU is not in the catalog, or is a family.
@@ -68,7 +63,6 @@ def _configured(local: LocalSettings) -> list[_Card]:
 
 
 def _detected(listener: Listener) -> list[_Card]:
-    """The cards of this machine that the catalog knows."""
     from advisor.core.devices import detect_devices, why_in_use
 
     cards: list[_Card] = []
@@ -83,7 +77,6 @@ def _detected(listener: Listener) -> list[_Card]:
 
 
 def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
-    """Cards of one model."""
     from recommender.plans.candidates import Machine
 
     spec, limit_w = cards[0].spec, _limit_w(cards, local)
@@ -110,7 +103,7 @@ def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
 
 
 def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
-    """Of the card that may draw least, since the others wait for it; None where nobody says."""
+    """Of the card that may draw least, since the others wait for it; None where unknown."""
     told = [card.power_limit_w or 0.0 for card in cards]
     limit_w = min((watts for watts in told if watts >= MIN_W), default=None)
     return limit_w if local.power_limit_w is None else local.power_limit_w
@@ -191,8 +184,7 @@ def _logged_wait(
     fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
 ) -> LoggedWait:
     from advisor.service.prices.live import now
-    from recommender.plans.candidates import LoggedWait
-    from recommender.plans.start_waits import nodes_note, together
+    from recommender.plans.candidates import LoggedWait, nodes_note, together
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus

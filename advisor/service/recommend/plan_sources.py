@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
-    from advisor.service.offer_filters import OfferFilter
-    from recommender.availability.series import Watched
+    from advisor.service.prices.query_limits import OfferFilter
     from recommender.outcome.spot import SpotTerms
+    from recommender.outcome.watched import Watched
     from recommender.plans.candidates import AccountLimits, Quota
     from recommender.plans.extras import CloudTerms
     from recommender.policy import Policy
@@ -51,7 +51,7 @@ def plans_of(
 
     Args:
         config: machines of one's own, clouds, contracts.
-        listener: hears of machines that are left out, and of prices that are pulled.
+        listener: notified of machines that are left out, and of prices that are pulled.
         gpus: such as ``A100:8``; none for any.
         vendors: whose GPUs count.
         policy: keeps a denied place from hiding an allowed dearer one.
@@ -66,9 +66,8 @@ def plans_of(
         NoOfferError: there is no machine of one's own, and clouds have none within the limits.
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
-    from advisor.service.offer_filters import OfferFilter
     from advisor.service.prices.offers import wanted_counts
-    from advisor.service.prices.query_limits import known_vendors
+    from advisor.service.prices.query_limits import OfferFilter, known_vendors
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -159,8 +158,7 @@ def _own(
     rates: Sequence[Rate],
     listener: Listener,
 ) -> list[Plan]:
-    """This machine and the clusters, as far as they are asked for."""
-    from advisor.service.offer_filters import is_wanted
+    from advisor.service.prices.query_limits import is_wanted
     from recommender.plans.candidates import plans_of_machine
 
     # A setting of clouds says nothing of clusters, an argument is meant for all plans.
@@ -202,7 +200,6 @@ def _of_vendors(
 def _rented(
     pricing: PricingSettings, asked: OfferFilter, terms: CloudTerms, rates: Sequence[Rate], listener: Listener
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
-    """What clouds offer, live prices pulled anew where they are due."""
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
@@ -293,7 +290,7 @@ def spot_terms(settings: SpotSettings) -> SpotTerms:
 def checkpoints_of(config: Config) -> CheckpointUse | None:
     """What the settings say that scripts do with checkpoints; None leaves it to the script's text.
 
-    An interval that somebody set says that scripts save and resume; null says that they do neither.
+    An interval that someone set says that scripts save and resume; null says that they do neither.
     """
     spot = config.settings.spot
     if spot.checkpoints is not None:
@@ -348,10 +345,6 @@ def data_set_of(pricing: PricingSettings, listener: Listener) -> tuple[DataSet |
 
 def place_of(text: str, argument: str = "data") -> DataPlace:
     """Where a data set lies, by its address or its region.
-
-    Args:
-        text: as the user writes it.
-        argument: what the caller calls it.
 
     Raises InputError: with the forms there are, or near names of regions.
     """

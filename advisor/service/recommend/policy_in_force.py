@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, PolicyViolationError
 from advisor.formats.user_files import at_home
-from advisor.review import budgets
 from advisor.service.listening import Listener
 from advisor.store.database import open_store
 
@@ -76,6 +75,8 @@ def check_project_of(
         InputError: it is.
         StoreError: the database cannot be read.
     """
+    if not project:
+        return
     from advisor.service.bookkeeping import check_new_project
     from recommender.policy.model import Layer
 
@@ -92,8 +93,8 @@ def spent_of(
 
     Raises:
         BillError: a bill of the settings cannot be read.
-        InputError: a project's month is limited, and nobody says which project this is.
-        StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
+        InputError: a project's month is limited, and it is not given which project this is.
+        StoreError: the database cannot be read, so that it is unknown whether a monthly limit holds.
     """
     if policy is None:
         return None
@@ -107,6 +108,7 @@ def spent_of(
             "the policy limits what a project spends in a month: name it with"
             f" {listener.name_of('project')}, as its runs were recorded."
         )
+    from advisor.review import budgets
     from advisor.service.bookkeeping import read_bills
     from advisor.service.prices.live import now
     from recommender.policy import Spent, start_of_month

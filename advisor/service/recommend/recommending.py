@@ -17,11 +17,10 @@ from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Market, Plan, PricePoint, Recommendation, Scaling, Split, Trace
-from advisor.edits.patch import Patch, patch_of
 from advisor.service.blas import load_numpy
 from advisor.service.listening import Listener, Silence
 from advisor.service.prices.live import now, sources_for
-from advisor.service.recommend.ledger_entries import past_runs
+from advisor.service.recommend.past_runs import past_runs
 from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
 from advisor.service.recommend.plan_sources import data_set_of
 from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
@@ -31,6 +30,7 @@ from advisor.store.database import open_store
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import StoreSettings
+    from advisor.edits.patch import Patch
     from advisor.pricing.spot import Interruptions
     from recommender.outcome.spot import SpotTerms
     from recommender.ranking.variants import WhatIf
@@ -102,6 +102,8 @@ def script_patch(request: RecommendRequest, ranked: Recommendation) -> Patch:
         raise InputError("a trace is no script: it cannot be patched.")
     helpful = {gain.change for gain in ranked.gains if gain.saved_share and gain.saved_share.p10 > 0}
     names = [gain.change for gain in ranked.gains]
+    from advisor.edits.patch import patch_of
+
     wanted = [name for name in names if ALL not in (request.what_if or ()) or name in helpful]
     patch = patch_of(_text(source), str(source), wanted)
     left = {
@@ -362,7 +364,10 @@ MOST_OF_MEMORY = 0.5
 def with_cpu(
     places: Places, trace: Trace, request: RecommendRequest, config: Config, listener: Listener
 ) -> Places:
-    """The places with this CPU among them, where the script runs on it within seconds."""
+    """The places with this CPU among them, where the script runs on it within seconds.
+
+    Raises InputError: the length of the job is unknown, which shows before the script is timed.
+    """
     source = request.trace.source
     if not config.settings.local.cpu or request.gpus or not isinstance(source, Path) or holds_data(source):
         return places
@@ -370,7 +375,9 @@ def with_cpu(
     if not _is_small(trace, memory_bytes):
         return places
     from advisor.workloads.cpu import CPU, CpuSteps
+    from advisor.workloads.step_counts import length_of
 
+    length_of(trace, places.job).whole(1)
     try:
         times_s = steps_on_cpu(request.trace, config.settings.profile, listener)
     except AdvisorError:

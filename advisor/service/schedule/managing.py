@@ -74,12 +74,6 @@ def add_schedule(
 ) -> Planned:
     """Keep a new schedule.
 
-    Args:
-        request: the command and when it shall run.
-        database: where it is kept.
-        delivery: the channels that there are.
-        listener: gives options the names that the caller knows.
-
     Raises:
         ConfigError: the settings have no such channel.
         InputError: its times, zone, command or name cannot be, or another one has its name.
@@ -222,13 +216,6 @@ def schedule_files(
 ) -> tuple[exports.ExportedFile, ...]:
     """Files for another scheduler; those that run elsewhere have the channels and teams in them.
 
-    Args:
-        request: which schedules, and for which scheduler.
-        database: where they are kept.
-        limits: how long a command may take, and how late it may begin.
-        delivery: whose channels a command needs.
-        report: the same of teams.
-
     Raises:
         ConfigError: a schedule names a channel that there is not.
         InputError: a channel needs a file of this machine, neither a name nor all
@@ -327,10 +314,6 @@ def write_files(files: Sequence[exports.ExportedFile], folder: Path) -> tuple[Pa
 
 def install_service(name: str, words: Sequence[str]) -> Path:
     """Let systemd run a command from now on, as the user's own service; written anew, it starts anew.
-
-    Args:
-        name: of the unit.
-        words: of the command, which runs until it is ended.
 
     Raises:
         AdvisorError: systemd refuses; the unit is written.

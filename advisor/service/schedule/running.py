@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 
 from advisor.config.settings import ScheduleSettings, StoreSettings
 from advisor.core.errors import AdvisorError, DeliveryError, InputError, LockedError, ThresholdExceededError
-from advisor.core.redaction import error_in_words
+from advisor.core.plugins import error_in_words
 from advisor.core.units import DAY_S, MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.schedule.recurrence import Due, due, next_after
@@ -112,12 +112,7 @@ class Surroundings:
 
 
 class ScheduleService:
-    """Runs what is due in a database until it is asked to end.
-
-    Args:
-        world: database, clock, commands, channels.
-        pool: runs a few commands at once.
-    """
+    """Runs what is due in a database until it is asked to end."""
 
     def __init__(self, world: Surroundings, pool: Executor) -> None:
         self._world = world
@@ -448,7 +443,6 @@ def _missed_in_words(schedule: Schedule, now_due: Due) -> str:
 
 
 def _in_utc(moment: datetime) -> str:
-    """A moment as log lines show it."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
@@ -499,12 +493,6 @@ class Inline(Executor):
 
 def serve(database: StoreSettings, limits: ScheduleSettings, voice: Voice, stop: Stop) -> None:
     """Run what is due until it is asked to end.
-
-    Args:
-        database: where schedules are kept, and for how long what became of them.
-        limits: how long a command may take, and how late it may begin.
-        voice: where output and log lines go.
-        stop: says that the service is to end.
 
     Raises StoreError: the database cannot be read or written when it begins.
     """

@@ -15,7 +15,7 @@ from tests.shared import SHARED, needs_shared
 
 TABLE = SHARED / "measurements" / "published" / "lambda_steps.csv"
 OTHER = ""
-TRUE = dict(zip(KINDS, (0.3, 0.15), strict=True))
+TRUE = dict.fromkeys(KINDS, 0.3)
 
 
 def made(lab: float) -> list[MeasuredStep]:
@@ -51,5 +51,5 @@ def test_what_ships_is_fitted_to_steps_and_boards_left_out_are_nearer_by_it() ->
         for gpu in {step.gpu for step in steps}
     }
     mean = np.mean([abs(math.expm1(error)) for fitted, own in left.values() for error in errors(own, fitted)])
-    # 12 % without the fit.
-    assert mean < 0.1
+    # 10.3 % without the fit.
+    assert mean < 0.085

@@ -2,7 +2,8 @@
 
 import pytest
 
-from advisor.core.redaction import error_in_words, redact, redact_message, redact_with, without_passwords
+from advisor.core.plugins import error_in_words
+from advisor.core.redaction import redact, redact_message, redact_with, without_passwords
 from tests.cpu_time import at_most
 
 

@@ -7,8 +7,7 @@ import pytest
 from advisor.core.errors import TraceError
 from advisor.core.findings import Text, TraceWarning
 from advisor.core.findings.about_traces import EvaluationSeen, KernelsLeftOut, NoStep, World
-from advisor.formats.trace_checks import known_warning, warning_of
-from advisor.formats.trace_files import read_trace, write_trace
+from advisor.formats.trace_files import known_warning, read_trace, warning_of, write_trace
 from advisor.payload.protocol import Warned
 from advisor.report.words import in_names
 from tests.builders import make_op, make_trace

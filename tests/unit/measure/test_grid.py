@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from advisor.cli import measure as command
+from advisor.cli import config as command
 from advisor.core.errors import InputError
 from advisor.core.values import Phase
 from advisor.measure import Extent, calibration_kernels, grid

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advisor import native
-from advisor.native import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue, queue_reference
+from advisor.native import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue, reference
 from research.queue_logs import UNITS, rows_of
 from tests.shared import needs_shared
 from tests.unit.native.samples import needs_compiled
@@ -46,7 +46,7 @@ def queue_of(*jobs, backfill=Backfill.EASY, cluster=None, rules=None, probes=())
 
 def both(queue: Queue) -> tuple[list[int], list[int]]:
     """Starts of jobs and probes, by two programs."""
-    starts = tuple(column.tolist() for column in queue_reference.simulate_queue(queue))
+    starts = tuple(column.tolist() for column in reference.simulate_queue(queue))
     assert starts == tuple(column.tolist() for column in native.simulate_queue(queue))
     return starts
 

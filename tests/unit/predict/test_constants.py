@@ -190,8 +190,8 @@ def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach():
 @pytest.mark.parametrize("name", ["RTX-3090", "RTX-4090", "RTX-5080", "A10G"])
 def test_boards_that_add_at_half_rate_have_a_constant_of_their_own(name):
     constants = constants_for(resolve_gpu(name))
-    for rate in ("fp16", "bf16"):
-        assert constants.fractions[f"gemm_fraction.{rate}"] == 1.1
+    for rate, most in {"fp16": 1.1, "bf16": 1.1, "tf32": 0.85}.items():
+        assert constants.fractions[f"gemm_fraction.{rate}"] == most
         origin = constants.origin[f"gemm_fraction.{rate}"]
         assert isinstance(origin, Constant)
         assert origin.of == "half-rate"
@@ -200,6 +200,11 @@ def test_boards_that_add_at_half_rate_have_a_constant_of_their_own(name):
         and constants.origin["streaming_fraction"].of == "half-rate"
     )
     assert not constants.is_measured
+
+
+@pytest.mark.parametrize(("name", "share"), [("RTX-A6000", 0.6), ("RTX-4090", 0.6), ("A100-SXM-40GB", 0.81)])
+def test_convolutions_do_not_reach_lanes_that_do_integers_too(name, share):
+    assert constants_for(resolve_gpu(name)).fractions["conv_fraction.fp32"] == share
 
 
 def test_boards_of_the_same_architecture_that_do_not_keep_theirs():

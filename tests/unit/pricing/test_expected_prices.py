@@ -3,27 +3,26 @@
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.errors import CatalogError
-from advisor.core.gpus import load_gpus
+from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.expected_prices import (
     ANY,
-    DRIFT_COLUMNS,
-    RATIO_COLUMNS,
+    DRIFT_FILE,
     Drift,
+    DriftRow,
     PriceModel,
     _deciles,
     likely_prices,
     load_price_model,
-    read_price_model,
 )
+from advisor.pricing.instance_types import read_as
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource, shipped_prices
 from tests.builders import make_offer
@@ -238,17 +237,6 @@ def test_the_shipped_files_tell_on_demand_prices():
     assert shipped_prices().on_demand["gcp", "a2-highgpu-1g", "us-central1"] == pytest.approx(3.673385)
 
 
-RATIOS = "aws,X,0.2,0.4,0.6,10,a test,2026-01-01"
-DRIFT_ROWS = "*,spot,dated,30,0.9,0.9,1.1,10,a test,2026-01-01"
-OLDER = "*,spot,dated,90,0.8,0.8,1.3,10,a test,2026-01-01"
-
-
-def read(tmp_path: Path, *, ratios: str = RATIOS, drift: str = DRIFT_ROWS) -> PriceModel:
-    (tmp_path / "drift.csv").write_text(",".join(DRIFT_COLUMNS) + "\n" + drift + "\n")
-    (tmp_path / "ratios.csv").write_text(",".join(RATIO_COLUMNS) + "\n" + ratios + "\n")
-    return read_price_model(tmp_path / "drift.csv", tmp_path / "ratios.csv")
-
-
 def test_what_ships_names_gpus_of_the_catalog_and_knows_every_kind():
     model = load_price_model()
     assert {gpu for _, gpu in model.ratios} - {ANY} <= set(load_gpus())
@@ -278,43 +266,13 @@ def test_the_nearest_family_is_taken():
     assert PriceModel().drift_of("aws", Market.SPOT) == Drift()
 
 
-def test_a_file_says_how_far_quotes_are_off(tmp_path):
-    derived = "*,spot,derived,0,0.3,1,1,10,a test,2026-01-01"
-    model = read(tmp_path, drift="\n".join((DRIFT_ROWS, OLDER, derived)))
-    drift = model.drift_of("aws", Market.SPOT)
-    assert (drift.age_days, drift.weight) == ((0.0, 30.0, 90.0), (1.0, 0.9, 0.8))
-    assert drift.up == pytest.approx((0.0, 0.0953, 0.2624), abs=1e-4)
-    assert model.most_weight == {QuoteKind.DERIVED: 0.3}
-    assert model.ratio_of("aws", "X") == Interval(p10=0.2, p50=0.4, p90=0.6)
-
-
-@pytest.mark.parametrize(
-    ("ratios", "words"),
-    [
-        ("aws,X,0.5,0.4,0.6,10,a test,2026-01-01", "must ascend"),
-        ("aws,X,0.2,0.4,1.6,10,a test,2026-01-01", "must ascend"),
-        ("aws,X,0,0.4,0.6,10,a test,2026-01-01", "p10 is 0"),
-        ("aws,X,0.2,0.4,0.6,0,a test,2026-01-01", "n is below 1"),
-        ("aws,X,0.2,0.4,0.6,10,,2026-01-01", "source is empty"),
-        (f"{RATIOS}\n{RATIOS}", "listed twice"),
-    ],
-)
-def test_broken_ratios_are_refused(tmp_path, ratios, words):
-    with pytest.raises(CatalogError, match=words):
-        read(tmp_path, ratios=ratios)
-
-
-@pytest.mark.parametrize(
-    ("drift", "words"),
-    [
-        (f"{OLDER}\n{DRIFT_ROWS}", "ages must ascend"),
-        (DRIFT_ROWS + "\n" + OLDER.replace("0.8,0.8", "0.95,0.8"), "must not say more"),
-        (DRIFT_ROWS + "\n" + OLDER.replace("1.3", "1.05"), "must not say more"),
-        (DRIFT_ROWS + "\n" + OLDER.replace("0.8,0.8", "0.8,0.95"), "must not say more"),
-        (DRIFT_ROWS.replace("0.9,0.9", "1.2,0.9"), "weight is 1.2"),
-        (DRIFT_ROWS.replace("dated", "rumour"), "rumour"),
-    ],
-)
-def test_drift_that_makes_an_older_quote_better_is_refused(tmp_path, drift, words):
-    with pytest.raises(CatalogError, match=words):
-        read(tmp_path, drift=drift)
+def test_an_older_quote_never_says_more():
+    for (provider, market), drift in load_price_model().drift.items():
+        ages = [*zip(drift.age_days, drift.weight, drift.down, drift.up, strict=True)]
+        for younger, older in pairwise(ages):
+            assert younger[0] < older[0], (provider, market)
+            assert younger[1] >= older[1]
+            assert younger[2] >= older[2]
+            assert younger[3] <= older[3]
+    weights = [row.weight for row in read_as(catalog_path(DRIFT_FILE), DriftRow)]
+    assert all(0 <= weight <= 1 for weight in weights)

@@ -8,7 +8,7 @@ import pytest
 from advisor.core.findings.about_options import QuotaNeeded
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.quotas import quota_of
+from advisor.pricing.providers import quota_of
 from advisor.report.words import sentence
 from recommender.plans.candidates import AccountLimits, Quota, plans_of_offers, quota_note
 from recommender.plans.extras import CloudTerms

@@ -85,9 +85,10 @@ def test_only_a_write_alias_is_written(alias, written):
     assert argument_read is written
 
 
-def test_arguments_have_positions():
-    arguments = signature("aten::x", argument("self", "Tensor"), argument("other", "Tensor"))
-    assert arguments.positions == {"self": 0, "other": 1}
+def test_operands_are_the_arguments_that_take_tensors():
+    alpha, out = argument("alpha", "number"), argument("out", "Tensor", alias=WRITTEN)
+    operators = signature("aten::x", argument("self", "Tensor"), alpha, out)
+    assert operators.operands == [(0, "self", False), (2, "out", True)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.receipt.gpu_use import GpuUse, sampling
+from advisor.receipt.command import GpuUse, sampling
 
 MIB = 2**20
 # Two seconds of two GPUs, a line cut off, and a driver that does not tell everything.

@@ -12,7 +12,17 @@ def cards(*names: str) -> list[Device]:
 
 @pytest.mark.parametrize(
     ("which", "num_visible"),
-    [(None, 4), ("0", 1), ("0,2", 2), ("3, 1", 2), ("0,9,1", 1), ("0,-1,1", 1), ("GPU-8932f937,GPU-1234", 2)],
+    [
+        (None, 4),
+        ("0", 1),
+        ("0,2", 2),
+        ("3, 1", 2),
+        ("0,9,1", 1),
+        ("0,-1,1", 1),
+        ("0,²,1", 1),
+        ("0,--1", 1),
+        ("GPU-8932f937,GPU-1234", 2),
+    ],
 )
 def test_how_many_are_visible(which, num_visible):
     seen = gpus_seen(cards(*["NVIDIA L4"] * 4), {} if which is None else {VARIABLE: which})

@@ -9,8 +9,7 @@ import pytest
 
 from advisor.cli.recipe import SizeOptions, Subject
 from advisor.core.errors import InputError
-from advisor.recipes.recipes import RECIPES, Order, parse_count, script_file, script_of
-from advisor.recipes.rendering import SCRIPTS, rendered
+from advisor.recipes.recipes import RECIPES, SCRIPTS, Order, parse_count, rendered, script_file, script_of
 
 TINY = {
     "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,

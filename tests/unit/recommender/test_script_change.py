@@ -10,7 +10,7 @@ from advisor.core.findings.about_answers import ChangeCosts, ChangeMoves, Change
 from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import Recommendation
 from advisor.report.words import sentences
-from recommender.script_change import Measure, change_findings, script_change
+from recommender.comparison import Measure, change_findings, script_change
 from tests.builders import make_estimate, make_job, make_plan
 from tests.recommendations import make_option, removed
 from tests.recommending import make_script

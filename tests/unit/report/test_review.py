@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.config.settings import ReportSettings
 from advisor.core.values import Market, RunStatus
 from advisor.report.document import Chart, Document, Table
 from advisor.report.printing import Format, text_of
@@ -17,7 +18,6 @@ from advisor.report.writers.mail import message_of
 from advisor.review.budgets import Budget, Owner, Period, Scope
 from advisor.review.savings import recurring_jobs, savings_of
 from advisor.review.team_review import Records, TeamReview, Violation, review
-from advisor.review.who_spent import Division
 from advisor.spend.charges import ChargeCategory
 from advisor.store.ledger import Run
 from tests.team import (
@@ -102,7 +102,7 @@ def test_what_was_spent_stands_beside_what_runs_cost_and_adds_up_to_the_headline
     tagged = make_charge(usd="5", instance_type=None, service="Amazon S3", tags={"user": "eve"})
     runs = (make_run(0, user="ada"), make_run(1, provider="lambda", user="ada"), make_run(2, user="bob"))
     found = whole(*runs, bills=(make_bill(make_charge(usd="60", project=None), tagged),),
-                  division=Division(user_tag="user"))  # fmt: skip
+                  division=ReportSettings(user_tag="user"))  # fmt: skip
     assert found.showback.usd == 60 + 5 + 10 + 10
     shares = {share.name: share.spent_usd for share in found.spending.by_user}
     assert shares == {"": 50, "ada": 20, "bob": 10, "eve": 5}

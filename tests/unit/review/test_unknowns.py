@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import (
+from advisor.core.findings.about_answers import (
     BillsOverlap,
     ChargesUntagged,
     LeftOut,

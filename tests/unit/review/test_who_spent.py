@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.config.settings import ReportSettings
 from advisor.core.values import RunStatus
 from advisor.report.review_tables import jump_finding
 from advisor.report.words import sentence
 from advisor.review.budgets import Scope, spent_of
-from advisor.review.who_spent import Division, Showback, before, showback_of, unit_costs_of
+from advisor.review.who_spent import Showback, before, showback_of, unit_costs_of
 from advisor.spend.charges import Charge
 from advisor.spend.outlays import Outlay
 from advisor.spend.showback import Sharing, parts_of
@@ -35,7 +36,7 @@ def shown(
         advised={},
         period=WEEK,
         scope=scope,
-        division=Division(**({"teams": TEAMS} | division)),
+        division=ReportSettings(**({"teams": TEAMS} | division)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.errors import ProfileError
+from advisor.core.errors import InputError, ProfileError
 from advisor.core.findings.about_options import TimedOnCpu
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Job, PickName, Trace
@@ -128,6 +128,7 @@ def test_only_small_scripts_are_timed_and_where_nothing_forbids_it(tmp_path, mon
 
 
 def test_one_that_cannot_run_there_leaves_everything_as_it_was(tmp_path, monkeypatch):
+    """And one whose job has no known length is not timed first."""
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
 
@@ -140,3 +141,6 @@ def test_one_that_cannot_run_there_leaves_everything_as_it_was(tmp_path, monkeyp
     config: Any = SimpleNamespace(settings=SimpleNamespace(local=SimpleNamespace(cpu=True), profile=None))
     before = places([make_plan("T4")], {T4.name: T4}, Job(iterations=10))
     assert recommending.with_cpu(before, make_trace(), request, config, Silence()) is before
+    endless = make_trace(iterations_per_epoch=None)
+    with pytest.raises(InputError):
+        recommending.with_cpu(replace(before, job=Job(epochs=1.0)), endless, request, config, Silence())

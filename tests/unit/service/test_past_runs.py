@@ -12,8 +12,8 @@ from advisor.core.values import Interval, RunStatus
 from advisor.formats.trace_files import write_trace
 from advisor.service.bookkeeping import RunsRequest, recorded_runs
 from advisor.service.predicting import PredictRequest, predict
-from advisor.service.recommend import ledger_entries as module
-from advisor.service.recommend.ledger_entries import PastRuns, compared_runs, past_runs
+from advisor.service.recommend import past_runs as module
+from advisor.service.recommend.past_runs import PastRuns, compared_runs, past_runs
 from advisor.service.traces import TraceRequest
 from advisor.store.database import open_store
 from advisor.store.ledger import record_recommendation, record_run

@@ -75,19 +75,15 @@ def install_torchvision_ops(session: Session) -> None:
 
     def declare_if_missing(extension: ModuleType) -> None:
         if not extension._has_ops():
-            _declare(session)
+            # The library object must outlive the process.
+            session.torchvision_library = library = torch.library.Library("torchvision", "FRAGMENT")
+            for schema in _SCHEMAS:
+                library.define(schema)
             # Older versions have no gradients in Python: their operators must go on refusing.
             if importlib.util.find_spec("torchvision._autograd_registrations") is not None:
                 extension.__dict__.update(_has_ops=lambda: True, _check_cuda_version=lambda: -1)
 
     when_imported("torchvision.extension", declare_if_missing)
-
-
-def _declare(session: Session) -> None:
-    # The library object must outlive the process.
-    session.torchvision_library = library = torch.library.Library("torchvision", "FRAGMENT")
-    for schema in _SCHEMAS:
-        library.define(schema)
 
 
 def install_transformers_tracing(session: Session) -> None:  # noqa: ARG001
@@ -187,7 +183,7 @@ Tensors = list[torch.Tensor]
 def install_deepspeed(session: Session) -> None:
     """DeepSpeed without its CUDA kernels, without MPI, and with its buffers called by their names.
 
-    It compiles kernels of its own when an optimizer is made, and looks for MPI where torchrun told it
+    It compiles kernels of its own when an optimizer is made, and looks for MPI where torchrun said so
     nothing. What it keeps of a model lies in buffers that no optimizer knows: they would count as
     activations, which grow with the batch.
 
@@ -258,7 +254,7 @@ def _multi_tensor_adam(_chunk: int, _overflow: object, lists: list[Tensors], *nu
 
 
 def _nothing(*_: object) -> None:
-    """Work of the CPU, whose time nobody measures here."""
+    """Work of the CPU, whose time is not measured here."""
 
 
 _STAND_INS = {

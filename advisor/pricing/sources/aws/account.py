@@ -12,11 +12,11 @@ from advisor.pricing.sources.aws.aws_calls import (
     HOME_REGION,
     AwsOptions,
     Clients,
+    Row,
     explaining,
     in_time,
     items_of,
 )
-from advisor.pricing.sources.aws.survey import PlacementScoreRow
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -97,7 +97,7 @@ def placement_scores(
     Raises CloudError: no permission for ``ec2:GetSpotPlacementScores``, or the call failed.
     """
     client = Clients(options or AwsOptions()).client("ec2", HOME_REGION)
-    rows: list[PlacementScoreRow] = items_of(
+    rows: list[Row] = items_of(
         client,
         SCORE_ACTION,
         "SpotPlacementScores",

@@ -296,6 +296,8 @@ MAX_PAGES = 1000
 RETRIES_S = 10.0
 """What trying a call again may take on top of one reply; then the call as a whole is given up."""
 T = TypeVar("T")
+Row = Mapping[str, Any]
+"""An item of a reply, whose values have the types that AWS documents of its operation."""
 _CONNECT_TIMEOUT_S = 5.0
 # What services call the next page; Cost Explorer has a word of its own.
 _TOKENS = ("NextToken", "NextPageToken")

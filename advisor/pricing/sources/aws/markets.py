@@ -21,29 +21,19 @@ from advisor.pricing.sources.aws.aws_calls import (
     MAX_THREADS,
     AwsOptions,
     Clients,
+    Row,
     counted,
     items_of,
     listed,
 )
-from advisor.pricing.sources.aws.survey import (
-    CapacityBlock,
-    InstanceTypeRow,
-    ListPrices,
-    Region,
-    RegionRow,
-    SpotPrice,
-    Survey,
-    catalog_machines,
-    survey,
-    zone_ids,
-)
+from advisor.pricing.sources.aws.survey import ListPrices, Region, Survey, catalog_machines, survey, zone_ids
 from advisor.pricing.sources.protocol import OfferQuery, Part
 
 LIST_SOURCE = "AWS price list"
 
 
 def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
-    """List prices as offers; a price of a machine that the region does not offer is left out and told.
+    """List prices as offers; a price of a machine that the region does not offer is left out and reported.
 
     Raises CloudError: the price list could not be had, or names no machine of a region that has some.
     """
@@ -80,7 +70,7 @@ def _offers(prices: ListPrices, survey: Survey, region: str) -> Iterator[Offer]:
 
 
 def _unpriced(prices: ListPrices, survey: Survey) -> set[str]:
-    """Machines that can be started here, or are listed where nobody knows that, without a sound price."""
+    """Machines that can be started here, or are listed where that is unknown, without a sound price."""
     known = survey.rentable.keys() if survey.offered is not None else survey.rentable.keys() & prices.named
     return known - prices.usd_per_h.keys()
 
@@ -100,7 +90,7 @@ def _list_gaps(prices: ListPrices, survey: Survey) -> Iterator[str]:
 SPOT_ACTION = "ec2:DescribeSpotPriceHistory"
 SPOT_SOURCE = "AWS spot price history"
 LINUX = "Linux/UNIX"
-# AWS lets no spot price fall below a tenth of on-demand: a quote there says that nobody asked.
+# AWS lets no spot price fall below a tenth of on-demand: a quote there means no demand.
 FLOOR_FRACTION = 0.1001
 
 Place = tuple[str, str]
@@ -123,7 +113,7 @@ class Readings:
 
 
 def spot_part(region: Region, survey: Survey, scope: str) -> Part:
-    """Newest prices as offers, all prices as history; a quote at the floor or of 0 is told, not offered.
+    """Newest prices as offers, all prices as history; a quote at the floor or of 0 is reported, not offered.
 
     Raises CloudError: the zones or the prices could not be had.
     """
@@ -153,7 +143,7 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
 
 
 def read_points(
-    rows: Iterable[SpotPrice], region: str, zones: Mapping[str, str], machines: Mapping[str, InstanceType]
+    rows: Iterable[Row], region: str, zones: Mapping[str, str], machines: Mapping[str, InstanceType]
 ) -> Readings:
     """Linux spot prices by machine and zone ID; a price that the machine cannot have is unknown.
 
@@ -184,7 +174,7 @@ def read_points(
     )
 
 
-def _asked(region: Region, survey: Survey, start: datetime) -> list[SpotPrice]:
+def _asked(region: Region, survey: Survey, start: datetime) -> list[Row]:
     filters = [
         {"Name": "instance-type", "Values": sorted(survey.rentable)},
         {"Name": "product-description", "Values": [LINUX]},
@@ -193,7 +183,7 @@ def _asked(region: Region, survey: Survey, start: datetime) -> list[SpotPrice]:
     return items_of(region.ec2, SPOT_ACTION, "SpotPriceHistory", **limits)
 
 
-def _point(row: SpotPrice, region: str, zone: str) -> PricePoint:
+def _point(row: Row, region: str, zone: str) -> PricePoint:
     return PricePoint(
         provider="aws",
         instance_type=row["InstanceType"],
@@ -249,7 +239,7 @@ def _spot_gaps(readings: Readings, floor: set[Place], survey: Survey) -> list[st
 
 def _no_floor(survey: Survey) -> str:
     reason = f" ({survey.failure})" if survey.failure else ""
-    return f"no list prices, so quotes at the floor of 10 % of on-demand could not be told apart{reason}"
+    return f"no list prices, so quotes at the floor of 10 % of on-demand could not be distinguished{reason}"
 
 
 def _places(places: Iterable[Place]) -> str:
@@ -286,10 +276,10 @@ def capacity_block_part(region: Region, survey: Survey, scope: str) -> Part:
     )
 
 
-def _blocks(region: Region, survey: Survey) -> Iterator[CapacityBlock]:
+def _blocks(region: Region, survey: Survey) -> Iterator[Row]:
     """Blocks of every type that is sold so, types in alphabetical order."""
     for name in _types_sold_in_blocks(region, survey):
-        blocks: list[CapacityBlock] = items_of(
+        blocks: list[Row] = items_of(
             region.ec2,
             BLOCK_ACTION,
             "CapacityBlockOfferings",
@@ -305,15 +295,11 @@ def _types_sold_in_blocks(region: Region, survey: Survey) -> list[str]:
         {"Name": "supported-usage-class", "Values": ["capacity-block"]},
         {"Name": "instance-type", "Values": sorted(survey.rentable)},
     ]
-    rows: list[InstanceTypeRow] = items_of(
-        region.ec2, "ec2:DescribeInstanceTypes", "InstanceTypes", Filters=filters
-    )
+    rows: list[Row] = items_of(region.ec2, "ec2:DescribeInstanceTypes", "InstanceTypes", Filters=filters)
     return sorted(row["InstanceType"] for row in rows if row["InstanceType"] in survey.rentable)
 
 
-def _block_offer(
-    row: CapacityBlock, region: Region, survey: Survey, zones: Mapping[str, str]
-) -> Offer | None:
+def _block_offer(row: Row, region: Region, survey: Survey, zones: Mapping[str, str]) -> Offer | None:
     fee_usd, hours = float(row["UpfrontFee"]), int(row["CapacityBlockDurationHours"])
     zone = zones.get(row["AvailabilityZone"])
     if not 0 < fee_usd < math.inf or hours < 1 or row["CurrencyCode"] != "USD" or zone is None:
@@ -344,7 +330,7 @@ def regions_of(query: OfferQuery, options: AwsOptions, clock: Callable[[], datet
     """
     clients = Clients(options)
     home = clients.client("ec2", HOME_REGION)
-    rows: list[RegionRow] = items_of(home, "ec2:DescribeRegions", "Regions")
+    rows: list[Row] = items_of(home, "ec2:DescribeRegions", "Regions")
     pricing = clients.client("pricing", HOME_REGION)
     catalog = catalog_machines()
     return [

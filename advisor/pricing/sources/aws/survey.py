@@ -8,138 +8,18 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError, UnknownGpuError
 from advisor.core.gpus import load_gpus, provider_gpu
 from advisor.core.units import GB, MIB
 from advisor.pricing.instance_types import InstanceType, load_instances, price_includes
 from advisor.pricing.price_checks import is_possible
-from advisor.pricing.sources.aws.aws_calls import GARBLED, AwsOptions, counted, items_of, listed
+from advisor.pricing.sources.aws.aws_calls import GARBLED, AwsOptions, Row, counted, items_of, listed
 from advisor.pricing.sources.protocol import OfferQuery
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
-
-
-class AvailabilityZone(TypedDict):
-    """Of ``ec2:DescribeAvailabilityZones``."""
-
-    ZoneName: str
-    ZoneId: str
-    ZoneType: NotRequired[str]
-
-
-class RegionRow(TypedDict):
-    """Of ``ec2:DescribeRegions``."""
-
-    RegionName: str
-
-
-class TypeOffering(TypedDict):
-    """Of ``ec2:DescribeInstanceTypeOfferings``."""
-
-    InstanceType: str
-
-
-class SpotPrice(TypedDict):
-    """Of ``ec2:DescribeSpotPriceHistory``."""
-
-    AvailabilityZone: str
-    InstanceType: str
-    ProductDescription: str
-    SpotPrice: str
-    Timestamp: datetime
-
-
-class CapacityBlock(TypedDict):
-    """Of ``ec2:DescribeCapacityBlockOfferings``."""
-
-    InstanceType: str
-    AvailabilityZone: str
-    UpfrontFee: str
-    CurrencyCode: str
-    CapacityBlockDurationHours: int
-    StartDate: datetime
-
-
-class PlacementScoreRow(TypedDict):
-    """Of ``ec2:GetSpotPlacementScores``."""
-
-    Region: str
-    AvailabilityZoneId: str
-    Score: int
-
-
-class MiB(TypedDict):
-    """An amount of memory."""
-
-    SizeInMiB: int
-
-
-class Gpu(TypedDict):
-    """A kind of GPU of a machine."""
-
-    Name: str
-    Manufacturer: NotRequired[str]
-    Count: NotRequired[int]
-    GpuPartitionSize: NotRequired[float]
-    MemoryInfo: MiB
-
-
-class GpuInfo(TypedDict):
-    """The GPUs of a machine."""
-
-    Gpus: NotRequired[list[Gpu]]
-
-
-class InstanceStorage(TypedDict):
-    """The disks of a machine."""
-
-    TotalSizeInGB: NotRequired[int]
-
-
-class VCpus(TypedDict):
-    """The cores of a machine."""
-
-    DefaultVCpus: int
-
-
-class Processor(TypedDict):
-    """The CPU of a machine."""
-
-    SupportedArchitectures: list[str]
-
-
-class InstanceTypeRow(TypedDict):
-    """Of ``ec2:DescribeInstanceTypes``."""
-
-    InstanceType: str
-    GpuInfo: NotRequired[GpuInfo]
-    VCpuInfo: VCpus
-    MemoryInfo: MiB
-    InstanceStorageInfo: NotRequired[InstanceStorage]
-    ProcessorInfo: Processor
-
-
-class PriceDimension(TypedDict):
-    """One price of a product."""
-
-    unit: str
-    pricePerUnit: dict[str, str]
-
-
-class Term(TypedDict):
-    """On what terms a product is sold, with its prices."""
-
-    priceDimensions: dict[str, PriceDimension]
-
-
-class Product(TypedDict):
-    """Of ``pricing:GetProducts``, which writes each as a JSON text."""
-
-    product: dict[str, dict[str, str]]
-    terms: dict[str, dict[str, Term]]
 
 
 LIST_ACTION = "pricing:GetProducts"
@@ -227,7 +107,7 @@ def possible_prices(prices: ListPrices, machines: Mapping[str, InstanceType]) ->
     return replace(prices, usd_per_h=kept, gaps=(*prices.gaps, gap))
 
 
-def _hourly_usd(product: Product) -> Iterator[float]:
+def _hourly_usd(product: Row) -> Iterator[float]:
     """Each on-demand price of a product; NaN where it is not in US dollars an hour."""
     for term in product["terms"]["OnDemand"].values():
         for dimension in term["priceDimensions"].values():
@@ -294,7 +174,7 @@ def catalog_machines() -> Mapping[str, InstanceType]:
 def described_machines(client: BaseClient, instance_types: Collection[str], *, today: date) -> Described:
     """Types that the catalog lacks, as EC2 describes them. Raises CloudError: the call failed."""
     filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
-    rows: list[InstanceTypeRow] = items_of(client, TYPES_ACTION, "InstanceTypes", Filters=filters)
+    rows: list[Row] = items_of(client, TYPES_ACTION, "InstanceTypes", Filters=filters)
     replies = [reply for reply in rows if reply["InstanceType"] in instance_types]
     machines, fractions, others = {}, [], []
     for reply in replies:
@@ -310,7 +190,7 @@ def described_machines(client: BaseClient, instance_types: Collection[str], *, t
     return Described(machines=machines, gaps=_gaps(machines, fractions, others, unknown))
 
 
-def _machine(reply: InstanceTypeRow, gpu: Gpu, today: date) -> InstanceType:
+def _machine(reply: Row, gpu: Row, today: date) -> InstanceType:
     """The machine in our units; a GPU that the catalog lacks keeps AWS's name for it."""
     memory = f"{round(gpu['MemoryInfo']['SizeInMiB'] / 1024, 2):g} GiB"
     try:
@@ -357,7 +237,7 @@ def zone_ids(ec2: BaseClient) -> Mapping[str, str]:
 
     Raises CloudError: the call failed.
     """
-    rows: list[AvailabilityZone] = items_of(ec2, "ec2:DescribeAvailabilityZones", "AvailabilityZones")
+    rows: list[Row] = items_of(ec2, "ec2:DescribeAvailabilityZones", "AvailabilityZones")
     return {
         row["ZoneName"]: row["ZoneId"]
         for row in rows
@@ -376,7 +256,7 @@ class Region:
         ec2: client of the region.
         pricing: client of the price list, which knows all regions.
         catalog: machines that need no description, by instance type.
-        clock: tells the time, with a time zone.
+        clock: gives the time, with a time zone.
     """
 
     name: str
@@ -459,10 +339,10 @@ def _machines(
 def _offered(
     region: Region, machines: Mapping[str, InstanceType]
 ) -> tuple[frozenset[str] | None, tuple[str, ...]]:
-    """What can be started here; or None, and why nobody knows."""
+    """What can be started here; or None, and why it is unknown."""
     filters = [{"Name": "instance-type", "Values": sorted(machines)}]
     try:
-        rows: list[TypeOffering] = items_of(
+        rows: list[Row] = items_of(
             region.ec2,
             "ec2:DescribeInstanceTypeOfferings",
             "InstanceTypeOfferings",

@@ -1,12 +1,14 @@
 """A log corrects the odds of its class: fully where it saw much, hardly where it saw little."""
 
+import statistics
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
 from advisor.pricing.spot import spot_odds, start_odds
-from recommender.availability.series import Watched, start_with_history, with_history
+from recommender.outcome.watched import Watched, start_with_history, with_history
 
 CLASS = spot_odds("V100-SXM-16GB", 1)
 WAIT = start_odds("V100-SXM-16GB", 1, Market.SPOT).wait_s
@@ -23,7 +25,12 @@ def test_a_long_log_is_believed():
     odds = with_history(CLASS, seen)
     assert odds.preemptions_per_h == pytest.approx(0.5, rel=0.02)
     assert odds.outage_h == pytest.approx(2.0, rel=0.15)
-    assert start_with_history(WAIT, CLASS, seen).p_at_once == pytest.approx(0.5, abs=0.01)
+    start = start_with_history(WAIT, CLASS, seen)
+    assert start.p_at_once == pytest.approx(0.5, abs=0.01)
+    # A moment within outages of 2 hours on average is (1 + their dispersion) hours before the end of its own.
+    shares = [(i + 0.5) / 100_000 for i in range(50_000)]
+    later_s = statistics.fmean(start.after_s(share) - start.at_once_s for share in shares)
+    assert later_s / 3600 == pytest.approx(1 + CLASS.dispersion_down, rel=0.15)
 
 
 def test_a_log_of_an_hour_changes_little():

@@ -23,6 +23,7 @@ from advisor.core.findings.about_options import (
     Risk,
     ScalingAssumed,
 )
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.units import GIB
 from advisor.core.values import (
     Collective,
@@ -560,6 +561,7 @@ def test_gpus_of_one_machine_share_its_vcpus():
         ({"backend": "cuda", "num_workers": None}, "it uses no torch DataLoader"),
         ({"backend": "cpu", "num_workers": 0}, "its data has no length"),
         ({"num_workers": None}, "no torch DataLoader"),
+        ({"num_workers": 0, "warnings": (LengthUnknown(why="no-loader"),)}, "no torch DataLoader"),
         ({}, "its data has no length"),
     ],
 )

@@ -19,7 +19,7 @@ from recommender.outcome.nodes import (
 )
 from recommender.outcome.outcomes import runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, CONFIGURED, SpotTerms, terms_at
-from recommender.plans.start_waits import nodes_note, together, wait_of
+from recommender.plans.candidates import nodes_note, together, wait_of
 from tests.builders import make_offer, make_plan
 from tests.findings import said
 

@@ -1,12 +1,12 @@
 """What a cluster that states no wait is assumed to have."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
-from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
-from recommender.queue.waits import COLUMNS, WAITS_FILE, assumed_wait, class_of, read_waits
+from advisor.pricing.instance_types import read_as
+from recommender.queue.waits import ANY, SIZES, WAITS_FILE, WALLTIMES, PooledWait, assumed_wait, class_of
 
 HOUR_S = 3600.0
 
@@ -41,21 +41,6 @@ def test_it_says_what_it_rests_on():
     assert note.facts["walltime"] == "<=4h"
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda row: ["3", *row[1:]], "no class"),
-        (lambda row: [*row[:2], "9999999", *row[3:]], "ascend"),
-        (lambda row: [*row[:9], "0", *row[10:]], "num_logs is 0"),
-    ],
-)
-def test_a_broken_row_is_refused(tmp_path, change, words):
-    import csv
-
-    with catalog_path(WAITS_FILE).open() as file:
-        rows = list(csv.reader(file))
-    assert tuple(rows[0]) == COLUMNS
-    with (tmp_path / "w.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([rows[0], change(rows[1])])  # type: ignore[operator]
-    with pytest.raises(CatalogError, match=words):
-        read_waits(tmp_path / "w.csv")
+def test_every_class_is_in_the_file():
+    known = {(row.size, row.walltime) for row in read_as(catalog_path(WAITS_FILE), PooledWait)}
+    assert known == set(product(SIZES, (ANY, *WALLTIMES)))

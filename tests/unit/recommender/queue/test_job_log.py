@@ -261,7 +261,7 @@ def test_many_faults_are_told_at_once_but_not_all(tmp_path):
         ("submit,start\n0,60\n", "how large its jobs are: it needs a column gpus, nodes or cores"),
         ("submit,start,gpus\n0,60,0\n0,60,\n", r"how large its jobs are: none asks for any gpus\. Export"),
         ("submit,start,nodes,cores\n0,60,0,0\n", "none asks for any cores or nodes"),
-        ("submit|start|ReqTRES\n0|60|cpu=8\n", "none asks for any gpus"),
+        ("submit|start|ReqTRES\n0|60|cpu=8\n", "none asks for any gpus.* AccountingStorageTRES=gres/gpu"),
         ("submit,start,gpus\n", "no job that started, of 0"),
         ("submit,start,gpus\n0,,1\n", "no job that started, of 1"),
         ("; a comment\n1 0 5\n", "line 2: 3 fields, where SWF has 18"),

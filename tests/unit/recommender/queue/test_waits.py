@@ -234,6 +234,8 @@ def test_the_log_of_the_last_hour_knows_how_many_wait(crowded):
     assert crowded.waiting_now("gpu", crowded.end_s + HOUR_S) == 5
     assert crowded.waiting_now("other", crowded.end_s) == 0
     assert crowded.waiting_now(None, crowded.end_s) == 5
+    # Of several queues nobody knows which one is meant: those of another one would count.
+    assert replace(crowded, queues=("cpu", "gpu")).waiting_now(None, crowded.end_s) is None
     assert crowded.waiting_now("gpu", crowded.end_s + HOUR_S + 1) is None
     assert crowded.waiting_now("gpu", crowded.end_s - 1) is None
 

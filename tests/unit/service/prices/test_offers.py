@@ -17,7 +17,6 @@ from advisor.pricing import answers
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
-from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices import daily, live
 from advisor.service.prices.offers import (
     PricesRequest,
@@ -27,6 +26,7 @@ from advisor.service.prices.offers import (
     query_offers,
     wanted_counts,
 )
+from advisor.service.prices.query_limits import OfferFilter, is_wanted
 from tests.builders import make_offer, make_price
 from tests.findings import texts
 from tests.listening import Heard

@@ -17,9 +17,10 @@ from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.values import Market, Offer
 from advisor.service.listening import Silence
-from advisor.service.offer_filters import OfferFilter, check_counts
 from advisor.service.prices.query_limits import (
     Limit,
+    OfferFilter,
+    check_counts,
     check_providers,
     check_regions,
     known_vendors,

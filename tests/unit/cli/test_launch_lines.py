@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.cli.launch_lines import code_cells, is_launch_line, notebook_script, read_launch_line
 from advisor.core.errors import InputError
-from advisor.profile.launch_lines import is_launch_line, read_launch_line
-from advisor.profile.notebooks import code_cells, notebook_script
 
 
 @pytest.fixture(autouse=True)

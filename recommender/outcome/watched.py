@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from advisor.core.limits import check_number
+from advisor.core.units import HOUR_S
 from advisor.core.values import StartWait
 from advisor.pricing.spot import SpotOdds
 
@@ -100,7 +101,7 @@ def watched(stretches: Sequence[Stretch]) -> Watched:
 # The odds of a class of machines, corrected by what was seen of one: little seen counts for little
 
 
-# Nothing shorter is told apart: no provider hands out a machine faster.
+# Nothing shorter is distinguished: no provider hands out a machine faster.
 _LEAST_OUTAGE_H = 1 / 60
 
 
@@ -152,7 +153,14 @@ def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartW
     error = odds.drift_rate**2 + _error(odds, seen)
     weight = odds.sigma_rate**2 / (odds.sigma_rate**2 + error)
     p_at_once = wait.p_at_once + weight * (1 - seen.share_down - wait.p_at_once)
-    longer = with_history(odds, seen).outage_h / odds.outage_h
+    longer = 1.0
+    if seen.num_outages:
+        # A start falls into a long outage sooner than into a short one, and sees what is left of it. The
+        # class's waits are those of all its places, so most are of the worst ones.
+        known_h = max(seen.down_h / seen.num_outages, _LEAST_OUTAGE_H) * (1 + odds.dispersion_down) / 2
+        of_class_s = wait.later_p50_s / math.log(2) ** wait.bend * math.gamma(1 + wait.bend)
+        error = odds.drift_outage**2 + odds.dispersion_down / seen.num_outages
+        longer = (known_h * HOUR_S / of_class_s) ** (odds.sigma_outage**2 / (odds.sigma_outage**2 + error))
     return StartWait.of(
         p_at_once=min(max(p_at_once, 0.001), 0.999),
         at_once_s=wait.at_once_s,

@@ -1,0 +1,56 @@
+"""At which rates convolutions run: in TF32 their layout counts, and in FP32 their groups."""
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Method, Op, Precision, TensorSpec
+from advisor.predict.constants import constants_for
+from advisor.predict.knowledge import shipped
+from advisor.predict.methods import op_times
+from tests.builders import make_op, make_trace
+
+GEOMETRY = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "transposed": False}
+
+
+def convolution(*, is_last: bool = False, groups: int = 1, channels: int = 256) -> Op:
+    def image(*shape: int) -> TensorSpec:
+        _, of, height, width = shape
+        last, first = (
+            (height * width * of, 1, width * of, of),
+            (of * height * width, height * width, width, 1),
+        )
+        return TensorSpec(shape=shape, dtype="float32", stride=last if is_last else first)
+
+    source, weight = image(64, channels, 28, 28), image(channels, channels // groups, 5, 5)
+    op = make_op(
+        "aten::convolution",
+        flops=2 * 64 * 28 * 28 * channels * channels // groups * 25,
+        num_bytes=4 * 2 * 64 * channels * 28 * 28,
+    )
+    return replace(op, inputs=(source, weight), outputs=(source,), attributes={**GEOMETRY, "groups": groups})
+
+
+def alone(op: Op, gpu: str, *, tf32: bool) -> tuple[float, Method]:
+    precision = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=tf32)
+    spec = resolve_gpu(gpu)
+    times = op_times(make_trace(ops=(op,), precision=precision), spec, constants_for(spec), shipped())
+    (time,) = times
+    return time.time_s, time.method
+
+
+def test_in_tf32_the_layout_counts():
+    first, method = alone(convolution(), "A100-SXM-80GB", tf32=True)
+    last, _ = alone(convolution(is_last=True), "A100-SXM-80GB", tf32=True)
+    assert method == Method.LEARNED
+    assert first > 1.05 * last
+
+
+def test_groups_reach_an_eighth_of_the_rate_of_others_in_fp32():
+    grouped, whole = convolution(groups=16, channels=1024), convolution(channels=256)
+    assert grouped.flops == whole.flops
+    slow, method = alone(grouped, "V100-SXM-32GB", tf32=False)
+    fast, _ = alone(whole, "V100-SXM-32GB", tf32=False)
+    assert method == Method.ROOFLINE
+    assert slow == pytest.approx(fast / 0.12, rel=0.01)
