@@ -310,9 +310,8 @@ Until November 2026 the mean error was 18.1 %, GNMT's 31.6. Most of that were th
 Two constants came from these rows. Half of the FP32 lanes of GA10x and AD10x do integers as well:
 convolutions reach 0.60 of all lanes (six boards before decision 126, since then RTX 3080 and 3090). TF32 on
 tensor cores of half rate reaches 0.85 (BERT on the RTX 3090, up to 19 % too slow before). GNMT judges on that
-board (7 % too slow before, now 2), and the RTX 3080 with software of 2020 (6 to 13 % too fast, as all of that year; 2 to 5 %
-before).
-
+board (7 % too slow before, now 2), and the RTX 3080 with software of 2020 (6 to 13 % too fast, as all of
+that year; 2 to 5 % before).
 **What is left.** Software: steps of 2022 are 4 % off without bias, those of 2020 and 2021 8 % too fast. An
 A100-SXM-40GB ran BERT 22 % slower in half precision with the container of 2020. The worst rows are not the
 boards':
