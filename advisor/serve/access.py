@@ -72,9 +72,7 @@ class Access:
             # Anyone who puts a proxy before it has to say who may read.
             is_direct = not any(_FORWARDED.fullmatch(name) for name, _ in headers)
             return (
-                None
-                if is_direct
-                else Refusal(401, "behind a proxy it must know who may read: docs/serve.md")
+                None if is_direct else Refusal(401, "behind a proxy it must know who may read: docs/serve.md")
             )
         if self.proxies and users and users[0].strip() and self._is_proxy(peer):
             return None
