@@ -81,7 +81,7 @@ def main() -> None:
     from advisor.report.plain import print_error
 
     try:
-        # Whoever ends us politely wants what Ctrl-C does: nothing running and no file behind.
+        # Anyone who ends us politely wants what Ctrl-C does: nothing running and no file behind.
         _handle(_interrupt, "SIGTERM", "SIGHUP")
         _handle(signal.default_int_handler, "SIGINT")
         try:
@@ -103,7 +103,7 @@ def main() -> None:
     except OSError as error:
         # Python would complain again when it flushes what is left at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # Whoever reads no further, such as head, has seen enough.
+        # Anyone who reads no further, such as head, has seen enough.
         if error.errno != errno.EPIPE:
             print_error(f"cannot read or write: {error}")
         sys.exit(1)

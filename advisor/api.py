@@ -90,7 +90,7 @@ def recommend(
         origin_gpu: where a profiler's export was recorded, if it does not say.
         world_size: profile the script as one of so many processes of one GPU each.
         settings: more settings, by dotted name, such as ``{"cloud.max_gpus": 4}``.
-        listener: hears notes, warnings and progress; logs them if None.
+        listener: receives notes, warnings and progress; logs them if None.
 
     Raises:
         InputError: an argument, a setting or the script is wrong.
@@ -168,7 +168,7 @@ def compare(
         value_of_time_usd_per_h: what an hour until it is done is worth; None for the settings'.
         policies: files of rules to obey, besides those of the settings.
         settings: settings above all layers, by dotted name.
-        listener: hears notes, warnings and progress; logs them if None.
+        listener: receives notes, warnings and progress; logs them if None.
 
     Raises:
         InputError: an argument, a name, a setting or the script is wrong.
@@ -213,7 +213,7 @@ def predict(
         origin_gpu: where a profiler's export was recorded, if it does not say.
         world_size: profile the script as one of so many processes of one GPU each.
         settings: settings above all layers, by dotted name.
-        listener: hears notes, warnings and progress; logs them if None.
+        listener: receives notes, warnings and progress; logs them if None.
 
     Raises:
         InputError: an argument, a setting or the script is wrong.
@@ -246,7 +246,7 @@ def confirm(
         gpu: whose memory decides, such as ``L4``, or so many as ``A100-SXM-80GB:8``.
         world_size: profile it as one of so many processes of one GPU each.
         settings: settings above all layers, by dotted name.
-        listener: hears notes, warnings and progress; logs them if None.
+        listener: receives notes, warnings and progress; logs them if None.
 
     Raises:
         InputError: more than one kind or number of GPUs, nothing fits, or no argument sets the batch.
@@ -304,7 +304,7 @@ def prices(
         order: ``price``, ``gpu-price``, ``age`` or ``place``.
         every_zone: also zones that cost more than the cheapest of their region.
         settings: more settings, by dotted name.
-        listener: hears notes, warnings and progress; logs them if None.
+        listener: receives notes, warnings and progress; logs them if None.
 
     Raises:
         InputError: an argument or a setting is wrong.
@@ -347,7 +347,7 @@ def profile(
         pretended_gpu: the GPU that the script sees.
         world_size: profile it as one of so many processes of one GPU each.
         settings: settings above all layers, by dotted name, such as ``{"profile.timeout": "10m"}``.
-        listener: hears notes, warnings and progress; logs them if None.
+        listener: receives notes, warnings and progress; logs them if None.
 
     Raises:
         InputError: there is no such script, backend or interpreter.

@@ -28,7 +28,7 @@ class Facts:
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
         train_s: median of the job's training, preemptions included.
-        saves_checkpoints: None if nobody said.
+        saves_checkpoints: None if unknown.
         preemptions_per_h: of a spot machine while it runs.
     """
 

@@ -25,7 +25,7 @@ from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
 if TYPE_CHECKING:
     from recommender.policy import Policy
 
-# Warnings that the job does more than the recorded steps, for a time that nobody knows.
+# Warnings that the job does more than the recorded steps, for an unknown time.
 _MORE_THAN_STEPS = {"between", "left-out", "rollouts"}
 
 __all__ = ["Nearest", "check_job", "judge", "nearest", "recommend"]

@@ -38,7 +38,7 @@ class ScalingCurve:
 
     Attributes:
         points: by number of GPUs.
-        best: plan id of the number up to which more pay; None where none does the job, or where nobody knows
+        best: plan id of the number up to which more pay; None where none does the job, or where it is unknown
             what an hour of it costs.
         verdict: the same with the figures that decide.
     """
@@ -113,7 +113,7 @@ def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: value.W
         return CurveOfNone()
     place = next(i for i, point in enumerate(feasible) if point.option is best)
     is_last = place + 1 == len(feasible)
-    # Of the largest number the step to it is told, if there is a smaller one.
+    # Of the largest number the step to it is reported, if there is a smaller one.
     more = feasible[place if is_last else place + 1]
     fewer = feasible[max(place - is_last, 0)].option
     saved = more.usd_per_h_saved

@@ -66,7 +66,7 @@ def server_of(folder: Path) -> MCPServer[Any]:
 
 
 def _in_a_sentence(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """The tool, what is wrong told to the agent in our words."""
+    """The tool; errors reach the agent in our words."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(tool)

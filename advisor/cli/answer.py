@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Document], None]) -> None:
-    """Results to whoever hands them out, warnings to stderr.
+    """Results to anyone who hands them out, warnings to stderr.
 
     Args:
         answer: what to take, and what that rests on.

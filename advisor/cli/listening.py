@@ -152,7 +152,7 @@ def note(message: str) -> None:
 
 
 class Terminal:
-    """Hears what use cases have to say to a person at a terminal, or to a log that a person will read."""
+    """Receives what use cases have to say to a person at a terminal, or to a log that a person will read."""
 
     def note(self, message: str) -> None:
         """One line."""

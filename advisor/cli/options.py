@@ -508,5 +508,5 @@ class ViewOptions:
 
     @property
     def is_short(self) -> bool:
-        """Whether the rows are those that somebody could want."""
+        """Whether the rows are those that someone could want."""
         return self.top is None and not self.all_

@@ -92,7 +92,7 @@ class RanOptions:
     ] = None
 
     def request(self) -> RunRequest:
-        """The run to enter. Raises InputError: nobody says when it started and how long it took."""
+        """The run to enter. Raises InputError: it is not given when it started or how long it took."""
         from advisor.service.bookkeeping import RunRequest
 
         if self.started_at is None or self.duration_s is None:
@@ -221,7 +221,7 @@ def record(
 ) -> None:
     """Enter a run that has ended: where it ran, how long, and what it cost.
 
-    Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
+    --recommendation, --plan, or --provider, --gpu and --market say where; the latter win.
     """
     from advisor.report.runs import recorded_document
     from advisor.service.bookkeeping import keep_receipt, keep_run

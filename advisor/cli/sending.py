@@ -66,7 +66,7 @@ class Outlet:
             document: the answer.
             output: how it is printed, or else the table of what went where.
             subject: of the message.
-            warnings: for whoever reads the answer without standard error.
+            warnings: for anyone who reads the answer without standard error.
             asked: what tells this question from another one whose answer has the same facts.
         """
         from advisor.report.document import warnings_of
@@ -131,7 +131,7 @@ def outlet(command: str, to: list[str] | None, settings: Settings, *, preview: b
 
 
 def check_delivered(deliveries: Sequence[Delivery]) -> None:
-    """End with an error if an answer did not surely reach everybody; each channel was told before.
+    """End with an error if an answer did not surely reach everybody; channels are reported before.
 
     Raises DeliveryError: how many channels it did not reach.
     """
@@ -170,5 +170,5 @@ def try_out(
 
     out = outlet("deliver test", channels, settings_with().settings, preview=preview)
     message = message_of(trial_document(now()), "A test of advisor's delivery")
-    # Whoever tests twice wants two messages.
+    # Anyone who tests twice wants two messages.
     check_delivered(out.send(message, chosen_format(output, as_json), key=f"test-{new_id()}"))

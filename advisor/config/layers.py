@@ -4,7 +4,7 @@ Defaults < user file < project file (``.advisor.yaml``, searched upwards) < ``AD
 Sections merge key by key; a list replaces the list below it. Relative paths count from the file that
 names them, and from the working directory where a variable or a flag does.
 
-A project file may come with somebody else's repository. Unless the user trusts it, it may only do what
+A project file may come with someone else's repository. Unless the user trusts it, it may only do what
 each setting declares (`ProjectMay`), and its lists add to those below.
 """
 
@@ -157,7 +157,7 @@ class PricingSettings(_Sourced):
     """What prices need: which offers count, on whose terms, which sources know them, and where they are kept.
 
     Attributes:
-        may_add_providers: False where a project that nobody trusts named the clouds: it may only narrow them.
+        may_add_providers: False where an untrusted project named the clouds: it may only narrow them.
     """
 
     cloud: CloudSettings
@@ -180,7 +180,7 @@ class Config(_Sourced):
     """All settings, and warnings; a use case takes the groups that it needs.
 
     Attributes:
-        refused: lines of it that do not count, since nobody trusts it.
+        refused: lines of it that do not count, since it is not trusted.
     """
 
     settings: Settings
@@ -239,7 +239,7 @@ def project_file(start: Path) -> Path | None:
     """The nearest ``.advisor.yaml`` in ``start`` or above, whatever it is, unless it is the user's file."""
     for folder in (start, *start.parents):
         path = folder / PROJECT_FILE
-        with suppress(OSError):  # a folder that nobody lets us look into
+        with suppress(OSError):  # a folder that may not be read
             path.lstat()
             return None if _is_same(path, user_file()) else path
     return None
@@ -449,5 +449,5 @@ def _fault(item: ErrorDetails, origins: Mapping[str, str], places: Mapping[str, 
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
         return f"unknown setting {shown(name)}{where}.{hint} advisor config show lists them all."
     place = places.get(".".join(location[:2])) or f"setting {name!r}{where}"
-    # Somebody may have written a password where its name belongs.
+    # Someone may have written a password where its name belongs.
     return f"{place}: {fault_in_words(item, quotes_value=location[0] != 'delivery')}"

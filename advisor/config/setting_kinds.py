@@ -28,7 +28,7 @@ class ProjectMay(StrEnum):
 
 
 class Section(pydantic.BaseModel):
-    """Settings that stand together; a key that nobody knows is an error, and so is a number that is none."""
+    """Settings that stand together; an unknown key is an error, and so is a number that is none."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, validate_default=True)
 

@@ -277,7 +277,7 @@ class ClusterSettings(kinds.Section):
     )
     wait_p90: kinds.Planned | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
     wait_log: kinds.UserPath | None = Field(
-        None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
+        None, description="instead: a job log, or what advisor queue fit wrote, with the waits by size"
     )
     queue: str | None = Field(None, min_length=1, description="queue or partition of the log it will wait in")
     walltime: kinds.PositivePlanned | None = Field(

@@ -1,4 +1,4 @@
-"""Calls that may never end, in threads that keep nobody: not the caller, and not the process from ending.
+"""Calls that may never end, in threads that hold up neither the caller nor the end of the process.
 
 Timeouts of HTTP libraries are for one ``recv``: a server that sends a byte a second never meets one. Threads
 of ``ThreadPoolExecutor`` are joined when the process ends, so those of here are daemons of their own.
@@ -36,7 +36,7 @@ def left_s() -> float:
 def within(limit_s: float, call: Callable[[], T]) -> T:
     """What the call returns or raises, if it does so in time.
 
-    A call that is late goes on in its thread, where `left_s` tells it to stop, and nobody hears of its end.
+    A call that is late goes on in its thread, where `left_s` says when to stop, and its end is not reported.
 
     Raises LateError: it is late.
     """
@@ -87,6 +87,6 @@ def completed(jobs: Sequence[Callable[[], T]], *, num_threads: int, name: str) -
 def _settle(future: Future[T], call: Callable[[], T]) -> Future[T]:
     try:
         future.set_result(call())
-    except BaseException as error:  # noqa: BLE001 - whoever waits for the result gets it
+    except BaseException as error:  # noqa: BLE001 - the caller that waits for the result gets it
         future.set_exception(error)
     return future

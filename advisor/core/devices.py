@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as nvidia-smi tells; no CUDA context is made."""
+"""The GPUs of this machine, as nvidia-smi reports it; no CUDA context is made."""
 
 import subprocess
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ BUSY_MEMORY_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One card as the driver tells: its name, how busy it is, what it may draw; None where it is silent."""
+    """One card by its driver: its name, how busy it is, what it may draw; None where it is silent."""
 
     name: str
     memory_bytes: int | None
@@ -50,7 +50,7 @@ class DeviceState:
 
 
 def why_in_use(index: int, device: Device) -> Finding | None:
-    """What others do on a card; None if it is free, or nobody knows."""
+    """What others do on a card; None if it is free or unknown."""
     if device.is_working:
         return GpuInUse(gpu_index=index, busy_share=device.utilization)
     if device.is_occupied:

@@ -134,11 +134,11 @@ class LockedError(StoreError):
 
 
 class CloudError(AdvisorError):
-    """A cloud refused a call, did not answer, or answered what nobody can read; never with a secret in it."""
+    """A cloud refused a call, did not answer, or gave an unreadable answer; never with a secret in it."""
 
 
 class DeliveryError(AdvisorError):
-    """An answer did not reach a channel, or nobody knows whether it did."""
+    """An answer did not reach a channel, or it is unknown whether it did."""
 
 
 class NoOfferError(AdvisorError):

@@ -1,6 +1,6 @@
 """Over what GPUs exchange, from ``catalogs/fabrics.toml`` and from what people write of their own clusters.
 
-What nobody stated is the worse of what it may be: a card without NVLink exchanges through host memory, and a
+What is not stated is the worse of what it may be: a card without NVLink exchanges through host memory, and a
 network is unknown.
 """
 
@@ -38,7 +38,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What machines that somebody rents exchange over.
+    """What machines that someone rents exchange over.
 
     Attributes:
         instance_types: globs.
@@ -106,7 +106,7 @@ def board_fabric(gpu: GpuSpec) -> Fabric:
 
 
 def machine_of(provider: str, instance_type: str) -> Machine | None:
-    """The row of a machine, None where nobody wrote one."""
+    """The row of a machine, None where there is none."""
     machines = _machines_of(provider)
     return next((machine for machine in machines if is_any(machine.instance_types, instance_type)), None)
 
@@ -127,7 +127,7 @@ def linked(gpu: GpuSpec, link: Link | None, link_bytes_per_s: float | None = Non
 
 
 def stated_fabric(gpu: GpuSpec, link: str | None = None, network: str | None = None) -> Fabric:
-    """What somebody writes of their own machines.
+    """What someone writes of their own machines.
 
     Args:
         gpu: of the machines.

@@ -127,7 +127,7 @@ def _umask() -> int:
 
 # Empties a folder that a script has filled: folders nested by the thousand end ``shutil.rmtree``.
 
-# By descriptor and never by a link: nothing outside of the folder is touched, whoever changes it meanwhile.
+# By descriptor and never by a link: nothing outside of the folder is touched, even if it changes meanwhile.
 FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 

@@ -51,7 +51,7 @@ class GpuRequest:
 
 class _ByName(dict[str, GpuSpec]):
     def __missing__(self, name: str) -> GpuSpec:
-        """An alias has its GPU; what is none is told with near names, not as a bare KeyError."""
+        """An alias has its GPU; an unknown name is an error with near names, not a bare KeyError."""
         return resolve_gpu(name)
 
 

@@ -150,7 +150,7 @@ def input_note(
 
 
 def assumed_note(work: InputWork | None) -> Finding | None:
-    """What is assumed of an input that nobody measured; None where somebody did."""
+    """What is assumed of an input that was not measured; None where it was measured."""
     if work is None or work.kind is None or not work.num_samples:
         return None
     each = {name: seconds / work.num_samples for name, seconds in asdict(work.cpu_s).items()}

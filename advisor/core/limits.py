@@ -42,7 +42,7 @@ def check_number(
         raise InputError(f"{name} must be a finite number{allowed}{up_to}, got {shortened(value)}.")
 
 
-# Defaults of settings that engines need as well, where nobody says.
+# Defaults of settings that engines need as well, where it is not given.
 
 VALUE_OF_TIME_USD_PER_H = 2.0
 """What an hour until a job is done is worth: about a tenth of the attention of one engineer

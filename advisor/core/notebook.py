@@ -1,4 +1,4 @@
-"""How values show themselves in a notebook: they ask here, and whoever can draw them has left word.
+"""How values show themselves in a notebook: they ask here for the function that draws them.
 
 Values know no renderer. The public face of advisor, which is imported before any of them, names one.
 """
@@ -15,5 +15,5 @@ def show_with(render: Callable[[object], str | None]) -> None:
 
 
 def html_of(value: object) -> str | None:
-    """HTML of a value; None where nobody draws it, and the notebook shows its text."""
+    """HTML of a value; None where nothing draws it, and the notebook shows its text."""
     return None if _render is None else _render(value)

@@ -12,7 +12,7 @@ from advisor.core.secrets import Span, is_secret_name, merged, spans_of_secrets
 
 HIDDEN = "***"
 
-# A script's `sorted(x, key=len)` is none, but in the message of an error nobody loses by hiding too much.
+# A script's `sorted(x, key=len)` is none, but in the message of an error hiding too much costs nothing.
 _IN_MESSAGE = re.compile(
     r"""
     (?P<assigned>(?:\b(?:bearer|authorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token))\s+

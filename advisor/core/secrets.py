@@ -58,7 +58,7 @@ _MOST_CHARACTERS = 200
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what has this name is a secret, as far as the name tells.
+    """Whether what has this name is a secret, as far as the name shows.
 
     >>> [is_secret_name(name) for name in ("HF_TOKEN", "dbPassword", "SLACK_WEBHOOK", "AWS_ACCESS_KEY_ID")]
     [True, True, True, True]
@@ -308,7 +308,7 @@ def _entropy(text: str) -> float:
 
 # Repetitions are bounded: a script may print one line of many kilobytes.
 # Who logs in, whatever the password holds, and the query: keys have many names there. With an @ further on
-# even a host and its port are taken for somebody who logs in: nobody loses by hiding too much.
+# even a host and its port are taken for someone who logs in: hiding too much costs nothing.
 _ADDRESS = re.compile(
     r"""(?<=[a-z0-9+.-])://
     (?:(?P<user>[^\s/?\#"'<>:@]{0,256}:\S{0,1024}(?=@) | [^\s/?\#"'<>]{0,1024}(?=@))@)?

@@ -1,4 +1,4 @@
-"""Files that somebody else wrote: only real files, unpacked within limits, JSON checked piece by piece.
+"""Files that someone else wrote: only real files, unpacked within limits, JSON checked piece by piece.
 
 A pipe may keep its reader waiting for ever and a device may have no end, so neither is opened. A gzip of
 300 KB can hold 300 MB of brackets, so what comes out must stay in proportion to what went in.
@@ -100,7 +100,7 @@ def is_gzip(path: Path) -> bool:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    # To open a pipe that nobody writes to would wait for a writer.
+    # To open a pipe without a writer would wait for one.
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -62,7 +62,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The device and the software that a recording is of; None where nobody knows.
+    """The device and the software that a recording is of; None where unknown.
 
     Attributes:
         backend: ``cuda`` or ``cpu``; times of a CPU say nothing about a GPU.

@@ -126,7 +126,7 @@ def _member(kind: type[Enum], value: object) -> object:
 
 
 def _union(kinds: list[_Hint], may_be_none: bool) -> _Reader:
-    """As the first type that the value can be; the fault of the last one is told."""
+    """As the first type that the value can be; the fault of the last one is reported."""
     *others, last = map(reader_of, kinds)
 
     def read(value: object) -> object:

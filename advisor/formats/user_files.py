@@ -196,7 +196,7 @@ def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
 def _without_old_numbers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """What plain words mean, less YAML 1.1's numbers of base 60 (1:30 is 90) and of base 8 (010 is 8).
 
-    Nobody means these, so such a word stays a text, and a text is refused where a number belongs.
+    These are never meant, so such a word stays a text, and a text is refused where a number belongs.
     """
     old = yaml.resolver.Resolver.yaml_implicit_resolvers
     return {

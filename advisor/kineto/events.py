@@ -24,7 +24,7 @@ from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes
 
 JsonObject = Mapping[str, object]
-"""Of a file that somebody else wrote: each value is made what it should be where it is read."""
+"""Of a file that someone else wrote: each value is made what it should be where it is read."""
 
 Arguments = TypedDict(
     "Arguments",
@@ -365,7 +365,7 @@ def _mean(group: Sequence[Op]) -> Op:
     return replace(group[0], count=len(group), measured_s=measured_s, kernels=kernels)
 
 
-# Shapes, FLOPs and bytes of profiled operators, as far as a profile tells them.
+# Shapes, FLOPs and bytes of profiled operators, as far as a profile shows them.
 #
 # Profiles record inputs, not outputs. But each autograd node carries the sequence number of the forward
 # operator it belongs to, and its input is the gradient of that operator's output, which has its shape.

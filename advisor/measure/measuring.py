@@ -107,11 +107,11 @@ class Keeper:
         path: of the recording; one that is there is continued.
         cases: all that it shall hold.
         backend: of the device.
-        progress: is told after each case how many are done of how many.
+        progress: called after each case with how many are done of how many.
 
     Attributes:
         missing: the cases to do by their keys, in order.
-        has_device: the process told of its device, so that it can be used in principle.
+        has_device: the process reported its device, so that it can be used in principle.
 
     Raises RecordingError: there is something else at ``path``, or a recording of another kind of device.
     """
@@ -172,7 +172,7 @@ class Keeper:
 
 
 def header_of(device: Device, backend: str) -> recording_files.Header:
-    """What a recording says of a device that told of itself, and nvidia-smi of it."""
+    """What a recording says of a device that reported itself, and nvidia-smi of it."""
     state = device_state(environment.first_visible(os.environ) if backend == "cuda" else "")
     return recording_files.Header(
         backend=backend,
@@ -267,7 +267,7 @@ MOST_LOSSES = 10
 _WEEK_S = 7 * 86400.0
 _REFERENCE_SIDE = {"cuda": 4096, "cpu": 256}
 
-# Is told after each case how many are done of how many.
+# Called after each case with how many are done of how many.
 Progress = Callable[[int, int], None]
 
 
@@ -286,7 +286,7 @@ def measure(
         path: a recording that is begun or continued; kept whatever happens.
         backend: ``cuda``, or ``cpu`` to try things out.
         python: the interpreter, by default the active virtual environment's, else this one.
-        progress: is told how far it is.
+        progress: called with how far it is.
 
     Raises:
         InputError: no such interpreter, or no torch in it.
@@ -311,7 +311,7 @@ def measure(
             raise _failure(result, ending, interpreter, path)
         losses += 1
         interpreters = [interpreter]
-        # A case after which the process found the device lost was told already.
+        # A case after which the process found the device lost was reported already.
         if result is None:
             keeper.give_up_next(_why_lost(ending))
     return recording_files.read_recording(path)

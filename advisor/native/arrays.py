@@ -269,7 +269,7 @@ class Backfill(StrEnum):
     """Which jobs may start before one that was due earlier.
 
     NONE: none of those that wait for the same units. EASY: those that do not delay the reservation of the
-    first. CONSERVATIVE: those that delay nobody's reservation.
+    first. CONSERVATIVE: those that delay no reservation.
     """
 
     NONE = "none"

@@ -36,7 +36,7 @@ def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
 
 
 _RATES = {"float16": "fp16", "bfloat16": "bf16"}
-# Nobody measured the memory-efficient kernel for us. In the plots of the FlashAttention 2 paper (A100) it has
+# The memory-efficient kernel was not measured. In the plots of the FlashAttention 2 paper (A100) it has
 # about half the speed, forward and backward.
 _EFFICIENT_SHARE = 0.5
 _SIGMA_ASSUMED = 0.3
@@ -75,7 +75,7 @@ def _sigma(
 def kernel_of(
     call: attention_kernels.AttentionCall, backend: attention_kernels.Backend
 ) -> attention_kernels.AttentionKernel | None:
-    """What the backend's kernel reaches, forward or backward; None where nobody measured it."""
+    """What the backend's kernel reaches, forward or backward; None where not measured."""
     if backend is not attention_kernels.Backend.EFFICIENT:
         return attention_kernels.kernels().get((backend, call.is_backward))
     return _efficient_kernel(call.is_backward)

@@ -49,7 +49,7 @@ class AttentionCall:
         has_mask: a tensor says which scores count.
         is_causal: the kernel hides keys after the query, without a mask.
         is_backward: gradients of all three.
-        is_trained: its backward follows, as far as the call tells.
+        is_trained: its backward follows, as far as the call shows.
         has_dropout: of the scores.
         ran_flash_3: it was measured, and ran FlashAttention 3.
         num_bytes: each tensor once.

@@ -59,7 +59,7 @@ class _Pass:
 
 
 def is_channels_last(tensor: TensorSpec) -> bool:
-    """Whether channels lie next to each other; of one channel or one pixel nobody can tell.
+    """Whether channels lie next to each other; of one channel or one pixel this is unknown.
 
     >>> is_channels_last(TensorSpec(shape=(2, 3, 4, 4), dtype="float16", stride=(48, 1, 12, 3)))
     True

@@ -366,7 +366,7 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
         # Libraries take the faster kernel: GeForce tensor cores are no faster than its CUDA cores.
         own = rate(wanted, (constants.supply if kind == _OF_PRODUCTS else 1.0) * tensor[wanted])
         is_faster = own.flops_per_s >= fp32.flops_per_s
-        # FP32 is what a script that only allows TF32 runs then; in place of 16 bits nobody measured it.
+        # FP32 is what a script that only allows TF32 runs then; in place of 16 bits it was not measured.
         return own if is_faster else replace(fp32, is_substitute=wanted != "tf32")
     if wanted == "fp16" and "fp16" in vector:
         # Without tensor cores libraries keep halves and compute in fp32, where that is the faster.

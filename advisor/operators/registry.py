@@ -106,7 +106,7 @@ def _family(op_name: str, phase: Phase) -> Family:
 
 
 def is_known(op: Op) -> bool:
-    """False for an operator that no PyTorch release defines: a custom one, whose work nobody knows."""
+    """False for an operator that no PyTorch release defines: a custom one, whose work is unknown."""
     return op.name.startswith(_KNOWN)
 
 

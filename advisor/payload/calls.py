@@ -19,7 +19,7 @@ def run(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object]
     """Call the function a few times under the fake GPU, write what the last call did, leave the process."""
     try:
         status, details = _profile(job, step, setup)
-    except BaseException as error:  # noqa: BLE001 - the parent tells whoever called it
+    except BaseException as error:  # noqa: BLE001 - the parent raises it for its caller
         message = f"{type(error).__name__}: {error}".removesuffix(": ")
         status, details = Status.CRASHED, {"message": message, **_frames(error)}
     write_result(job, status, details)

@@ -47,7 +47,7 @@ _READING = frozenset(
 # Methods of libraries, whatever their object is called.
 _SAVING_METHODS = frozenset({"save_checkpoint", "save_pretrained", "save_state"})
 _RESTORING_METHODS = frozenset({"load_checkpoint", "load_state"})
-# Objects of Accelerate and Lightning Fabric, whose ``save`` and ``load`` are not told by their names alone.
+# Objects of Accelerate and Lightning Fabric, whose ``save`` and ``load`` are not known by their names alone.
 _OWNERS = frozenset({"accelerator", "checkpointer", "fabric"})
 _RESTORING_KEYWORDS = frozenset({"ckpt_path", "resume_from_checkpoint"})
 _LIGHTNING, _HUGGING_FACE = ("lightning.", "pytorch_lightning."), ("transformers.", "trl.")
@@ -126,7 +126,7 @@ class _Text:
             tree = ast.parse(text) if len(text) <= _MOST_BYTES else ast.Module([], [])
             self._walk(tree, (), in_loop=False)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            pass  # a file that nobody can read shows nothing
+            pass  # an unreadable file shows nothing
 
     def _walk(self, node: ast.AST, around: tuple[str, ...], *, in_loop: bool) -> None:
         for child in ast.iter_child_nodes(node):
@@ -232,7 +232,7 @@ class _Text:
 
 
 def _looped(texts: Iterable[_Text]) -> set[str]:
-    """Functions that run in a loop, whoever calls them there."""
+    """Functions that run in a loop, whichever function calls them there."""
     looped: set[str] = set()
     to_come = {name for text in texts for name in text.called_in_loops}
     while to_come:

@@ -59,7 +59,7 @@ def _yield_to_the_project() -> None:
 
 
 def die_with_the_parent() -> None:
-    """Linux ends us when whoever started us is killed; elsewhere the timeout has to do."""
+    """Linux ends us when our parent is killed; elsewhere the timeout has to do."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -54,7 +54,7 @@ class Maker(Protocol):
 
     Attributes:
         unknown_operators: names of those that nothing is known of, each with the error that said so.
-        assumptions: what is taken for granted of values that nobody computes.
+        assumptions: what is taken for granted of values that are not computed.
     """
 
     unknown_operators: dict[str, str]

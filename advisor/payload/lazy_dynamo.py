@@ -2,7 +2,7 @@
 
 Optimizers, FakeTensorMode and process groups touch it for ``disable``, ``graph_break``, ``config``, a name
 and an empty cache, torchvision for a function that it may call later, Hugging Face's models for decorators
-and one class. Whoever asks for more (``torch.compile`` does) gets the real package, loaded then.
+and one class. Anyone who asks for more (``torch.compile`` does) gets the real package, loaded then.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class _LazyPart(ModuleType):
 
 
 class _LazyUtils(_LazyPart):
-    """``torch._dynamo.utils`` to whoever imports by name what torchvision does, and to DDP."""
+    """``torch._dynamo.utils`` to anyone who imports by name what torchvision does, and to DDP."""
 
     @staticmethod
     def get_optimize_ddp_mode() -> object:
-        # DDP asks whether a compiled model reduces in Python, and until somebody says so none does.
+        # DDP asks whether a compiled model reduces in Python, and until someone says so none does.
         if importlib.import_module(_NAME + ".config").optimize_ddp is True:
             return "ddp_optimizer"
         return load_real().utils.get_optimize_ddp_mode()
@@ -94,7 +94,7 @@ class _LazyUtils(_LazyPart):
 
 
 class _LazySource(_LazyPart):
-    """``torch._dynamo.source`` to whoever makes a tensor a fake one and has no name for it."""
+    """``torch._dynamo.source`` to anyone who makes a tensor a fake one and has no name for it."""
 
     class ConstantSource:
         """Handed on, and looked at by the compiler alone."""

@@ -321,7 +321,7 @@ def measure_all(cases: Sequence[Case], clock: Clock, reference: Case, tell: Tell
     """Measure the cases in order, and the reference at the start, now and then, and at the end.
 
     Raises:
-        LostDeviceError: the case that was told last took the device with it.
+        LostDeviceError: the last reported case took the device with it.
         Exception: the reference cannot be measured; see ``is_out_of_memory``.
     """
     seed()
@@ -398,7 +398,7 @@ def num_sets(num_bytes: int, clock: Clock) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether the device or the machine had no room, whoever says so."""
+    """Whether the device or the machine had no room, by any library's error."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return any(words in str(error) for words in _OUT_OF_MEMORY)

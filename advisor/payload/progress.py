@@ -21,7 +21,7 @@ _EVERY_S = 0.2
 
 
 class Teller:
-    """Writes lines, but not more than somebody could read.
+    """Writes lines, but not more than someone could read.
 
     Args:
         write: takes one line.
@@ -35,7 +35,7 @@ class Teller:
         self._told_at_s = 0.0
 
     def tell(self, event: Event) -> None:
-        """Say where the run is; a phase that is new is told at once."""
+        """Say where the run is; a phase that is new is reported at once."""
         now_s, phase = self._clock(), event["phase"]
         if phase in self._told and now_s < self._told_at_s + _EVERY_S:
             return
@@ -146,7 +146,7 @@ def _watch(job: ScriptJob, most_bytes: int, script: int) -> None:
 
 
 def _end(job: ScriptJob, held: int, script: int) -> None:
-    # Not before: whoever holds a frame keeps all tensors of its function.
+    # Not before: a frame that is held keeps all tensors of its function.
     stack = traceback.StackSummary.extract(traceback.walk_stack(sys._current_frames().get(script)))
     stack.reverse()
     message = f"{held / 2**30:.1f} GiB of the {(job['memory_bytes'] or 0) / 2**30:.1f} GiB"

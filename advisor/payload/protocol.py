@@ -260,7 +260,7 @@ class Details(Iteration, total=False):
     torch: Name
     refused: list[str]
     withheld: list[str]
-    counted_gpus: bool  # the script's own code asked how many there are, and was told of one
+    counted_gpus: bool  # the script's own code asked how many there are, and got one
     fed_fake_data: bool
     num_spans: int
     num_processes: int

@@ -1,7 +1,7 @@
 """Measures an iteration on a real GPU: first its time, alone; then its kernels, with a profiler beside it.
 
 The profiler slows the host, so the time of the whole iteration comes from CUDA events of spans that
-nobody watches, and from the watched span come kernels only. No privileged counters are needed.
+pass unwatched, and from the watched span come kernels only. No privileged counters are needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-# The dispatch mode of a real device: every operator runs as it is, and those on the device are told.
+# The dispatch mode of a real device: every operator runs as it is, and those on the device are reported.
 
 aten = torch.ops.aten
 

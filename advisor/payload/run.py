@@ -156,7 +156,7 @@ def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Detail
         needs_torchrun = session.world.is_asked_by(error)
         status = Status.NEEDS_TORCHRUN if needs_torchrun else Status.CRASHED
         return status, {"message": f"KeyError: {error}", **_blame(error, session), **where(error)}
-    except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
+    except BaseException as error:  # noqa: BLE001 - whatever the script raises is reported to its owner
         if isinstance(error, SyntaxError) and is_of_a_file(error):
             return Status.SYNTAX_ERROR, {"is_script": False, **where(error), **syntax_details(error)}
         described = f"{type(error).__name__}: {error}".removesuffix(": ")

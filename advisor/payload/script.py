@@ -114,10 +114,10 @@ def _is_python(source: bytes) -> bool:
     return True
 
 
-# Whose code raised the error that ended a script, as far as its traceback tells.
+# Whose code raised the error that ended a script, as far as its traceback shows.
 #
 # Blame needs evidence: a line of the script (or of a library) that raises. What torch raises may be the
-# script's fault or that of the GPU that is only pretended, and is not to be told apart from here.
+# script's fault or that of the GPU that is only pretended, and is not to be distinguished from here.
 
 _RAISES = ("RAISE_VARARGS", "RERAISE")
 # Operators in C++ raise them at the line that calls.
@@ -129,7 +129,7 @@ _PAYLOAD = str(Path(__file__).parent)
 def origin_of(error: BaseException) -> Origin:
     """``script``, or ``pretended`` where torch or a patch of ours raised it or what led to it.
 
-    What the operating system answers is the script's, whoever asked: no GPU is in a folder that exists.
+    What the operating system answers is the script's, whatever asked: no GPU is in a folder that exists.
     """
     return "script" if all(_is_scripts_own(cause) for cause in _chain(error)) else "pretended"
 

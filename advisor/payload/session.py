@@ -163,7 +163,7 @@ class Session:
     def making_s(self) -> float | None:
         """Seconds in which the script made what it copied to the GPU in this span.
 
-        None where nobody measures, where samples are made up, or where processes make them unseen.
+        None where it is not measured, where samples are made up, or where processes make them unseen.
         """
         is_seen = self.backend == "fake" and self.loading.is_timed and not self.num_processes
         return self.recorder.making.seconds() if is_seen else None

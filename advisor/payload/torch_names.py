@@ -1,7 +1,7 @@
 """The private names of torch that this payload builds on, looked up before anything is changed.
 
 Private names come and go between versions. A patch that sets a name which torch no longer reads would
-do nothing, silently; so what is missing ends the run and is told by name.
+do nothing, silently; so what is missing ends the run and is named.
 """
 
 from __future__ import annotations

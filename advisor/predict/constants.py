@@ -153,7 +153,7 @@ def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
     return frozenset(_flat(tables["gpu"][gpu])) if gpu in tables["gpu"] else None
 
 
-# Told by a board's own products, under its own power.
+# From a board's own products, under its own power.
 _OF_PRODUCTS = frozenset(f"gemm_fraction.{rate}" for rate in ("fp16", "bf16", "tf32", "fp8"))
 _OF_THIS_GPU = frozenset({"calibrated", "measured"})
 # What boards with such tensor cores have in common, beside architectures among what is assumed.

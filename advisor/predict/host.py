@@ -56,7 +56,7 @@ class HostCosts:
 
     Attributes:
         call_s: of one call, by its kind.
-        sigma: log-normal, of the sum of a step on a machine whose CPU nobody measured.
+        sigma: log-normal, of the sum of a step on a machine whose CPU was not measured.
     """
 
     call_s: Mapping[Call, float]
@@ -138,7 +138,7 @@ def launching(trace: Trace, stepping: float = 1.0) -> Mapping[Phase, float]:
 def _waited_s(trace: Trace) -> float | None:
     """What launching took, where a measured step took longer than its kernels; None where it may have hid.
 
-    Samples that the same process loads are apart; behind other workers' samples nobody could tell.
+    Samples that the same process loads are apart; behind other workers' samples this is unknown.
     """
     if trace.iteration_s is None or any(op.measured_s is None for op in trace.ops):
         return None

@@ -177,7 +177,7 @@ CALIBRATED = "calibrated"
 HERE, RECORDED = "on this machine", "from a recording"
 # The table of what the GPU reaches of the learned rates, by family of networks.
 CORRECTIONS = "learned"
-# The table of the kernels that told it, where those of other sizes may reach another part.
+# The table of the kernels that it was learned from, where those of other sizes may reach another part.
 KERNELS = "kernels"
 # The fingerprint of the networks that they correct.
 FINGERPRINT = "networks"
@@ -238,7 +238,7 @@ def corrections_of(table: Constants) -> Mapping[str, float]:
 
 
 def kernels_of(table: Mapping[str, object]) -> Kernels:
-    """The kernels that told it, by family of networks; empty where none did."""
+    """The kernels that it was learned from, by family of networks; empty where none did."""
     kernels = table.get(KERNELS, {})
     return kernels if isinstance(kernels, Mapping) else {}
 
@@ -418,7 +418,7 @@ def shipped() -> Knowledge:
 
     Raises CatalogError: constants or networks are missing or broken.
     """
-    catalog_path(NETWORKS)  # without networks the roofline would answer, and nobody would notice
+    catalog_path(NETWORKS)  # without networks the roofline would answer, unnoticed
     knowledge = read_knowledge(catalog_path(CONSTANTS).parent)
     return replace(knowledge, is_calibrated_here=True, excess=read_excess(catalog_path(STEPS)))
 

@@ -85,7 +85,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTimes:
-    """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where nobody knows.
+    """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where unknown.
 
     ``own_sigma`` is the part of it that no other call shares.
     """
@@ -262,7 +262,7 @@ def _told_by_kernels(calls: Calls, constants: FittedConstants) -> Told | None:
 
 
 def is_learned_from(learned: Learned, constants: FittedConstants) -> bool:
-    """Whether the network saw kernels of this GPU; one whose kernels told no constant was seen by all."""
+    """Whether the network saw kernels of this GPU; one whose kernels fitted no constant was seen by all."""
     fitted = constants.fitted
     return fitted is not None and (not fitted or bool(learned.measured_by & fitted))
 

@@ -19,7 +19,7 @@ LOADERS_FILE = "loaders.toml"
 IMAGE, TOKENS, ARRAY = "image", "tokens", "array"
 KINDS = (IMAGE, TOKENS, ARRAY)
 _COPY = "advisor::h2d_copy"
-# Depth maps and masks included; more channels are features that somebody computed.
+# Depth maps and masks included; more channels are features that someone computed.
 _MOST_CHANNELS = 4
 # Sequences of a sample's several choices; stacked frames of a game have one more.
 _MOST_DIMENSIONS_OF_TEXT = 3

@@ -120,7 +120,7 @@ class RankStep:
         share: of the profiled batch.
         sums: of its operators.
         stepping: calls of the optimizer, over those of the trace.
-        copies: of gradients into DDP's buckets and back; None where nobody timed them.
+        copies: of gradients into DDP's buckets and back; None where not timed.
     """
 
     trace: Trace
@@ -137,7 +137,7 @@ class RankStep:
 
     @property
     def measured_s(self) -> float | None:
-        """The step on this GPU, where somebody measured it."""
+        """The step on this GPU, where someone measured it."""
         return self.trace.iteration_s if self.trace.origin_gpu == self.gpu.name else None
 
 

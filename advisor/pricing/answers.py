@@ -55,7 +55,7 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
 
     Of a machine in a region and market the first answer that names it is taken, with all its zones; a
     place that an earlier answer covers is left to that one, but for machines that it could not price. What
-    was pulled long ago gives way to whoever knows newer prices of the place, and so does what could not be
+    was pulled long ago gives way to newer prices of the place, and so does what could not be
     priced then.
 
     Args:
@@ -88,7 +88,7 @@ def _covered_by(answer: Answer, lost: frozenset[Place | Machine]) -> dict[Place,
 
 
 def _is_open(offer: Offer, covered: Mapping[Place, datetime]) -> bool:
-    """Whether nobody before knew all that was for rent in its place when the offer was made."""
+    """Whether no earlier source knew all that was for rent in its place when the offer was made."""
     asked_at = covered.get(_place(offer), _NEVER)
     return offer.retrieved_at - _ONE_TIME > asked_at
 
@@ -147,7 +147,7 @@ def _place(offer: Offer) -> Place:
 
 
 def machine_of(offer: Offer) -> Machine:
-    """Which machine an offer is of, whoever tells its price."""
+    """Which machine an offer is of, from any source."""
     return _place(offer), offer.instance_type
 
 
@@ -206,7 +206,7 @@ class Offers:
     """Offers that match a query, and what a person should know about them.
 
     Attributes:
-        prices: what an hour of each offer will cost; empty where nobody asked.
+        prices: what an hour of each offer will cost; empty where they were not asked for.
     """
 
     offers: tuple[Offer, ...]
@@ -222,13 +222,13 @@ def load_offers(
     fresh_s: float = DAY_S,
     answers: Sequence[Answer] | None = None,
 ) -> Offers:
-    """Offers that match, each machine's from the first answer that knows it, with a warning that tells ages.
+    """Offers that match, each machine's from the first answer that knows it, with a warning about their age.
 
     Args:
         query: what is wanted; its ``gpus`` may also be aliases and families.
         now: for the age of the prices.
         max_age_s: greatest age in seconds; None takes any age.
-        fresh_s: what was pulled longer ago is told like a dated file.
+        fresh_s: what was pulled longer ago is reported like a dated file.
         answers: what the sources know, in order of trust, prices above the query's limit included; None
             asks the shipped snapshot alone.
 

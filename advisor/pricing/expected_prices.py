@@ -466,7 +466,7 @@ def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:
 
 
 def _without_market(mid: Array, listed: Array) -> Array:
-    """p50 and p90 [2, n] where the savings are the most there can be and say nothing: nobody bids.
+    """p50 and p90 [2, n] where the savings are the most there can be and say nothing: there is no demand.
 
     A family is of machines that are sold. Of one that is not it gives the lower half: all that is known above
     is that spot never costs more than on-demand.

@@ -1,4 +1,4 @@
-"""Instance types: machines that somebody rents, and the file that lists them (``instances.csv``).
+"""Instance types: machines that someone rents, and the file that lists them (``instances.csv``).
 
 Every source prices these: the snapshot and the live clouds by provider and name, own rates and gpuhunt from
 what their rows say. Read by the csv module, since this lies on the path of ``recommend``'s start-up. Columns
@@ -155,7 +155,7 @@ InstanceKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """A machine that somebody rents, without its price. The file tells all of it, other sources less.
+    """A machine that someone rents, without its price. The file tells all of it, other sources less.
 
     Attributes:
         gpu: catalog name, or the provider's own where the catalog lacks it.

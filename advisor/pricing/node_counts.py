@@ -50,7 +50,7 @@ class NodeLimits:
     """How many nodes a plan may have.
 
     Attributes:
-        most: None where nobody said: then one, but where no machine has the GPUs asked for.
+        most: None where unknown: then one, but where no machine has the GPUs asked for.
         exactly: None for any number up to ``most``.
     """
 
@@ -72,7 +72,7 @@ class NodeCounts:
     """How many machines of an offer make what is asked for.
 
     Only whole machines with the most GPUs of their kind are put together: smaller ones would leave GPUs that
-    could exchange within a machine to a network. Of a machine without a known network nobody can tell how
+    could exchange within a machine to a network. Of a machine without a known network it is unknown how
     its nodes would exchange.
 
     Attributes:

@@ -14,7 +14,7 @@ from advisor.pricing.providers import load_providers
 
 BOUNDS_FILE = "price_bounds.csv"
 ANY_GPU = "*"
-# The largest machine that a cloud rents, where nobody says how many GPUs a machine has.
+# The largest machine that a cloud rents, where it is not given how many GPUs a machine has.
 MOST_GPUS = 16
 _FEW = 3
 
@@ -87,12 +87,12 @@ def named(offers: Sequence[Offer]) -> str:
 
 
 JUMP = 0.3
-"""A change by more than this share of the earlier price is told."""
+"""A change by more than this share of the earlier price is reported."""
 ROUNDING = 1e-4
 """Spot prices are rounded to four decimals: that much above on-demand is still equal to it."""
 
 FAR_BELOW = 0.5
-"""Spot below this share of what 9 of 10 prices of its family exceed is told."""
+"""Spot below this share of what 9 of 10 prices of its family exceed is reported."""
 
 Series = tuple[str, str, str, str, str | None, Market]
 

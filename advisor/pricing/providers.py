@@ -29,7 +29,7 @@ class Access(StrEnum):
 
 
 class Machines(StrEnum):
-    """What a row of a provider's list is: a kind of machine, or one host of somebody's."""
+    """What a row of a provider's list is: a kind of machine, or one host of someone's."""
 
     NAMED = "named"
     HOSTS = "hosts"
@@ -128,7 +128,7 @@ def is_community_host(provider: str, region: str) -> bool:
 
 
 def known_form(provider: str, instance_type: str) -> str | None:
-    """The form of the GPUs of a machine, such as ``SXM``; None if nobody wrote it down."""
+    """The form of the GPUs of a machine, such as ``SXM``; None if it is not listed."""
     return next(
         (
             known.form

@@ -76,7 +76,7 @@ def _checked(answer: Part, scope: str) -> Part:
 
 
 def _plausible(part: Part) -> Part:
-    """Without prices that no such machine can have: those are unknown, and told."""
+    """Without prices that no such machine can have: those are unknown, and reported."""
     offers = tuple(filter(has_possible_prices, part.offers))
     history = tuple(possible_points(part.history, part.offers))
     if (len(offers), len(history)) == (len(part.offers), len(part.history)):
@@ -189,7 +189,7 @@ def _ask(
     try:
         for part in source.offers(query):
             say(part)
-            if stopped.is_set():  # nobody listens any more
+            if stopped.is_set():  # no one reads it any more
                 return
     except BaseException as error:  # noqa: BLE001 - a plug-in may raise anything, an exit included
         say(Part(scope=EVERYTHING, failure=error_in_words(error)))
@@ -252,7 +252,7 @@ def refresh(
         query: its regions say which parts to ask for.
         store: where the answers are kept.
         now: the clock.
-        progress: is told of each part.
+        progress: called with each part.
         within_s: a source that has not ended after this many seconds fails; its parts before stay.
 
     Raises:

@@ -16,7 +16,7 @@ from advisor.pricing.sources import protocol
 from advisor.store.handle import Store
 
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
-# a dated file is what is left when nobody else knows.
+# a dated file is what is left when no other source knows.
 _FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
 # An owner knows what own machines cost, however little: the word is kept, with a warning.
 _OWNERS = ("custom",)
@@ -103,7 +103,7 @@ def answers_of(
 
 
 def _possible(answer: Answer) -> Answer:
-    """Without prices that no such machine can have, which count as unknown; own rates stay. Both are told."""
+    """Without prices that no such machine can have, which count as unknown; own rates stay. Both warn."""
     wrong = [offer for offer in answer.offers if not has_possible_prices(offer)]
     if not wrong:
         return answer
@@ -145,7 +145,7 @@ def _held_answer(source: protocol.PriceSource, query: protocol.OfferQuery, store
     return Answer(
         source=source.name,
         is_live=True,
-        # What it no longer answers for was pulled under other options, and nobody would pull it anew.
+        # What it no longer answers for was pulled under other options, and would never be pulled anew.
         offers=tuple(
             offer
             for offer in held

@@ -198,7 +198,7 @@ def rarest_start(market: Market) -> StartOdds:
     return min(of_market, key=lambda odds: odds.wait_s.p_at_once)
 
 
-# Terms on which a provider rents out what nobody else takes.
+# Terms on which a provider rents out spare machines.
 _LEFT_OVER = (Market.SPOT, Market.FLEX_START)
 
 

@@ -83,7 +83,7 @@ def charge(
         rates: all that are known.
         kind: what is paid for.
         provider: who asks for it.
-        region: where it is kept, or where it leaves; empty where nobody knows.
+        region: where it is kept, or where it leaves; empty where unknown.
         gib: how much; what is kept is kept for a month.
         to_region: where it goes, for egress between regions.
 

@@ -95,14 +95,14 @@ def run_child(
 ) -> Ending:
     """Run a command to its end, or kill it and its process group at the timeout.
 
-    It has a pseudo-terminal, which nobody types at, and its parent never had a credential (``launcher.py``).
+    It has a pseudo-terminal without a keyboard, and its parent never had a credential (``launcher.py``).
 
     Args:
         command: program and arguments.
         environment: of the process.
         progress_path: the process appends lines to it, each in one piece.
         timeout_s: seconds that the whole may take.
-        progress: is told each line.
+        progress: called with each line.
         stall_s: seconds that may pass from one line to the next.
 
     Raises:
@@ -426,7 +426,7 @@ def job_folder() -> Iterator[Path]:
 
 _TAIL_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
-# What a system keeps of output that nobody has read yet is far less.
+# What a system keeps of output that was not read yet is far less.
 _MOST_LEFT_BYTES = 2**20
 ROWS, COLUMNS = 24, 80
 _CTRL_D = b"\x04"
@@ -469,7 +469,7 @@ class Terminal:
         os.close(self._ours)
 
     def read_for(self, seconds: float) -> None:
-        """Take what is printed in this time: whoever prints must never wait for a reader."""
+        """Take what is printed in this time: a process that prints must never wait for a reader."""
         deadline_s = time.monotonic() + seconds
         self._end_input()
         ready = select.poll()
@@ -479,7 +479,7 @@ class Terminal:
                 return
 
     def read_rest(self) -> None:
-        """Take what is left of a script that has ended; somebody may still print, without an end."""
+        """Take what is left of a script that has ended; someone may still print, without an end."""
         num_bytes = 0
         while (read := self._read()) and num_bytes < _MOST_LEFT_BYTES:
             num_bytes += read

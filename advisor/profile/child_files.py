@@ -68,7 +68,7 @@ class Lines:
 
     Args:
         path: not looked at where it is no regular file, or larger than any of our processes makes it.
-        tell: is told each line.
+        tell: called with each line.
     """
 
     def __init__(self, path: Path, tell: Callable[[str], None] | None) -> None:

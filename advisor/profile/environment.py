@@ -195,13 +195,13 @@ def check_backend(backend: str, environment: Mapping[str, str]) -> None:
 
 
 def why_first_is_busy(environment: Mapping[str, str]) -> str | None:
-    """In words what others do on the GPU that a script would get; None if it is free, or nobody knows."""
+    """In words what others do on the GPU that a script would get; None if it is free or unknown."""
     device = first_device(environment)
     return None if device is None else why_busy(device)
 
 
 def first_device(environment: Mapping[str, str]) -> Device | None:
-    """The GPU that a script would get, as nvidia-smi tells; None where it tells nothing."""
+    """The GPU that a script would get, as nvidia-smi reports it; None where it tells nothing."""
     first = first_visible(environment)
     index = whole_number(first)
     if index is None:
@@ -222,7 +222,7 @@ def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, s
 
 
 def why_busy(device: Device) -> str | None:
-    """In words what others do on the GPU; None if it is free, or nobody knows."""
+    """In words what others do on the GPU; None if it is free or unknown."""
     if device.is_working:
         return f"the {device.name} is busy ({device.utilization or 0:.0%} utilized)"
     if not device.is_occupied:

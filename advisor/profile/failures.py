@@ -66,7 +66,7 @@ def _is_missing(message: str) -> bool:
     return not _CHECKPOINT.search(message) and any(sign in message for sign in _SIGNS)
 
 
-# Why a script fails under the profiler and nowhere else, told from a word of its error.
+# Why a script fails under the profiler and nowhere else, by a word of its error.
 
 _EXTENSION = (
     " It builds a CUDA extension, which cannot run without a GPU: switch it off while it is profiled, or let"

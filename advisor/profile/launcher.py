@@ -48,7 +48,7 @@ def _tie_to(advisor: int) -> None:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     libc.prctl(_PR_SET_DUMPABLE, 0)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    # Before that line nobody would have told us.
+    # Before that line there would have been no signal.
     if os.getppid() != advisor:
         os._exit(1)
 

@@ -20,7 +20,7 @@ from advisor.profile.failures import WITHOUT_IT
 from advisor.profile.recording import trace_of
 from advisor.profile.sandbox import check_sandbox
 
-# Where a profiling run is, as the child process tells it.
+# Where a profiling run is, as the child process gives it.
 #
 # The child runs foreign code, which can write to the same place: what is not one of our own short lines is
 # ignored.
@@ -93,7 +93,7 @@ def pretend(name: str) -> PretendedGpu:
     """
     spec = resolve_gpu(name)
     if spec.vendor != "NVIDIA":
-        raise InputError(f"{spec.name} is no CUDA GPU: a script can be told only of those.")
+        raise InputError(f"{spec.name} is no CUDA GPU: a script can see only those.")
     return PretendedGpu(
         name=f"NVIDIA {spec.name}",
         compute_capability=spec.compute_capability,

@@ -173,7 +173,7 @@ def _parsed(raw: bytes) -> Result:
     """The file by the types of ``payload/protocol.py``: a script can write one, too.
 
     The parser stops at 200 levels, and types are stricter than they look: no number is negative or infinite,
-    no name endless. The first fault is told.
+    no name endless. The first fault is reported.
     """
     from pydantic_core import from_json  # late, since it takes a while
 
@@ -357,7 +357,7 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Find
 
 
 def _followed(ops: Sequence[Op], flows: Sequence[Sequence[OperatorFlow]]) -> tuple[Op, ...]:
-    """Operators with what made their operands; where calls are told apart by kernels, nobody knows."""
+    """Operators with what made their operands; where calls are distinguished by kernels, this is unknown."""
     pairs = zip(ops, flows, strict=True)
     return tuple(replace(op, flows=typed(tuple[Flow, ...], own)) for op, own in pairs)
 

@@ -175,13 +175,13 @@ def change_of_user() -> list[str] | None:
 
 
 def opened(needed: Iterable[Path], shown: Iterable[Path]) -> list[str] | None:
-    """Arguments of bubblewrap that let nobody pass the folders on the way; None if they hold too much.
+    """Arguments of bubblewrap that let the user nobody pass folders on the way; None if they hold too much.
 
     Each closed folder becomes one that is open, with the same entries, read-only. The entries keep their own
     permissions.
 
     Args:
-        needed: files and folders that nobody must come to.
+        needed: files and folders that the user nobody must reach.
         shown: what is bound; the folders above are made for the sandbox and are open.
     """
     roots = {place for path in shown for place in (path, path.resolve())}
@@ -214,14 +214,14 @@ def _is_closed(folder: Path) -> bool:
 
 
 def give_to_nobody(folder: Path, *, back: bool = False) -> None:
-    """Make nobody the owner of the job's folder and what is in it, or root again."""
+    """Make the user nobody the owner of the job's folder and what is in it, or root again."""
     owner = 0 if back else NOBODY
     for path in (folder, *folder.rglob("*")):
         os.chown(path, owner, owner, follow_symlinks=False)
 
 
 def can_read(start: Sequence[str], paths: Sequence[Path], environment: Mapping[str, str]) -> bool:
-    """Whether nobody can start the interpreter, read what is needed, and write to the temporary folder.
+    """Whether the user nobody can start the interpreter, read the needed, and write to the temporary folder.
 
     Args:
         start: of a command in the sandbox, its interpreter included.
@@ -240,7 +240,7 @@ def can_read(start: Sequence[str], paths: Sequence[Path], environment: Mapping[s
 
 
 _PROGRAM = "bwrap"
-# bubblewrap takes the filter from a descriptor. The shell opens it, whoever starts the command.
+# bubblewrap takes the filter from a descriptor, which the shell opens.
 _WITH_FILTER = ("/bin/sh", "-c", 'exec 9<"$0"; exec "$@"')
 _FILTER_FD = "9"
 # What --dev leaves out of /dev and CUDA needs.
@@ -271,7 +271,7 @@ _ROOT = (
 def check_sandbox() -> None:
     """Find out before anything is run whether there can be a sandbox.
 
-    Raises InputError: bubblewrap is not installed, this machine lets it make no namespaces, or nobody wrote
+    Raises InputError: bubblewrap is not installed, this machine lets it make no namespaces, or no one wrote
     down which system calls to refuse on such a machine.
     """
     if processes.program(_PROGRAM) is None:
@@ -400,7 +400,7 @@ def _machine() -> list[str]:
     arguments += _read_only(f"/etc/{name}" for name in (*IN_ETC, *_pythons_in_etc()))
     arguments += _read_only(f"/sys/{name}" for name in IN_SYS)
     arguments += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", *_read_only(IN_RUN)]
-    # Loaders hand on tensors in /dev/shm, and nobody must be able to.
+    # Loaders hand on tensors in /dev/shm, and the user nobody must be able to.
     arguments += [part for path in _TEMPORARY for part in ("--perms", "1777", "--tmpfs", path)]
     arguments += _read_only(f"/proc/{name}" for name in _MACHINES)
     arguments += [part for path in _KEYS if os.path.exists(path) for part in ("--ro-bind", os.devnull, path)]  # noqa: PTH110

@@ -41,7 +41,7 @@ class GpusSeen:
 
 
 def gpus_seen(devices: Sequence[Device], environment: Mapping[str, str]) -> GpusSeen | None:
-    """What a command gets; None where it gets none, or nobody knows of any.
+    """What a command gets; None where it gets none, or none is known.
 
     >>> card = Device(name="NVIDIA L4", memory_bytes=None, used_bytes=None, utilization=None)
     >>> gpus_seen([card] * 8, {VARIABLE: "0,1"})
@@ -222,7 +222,7 @@ class GpuUse:
         busy_share: of the time in which some kernel ran.
         peak_bytes: of memory, on the fullest GPU.
         mean_w: that one GPU drew; None where the driver does not tell.
-        num_unsure: cards that count because nobody tells which ones the command used.
+        num_unsure: cards that count because it is unknown which ones the command used.
     """
 
     busy_share: float

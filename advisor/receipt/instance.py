@@ -1,6 +1,6 @@
 """Which rented machine this is: what the metadata service of AWS (IMDSv2) or of GCP says.
 
-Both answer at one address that is on the machine itself. Elsewhere nobody answers there, so little time is
+Both answer at one address that is on the machine itself. Elsewhere there is no answer, so little time is
 given.
 """
 
@@ -67,7 +67,7 @@ class _Service:
         """The answer's text; None where there is no such thing.
 
         Raises:
-            OSError: nobody is there, or the time is over.
+            OSError: there is no answer, or the time is over.
             ValueError: the answer is no text.
         """
         connection = http.client.HTTPConnection(self._host, self._port, timeout=self._most_s)

@@ -1,4 +1,4 @@
-"""Receipts as files: of runs that go on, that nobody saw end, or that the database did not take.
+"""Receipts as files: of runs that go on, whose end was not seen, or that the database did not take.
 
 A run's file is made when it starts and says what is known if nothing more is heard of it. Its process holds
 a lock on it, so that others can tell whether it is still there. The file goes when the database has the run.
@@ -79,7 +79,7 @@ def steps_environment(environment: Mapping[str, str], folder: Path) -> dict[str,
 
 
 def read_steps(folder: Path, duration_s: float) -> tuple[Steps | None, list[str]]:
-    """The steps of the leading process, None where nobody made any; and what cannot be believed.
+    """The steps of the leading process, None where there are none; and what cannot be believed.
 
     Args:
         folder: the records are in it.
@@ -166,7 +166,7 @@ def _quantiles(blocks: tuple[tuple[int, int], ...]) -> Interval | None:
 MOST_FILES = 1000
 _STAGED = ".begun-"
 _STAGED_S = 3600.0
-"""Nobody writes a receipt for so long."""
+"""No receipt takes so long to write."""
 _AHEAD = timedelta(days=1)
 """Clocks of two machines differ, a receipt's by less than that."""
 
@@ -291,7 +291,7 @@ def _unlocked(folder: Path, handles: list[int]) -> Iterator[Path]:
 
 
 def _is_still(path: Path, handle: int) -> bool:
-    """Whether nobody removed or replaced the file between its opening and its locking."""
+    """Whether the file was not removed or replaced between its opening and its locking."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except OSError:

@@ -384,7 +384,7 @@ def _plain(value: object) -> object:
 
 
 class Late(Mapping[str, object]):
-    """Facts that are made when somebody first asks: most formats never do."""
+    """Facts that are made when someone first asks: most formats never do."""
 
     def __init__(self, make: Callable[[], Mapping[str, object]]) -> None:
         self._make = make
@@ -417,7 +417,7 @@ class Document:
         page: makes what mail shows, and a page without a layout, where it is not what a terminal shows, such
             as a chart beside a table.
         layout: makes what a page shows.
-        of_moment: facts that differ each time somebody asks; with any, the others say all that the blocks do.
+        of_moment: facts that differ each time someone asks; with any, the others say all that the blocks do.
     """
 
     facts: Mapping[str, object]

@@ -131,7 +131,7 @@ def _sum(
     in_words: Callable[[float], str],
     width: int = 28,
 ) -> doc.Sum:
-    """A fact a part and one of the total; what never ends is told in words."""
+    """A fact a part and one of the total; what never ends is reported in words."""
     unit, words = grid
     if math.isfinite(total):
         cells = {name: words(units) for name, units in doc.rounded(parts, total, unit).items()}

@@ -22,7 +22,7 @@ def quote_text(price: Price) -> str:
 
 
 def rent_text(plan: Plan) -> str:
-    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where nobody knows what is paid."""
+    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where the price is unknown."""
     if plan.usd_per_h is None:
         return ""
     usd = f"{plan.usd_per_h:,.2f}"

@@ -51,7 +51,7 @@ _ARGUMENTS = (
 
 
 class Logged(Silence):
-    """Hears what use cases have to say through ``logging``."""
+    """Receives what use cases have to say through ``logging``."""
 
     def note(self, message: str) -> None:
         """One record at INFO."""

@@ -152,7 +152,7 @@ def recommendation_document(
     Args:
         recommendation: with what-ifs if they are to be rows.
         top: rows of the ranking to show where it is not short, and on a page; None for all.
-        is_short: the rows are those that somebody could want.
+        is_short: the rows are those that someone could want.
         what_if: the change of the script that helps most, for two sentences.
         plot: time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.

@@ -440,7 +440,7 @@ def _month_words(state: BudgetState) -> tuple[str, str, str]:
 
 MOST_CURVES = 4
 MOST_POINTS = 150
-"""Runs of a chart: more cannot be told apart, and make the page slow."""
+"""Runs of a chart: more cannot be distinguished, and make the page slow."""
 
 
 def weeks_chart(review: TeamReview) -> doc.Chart:

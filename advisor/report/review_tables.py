@@ -46,7 +46,7 @@ CHANGE = Kind("change", "{:+.1%}".format)
 
 
 def whose(budget: Budget) -> str:
-    """Whose budget it is, by name where somebody told it."""
+    """Whose budget it is, by name where it is known."""
     return budget.name or budget.owner
 
 

@@ -86,7 +86,7 @@ def _started(run: Run) -> str:
 
 
 def where_of(run: Run) -> str:
-    """The provider and how it was rented; empty if nobody knows."""
+    """The provider and how it was rented; empty if unknown."""
     return " ".join([run.provider, *([run.market] if run.market is not None else [])])
 
 

@@ -107,7 +107,7 @@ def _weeks(spent: Iterable[tuple[datetime, Decimal]], now: datetime) -> list[lis
 
 def _paths(weeks: Sequence[Sequence[float]], days_left: float, so_far: float) -> list[list[float]]:
     """Draws of what will have been spent at the end of each day to come; the last may be a part of one."""
-    source = random.Random(_SEED)  # noqa: S311 - nobody gains by guessing it
+    source = random.Random(_SEED)  # noqa: S311 - guessing it gains nothing
     weeks = _spread(weeks)
     num_days = math.ceil(days_left)
     paths = []
@@ -173,7 +173,7 @@ class Budget:
     Attributes:
         rule: where it stands, such as ``team.yaml:4``; "" without a limit.
         most_usd: None without a limit.
-        name: of the organisation, team or project; "" if nobody said.
+        name: of the organisation, team or project; "" if not given.
         projects: whose spending counts; None is everybody's, or that of the report where it is of a team.
     """
 
@@ -189,7 +189,7 @@ class BudgetState:
     """A budget and its month so far.
 
     Attributes:
-        num_unknown: runs of the month whose cost nobody knows.
+        num_unknown: runs of the month whose cost is unknown.
     """
 
     budget: Budget
@@ -209,7 +209,7 @@ class BudgetState:
 
     @property
     def p_over(self) -> float | None:
-        """Odds that the month ends above the limit; None where nobody knows or there is none."""
+        """Odds that the month ends above the limit; None where it is unknown or there is none."""
         forecast, most_usd = self.month.forecast, self.budget.most_usd
         return None if forecast is None or most_usd is None else forecast.odds_above(most_usd)
 

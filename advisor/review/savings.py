@@ -26,8 +26,8 @@ class Comparison:
 
     Attributes:
         predicted_s: of the time that was measured: training, or also wait and start-up where an older
-            recommendation does not tell them apart.
-        actual_usd: None if nobody knows.
+            recommendation does not distinguish them.
+        actual_usd: None if unknown.
     """
 
     run: Run
@@ -107,7 +107,7 @@ def with_advice(
 
 
 def predicted_s(entry: LedgerEntry) -> Quantiles:
-    """What a run of it should take once its command starts, where the recommendation tells that apart."""
+    """What a run of it should take once its command starts, where the recommendation distinguishes that."""
     if entry.iteration_s is None or entry.num_iterations is None:
         return entry.time_s
     return Quantiles(
@@ -248,7 +248,7 @@ def savings_of(
 ) -> tuple[tuple[Saving, ...], tuple[Recurring, ...]]:
     """The best saving of each job that has one, and the jobs that cannot be priced elsewhere.
 
-    As a recommendation does, it takes prices that somebody quoted, counts their median, and asks that the p90
+    As a recommendation does, it takes prices that someone quoted, counts their median, and asks that the p90
     of cost and time hold, too.
     """
     by_gpus = grouped(
@@ -286,7 +286,7 @@ def _elsewhere(
 
 
 def _markets(job: Recurring) -> Collection[Market]:
-    """The terms that the job has lived with: nobody knows whether another one survives spot machines."""
+    """The terms that the job has lived with: it is unknown whether another one survives spot machines."""
     return {run.market for run in job.runs if run.market is not None}
 
 

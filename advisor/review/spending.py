@@ -196,15 +196,15 @@ class Billing:
     Attributes:
         charges: those that count.
         apart: those besides, in other currencies and of tax.
-        by_service: charges without a machine; what nobody used of commitments stands below `UNUSED`.
+        by_service: charges without a machine; the unused part of commitments stands below `UNUSED`.
         machines: the dearest first.
         coverage: the share of machines' use that commitments covered.
         tax_usd: billed besides, and counted nowhere.
         unreadable: rows that cannot be read; they are counted nowhere, too.
-        untagged_usd: of charges without a project, which count for nobody where a team is asked for.
+        untagged_usd: of charges without a project, which count for no team where one is asked for.
         other_currencies: sums that are not added up, by currency.
         num_long: charges that count whole on the day they begin, though they cover more.
-        num_without_machine: runs on billed clouds whose machine nobody recorded.
+        num_without_machine: runs on billed clouds whose machine was not recorded.
         num_odd: charges that count although a cell of theirs cannot be read.
     """
 
@@ -240,7 +240,7 @@ class Billing:
 
     @property
     def unused_usd(self) -> Decimal:
-        """What nobody used of commitments."""
+        """The unused part of commitments."""
         return total(one.unused_usd for one in self.commitments)
 
 

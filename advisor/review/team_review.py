@@ -55,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """How the price of a machine moved, as one source tells it.
+    """How the price of a machine moved, as one source gives it.
 
     Attributes:
         usd_per_h: over the period, weighted by time.
@@ -189,7 +189,7 @@ def unknown_bills(
 def unknown_prospects(
     states: Sequence[BudgetState], moves: PriceMoves, unpriced: Sequence[review_savings.Recurring]
 ) -> Iterator[Finding]:
-    """What of the future, of prices and of savings nobody can tell."""
+    """What is unknown of the future, of prices and of savings."""
     if any(state.month.forecast is None for state in states):
         yield ReportGap(what="forecast", num=LEAST_WEEKS)
     if moves.unknown_gpus:
@@ -291,13 +291,13 @@ def review(
         records: of the store.
         period: of the report.
         scope: whose runs and charges count.
-        bills: what clouds billed; none if nobody gave any.
+        bills: what clouds billed; none if not given.
         budgets: monthly limits of the policies.
         violations: of policies, by runs of the report.
         jobs: of the report that come again.
         market: today's.
         is_own: whether a run used a machine of one's own.
-        organisation: its name; "" if nobody said.
+        organisation: its name; "" if not given.
         division: how spending is divided among those who spent it.
     """
     runs = runs_of(records.runs, period, scope)

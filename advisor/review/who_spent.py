@@ -30,7 +30,7 @@ class UnitCost:
     Attributes:
         num_runs: of known cost.
         per_epoch_usd: None where no run tells how many epochs it did.
-        per_million_tokens_usd: None where nobody said how many tokens a step has.
+        per_million_tokens_usd: None where it is not given how many tokens a step has.
     """
 
     project: str

@@ -69,12 +69,10 @@ class Access:
         if len(given) > 1 or len(users) > 1:
             return Refusal(400, "a header that says who asks is given twice")
         if self.is_open:
-            # Whoever puts a proxy before it has to say who may read.
+            # Anyone who puts a proxy before it has to say who may read.
             is_direct = not any(_FORWARDED.fullmatch(name) for name, _ in headers)
             return (
-                None
-                if is_direct
-                else Refusal(401, "behind a proxy it must be told who may read: docs/serve.md")
+                None if is_direct else Refusal(401, "behind a proxy it must know who may read: docs/serve.md")
             )
         if self.proxies and users and users[0].strip() and self._is_proxy(peer):
             return None

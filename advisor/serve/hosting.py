@@ -87,7 +87,7 @@ class Hosting:
         return access
 
     def listen(self) -> socket.socket:
-        """A socket that whoever connects finds.
+        """A socket that clients can connect to.
 
         Raises InputError: the port is in use, or the address is not this machine's.
         """
@@ -152,7 +152,7 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
     Args:
         reader: makes what is shown.
         hosting: where, and for whom.
-        told: hears the address.
+        told: called with the address.
         beside: such as the schedules; the service ends where it fails.
 
     Raises:
@@ -179,7 +179,7 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, server.handle_exit)
-        # Whoever makes an answer must not hold up those that are there already.
+        # Anyone who makes an answer must not hold up those that are there already.
         sys.setswitchinterval(_SWITCH_S)
         try:
             server.run(sockets=[bound])

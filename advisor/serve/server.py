@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn's, with a limit of time for whoever asks, and an end that all hear of."""
+"""The HTTP server: uvicorn's, with a limit of time for anyone who asks, and an end that all hear of."""
 
 import asyncio
 import signal

@@ -124,7 +124,7 @@ class Answers:
                 del self._kept[next(iter(self._kept))]
         if kept.before is not None and now < kept.before_until and not kept.task.done():
             return kept.before
-        # Whoever goes away leaves it to the others.
+        # Anyone who goes away leaves it to the others.
         return await asyncio.shield(kept.task)
 
     def _begin(self, make: Callable[[], bytes]) -> asyncio.Future[bytes]:
@@ -136,7 +136,7 @@ class Answers:
         return task
 
     def _end(self, task: asyncio.Future[bytes]) -> None:
-        """Its failure is looked at, whether somebody asks again or not."""
+        """Its failure is looked at, whether someone asks again or not."""
         self._making.discard(task)
         _ = task.cancelled() or task.exception()
 
@@ -219,7 +219,7 @@ class Guard:
             for name, value in headers
         ):
             return Refusal(400, "a request that reads has no body")
-        if scope["path"] == "/healthz":  # whoever watches the service has no token
+        if scope["path"] == "/healthz":  # a health check has no token
             return None
         peer = (scope.get("client") or ("",))[0]
         return self._access.why_not_host(headers) or self._access.why_not(headers, peer)
@@ -244,7 +244,7 @@ class Site:
     def __init__(self, reader: Reader, access: Access, answers: Answers | None = None) -> None:
         self._reader = reader
         self._answers = answers or Answers()
-        # Whoever watches the service neither waits behind reports nor hears what was.
+        # Anyone who watches the service neither waits behind reports nor hears what was.
         self._watched = Answers(stale=1)
         self._views = views_of(reader)
         self._served = Served()
@@ -324,7 +324,7 @@ class Site:
         return Response(self._api, media_type="application/json")
 
     async def _health(self, _: Request) -> Response:
-        """Whether the database can be read; nothing else is told to who has no token."""
+        """Whether the database can be read; without a token nothing else is shown."""
         try:
             await self._watched.of("health", self._looked)
         except StoreError:

@@ -149,7 +149,7 @@ class Reader:
         return runs_document(found, num_left_out=num_left_out)
 
     def prices(self, query: PricesQuery) -> Document:
-        """How prices changed, as ``advisor prices history`` tells it, and how old they are."""
+        """How prices changed, as ``advisor prices history`` shows it, and how old they are."""
         from advisor.report.prices import history_document
         from advisor.service.prices.history import HistoryRequest, price_history
         from advisor.store.pulls import pulls
@@ -168,7 +168,7 @@ class Reader:
         return _with(history_document(series, at), (table,) if rows else ())
 
     def report(self, query: ReportQuery) -> Document:
-        """Spending by team, user and tag, and predictions against runs, as ``advisor report`` tells it."""
+        """Spending by team, user and tag, and predictions against runs, as ``advisor report`` shows it."""
         from advisor.report.review import first_document, review_document
         from advisor.service.reporting import ReportRequest, report_of
 
@@ -177,7 +177,7 @@ class Reader:
         return first_document() if review is None else review_document(review)
 
     def queue(self, query: QueueQuery) -> Document:
-        """How long jobs wait in a cluster's queue, as ``advisor queue show`` tells it."""
+        """How long jobs wait in a cluster's queue, as ``advisor queue show`` shows it."""
         from advisor.report.logs import queue_fit_document
         from advisor.service.waits import fitted_waits
 

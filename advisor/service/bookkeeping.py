@@ -48,7 +48,7 @@ class RunRequest:
 
     Attributes:
         started_at: with a time zone.
-        cost_usd: what was or will be billed, before tax; None if nobody knows.
+        cost_usd: what was or will be billed, before tax; None if unknown.
         recommendation: id in the ledger, or ``last``, which knows plan, script and project.
         provider: a cloud, a cluster or ``local``.
         gpu: one GPU with its number, such as ``L4:8``.
@@ -301,7 +301,7 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
 
 
 def check_new_project(name: str, database: StoreSettings, listener: Listener, *others: str) -> None:
-    """As `check_project`, where a project may begin: a name like none is new, which is told.
+    """As `check_project`, where a project may begin: a name like none is new, which is reported.
 
     Names with other digits, such as of another model, are not alike.
     """
@@ -364,7 +364,7 @@ class Begun:
     """A run that goes on.
 
     Attributes:
-        run: what is known of it if nobody sees its end.
+        run: what is known of it if its end is not seen.
         file: that says so; None where none could be made.
     """
 
@@ -410,7 +410,7 @@ def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) 
 
     receipt = ReceiptFile(run=run)
     trouble = [] if also is None else _write(also, receipt)
-    # Before the database is asked: whoever ends us meanwhile loses nothing.
+    # Before the database is asked: if we are ended meanwhile, nothing is lost.
     path = _folder(database) / f"{run.id}.json"
     waits = _waits(begun, receipt, path)
     try:
@@ -450,7 +450,7 @@ def _waits(begun: Begun, receipt: ReceiptFile, path: Path) -> str:
 
 
 def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
-    """Enter receipts that the database did not take, and of runs that nobody saw end.
+    """Enter receipts that the database did not take, and of runs whose end was not seen.
 
     Returns:
         How many files hold no receipt that can be true: a warning names each and its field.
@@ -487,7 +487,7 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
 
 
 def _with_steps(receipt: ReceiptFile) -> Run:
-    """The run, with the steps that it made before nobody saw it any more."""
+    """The run, with the steps that it made while it was seen."""
     from advisor.receipt.receipt_files import read_steps
 
     if receipt.steps_folder is None:

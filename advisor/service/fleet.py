@@ -385,7 +385,7 @@ def fleet_of(swept: Sequence[Swept], grid: Grid, database: StoreSettings | None)
     Args:
         swept: the jobs.
         grid: what a month holds.
-        database: with the runs that are recorded; None where nobody asks what to commit to. If it cannot be
+        database: with the runs that are recorded; None where commitments are not asked for. If it cannot be
             read, planned runs count, and a warning says so.
     """
     end = now()

@@ -295,7 +295,7 @@ def _kubernetes(handoff: Handoff) -> str:
     }
     container = {
         "name": name,
-        # Nobody but its owner knows the image that has the script and its packages.
+        # Only its owner knows the image that has the script and its packages.
         "image": "IMAGE",
         "command": ["sh", "-c", _escaped(line, "$(")],
         "resources": {"limits": {"nvidia.com/gpu": plan.layout.gpus_per_node}},

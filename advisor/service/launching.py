@@ -160,7 +160,7 @@ class Launch:
 
         Raises:
             InputError: the tool that starts it is not installed, or the file is to be changed first.
-            PolicyViolationError: the policy demands a limit, and somebody took it out of the file.
+            PolicyViolationError: the policy demands a limit, and someone took it out of the file.
         """
         if not self.has_limit:
             check_guarded(policy, f"{self.path} has none (any more): write the file again.")

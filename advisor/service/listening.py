@@ -22,7 +22,7 @@ class Step(Protocol):
 
 
 class Listener(Protocol):
-    """What a use case asks of whoever called it."""
+    """What a use case asks of its caller."""
 
     def note(self, message: str) -> None:
         """What is worth knowing and no warning."""
@@ -49,7 +49,7 @@ class Listener(Protocol):
 
 
 class Silence:
-    """A listener that hears nothing, and calls arguments by their own names."""
+    """A listener that drops everything, and calls arguments by their own names."""
 
     def note(self, message: str) -> None:
         """Nothing."""
@@ -64,11 +64,11 @@ class Silence:
         limit_s: float | None = None,  # noqa: ARG002
         at_once: bool = False,  # noqa: ARG002
     ) -> AbstractContextManager[Step]:
-        """A step that nobody follows."""
+        """A step without a display."""
         return nullcontext(_Unseen())
 
     def count(self, name: str) -> AbstractContextManager[Callable[[int, int], None]]:  # noqa: ARG002
-        """A step that nobody follows."""
+        """A step without a display."""
         return nullcontext(lambda done, total: None)  # noqa: ARG005
 
     def name_of(self, argument: str) -> str:

@@ -177,7 +177,7 @@ def confirmation_of(
         estimate: of it on the GPU in question.
         predicted: the estimate of another trace there.
         tracing: how scripts are profiled.
-        listener: hears progress.
+        listener: receives progress.
 
     Raises:
         InputError: nothing fits, or the script does not take its batch as an argument.
@@ -273,7 +273,7 @@ def _fabric(machine: InstanceType) -> Fabric:
 
 
 def _network_rate(fabric: Fabric) -> float:
-    """Of machines alike the slowest network counts, and of networks one that nobody knows last."""
+    """Of machines alike the slowest network counts, and of networks an unknown one last."""
     return fabric.network_bytes_per_s or float("inf")
 
 

@@ -257,7 +257,7 @@ def _queue(
 
 
 def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, ...]:
-    """Whoever ran longer than it asked for, asked for that; whoever asks for nothing gets the partition's."""
+    """A job that ran longer than it asked for, asked for that; without a walltime it gets the partition's."""
     partition, run_s = conf.partitions[place[0]], round(job.run_s)
     asked_s = partition.default_s if job.walltime_s < 0 else min(job.walltime_s, partition.max_s)
     walltime_s = max(1, run_s, round(min(asked_s, _NO_LIMIT_S)))

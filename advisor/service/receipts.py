@@ -182,7 +182,7 @@ def _watch(
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.
 
-    Raises InputError: nobody knows the price of what may cost so much at most.
+    Raises InputError: the price of what may cost so much at most is unknown.
     """
     wanted = request.watch
     if wanted == WatchRequest():
@@ -213,7 +213,7 @@ def _nodes_of_job(request: CommandRequest, where: MachineHere) -> int:
 
 
 def rent_of(where: MachineHere, request: CommandRequest, config: Config) -> float | None:
-    """USD per hour of all machines of a job, each counted once; None where nobody knows it."""
+    """USD per hour of all machines of a job, each counted once; None where unknown."""
     of_place = cost_of(where, 0.0, config, usd=None, usd_per_h=request.usd_per_h).usd_per_h
     num_counted = where.place.num_nodes or 1
     return None if of_place is None else of_place * _nodes_of_job(request, where) / num_counted
@@ -371,7 +371,7 @@ def machine_here(
 
     Args:
         given: what the caller says, which wins.
-        sent_to: where a recommendation sent the job: says what nobody sees, on the GPU that it names.
+        sent_to: where a recommendation sent the job: says what cannot be seen, on the GPU that it names.
         environment: of the command.
         settings: whether the metadata service may be asked.
     """
@@ -408,7 +408,7 @@ _S_PER_H = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCost:
-    """The cost of a run before tax; all None where nobody knows it.
+    """The cost of a run before tax; all None where unknown.
 
     Attributes:
         usd_per_h: of the GPUs that it had, behind an estimate.

@@ -208,7 +208,7 @@ _SOMEBODY_ELSES, _BARE = "dubious ownership", "safe.bareRepository"
 class Repository:
     """The repository of the working folder.
 
-    Raises InputError: it is somebody else's whom the user does not trust, or a bare one that nobody named.
+    Raises InputError: it is someone else's whom the user does not trust, or a bare one that was not named.
     """
 
     def __init__(self) -> None:

@@ -32,18 +32,18 @@ def with_second_profile(
 ) -> Trace:
     """The trace with what a rank does in another world; as it was where there is none.
 
-    Of a script that shards its model, and that nobody asked to profile alone, it is the other world's trace:
+    Of a script that shards its model, and is not to be profiled alone, it is the other world's trace:
     that tells what ranks hold and exchange, and it serves for any number of them.
 
     Args:
         trace: of the script.
         script: its file.
         profiled: the script's trace as one of so many processes.
-        listener: hears where that cannot be had.
+        listener: notified where that cannot be had.
         is_world_asked: the trace's world is the user's.
-        is_scaling_known: somebody said what becomes of its batch.
+        is_scaling_known: someone said what becomes of its batch.
     """
-    # Imported late: with numpy, which nobody waits for who looks at the package.
+    # Imported late: it brings numpy, which a look at the package need not wait for.
     from advisor.predict.exchange.collectives import sharding_group, state_group
 
     size = _other_size(trace, script)

@@ -27,7 +27,7 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
     Args:
         log: the job log.
         out: where to keep them.
-        listener: hears what is left out.
+        listener: notified of what is left out.
         timezone: of times that name none, such as ``"Europe/Berlin"``; None is this machine's.
 
     Raises InputError: no such time zone, the log cannot be read or has too few jobs, or the file cannot be
@@ -127,7 +127,7 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
 
 
 def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
-    """The jobs of a log; the listener hears what is left out.
+    """The jobs of a log; the listener is notified of what is left out.
 
     Raises InputError: no such time zone, or the log cannot be read.
     """

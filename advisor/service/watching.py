@@ -106,7 +106,7 @@ class Watch:
         usd_per_h: gives the present price of all machines.
         expected: gives what was predicted, once the machine is known; an `InputError` says why nothing was.
         folder: in which the command's processes count their steps.
-        listener: hears what happens.
+        listener: notified of what happens.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ def words_of(pace: Pace) -> str:
     than = f"{abs(off):.0%} {'slower' if off > 0 else 'faster'} than predicted"
     text = f"the first {pace.num_steps:,} steps take {format_duration(pace.step_s)} each, {than}"
     if not math.isfinite(expected.step_s.p90):
-        # As of nodes whose network nobody named.
+        # As of nodes whose network was not named.
         return f"{text}: how slow they may be was not known, so nothing follows from it"
     if pace.held:
         return f"{text}: within p10..p90"

@@ -167,7 +167,7 @@ _IN_THE_QUEUE = frozenset({"", "UNKNOWN", "PENDING", "PD", "QUEUED"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One job as a log tells it; None where it does not.
+    """One job as a log gives it; None where it does not.
 
     Attributes:
         sizes: by unit.

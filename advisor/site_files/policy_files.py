@@ -71,7 +71,7 @@ def _read(path: Path) -> Source | list[Fault]:
         return [Fault(file=file, line=1, message=message)]
     content, errors = _validated(document.value)
     places = {item["loc"]: _words(item["loc"], item) for item in errors}
-    # An unknown key is told as such, whatever it holds; and what is empty is told once.
+    # An unknown key is reported as such, whatever it holds; and what is empty is reported once.
     unknown = {item["loc"] for item in errors if item["type"] == "extra_forbidden"}
     for place in _empty(document.value):
         if not any(place[:end] in unknown for end in range(1, len(place) + 1)):

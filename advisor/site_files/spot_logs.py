@@ -5,7 +5,7 @@ CSV with the columns ``time`` and ``event``, and, where they differ, ``machine``
 
 - ``up``, ``available``, ``started``, ``running``: there is a machine, or a start would have found one
 - ``down``, ``unavailable``, ``requested``, ``failed``, ``preempted``: there is none
-- ``ended``, ``stopped``: nobody watches until the next event
+- ``ended``, ``stopped``: unobserved until the next event
 """
 
 import math

@@ -61,7 +61,7 @@ class Charge:
 
     @property
     def is_unused(self) -> bool:
-        """Whether it is the part of a commitment that nobody used."""
+        """Whether it is the part of a commitment that was not used."""
         return self.details.get("CommitmentDiscountStatus", "").lower() == "unused"
 
     @property

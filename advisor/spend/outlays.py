@@ -21,10 +21,10 @@ class Outlay:
 
     Attributes:
         at: when its period, or its run, began.
-        project: "" where nobody is named.
+        project: "" where no one is named.
         what: the machine or service that was billed, or the id of the run.
         is_run: whether a run stands for it; the bill of its day has it without a project, or there is none.
-        user: "" where nobody is named.
+        user: "" where no one is named.
     """
 
     at: datetime
@@ -43,7 +43,7 @@ class Outlay:
 
 @dataclass(slots=True)
 class _BilledDay:
-    """A day of a cloud in the bills: what is nobody's yet, and whose the rest is."""
+    """A day of a cloud in the bills: what is unassigned yet, and whose the rest is."""
 
     unclaimed: list[Outlay] = field(default_factory=list)
     projects: set[str] = field(default_factory=set)
@@ -54,7 +54,7 @@ def outlays_of(charges: Iterable[Charge], runs: Iterable[Outlay], user_tag: str 
 
     On a day of which a cloud's bill has a charge for the use of a machine, the bill is right: a run adds
     nothing to it. Where it names no project, the day's runs of projects that it does not name share that
-    money among them, up to what they cost; the rest stays nobody's. Storage, or any other service, says
+    money among them, up to what they cost; the rest stays unassigned. Storage, or any other service, says
     nothing of machines.
 
     Args:

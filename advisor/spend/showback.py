@@ -16,7 +16,7 @@ class Part:
     """What one name spent.
 
     Attributes:
-        name: of a team or project; "" is nobody's.
+        name: of a team or project; "" is unassigned.
         usd: of its own.
         shared_usd: its part of what all share.
         before_usd: both in the period before; None where that is not known.
@@ -101,7 +101,7 @@ def _split(
         name = name_of(one.project)
         sums[name] = sums.get(name, _NOTHING) + one.usd
     weights = sharing.weights({name: usd for name, usd in own.items() if name and usd > 0}) if common else {}
-    if not sum(weights.values(), _NOTHING):  # nobody to share it with: it stays where it was spent
+    if not sum(weights.values(), _NOTHING):  # without shares it stays where it was spent
         return {name: own.get(name, _NOTHING) + common.get(name, _NOTHING) for name in {*own, *common}}, {}
     names = sorted(weights)
     parts = split(sum(common.values(), _NOTHING), [weights[name] for name in names])

@@ -1,6 +1,6 @@
 """The ledger: what was recommended, what really ran, and what that cost.
 
-Rows that cannot be read or be true come from another version, or from somebody else: one such row must not
+Rows that cannot be read or be true come from another version, or from someone else: one such row must not
 keep a whole report from being written. SQLite keeps whatever it is given in any column.
 """
 
@@ -293,7 +293,7 @@ def _make_text(entry: LedgerEntry | Run) -> None:
 def why_impossible(run: Run) -> str | None:
     """What cannot be true of a run, or be its name, in words that name the field; None if nothing is.
 
-    Whoever enters runs calls this: ids become names of files, and one absurd number would spoil every sum.
+    Called before runs are entered: ids become names of files, and one absurd number would spoil every sum.
     """
     for name in ("id", "recommendation_id"):
         value = getattr(run, name)

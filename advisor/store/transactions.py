@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 WAIT_S = 60
-"""How long a writer waits for another one, where nobody is in a hurry."""
+"""How long a writer waits for another one, where there is no hurry."""
 CONNECT_S = 10
 _hurry_s: ContextVar[float | None] = ContextVar("_hurry_s", default=None)
 _WRITES = "advisor_writes"

@@ -23,7 +23,7 @@ _TOLERANCE = math.log(1.25)
 def steps_of(trace: Trace, job: Job) -> Steps:
     """How the job's script scales: as its user says, else as was seen, else as data parallelism has it.
 
-    Data parallelism holds the batch of each GPU. Where nobody saw batches, none is assumed.
+    Data parallelism holds the batch of each GPU. Where no batch was seen, none is assumed.
     """
     seen = seen_scaling(trace)
     source = ScalingSource.GIVEN if job.scaling else ScalingSource.SEEN if seen else ScalingSource.ASSUMED

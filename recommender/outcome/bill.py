@@ -37,7 +37,7 @@ def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_median: Array | fl
 def costs_usd(
     plan: Plan, over_medians: Iterable[Array | float], *, run_s: Array, kept_s: Array
 ) -> Iterator[Array]:
-    """Dollars, elementwise, for each of several rents; rent that nobody configured counts as 0.
+    """Dollars, elementwise, for each of several rents; rent that was not configured counts as 0.
 
     Args:
         plan: with its rates.
@@ -88,7 +88,7 @@ def _name_of_rest(plan: Plan, run_s: float) -> str:
 #
 # Half of the draws pay the median, and a tenth more than the p90, as a log-normal does. That a price may
 # also fall is not counted on: an older quote, which may fall further, would be the better one. A guess,
-# which nobody has quoted, is drawn for the bill and its odds, but counts at its p90 where plans are
+# which was not quoted, is drawn for the bill and its odds, but counts at its p90 where plans are
 # compared. A price moves on while a job runs: what is drawn is its mean over the run, of which less is
 # known the longer that is.
 

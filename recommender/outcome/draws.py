@@ -58,7 +58,7 @@ class Draws:
         return self._partly_own("price", SHARED_PRICE, place)
 
     def waits_of(self, wait_s: Quantiles | None) -> Array:
-        """Draws [n] of the seconds until a machine is there; none where nobody knows."""
+        """Draws [n] of the seconds until a machine is there; none where it is unknown."""
         if ("wait", wait_s) not in self.kept:
             self.kept["wait", wait_s] = (
                 np.zeros_like(self.wait) if wait_s is None else waits(wait_s, self.wait)

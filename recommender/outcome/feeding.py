@@ -28,11 +28,11 @@ from recommender.outcome.spot import SpotTerms, is_spot
 # for performance (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html), from
 # memory, 2026-11-22. The terabits of the largest machines are for traffic between GPUs.
 MOST_BITS_PER_S = 100e9
-# Of the network's rate: nobody measured it for any machine, so that a factor of two to either side is left.
+# Of the network's rate: it was not measured for any machine, so that a factor of two to either side is left.
 MEDIAN_SHARE = 0.5
 # Of their capacity, read in a second from a machine's own disks. Google names 660 MB/s for one local SSD of
 # 375 GB, and 390 for each of 16 (https://cloud.google.com/compute/docs/disks/local-ssd), Amazon 16 GB/s for
-# the 8 TB of p4d; from memory, 2026-11-23. Nobody measured others: a factor of two here as well.
+# the 8 TB of p4d; from memory, 2026-11-23. Others were not measured: a factor of two here as well.
 _DISK_READS_PER_S = 1e-3
 # Of the host's memory, left for files beside what the processes hold: judged.
 _MEMORY_SHARE = 0.75

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 EXPONENT_P50, EXPONENT_P90 = 0.25, 0.5
 _SIGMA = (EXPONENT_P90 - EXPONENT_P50) / NormalDist().inv_cdf(0.9)
-# Standard deviation of the logarithm of one boot: judged, since nobody logs boots.
+# Standard deviation of the logarithm of one boot: judged, since boots are not logged.
 _SIGMA_OF_BOOT = 0.3
 
 

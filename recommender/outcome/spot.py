@@ -56,9 +56,9 @@ class SpotTerms:
         dispersion_up: variance of the time until a preemption over its squared mean: 1 without memory.
         dispersion_down: the same of the time until a machine is free again.
         rate_source: where the rate comes from.
-        assumed: fields that nobody gave: ``terms_at`` takes them from the machine's class.
+        assumed: fields that were not given: ``terms_at`` takes them from the machine's class.
         history: what was seen of machines, by instance type; ``""`` is any.
-        num_nodes: machines of the gang, whose number widens the rate as nobody knows how they hang together.
+        num_nodes: machines of the gang, whose number widens the rate, as their correlation is unknown.
         recovery: the policy that these terms hold under.
         work_ends_by_s: a run that would be later continues on demand, so that its work fits before that; None
             where it never does.
@@ -102,7 +102,7 @@ def terms_at(
 ) -> SpotTerms:
     """The terms of one plan: what is assumed is that of its class, corrected by its log.
 
-    A rate that nobody gave is no lower than the provider's published floor.
+    A rate that was not given is no lower than the provider's published floor.
 
     Args:
         plan: where to look up.

@@ -101,7 +101,7 @@ def watched(stretches: Sequence[Stretch]) -> Watched:
 # The odds of a class of machines, corrected by what was seen of one: little seen counts for little
 
 
-# Nothing shorter is told apart: no provider hands out a machine faster.
+# Nothing shorter is distinguished: no provider hands out a machine faster.
 _LEAST_OUTAGE_H = 1 / 60
 
 

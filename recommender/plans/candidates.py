@@ -175,15 +175,15 @@ class Machine:
     """GPUs the user has: this machine, or a node type of the organisation's cluster.
 
     Attributes:
-        usd_per_gpu_h: internal cost; None if nobody configured one.
-        cost_source: in words, what that cost was made of; None if somebody configured it.
-        wait_s: None if nobody configured or measured it: then that of jobs on other clusters is assumed.
+        usd_per_gpu_h: internal cost; None if none is configured.
+        cost_source: in words, what that cost was made of; None if it is configured.
+        wait_s: None if neither configured nor measured: then that of jobs on other clusters is assumed.
         waits: by number of GPUs of all nodes, where a log tells it; goes before ``wait_s``.
         in_use: one for each GPU that others work on.
-        num_vcpus: hardware threads of one node; None if nobody knows.
+        num_vcpus: hardware threads of one node; None if unknown.
         num_nodes: of this type.
-        fabric: over what its GPUs and nodes exchange; None if nobody knows.
-        power_limit_w: what each GPU may draw; None where nobody limits it.
+        fabric: over what its GPUs and nodes exchange; None if unknown.
+        power_limit_w: what each GPU may draw; None where unlimited.
         walltime_s: the run time that jobs ask its scheduler for; None if unknown.
     """
 
@@ -204,7 +204,7 @@ class Machine:
 
     @property
     def num_free(self) -> int:
-        """GPUs that nobody works on."""
+        """GPUs that are idle."""
         return self.num_gpus - len(self.in_use)
 
 
@@ -277,7 +277,7 @@ def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[
     A cluster of which nothing is known is taken for one like others.
     """
     if machine.tier is Tier.LOCAL:
-        # Nobody knows when the others will be done.
+        # It is unknown when the others will be done.
         is_free = layout.gpus_per_node <= machine.num_free
         return Quantiles(p50=0.0, p90=0.0) if is_free else None, ()
     if (logged := machine.waits.get(layout.num_gpus)) is not None:
@@ -343,7 +343,7 @@ def plans_of_offers(
 def _quota_of_plan(offer: Offer, num_nodes: int, quotas: Sequence[Quota], account: AccountLimits) -> _OfQuota:
     """What forbids the plan, what to say of its quota, and whether the account lacks some.
 
-    Where the user told what the account may start, nothing else counts.
+    Where the user states what the account may start, nothing else counts.
     """
     if any(is_among(offer, quota) for quota in quotas):
         return over_quota(offer, quotas, num_nodes), (), False
@@ -508,7 +508,7 @@ def wait_of(
 
     Args:
         offer: the machine.
-        price: what an hour of it will cost; None if nobody asked.
+        price: what an hour of it will cost; None if not asked for.
         configured: of any cloud machine, by its user.
         history: what was seen of spot machines, by instance type; ``""`` is any.
         num_nodes: how many of it must be there before the job starts.

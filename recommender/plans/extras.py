@@ -30,7 +30,7 @@ class CloudTerms:
         startup_s: boot and installation.
         boot_disk_gib: disk that the machine has anyway.
         dataset_gib: data set, copied to a disk beside it before training starts.
-        data: where it lies; None if nobody said, which counts as outside the clouds.
+        data: where it lies; None if unknown, which counts as outside the clouds.
         result_gib: what leaves over the internet at the end.
         download_bits_per_s: how fast the data set arrives.
         wait_s: until a machine is ours; None for what is known of machines of its class.

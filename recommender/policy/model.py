@@ -247,7 +247,7 @@ class SpotRules(Section):
 
 
 class Condition(Section):
-    """When a preference holds; all keys must. A wait that nobody knows is not under anything."""
+    """When a preference holds; all keys must. An unknown wait is not under anything."""
 
     wait_p50_under: Wait | None = Field(None, description="median wait, such as 30m")
     wait_p90_under: Wait | None = Field(None, description="wait that 9 of 10 jobs stay under, such as 6h")

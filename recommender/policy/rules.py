@@ -388,7 +388,7 @@ class ApprovalRule(Rule):
         return f"by {self.by} over {plain(self.over_usd_per_job)} USD a job"
 
     def judge(self, facts: Facts) -> Judgement:
-        """Whether somebody must agree."""
+        """Whether someone must agree."""
         if facts.usd_per_job is None:
             return unknown("cost of the job")
         asks = not facts.usd_per_job <= self.over_usd_per_job * (1 + TOLERANCE)

@@ -78,7 +78,7 @@ class WaitQuantiles:
         offset_p90: as ``offset_p50``.
         levels: probabilities of the bins' quantiles.
         waiting: jobs that waited at the end, by queue.
-        end_s: when the log was written, as far as it tells.
+        end_s: when the log was written, as far as it shows.
         backlog_levels: at which levels the quantiles of a bin are those of a job that finds 0, 1 to 2, 3 to
             8, ... others waiting in its queue [classes of `waits.BACKLOGS`, levels].
     """

@@ -136,7 +136,7 @@ class QueueCheck:
 
 
 def check(log: JobLog, trained_share: float = TRAINED_SHARE) -> QueueCheck:
-    """All are told the same: each wait at the moment its job starts, of the last 8,000 jobs that count.
+    """All see the same: each wait at the moment its job starts, of the last 8,000 jobs that count.
 
     Raises:
         InputError: too few jobs to check anything.

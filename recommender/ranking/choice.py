@@ -129,7 +129,7 @@ def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) ->
 
 
 def cheapest(options: Sequence[Option], worth: value.Worth) -> Option:
-    """The least median cost and work, a price that nobody quoted at its p90; of equal ones the faster."""
+    """The least median cost and work, a price that was not quoted at its p90; of equal ones the faster."""
     return min(
         options,
         key=lambda o: (o.counted_usd + value.change_usd(o, worth), o.time_s.p50, risk_key(o), o.plan.id),
@@ -137,7 +137,7 @@ def cheapest(options: Sequence[Option], worth: value.Worth) -> Option:
 
 
 def is_guess_below(option: Option, options: Sequence[Option], worth: value.Worth) -> bool:
-    """Whether the median of a price that nobody quoted, which counts at its p90, is below the cheapest."""
+    """Whether the median of a price that was not quoted, which counts at its p90, is below the cheapest."""
     least_usd = option.cost_usd.p50 + value.change_usd(option, worth)
     return any(other.cost_usd.p50 + value.change_usd(other, worth) < least_usd for other in options)
 

@@ -133,7 +133,7 @@ def _unsure(
 
 
 def _surest(time_s: Array, rivals_s: Sequence[Array]) -> tuple[int, float] | None:
-    """The rival that is most likely the faster one, and its odds; None where predictions tell them apart."""
+    """The rival that is most likely the faster one, and its odds; None where predictions distinguish them."""
     odds: list[float] = []
     for rival_s in rivals_s:
         odds.append(chance_below(rival_s, time_s))

@@ -43,7 +43,7 @@ def cheapest_start(points: Sequence[PricePoint], *, run_s: float, now: datetime)
     """When to start a run of ``run_s`` seconds, if the prices of past days say so clearly.
 
     A start at this hour of the day is compared with later ones on each past day on which all of them could
-    have run to their end. The start of least mean price is told if its mean saving exceeds the standard
+    have run to their end. The start of least mean price is reported if its mean saving exceeds the standard
     deviation of the saving from day to day, and a hundredth of the price.
 
     Args:
@@ -97,7 +97,7 @@ def _past_runs_usd(points: Sequence[PricePoint], run_h: float, now: datetime) ->
 def with_shifts(
     recommendation: Recommendation, history: Mapping[str, Sequence[PricePoint]], now: datetime
 ) -> Recommendation:
-    """Options told when to start instead of at once, where that pays; ``history`` is by plan id."""
+    """Options with a later start instead of at once, where that pays; ``history`` is by plan id."""
     shifted = tuple(
         _shifted(option, history.get(option.plan.id, ()), now) for option in recommendation.options
     )

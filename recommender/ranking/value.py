@@ -16,7 +16,7 @@ from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier, Work
 
-# So long the job waits for whoever wraps its model in DDP. No job of some minutes gains as much from a second
+# The wait for someone to wrap a model in DDP. No job of some minutes gains as much from a second
 # GPU, whatever an hour is worth.
 CHANGE_S = 1800.0
 Preference = tuple[float, float, float, bool, str]
@@ -36,7 +36,7 @@ class Worth:
 
 
 def worth_for(job: Job) -> Worth:
-    """What somebody said, else the defaults."""
+    """What someone said, else the defaults."""
     hour_usd, change_usd = job.value_of_time_usd_per_h, job.change_usd
     return Worth(
         hour_usd=VALUE_OF_TIME_USD_PER_H if hour_usd is None else hour_usd,
@@ -45,7 +45,7 @@ def worth_for(job: Job) -> Worth:
 
 
 def is_guess(option: Option) -> bool:
-    """Whether nobody has paid its price."""
+    """Whether its price was never paid."""
     return option.plan.price is not None and option.plan.price.is_guess
 
 
@@ -135,7 +135,7 @@ def break_even_wait_s(own: Option, rented: Option, worth: Worth) -> float:
 def wait_or_rent(options: Sequence[Option], worth: Worth) -> dict[str, list[Finding]]:
     """Advice by plan id: for each plan of a cluster, and for the rented one it is compared with.
 
-    A cluster's plans are each compared with the best rented plan; that one is told of each cluster's best.
+    A cluster's plans are each compared with the best rented plan, and that one with each cluster's best.
     """
     ending = [option for option in options if math.isfinite(option.expected.time_s)]
     rented = [option for option in ending if option.plan.tier is Tier.CLOUD]

@@ -18,7 +18,7 @@ from recommender.outcome.recovery import suits, under
 from recommender.outcome.spot import SpotTerms
 from recommender.ranking.value import Preference, Worth, preference, worth_for
 
-# Plans looked at where nobody knows what the script does.
+# Plans looked at where it is unknown what the script does.
 MOST_DOUBTED = 32
 # What becomes of options under the organisation's rules, on these terms.
 Ruling = Callable[[Sequence[Option], SpotTerms], Sequence[Option]]
@@ -86,7 +86,7 @@ def _rank(item: Judged, worth: Worth) -> tuple[bool, Preference]:
 
 
 def use_of(script: Script) -> CheckpointUse | None:
-    """What the script does with checkpoints; None where nobody knows, which counts as that it resumes."""
+    """What the script does with checkpoints; None where unknown, which counts as that it resumes."""
     return None if script.checkpoints is None else script.checkpoints.use
 
 
@@ -110,7 +110,7 @@ def _better(resumed: Judged, restarted: Judged | None, use: CheckpointUse | None
 
 
 def other_ways(judged: Sequence[Judged], script: Script) -> list[Option]:
-    """The feasible ways that were not chosen; none where nobody knows which the script takes."""
+    """The feasible ways that were not chosen; none where it is unknown which the script takes."""
     others = [] if use_of(script) is None else [item.other for item in judged]
     return [option for option in others if option is not None and option.feasible]
 

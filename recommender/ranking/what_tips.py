@@ -65,7 +65,7 @@ def why_removed(option: Option) -> Finding:
     return next(reason for reason in option.reasons if isinstance(reason, Removal))
 
 
-# --- Facts that only the user knows and nobody gave, where one would change the advice -------------------
+# --- Facts that only the user knows and did not give, where one would change the advice -------------------
 
 
 # A deadline is named where this part of those between the median time and the p90 leads to one other option.
@@ -141,7 +141,7 @@ _SPARED_BY_TEXT = 0.9
 
 
 def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: Script) -> Iterator[Tip]:
-    """What the script does with checkpoints: nobody knows it, or its text shows it and could be misread.
+    """What the script does with checkpoints: it is unknown, or its text shows it and could be misread.
 
     Args:
         judged: feasible ones.
@@ -177,7 +177,7 @@ def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: va
     offer = best.plan.offer
     if offer is not None and value.total_usd(best, worth) < value.total_usd(chosen, worth):
         place = {"data_provider": offer.provider, "data_region": offer.region}
-        # Nobody said anything of it, so that no part of its range is likelier than another.
+        # Nothing is known of it, so that no part of its range is likelier than another.
         yield Tip(spared=0.0, fact=tip_of("data-place", best, **place))
 
 
@@ -287,7 +287,7 @@ def _gap_usd(rival: Option, chosen: Option, worth: value.Worth) -> float:
 
 
 def _by_price(rival: Option, chosen: Option, worth: value.Worth) -> Iterator[Tip]:
-    """Its rent may rise; where nobody quoted it, the p90 counts already."""
+    """Its rent may rise; where it was not quoted, the p90 counts already."""
     # Its mean: with preemptions a run may be billed for far longer than the median one.
     rent_usd = _rent_usd(chosen) + chosen.expected.cost_usd - chosen.cost_usd.p50
     # Other zones and on demand have prices of their own.

@@ -109,13 +109,13 @@ class Fault(Finding):
 
 
 class Text(Note):
-    """A sentence that somebody else wrote: the child process, a plug-in, a file."""
+    """A sentence that someone else wrote: the child process, a plug-in, a file."""
 
     text: str
 
 
 def quoted(sentence: str) -> Text:
-    """A sentence that somebody else wrote."""
+    """A sentence that someone else wrote."""
     return Text(text=sentence)
 
 

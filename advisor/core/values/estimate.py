@@ -66,7 +66,7 @@ class Fabric:
     Attributes:
         link_bytes_per_s: per direction and GPU, of the data sheet.
         link_peers: GPUs among which a GPU's links are shared: with fewer of them, a part lies idle.
-        network: None where nobody knows of any.
+        network: None where none is known.
         network_bytes_per_s: per direction and node, of the data sheet; None where it is unknown.
     """
 
@@ -172,7 +172,7 @@ class Remedy:
 
     Attributes:
         changes: what to change, such as ``("checkpointing",)``.
-        batch_size: samples of one pass after it; None where nobody knows them.
+        batch_size: samples of one pass after it; None where unknown.
         need_bytes: of one GPU after it.
         fit: whether that fits.
         slower: its iteration of as many samples over that of the script as it is, had it fitted.
@@ -250,7 +250,7 @@ class Split:
 
     @property
     def name(self) -> str:
-        """As somebody would ask for it.
+        """As someone would ask for it.
 
         >>> Split(tensor=8, sharding=Sharding.ZERO_1).name
         'zero-1+tensor-8'
@@ -398,7 +398,7 @@ class EmpiricalWait(Quantiles):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedWait(EmpiricalWait):
-    """A wait that nobody configured or measured: of jobs elsewhere. No deadline leans on it."""
+    """A wait that was neither configured nor measured: of jobs elsewhere. No deadline leans on it."""
 
     @property
     def longest_s(self) -> float:
@@ -502,7 +502,7 @@ class Confirmation:
 
     Attributes:
         arguments: of the script then.
-        batch_size: samples that it took; None where nobody knows.
+        batch_size: samples that it took; None where unknown.
         estimate: what it needs and takes.
     """
 

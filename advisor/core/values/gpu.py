@@ -35,10 +35,10 @@ class FittedConstants:
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
         origin: where each constant comes from, by dotted name such as ``gemm_fraction.bf16``.
         learned_share: by network, the part of the learned rate that a calibration found.
-        learned_kernels: by network, the sizes and the part of the learned rate of each kernel that told it,
+        learned_kernels: by network, the sizes and the part of the learned rate of each kernel it is from,
             where kernels of other sizes may reach another.
         is_share_outdated: a calibration found some of other networks, which does not count.
-        fitted: the constants that kernels of this GPU told when the networks were trained; None where it was
+        fitted: the constants that kernels of this GPU gave when the networks were trained; None where it was
             not measured.
         uncalibrated: the fractions without this machine's calibration, which networks are corrected against
             by ``learned_share``.
@@ -63,7 +63,7 @@ class FittedConstants:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether kernels that this machine's user measured told any of it."""
+        """Whether any of it is from kernels that this machine's user measured."""
         told = (
             (isinstance(source, Constant) and source.of == "calibrated") for source in self.origin.values()
         )

@@ -25,7 +25,7 @@ class RunStatus(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"  # it ended with an exit code other than 0
     INTERRUPTED = "interrupted"  # by a signal, such as Ctrl-C or a spot machine that goes away
-    LOST = "lost"  # nobody saw its end
+    LOST = "lost"  # its end was not seen
 
 
 class CostKind(StrEnum):
@@ -46,7 +46,7 @@ class DataPlace:
     Attributes:
         name: as it was given: ``s3://bucket``, ``us-east-1``, ``local``.
         provider: the cloud that bills what leaves; None where the data lies with its owner.
-        region: None where nobody knows, or where there is none.
+        region: None where unknown, or where there is none.
     """
 
     name: str
@@ -157,7 +157,7 @@ class PricePoint:
     Attributes:
         zone: as in ``Offer``; None for the whole region.
         observed_at: when the price began, or was first seen, with a time zone.
-        source: the name of the price source that told it, as the store knows it; "" before it is kept.
+        source: the name of the price source that it is from, as the store knows it; "" before it is kept.
     """
 
     provider: str
@@ -207,7 +207,7 @@ class Price:
 
     @property
     def is_guess(self) -> bool:
-        """Whether nobody has paid it: it was never quoted, or quoted where no one was bidding."""
+        """Whether it was never paid: it was never quoted, or quoted where no one was bidding."""
         return self.kind in (QuoteKind.DERIVED, QuoteKind.FLOOR)
 
     @property
@@ -304,7 +304,7 @@ class Plan:
     Attributes:
         usd_per_h: the median of what is paid; None if the owner of a private machine configured no cost.
         price: how sure that is; None where it is exact.
-        wait_s: time until the machine is ours; None if nobody configured or measured it.
+        wait_s: time until the machine is ours; None if neither configured nor measured.
         startup_s: boot, installation and download of the data set; billed on a cloud.
         billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
         download_s: the part of ``startup_s`` in which the data set arrives.
@@ -460,8 +460,8 @@ class Job:
             samples.
         iterations_per_epoch: steps of the same kind; overrides the trace's, for data without a length.
         confidence: least probability with which budget and deadline must hold.
-        value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
-        change_usd: what it costs to change the script by more than a line; None if nobody said.
+        value_of_time_usd_per_h: what an hour until the job is done is worth; None if unknown.
+        change_usd: what it costs to change the script by more than a line; None if unknown.
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
         scaling: what the script holds when GPUs are added; None for what was seen of it, else weak, or
             unshared where no DataLoader was seen either.
@@ -497,7 +497,7 @@ class Pick:
 
 
 class Merit(StrEnum):
-    """Why somebody could want an option: the reason for its row on one screen."""
+    """Why someone could want an option: the reason for its row on one screen."""
 
     RECOMMENDED = "recommended"
     AS_IT_IS = "as-it-is"
@@ -529,7 +529,7 @@ class ChangeGain:
         option: the machine with the changed script; None where the change does not apply.
         instead: what would be recommended then, if it is another machine.
         saved_s: of the training's time, in the median; negative where it takes longer.
-        saved_usd: the rent of that time; None where nobody knows the price.
+        saved_usd: the rent of that time; None where the price is unknown.
         saved_share: of the time of a sample, as far as anybody can tell.
         p_faster: odds that a sample takes less time.
         why_not: why the change brings nothing there.
@@ -554,7 +554,7 @@ class Recommendation:
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
         gains: of the changes that were asked for, what surely saves most first.
         summary: what to take; its cost and time; what to do first, if anything; what would change the advice.
-        shortlist: the options that somebody could want, at most six; the recommended one first.
+        shortlist: the options that someone could want, at most six; the recommended one first.
         as_it_is: the best option for the script without any work on it; None where there is none. Where a
             spot machine is the better with checkpoints, it may be the same plan restarted from zero.
         with_work: the best option among those that need work; None where there is none.

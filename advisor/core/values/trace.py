@@ -110,7 +110,7 @@ class Op:
         flops: floating-point operations of one call (a multiply-add is two).
         bytes: bytes one call reads and writes in device memory.
         measured_s: device time of one call on the trace's origin GPU, None if not measured.
-        flows: where operands of the calls come from, as recorded; empty if nobody followed them.
+        flows: where operands of the calls come from, as recorded; empty if they were not followed.
     """
 
     name: str
@@ -256,10 +256,10 @@ class Trace:
         launch: of the kernels of forward and backward passes.
         batch_variation: standard deviation over the mean of what batches of one process hold (padded tokens,
             pixels), 0 where all are alike; None if unknown.
-        checkpoints: what the script's text does with them; None where nobody looked, or where a library that
+        checkpoints: what the script's text does with them; None where not looked at, or where a library that
             we do not know has the loop.
         steps: recorded ones, where they differ (layerdrop, sequences of any length); ``ops`` are of the one
-            nearest to their mean. Empty where all are alike, or nobody looked.
+            nearest to their mean. Empty where all are alike or unknown.
     """
 
     schema_version: int

@@ -71,7 +71,7 @@ class Script:
         steps: how its steps change with the number of GPUs.
         iterations_per_epoch: optimizer steps of an epoch in the profiled world; None if unknown.
         warnings: what profiling warned of.
-        checkpoints: what it does with them; None where nobody knows, which counts as that it resumes.
+        checkpoints: what it does with them; None where unknown, which counts as that it resumes.
         is_checkpoint_use_given: the user said what it does; otherwise its text was read.
     """
 

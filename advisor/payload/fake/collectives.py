@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Values of what collectives write: those of a group in which each rank holds what this one holds.
 #
-# Torch's fake group copies what is gathered and leaves what is reduced, and tells nobody that it
+# Torch's fake group copies what is gathered and leaves what is reduced, and does not announce that it
 # wrote. Sizes and counts go this way, so wrong ones lead to wrong shapes.
 
 # ReduceOp.AVG, MIN and MAX of equal values are those values.

@@ -104,7 +104,7 @@ class World:
         return max(count for count in range(1, _MOST_GPUS_PER_NODE + 1) if size % count == 0)
 
     def count_gpus(self) -> int:
-        """The answer to whoever asks how many GPUs there are."""
+        """The answer to anyone who asks how many GPUs there are."""
         self.is_counted |= not is_library(sys._getframe(1).f_code.co_filename)
         return self.gpus_per_node
 

@@ -28,7 +28,7 @@ _MOST_FORMS = 50_000
 _PLAIN_VALUES = frozenset((
     bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
 ))  # fmt: skip
-# Of others nobody knows what their results follow from.
+# Of others it is unknown what their results follow from.
 _NAMESPACES = ("aten", "bitsandbytes")
 # Their results follow from more than the form of their inputs.
 _OTHER_TAGS = (

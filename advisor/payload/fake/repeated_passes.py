@@ -61,7 +61,7 @@ class RepeatedPasses:
 
     Args:
         session: of this run.
-        iterations: is told of a pass that was not computed.
+        iterations: called with a pass that was not computed.
     """
 
     def __init__(self, session: Session, iterations: Iterations) -> None:

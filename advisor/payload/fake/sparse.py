@@ -64,7 +64,7 @@ class _Copy(Protocol):
 
 
 def refuse(func: OpOverload, *values: object) -> None:
-    """Whoever knows dense tensors only would lose the entries of these.
+    """Anyone who knows dense tensors only would lose the entries of these.
 
     Raises NotImplementedError: one of the operator's operands or results is sparse.
     """
@@ -94,7 +94,7 @@ def on_gpu(mode: Maker, source: torch.Tensor, dtype: torch.dtype, copy: _Copy) -
 
 
 def on_cpu(source: torch.Tensor, dtype: torch.dtype, copy: _Copy) -> torch.Tensor:
-    """A sparse tensor of the pretended GPU on the CPU, which is not to merge entries that nobody knows."""
+    """A sparse tensor of the pretended GPU on the CPU, which is not to merge unknown entries."""
     parts = copy(source._indices(), {}), copy(source._values(), {"dtype": dtype})
     return torch.sparse_coo_tensor(*parts, source.shape, is_coalesced=True, check_invariants=False)
 

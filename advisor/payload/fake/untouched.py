@@ -2,7 +2,7 @@
 
 Most scripts make a model on the CPU, cast it, copy it or load weights into it, and only then move it to the
 GPU, where values do not matter. Written out, the weights of 7 billion parameters are 28 GB. So large empty
-tensors are pages of a mapping that nobody touched, and an operator that gives zeros for them gives such a
+tensors are pages of an untouched mapping, and an operator that gives zeros for them gives such a
 tensor again. The first real write makes one an ordinary tensor. Into weights neither random numbers nor
 those of a file are written, nor what arithmetic makes of them: nothing that is recorded follows from them. If
 the script reads one of these all the same, the zeros are an assumption that the trace states.
@@ -75,7 +75,7 @@ def _map(num_bytes: int) -> mmap.mmap:
 
 
 def _kind(tensor: torch.Tensor) -> str | None:
-    """What the tensor's storage is, None if somebody wrote to it."""
+    """What the tensor's storage is, None if someone wrote to it."""
     if tensor.layout is not torch.strided:
         return None
     return cast("str | None", getattr(tensor.untyped_storage(), "_advisor_untouched", None))
@@ -96,7 +96,7 @@ def leave_unwritten(tensor: torch.Tensor) -> bool:
 
 
 def touch(tensor: torch.Tensor) -> None:
-    """Somebody may write to the tensor from now on."""
+    """Someone may write to the tensor from now on."""
     if _kind(tensor) is not None:
         replace(tensor.untyped_storage(), _advisor_untouched=None)
 
@@ -152,7 +152,7 @@ def _like(func: OpOverload, args: Args, kwargs: Kwargs, kind: str) -> torch.Tens
     if func in _ASK_DEVICE:
         kwargs = {**kwargs, "device": "meta"}
     form = func(*map(_on_meta, args), **kwargs)
-    # A small copy of what was not written is read when somebody reads the copy.
+    # A small copy of what was not written is read when someone reads the copy.
     is_small = form.nbytes <= _SMALL_BYTES and (kind != _UNWRITTEN or form.nbytes == 0)
     if form.layout is not torch.strided or is_small:
         return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..composite import Args, Kwargs
 
 
-# Which of several a script chooses by scores that nobody computes, such as a router its experts.
+# Which of several a script chooses by scores that are not computed, such as a router its experts.
 #
 # Each is taken to be chosen equally often: what trainings of routed models aim at, with a loss for it. So the
 # sizes that follow from a choice, such as the tokens of an expert, add up to the real ones' total. And

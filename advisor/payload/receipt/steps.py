@@ -172,7 +172,7 @@ def _attach(clock: StepClock, module: Any) -> None:
 
 
 def _rank() -> int | None:
-    """Of this process among those that train together; None where nobody says."""
+    """Of this process among those that train together; None where unknown."""
     rank = os.environ.get("RANK", "")
     if rank.isdecimal() and len(rank) < 10:
         return int(rank)

@@ -82,7 +82,7 @@ def _tensors(batch: object) -> Iterator[torch.Tensor]:
 
 
 def samples_of(span: Iteration) -> int:
-    """What the DataLoader gave in an iteration; 0 where there is none or nobody knows."""
+    """What the DataLoader gave in an iteration; 0 where there is none or it is unknown."""
     loading = span["loading"]
     return (loading["samples"] or 0) if loading is not None else 0
 
@@ -202,7 +202,7 @@ def _repeated(operators: list[Operator], numbers: list[list[int]], factor: int) 
 
 
 def _followed(flows: list[OperatorFlow], count: int) -> list[OperatorFlow]:
-    """The flows of so many calls; of calls of which some are not of a pass nobody knows which are more."""
+    """The flows of so many calls; where some calls are not of a pass, it is unknown which are more."""
     before = sum(flow["count"] for flow in flows)
     if not before or count % before:
         return []
@@ -252,7 +252,7 @@ def _library(module: object) -> str | None:
     return next((name for top, name in _LIBRARIES.items() if f"{module}.".startswith(f"{top}.")), None)
 
 
-# Parameters of which DeepSpeed's ZeRO-3 leaves each rank a part, told from the marks that it puts on them.
+# Parameters of which DeepSpeed's ZeRO-3 leaves each rank a part, by the marks that it puts on them.
 #
 # The parameter itself is empty, or all of it for as long as it is gathered. Its gradients are in a buffer of
 # their own, and not where torch keeps them: there is a piece of what is being exchanged.

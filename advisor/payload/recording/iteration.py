@@ -1,4 +1,4 @@
-"""Where an iteration begins and ends, told from the optimizers' steps.
+"""Where an iteration begins and ends, by the optimizers' steps.
 
 One iteration is the span between two steps of an optimizer: with gradient accumulation it holds several
 forward and backward passes, with a GAN the other network's steps too. `period` says which optimizer it
@@ -44,7 +44,7 @@ class ByHand:
 
     Attributes:
         optimizer_exists: the script made a torch optimizer, which may yet step.
-        num_spans: ends told so far, of the kind that is told now.
+        num_spans: ends reported so far, of the kind that is reported now.
     """
 
     def __init__(self) -> None:
@@ -279,9 +279,9 @@ class Iterations:
 
     Args:
         session: of this run.
-        on_span: is told the number of complete spans at the end of each.
+        on_span: called with the number of complete spans at the end of each.
         by_call: steps and backward passes end no span, only `end_call` does.
-        position: is told of everything that shows where the run is.
+        position: called with everything that shows where the run is.
 
     Attributes:
         num_spans: complete spans so far.

@@ -114,7 +114,7 @@ class LoaderUse:
             self._sizes.append(num_samples)
 
     def add_made(self, num_samples: int | None, num_elements: int, time_s: float, cpu_s: float) -> None:
-        """What is known of a batch that the script got, or that nobody gets."""
+        """What is known of a batch, whether the script got it or not."""
         if num_samples and num_elements:
             self._contents.append((num_samples, num_elements))
         self._cpu_times_s.append(cpu_s)
@@ -278,7 +278,7 @@ class Loading:
     def use_of(self, loader: torch.utils.data.DataLoader[object]) -> LoaderUse:
         """What is known of a loader, registered or not."""
         if id(loader) not in self._uses:
-            # Where loaders keep their workers, nobody registered them.
+            # Where loaders keep their workers, they were not registered.
             use = self._uses[id(loader)] = LoaderUse(loader, getattr(loader, "num_workers", None))
             use.may_leave_mode = True if self._backend == "cpu" else None
         return self._uses[id(loader)]
@@ -449,7 +449,7 @@ class Batches:
         return batch, time_s, cpu_s
 
     def make_more(self) -> None:
-        """Time more batches, which nobody gets: the script is about to end."""
+        """Time more batches, which are dropped: the script is about to end."""
         begin_s = time.monotonic()
         for _ in range(MOST_TIMED - self._num_given):
             if time.monotonic() - begin_s > MOST_TIMED_S:

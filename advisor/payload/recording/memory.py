@@ -17,7 +17,7 @@ class MemoryTracker:
 
     Each storage gets a serial number. A span (one iteration) keeps the storages alive at its start and
     what happened since, so that the moment of the peak can be looked at afterwards, when optimizers
-    have told which storages hold parameters, gradients and state.
+    have shown which storages hold parameters, gradients and state.
 
     Attributes:
         current_bytes: of all storages alive.
@@ -78,7 +78,7 @@ class MemoryTracker:
         """Say what the tensor's storage holds.
 
         It is ``parameter``, ``gradient``, ``optimizer``, or ``kept``: no batch changes that. A storage
-        made while nobody watched is counted from now on.
+        made unwatched is counted from now on.
         """
         # A DTensor's own storage is empty; its shard holds the data.
         tensor = getattr(tensor, "_local_tensor", tensor)

@@ -147,7 +147,7 @@ def _order() -> tuple[int, ...]:
 
 # Which calls made what a call reads, and of which forward call a backward call is.
 #
-# Equal calls are counted together, whoever made their operands. Their flows tell them apart by the operators
+# Equal calls are counted together, whatever made their operands. Flows distinguish them by the operators
 # that did: the first layer reads an embedding, all others read the layer before.
 
 _ROLES = {"parameter": PARAMETER, "gradient": GRADIENT}
@@ -320,7 +320,7 @@ class Recorder:
     """Takes each operator that would have run on the GPU.
 
     Attributes:
-        phase: ``forward`` or ``optimizer``; backward is told by the autograd engine.
+        phase: ``forward`` or ``optimizer``; backward follows from the autograd engine.
         next_call: the number that the next call will get; calls count through all spans.
         wrote_weights: weights were written to outside of an optimizer's step and of backward passes.
         follows_leaves: there is no optimizer, so any leaf that is written to is a weight.

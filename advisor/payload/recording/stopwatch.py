@@ -1,6 +1,6 @@
 """How long samples take to make, however busy the machine is.
 
-Two times are told apart. CPU seconds are what the making costs any machine: those of all threads of the
+Two times are distinguished. CPU seconds are what the making costs any machine: those of all threads of the
 process and of children that have ended, since a decoder may be either. Elapsed seconds hold disks and
 networks besides, but not the waiting for a core that other work has.
 """
@@ -80,7 +80,7 @@ def queued_s() -> float | None:
 
 
 def on_core_s(task: int) -> float | None:
-    """CPU seconds of a thread by its native number; None where it has ended or nobody tells."""
+    """CPU seconds of a thread by its native number; None where it has ended or is unknown."""
     return _scheduled_s(_TASKS / str(task) / _SCHEDULED.name, 0)
 
 

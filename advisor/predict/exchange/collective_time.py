@@ -108,9 +108,9 @@ class CollectiveConstants:
         pace: latency within a node, by architecture, relative to the mean of all.
         peer_protocols: of which the fastest is taken.
         ring_protocols: those and more.
-        unknown_network_bytes_per_s: of a node whose network nobody stated.
+        unknown_network_bytes_per_s: of a node whose network is not stated.
         latency_sigma: of the logarithm of latency within a node; `network_latency_sigma` between nodes.
-        unknown_sigma: of the rate of a network that nobody stated.
+        unknown_sigma: of the rate of a network that was not stated.
     """
 
     launch_s: float
@@ -256,7 +256,7 @@ def collective_time(kind: str, num_bytes: float, layout: Layout, gpu: GpuSpec) -
 
 
 def collective_law(kind: str, layout: Layout, gpu: GpuSpec) -> CollectiveLaw:
-    """As `collective_time`, for whoever asks for many sizes."""
+    """As `collective_time`, for anyone who asks for many sizes."""
     return _shipped_law(group_of(kind, layout, gpu))
 
 

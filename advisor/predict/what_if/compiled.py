@@ -204,7 +204,7 @@ def _is_since(version: str) -> bool:
 
 
 def _is_told_convolution(op: Op) -> bool:
-    """Whether it is one whose weight and groups a trace tells; exported profiles do not."""
+    """Whether it is one whose weight and groups a trace holds; exported profiles do not."""
     has_weight = len(op.inputs) > 1 and len(op.inputs[1].shape) > _LEAST_DIMENSIONS
     return base_name(op.name) == "convolution" and has_weight and "groups" in op.attributes
 

@@ -227,7 +227,7 @@ _SUMS = names("add add_")
 
 
 class _By(Enum):
-    """Who reads a tensor: one by its producer, one by its consumers, or one that nobody else reads."""
+    """Who reads a tensor: one by its producer, one by its consumers, or one with no other reader."""
 
     PRODUCER = auto()
     CONSUMER = auto()

@@ -282,9 +282,9 @@ def _wider(one: str, other: str) -> str:
     return FULL if FULL in (one, other) else one
 
 
-# Operators under autocast where nobody followed their operands.
+# Operators under autocast whose operands were not followed.
 #
-# A tensor's dtype is that of the last one of its shape, else of its size, that nobody has taken yet; where
+# A tensor's dtype is that of the last one of its shape, else of its size, that was not taken yet; where
 # none is left, the one that most of its shape have, and float32 where they are even.
 
 _FORWARD_OF = {"threshold": "relu"}
@@ -304,7 +304,7 @@ class _ShapeWalk:
     Attributes:
         parameters: shapes of parameters, sorted.
         casts: casts met so far, those that the backward pass repeats the other way round included.
-        waiting: by number of elements, the shapes and dtypes of tensors that nobody has taken yet.
+        waiting: by number of elements, the shapes and dtypes of tensors that were not taken yet.
         made_as: by shape, and by number of elements for what was given another one, how many were made in
             each dtype.
         made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and

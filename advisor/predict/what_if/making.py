@@ -245,5 +245,5 @@ CHANGES: Mapping[str, Maker] = {
     "packed": partial(_feeding, "packed"),
     "nvme": partial(_feeding, "nvme"),
 }
-# Those that leave what is trained alone: only these may be named to somebody who asked for none.
+# Those that leave what is trained alone: only these may be named to someone who asked for none.
 ONE_LINE = ("tf32", "bf16", "fp16", "workers", "packed", "nvme")

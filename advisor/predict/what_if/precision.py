@@ -57,7 +57,7 @@ def _is_full_product(op: Op) -> bool:
 
 
 def _memory(trace: Trace, ops: Sequence[Op], casts: Sequence[Op]) -> MemoryUse:
-    """Activations are what passes hold then; what nobody can tell shrinks as forward results do."""
+    """Activations are what passes hold then; what is unknown shrinks as forward results do."""
     before_bytes, gradient_bytes = _given_bytes(trace.ops), trace.memory.gradient_bytes or 0
     return of_lower_precision(
         trace.memory,

@@ -51,7 +51,7 @@ _TOLERANCE = 0.07
 # Quotes have four digits.
 _ROUNDING = 1.001
 COMMUNITY = "community host"
-"""What the source of a price says of a machine that belongs to somebody else than the provider."""
+"""What the source of a price says of a machine that belongs to someone else than the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def _is_rentable(item: CatalogItem, provider: Provider, gaps: Counter[str]) -> b
 
 
 def _above_floor(items: Sequence[CatalogItem], provider: Provider, gaps: Counter[str]) -> list[CatalogItem]:
-    """Without spot quotes that nobody bids at."""
+    """Without spot quotes that mean no demand."""
     if provider.spot_floor_share is None:
         return [*items]
     share = provider.spot_floor_share * _ROUNDING
@@ -150,7 +150,7 @@ def _machine(
     retrieval: Retrieval,
     gaps: Counter[str],
 ) -> InstanceType | None:
-    """The machine of our catalog, else as the row tells it; None where the row is no machine of its own."""
+    """The machine of our catalog, else as the row gives it; None where the row is no machine of its own."""
     if (known := _known_machine(item, provider)) is not None:
         return known
     is_one_size = len(counts[item.instance_name]) == 1
@@ -163,7 +163,7 @@ def _machine(
 def _told_machine(
     item: CatalogItem, provider: Provider, is_one_size: bool, retrieval: Retrieval, gaps: Counter[str]
 ) -> InstanceType:
-    """The machine as its row tells it; a single host goes by its GPUs, which others have, too."""
+    """The machine as its row gives it; a single host goes by its GPUs, which others have, too."""
     name = item.instance_name
     if provider.machines is Machines.HOSTS:
         name, is_one_size = item.gpu_name, False
@@ -284,7 +284,7 @@ def fetch_catalog(provider: str, url: str, folder: Path, allowance: Allowance) -
     version = download(f"{url}/{provider}/version", allowance).decode("utf-8", "replace").strip()
     if _day(version) is None:
         raise PublicFileError(
-            f"its version is {version[:40]!r}, which names no day: nobody knows how old its prices are"
+            f"its version is {version[:40]!r}, which names no day, so the age of its prices is unknown"
         )
     packed = download(f"{url}/{provider}/{version}/catalog.zip", allowance)
     (folder / f"{provider}.csv").write_bytes(_unpacked(packed, f"{provider}.csv"))
@@ -436,7 +436,7 @@ def gpuhunt_source(options: Mapping[str, object]) -> GpuhuntSource:
     """The entry point: options ``providers`` (a list), and ``catalog_dir`` or ``url`` of the catalogs.
 
     Raises:
-        ConfigError: another option is given, one of these is of the wrong kind, or nobody knows a provider.
+        ConfigError: another option is given, one of these is of the wrong kind, or a provider is unknown.
     """
     check_options(NAME, options, ("providers", "catalog_dir", "url"))
     folder = _text(options, "catalog_dir", "a folder", os.environ.get(CATALOG_DIR))

@@ -90,7 +90,7 @@ FILE_WITHIN_S = 30.0
 _CONNECT_S = 5.0
 _READ_S = 10.0
 _MOVED = "it may have moved: update advisor and its packages, or look at the proxy"
-_BY_STATUS = {403: f"lets nobody have the file (403): {_MOVED}", 404: f"has no such file (404): {_MOVED}"}
+_BY_STATUS = {403: f"refuses access to the file (403): {_MOVED}", 404: f"has no such file (404): {_MOVED}"}
 
 
 class PublicFileError(Exception):

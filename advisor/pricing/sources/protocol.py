@@ -100,7 +100,7 @@ class Capabilities:
     Attributes:
         providers: whose machines; empty if that depends on its data.
         markets: on what terms.
-        is_live: it asks somebody over the network. Only a refresh does, and the store keeps the answers;
+        is_live: it asks someone over the network. Only a refresh does, and the store keeps the answers;
             other sources are read each time.
         knows_all: what it does not name in a place where it names something is not for rent there. A list
             that leaves machines out says nothing of them, and prices of other sources stay.
@@ -183,12 +183,12 @@ class PriceSource(Protocol):
         ...
 
     def credentials(self) -> Credentials:
-        """Whether it would be let in, as far as can be told without asking."""
+        """Whether it would be let in, as far as is known without asking."""
         ...
 
 
 def credentials_of(source: PriceSource) -> tuple[Credentials, str | None]:
-    """What a source says of its credentials; where it fails or hangs they are missing, and why is told."""
+    """What a source says of its credentials; where it fails or hangs they are missing, with a reason."""
     try:
         with held_back():
             return Credentials(within(CREDENTIALS_WITHIN_S, source.credentials)), None

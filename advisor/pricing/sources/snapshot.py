@@ -169,7 +169,7 @@ class Built:
 def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = False) -> Built:
     """Write ``instances.csv`` and ``prices/PROVIDER.csv``, read them back, and swap them with ``folder``.
 
-    Machines that ``instances.csv`` does not know are left out, since nobody told their host. So are capacity
+    Machines that ``instances.csv`` does not know are left out, since their host is unknown. So are capacity
     blocks: the files have no column for the least time and the steps in which they are billed.
 
     Args:

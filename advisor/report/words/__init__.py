@@ -1,4 +1,4 @@
-"""The sentences of findings: what is told of each code, with its flags and units, in one place."""
+"""The sentence of each finding, with its flags and units, in one place."""
 
 # Each registers its sentences.
 from advisor.report.words import answer_notes, estimate_notes, option_notes, script_notes, team_report  # noqa: F401

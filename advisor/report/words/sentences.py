@@ -88,12 +88,12 @@ def sentence(finding: Finding) -> str:
 
 
 def error_text(error: AdvisorError) -> str:
-    """An error as the command line tells it: with flags, where it knows them."""
+    """An error as the command line gives it: with flags, where it knows them."""
     return in_flags(str(error)) if error.finding is None else f"{sentence(error.finding)}."
 
 
 def text_of(message: str | Finding) -> str:
-    """What a listener hears, in words."""
+    """What a listener receives, in words."""
     return message if isinstance(message, str) else sentence(message)
 
 

@@ -1,4 +1,4 @@
-"""What a team's report says of savings, of leaks, and of what nobody knows."""
+"""What a team's report says of savings, of leaks, and of what is unknown."""
 
 from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd

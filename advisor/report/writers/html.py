@@ -179,7 +179,7 @@ def figure_html(chart: doc.Chart, *, is_served: bool = False) -> Markup:
 
 
 def _in_words(chart: doc.Chart) -> str:
-    """What whoever does not see it is told; the figures and what the marks mean follow."""
+    """What is said to anyone who cannot see it; the figures and what the marks mean follow."""
     drawn = f"{len(chart.bars)} bars" if chart.bars else "lines" if chart.until is not None else "points"
     names = [one.label for one in chart.series] or [chart.others_label]
     return f"{chart.title or 'Chart'}: {drawn} of {'; '.join(names)}"

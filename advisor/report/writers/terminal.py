@@ -207,7 +207,7 @@ _INDENT = "  "
 _HANGING = " " * (len(_INDENT) + NAME_WIDTH)
 # Below, sentences with names and paths in them are left to the terminal.
 _LEAST_WIDTH = 50
-# Of a file or a pipe, unless COLUMNS says otherwise: whoever reads it has no fewer.
+# Of a file or a pipe, unless COLUMNS says otherwise: its reader has no fewer.
 _NOT_A_TERMINAL = 80
 
 

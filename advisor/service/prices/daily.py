@@ -1,7 +1,7 @@
 """The pull of a day: the first command that needs prices starts it, waits a little, and goes on without it.
 
 A process of its own pulls, so that a network that stalls holds up no answer and its prices serve the next
-one. Whoever starts it and whoever comes meanwhile see in the database alone how far it is.
+one. The process that starts it and those that come meanwhile see in the database alone how far it is.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _process(pricing: PricingSettings, names: Sequence[str]) -> subprocess.Popen
     assert process.stdin is not None  # noqa: S101 - a pipe
     with suppress(BrokenPipeError), process.stdin as pipe:
         pipe.write(json.dumps({"names": list(names), "pricing": _as_json(pricing)}).encode())
-    # Nobody may wait for its end; in a long Python session it would stay a zombie.
+    # Its end may not be waited for; in a long Python session it would stay a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return process
 
@@ -179,7 +179,7 @@ def _tell(kept: Sequence[Kept], still: Sequence[str], prices: PriceSettings, lis
 
 
 def main() -> None:
-    """The process that pulls: whoever started it may be gone, and nobody reads what it prints."""
+    """The process that pulls: its parent may be gone, and what it prints is not read."""
     from advisor.config.layers import PricingSettings
 
     given = json.load(sys.stdin.buffer)

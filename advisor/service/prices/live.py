@@ -240,7 +240,7 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
 
 
 def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
-    """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
+    """Why the last pull of a provider's prices failed; None where none failed, or this is unknown."""
     from advisor.store.pulls import pulls
 
     try:

@@ -78,7 +78,7 @@ def query_offers(
     Args:
         pricing: which clouds, regions and markets, and how old prices may be.
         asked: what the caller limits them to.
-        listener: hears of sources that cannot be asked, and of what is pulled.
+        listener: notified of sources that cannot be asked, and of what is pulled.
         may_refresh: pull live prices first where they are due.
         only_open: leave out regions that the account must enable first, and say so.
 
@@ -221,7 +221,7 @@ def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> l
 
     try:
         return idle(known_answers(pricing, OfferQuery())) if idle(answers) else []
-    except StoreError:  # told by whoever asked for prices; without them nobody can say
+    except StoreError:  # reported where prices were asked for; without them it is unknown
         return []
 
 

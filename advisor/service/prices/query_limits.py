@@ -215,7 +215,7 @@ def _is_argument(pricing: PricingSettings, name: str) -> bool:
 
 
 def check_providers(pricing: PricingSettings, known: Collection[str], listener: Listener) -> None:
-    """Refuse a provider that nobody has a price of, limits aside.
+    """Refuse a provider without any price, limits aside.
 
     One whose prices could be pulled is a warning where others were named, too.
 

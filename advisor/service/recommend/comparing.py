@@ -74,7 +74,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
 
 
 def _with_nodes(config: Config, num_nodes: int) -> Config:
-    """Plans of as many nodes as a name asks for, unless somebody allows fewer."""
+    """Plans of as many nodes as a name asks for, unless someone allows fewer."""
     from advisor.config.layers import ARGUMENT
 
     name = "cloud.max_nodes"
@@ -94,7 +94,7 @@ def check_feasible(answer: CompareAnswer) -> None:
 def _chosen(
     named: Mapping[str, Sequence[Plan]], judged: Sequence[Judged], worth: Worth, listener: Listener
 ) -> Mapping[str, Judged]:
-    """A plan of its own for each name, said aloud; whoever may mean fewer is asked first."""
+    """A plan of its own for each name, with a note; one that may mean fewer is checked first."""
     chosen: dict[str, Judged] = {}
     for name, plans in sorted(named.items(), key=lambda item: len(item[1])):
         taken = {item.option.plan.id for item in chosen.values()}

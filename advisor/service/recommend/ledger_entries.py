@@ -117,7 +117,7 @@ def _offered(ranked: Recommendation) -> Iterator[OfferedOption]:
 
 
 def alternatives_of(options: Iterable[Option]) -> tuple[Alternative, ...]:
-    """The job's times by GPU and count, the cheapest first: those of machines that nobody takes away, if any.
+    """The job's times by GPU and count, the cheapest first: of machines that are not taken away, if any.
 
     Single machines alone, since a report later looks for the price of one with these GPUs. What budget or
     deadline alone removes is among them: prices change.

@@ -1,4 +1,4 @@
-"""Settings, and what nvidia-smi and job logs say -> machines that nobody rents."""
+"""Settings, and what nvidia-smi and job logs say -> machines that are not rented."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
 
 
 def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
-    """Of the card that may draw least, since the others wait for it; None where nobody says."""
+    """Of the card that may draw least, since the others wait for it; None where unknown."""
     told = [card.power_limit_w or 0.0 for card in cards]
     limit_w = min((watts for watts in told if watts >= MIN_W), default=None)
     return limit_w if local.power_limit_w is None else local.power_limit_w

@@ -152,7 +152,7 @@ def _options_of(version: Version, options: Sequence[Option], places: Places) -> 
 
 
 def _gpu_plans(places: Places) -> set[str]:
-    """Nobody timed a changed script on the CPU."""
+    """A changed script was not timed on the CPU."""
     return {plan.id for plan in places.plans if places.cpu is None or plan.gpu != places.cpu.plan.gpu}
 
 

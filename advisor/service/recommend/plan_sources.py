@@ -51,7 +51,7 @@ def plans_of(
 
     Args:
         config: machines of one's own, clouds, contracts.
-        listener: hears of machines that are left out, and of prices that are pulled.
+        listener: notified of machines that are left out, and of prices that are pulled.
         gpus: such as ``A100:8``; none for any.
         vendors: whose GPUs count.
         policy: keeps a denied place from hiding an allowed dearer one.
@@ -290,7 +290,7 @@ def spot_terms(settings: SpotSettings) -> SpotTerms:
 def checkpoints_of(config: Config) -> CheckpointUse | None:
     """What the settings say that scripts do with checkpoints; None leaves it to the script's text.
 
-    An interval that somebody set says that scripts save and resume; null says that they do neither.
+    An interval that someone set says that scripts save and resume; null says that they do neither.
     """
     spot = config.settings.spot
     if spot.checkpoints is not None:

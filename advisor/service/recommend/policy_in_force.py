@@ -93,8 +93,8 @@ def spent_of(
 
     Raises:
         BillError: a bill of the settings cannot be read.
-        InputError: a project's month is limited, and nobody says which project this is.
-        StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
+        InputError: a project's month is limited, and it is not given which project this is.
+        StoreError: the database cannot be read, so that it is unknown whether a monthly limit holds.
     """
     if policy is None:
         return None

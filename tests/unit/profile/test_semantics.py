@@ -179,7 +179,7 @@ def test_what_sparse_tensors_become_is_known_or_ends_the_profile(probe):
     for name, failure in zip(names, unknown, strict=True):
         assert failure.startswith(f"what aten::{name}"), failure
         assert failure.endswith("with sparse tensors on a GPU is not known")
-    assert of_size == "the size of a sparse tensor follows from indices that nobody computes"
+    assert of_size == "the size of a sparse tensor follows from indices that are not computed"
     assert root == "torch.sparse_coo"
 
 

@@ -26,7 +26,7 @@ def install_compiling(session: Session) -> None:
     it would compile is remembered, so the trace says whether the step is compiled; the prediction then fuses
     it.
 
-    Replace ``torch.compile`` and ``Module.compile``; on a real GPU both work, and are told.
+    Replace ``torch.compile`` and ``Module.compile``; on a real GPU both work, and are reported.
     """
     if session.backend == "cuda":
         for owner in (torch, torch.nn.Module):

@@ -66,7 +66,7 @@ def install_downloads(session: Session) -> None:
     """Nothing is downloaded or uploaded; a model whose weights are not there keeps those it began with.
 
     What lies in a cache already is used. Values of weights do not matter here, so that a known architecture
-    can do without them; a data set or the code of a model cannot be replaced, and the script is told which
+    can do without them; a data set or the code of a model cannot be replaced, and the error says which
     one is missing. (Hugging Face's libraries refuse by themselves: ``environment.py`` sets them offline.)
 
     Wrap downloads of torch.hub and urllib, and uploads of Hugging Face's libraries.
@@ -243,7 +243,7 @@ class Silence:
     """Takes whatever is called on it, entered, indexed or asked of it.
 
     Args:
-        tell: is called when the script calls it; libraries import trackers that nobody uses.
+        tell: is called when the script calls it; libraries import trackers that are unused.
     """
 
     def __init__(self, tell: Callable[[], None] | None = None) -> None:

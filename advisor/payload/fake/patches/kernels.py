@@ -416,7 +416,7 @@ def install_initialisation(session: Session) -> None:
     """Random initial weights are not drawn where they are many.
 
     The values do not matter and drawing them takes seconds. Few are drawn, since a script may compute with
-    them on the CPU. Many, in memory to which nobody wrote, stay zeros.
+    them on the CPU. Many, in memory that was not written to, stay zeros.
 
     Wrap the random fillers of ``torch.nn.init``.
     """

@@ -183,7 +183,7 @@ Tensors = list[torch.Tensor]
 def install_deepspeed(session: Session) -> None:
     """DeepSpeed without its CUDA kernels, without MPI, and with its buffers called by their names.
 
-    It compiles kernels of its own when an optimizer is made, and looks for MPI where torchrun told it
+    It compiles kernels of its own when an optimizer is made, and looks for MPI where torchrun said so
     nothing. What it keeps of a model lies in buffers that no optimizer knows: they would count as
     activations, which grow with the batch.
 
@@ -254,7 +254,7 @@ def _multi_tensor_adam(_chunk: int, _overflow: object, lists: list[Tensors], *nu
 
 
 def _nothing(*_: object) -> None:
-    """Work of the CPU, whose time nobody measures here."""
+    """Work of the CPU, whose time is not measured here."""
 
 
 _STAND_INS = {

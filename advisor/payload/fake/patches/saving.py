@@ -96,7 +96,7 @@ def install_restoring(session: Session) -> None:
         is_path = isinstance(f, (str, os.PathLike))
         if str(map_location) == "meta" or (is_path and os.fspath(f).endswith(".safetensors")):
             return load(f, map_location, *args, **kwargs)
-        # Mapped, so that values nobody looks at are never read: 28 GB of a model of 7 billion.
+        # Mapped, so that unused values are never read: 28 GB of a model of 7 billion.
         if is_path and kwargs.get("mmap") is None and zipfile.is_zipfile(f):
             kwargs["mmap"] = True
         session.restores_to_gpu = _is_on_gpu(map_location, "cuda:0")
@@ -301,7 +301,7 @@ def _patch_torch(session: Session, module: ModuleType) -> None:
         save_file(kept, filename, names)
 
     replace(module, save_file=save_file, save_model=save_model)
-    # Tied weights are told by their address, which is 0 for all tensors of the pretended GPU.
+    # Tied weights are identified by their address, which is 0 for all tensors of the pretended GPU.
     _answer_for_fakes(session, module, "storage_ptr", lambda tensor: tensor.untyped_storage()._cdata)
     _answer_for_fakes(session, module, "_is_complete", _fills_its_storage)
 

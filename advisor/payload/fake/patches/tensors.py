@@ -124,10 +124,10 @@ def _of_parts(original: Original, indices: Any, values: Any = None, *size: Any, 
 
 
 def _least_size(indices: torch.Tensor, entries: torch.Tensor) -> list[int]:
-    """The least that has a place for each entry. Raises NotImplementedError: nobody knows the indices."""
+    """The least that has a place for each entry. Raises NotImplementedError: the indices are unknown."""
     known = known_values(indices)
     if known is None:
-        raise NotImplementedError("the size of a sparse tensor follows from indices that nobody computes")
+        raise NotImplementedError("the size of a sparse tensor follows from indices that are not computed")
     return [*(known.amax(1) + 1).tolist(), *entries.shape[1:]]
 
 
@@ -292,7 +292,7 @@ def install_conversion(session: Session) -> None:
 
     A real parameter cannot become fake in place, so torch would make a new one: tied weights come apart and
     an optimizer made before ``.to()`` keeps the old ones. Swapping the contents of the two tensors keeps the
-    identity, as CUDA does. The swap refuses tensors with weak references, which here nobody uses, and takes
+    identity, as CUDA does. The swap refuses tensors with weak references, which are unused here, and takes
     away what the script noted on a parameter, such as ``weight.no_decay = True``. ``module.to(0)``, the way
     of distributed scripts, asks C++ for an accelerator that is not there.
 

@@ -33,7 +33,7 @@ LIST_SOURCE = "AWS price list"
 
 
 def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
-    """List prices as offers; a price of a machine that the region does not offer is left out and told.
+    """List prices as offers; a price of a machine that the region does not offer is left out and reported.
 
     Raises CloudError: the price list could not be had, or names no machine of a region that has some.
     """
@@ -70,7 +70,7 @@ def _offers(prices: ListPrices, survey: Survey, region: str) -> Iterator[Offer]:
 
 
 def _unpriced(prices: ListPrices, survey: Survey) -> set[str]:
-    """Machines that can be started here, or are listed where nobody knows that, without a sound price."""
+    """Machines that can be started here, or are listed where that is unknown, without a sound price."""
     known = survey.rentable.keys() if survey.offered is not None else survey.rentable.keys() & prices.named
     return known - prices.usd_per_h.keys()
 
@@ -90,7 +90,7 @@ def _list_gaps(prices: ListPrices, survey: Survey) -> Iterator[str]:
 SPOT_ACTION = "ec2:DescribeSpotPriceHistory"
 SPOT_SOURCE = "AWS spot price history"
 LINUX = "Linux/UNIX"
-# AWS lets no spot price fall below a tenth of on-demand: a quote there says that nobody asked.
+# AWS lets no spot price fall below a tenth of on-demand: a quote there means no demand.
 FLOOR_FRACTION = 0.1001
 
 Place = tuple[str, str]
@@ -113,7 +113,7 @@ class Readings:
 
 
 def spot_part(region: Region, survey: Survey, scope: str) -> Part:
-    """Newest prices as offers, all prices as history; a quote at the floor or of 0 is told, not offered.
+    """Newest prices as offers, all prices as history; a quote at the floor or of 0 is reported, not offered.
 
     Raises CloudError: the zones or the prices could not be had.
     """
@@ -239,7 +239,7 @@ def _spot_gaps(readings: Readings, floor: set[Place], survey: Survey) -> list[st
 
 def _no_floor(survey: Survey) -> str:
     reason = f" ({survey.failure})" if survey.failure else ""
-    return f"no list prices, so quotes at the floor of 10 % of on-demand could not be told apart{reason}"
+    return f"no list prices, so quotes at the floor of 10 % of on-demand could not be distinguished{reason}"
 
 
 def _places(places: Iterable[Place]) -> str:

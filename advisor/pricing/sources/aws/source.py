@@ -1,6 +1,6 @@
 """All regions of the account at once, each giving its parts or saying why it cannot.
 
-What pulls is imported when somebody pulls: most commands only ask which sources there are.
+What pulls is imported when someone pulls: most commands only ask which sources there are.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ class AwsSource:
     ``ec2:DescribeSpotPriceHistory``, all read-only; without one of them the rest still answers.
 
     Args:
-        clock: tells the time, with a time zone.
+        clock: gives the time, with a time zone.
     """
 
     name = "aws"
@@ -62,7 +62,7 @@ class AwsSource:
         return ()
 
     def credentials(self) -> Credentials:
-        """Whether the SDK's own chain finds credentials, which asks nobody but this machine's own service.
+        """Whether the SDK's own chain finds credentials, which asks only this machine's own service.
 
         Where nothing hints at any, that service is not waited for.
 

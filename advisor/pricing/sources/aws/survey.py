@@ -256,7 +256,7 @@ class Region:
         ec2: client of the region.
         pricing: client of the price list, which knows all regions.
         catalog: machines that need no description, by instance type.
-        clock: tells the time, with a time zone.
+        clock: gives the time, with a time zone.
     """
 
     name: str
@@ -339,7 +339,7 @@ def _machines(
 def _offered(
     region: Region, machines: Mapping[str, InstanceType]
 ) -> tuple[frozenset[str] | None, tuple[str, ...]]:
-    """What can be started here; or None, and why nobody knows."""
+    """What can be started here; or None, and why it is unknown."""
     filters = [{"Name": "instance-type", "Values": sorted(machines)}]
     try:
         rows: list[Row] = items_of(

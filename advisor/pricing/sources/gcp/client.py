@@ -208,7 +208,7 @@ def endpoint() -> str | None:
 
 
 def local_credentials() -> Credentials:
-    """Whether credentials or an API key lie on this machine, or it is one of Google's; asks nobody."""
+    """Whether credentials or an API key lie on this machine, or it is one of Google's; no request is made."""
     if endpoint():
         return Credentials.NOT_NEEDED
     return Credentials.FOUND if has_login() or os.environ.get(KEY_VARIABLE) else Credentials.MISSING
@@ -254,7 +254,7 @@ def pull_skus(patience: Patience) -> list[Sku]:
 
 
 def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterator[ListSkusResponse]:
-    """Raw pages of the list, each with its own retries; errors that are tried again are told."""
+    """Raw pages of the list, each with its own retries; errors that are tried again are reported."""
     from google.api_core.retry import Retry
     from google.cloud.billing_v1.types import ListSkusRequest, ListSkusResponse
 
@@ -281,7 +281,7 @@ def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterato
 def _limited_client(patience: Patience) -> CloudCatalogClient:
 
     client = _client()
-    # The library lets nobody choose a client's session.
+    # The library offers no choice of a client's session.
     limit(client.transport._session, Allowance(), patience.call_s)
     return client
 

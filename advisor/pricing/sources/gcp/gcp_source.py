@@ -2,7 +2,7 @@
 
 What a project may start in each region is read here, too, by the REST API of Compute Engine.
 
-What pulls is imported when somebody pulls: most commands only ask which sources there are.
+What pulls is imported when someone pulls: most commands only ask which sources there are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GcpSource:
 
     Args:
         patience: how long to wait for the API.
-        clock: tells the time of the call.
+        clock: gives the time of the call.
     """
 
     name = "gcp"
@@ -77,7 +77,7 @@ class GcpSource:
         return ()
 
     def credentials(self) -> protocol.Credentials:
-        """Whether application-default credentials are at hand, as far as can be told without the network."""
+        """Whether application-default credentials are at hand, as far as is known without the network."""
         from advisor.pricing.sources.gcp.client import local_credentials
 
         return local_credentials()

@@ -228,7 +228,7 @@ NO_SKU = Rate(fault="no SKU")
 def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, Rate]:
     """Rates of all places that some SKU is about, whatever the order of the SKUs.
 
-    SKUs that agree count once. If they disagree, or one of them has no usable price, nobody knows which is
+    SKUs that agree count once. If they disagree, or one of them has no usable price, it is unknown which is
     meant and the place has no rate.
 
     Args:

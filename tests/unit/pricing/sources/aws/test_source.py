@@ -206,7 +206,7 @@ def test_without_list_prices_spot_prices_still_come(aws):
     aws.fail("GetProducts", DENIED_JSON)
     part = ask()["us-east-1 spot"]
     assert len(part.offers) == 2
-    assert any("floor of 10 % of on-demand could not be told apart" in gap for gap in part.gaps)
+    assert any("floor of 10 % of on-demand could not be distinguished" in gap for gap in part.gaps)
     assert any("types newer than the catalog are left out" in gap for gap in part.gaps)
 
 
