@@ -19,6 +19,7 @@ from advisor.operators.cycles import (
     parsed,
     row_kind,
     row_work,
+    scatter_work,
     stream_costs,
 )
 from advisor.operators.elementwise import ELEMENTWISE
@@ -184,6 +185,13 @@ def test_gradients_of_an_embedding_by_hand():
     assert (work.work.rows, work.work.elements) == (16384, 16384 * 4096)
     assert work.work.slow_elements == 8192 * 4096
     assert seconds(backward) == pytest.approx(1.1e-3, rel=0.2)
+
+
+def test_picks_beyond_the_measured_ones_cost_what_their_sort_moves():
+    few, many = (scatter_work(picks, 1000, 64, 10**6) for picks in (16384, 2**20))
+
+    assert few.rows == many.rows == 16384
+    assert many.num_bytes - few.num_bytes == 256 * (2**20 - 16384), "8 passes over 16 bytes, read and written"
 
 
 def test_long_rows_of_a_norm_leave_the_cache():
