@@ -66,8 +66,8 @@ on V100s (`advisor/operators/convolution.py`).
 - **EfficientNet** stays 10 to 40 % too fast. Depthwise convolutions at a rate of CUDA cores in 16 bits
   would take 4 points of that on an A100.
 - **NCF** looks up a million rows. Gradients of embeddings were measured for 16,384 picks alone; taken as a
-  cost for each pick, they made it 162 % too slow. Beyond these a pick costs what a radix sort moves, which was not
-  fitted: half precision is 20 to 28 % too slow, FP32 on V100s still twice.
+  cost for each pick, they made it 162 % too slow. Beyond these a pick costs what a radix sort moves, which
+  was not fitted: half precision is 20 to 28 % too slow, FP32 on V100s still twice.
 
 Left out: Jasper, QuartzNet, wav2vec 2, FastPitch and Tacotron 2, whose lengths are not stated;
 EfficientDet, Mask R-CNN, TFT and MoFlow, which are not short to write; HiFi-GAN, whose convolutions alone
