@@ -133,6 +133,7 @@ def test_all_writers_of_whole_files_are_this_one():
         "core/files.py": "the writer itself",
         "payload": "runs in the script's process, in a folder of ours",
         "profile": "folders of ours",
+        "cli/launch_lines.py": "a folder of ours",
         "measure/measuring.py": "a folder of ours",
         "service/child_commands.py": "a folder of ours",
         "recipes/recipes.py": "a folder of ours",
