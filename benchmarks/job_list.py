@@ -94,15 +94,15 @@ JOBS = (
         name="ResNet-50, own RTX 4090",
         arguments=f'{_RESNET} --data local --dataset-gb 150 --local-gpu "RTX 4090"',
         choice=(1, "RTX-4090", None),
-        sentence="It is there and needs no change; renting would save eleven hours for ninety dollars.",
+        sentence="It is there and needs no change; one H100 on demand would save a day for some 150 dollars.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, an hour is worth $50",
         arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --value-of-time 50",
         choice=(8, "H200-SXM-141GB", "on-demand"),
-        sentence="At this worth the hours that spot adds on average cost more than it saves, and convolutions "
-        "that wait for memory gain from an H200's.",
+        sentence="At this worth the hours that spot adds on average cost more than it saves, and "
+        "convolutions that wait for memory gain from an H200's.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -164,8 +164,8 @@ JOBS = (
     Listed(
         name="DCGAN", arguments="examples/train_dcgan.py --epochs 25",
         choice=(1, "A10G", "on-demand"),
-        sentence="A quarter of an hour on a small GPU that starts at once; on a larger one, booting takes longer than "
-        "training.",
+        sentence="A quarter of an hour on a small GPU that starts at once; on a larger one, booting takes "
+        "longer than training.",
         published="2.1 ms for 32 images on an A100 (TorchBench, 2023, eager, under autocast)",
     ),
     Listed(
@@ -269,8 +269,8 @@ JOBS = (
     ),
     Listed(
         name="PPO", arguments=f"{SCRIPTS}/ppo.py --iterations 156240", choice=(1, "T4", "on-demand"),
-        sentence="A quarter of an hour of small kernels that any host launches as fast: the cheapest GPU that "
-        "starts at once.",
+        sentence="A quarter of an hour of small kernels that any host launches as fast: the cheapest GPU "
+        "that starts at once.",
     ),
     Listed(
         name="A table of 20 columns", arguments=f"{SCRIPTS}/tabular.py --epochs 20",
