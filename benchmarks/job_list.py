@@ -94,15 +94,14 @@ JOBS = (
         name="ResNet-50, own RTX 4090",
         arguments=f'{_RESNET} --data local --dataset-gb 150 --local-gpu "RTX 4090"',
         choice=(1, "RTX-4090", None),
-        sentence="It is there and needs no change; one H100 on demand would save a day for some 150 dollars.",
+        sentence="It is there and needs no change; renting would save seventeen hours for ninety dollars.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, an hour is worth $50",
         arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --value-of-time 50",
-        choice=(8, "H200-SXM-141GB", "on-demand"),
-        sentence="At this worth the hours that spot adds on average cost more than it saves, and "
-        "convolutions that wait for memory gain from an H200's.",
+        choice=(8, "H100-SXM-80GB", "on-demand"),
+        sentence="At this worth the hours that spot adds on average cost more than it saves.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -162,10 +161,9 @@ JOBS = (
         published=_BERT_ELSEWHERE,
     ),
     Listed(
-        name="DCGAN", arguments="examples/train_dcgan.py --epochs 25",
-        choice=(1, "A10G", "on-demand"),
-        sentence="A quarter of an hour on a small GPU that starts at once; on a larger one, booting takes "
-        "longer than training.",
+        name="DCGAN", arguments="examples/train_dcgan.py --epochs 25", choice=_L40S,
+        sentence="Twelve minutes on one GPU that starts at once; on a larger one, booting takes longer than "
+        "training.",
         published="2.1 ms for 32 images on an A100 (TorchBench, 2023, eager, under autocast)",
     ),
     Listed(
@@ -268,9 +266,9 @@ JOBS = (
         published="Llama 3.1 8B at 3,890 tokens/s an H100 at 32,768 (torchtitan, all weights, FP8)",
     ),
     Listed(
-        name="PPO", arguments=f"{SCRIPTS}/ppo.py --iterations 156240", choice=(1, "T4", "on-demand"),
-        sentence="A quarter of an hour of small kernels that any host launches as fast: the cheapest GPU "
-        "that starts at once.",
+        name="PPO", arguments=f"{SCRIPTS}/ppo.py --iterations 156240", choice=(1, "L4", "on-demand"),
+        sentence="Ten minutes of small kernels that any host launches as fast: the cheapest GPU that "
+        "starts at once.",
     ),
     Listed(
         name="A table of 20 columns", arguments=f"{SCRIPTS}/tabular.py --epochs 20",

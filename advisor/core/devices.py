@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as nvidia-smi reports it; no CUDA context is made."""
+"""The GPUs of this machine, as nvidia-smi reports them; no CUDA context is made."""
 
 import subprocess
 from dataclasses import dataclass

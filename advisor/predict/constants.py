@@ -177,7 +177,7 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
         *([(calibrated, calibration)] if calibration else []),
         (Constant(of="measured"), fitted.get(board.name, {})),
         *([(Constant(of="half-rate"), assumed.get(_HALF_RATE, {}))] if board.is_half_rate else []),
-        (_of_assumption(board.architecture), assumed.get(_SHARED_LANES, {}) if board.shares_lanes else {}),
+        *([(Constant(of="shared-lanes"), assumed.get(_SHARED_LANES, {}))] if board.shares_lanes else []),
         (_of_median(board, board.architecture), _median(tuple(relatives), knowledge)),
         (_of_assumption(board.architecture), assumed.get(board.architecture, {})),
         (_of_median(board, None), _median(tuple(other.name for other in alike), knowledge)),

@@ -127,7 +127,8 @@ _LORA_BACKWARD, _SIGMA_LORA = 0.65, 0.15
 # Of a base in four bits: 4, and 0.127 more of a constant for every 64 that is itself quantized (Dettmers et
 # al., "QLoRA", NeurIPS 2023).
 _QLORA_BYTES = 4.127 / 8
-# Each product first makes 16 bits of its weights again. At which share of the memory's rate was not measured.
+# Each product first makes 16 bits of its weights again. The share of the memory's rate at which it does so
+# was not measured.
 _DEQUANTIZED_BYTES, _DEQUANTIZE_SHARE, _SIGMA_QLORA = 2.5, 0.5, 0.2
 # A changed script was never profiled; the same width as that of a what-if of precision.
 _SIGMA_PRECISION = 0.1

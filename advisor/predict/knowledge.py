@@ -238,7 +238,7 @@ def corrections_of(table: Constants) -> Mapping[str, float]:
 
 
 def kernels_of(table: Mapping[str, object]) -> Kernels:
-    """The kernels that it was learned from, by family of networks; empty where none did."""
+    """The kernels that it was learned from, by family of networks; empty where there are none."""
     kernels = table.get(KERNELS, {})
     return kernels if isinstance(kernels, Mapping) else {}
 

@@ -190,6 +190,9 @@ def no_faster_than(times: OpTimes, undivided: OpTimes, ranks: int) -> OpTimes:
 def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:
     """Seconds of every operator of the trace on ``gpu``, each by the best method that can tell.
 
+    Libraries take the faster kernel, whatever two methods say of one convolution: TF32 that is allowed is
+    never slower than FP32.
+
     Args:
         trace: the operators, and where they were measured.
         gpu: the destination.
@@ -200,6 +203,21 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
         UnknownGpuError: the trace's origin is not in the catalog.
         CatalogError: this machine's calibration is broken.
     """
+    times = _op_times(trace, gpu, constants, knowledge)
+    exactly = replace(trace.precision, tf32_cudnn=False)
+    asks_alike = asked_rates(trace.ops, trace.precision) == asked_rates(trace.ops, exactly)
+    if asks_alike or "tf32" not in gpu.tensor_flops_per_s:
+        return times
+    exact = _op_times(replace(trace, precision=exactly), gpu, constants, knowledge)
+    is_exact = exact.time_s < times.time_s
+    figures = ("time_s", "sigma", "own_sigma", "methods")
+    faster = {name: np.where(is_exact, getattr(exact, name), getattr(times, name)) for name in figures}
+    used = {i: word for i, word in times.constants.items() if not is_exact[i]}
+    used |= {i: word for i, word in exact.constants.items() if is_exact[i]}
+    return replace(times, **faster, constants=used)
+
+
+def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:
     columns = columns_of(trace.ops)
     scaled_s = np.full(len(trace.ops), math.nan)
     learned = learned_times(trace.ops, gpu, constants, trace.precision, knowledge)

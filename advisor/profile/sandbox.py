@@ -221,7 +221,7 @@ def give_to_nobody(folder: Path, *, back: bool = False) -> None:
 
 
 def can_read(start: Sequence[str], paths: Sequence[Path], environment: Mapping[str, str]) -> bool:
-    """Whether the user nobody can start the interpreter, read the needed, and write to the temporary folder.
+    """Whether the user nobody can start the interpreter, read ``paths``, and write to the temporary folder.
 
     Args:
         start: of a command in the sandbox, its interpreter included.

@@ -182,7 +182,7 @@ def _remedy(remedy: values.Remedy) -> str:
 
 
 def by_gpus(estimates: Sequence[values.IterationEstimate]) -> Iterator[tuple[Finding, str]]:
-    """Each assumption and whose it is: first those that belong to no option, then the others.
+    """Each assumption and whose it is: first those that hold for all GPUs, then the others.
 
     GPUs are named as ``--gpu`` takes them, or those that are left out where they are fewer: ``all but T4``.
     """

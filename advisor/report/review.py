@@ -334,15 +334,6 @@ def charts_of(review: TeamReview, part: str) -> tuple[doc.Chart, ...]:
             return ()
 
 
-_TABS = {
-    "Runs": "runs",
-    "Bills": "bills",
-    "Predictions": "accuracy",
-    "Prices": "prices",
-    "Not known": "unknown",
-}
-
-
 def _tabs(review: TeamReview) -> Iterator[tuple[str, tuple[doc.Block, ...]]]:
     of = tables_of(review)
     # That of the first budget is above the tabs.

@@ -179,7 +179,7 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, server.handle_exit)
-        # Anyone who makes an answer must not hold up those that are there already.
+        # A thread that makes an answer must not hold up answers that are there already.
         sys.setswitchinterval(_SWITCH_S)
         try:
             server.run(sockets=[bound])

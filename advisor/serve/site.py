@@ -177,7 +177,7 @@ class Served:
 
 
 class Guard:
-    """First of all: method, sizes, name of the host, and who asks. Every answer has the same safe headers."""
+    """First of all: method, sizes, name of the host, and who asks. All answers have headers that are safe."""
 
     def __init__(self, app: ASGI, access: Access, served: Served) -> None:
         self._app, self._access, self._served = app, access, served

@@ -1,4 +1,4 @@
-"""What really ran -> the ledger; what was recommended -> the ledger."""
+"""What really ran, what was recommended and receipts that wait -> the ledger."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from advisor.store.database import folder_of, open_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
-    from advisor.config.settings import StoreSettings
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
     from advisor.service.plan_facts import MachineHere
     from advisor.store.ledger import LedgerEntry, Run
@@ -295,7 +294,7 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
         InputError: there is no such project.
         StoreError: the database cannot be read.
     """
-    known = _known_projects(database, others)
+    known = _known_projects(database, others) if name else frozenset()
     if name and known and name not in known:
         raise _unknown_project(name, known, listener)
 
@@ -414,8 +413,6 @@ def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) 
     path = _folder(database) / f"{run.id}.json"
     waits = _waits(begun, receipt, path)
     try:
-        from advisor.store.database import open_store
-
         with open_store(database.url) as store:
             record_run(store, run)
     except AdvisorError as error:
@@ -473,8 +470,6 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
                 listener.warn([f"{error} Look at it, or delete it."])
                 num_refused += 1
                 continue
-            from advisor.store.database import open_store
-
             with open_store(database.url) as store:
                 record_run(store, _with_steps(receipt))
             path.unlink(missing_ok=True)

@@ -19,8 +19,9 @@ from advisor.core.values import Market, Offer, Option, Recovery, Tier
 
 MARK = "# advisor launch: "
 _RECOVERY = "job_recovery"
-# Of a scheduler's limit: a margin over the p90 of the run, and the time to save after the guard's signal.
-_OVER_P90, _TO_SAVE_S = 1.2, 300
+# Of a scheduler's limit: a margin over the p90 of the run, the time to save beyond it, and what is left when
+# the guard has stopped the run.
+_OVER_P90, _TO_SAVE_S, _LEFT_S = 1.2, 300, 60
 _PORT = "--master-port=29500"
 # As SkyPilot calls what GCP's machines have; on AWS the instance type says it.
 _SKY_GPUS = {
@@ -73,10 +74,19 @@ class Handoff:
         return math.ceil(_OVER_P90 * self.run_p90_s / 600) * 600 + _TO_SAVE_S
 
     @property
+    def set_s(self) -> int:
+        """The walltime of the settings in whole minutes; 0 where they say nothing."""
+        return int(self.walltime_s or 0) // 60 * 60
+
+    @property
+    def is_as_set(self) -> bool:
+        """Whether that is enough; the wait is that of such jobs."""
+        return self.set_s >= self.run_p90_s + _TO_SAVE_S
+
+    @property
     def asked_s(self) -> int:
-        """What a scheduler is asked for: as set, since the wait is that of such jobs, if that is enough."""
-        is_enough = self.walltime_s is not None and self.walltime_s >= self.run_p90_s + _TO_SAVE_S
-        return int(self.walltime_s or 0) // 60 * 60 if is_enough else self.covers_s
+        """What a scheduler is asked for."""
+        return self.set_s if self.is_as_set else self.covers_s
 
     @property
     def hangs_after_s(self) -> int:
@@ -87,7 +97,7 @@ class Handoff:
     def guarded_s(self) -> int:
         """After which its guard stops it: before the scheduler would."""
         is_asked = self.option.plan.tier is Tier.CLUSTER
-        return (self.asked_s - _TO_SAVE_S) // 60 * 60 if is_asked else self.hangs_after_s
+        return min(self.hangs_after_s, self.asked_s - _LEFT_S) if is_asked else self.hangs_after_s
 
     @property
     def limit_s(self) -> int:
@@ -175,21 +185,22 @@ def _limit(handoff: Handoff, *, is_guarded: bool) -> str:
     limit_s, budget = handoff.limit_s, format_usd(handoff.budget_usd or 0)
     if not is_guarded and limit_s < handoff.hangs_after_s:
         return f"Stopped after {format_duration(limit_s)}: the budget of {budget} is used."
-    is_asked = is_guarded and handoff.option.plan.tier is Tier.CLUSTER
     after_s = handoff.guarded_s if is_guarded else handoff.hangs_after_s
-    words = f"Stopped after {format_duration(after_s)}: {_walltime(handoff) if is_asked else 'twice its p90'}"
+    why = "twice its p90" if after_s == handoff.hangs_after_s else f"{_LEFT_S // 60} min before its walltime"
+    words = f"Stopped after {format_duration(after_s)}: {why}"
     has_budget = is_guarded and handoff.budget_usd is not None and handoff.option.plan.usd_per_h is not None
-    return f"{words}, or at {budget} of rent." if has_budget else f"{words}."
+    words = f"{words}, or at {budget} of rent." if has_budget else f"{words}."
+    is_asked = is_guarded and handoff.option.plan.tier is Tier.CLUSTER
+    return f"{words} Its walltime is {_walltime(handoff)}." if is_asked else words
 
 
 def _walltime(handoff: Handoff) -> str:
     """Where it comes from."""
-    words, set_s = f"{_TO_SAVE_S // 60} min before its walltime", handoff.walltime_s
-    if handoff.asked_s != set_s:
-        instead = f" instead of {format_duration(set_s)}" if set_s else ""
-        return f"{words} (p90 and a fifth{instead}; longer jobs may start later)"
-    sooner = f"; {format_duration(handoff.covers_s)} may start sooner" if handoff.covers_s < set_s else ""
-    return f"{words} (as set{sooner})"
+    if not handoff.is_as_set:
+        instead = f" instead of {format_duration(handoff.set_s)}" if handoff.set_s else ""
+        return f"the p90 and a fifth{instead}; longer jobs may start later"
+    sooner = handoff.covers_s < handoff.asked_s
+    return "as set" + (f"; {format_duration(handoff.covers_s)} may start sooner" if sooner else "")
 
 
 def _yaml(*documents: Mapping[str, object]) -> str:

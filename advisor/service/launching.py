@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.config.setting_kinds import catalog_name
 from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
+from advisor.core.values import Tier
 from advisor.service.job_files import KINDS, MARK, Handoff
 from advisor.service.recommend.policy_in_force import check_guarded
 
@@ -83,8 +85,14 @@ def handoff_of(
         checkpoint_interval_s=spot.checkpoint_interval,
         budget_usd=answer.recommendation.job.budget_usd,
         recommendation=answer.entry_id,
-        walltime_s={one.name: one.walltime for one in clusters}.get(option.plan.provider),
+        walltime_s=next((one.walltime for one in clusters if _is_of(option, one)), None),
     )
+
+
+def _is_of(option: Option, cluster: ClusterSettings) -> bool:
+    """Whether the option runs on these nodes; a cluster may have several kinds under one name."""
+    is_cluster = option.plan.tier is Tier.CLUSTER and cluster.name == option.plan.provider
+    return is_cluster and catalog_name(cluster.gpu) == option.plan.gpu
 
 
 def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What is found of a whole answer: the pick, the summary, two plans or scripts compared, what is left out."""
+"""What is found of a whole answer: the pick, two plans or scripts compared, prices, a team's spending."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -271,9 +271,6 @@ class TooManyEpochs(Fault):
     most_iterations: int
 
 
-# What is found of prices.
-
-
 # What to know of prices.
 
 
@@ -310,10 +307,7 @@ class PricesStale(Caution):
     is_kept: bool
 
 
-# What is found of a team's spending: savings, leaks, and what is unknown.
-
-
-# What a team's report tells: what would cost less, and where money leaks.
+# What a team's report says: what would cost less, and where money leaks.
 
 
 class SavingFound(Change, code="saving"):

@@ -207,7 +207,7 @@ class NotPatched(Note):
 
 
 class Constant(Note):
-    of: Literal["assumed", "calibrated", "measured", "median", "half-rate"]
+    of: Literal["assumed", "calibrated", "measured", "median", "half-rate", "shared-lanes"]
     architecture: str | None = None
     source: str | None = None
     is_on_slot_power: bool = False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..composite import Args, Kwargs
 
 _CLASS_NAMES = ("classes", "class_to_idx")
-# For a data set that is missing and whose length is unknown: it makes samplers work, and is not told.
+# For a data set that is missing and whose length is unknown: it makes samplers work, and is not reported.
 STAND_IN_LENGTH = 1_000_000
 # Training and test samples of torchvision's data sets, as their authors publish them; some by their split.
 _TORCHVISION_LENGTHS = {

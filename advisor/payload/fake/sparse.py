@@ -64,7 +64,7 @@ class _Copy(Protocol):
 
 
 def refuse(func: OpOverload, *values: object) -> None:
-    """Anyone who knows dense tensors only would lose the entries of these.
+    """Code that knows dense tensors only would lose the entries of these.
 
     Raises NotImplementedError: one of the operator's operands or results is sparse.
     """

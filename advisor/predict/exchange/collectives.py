@@ -1,7 +1,7 @@
 """What the ranks of a distributed script exchange, and what ranks of another number would.
 
-Data parallelism reduces every gradient; one that reduces less, or scatters what it reduces, holds a part of
-the model in each rank. A trace of such a rank tells of another number of ranks where it gathers whole
+Data parallelism reduces every gradient; a script that reduces less, or scatters what it reduces, holds a part
+of the model in each rank. A trace of such a rank tells of another number of ranks where it gathers whole
 parameters and scatters whole gradients (`resharded`), and nothing where it exchanges activations.
 """
 

@@ -297,6 +297,8 @@ def _(it: about_estimates.Constant) -> str:
             return f"median of the measured {whose} {side} {it.slot_power_w:g} W"
         case "half-rate":
             return "as of two GeForce boards, whose tensor cores add in FP32 at half rate, too"
+        case "shared-lanes":
+            return "as of boards whose FP32 lanes do integers, too"
 
 
 TEXTS |= {

@@ -247,7 +247,7 @@ def to_page(document: doc.Document, links: Sequence[doc.Link] = (), runtime: str
     write = BlockWriter(draw=draw, inline=False, heading=2).html
     style, scripts = _template("page.css"), [_template("page.js")]
     has_charts = any(isinstance(block, doc.Chart) for block in blocks)
-    if has_charts and runtime is None and can_draw() and (inlined := vega_runtime()):
+    if has_charts and runtime is None and not links and can_draw() and (inlined := vega_runtime()):
         scripts.insert(0, inlined)
     page = templates().get_template("page.html.j2")
     return Shown(

@@ -122,7 +122,7 @@ def _process(pricing: PricingSettings, names: Sequence[str]) -> subprocess.Popen
     assert process.stdin is not None  # noqa: S101 - a pipe
     with suppress(BrokenPipeError), process.stdin as pipe:
         pipe.write(json.dumps({"names": list(names), "pricing": _as_json(pricing)}).encode())
-    # Its end may not be waited for; in a long Python session it would stay a zombie.
+    # Its caller may never wait for its end; in a long Python session it would stay a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return process
 

@@ -1,10 +1,10 @@
-"""At which rates convolutions run: in TF32 their layout counts, and in FP32 their groups."""
+"""At which rates convolutions run: in TF32 by layout, in FP32 by groups, and the faster counts."""
 
 from dataclasses import replace
 
 import pytest
 
-from advisor.core.gpus import resolve_gpu
+from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Method, Op, Precision, TensorSpec
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import shipped
@@ -54,3 +54,12 @@ def test_groups_reach_an_eighth_of_the_rate_of_others_in_fp32():
     fast, _ = alone(whole, "V100-SXM-32GB", tf32=False)
     assert method == Method.ROOFLINE
     assert slow == pytest.approx(fast / 0.12, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "gpu", [name for name, gpu in load_gpus().items() if "tf32" in gpu.tensor_flops_per_s]
+)
+def test_tf32_that_is_allowed_is_never_slower(gpu):
+    for op in (convolution(), convolution(is_last=True), convolution(groups=256), convolution(channels=16)):
+        (allowed, _), (exact, _) = alone(op, gpu, tf32=True), alone(op, gpu, tf32=False)
+        assert allowed <= exact * (1 + 1e-9)

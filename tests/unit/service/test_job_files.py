@@ -130,7 +130,7 @@ def test_skypilot_gets_what_to_install_and_a_limit():
     assert task["run"].startswith("timeout --signal=TERM --kill-after=120 90000 torchrun")
 
 
-WALLTIME = "5 min before its walltime (p90 and a fifth; longer jobs may start later)"
+WALLTIME = "Its walltime is the p90 and a fifth; longer jobs may start later."
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,12 @@ WALLTIME = "5 min before its walltime (p90 and a fifth; longer jobs may start la
         ("command", Tier.CLOUD, {"budget_usd": 0.001}, "after 1 min: the budget of $0.0010 is used."),
         ("kubernetes", Tier.CLOUD, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
         ("dstack", Tier.CLOUD, {"nodes": 2}, "after 12 h 30 min: the budget of $50.00 is used."),
-        ("sbatch", Tier.CLUSTER, {}, f"after 1 d: {WALLTIME}, or at $50.00 of rent."),
+        (
+            "sbatch",
+            Tier.CLUSTER,
+            {},
+            f"after 1 d: 1 min before its walltime, or at $50.00 of rent. {WALLTIME}",
+        ),
         ("kubernetes", Tier.CLUSTER, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
         ("command", Tier.LOCAL, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
     ],
@@ -154,10 +159,10 @@ def test_the_limit_is_the_first_of_twice_p90_and_the_budget_and_says_which(kind,
 @pytest.mark.parametrize(
     ("set_h", "asked", "stops_min", "words"),
     [
-        (48, "48:00:00", 2875, "(as set; 1 d may start sooner)"),
-        (23, "23:00:00", 1375, "(as set)"),
-        (12, "24:05:00", 1440, "(p90 and a fifth instead of 12 h; longer jobs may start later)"),
-        (20, "24:05:00", 1440, "(p90 and a fifth instead of 20 h; "),
+        (48, "48:00:00", 2400, "twice its p90, or at $50.00 of rent. Its walltime is as set; 1 d may"),
+        (23, "23:00:00", 1379, "1 min before its walltime, or at $50.00 of rent. Its walltime is as set."),
+        (12, "24:05:00", 1444, "the p90 and a fifth instead of 12 h; longer jobs may start later."),
+        (20, "24:05:00", 1444, "the p90 and a fifth instead of 20 h; "),
     ],
 )
 def test_the_scheduler_is_asked_for_what_the_wait_was_counted_on_where_that_covers_the_run(
@@ -208,7 +213,7 @@ def test_pods_of_several_nodes_find_the_first():
 def test_a_machine_of_ones_own_is_guarded_and_a_rented_one_has_a_limit():
     own = job_file(handoff(gpus=8, tier=Tier.CLUSTER), "sbatch")
     assert "#SBATCH --gres=gpu:8\n#SBATCH --time=24:05:00\n" in own
-    assert "advisor run --plan 8xL4 --recommendation abc --canary go-on --max-cost 50 --max-time 1440m" in own
+    assert "advisor run --plan 8xL4 --recommendation abc --canary go-on --max-cost 50 --max-time 1444m" in own
     assert "advisor" not in documents(job_file(handoff(), "skypilot"))[0]["run"]
     free = handoff(tier=Tier.LOCAL, recommendation=None, budget_usd=None)
     assert "exec advisor run --plan L4 --max-time 2400m -- python" in job_file(free, "command")

@@ -183,7 +183,7 @@ Tensors = list[torch.Tensor]
 def install_deepspeed(session: Session) -> None:
     """DeepSpeed without its CUDA kernels, without MPI, and with its buffers called by their names.
 
-    It compiles kernels of its own when an optimizer is made, and looks for MPI where torchrun said so
+    It compiles kernels of its own when an optimizer is made, and looks for MPI where torchrun gave it
     nothing. What it keeps of a model lies in buffers that no optimizer knows: they would count as
     activations, which grow with the batch.
 
