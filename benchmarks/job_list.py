@@ -94,14 +94,15 @@ JOBS = (
         name="ResNet-50, own RTX 4090",
         arguments=f'{_RESNET} --data local --dataset-gb 150 --local-gpu "RTX 4090"',
         choice=(1, "RTX-4090", None),
-        sentence="It is there and needs no change; renting would save seventeen hours for ninety dollars.",
+        sentence="It is there and needs no change; renting would save fifteen hours for a hundred dollars.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, an hour is worth $50",
         arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --value-of-time 50",
-        choice=(8, "H100-SXM-80GB", "on-demand"),
-        sentence="At this worth the hours that spot adds on average cost more than it saves.",
+        choice=(8, "H200-SXM-141GB", "on-demand"),
+        sentence="At this worth the hours that spot adds on average cost more than it saves, and "
+        "convolutions that wait for memory gain from an H200's.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(

@@ -190,8 +190,8 @@ def no_faster_than(times: OpTimes, undivided: OpTimes, ranks: int) -> OpTimes:
 def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:
     """Seconds of every operator of the trace on ``gpu``, each by the best method that can tell.
 
-    Libraries take the faster kernel, whatever two methods say of one convolution: TF32 that is allowed is
-    never slower than FP32.
+    A step whose convolutions may use TF32 is never slower than one in FP32, since libraries take the faster
+    kernel. Of each call the lesser time would be that of the luckier of two predictions.
 
     Args:
         trace: the operators, and where they were measured.
@@ -209,12 +209,7 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
     if asks_alike or "tf32" not in gpu.tensor_flops_per_s:
         return times
     exact = _op_times(replace(trace, precision=exactly), gpu, constants, knowledge)
-    is_exact = exact.time_s < times.time_s
-    figures = ("time_s", "sigma", "own_sigma", "methods")
-    faster = {name: np.where(is_exact, getattr(exact, name), getattr(times, name)) for name in figures}
-    used = {i: word for i, word in times.constants.items() if not is_exact[i]}
-    used |= {i: word for i, word in exact.constants.items() if is_exact[i]}
-    return replace(times, **faster, constants=used)
+    return exact if exact.time_s.sum() < times.time_s.sum() else times
 
 
 def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:
