@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import CurveOfNone, CurveStops
 from advisor.core.findings.about_options import Unknown
+from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
 from recommender.plans.named import places_of, plans_with_words, words_of_name
@@ -69,9 +70,7 @@ def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
 
 def scaling_curve(options: Iterable[Option], worth: value.Worth) -> ScalingCurve:
     """The curve of options with one GPU: the best of each number, and where more stop paying."""
-    by_number: dict[int, list[Option]] = {}
-    for option in options:
-        by_number.setdefault(option.plan.num_gpus, []).append(option)
+    by_number = grouped(options, lambda option: option.plan.num_gpus)
     points = tuple(_points([_best(by_number[number], worth) for number in sorted(by_number)], worth))
     feasible = [point for point in points if point.option.feasible]
     is_priced = all(point.option.plan.usd_per_h is not None for point in feasible)

@@ -13,6 +13,7 @@ from advisor.core.errors import InputError, TraceError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_traces import KernelsLeftOut, ProfileLacks, StepTaken
 from advisor.core.gpus import resolve_gpu
+from advisor.core.iterables import grouped
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_files import SCHEMA_VERSION, check_trace
 from advisor.formats.typed_json import typed
@@ -118,10 +119,7 @@ def _optimizer_spans(recording: kineto_events.Recording) -> Mapping[str, _Spans]
 
 
 def _by_thread(operators: Sequence[kineto_events.HostEvent]) -> Mapping[str, list[kineto_events.HostEvent]]:
-    threads: dict[str, list[kineto_events.HostEvent]] = {}
-    for operator in operators:
-        threads.setdefault(operator.thread, []).append(operator)
-    return threads
+    return grouped(operators, lambda operator: operator.thread)
 
 
 def _owner(

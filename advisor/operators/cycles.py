@@ -28,6 +28,7 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op
 from advisor.operators.case import HALF
+from advisor.operators.work import SORTED_BYTES
 
 FILE = "streams.toml"
 # Of an SM whose occupancy is not in the catalog.
@@ -295,19 +296,18 @@ def plain_work(elements: int, num_bytes: int) -> Work[float]:
     )
 
 
+_MEASURED_PICKS = 16384
+
+
 def scatter_work(picks: int, table: int, width: int, num_bytes: int) -> Work[float]:
     """The work of adding up gradients of ``picks`` rows in a table of so many, each row once at most.
 
     All measured rows have 16,384 picks, whose sort is a chain of short kernels. Beyond, a pick costs what a
-    radix sort moves: eight passes, each reading and writing a key of 64 bits and its position.
+    radix sort moves.
     """
     beyond = max(picks - _MEASURED_PICKS, 0)
-    plain = plain_work(picks * width, num_bytes + _SORTED_BYTES * beyond)
+    plain = plain_work(picks * width, num_bytes + SORTED_BYTES * beyond)
     return replace(plain, rows=picks - beyond, slow_elements=min(picks, table) * width)
-
-
-_MEASURED_PICKS = 16384
-_SORTED_BYTES = 8 * 2 * 16
 
 
 def _softmax_threads(columns: int) -> int:

@@ -9,6 +9,7 @@ from advisor.operators.cycles import Stream, plain_work, scatter_work, stream_co
 from advisor.operators.family import Family, base_name, each, names
 from advisor.operators.work import (
     MOVES,
+    SORTED_BYTES,
     Attributes,
     PerElement,
     Tensors,
@@ -46,9 +47,8 @@ def _gathers_bags(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> 
 
 
 def _coalesces(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
-    """Sorts 64-bit keys with their positions, a byte at a time, and adds up values of equal keys."""
-    sorting = 8 * 2 * 16 * inputs[0].shape[-1]
-    return sorting + each_once(inputs, outputs, attributes)
+    """Sorts keys and adds up values of equal ones."""
+    return SORTED_BYTES * inputs[0].shape[-1] + each_once(inputs, outputs, attributes)
 
 
 # --- Products with a sparse matrix -----------------------------------------------------------------

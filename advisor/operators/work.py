@@ -46,6 +46,8 @@ class PerElement:
 
 # Copies, fills, look-ups and random numbers: no arithmetic worth counting.
 MOVES = PerElement()
+# Of a radix sort, for a key: eight passes, each reading and writing its 64 bits and its position.
+SORTED_BYTES = 8 * 2 * 16
 
 
 def numel(tensor: TensorSpec) -> int:

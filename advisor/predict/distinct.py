@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.iterables import grouped
 from advisor.core.values import Flow, Op, Phase, Precision, Trace
 from advisor.operators.family import Family, base_name, wanted_rate
 from advisor.operators.registry import family_of, is_known
@@ -72,9 +73,7 @@ def _merged(same: Same) -> tuple[Op, ...]:
     calls: dict[int, int] = {}
     for op in same.ops:
         calls[id(op)] = calls.get(id(op), 0) + op.count
-    members: dict[tuple[object, ...], list[Op]] = {}
-    for op in {id(op): op for op in same.ops}.values():
-        members.setdefault(_key(op), []).append(op)
+    members = grouped({id(op): op for op in same.ops}.values(), _key)
     if len(members) == len(same.ops):
         return tuple(same.ops)
     return tuple(_joined(ops, calls) for ops in members.values())

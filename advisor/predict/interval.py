@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import CorrectedByReceipts, Drift
+from advisor.core.iterables import grouped
 from advisor.core.values import Z90, Interval, IterationEstimate
 
 SIGMA_MEASURED = 0.03
@@ -204,9 +205,7 @@ def uncorrected_p50_s(estimate: IterationEstimate) -> float:
 
 def drifts_of(runs: Sequence[ComparedRun]) -> list[Finding]:
     """GPUs whose last runs took longer or shorter than their intervals, in order of time of the runs."""
-    by_gpu: dict[str, list[ComparedRun]] = {}
-    for run in runs:
-        by_gpu.setdefault(run.gpu, []).append(run)
+    by_gpu = grouped(runs, lambda run: run.gpu)
     return [drift for gpu, those in sorted(by_gpu.items()) for drift in _drift(gpu, those[-LAST:])]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor import native
+from advisor.core.iterables import grouped
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.family import Family, RooflineTime, Roofs, rate_for, rate_of_call, wanted_rate
 from advisor.operators.registry import family_of
@@ -79,9 +80,7 @@ def op_times_s(
     times_s = np.full(len(ops), math.nan)
     if origin.occupancy is None or gpu.occupancy is None:
         return times_s
-    by_peak: dict[float, list[int]] = {}
-    for i in _resident_members(ops, origin):
-        by_peak.setdefault(peak_flops_per_s(ops[i], gpu), []).append(i)
+    by_peak = grouped(_resident_members(ops, origin), lambda i: peak_flops_per_s(ops[i], gpu))
     for peak, members in by_peak.items():
         times_s[members] = _scaled([ops[i] for i in members], origin, gpu, peak)
     return times_s

@@ -1,17 +1,17 @@
 """What an hour will cost, expected from a quote, its age, and how prices moved and compared in the past."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache
 from statistics import median
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.gpus import catalog_path
+from advisor.core.iterables import grouped
 from advisor.core.units import DAY_S
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.instance_types import load_instances, read_as
@@ -231,7 +231,6 @@ def load_price_model() -> PriceModel:
     )
 
 
-Key = TypeVar("Key")
 LIVE_DAYS = 1.0
 
 
@@ -413,12 +412,14 @@ def _quotes(
     weight, kept, down = np.ones_like(quoted), np.ones_like(quoted), np.zeros_like(quoted)
     up = np.zeros((1 + len(Price.RUN_DAYS), len(quoted)))
     unsure = [i for i, kind in enumerate(kinds) if kind is not QuoteKind.AGREED]
-    for (provider, market), members in _grouped(unsure, lambda i: (offers[i].provider, offers[i].market)):
+    for (provider, market), members in grouped(
+        unsure, lambda i: (offers[i].provider, offers[i].market)
+    ).items():
         drift, ages = model.drift_of(provider, market), age_days[members]
         down[members] = np.interp(ages, drift.age_days, drift.down)
         up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
         weight[members] = kept[members] = np.interp(ages, drift.age_days, drift.weight)
-    for kind, members in _grouped(unsure, lambda i: kinds[i]):
+    for kind, members in grouped(unsure, lambda i: kinds[i]).items():
         weight[members] = np.minimum(weight[members], np.take(model.most_weights(kind), standing[members]))
     kept[standing == 0] = 1.0  # what says nothing is not set apart
     spot = [i for i in unsure if offers[i].market is Market.SPOT]
@@ -439,7 +440,7 @@ def _families(known: _Known, spot: Sequence[int], quoted: Array, model: PriceMod
     Those of the machine's other places, beside the record of its GPU or the offer's own history.
     """
     offers, family = known.offers, np.tile(quoted, (3, 1))
-    for (provider, gpu), members in _grouped(spot, lambda i: (offers[i].provider, offers[i].gpu)):
+    for (provider, gpu), members in grouped(spot, lambda i: (offers[i].provider, offers[i].gpu)).items():
         if (ratio := model.ratio_of(provider, gpu)) is not None:
             family[:, members] = _family(quoted[members], known.base[members], ratio)
     for i, past in _histories(offers):
@@ -450,13 +451,6 @@ def _families(known: _Known, spot: Sequence[int], quoted: Array, model: PriceMod
             share = num_places / (num_places + model.family_places)
             family[:, i] = share * at + (1 - share) * family[:, i]
     return family
-
-
-def _grouped(places: Iterable[int], key_of: Callable[[int], Key]) -> Iterable[tuple[Key, list[int]]]:
-    groups: dict[Key, list[int]] = {}
-    for place in places:
-        groups.setdefault(key_of(place), []).append(place)
-    return groups.items()
 
 
 def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:

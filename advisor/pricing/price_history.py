@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
+from advisor.core.iterables import grouped
 from advisor.core.values import Interval, Market, Offer, PricePoint
 
 # Sums of seconds are exact to far less than this share of the whole.
@@ -94,9 +95,8 @@ class Series:
 
 def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
     """Series by provider, machine and place, those of different sources apart, points in order of time."""
-    by_machine: dict[tuple[MachineKey, str], list[PricePoint]] = {}
-    for point in sorted(points, key=lambda point: point.observed_at):
-        by_machine.setdefault((_key(point), point.source), []).append(point)
+    in_time = sorted(points, key=lambda point: point.observed_at)
+    by_machine = grouped(in_time, lambda point: (_key(point), point.source))
     return tuple(
         Series(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
                market=key[4], points=tuple(by_machine[key, source]))
@@ -123,9 +123,7 @@ def with_quantiles(
 
     Offers and points are of one source.
     """
-    by_key: dict[MachineKey, list[PricePoint]] = {}
-    for point in points:
-        by_key.setdefault(_key(point), []).append(point)
+    by_key = grouped(points, _key)
 
     def filled(offer: Offer) -> Offer:
         own = by_key.get(_key(offer))

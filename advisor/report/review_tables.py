@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from advisor.review.team_review import Move, TeamReview, Violation
 
 
-NOBODY, UNALLOCATED = "(none)", "(unallocated)"
+NO_NAME, UNALLOCATED = "(none)", "(unallocated)"
 CHANGE = Kind("change", "{:+.1%}".format)
 
 
@@ -140,7 +140,7 @@ def _spending_table(
         part, all_usd = (share.spent_usd, whole.spent_usd) if with_spent else (share.usd, whole.usd)
         is_known = with_spent or not share.is_unknown
         cells = (
-            share.name or NOBODY,
+            share.name or NO_NAME,
             share.num_runs,
             share.gpu_h,
             None if share.is_unknown else sums[place],
@@ -175,7 +175,7 @@ def showback_tables(showback: Showback) -> Iterator[Table]:
     for tag, by_value in showback.by_tag.items():
         head = (Column(tag), Column("Billed, amortised", CENTS, wraps=False))
         cents = in_cents(list(by_value.values()))
-        rows = tuple(Row((value or NOBODY, usd)) for value, usd in zip(by_value, cents, strict=True))
+        rows = tuple(Row((value or NO_NAME, usd)) for value, usd in zip(by_value, cents, strict=True))
         yield Table(columns=head, rows=rows, caption=f"Billed by the tag {tag}")
     if showback.unit_costs:
         yield _unit_table(showback.unit_costs)
@@ -211,7 +211,7 @@ def _unit_table(costs: Sequence[UnitCost]) -> Table:
     for one in costs:
         sums = one.per_run_usd, one.per_epoch_usd, one.per_million_tokens_usd
         cells = (None if usd is None else float(usd) for usd in sums)
-        rows.append(Row((one.script, one.project or NOBODY, one.num_runs, *cells)))
+        rows.append(Row((one.script, one.project or NO_NAME, one.num_runs, *cells)))
     table = Table(columns=head, rows=tuple(rows), caption="What a unit costs")
     return table.in_order([i for i in range(len(head)) if any(row.cells[i] is not None for row in rows)])
 
@@ -236,7 +236,7 @@ def billing_tables(billing: Billing) -> Iterator[Table]:
         for machine in billing.machines
     ]
     rows += [
-        Row((share.name or NOBODY, next(billed), next(amortised), None, None, None))
+        Row((share.name or NO_NAME, next(billed), next(amortised), None, None, None))
         for share in billing.by_service
     ]
     head = (

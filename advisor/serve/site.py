@@ -60,7 +60,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-_RAW_HEADERS = {name.encode(): value.encode() for name, value in _HEADERS.items()}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 # Its address changes with its bytes.
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
@@ -192,8 +192,9 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = dict(message["headers"])
-                message = {**message, "headers": [*(_RAW_HEADERS | own).items()]}
+                given = {name for name, _ in message["headers"]}
+                ours = [header for header in _RAW_HEADERS if header[0] not in given]
+                message = {**message, "headers": [*message["headers"], *ours]}
             await send(message)
 
         refusal = self._refusal(scope)

@@ -22,6 +22,7 @@ from advisor.core.findings.about_options import (
     WaitOfStarts,
 )
 from advisor.core.globs import is_among
+from advisor.core.iterables import grouped
 from advisor.core.values import (
     Elsewhere,
     EmpiricalWait,
@@ -426,9 +427,7 @@ _MOST_OVER_OWN = 1.1
 
 def with_elsewhere(plans: Sequence[Plan]) -> list[Plan]:
     """Rented plans; those on spot with where else in the region their job could go on, of the same plans."""
-    there: dict[tuple[str, str, str, int, str], list[Plan]] = {}
-    for plan in plans:
-        there.setdefault(_machine_in_region(plan, _offer_of(plan).market), []).append(plan)
+    there = grouped(plans, lambda plan: _machine_in_region(plan, _offer_of(plan).market))
 
     def of(plan: Plan) -> Plan:
         zone, most = _offer_of(plan).zone, _MOST_OVER_OWN * (plan.usd_per_h or 0.0)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from advisor.core.iterables import grouped
 from advisor.core.values import PickName
 from recommender.policy import rules as policy_rules
 from recommender.policy.model import Layer, PolicyFile, gpu_members, may_overlap, section_models
@@ -86,9 +87,7 @@ def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[Fault, ...]]:
     """The policy in force, and every contradiction; with one, the policy is not to be used."""
     ordered = sorted(sources, key=lambda source: source.layer.rank)
     rules = [rule for source in ordered for rule in rules_of(source)]
-    groups: dict[str, list[policy_rules.Rule]] = {}
-    for rule in rules:
-        groups.setdefault(rule.merge_key, []).append(rule)
+    groups = grouped(rules, lambda rule: rule.merge_key)
     overruled = {
         id(rule): winner
         for group in groups.values()

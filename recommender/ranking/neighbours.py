@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from advisor.core.findings import Finding, about_options
 from advisor.core.input_time import input_s
+from advisor.core.iterables import grouped
 from advisor.core.values import Bound, Job, Layout, Market, Option
 from recommender.outcome.draws import Array, chance_below
 from recommender.outcome.evaluate import Judged
@@ -227,9 +228,7 @@ def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[O
         best_id: of the one that is recommended, which keeps its row.
         worth: what counts besides the bill.
     """
-    kinds: dict[object, list[Option]] = {}
-    for option in sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))):
-        kinds.setdefault(_kind(option), []).append(option)
+    kinds = grouped(sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))), _kind)
     groups = {rows[0].plan.id: rows for kind in kinds.values() for rows in _groups(kind)}
     speaker = {option.plan.id: plan_id for plan_id, rows in groups.items() for option in rows[1:]}
     return [_in_its_row(option, speaker, groups) for option in options]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import BestOfTotal
 from advisor.core.findings.about_options import RentOrWait
+from advisor.core.iterables import grouped
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier, Work
@@ -144,9 +145,7 @@ def wait_or_rent(options: Sequence[Option], worth: Worth) -> dict[str, list[Find
         return {}  # where waiting costs nothing, no wait is too long
     best = least_total(rented, worth)
     advice = {option.plan.id: [_advice(option, best, worth)] for option in own}
-    of_each: dict[str, list[Option]] = {}
-    for option in own:
-        of_each.setdefault(option.plan.provider, []).append(option)
+    of_each = grouped(own, lambda option: option.plan.provider)
     advice[best.plan.id] = [advice[least_total(of_each[name], worth).plan.id][0] for name in sorted(of_each)]
     return advice
 

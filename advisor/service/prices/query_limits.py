@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import GpuRequest, load_gpus, parse_gpu_request
+from advisor.core.iterables import grouped
 from advisor.core.limits import MAX_MEMORY_GIB, check_number
 from advisor.core.units import GIB
 from advisor.core.values import GpuSpec, Offer
@@ -178,10 +179,7 @@ def way_out(limits: Sequence[Limit], offers: Iterable[Offer]) -> Way:
 
     Raises ValueError: there is no offer at all.
     """
-    by_failed: dict[tuple[Limit, ...], list[Offer]] = {}
-    for offer in offers:
-        failed = tuple(limit for limit in limits if not limit.keeps(offer))
-        by_failed.setdefault(failed, []).append(offer)
+    by_failed = grouped(offers, lambda offer: tuple(limit for limit in limits if not limit.keeps(offer)))
     if not by_failed:
         raise ValueError("there is no offer at all, so no limit is in the way")
 
