@@ -66,7 +66,9 @@ def test_a_script_becomes_a_file_that_starts(shell):
 def test_slurm_is_asked_for_the_walltime_of_the_settings(shell):
     shell.write("train.py", SCRIPT)
     lab = "{name: lab, gpu: L4, num_gpus: 1, usd_per_gpu_h: 0, walltime: 5h}"
-    shell.write(".config/advisor/config.yaml", f"clusters: [{lab}]\n")
+    # A cluster has several kinds of nodes under one name.
+    other = lab.replace("L4", "L40S").replace("5h", "7d")
+    shell.write(".config/advisor/config.yaml", f"clusters: [{lab}, {other}]\n")
     asked = ("recommend", "train.py", "--epochs", "9", "--offline", "--gpu", "L4:1", "--emit", "sbatch")
     file = shell.run(*asked, "--explain", "cluster/lab/1xL4")
     assert "#SBATCH --time=5:00:00\n" in file.out, file.err
