@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import compress
 from pathlib import Path
 
 from advisor.core import processes
@@ -29,6 +30,8 @@ from recommender.queue.waits import GPUS, JobLog, QueuedJob
 
 # No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
 LONGEST_WAIT_S = 366 * DAY_S
+MOST_JOBS = 300_000
+"""Half a minute of reading and 0.5 GB. The newest jobs tell most: a fit takes the last 8,000 that count."""
 MOST_FAULTS = 5
 _MOST_COUNTED = 1_000
 _LONGEST_FAULT = 200
@@ -41,7 +44,7 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     Raises InputError: unreadable, no job log, lines that make no sense (five are named), or no job that
     started.
     """
-    records = _read(path, zone)
+    records, num_older = _read(path, zone)
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
         raise InputError(_without_sizes(path, records))
@@ -56,6 +59,7 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     still = tuple(job for job in waiting if last_s - job.submit_s <= LONGEST_WAIT_S)
     left_out = Counter(reason for reason in reasons if reason is not None)
     left_out[NEVER_STARTED] += len(waiting) - len(still)
+    left_out[f"older than the newest {MOST_JOBS:,}"] += num_older
     return JobLog(
         jobs=started, size_unit=unit or "", left_out=dict(sorted((+left_out).items())), waiting=still
     )
@@ -75,19 +79,48 @@ def _without_sizes(path: Path, records: Iterable[Record]) -> str:
     )
 
 
-def _read(path: Path, zone: tzinfo | None) -> list[Record]:
+def _read(path: Path, zone: tzinfo | None) -> tuple[list[Record], int]:
+    """The newest jobs, and the number of older ones."""
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
-        return _records(path, zone)
+        if log_rows.check_length(path) <= MOST_JOBS:
+            return _records(path, log_rows.rows_of(path), zone), 0
+        is_kept, num_older = _are_newest(path, zone)
+        return _records(path, compress(log_rows.rows_of(path), is_kept), zone), num_older
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {str(path)!r}: {why_unreadable(error)}.") from error
 
 
-def _records(path: Path, zone: tzinfo | None) -> list[Record]:
+def _are_newest(path: Path, zone: tzinfo | None) -> tuple[bytes, int]:
+    """1 for each row of the `MOST_JOBS` newest jobs, else 0; and the number of older jobs."""
+    import numpy as np
+
+    submit_s = np.fromiter((_submit_s(row, zone) for _, row in log_rows.rows_of(path)), dtype=np.float64)
+    older = np.argsort(submit_s, kind="stable")[:-MOST_JOBS]
+    is_kept = np.ones(len(submit_s), dtype=np.uint8)
+    is_kept[older] = 0
+    return is_kept.tobytes(), int(np.isfinite(submit_s[older]).sum())
+
+
+def _submit_s(row: Mapping[str, str] | ValueError, zone: tzinfo | None) -> float:
+    """When a job was submitted: never if the row is a step of one, last of all if the row has a fault."""
+    if isinstance(row, ValueError):
+        return math.inf
+    if _is_step(row):
+        return -math.inf
+    try:
+        return max(log_rows.readings_s(_text(row, log_rows.SUBMIT), "submit", zone), default=math.inf)
+    except ValueError:
+        return math.inf
+
+
+def _records(
+    path: Path, rows: Iterable[tuple[int, Mapping[str, str] | ValueError]], zone: tzinfo | None
+) -> list[Record]:
     faults: list[str] = []
     records = []
-    for number, row in log_rows.rows_of(path):
+    for number, row in rows:
         try:
             record = row if isinstance(row, ValueError) else parse_record(row, zone)
         except ValueError as error:
@@ -190,7 +223,7 @@ def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
 
     Raises ValueError: a field is neither of its kind nor absent.
     """
-    if "." in _text(row, _ID):
+    if _is_step(row):
         return None
     state = row.get("state", "").strip().upper()
     times = _times(row, zone)
@@ -208,6 +241,10 @@ def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
         and "wait" not in row  # SWF holds jobs that are over
         and state in _IN_THE_QUEUE,
     )
+
+
+def _is_step(row: Mapping[str, str]) -> bool:
+    return "." in _text(row, _ID)
 
 
 def has_run(record: Record) -> bool:

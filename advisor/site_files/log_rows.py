@@ -26,8 +26,8 @@ from advisor.formats.foreign_files import check_once, open_unpacked
 
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
-MOST_LINES = 1_000_000
-"""Ten seconds of reading. The newest jobs tell most: a fit takes the last 8,000."""
+MOST_LINES = 10_000_000
+"""A minute of reading."""
 
 SACCT_FORMAT = "JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,ReqTRES,Partition,State"
 """Columns of sacct that tell all we use."""
@@ -49,7 +49,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
         InputError: the file is empty, too long or has no header that we know.
         OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
     """
-    _check_length(path)
+    check_length(path)
     with _opened(path) as text:
         first = next((line for line in _lines(text) if line.strip()), "")
     with _opened(path) as text:
@@ -72,7 +72,7 @@ def table_rows(
         InputError: the file is empty, too long or has another header.
         OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
     """
-    _check_length(path)
+    check_length(path, MOST_LINES // 10)  # all of them are kept
     with _opened(path) as text:
         yield from _table_rows(_lines(text), ",", path, check_header)
 
@@ -88,17 +88,23 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _check_length(path: Path) -> None:
-    """Count before anything is kept: a small gzip may hold any number of lines."""
+def check_length(path: Path, most: int = MOST_LINES) -> int:
+    """Count the lines before anything is kept: a small gzip may hold any number of them.
+
+    Raises:
+        InputError: there are more than ``most``.
+        OSError, EOFError, zlib.error: it cannot be read.
+    """
     num_lines = 0
     with open_unpacked(path) as file:
         while piece := file.read(_MOST_CHARACTERS):
             num_lines += max(piece.count(b"\n"), piece.count(b"\r"))
-            if num_lines > MOST_LINES:
+            if num_lines > most:
                 raise InputError(
-                    f"{str(path)!r} has more than {MOST_LINES:,} lines: keep the newest, such as the last"
+                    f"{str(path)!r} has more than {most:,} lines: keep the newest, such as the last"
                     " months by sacct --starttime."
                 )
+    return num_lines
 
 
 def _is_swf(first: str) -> bool:

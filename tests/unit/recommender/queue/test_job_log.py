@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.site_files import job_logs, log_rows
 from advisor.site_files.fitted_files import load_fit
 from advisor.site_files.job_logs import parse_walltime_s, read_job_log
 from advisor.site_files.log_rows import zone_named
@@ -44,6 +45,31 @@ def test_the_forms_tell_the_same(tmp_path, form, unit, is_packed):
     log = read_job_log(path)
     jobs = JOBS if form is csv_of else tuple(replace(job, run_s=600.0) for job in JOBS)
     assert (log.jobs, log.size_unit, log.left_out) == (jobs, unit, {})
+
+
+@pytest.mark.parametrize("form", [csv_of, sacct_of, swf_of])
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_a_long_log_the_newest_jobs_are_kept(tmp_path, monkeypatch, form, order):
+    path = write(tmp_path, form(JOBS[::order]))
+    whole = read_job_log(path)
+    monkeypatch.setattr(job_logs, "MOST_JOBS", 3)
+    log = read_job_log(path)
+    assert (log.jobs, log.left_out) == (whole.jobs[-3:], {"older than the newest 3": len(JOBS) - 3})
+    monkeypatch.setattr(job_logs, "MOST_JOBS", len(JOBS))
+    assert read_job_log(path) == whole
+
+
+def test_of_a_long_log_no_line_with_a_fault_is_passed_over(tmp_path, monkeypatch):
+    text = sacct_of(JOBS)
+    monkeypatch.setattr(job_logs, "MOST_JOBS", 2)
+    with pytest.raises(InputError, match=f"line {len(text.splitlines()) + 1}: 2 fields under"):
+        read_job_log(write(tmp_path, text + "too|short"))
+
+
+def test_a_file_without_end_is_refused_before_anything_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_rows.check_length, "__defaults__", (len(JOBS),))
+    with pytest.raises(InputError, match=f"more than {len(JOBS)} lines: keep the newest"):
+        read_job_log(write(tmp_path, csv_of(JOBS) + "\n"))
 
 
 def test_rows_of_nothing_are_left_behind_by_spreadsheets(tmp_path):
