@@ -120,7 +120,7 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
     """USD per hour as it counts, and in the dearest draw, at the start and over each of `Price.RUN_DAYS`.
 
     In between, the logarithm of the price is linear in the draw, and in the days: what is no dearer at all of
-    these never is.
+    these never is. Digits beyond a billionth of a dollar depend on the processor.
     """
     rent = plan.usd_per_h or 0.0
     price = plan.price
@@ -130,4 +130,5 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
         else [p90 / price.usd_per_h.p50 for p90 in price.p90s]
     )
     counted = [rent * rise for rise in rises] if is_guessed(plan) else [rent] * len(rises)
-    return *counted, *(rent * rise ** (Z_HIGHEST / Z90) for rise in rises)
+    dearest = [rent * rise ** (Z_HIGHEST / Z90) for rise in rises]
+    return tuple(round(usd_per_h, 9) for usd_per_h in (*counted, *dearest))

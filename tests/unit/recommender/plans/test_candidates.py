@@ -1,5 +1,6 @@
 """What could be rented or used: counts, rates, ids and the cheapest place of each machine."""
 
+import math
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -367,6 +368,13 @@ def test_a_derived_price_hides_a_quoted_one_only_where_its_p90_is_lower():
     assert cheapest_plans([derived, quoted]) == [quoted]
     surer = zone("az3", 3.03, price=make_price(3.03, 3.1, QuoteKind.DERIVED))
     assert surer in cheapest_plans([surer, quoted])
+
+
+def test_the_last_digits_of_a_price_which_differ_by_processor_keep_no_place():
+    """By numpy's AVX-512 and AVX2 logarithms: $4.47 both times."""
+    riskier = zone("az1", 3.0, price=make_price(3.0, math.nextafter(4.47, 0.0), QuoteKind.DERIVED))
+    surer = zone("az2", 3.1, price=make_price(3.1, 4.47, QuoteKind.DERIVED))
+    assert cheapest_plans([riskier, surer]) == [surer]
 
 
 def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing():
