@@ -179,14 +179,14 @@ def page(rows: list[Row], kept: list[str]) -> str:
 
 _HEAD = """# Jobs, and what is recommended
 
-What advisor recommends for {num} jobs, and whether that holds: with the shipped prices, on {day}, without a network.
-Their commands: [jobs.json](jobs.json). `python -m benchmarks.jobs` writes both files; do not edit them.
+What advisor recommends for {num} jobs, and whether that holds: with the shipped prices, on {day}, without a
+network. Their commands: [jobs.json](jobs.json). `python -m benchmarks.jobs` writes both files; do not edit them.
 
 | job | recommended | first | price's age | time (p90) | cost (p90) | what changes it, and to which machine |
 |---|---|---|---|---|---|---|"""
 _BESIDE = (
-    "Written by hand for the machine that is recommended. In brackets: what the prediction implies for all GPUs"
-    " together, and what others published for a similar job."
+    "Written by hand for the machine that is recommended. In brackets: what the prediction implies for all"
+    " GPUs together, and what others published for a similar job."
 )
 
 
@@ -253,15 +253,16 @@ def _checked(rows: list[Row]) -> list[str]:
 
 
 _CHECKS = """\
-`benchmarks/job_checks.py` checks each of the {num} answers by its JSON and its screen: the rule, sentences, limits,
-rows and length. `benchmarks/job_moves.py` ranks again on both sides of the stated threshold ({moved} can be
-moved), and with price, step and wait of the pick moved 95 % as far."""
+`benchmarks/job_checks.py` checks each of the {num} answers by its JSON and its screen: the rule, sentences,
+limits, rows and length. `benchmarks/job_moves.py` ranks again on both sides of the stated threshold ({moved}
+can be moved), and with price, step and wait of the pick moved 95 % as far."""
 _REGRET = """\
-**Regret**: what following the advice costs more than the best choice if a fact was wrong (bill, hours at their
-value, work): mean {mean:.1%}, worst {worst:.0%}. The pick then misses a limit of its job: {missed}."""
+**Regret**: what following the advice costs more than the best choice if a fact was wrong (bill, hours at
+their value, work): mean {mean:.1%}, worst {worst:.0%}. The pick then misses a limit of its job: {missed}."""
 LEAST_SHOWN, MOST_REGRET = 0.05, 0.25
 _RECORDED = {
-    "later prices": "**Later prices**: chosen by GCP's quotes of 30, 90 and 180 days before, paid on three dates",
+    "later prices": "**Later prices**: chosen by GCP's quotes of 30, 90 and 180 days before, paid on three"
+    " dates",
     "spot traces": "**Spot traces**: machines come and go as in five collections of traces",
 }
 
