@@ -180,7 +180,7 @@ def page(rows: list[Row], kept: list[str]) -> str:
 _HEAD = """# Jobs, and what is recommended
 
 What advisor recommends for {num} jobs, and whether that holds: with the shipped prices, on {day}, without a
-network. Their commands: [jobs.json](jobs.json). `python -m benchmarks.jobs` writes both files; do not edit them.
+network. Their commands: [jobs.json](jobs.json). `python -m benchmarks.jobs` writes both; do not edit them.
 
 | job | recommended | first | price's age | time (p90) | cost (p90) | what changes it, and to which machine |
 |---|---|---|---|---|---|---|"""
