@@ -165,12 +165,12 @@ def page(rows: list[Row], kept: list[str]) -> str:
         lines.append(_line(_cells(row)))
         assert row["name"] == job.name
     lines += ["", "## What an engineer says to each", "", _BESIDE, ""]
-    told: dict[str, str] = {}
+    cited: set[str] = set()
     for row, job in zip(rows, JOBS, strict=True):
-        lines.append(_said(row, job, told.get(job.published)))
-        told.setdefault(job.published, job.name)
+        lines.append(_said(row, job, is_first=job.published not in cited))
+        cited.add(job.published)
     lines += ["", *_checked(rows)]
-    lines += ["", "Commands: [jobs.json](jobs.json). Settings of the job on a private cluster:"]
+    lines += ["", "Settings of the job on a private cluster:"]
     lines += ["", "```yaml"]
     lines += [job.settings.strip() for job in JOBS if job.settings] + ["```", ""]
     lines += [f"Not run anew when this page was written: {', '.join(kept)}.", ""] if kept else []
@@ -179,15 +179,14 @@ def page(rows: list[Row], kept: list[str]) -> str:
 
 _HEAD = """# Jobs, and what is recommended
 
-{num} jobs as a user would type them, with the shipped prices, on {day}, without a network.
-`python -m benchmarks.jobs` writes this page and [jobs.json](jobs.json); do not edit them. The engineer's
-sentences are written by hand for one machine; the page is not written if another is recommended.
+What advisor recommends for {num} jobs, and whether that holds: with the shipped prices, on {day}, without a
+network. Their commands: [jobs.json](jobs.json). `python -m benchmarks.jobs` writes both; do not edit them.
 
 | job | recommended | first | price's age | time (p90) | cost (p90) | what changes it, and to which machine |
 |---|---|---|---|---|---|---|"""
 _BESIDE = (
-    "In brackets is what the prediction implies for all GPUs together, and what others published for a like"
-    " job, where our sources have one."
+    "Written by hand for the machine that is recommended. In brackets: what the prediction implies for all"
+    " GPUs together, and what others published for a similar job."
 )
 
 
@@ -204,19 +203,18 @@ def _cells(row: Row) -> list[str]:
         "" if age is None else f"{age:.0f} d",
         f"{format_duration(time['p50'])} ({format_duration(time['p90'])})",
         f"${cost['p50']:.2f} (${cost['p90']:.2f})",
-        row["change"],
+        row["change"].rpartition(": ")[0],
     ]
 
 
-def _said(row: Row, job: Listed, like: str | None) -> str:
-    """What an engineer says; what others published is told once, at the job that it is like."""
+def _said(row: Row, job: Listed, *, is_first: bool) -> str:
+    """What an engineer says; what others published is cited once, at the first job that it is like."""
     rate, mfu = row["samples_per_s"], row["mfu"]
     implied = [
         *([f"{rate:,.0f} samples/s" if rate >= 10 else f"{rate:.2f} samples/s"] if rate else []),
         *([f"{mfu:.0%} MFU"] if mfu else []),
     ]
-    published = job.published if like is None else f"as for {like}"
-    beside = f"; {published}" if job.published else ""
+    beside = f"; {job.published}" if job.published and is_first else ""
     return f"- **{job.name}.** {job.sentence} ({', '.join(implied) or 'samples unknown'}{beside})"
 
 
@@ -230,7 +228,7 @@ def _checked(rows: list[Row]) -> list[str]:
     regret = [share for row in rows for share in row["regret"].values() if share is not None]
     missed = [row["name"] for row in rows if None in row["regret"].values()]
     return [
-        "## Checked anew",
+        "## Checked independently",
         "",
         _CHECKS.format(num=len(rows), moved=len(moved)),
         "",
@@ -255,18 +253,16 @@ def _checked(rows: list[Row]) -> list[str]:
 
 
 _CHECKS = """\
-`benchmarks/job_checks.py` works each of the {num} answers out anew from its JSON and its screen: no option
-has a smaller total of bill, time and work; sentences and limits hold; no listed row is cheaper, faster and no
-more work; rows are folded within 20 % and with the same work; the screen has at most 24 lines of 100
-characters and three warnings. `benchmarks/job_moves.py` ranks anew past and short of the threshold that the
-answer states ({moved} can be moved), and with price, step and wait of the pick moved 95 % as far."""
+`benchmarks/job_checks.py` checks each of the {num} answers by its JSON and its screen: the rule, sentences,
+limits, rows and length. `benchmarks/job_moves.py` ranks again on both sides of the stated threshold ({moved}
+can be moved), and with price, step and wait of the pick moved 95 % as far."""
 _REGRET = """\
-**Regret**: what following the advice costs more than the best where a fact was wrong (bill, hours at their
-worth, work): mean {mean:.1%}, worst {worst:.0%}. The pick misses a limit of its job then: {missed}."""
+**Regret**: what following the advice costs more than the best choice if a fact was wrong (bill, hours at
+their value, work): mean {mean:.1%}, worst {worst:.0%}. The pick then misses a limit of its job: {missed}."""
 LEAST_SHOWN, MOST_REGRET = 0.05, 0.25
 _RECORDED = {
-    "later prices": "**Later prices**: GCP's machines by quotes of 30, 90 and 180 days before, paid on three"
-    " dates of its price list",
+    "later prices": "**Later prices**: chosen by GCP's quotes of 30, 90 and 180 days before, paid on three"
+    " dates",
     "spot traces": "**Spot traces**: machines come and go as in five collections of traces",
 }
 
