@@ -35,11 +35,11 @@ def worker(shell: Shell, address: str, *more: str, **environ: str) -> Iterator[P
 
 
 @contextmanager
-def scheduler(shell: Shell) -> Iterator[tuple[str, Process]]:
+def scheduler(shell: Shell, *more: str) -> Iterator[tuple[str, Process]]:
     """Its address and process."""
     num_before = len([*shell.folder.glob("scheduler*.json")])
     found = shell.folder / f"scheduler{num_before}.json"
-    options = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(found))
+    options = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(found), *more)
     with program(shell, "dask_scheduler", *options) as process:
         wait_for(lambda: found.exists() and found.read_text().endswith("}"))
         yield json.loads(found.read_text())["address"].removeprefix("tcp://"), process

@@ -9,7 +9,10 @@ from typing import Any
 
 import yaml
 
+from advisor.formats.trace_files import write_trace
 from advisor.service.schedule.running import GRACE_S
+from tests.builders import make_trace
+from tests.dask_cluster import program, scheduler, sweep_words, wait_for_workers
 from tests.end_to_end.cli import Shell
 from tests.machine import needs
 from tests.serving import TOKEN
@@ -37,8 +40,10 @@ def test_secrets_come_from_the_environment_alone():
         secrets = {k: v for k, v in service["environment"].items() if re.search("PASSWORD|TOKEN", k)}
         assert secrets
         assert all(re.fullmatch(r"\$\{\w+:\?[^}]+\}", value) for value in secrets.values())
-    assert not re.search(r"://\w+:", SERVICE["environment"]["ADVISOR_STORE__URL"])
-    assert all(port.startswith("127.0.0.1:") for port in SERVICE["ports"])
+        assert not re.search(r"://\w+:", service["environment"].get("ADVISOR_STORE__URL", ""))
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    # Its port runs what it is sent.
+    assert "ports" not in COMPOSE["services"]["scheduler"]
 
 
 def test_a_command_of_a_schedule_may_end_before_the_container_does():
@@ -67,6 +72,24 @@ def test_its_processes_serve_and_schedule_over_one_postgresql(tmp_path, postgres
         finally:
             process.terminate()
         assert process.wait(60) == 0
+
+
+@needs("postgresql")
+def test_its_workers_compute_a_sweep_whose_answers_lie_in_postgresql(tmp_path, postgres_url):
+    """The entry points of the compose file, on free ports."""
+    services = COMPOSE["services"]
+    shell = Shell(folder=tmp_path)
+    write_trace(make_trace(), shell.folder / "trace.json.gz")
+    shell.write("grid.yaml", "subjects: [trace.json.gz]\noptions: {epochs: [1, 2], gpu: ['L4:1']}\n")
+    _, _, *of_scheduler = services["scheduler"]["entrypoint"]
+    _, _, at, *of_worker = services["worker"]["entrypoint"]
+    environ = {"ADVISOR_STORE__URL": postgres_url}
+    with scheduler(shell, *of_scheduler) as (address, _):
+        at = at.replace("scheduler:8786", address)
+        with program(shell, "dask_worker", at, *of_worker, "--local-directory", "workers", **environ):
+            wait_for_workers(address, 1)
+            answers = shell.run(*sweep_words(address, "swept"), **environ).document["jobs"]
+    assert [bool(one["advice"]["take"]) for one in answers] == [True, True]
 
 
 def answer(port: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, Any]:
