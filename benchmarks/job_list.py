@@ -55,9 +55,8 @@ class Listed:
 JOBS = (
     Listed(
         name="README's demo", arguments=f"{_RESNET} --budget 200", choice=_H100,
-        sentence="Eight H100s on spot are done this afternoon for less than one GPU asks for a day, and "
-        "resuming makes a preemption cost minutes: for this money DDP and checkpoints are worth "
-        "the two hours. Whoever runs it once takes one GPU on demand and waits.",
+        sentence="Eight H100s on spot are done this afternoon for less than one GPU asks for a day: DDP and "
+        "checkpoints are worth two hours of work. To run it only once, take one GPU on demand.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -67,27 +66,25 @@ JOBS = (
     Listed(
         name="A trial of five minutes", arguments="examples/train_resnet50.py --iterations 600",
         choice=(1, "A10G", "on-demand"),
-        sentence="Waiting for spot, or writing DDP, would save some cents only.",
+        sentence="Waiting for spot, or writing DDP, would save only some cents.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_H100,
-        sentence="As the demo: the copy takes minutes. A B200 would wait for its host at 32 images a step. "
-        "The quote is from the autumn of 2025, so ask first.",
+        sentence="As the demo: the copy takes minutes. The quote is from the autumn of 2025, so ask first.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
         choice=(8, "H100-SXM-80GB", "spot"),
         sentence="A preempted run copies 3 TB again, and still ends the same day. One H100 on demand comes "
-        "to the same total without work on the script: take it if you would rather not change the script.",
+        "to the same total without work on the script.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, private cluster", arguments=f"{_RESNET} {_HERE} --dataset-gb 150",
         choice=(4, "A100-SXM-40GB", None), settings=_CLUSTER,
-        sentence="Nothing takes the cluster's machines away, so DDP is all the work; spot would want "
-        "checkpoints as well.",
+        sentence="Nothing takes the cluster's machines away, so DDP is all the work.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -101,15 +98,14 @@ JOBS = (
         name="ResNet-50, an hour is worth $50",
         arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --value-of-time 50",
         choice=(8, "H200-SXM-141GB", "on-demand"),
-        sentence="At this worth the hours that spot adds on average cost more than it saves, and "
-        "convolutions that wait for memory gain from an H200's.",
+        sentence="At this value the hours that spot adds cost more than it saves.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
         choice=(8, "H100-SXM-80GB", "spot"),
-        sentence="What spot has not done in time is done on demand, so that 9 of 10 runs end within eleven "
-        "hours, for half of what eight A100 on demand cost.",
+        sentence="What spot has not done in time is done on demand: 9 of 10 runs end within eleven hours, "
+        "for half of what eight A100 on demand cost.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -123,15 +119,14 @@ JOBS = (
     Listed(
         name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
         choice=(1, "H100-SXM-80GB", "on-demand"),
-        sentence="The script saves nothing to resume from, and for an hour of one GPU neither checkpoints "
-        "nor DDP are worth writing.",
+        sentence="For an hour of one GPU neither checkpoints nor DDP are worth writing.",
         published=_GPT_ELSEWHERE,
     ),
     Listed(
         name="Llama 1.1B, 100,000 steps", arguments=f"{SCRIPTS}/llama.py --iterations 100000",
         choice=(1, "H100-SXM-80GB", "on-demand"),
-        sentence="Four hours of one H100 need no rewriting. Spot would cost a quarter, once checkpoints are "
-        "written: worth it for whoever runs this again.",
+        sentence="Four hours of one H100 need no rewriting. Spot would cost a quarter, with checkpoints: "
+        "worth it if you run this again.",
         published=_GPT_ELSEWHERE,
     ),
     Listed(
@@ -149,8 +144,8 @@ JOBS = (
     Listed(
         name="One-stage detector", arguments=f"{SCRIPTS}/detector.py --epochs 100",
         choice=_RTX_PRO,
-        sentence="Ten hours on one GPU without preemptions. A team that has DDP at hand takes eight A100s "
-        "for about the same money, and is done in two.",
+        sentence="Ten hours on one GPU without preemptions. A team that has DDP takes eight A100s for about "
+        "the same money, and is done in two.",
         published="SSD on images of 300 pixels: 422 images/s an A100 40GB (Lambda, 2022, with DALI)",
     ),
     Listed(
@@ -158,7 +153,7 @@ JOBS = (
         arguments="examples/train_bert.py --iterations 20000 -- --width 768 --heads 12 --layers 12 "
         "--length 384 --batch-size 32 --amp",
         choice=_ONE_H100_NOW,
-        sentence="Twenty minutes on one GPU that starts when it is asked for.",
+        sentence="Twenty minutes on one GPU that starts at once.",
         published=_BERT_ELSEWHERE,
     ),
     Listed(
@@ -176,8 +171,7 @@ JOBS = (
         name="A profile recorded on a V100",
         arguments="resnet50_v100_2021-06.pt.trace.json.gz --iterations 100000",
         choice=_RTX_PRO,
-        sentence="Two hours on one GPU that starts when it is asked for: nothing to rewrite, nothing to "
-        "lose.",
+        sentence="Two hours on one GPU that starts at once: nothing to rewrite, nothing to lose.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -185,66 +179,62 @@ JOBS = (
         arguments="--recipe lora --model llama-3.1-8b --tokens 20M --sequence 2048",
         choice=(2, "H100-SXM-80GB", "spot"),
         sentence="The recipe takes several GPUs and resumes as it is, so twenty minutes on spot cost the "
-        "least. The six hours at p90 are the wait for a machine: for an answer today take A100s "
-        "on demand.",
+        "least. The six hours at p90 are the wait for a machine: for an answer today take A100s on "
+        "demand.",
         published="LoRA of Llama 2 7B takes 142 ms for at most 1,034 tokens on an A100 40GB (litgpt)",
     ),
     Listed(
         name="Full fine-tuning of 7B, FSDP", arguments=f"{SCRIPTS}/fsdp.py --epochs 3 --world 8",
         choice=(8, "B200-SXM-180GB", "spot"),
-        sentence="The script shards its model among eight GPUs and saves nothing. Forty minutes on spot are "
-        "worth the risk of starting again, at a quarter of the price on demand; the quote is of "
-        "August 2025, so ask first.",
+        sentence="The script shards its model and saves nothing. Forty minutes on spot are worth the risk of"
+        " starting again, at a quarter of the on-demand price; the quote is of August 2025, so ask "
+        "first.",
         published=_LLAMA_ELSEWHERE,
     ),
     Listed(
         name="ViT-B/16, autocast", arguments=f"{SCRIPTS}/vit.py --epochs 90",
         choice=(8, "B200-SXM-180GB", "spot"),
         sentence="Two hours on spot against fourteen on one H100 for three times the money: DDP is worth "
-        "writing. The script saves each epoch and loads none, so resuming is the next hour well "
-        "spent; the quote is of August 2025.",
+        "writing, and so is resuming. The quote is of August 2025.",
         published="357 images/s an RTX 3090 (timm, 2022, DeiT-B of the same layers)",
     ),
     Listed(
         name="Diffusion U-Net", arguments="--recipe dreambooth --model sd-1.5 --samples 100000",
         choice=(2, "A100-SXM-40GB", "on-demand"),
-        sentence="The recipe takes two GPUs as it is, and an hour on A100s that start at once is enough; a "
-        "faster GPU would wait for its host.",
+        sentence="The recipe takes two GPUs as it is, and an hour on A100s that start at once is enough.",
         published="Stable Diffusion 2 trains 145 images/s an H100 (MLPerf 4.1, Dell, NeMo)",
     ),
     Listed(
         name="Diffusion transformer, DiT-XL/2", arguments=f"{SCRIPTS}/dit.py --iterations 400000",
         choice=(8, "A100-SXM-40GB", "on-demand"),
-        sentence="Under four hours instead of the night that one H100 takes for the same money: DDP is "
-        "worth writing, though not for who has time until tomorrow.",
+        sentence="Under four hours instead of the night that one H100 takes for the same money: DDP is worth"
+        " writing, unless you have time until tomorrow.",
     ),
     Listed(
         name="GPT of 1.3B in three weeks",
         arguments="examples/train_gpt.py --iterations 800000 --deadline 21d -- --layers 24 --heads 16 "
         "--width 2048 --batch-size 4 --accumulate 8",
         choice=_H100,
-        sentence="Three weeks are plenty: a day of training, and at p90 three days with waits and "
-        "preemptions, at less than half the price of one H100 on demand. For hundreds of dollars "
-        "DDP and checkpoints pay.",
+        sentence="A day of training, at p90 three days with waits and preemptions, at less than half the "
+        "price of one H100 on demand. For hundreds of dollars DDP and checkpoints pay.",
         published=_GPT_ELSEWHERE,
     ),
     Listed(
         name="Conformer", arguments=f"{SCRIPTS}/conformer.py --epochs 50",
         choice=(8, "A100-SXM-40GB", "on-demand"),
-        sentence="Three hours instead of the twelve of one H100, for less money: DDP pays at once. Clips "
-        "of any length make steps differ, and all eight wait for the longest.",
+        sentence="Three hours instead of the twelve of one H100, for less money: DDP pays at once. Steps "
+        "differ with the clips, and all eight wait for the longest.",
         published="an RNN-T trains 1,967 clips of LibriSpeech/s an H100 (MLPerf 3.1, Lenovo)",
     ),
     Listed(
         name="T5-large", arguments=f"{SCRIPTS}/t5.py --epochs 3", choice=_RTX_PRO,
         sentence="Half a working day on one GPU that starts at once. An L40S costs a tenth less and takes "
-        "seven hours, so either will do.",
+        "seven hours.",
         published="215 ms for two samples on an A100 40GB (PyTorch's dashboard, 2023, eager, under autocast)",
     ),
     Listed(
         name="Mixture of experts", arguments=f"{SCRIPTS}/moe.py --iterations 50000", choice=_L40S,
-        sentence="Two hours on a cheap GPU as it is: small experts in a loop would keep no faster one "
-        "busy.",
+        sentence="Two hours on a cheap GPU as it is: small experts in a loop would keep no faster one busy.",
     ),
     Listed(
         name="DLRM", arguments=f"{SCRIPTS}/dlrm.py --epochs 1", choice=_L40S,
@@ -254,27 +244,26 @@ JOBS = (
     ),
     Listed(
         name="3-D U-Net", arguments=f"{SCRIPTS}/unet3d.py --epochs 2000", choice=_L40S,
-        sentence="Five hours on a cheap GPU that starts at once; an H100 halves them for twice the price, "
-        "which a deadline would pay for.",
+        sentence="Five hours on a cheap GPU that starts at once; an H100 halves them for twice the price.",
         published="72 patches/s an H100, 39 an A100 (MLPerf 4.0 and 3.0, MXNet)",
     ),
     Listed(
         name="Long context, 32,768 tokens",
         arguments="--recipe lora --model llama-3.1-8b --tokens 100M --sequence 32768",
         choice=(8, "B200-SXM-180GB", "spot"),
-        sentence="The recipe takes eight GPUs and resumes as it is, so an hour on spot costs a quarter of "
-        "five hours on two cheaper boards, while the quote of 2025 holds: ask first.",
+        sentence="The recipe takes eight GPUs and resumes as it is: an hour on spot costs a quarter of five "
+        "hours on two cheaper boards. The quote is of 2025, so ask first.",
         published="Llama 3.1 8B at 3,890 tokens/s an H100 at 32,768 (torchtitan, all weights, FP8)",
     ),
     Listed(
         name="PPO", arguments=f"{SCRIPTS}/ppo.py --iterations 156240", choice=(1, "L4", "on-demand"),
-        sentence="Ten minutes of small kernels that any host launches as fast: the cheapest GPU that "
-        "starts at once.",
+        sentence="Ten minutes of small kernels that any host launches as fast: the cheapest GPU that starts "
+        "at once.",
     ),
     Listed(
         name="A table of 20 columns", arguments=f"{SCRIPTS}/tabular.py --epochs 20",
         choice=(1, "T4", "on-demand"),
-        sentence="Forty seconds of training behind six minutes of boot: if it must be a GPU, the smallest. "
+        sentence="Forty seconds of training after six minutes of boot: if it must be a GPU, the smallest. "
         "Any laptop is done before.",
     ),
 )  # fmt: skip

@@ -58,9 +58,12 @@ only you can read.
 ## Settings
 """
 LONG_PAGES = (
-    "Commands with more than twenty options show the common ones with `--help`, and all with `--help-all`.\n"
-    "Here the common ones come first."
+    "What every command takes. Those with more than twenty options show the common ones with `--help`, and\n"
+    "all with `--help-all`; here the common ones come first. Commands that print an answer also take\n"
+    "`--format` (`-f`) and `--json`."
 )
+EVERYWHERE = {"--format", "--json"}
+"""Options that the top of the page names."""
 MAY_IN_WORDS = {
     ProjectMay.ANYTHING: "set it",
     ProjectMay.LOWER: "lower it",
@@ -83,7 +86,7 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help-all, each option described once; the commands of a group follow it."""
+    """Every command's --help-all, each argument and option described once; a group's commands follow it."""
     group = typer.main.get_command(app)
     known: set[str] = set()
     parts = [f"# Commands\n\n{GENERATED}", LONG_PAGES]
@@ -97,15 +100,21 @@ def _short_help(text: str, known: set[str]) -> str:
     """What a command's --help adds: options that an earlier one described are named alone."""
     whole = text.replace("\n\nMore options:\n", "\n")
     head, _, rest = whole.partition("\n\nCommands:")[0].partition("\n\nOptions:\n")
+    usage, _, arguments = head.partition("\n\nArguments:\n")
     described, named = [], []
     for record in re.split(r"\n(?=  -)", rest):
         words = "".join(record.split())
         if words in known:
-            named += re.findall(r"--[\w-]+", record)[:1]
+            named += [name for name in re.findall(r"--[\w-]+", record)[:1] if name not in EVERYWHERE]
         elif words and not words.startswith("--help"):
             known.add(words)
             described.append(record)
-    parts = [head]
+    new = [
+        record for record in re.split(r"\n(?=  \S)", arguments) if "".join(record.split()) not in {"", *known}
+    ]
+    known.update("".join(record.split()) for record in new)
+    parts = [usage]
+    parts += ["Arguments:\n" + "\n".join(new)] if new else []
     parts += ["Options:\n" + "\n".join(described)] if described else []
     if named:
         names = textwrap.fill(
