@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +40,7 @@ WAY = (
 def architecture_page() -> str:
     """The page as it stands, its generated parts written anew."""
     page = PAGE.read_text()
-    for name, lines in (("way", way_table()), ("rooms", room_table()), ("inner rooms", inner_room_table())):
+    for name, lines in (("way", way_table()), ("rooms", room_table())):
         before, start, rest = page.partition(START.format(name))
         if not start:
             raise ValueError(f"{PAGE.name} lacks the line {START.format(name)!r}")
@@ -77,23 +76,6 @@ def room_table() -> list[str]:
         name = path.relative_to(ROOT).as_posix() if path.exists() else folder
         rows.append(f"| {level} | `{name}` | {_first_line(_module(str(module)))} |")
     return rows
-
-
-def inner_room_table() -> list[str]:
-    """The packages within the rooms."""
-    rows = (
-        f"| `{folder}` | {_first_line(_module(f'{folder}/__init__.py'))} |"
-        for folder in sorted(_inner_rooms())
-    )
-    return ["| room | holds |", "|---|---|", *rows]
-
-
-def _inner_rooms() -> Iterator[str]:
-    for top, depth in (("advisor", 3), ("recommender", 2)):
-        for path in (ROOT / top).rglob("__init__.py"):
-            folder = path.parent.relative_to(ROOT)
-            if len(folder.parts) >= depth:
-                yield folder.as_posix()
 
 
 def _module(file: str) -> ast.Module:

@@ -113,7 +113,7 @@ def _short_help(text: str, known: set[str]) -> str:
         record for record in re.split(r"\n(?=  \S)", arguments) if "".join(record.split()) not in {"", *known}
     ]
     known.update("".join(record.split()) for record in new)
-    parts = [usage]
+    parts = [usage.replace("Usage: ", "").replace(" [OPTIONS]", "")]
     parts += ["Arguments:\n" + "\n".join(new)] if new else []
     parts += ["Options:\n" + "\n".join(described)] if described else []
     if named:
