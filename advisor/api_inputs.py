@@ -82,8 +82,6 @@ def check_kind(name: str, value: object, kind: type | UnionType, advice: str) ->
     """Refuse a value of another kind.
 
     Args:
-        name: of the argument.
-        value: what was handed in.
         kind: what it must be.
         advice: where to get one, a sentence without its full stop.
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor import native
-from advisor.native import LIMIT_COLUMNS, GpuArrays, KernelArrays, reference
+from advisor.native import reference
+from advisor.native.arrays import LIMIT_COLUMNS, GpuArrays, KernelArrays
 
 NUM_KERNELS = 8_772
 NUM_GPUS = 50

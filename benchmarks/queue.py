@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 
 from advisor import native
-from advisor.native import Backfill, reference
+from advisor.native import reference
+from advisor.native.arrays import Backfill
 from benchmarks.native import wall_s
 from research.queue_logs import TRACES, UNITS, queue_of, rows_of
 

@@ -22,44 +22,38 @@ from recommender.ranking.what_tips import machine, why_removed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """What a plan comes to: means over all draws, or medians where a draw of either plan never ends.
-
-    Attributes:
-        usd: as it counts in comparisons, what changing the script costs included.
-        time_s: until the job is done, that of changing the script included.
-        change_usd: the part of ``usd`` that changes the script.
-        change_s: the part of ``time_s`` that changes the script.
-        total_usd: both together, at what an hour is worth.
-    """
+    """What a plan comes to: means over all draws, or medians where a draw of either plan never ends."""
 
     usd: float
+    """As it counts in comparisons, what changing the script costs included."""
     time_s: float
+    """Until the job is done, that of changing the script included."""
     change_usd: float
+    """The part of ``usd`` that changes the script."""
     change_s: float
+    """The part of ``time_s`` that changes the script."""
     total_usd: float
+    """Both together, at what an hour is worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanComparison:
-    """Two plans for one job.
-
-    Attributes:
-        worth: of an hour, and of changing the script.
-        whole: what each comes to, that of A first.
-        p_a_cheaper: probability that A costs less, ties half; None where a rent is unknown.
-        p_a_sooner: probability that A is done first, ties half.
-        even_usd_per_h: the worth of an hour at which both are as good; None where none makes them so.
-        verdict: what decides.
-    """
+    """Two plans for one job."""
 
     a: Option
     b: Option
     worth: Worth
+    """Of an hour, and of changing the script."""
     whole: tuple[Whole, Whole]
+    """What each comes to, that of A first."""
     p_a_cheaper: float | None
+    """Probability that A costs less, ties half; None where a rent is unknown."""
     p_a_sooner: float
+    """Probability that A is done first, ties half."""
     even_usd_per_h: float | None
+    """The worth of an hour at which both are as good; None where none makes them so."""
     verdict: Finding
+    """What decides."""
 
     def _repr_html_(self) -> str | None:
         """What decides and every line, in a notebook."""
@@ -68,27 +62,18 @@ class PlanComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """One of the two.
-
-    Attributes:
-        name: ``"A"`` or ``"B"``.
-        p_sooner: probability that it is done first.
-    """
+    """One of the two."""
 
     name: str
+    """``"A"`` or ``"B"``."""
     option: Option
     whole: Whole
     p_sooner: float
+    """Probability that it is done first."""
 
 
 def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
-    """Two judged plans, by the rule of the recommendation: the least of expected cost and expected time.
-
-    Args:
-        a: the one plan, with its draws.
-        b: the other one, with draws of the same seed.
-        job: says what an hour is worth.
-    """
+    """Two judged plans, by the rule of the recommendation: the least of expected cost and expected time."""
     options, worth = (a.option, b.option), worth_for(job)
     by_means = all(math.isfinite(option.expected.time_s) for option in options)
     whole = _whole(a.option, worth, by_means=by_means), _whole(b.option, worth, by_means=by_means)
@@ -207,35 +192,29 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineChange:
-    """One number of one GPU before and after.
-
-    Attributes:
-        base: the cheapest of these machines that does the job before the change, else any; None without one.
-        head: the same after it.
-    """
+    """One number of one GPU before and after."""
 
     gpu: str
     num_gpus: int
     base: Option | None
+    """The cheapest of these machines that does the job before the change, else any; None without one."""
     head: Option | None
+    """The same after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptChange:
-    """What the change does.
-
-    Attributes:
-        base: what is recommended before; None where nothing could do the job.
-        same: that very plan after the change, whether it still does the job or not.
-        head: what is recommended after it; None where nothing can do the job.
-        machines: those that do the job before or after, the recommended first, then what the change rules in
-            or out, each by cost; one number of each GPU.
-    """
+    """What the change does."""
 
     base: Option | None
+    """What is recommended before; None where nothing could do the job."""
     same: Option | None
+    """That very plan after the change, whether it still does the job or not."""
     head: Option | None
+    """What is recommended after it; None where nothing can do the job."""
     machines: tuple[MachineChange, ...]
+    """Those that do the job before or after, the recommended first, then what the change rules in or out,
+    each by cost; one number of each GPU."""
 
     @property
     def now(self) -> Option | None:

@@ -21,16 +21,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What rules look at; None is unknown. Own machines have no instance type, region or market.
-
-    Attributes:
-        num_gpus: of the whole plan, all nodes together.
-        usd_per_h: of the whole plan.
-        usd_per_job: what 9 of 10 runs stay under.
-        train_s: median of the job's training, preemptions included.
-        saves_checkpoints: None if unknown.
-        preemptions_per_h: of a spot machine while it runs.
-    """
+    """What rules look at; None is unknown. Own machines have no instance type, region or market."""
 
     tier: Tier = Tier.CLOUD
     provider: str | None = None
@@ -39,13 +30,19 @@ class Facts:
     market: str | None = None
     gpu: str | None = None
     num_gpus: int | None = None
+    """Of the whole plan, all nodes together."""
     num_nodes: int | None = None
     usd_per_h: float | None = None
+    """Of the whole plan."""
     usd_per_job: float | None = None
+    """What 9 of 10 runs stay under."""
     spent: Spent | None = None
     train_s: float | None = None
+    """Median of the job's training, preemptions included."""
     saves_checkpoints: bool | None = None
+    """None if unknown."""
     preemptions_per_h: float | None = None
+    """Of a spot machine while it runs."""
 
 
 def facts_of_plan(plan: Plan, spot: SpotTerms) -> Facts:
@@ -82,18 +79,15 @@ def start_of_month(now: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What is known beside the question.
-
-    Attributes:
-        spot: how spot machines behave; by default as their classes did in availability traces.
-        interruptions: by instance type and region: floors of an assumed rate of preemptions. None where the
-            rate is configured.
-        spent: this month's spending, for monthly limits; None where no rule asks.
-    """
+    """What is known beside the question."""
 
     spot: SpotTerms = ASSUMED_TERMS
+    """How spot machines behave; by default as their classes did in availability traces."""
     interruptions: Mapping[tuple[str, str], Interruptions] | None = None
+    """By instance type and region: floors of an assumed rate of preemptions. None where the rate is
+    configured."""
     spent: Spent | None = None
+    """This month's spending, for monthly limits; None where no rule asks."""
 
     def terms_of(self) -> Callable[[Plan], SpotTerms]:
         """How often each plan is preempted."""

@@ -58,10 +58,8 @@ def judge(
 
     Args:
         workloads: of the script, one for each GPU and layout of the plans.
-        plans: what could be rented or used.
         job: what to do and under which limits.
         policy: rules of the organisation; what they remove stays among the options, with the rule.
-        rng: draws are reproducible from its seed.
         conditions: what is known beside the question; None for nothing.
 
     Raises:
@@ -153,14 +151,7 @@ def _under(policy: Policy, known: Conditions, judged_by: Callable[[Ruling], list
 
 
 def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
-    """Refuse what cannot be meant.
-
-    Args:
-        job: what was asked for.
-        name_of: what the caller calls a field of it.
-
-    Raises InputError: says which number is wrong and what is allowed.
-    """
+    """Refuse what cannot be meant. Raises InputError: says which number is wrong and what is allowed."""
     epochs, iterations = name_of("epochs"), name_of("iterations")
     if job.epochs is not None and job.iterations is not None:
         raise InputError(f"both {epochs} and {iterations} were given: give one.")

@@ -18,36 +18,30 @@ from recommender.ranking.what_tips import machine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """One number of GPUs.
-
-    Attributes:
-        option: the best of this number.
-        total_usd: expected cost and the worth of the expected time; infinite where it may never end.
-        usd_per_h_saved: what each hour costs that it saves beside the next smaller number that does the job;
-            below 0 where it saves money as well, infinite where it saves no time. None for the first, and for
-            one that does not do the job.
-    """
+    """One number of GPUs."""
 
     option: Option
+    """The best of this number."""
     total_usd: float
+    """Expected cost and the worth of the expected time; infinite where it may never end."""
     usd_per_h_saved: float | None
+    """What each hour costs that it saves beside the next smaller number that does the job; below 0 where it
+    saves money as well, infinite where it saves no time. None for the first, and for one that does not do
+    the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingCurve:
-    """A machine's GPU over its numbers.
-
-    Attributes:
-        points: by number of GPUs.
-        best: plan id of the number up to which more pay; None where none does the job, or where it is unknown
-            what an hour of it costs.
-        verdict: the same with the figures that decide.
-    """
+    """A machine's GPU over its numbers."""
 
     worth: value.Worth
     points: tuple[CurvePoint, ...]
+    """By number of GPUs."""
     best: str | None
+    """Plan id of the number up to which more pay; None where none does the job, or where it is unknown what
+    an hour of it costs."""
     verdict: Finding
+    """The same with the figures that decide."""
 
 
 def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
@@ -55,8 +49,6 @@ def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
 
     Args:
         name: an id of a plan, or words of one, its number of GPUs included or not.
-        options: what there is.
-        job: says what an hour is worth.
 
     Raises InputError: no plan has this name.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.native import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue
+from advisor.native.arrays import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue
 
 TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 UNITS = {"kth_sp2_1996": 100, "cea_curie_sample": 93_312, "metacentrum_wagap_2013": 2_176}

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.units import MINUTE_S
-from advisor.native import Backfill, simulate_queue
+from advisor.native import simulate_queue
+from advisor.native.arrays import Backfill
 from recommender.queue.fitted import P50, P90
 from recommender.queue.grids import to_waits_s
 from recommender.queue.scoring import TRAINED_SHARE

@@ -28,8 +28,7 @@ from advisor.core.values import Elsewhere, Job, Layout, Market, Offer, Plan, Rec
 from advisor.pricing.spot import Age, Size
 from recommender.outcome.draws import Array
 from recommender.outcome.outcomes import costs_of, runs_of
-from recommender.outcome.recovery import under
-from recommender.outcome.spot import SpotTerms
+from recommender.outcome.spot import SpotTerms, under
 from recommender.outcome.watched import Stretch, start_with_history, watched, with_history
 from research.spot_fit import Fit, fit
 from research.spot_replay import DRAWS, LENGTHS_H, NUM_STARTS, ring_of, rounded, terms_of

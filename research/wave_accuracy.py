@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from advisor.core.gpus import resolve_gpu
-from advisor.native import GpuArrays, KernelArrays, scale_kernels
+from advisor.native import scale_kernels
+from advisor.native.arrays import GpuArrays, KernelArrays
 
 FLOAT_BYTES = 4
 # Tensors a call reads and writes per element, and floating-point operations per element.

@@ -11,6 +11,7 @@ from advisor.core.findings import (
     about_answers,
     about_estimates,
     about_options,
+    about_spending,
     about_traces,
     quoted,
 )
@@ -82,7 +83,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "change_usd": 25.0,
         "value_usd_per_h": 2.0,
     },
-    about_answers.SavingFound: {
+    about_spending.SavingFound: {
         "script": "train.py",
         "project": "detr",
         "rhythm": "weekly",
@@ -96,14 +97,14 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "time_p90_s": 36_000.0,
         "deadline_s": 86_400.0,
     },
-    about_answers.LeakIdle: {
+    about_spending.LeakIdle: {
         "provider": "aws",
         "instance_type": "g5.xlarge",
         "usd": 3.5,
         "amortised_usd": 20.0,
         "num_runs": 4,
     },
-    about_answers.SpendJump: {
+    about_spending.SpendJump: {
         "project": "resnet",
         "day": "2026-11-05",
         "usd": 400.0,
@@ -112,8 +113,8 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "maker_usd": 380.0,
         "is_run": True,
     },
-    about_answers.LeakUnused: {"usd": 6583.0, "share": 0.83, "num": 1, "names": ["ml plan"]},
-    about_answers.LeftOut: {
+    about_spending.LeakUnused: {"usd": 6583.0, "share": 0.83, "num": 1, "names": ["ml plan"]},
+    about_spending.LeftOut: {
         "where": "a.csv",
         "num_left_out": 2,
         "num_read": 40,
@@ -121,12 +122,12 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "num_unknown": 1,
         "first": ["line 7: BilledCost is empty"],
     },
-    about_answers.ReportGap: {"num": 4, "names": ["L4"]},
+    about_spending.ReportGap: {"num": 4, "names": ["L4"]},
     about_options.WaitUnsure: {"enough_jobs": 40, "size_unit": "nodes", "size": 1.0},
-    about_answers.BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
-    about_answers.ChargesUntagged: {"usd": 4.2},
-    about_answers.OtherCurrency: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
-    about_answers.RunCostsUnknown: {"num_runs": 4, "runs": ["run-1", "run-2", "run-3"]},
+    about_spending.BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
+    about_spending.ChargesUntagged: {"usd": 4.2},
+    about_spending.OtherCurrency: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
+    about_spending.RunCostsUnknown: {"num_runs": 4, "runs": ["run-1", "run-2", "run-3"]},
     Text: {"text": "a sentence of somebody else"},
     about_options.RemovedByMemory: {
         "needed_bytes": 20 * 2**30,
@@ -407,15 +408,15 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "script": "train.py",
         "saves": False,
     },
-    about_answers.GpuFamily: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},
-    about_answers.PricesComputed: {"num_computed": 1, "num_prices": 2, "source_begins": "derived from"},
-    about_answers.PricesImplausible: {
+    about_spending.GpuFamily: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},
+    about_spending.PricesComputed: {"num_computed": 1, "num_prices": 2, "source_begins": "derived from"},
+    about_spending.PricesImplausible: {
         "num_prices": 1,
         "source": "aws",
         "examples": "p5.48xlarge use1-az1 spot 0.01 USD/h",
         "is_kept": False,
     },
-    about_answers.PricesNotLive: {
+    about_spending.PricesNotLive: {
         "num_dated": 1,
         "num_prices": 2,
         "ages": [
@@ -429,7 +430,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         ],
         "is_public": True,
     },
-    about_answers.PricesStale: {
+    about_spending.PricesStale: {
         "examples": ["aws p5 on-demand in us-east-1"],
         "num_machines": 2,
         "num_prices": 3,

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
-from advisor.service.listening import Silence, Step
+from advisor.service.listening import Listener, Step
 
 
-class Heard(Silence):
+class Heard(Listener):
     """Notes, warnings and names of steps, in order."""
 
     def __init__(self) -> None:

@@ -30,6 +30,7 @@ from advisor.core.findings import (  # noqa: F401
     about_answers,
     about_estimates,
     about_options,
+    about_spending,
     about_traces,
 )
 from recommender.policy import json_schema

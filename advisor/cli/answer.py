@@ -15,7 +15,7 @@ from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Removal, about_options
-from advisor.core.findings.about_answers import PricesNotLive
+from advisor.core.findings.about_spending import PricesNotLive
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
@@ -46,9 +46,7 @@ def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Documen
     """Results to anyone who hands them out, warnings to stderr.
 
     Args:
-        answer: what to take, and what that rests on.
         view: what of it is shown, and the page that gets all of it in any case.
-        hand_out: prints or sends the answer.
 
     Raises:
         InputError: ``explain`` names no option, the page cannot be written.

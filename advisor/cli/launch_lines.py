@@ -52,21 +52,18 @@ _MAX_SHELL_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchLine:
-    """A script as a command starts it.
-
-    Attributes:
-        script: the file, relative to the folder that the command was typed in.
-        arguments: its own.
-        world_size: processes that the launcher starts, on all nodes; None if it does not say.
-        python: the interpreter, where the command names one by its path.
-        variables: of the environment, that the command sets for the script.
-    """
+    """A script as a command starts it."""
 
     script: Path
+    """The file, relative to the folder that the command was typed in."""
     arguments: tuple[str, ...] = ()
+    """Its own."""
     world_size: int | None = None
+    """Processes that the launcher starts, on all nodes; None if it does not say."""
     python: str | None = None
+    """The interpreter, where the command names one by its path."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment, that the command sets for the script."""
 
 
 def is_launch_line(first: str) -> bool:
@@ -85,8 +82,7 @@ def read_launch_line(words: Sequence[str]) -> LaunchLine:
     Args:
         words: of the command; the script's arguments follow the script.
 
-    Raises:
-        InputError: no Python script is in it, or a launcher sets up what cannot be repeated without it.
+    Raises InputError: no Python script is in it, or a launcher sets up what cannot be repeated without it.
 
     >>> line = read_launch_line(["torchrun", "--nnodes=2", "--nproc-per-node", "8", "train.py", "--lr", "1"])
     >>> line.script.name, line.arguments, line.world_size

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from advisor.core.findings import Finding
 from advisor.core.units import format_duration
 from advisor.report.plain import few, flag_of, in_flags, print_message, print_progress, shown, status_text
+from advisor.service.listening import Listener, Step
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 EVERY_S = 10.0
 
 
-class Narration:
+class Narration(Step):
     """A step of the work, the phase it is in, and since when.
 
     Args:
@@ -151,7 +152,7 @@ def note(message: str) -> None:
     print_message("note", message)
 
 
-class Terminal:
+class Terminal(Listener):
     """Receives what use cases have to say to a person at a terminal, or to a log that a person will read."""
 
     def note(self, message: str) -> None:

@@ -357,7 +357,6 @@ def script_request(
         arguments: of the script, or the other words of the command.
         world_size: processes to profile as; if None, those that the command starts.
         origin_gpu: where a profiler's export was recorded.
-        pretended_gpu: the GPU that the script sees.
 
     Raises InputError: no script is in the command, or the notebook cannot be read.
     """

@@ -238,12 +238,12 @@ def sender(delivery: DeliverySettings, database: StoreSettings) -> Callable[[Out
         from advisor.report.deliveries import output_document
         from advisor.report.writers.mail import message_of
         from advisor.service.delivering import DeliveryRequest, deliver
-        from advisor.service.listening import Silence
+        from advisor.service.listening import Listener
 
         subject = f"{outgoing.schedule.name}: {outgoing.ended.outcome}"
         message = message_of(output_document(outgoing.schedule, outgoing.ended), subject)
         request = DeliveryRequest(channels=(outgoing.channel,), command="schedule", key=outgoing.key)
-        (sent,) = deliver(message, request, delivery, database=database, listener=Silence())
+        (sent,) = deliver(message, request, delivery, database=database, listener=Listener())
         return in_words(sent)
 
     return send

@@ -38,15 +38,12 @@ PreviewOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlet:
-    """Where the answer of a command goes.
-
-    Attributes:
-        command: such as ``recommend``.
-        channels: names of the settings; none for the terminal.
-    """
+    """Where the answer of a command goes."""
 
     command: str
+    """Such as ``recommend``."""
     channels: tuple[str, ...]
+    """Names of the settings; none for the terminal."""
     is_preview: bool
     settings: DeliverySettings
     database: StoreSettings
@@ -63,9 +60,7 @@ class Outlet:
         """Print a document, or send it and say what went where, or show what would be sent.
 
         Args:
-            document: the answer.
             output: how it is printed, or else the table of what went where.
-            subject: of the message.
             warnings: for anyone who reads the answer without standard error.
             asked: what tells this question from another one whose answer has the same facts.
         """

@@ -130,15 +130,12 @@ _ADVICE = "Compare it with what advisor init writes."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """The settings file of a project, as it was read.
-
-    Attributes:
-        is_trusted: whether all of it counts.
-    """
+    """The settings file of a project, as it was read."""
 
     path: Path
     sha256: str
     is_trusted: bool
+    """Whether all of it counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +151,7 @@ class _Sourced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricingSettings(_Sourced):
-    """What prices need: which offers count, on whose terms, which sources know them, and where they are kept.
-
-    Attributes:
-        may_add_providers: False where an untrusted project named the clouds: it may only narrow them.
-    """
+    """What prices need: which offers count, on whose terms, from which sources, and where they are kept."""
 
     cloud: CloudSettings
     contracts: tuple[ContractSettings, ...]
@@ -166,6 +159,7 @@ class PricingSettings(_Sourced):
     prices: PriceSettings
     store: StoreSettings
     may_add_providers: bool
+    """False where an untrusted project named the clouds: it may only narrow them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,16 +171,13 @@ class TracingSettings(_Sourced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(_Sourced):
-    """All settings, and warnings; a use case takes the groups that it needs.
-
-    Attributes:
-        refused: lines of it that do not count, since it is not trusted.
-    """
+    """All settings, and warnings; a use case takes the groups that it needs."""
 
     settings: Settings
     warnings: tuple[str, ...]
     project: Project | None = None
     refused: tuple[Refused, ...] = ()
+    """Lines of it that do not count, since it is not trusted."""
 
     @property
     def pricing(self) -> PricingSettings:

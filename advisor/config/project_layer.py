@@ -139,19 +139,16 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A line of a project's settings file that does not count.
-
-    Attributes:
-        value: as it is written there; it may hold a password.
-        line: from 1.
-        allowed: what a project may do to this setting.
-    """
+    """A line of a project's settings file that does not count."""
 
     setting: str
     value: object
+    """As it is written there; it may hold a password."""
     file: Path
     line: int
+    """From 1."""
     allowed: ProjectMay
+    """What a project may do to this setting."""
     why: Why
 
 

@@ -30,10 +30,8 @@ def parse_split(names: Iterable[str], argument: str = "suppose") -> Split:
 
     Args:
         names: each of one kind.
-        argument: what the caller calls them.
 
-    Raises:
-        InputError: no such name, or two of one kind.
+    Raises InputError: no such name, or two of one kind.
     """
     shardings: list[Sharding] = []
     numbers: dict[str, list[int]] = {name: [] for name in _DIVISIONS}

@@ -120,7 +120,6 @@ class ReceiptLostError(AdvisorError):
     """A command ran and no receipt of it could be made.
 
     Args:
-        message: what went wrong.
         exit_code: the command's, which is ours too.
     """
 

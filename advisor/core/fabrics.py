@@ -38,21 +38,18 @@ class Board:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What machines that someone rents exchange over.
-
-    Attributes:
-        instance_types: globs.
-        link: None where it is the board's.
-        link_bytes_per_s: None where it is what the GPU's data sheet says.
-        network_bits_per_s: of a node; None where the machine's own bandwidth tells.
-    """
+    """What machines that someone rents exchange over."""
 
     provider: str
     instance_types: tuple[str, ...]
+    """Globs."""
     link: Link | None = None
+    """None where it is the board's."""
     link_bytes_per_s: float | None = None
+    """None where it is what the GPU's data sheet says."""
     network: Network
     network_bits_per_s: float | None = None
+    """Of a node; None where the machine's own bandwidth tells."""
     source: str
     as_of: date
 
@@ -130,13 +127,11 @@ def stated_fabric(gpu: GpuSpec, link: str | None = None, network: str | None = N
     """What someone writes of their own machines.
 
     Args:
-        gpu: of the machines.
         link: a kind of link, with a rate of one GPU where the data sheet has another: ``"pcie"``,
             ``"nvlink-pairs 300 GB/s"``. None leaves it to the board.
         network: a kind of network with the rate of a node: ``"infiniband 200 Gbit"``, ``"roce 8x400 Gbit"``.
 
-    Raises:
-        ConfigError: a kind or a rate that is none.
+    Raises ConfigError: a kind or a rate that is none.
 
     >>> from advisor.core.gpus import resolve_gpu
     >>> stated_fabric(resolve_gpu("L4"), "pcie", "tcp 25 Gbit").network_bytes_per_s

@@ -60,8 +60,6 @@ def write_atomically(path: Path, payload: bytes, *, private: bool = False) -> No
     permissions.
 
     Args:
-        path: of the file.
-        payload: all of it.
         private: only its owner may read it, whatever the umask says.
 
     Raises OSError: it is a folder or a socket; its folder is missing or not writable; the disk is full.
@@ -196,9 +194,6 @@ _MOST_TRIES = 10
 @contextlib.contextmanager
 def temporary_folder(purpose: str) -> Iterator[Path]:
     """A new folder for this user alone, removed at the end, with those that killed processes left.
-
-    Args:
-        purpose: one lower-case word of its name.
 
     Raises OSError: there is no room, or no temporary folder that can be used.
     """

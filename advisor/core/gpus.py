@@ -34,19 +34,16 @@ _Table = Mapping[str, Any]  # of TOML, whose keys are checked before they become
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRequest:
-    """What a GPU string such as ``A100-80GB:1..8`` asks for.
-
-    Attributes:
-        text: as typed.
-        gpus: every GPU meant; several if a family was named, which the caller says aloud.
-        counts: numbers of GPUs, of all nodes, in ascending order; empty if the text names none.
-        num_nodes: nodes of which each has an equal part of them; None if the text does not say.
-    """
+    """What a GPU string such as ``A100-80GB:1..8`` asks for."""
 
     text: str
+    """As typed."""
     gpus: tuple[GpuSpec, ...]
+    """Every GPU meant; several if a family was named, which the caller says aloud."""
     counts: tuple[int, ...]
+    """Numbers of GPUs, of all nodes, in ascending order; empty if the text names none."""
     num_nodes: int | None = None
+    """Nodes of which each has an equal part of them; None if the text does not say."""
 
 
 class _ByName(dict[str, GpuSpec]):
@@ -124,8 +121,7 @@ def resolve_gpu(name: str) -> GpuSpec:
 def resolve_gpus(name: str) -> tuple[GpuSpec, ...]:
     """Every GPU a name means; several for a family, which the caller says aloud.
 
-    Raises:
-        UnknownGpuError: no GPU and no family has this name.
+    Raises UnknownGpuError: no GPU and no family has this name.
 
     >>> [gpu.name for gpu in resolve_gpus("A100-80GB")]
     ['A100-PCIE-80GB', 'A100-SXM-80GB']
@@ -179,8 +175,7 @@ def provider_gpu(provider: str, name: str, memory: str) -> GpuSpec:
         name: as the cloud writes it, such as ``"A100"``.
         memory: as the cloud documents it, such as ``"40 GiB"``.
 
-    Raises:
-        UnknownGpuError: the catalog has no such pair.
+    Raises UnknownGpuError: the catalog has no such pair.
 
     >>> provider_gpu("aws", "A100", "40 GiB").name
     'A100-SXM-40GB'

@@ -73,7 +73,6 @@ def reading(estimate: IterationEstimate, read_s: Interval) -> IterationEstimate:
 
     Args:
         estimate: on the machine, fed by its vCPUs.
-        read_s: to read an iteration's samples.
     """
     made_s, device_s = estimate.input_s, estimate.device_s
     load_s = read_s if made_s is None else _together(made_s, read_s, in_turn=False)

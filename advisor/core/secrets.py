@@ -97,18 +97,15 @@ _ASCII_LOWER = {ord(big): ord(big.lower()) for big in "ABCDEFGHIJKLMNOPQRSTUVWXY
 
 @dataclass(frozen=True)
 class Rule:
-    """One format.
-
-    Attributes:
-        anchors: words, one of which it begins with, in small letters.
-        written: the pattern; its groups are what is hidden, or all of it.
-        is_word: no letter or digit may stand before it.
-    """
+    """One format."""
 
     id: str
     anchors: tuple[str, ...]
+    """Words, one of which it begins with, in small letters."""
     written: str
+    """The pattern; its groups are what is hidden, or all of it."""
     is_word: bool
+    """No letter or digit may stand before it."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -245,7 +242,6 @@ def is_harmless(value: Value, name: str, written: str) -> bool:
     """Whether it is no secret although its name is one's.
 
     Args:
-        value: what stands there.
         name: before it.
         written: the name as it is written, with what stands between it and the value.
     """

@@ -26,8 +26,7 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 def parse_duration_s(text: str) -> float:
     """Seconds of ``"90m"``, ``"1h30m"``, ``"2d"``; a bare number has no unit and is refused.
 
-    Raises:
-        ValueError: the text is no duration.
+    Raises ValueError: the text is no duration.
 
     >>> parse_duration_s("1h30m")
     5400.0

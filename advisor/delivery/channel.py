@@ -104,17 +104,14 @@ class Html:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """The whole answer as a file.
-
-    Attributes:
-        suffix: such as ``.html``.
-        media_type: such as ``text/html``; texts are UTF-8.
-        make: its text, made where a channel wants it: a page takes seconds.
-    """
+    """The whole answer as a file."""
 
     suffix: str
+    """Such as ``.html``."""
     media_type: str
+    """Such as ``text/html``; texts are UTF-8."""
     make: Callable[[], str] = field(repr=False)
+    """Its text, made where a channel wants it: a page takes seconds."""
 
     @property
     def payload(self) -> bytes:
@@ -124,23 +121,20 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """An answer, ready to be sent.
-
-    Attributes:
-        html: makes that of a mail; None for none.
-        files: other forms of the answer; text and JSON are made of the fields here.
-        blocks: of Slack's Block Kit.
-        facts: for programs, as plain JSON.
-        of_moment: facts that differ each time; with any, the other facts alone tell two answers apart.
-    """
+    """An answer, ready to be sent."""
 
     subject: str
     text: str
     html: Callable[[], Html] | None = None
+    """Makes that of a mail; None for none."""
     files: tuple[File, ...] = ()
+    """Other forms of the answer; text and JSON are made of the fields here."""
     blocks: tuple[Mapping[str, object], ...] = ()
+    """Of Slack's Block Kit."""
     facts: Mapping[str, object] = field(default_factory=dict)
+    """For programs, as plain JSON."""
     of_moment: frozenset[str] = frozenset()
+    """Facts that differ each time; with any, the other facts alone tell two answers apart."""
 
     def file(self, suffix: str) -> File | None:
         """The answer as a file of this suffix, if it has one."""
@@ -164,16 +158,13 @@ _MOST_OF_ANOTHERS_WORDS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """A message with its address label; the same parcel is the same bytes, however often it is sent.
-
-    Attributes:
-        key: of the answer; a channel gets each key once.
-        at: when the key was first claimed, in UTC: its date is that of all attempts.
-    """
+    """A message with its address label; the same parcel is the same bytes, however often it is sent."""
 
     message: Message
     key: str
+    """Of the answer; a channel gets each key once."""
     at: datetime
+    """When the key was first claimed, in UTC: its date is that of all attempts."""
 
     def fill(self, name: str) -> str:
         """A name with date and key in the place of ``{date}`` and ``{key}``: the same for all attempts."""
@@ -205,7 +196,6 @@ class Channel(Protocol):
         """Send it; None, or which recipients were refused.
 
         Args:
-            parcel: what to send.
             begin: to be called right before the step that cannot be taken back; what it raises ends all.
 
         Raises:

@@ -36,35 +36,29 @@ _SPARE_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """Time and chance.
-
-    Attributes:
-        now: with a time zone.
-        monotonic_s: seconds that only grow.
-        chance: between 0 and 1.
-    """
+    """Time and chance."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    """With a time zone."""
     monotonic_s: Callable[[], float] = time.monotonic
+    """Seconds that only grow."""
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = random.random
+    """Between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a channel is tried.
-
-    Attributes:
-        total_s: after which no further attempt begins.
-        attempt_s: for one attempt.
-        first_wait_s: before the second attempt; doubles with each.
-        longest_wait_s: between two attempts, unless the other side asks for more.
-    """
+    """How long a channel is tried."""
 
     total_s: float
+    """After which no further attempt begins."""
     attempt_s: float = 30.0
+    """For one attempt."""
     first_wait_s: float = 1.0
+    """Before the second attempt; doubles with each."""
     longest_wait_s: float = 60.0
+    """Between two attempts, unless the other side asks for more."""
 
     def wait_s(self, attempts: int, asked_s: float | None, chance: float) -> float:
         """Seconds until the next attempt: what the other side asks for, else twice the last with jitter.
@@ -91,23 +85,20 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of a message on its way to a channel.
-
-    Attributes:
-        target: where the channel leads, without secrets.
-        at: when that was; of `BUSY`, since when.
-        attempts: of all processes that tried.
-        is_resumed: whether an earlier process was cut off in the middle of sending it.
-        error: what went wrong, without secrets; also which recipients were refused.
-    """
+    """What became of a message on its way to a channel."""
 
     channel: str
     target: str
+    """Where the channel leads, without secrets."""
     outcome: Outcome
     at: datetime
+    """When that was; of `BUSY`, since when."""
     attempts: int
+    """Of all processes that tried."""
     is_resumed: bool = False
+    """Whether an earlier process was cut off in the middle of sending it."""
     error: str | None = None
+    """What went wrong, without secrets; also which recipients were refused."""
 
     @property
     def is_there(self) -> bool:
@@ -126,16 +117,13 @@ _ENDS = {State.SENT: Outcome.SENT, State.PERHAPS: Outcome.PERHAPS, State.FAILED:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """What sends: the outbox, how long a channel is tried, and where progress goes.
-
-    Attributes:
-        on_retry: called with the reason for another attempt, and in how many seconds it follows.
-    """
+    """What sends: the outbox, how long a channel is tried, and where progress goes."""
 
     store: Store
     patience: Patience
     clock: Clock
     on_retry: Callable[[str, float], None] = lambda why, wait_s: None  # noqa: ARG005
+    """Called with the reason for another attempt, and in how many seconds it follows."""
 
     def send(self, name: str, channel: Channel, message: Message, key: str) -> Delivery:
         """Send a message to a channel, unless it was sent before or may have been.
@@ -279,7 +267,6 @@ def attempt(channel: Channel, parcel: Parcel, begin: Callable[[], None], *, with
 
     Args:
         channel: where to.
-        parcel: what.
         begin: is called right before the step that cannot be taken back.
         within_s: for all of it, also if a server sends a byte a second.
 

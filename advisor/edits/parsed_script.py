@@ -22,15 +22,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A Python script.
-
-    Attributes:
-        starts: where each line begins.
-    """
+    """A Python script."""
 
     text: str
     tree: ast.Module
     starts: tuple[int, ...]
+    """Where each line begins."""
 
     def offset(self, line: int, column: int) -> int:
         """Where a place of the tree is: its columns count UTF-8 bytes."""

@@ -194,26 +194,21 @@ _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """What is changed.
-
-    Attributes:
-        changes: those that are in the diff.
-        diff: for ``patch`` and ``git apply``; empty where nothing is changed.
-        refused: by change, why it has no safe place.
-    """
+    """What is changed."""
 
     changes: tuple[str, ...]
+    """Those that are in the diff."""
     diff: str
+    """For ``patch`` and ``git apply``; empty where nothing is changed."""
     refused: Mapping[str, Finding]
+    """By change, why it has no safe place."""
 
 
 def patch_of(text: str, path: str, names: Iterable[str]) -> Patch:
     """The changes of these names written into a script, one after the other.
 
     Args:
-        text: of the script.
         path: of the script, as the diff names it.
-        names: of the changes.
 
     Raises InputError: the script is no Python that this version can parse.
     """

@@ -30,20 +30,17 @@ Above0 = Annotated[float, Bounds(ABOVE_0, 1e18)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One operator with its measured time.
-
-    Attributes:
-        case: key of the case of the grid.
-        op: as a trace holds it, with ``measured_s``: median seconds of one call on the device.
-        spread: median absolute deviation of the samples over their median.
-        num_samples: how many there were.
-    """
+    """One operator with its measured time."""
 
     case: str
+    """Key of the case of the grid."""
     op: Op
+    """As a trace holds it, with ``measured_s``: median seconds of one call on the device."""
     precision: Precision
     spread: float
+    """Median absolute deviation of the samples over their median."""
     num_samples: int
+    """How many there were."""
 
     @property
     def time_s(self) -> float:
@@ -62,40 +59,34 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The device and the software that a recording is of; None where unknown.
-
-    Attributes:
-        backend: ``cuda`` or ``cpu``; times of a CPU say nothing about a GPU.
-        device_name: as torch says it.
-        gpu: its name in the catalog, None if it is not there.
-        versions: of torch, CUDA, cuDNN and the driver.
-        sm_clock_hz: when the recording began.
-        recorded_on: ISO date.
-    """
+    """The device and the software that a recording is of; None where unknown."""
 
     backend: str
+    """``cuda`` or ``cpu``; times of a CPU say nothing about a GPU."""
     device_name: str
+    """As torch says it."""
     gpu: str | None
+    """Its name in the catalog, None if it is not there."""
     compute_capability: str | None
     versions: Mapping[str, str | None]
+    """Of torch, CUDA, cuDNN and the driver."""
     sm_clock_hz: Above0 | None
+    """When the recording began."""
     max_sm_clock_hz: Above0 | None
     power_limit_w: Above0 | None
     recorded_on: str
+    """ISO date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What a file holds.
-
-    Attributes:
-        references_s: seconds of the same product, measured now and then: they drift with the clocks.
-    """
+    """What a file holds."""
 
     header: Header
     measurements: tuple[Measurement, ...]
     skipped: tuple[Skipped, ...]
     references_s: tuple[float, ...]
+    """Seconds of the same product, measured now and then: they drift with the clocks."""
 
     @property
     def cases(self) -> frozenset[str]:

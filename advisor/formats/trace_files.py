@@ -47,7 +47,6 @@ def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _
     """Write atomically: the file is whole or not there.
 
     Args:
-        trace: as profiled.
         path: gzipped where it ends in ``.gz``.
         words: what an advisor that does not know a warning's code shows; the code itself if left out.
 

@@ -67,7 +67,6 @@ def read_text(path: Path, *, kind: str) -> str:
     """The text of a file, a byte order mark left out.
 
     Args:
-        path: of the file.
         kind: what it should be, for messages, such as ``"settings file"``.
 
     Raises ConfigError: unreadable, not UTF-8 or too large.
@@ -85,9 +84,7 @@ def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VAL
     """A YAML file by ``safe_load``; duplicate keys are errors, aliases are refused (YAML bombs).
 
     Args:
-        path: of the file.
         kind: as in `read_text`.
-        advice: what to do about a malformed one, a sentence.
         most_values: keys and values that it may hold.
 
     Raises ConfigError: unreadable, too large or malformed, with the line.
@@ -117,10 +114,8 @@ def parse_document(
     """YAML as strictly as `read_yaml`, whatever it comes from.
 
     Args:
-        text: to parse.
         place: where it stands, for messages: a path in quotes, or a variable.
         kind: as in `read_text`.
-        advice: what to do about a malformed one, a sentence.
         most_values: as in `read_yaml`.
 
     Raises:

@@ -382,17 +382,14 @@ Tensors = tuple[TensorSpec, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autograd:
-    """What ties backward to forward.
-
-    Attributes:
-        forward: by sequence number, the forward operator that made the node.
-        nodes: by thread, autograd nodes in order of time.
-        output: by sequence number, the shape of the forward operator's first output.
-    """
+    """What ties backward to forward."""
 
     forward: Mapping[int, HostEvent]
+    """By sequence number, the forward operator that made the node."""
     nodes: Mapping[str, Sequence[HostEvent]]
+    """By thread, autograd nodes in order of time."""
     output: Mapping[int, TensorSpec]
+    """By sequence number, the shape of the forward operator's first output."""
 
     @classmethod
     def of(cls, operators: Sequence[HostEvent]) -> Autograd:

@@ -68,8 +68,7 @@ def grid(extent: Extent, *, only: Sequence[str] = (), backend: str = "cuda") -> 
         only: families, all if there is none.
         backend: ``cuda``, or ``cpu`` for calls that a CPU does in a moment.
 
-    Raises:
-        InputError: no such family.
+    Raises InputError: no such family.
 
     >>> len(grid(Extent.QUICK, only=["bmm"]))
     8
@@ -105,8 +104,6 @@ class Keeper:
 
     Args:
         path: of the recording; one that is there is continued.
-        cases: all that it shall hold.
-        backend: of the device.
         progress: called after each case with how many are done of how many.
 
     Attributes:
@@ -282,7 +279,7 @@ def measure(
     """Measure what the file at ``path`` does not hold yet, and return all that it holds then.
 
     Args:
-        cases: of ``advisor.measure.measuring``.
+        cases: of ``advisor.measure``.
         path: a recording that is begun or continued; kept whatever happens.
         backend: ``cuda``, or ``cpu`` to try things out.
         python: the interpreter, by default the active virtual environment's, else this one.

@@ -59,23 +59,20 @@ class Unlaunchable(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KernelArrays:
-    """K kernels, one array a quantity, all of length K and C-contiguous.
-
-    Attributes:
-        blocks_K: thread blocks of the launch (the product of its grid), int64.
-        threads_per_block_K: the product of its block, int64.
-        registers_per_thread_K: int64.
-        shared_bytes_K: static and dynamic shared memory of a block, int64.
-        duration_s_K: measured on the origin GPU, float64.
-        intensity_flops_per_byte_K: arithmetic intensity, NaN where it is not known, float64.
-    """
+    """K kernels, one array a quantity, all of length K and C-contiguous."""
 
     blocks_K: NDArray[np.int64]
+    """Thread blocks of the launch (the product of its grid), int64."""
     threads_per_block_K: NDArray[np.int64]
+    """The product of its block, int64."""
     registers_per_thread_K: NDArray[np.int64]
+    """Int64."""
     shared_bytes_K: NDArray[np.int64]
+    """Static and dynamic shared memory of a block, int64."""
     duration_s_K: NDArray[np.float64]
+    """Measured on the origin GPU, float64."""
     intensity_flops_per_byte_K: NDArray[np.float64]
+    """Arithmetic intensity, NaN where it is not known, float64."""
 
     @property
     def num_kernels(self) -> int:
@@ -113,21 +110,18 @@ class KernelArrays:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GpuArrays:
-    """G GPUs, one array a quantity, all with G rows and C-contiguous.
-
-    Attributes:
-        num_sms_G: int64.
-        base_clock_hz_G: float64.
-        memory_bytes_per_s_G: memory bandwidth, float64.
-        peak_flops_per_s_G: the peak that with the bandwidth makes the ridge point, float64.
-        limits_GL: what an SM can hold, columns by ``LIMIT_COLUMNS``, int64.
-    """
+    """G GPUs, one array a quantity, all with G rows and C-contiguous."""
 
     num_sms_G: NDArray[np.int64]
+    """Int64."""
     base_clock_hz_G: NDArray[np.float64]
+    """Float64."""
     memory_bytes_per_s_G: NDArray[np.float64]
+    """Memory bandwidth, float64."""
     peak_flops_per_s_G: NDArray[np.float64]
+    """The peak that with the bandwidth makes the ridge point, float64."""
     limits_GL: NDArray[np.int64]
+    """What an SM can hold, columns by ``LIMIT_COLUMNS``, int64."""
 
     @property
     def num_gpus(self) -> int:
@@ -145,8 +139,7 @@ class GpuArrays:
             peak_flops_per_s: the peak for the ridge point, by default FP32 without tensor cores. Pass
                 another for kernels that run on tensor cores.
 
-        Raises:
-            ValueError: a GPU has no occupancy limits (it is not a CUDA device) or no FP32 peak.
+        Raises ValueError: a GPU has no occupancy limits (it is not a CUDA device) or no FP32 peak.
         """
         peak = peak_flops_per_s or _fp32_flops_per_s
         limits = [limits_row(spec) for spec in specs]
@@ -303,44 +296,38 @@ class JobColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterColumns:
-    """P partitions on Q pools.
-
-    Attributes:
-        units_P: units that the jobs of a partition may use at once.
-        pool_P: which pool they are of.
-        tier_P: jobs of a higher tier come first, whatever their priority.
-        job_factor_P: 0 to 1, what ``partition_weight`` is multiplied by.
-        units_Q: units of a pool.
-    """
+    """P partitions on Q pools."""
 
     units_P: Column
+    """Units that the jobs of a partition may use at once."""
     pool_P: Column
+    """Which pool they are of."""
     tier_P: Column
+    """Jobs of a higher tier come first, whatever their priority."""
     job_factor_P: NDArray[np.float64]
+    """0 to 1, what ``partition_weight`` is multiplied by."""
     units_Q: Column
+    """Units of a pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityRules:
-    """How Slurm's priority/multifactor ranks jobs; all weights 0 is first come, first served.
-
-    Attributes:
-        max_age_s: the wait from which the age counts fully.
-        half_life_s: of usage in the fair share; 0 forgets nothing.
-        period_s: how often priorities of waiting jobs are computed again.
-        favors_small: whether the size factor is 1 for the smallest job rather than for the largest.
-        is_fair_tree: whether users are ranked by usage; otherwise the factor is 2^-(usage / share).
-    """
+    """How Slurm's priority/multifactor ranks jobs; all weights 0 is first come, first served."""
 
     age_weight: float = 0.0
     size_weight: float = 0.0
     fair_share_weight: float = 0.0
     partition_weight: float = 0.0
     max_age_s: float = 7 * 86_400.0
+    """The wait from which the age counts fully."""
     half_life_s: float = 7 * 86_400.0
+    """Of usage in the fair share; 0 forgets nothing."""
     period_s: int = 300
+    """How often priorities of waiting jobs are computed again."""
     favors_small: bool = False
+    """Whether the size factor is 1 for the smallest job rather than for the largest."""
     is_fair_tree: bool = True
+    """Whether users are ranked by usage; otherwise the factor is 2^-(usage / share)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

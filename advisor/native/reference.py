@@ -131,8 +131,7 @@ def scale_factor(blocks: int, g: float, origin: Side, destination: Side, form: W
 def count_resident_blocks(kernels: KernelArrays, gpus: GpuArrays) -> NDArray[np.int64]:
     """``resident_blocks`` of every kernel on every GPU, shape [K, G].
 
-    Raises:
-        ValueError: a launch or a limit is out of range; the message names it.
+    Raises ValueError: a launch or a limit is out of range; the message names it.
     """
     check_kernels(kernels)
     check_gpus(gpus)

@@ -38,40 +38,37 @@ _SM90 = "sm90"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionCall:
-    """Sizes of query [B, H, Q, D], key [B, G, K, D] and value [B, G, K, V].
-
-    Attributes:
-        batch_heads: B x H; several of them share a head of the key.
-        queries: Q.
-        keys: K.
-        key_size: D.
-        value_size: V.
-        has_mask: a tensor says which scores count.
-        is_causal: the kernel hides keys after the query, without a mask.
-        is_backward: gradients of all three.
-        is_trained: its backward follows, as far as the call shows.
-        has_dropout: of the scores.
-        ran_flash_3: it was measured, and ran FlashAttention 3.
-        num_bytes: each tensor once.
-        allowed: backends that the script allows, by PyTorch's names of their switches; None if all.
-        prefers: whether PyTorch tries them in this order.
-    """
+    """Sizes of query [B, H, Q, D], key [B, G, K, D] and value [B, G, K, V]."""
 
     batch_heads: int
+    """B x H; several of them share a head of the key."""
     queries: int
+    """Q."""
     keys: int
+    """K."""
     key_size: int
+    """D."""
     value_size: int
+    """V."""
     dtype: str
     has_mask: bool
+    """A tensor says which scores count."""
     is_causal: bool
+    """The kernel hides keys after the query, without a mask."""
     is_backward: bool
+    """Gradients of all three."""
     is_trained: bool
+    """Its backward follows, as far as the call shows."""
     has_dropout: bool
+    """Of the scores."""
     ran_flash_3: bool
+    """It was measured, and ran FlashAttention 3."""
     num_bytes: int
+    """Each tensor once."""
     allowed: tuple[str, ...] | None = None
+    """Backends that the script allows, by PyTorch's names of their switches; None if all."""
     prefers: bool = False
+    """Whether PyTorch tries them in this order."""
 
 
 def attention_call(op: Op) -> AttentionCall | None:
@@ -248,31 +245,28 @@ _FORWARD_PRODUCTS, _BACKWARD_PRODUCTS = (1, 1), (3, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionKernel:
-    """What one kernel reaches, forward or backward.
-
-    Attributes:
-        efficiency: share of the rate in long sequences, by padded head size.
-        uneven: what is left of it where the head size is no multiple of 32.
-        start_tiles: what a block costs beside its tiles, in tiles.
-        tail: the part of the longest block by which causal blocks end unevenly.
-        traffic: how often the tensors' bytes pass where nothing else goes on.
-        is_mma_sync: it uses Ampere's instructions on any GPU.
-        sigma: log-normal, on architectures that were measured.
-        sigma_unseen: on others.
-        architectures: those that were measured.
-        measured_sizes: padded head sizes that were; the efficiency of others is a guess between them.
-    """
+    """What one kernel reaches, forward or backward."""
 
     efficiency: Mapping[int, float]
+    """Share of the rate in long sequences, by padded head size."""
     uneven: float
+    """What is left of it where the head size is no multiple of 32."""
     start_tiles: float
+    """What a block costs beside its tiles, in tiles."""
     tail: float
+    """The part of the longest block by which causal blocks end unevenly."""
     traffic: float
+    """How often the tensors' bytes pass where nothing else goes on."""
     is_mma_sync: bool
+    """It uses Ampere's instructions on any GPU."""
     sigma: float
+    """Log-normal, on architectures that were measured."""
     sigma_unseen: float
+    """On others."""
     architectures: frozenset[str]
+    """Those that were measured."""
     measured_sizes: frozenset[int]
+    """Padded head sizes that were; the efficiency of others is a guess between them."""
 
 
 def rate_flops_per_s(kernel: AttentionKernel, gpu: GpuSpec, dtype_rate: str) -> float:
@@ -285,9 +279,6 @@ def seconds(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec, flops_pe
     """Of one call without its launch.
 
     Args:
-        call: its sizes.
-        kernel: that runs it.
-        gpu: its SMs and bandwidth.
         flops_per_s: of ``rate_flops_per_s``.
     """
     products = _BACKWARD_PRODUCTS if call.is_backward else _FORWARD_PRODUCTS

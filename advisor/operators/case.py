@@ -44,7 +44,6 @@ class Draw:
     """The sizes of one case: each call takes the next dimension of the point.
 
     Args:
-        name: whose sequence it is.
         index: which point of it, from 0.
     """
 
@@ -91,15 +90,12 @@ RATES = (("float32", False), ("float32", True), ("float16", False), ("bfloat16",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """How large one call may be: no GPU shall take long, and small ones must hold it.
-
-    Attributes:
-        flops: without tensor cores.
-        num_bytes: of all tensors.
-    """
+    """How large one call may be: no GPU shall take long, and small ones must hold it."""
 
     flops: int
+    """Without tensor cores."""
     num_bytes: int
+    """Of all tensors."""
 
     def most_flops(self, dtype: str, tf32: bool = False) -> int:
         """FLOPs that a call may do; with tensor cores four times as many take no longer."""
@@ -108,36 +104,30 @@ class Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call of an operator.
-
-    Attributes:
-        operator: with its overload, such as ``aten::add.Tensor``.
-        results: names under which later calls find what it returns.
-    """
+    """One call of an operator."""
 
     operator: str
+    """With its overload, such as ``aten::add.Tensor``."""
     arguments: tuple[Argument, ...]
     keywords: Mapping[str, Argument] = field(default_factory=dict)
     results: tuple[str, ...] = ()
+    """Names under which later calls find what it returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is measured once.
-
-    Attributes:
-        family: the word of ``--only``.
-        dtype: of its main operands; decides with ``tf32`` which devices can run it.
-        tf32: whether TF32 may replace FP32.
-        prepare: calls that are not timed, such as the forward pass of a backward operator.
-    """
+    """What is measured once."""
 
     family: str
+    """The word of ``--only``."""
     dtype: str
+    """Of its main operands; decides with ``tf32`` which devices can run it."""
     call: Call
     prepare: tuple[Call, ...] = ()
+    """Calls that are not timed, such as the forward pass of a backward operator."""
     phase: Phase = Phase.FORWARD
     tf32: bool = False
+    """Whether TF32 may replace FP32."""
 
     @property
     def key(self) -> str:
@@ -163,12 +153,10 @@ def tensor(
     """A tensor of random values.
 
     Args:
-        shape: its sizes.
         dtype: such as ``"float16"``.
         name: two calls that name the same tensor get the same one.
         stride: in elements, contiguous by default.
         below: integers are drawn from 0 up to this, exclusive.
-        on_host: in page-locked memory of the host.
     """
     spec = {"shape": list(shape), "dtype": dtype, "name": name, "stride": stride, "below": below}
     return {"tensor": {key: value for key, value in spec.items() if value is not None} | _host(on_host)}

@@ -40,25 +40,22 @@ Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work(Generic[Numbers]):
-    """What one call does, or each of many, the same on any GPU.
-
-    Attributes:
-        num_bytes: that one pass moves.
-        elements: that it works on.
-        slow_elements: of these, such as take a slower way: beyond a row's whole vectors, or beyond the cache.
-        rows: that are normalised, each by itself.
-        steps: that a block takes one after the other.
-        blocks: that take them at once.
-        block_threads: how many of an SM's threads a block needs.
-    """
+    """What one call does, or each of many, the same on any GPU."""
 
     num_bytes: Numbers
+    """That one pass moves."""
     elements: Numbers
+    """That it works on."""
     slow_elements: Numbers
+    """Of these, such as take a slower way: beyond a row's whole vectors, or beyond the cache."""
     rows: Numbers
+    """That are normalised, each by itself."""
     steps: Numbers
+    """That a block takes one after the other."""
     blocks: Numbers
+    """That take them at once."""
     block_threads: Numbers
+    """How many of an SM's threads a block needs."""
 
     def least_s(self, gpu: GpuSpec) -> Numbers:
         """Seconds that its bytes take at the bandwidth of the data sheet."""
@@ -83,11 +80,7 @@ class Work(Generic[Numbers]):
         """Seconds of each call: the formula above.
 
         Args:
-            launch_s: of a kernel.
-            gpu: the destination.
-            bytes_per_s: of its memory, as far as the family reaches it.
             costs: of the calls' kinds, as ``StreamCost.costs`` orders them.
-            factor: the architecture's pace.
         """
         units_s = self.unit_times_s(gpu, bytes_per_s)
         in_all_s = sum(cost * unit_s for cost, unit_s in zip(costs, units_s, strict=True))
@@ -97,38 +90,32 @@ class Work(Generic[Numbers]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """An architecture that was measured.
-
-    Attributes:
-        factor: by which its kernels take longer than the costs say.
-        sigma: log-normal, of one call.
-    """
+    """An architecture that was measured."""
 
     factor: float
+    """By which its kernels take longer than the costs say."""
     sigma: float
+    """Log-normal, of one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamCost:
-    """What one kind of kernel costs.
-
-    Attributes:
-        passes: how often its bytes count at the family's bandwidth.
-        cycles_per_element: of one SM.
-        cycles_per_slow_element: more.
-        cycles_per_row: of one SM.
-        cycles_per_step: of all SMs.
-        unseen_sigma: log-normal, on architectures that were not measured.
-        architectures: those that were.
-    """
+    """What one kind of kernel costs."""
 
     passes: float
+    """How often its bytes count at the family's bandwidth."""
     cycles_per_element: float
+    """Of one SM."""
     cycles_per_slow_element: float
+    """More."""
     cycles_per_row: float
+    """Of one SM."""
     cycles_per_step: float
+    """Of all SMs."""
     unseen_sigma: float
+    """Log-normal, on architectures that were not measured."""
     architectures: Mapping[str, Pace]
+    """Those that were."""
 
     @property
     def costs(self) -> tuple[float, ...]:
@@ -214,7 +201,6 @@ def row_work(kind: str, rows: int, columns: int, num_bytes: int) -> Work[float]:
     Args:
         kind: of ``streams.toml``.
         rows: that are normalised, each by itself.
-        columns: of each.
         num_bytes: read and written at least.
     """
     slow = steps = blocks = 0
@@ -250,9 +236,7 @@ def channel_kind(direction: str, elements: int, item_bytes: int, *, is_last: boo
 
     Args:
         direction: ``forward`` or ``backward``.
-        elements: of a channel.
         item_bytes: of each.
-        is_last: the tensor has its channels last.
     """
     if is_last:
         return CHANNEL_NORM + direction + CHANNELS_LAST

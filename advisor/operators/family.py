@@ -30,53 +30,44 @@ class Tf32Flag(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A FLOP rate a GPU can sustain.
-
-    Attributes:
-        flops_per_s: what is reached.
-        peak_flops_per_s: what it is a fraction of: the data sheet's, at the clock that the GPU sustains.
-        constant: the fitted constant behind it, such as ``"gemm_fraction.bf16"``.
-        note: set where it is not what the script asks for.
-        is_substitute: the GPU could do what is asked for no faster, or not at all, so another rate serves.
-    """
+    """A FLOP rate a GPU can sustain."""
 
     flops_per_s: float
+    """What is reached."""
     peak_flops_per_s: float
+    """What it is a fraction of: the data sheet's, at the clock that the GPU sustains."""
     constant: str
+    """The fitted constant behind it, such as ``"gemm_fraction.bf16"``."""
     note: Finding | None = None
+    """Set where it is not what the script asks for."""
     is_substitute: bool = False
+    """The GPU could do what is asked for no faster, or not at all, so another rate serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofs:
-    """What one operator reaches on one GPU.
-
-    Attributes:
-        rate: of its FLOPs.
-        bytes_per_s: of device memory.
-        bandwidth: the fitted constant behind that.
-        launch_s: the least time of one kernel.
-    """
+    """What one operator reaches on one GPU."""
 
     gpu: GpuSpec
     rate: Rate
+    """Of its FLOPs."""
     bytes_per_s: float
+    """Of device memory."""
     bandwidth: str
+    """The fitted constant behind that."""
     launch_s: float
+    """The least time of one kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineTime:
-    """Seconds of one call.
-
-    Attributes:
-        constant: of the roof that binds it; empty for the PCIe link.
-        sigma: log-normal, where the family knows how sure its time is on this GPU; None for the family's.
-    """
+    """Seconds of one call."""
 
     time_s: float
     constant: str
+    """Of the roof that binds it; empty for the PCIe link."""
     sigma: float | None = None
+    """Log-normal, where the family knows how sure its time is on this GPU; None for the family's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +82,6 @@ def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTim
     """The roofline of one kernel: ``launch + max(FLOPs / rate, bytes / bandwidth)``.
 
     Args:
-        op: the call.
-        roofs: of the GPU.
         flops: that the kernel does, by default all of the call's.
     """
     compute_s = (op.flops if flops is None else flops) / roofs.rate.flops_per_s
@@ -105,35 +94,29 @@ def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:
-    """At which rate a family's FLOPs run.
-
-    Attributes:
-        fraction: the fitted constant, one value for each rate.
-        tensor_cores: whether its libraries use them, and ``torch.autocast`` runs it in lower precision;
-            everything else runs on CUDA cores in FP32.
-        tf32: the switch that lets TF32 replace FP32.
-        share: the part of that rate a call gets.
-    """
+    """At which rate a family's FLOPs run."""
 
     fraction: str = _OF_PRODUCTS
+    """The fitted constant, one value for each rate."""
     tensor_cores: bool = False
+    """Whether its libraries use them, and ``torch.autocast`` runs it in lower precision; everything else runs
+    on CUDA cores in FP32."""
     tf32: Tf32Flag = Tf32Flag.MATMUL
+    """The switch that lets TF32 replace FP32."""
     share: Callable[[Op], float] = lambda _: 1.0
+    """The part of that rate a call gets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autocast:
-    """What ``torch.autocast`` does to a family that it does not lower.
-
-    Attributes:
-        full: base names that it runs in float32.
-        casts_operands: False where operands are parts of a product's result, which has the dtype already.
-        keeps_dtype: results have the dtype of the first operand, not the widest of all.
-    """
+    """What ``torch.autocast`` does to a family that it does not lower."""
 
     full: frozenset[str] = frozenset()
+    """Base names that it runs in float32."""
     casts_operands: bool = True
+    """False where operands are parts of a product's result, which has the dtype already."""
     keeps_dtype: bool = False
+    """Results have the dtype of the first operand, not the widest of all."""
 
 
 # Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest
@@ -146,15 +129,12 @@ BoardFeatures = Callable[[NDArray[np.float32], GpuSpec], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """What a network is given of the GPU.
-
-    Attributes:
-        num_features: how many numbers each call gets.
-        features: those numbers, such as the waves that its tiles make on the GPU's SMs.
-    """
+    """What a network is given of the GPU."""
 
     num_features: int
+    """How many numbers each call gets."""
     features: BoardFeatures
+    """Those numbers, such as the waves that its tiles make on the GPU's SMs."""
 
 
 def power_and_capability(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
@@ -168,19 +148,16 @@ POWER_AND_CAPABILITY = Board(num_features=2, features=power_and_capability)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """How calls are alike in what a GPU differs by from a network that did not see it; log-normal variances.
-
-    Attributes:
-        of_all: that all calls of the GPU share.
-        of_size: that calls of like sizes share.
-        of_call: that each call has of its own.
-        lengths: of each size, over how far its logarithm may differ between calls that are alike.
-    """
+    """How alike calls are in what a GPU differs by from a network without it; log-normal variances."""
 
     of_all: float
+    """That all calls of the GPU share."""
     of_size: float
+    """That calls of like sizes share."""
     of_call: float
+    """That each call has of its own."""
     lengths: tuple[float, ...]
+    """Of each size, over how far its logarithm may differ between calls that are alike."""
 
     @property
     def variance(self) -> float:
@@ -194,59 +171,56 @@ FULL_RATES = frozenset({"fp32", "tf32", "fp64"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learned:
-    """How a network sees a family, and how that network is trained.
-
-    Attributes:
-        name: of the network in weights and calibrations.
-        names: base names of the operators it knows.
-        num_features: how many numbers a call is to it.
-        features: those numbers, which tell how well a kernel uses a GPU; how much work it is stays with the
-            roofline. None for a call unlike those that were measured.
-        counts_flops: False where time goes by bytes alone.
-        rates: of FLOPs, at which it was measured: those that the GPU offers for what the script asks for.
-            Where FLOPs do not count, those that are asked for, that is the dtype; None: any.
-        coupled: of these rates those that it was not measured at, each with the log-normal sigma by which the
-            same units may do otherwise at it.
-        is_of_fitted: what it tells is lost of the fitted rate (``gemm_fraction.bf16`` of the peak), so that
-            a GPU or an architecture has one constant of its own; else of the data sheet's.
-        measured_by: the fitted constants any of which says that a GPU's kernels were learned from.
-        vendor: whose kernels were measured; libraries of others have kernels of their own.
-        likeness: over the logarithms of the sizes, which are the first features: what one measured call of a
-            GPU tells of others. None where a calibration tells one share of all.
-        unseen_sigma: log-normal, by which a GPU may differ from those that were learned from; where there is
-            a likeness, that tells it.
-        held_out_share: how much more kernels that were held out scatter than those of the training.
-        least_sigma: log-normal, of what no network can tell of a kernel, such as which one a library chose.
-        board: what it is given of the GPU.
-        steps: batches of 2,048 calls that it is trained with.
-        units: of each hidden layer.
-        members: of the ensemble; more where few calls were measured, since chance then decides more.
-        board_noise: what training adds to the board's features, in standard deviations.
-        quantile: the part of the kernels that are faster than it aims at.
-        few_weigh_more: a kernel weighs less the more there are of its GPU, by the root of their number.
-    """
+    """How a network sees a family, and how that network is trained."""
 
     name: str
+    """Of the network in weights and calibrations."""
     names: frozenset[str]
+    """Base names of the operators it knows."""
     num_features: int
+    """How many numbers a call is to it."""
     features: Callable[[Op], tuple[float, ...] | None]
+    """Those numbers, which tell how well a kernel uses a GPU; how much work it is stays with the roofline.
+    None for a call unlike those that were measured."""
     counts_flops: bool
+    """False where time goes by bytes alone."""
     steps: int
+    """Batches of 2,048 calls that it is trained with."""
     units: int = 96
+    """Of each hidden layer."""
     members: int = 4
+    """Of the ensemble; more where few calls were measured, since chance then decides more."""
     board_noise: float = 0.0
+    """What training adds to the board's features, in standard deviations."""
     rates: frozenset[str] | None = None
+    """Of FLOPs, at which it was measured: those that the GPU offers for what the script asks for. Where FLOPs
+    do not count, those that are asked for, that is the dtype; None: any."""
     coupled: Mapping[str, float] = field(default_factory=dict)
+    """Of these rates those that it was not measured at, each with the log-normal sigma by which the same
+    units may do otherwise at it."""
     is_of_fitted: bool = False
+    """What it tells is lost of the fitted rate (``gemm_fraction.bf16`` of the peak), so that a GPU or an
+    architecture has one constant of its own; else of the data sheet's."""
     measured_by: frozenset[str] = frozenset({"streaming_fraction"})
+    """The fitted constants any of which says that a GPU's kernels were learned from."""
     vendor: str = "NVIDIA"
+    """Whose kernels were measured; libraries of others have kernels of their own."""
     likeness: Likeness | None = None
+    """Over the logarithms of the sizes, which are the first features: what one measured call of a GPU tells
+    of others. None where a calibration tells one share of all."""
     unseen_sigma: float = 0.2
+    """Log-normal, by which a GPU may differ from those that were learned from; where there is a likeness,
+    that tells it."""
     held_out_share: float = 1.3
+    """How much more kernels that were held out scatter than those of the training."""
     least_sigma: float = 0.0
+    """Log-normal, of what no network can tell of a kernel, such as which one a library chose."""
     board: Board = POWER_AND_CAPABILITY
+    """What it is given of the GPU."""
     quantile: float = QUANTILE
+    """The part of the kernels that are faster than it aims at."""
     few_weigh_more: bool = False
+    """A kernel weighs less the more there are of its GPU, by the root of their number."""
 
 
 Generate = Callable[[int, Caps], Iterator[Case]]
@@ -254,47 +228,44 @@ Generate = Callable[[int, Caps], Iterator[Case]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family:
-    """All that is known of one family of operators.
-
-    Attributes:
-        word: under which its time is reported; families that share one are reported together.
-        others: base names beside those of the tables.
-        flops: FLOPs by name.
-        nominal: FLOPs of cheap operators by name, which also stands for ``name_`` and ``_foreach_name``.
-        traffic: bytes by name, for operators that do not move each of their tensors once.
-        compute: at which rate its FLOPs run.
-        bandwidth: the fitted constant of its memory traffic.
-        calibrates: the fitted constant that its kernels tell, if any.
-        stream: what a call streams that is no roofline, because what an SM does in a clock counts as well;
-            None for others.
-        time: seconds of any other call under the GPU's roofs.
-        sigma: log-normal, of ``time``; None for the roofline's usual one.
-        caveat: what to say of a call that ``time`` predicts, if anything.
-        fitted: what a formula says of a call whose few constants were fitted to measured ones; it comes
-            before ``time`` and before scaling a measurement. None where there is none, or it cannot tell.
-        learned: its networks; of those that know a call at its rate, the first counts.
-        autocast: what autocast does to it.
-        cases: what is measured, by the word of ``advisor measure --only``.
-        calibration_cases: the few large kernels of ``advisor calibrate``.
-    """
+    """All that is known of one family of operators."""
 
     word: str
+    """Under which its time is reported; families that share one are reported together."""
     others: frozenset[str] = frozenset()
+    """Base names beside those of the tables."""
     flops: Mapping[str, Formula] = field(default_factory=dict)
+    """FLOPs by name."""
     nominal: Mapping[str, PerElement] = field(default_factory=dict)
+    """FLOPs of cheap operators by name, which also stands for ``name_`` and ``_foreach_name``."""
     traffic: Mapping[str, Formula] = field(default_factory=dict)
+    """Bytes by name, for operators that do not move each of their tensors once."""
     compute: Compute = Compute()
+    """At which rate its FLOPs run."""
     bandwidth: str = "streaming_fraction"
+    """The fitted constant of its memory traffic."""
     calibrates: str | None = None
+    """The fitted constant that its kernels tell, if any."""
     stream: Callable[[Op], Stream | None] = lambda _: None
+    """What a call streams that is no roofline, because what an SM does in a clock counts as well; None for
+    others."""
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
+    """Seconds of any other call under the GPU's roofs."""
     sigma: float | None = None
+    """Log-normal, of ``time``; None for the roofline's usual one."""
     caveat: Callable[[Op], Finding | None] = lambda _: None
+    """What to say of a call that ``time`` predicts, if anything."""
     fitted: Callable[[Op, GpuSpec], FittedTime | None] | None = None
+    """What a formula says of a call whose few constants were fitted to measured ones; it comes before
+    ``time`` and before scaling a measurement. None where there is none, or it cannot tell."""
     learned: tuple[Learned, ...] = ()
+    """Its networks; of those that know a call at its rate, the first counts."""
     autocast: Autocast = Autocast()
+    """What autocast does to it."""
     cases: Mapping[str, Generate] = field(default_factory=dict)
+    """What is measured, by the word of ``advisor measure --only``."""
     calibration_cases: Callable[[], Iterable[Case]] = lambda: iter(())
+    """The few large kernels of ``advisor calibrate``."""
 
     @property
     def names(self) -> frozenset[str]:

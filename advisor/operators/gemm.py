@@ -29,21 +29,17 @@ _BLOCK = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """B products of [M, K] with [K, N].
-
-    Attributes:
-        inner: K in two-byte elements: kernels go through it by bytes, so TF32 takes twice the steps, FP8
-            half.
-        is_left_transposed: stored column by column, as what a weight's gradient begins with.
-        is_right_transposed: so too, as a linear layer's weight is.
-    """
+    """B products of [M, K] with [K, N]."""
 
     batch: int
     rows: int
     columns: int
     inner: int
+    """K in two-byte elements: kernels go through it by bytes, so TF32 takes twice the steps, FP8 half."""
     is_left_transposed: bool
+    """Stored column by column, as what a weight's gradient begins with."""
     is_right_transposed: bool
+    """So too, as a linear layer's weight is."""
 
 
 def product_of(op: Op) -> Product | None:

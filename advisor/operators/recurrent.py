@@ -38,23 +38,20 @@ _GROWTH = 1.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """The products of a recurrent operator that wait for each other, all of one shape but for the rows.
-
-    Attributes:
-        num_by_rows: how many steps have how many sequences, over all layers and directions.
-        outputs: columns of a step's product.
-        depth: what it sums over.
-        weight_bytes: what each step reads again.
-        gates: G; 1 for a plain cell.
-        hidden: H.
-    """
+    """The products of a recurrent operator that wait for each other, all of one shape but for the rows."""
 
     num_by_rows: Mapping[int, int]
+    """How many steps have how many sequences, over all layers and directions."""
     outputs: int
+    """Columns of a step's product."""
     depth: int
+    """What it sums over."""
     weight_bytes: int
+    """What each step reads again."""
     gates: int
+    """G; 1 for a plain cell."""
     hidden: int
+    """H."""
     is_backward: bool
 
     @property
@@ -65,21 +62,18 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepConstants:
-    """What the steps of one rate and direction cost.
-
-    Attributes:
-        cell_s: by number of gates.
-        latency_s: of 1,000 hidden units at 1.5 GHz.
-        compute: share of the peak FLOP rate.
-        memory: share of the bandwidth at which weights come.
-        traffic: how often the gates' bytes pass.
-    """
+    """What the steps of one rate and direction cost."""
 
     cell_s: Mapping[int, float]
+    """By number of gates."""
     latency_s: float
+    """Of 1,000 hidden units at 1.5 GHz."""
     compute: float
+    """Share of the peak FLOP rate."""
     memory: float
+    """Share of the bandwidth at which weights come."""
     traffic: float
+    """How often the gates' bytes pass."""
 
 
 def steps_time_s(steps: Steps, constants: StepConstants, gpu: GpuSpec, peak_flops_per_s: float) -> float:

@@ -134,17 +134,14 @@ _HEAVY_WORDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one call costs.
-
-    Attributes:
-        flops: 0 where no formula is known.
-        bytes: read and written in device memory.
-        warning: set if the operator computes and no formula is known.
-    """
+    """What one call costs."""
 
     flops: int
+    """0 where no formula is known."""
     bytes: int
+    """Read and written in device memory."""
     warning: Finding | None = None
+    """Set if the operator computes and no formula is known."""
 
 
 def cost_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes) -> Cost:

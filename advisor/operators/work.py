@@ -28,16 +28,13 @@ _ITEM_BYTES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerElement:
-    """A nominal FLOP count of a cheap operator.
-
-    Attributes:
-        of_output: FLOPs per element of the first output, or of all if the operator works on lists: norms
-            return statistics beside it, dropout a mask.
-        of_input: the same of the first input, for reductions.
-    """
+    """A nominal FLOP count of a cheap operator."""
 
     of_output: int = 0
+    """FLOPs per element of the first output, or of all if the operator works on lists: norms return
+    statistics beside it, dropout a mask."""
     of_input: int = 0
+    """The same of the first input, for reductions."""
 
     def flops(self, inputs: Tensors, outputs: Tensors) -> int:
         """Of the tensors that count."""

@@ -1,4 +1,4 @@
-"""What the script runs on, and when enough of it was seen."""
+"""What the script runs on, which shortcuts it takes there, and when enough of it was seen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from . import torch_names
 from .fake.gpu import PretendedGpu
 from .fake.mode import HybridMode
 from .progress import Tell
-from .protocol import Iteration, Phase, ScriptJob, Warned
+from .protocol import Flags, Iteration, Phase, ScriptJob, Warned
+from .replacing import Original, wrap
 
 if TYPE_CHECKING:
     from .real_device import CpuClock, Measurement
@@ -41,7 +42,6 @@ def start_session(job: ScriptJob) -> Session:
     torch_names.check_all()
     from .fake.gpu import World
     from .fake.patching import install
-    from .recording.precision import watch_autocast
     from .session import Session
 
     session = Session(PretendedGpu.from_job(job["gpu"]), backend, World(job["world_size"]))
@@ -74,19 +74,44 @@ def check_cuda() -> None:
         raise NoCudaError(f"torch {torch.__version__} {why}")
 
 
+def watch_autocast(session: Session) -> None:
+    """Wrap entry and exit of ``torch.autocast``: on a real device torch's own kernels do the casting."""
+    autocast = torch.amp.autocast_mode.autocast
+    in_force: list[str | None] = [None]
+
+    def enter_watched(enter: Original, context: torch.autocast) -> object:
+        if context.device == session.device_type:
+            dtype = str(context.fast_dtype).rpartition(".")[2] if context._enabled else None
+            in_force.append(dtype)
+            session.autocast_dtype = dtype
+            session.amp_dtype = session.amp_dtype or dtype
+        return enter(context)
+
+    def leave_watched(leave: Original, context: torch.autocast, *error: object) -> object:
+        if context.device == session.device_type and len(in_force) > 1:
+            in_force.pop()
+            session.autocast_dtype = in_force[-1]
+        return leave(context, *error)
+
+    wrap(autocast, "__enter__", enter_watched)
+    wrap(autocast, "__exit__", leave_watched)
+
+
+def tf32_flags() -> Flags:
+    """Where the script lets TF32 replace FP32."""
+    return {
+        "tf32_matmul": torch.get_float32_matmul_precision() != "highest",
+        "tf32_cudnn": bool(torch.backends.cudnn.allow_tf32),
+    }
+
+
 def watched(session: Session, *, is_timed: bool = False) -> contextlib.AbstractContextManager[object]:
     """The dispatch mode around the whole script; nothing may slow one that is timed."""
     return contextlib.nullcontext() if session.backend == "cuda" or is_timed else session.mode
 
 
 class End:
-    """Says at each iteration whether another one is needed.
-
-    Args:
-        measurement: on a real GPU.
-        tell: takes each measured step.
-        finish: takes the iteration that is the result.
-    """
+    """Says at each iteration whether another one is needed."""
 
     def __init__(self, measurement: Measurement | CpuClock | None, tell: Tell, finish: Finish) -> None:
         self._tell = tell

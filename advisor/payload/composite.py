@@ -50,15 +50,12 @@ def take_apart(mode: TorchDispatchMode, func: OpOverload, args: Args, kwargs: Kw
 
 
 class Maker(Protocol):
-    """The part of the dispatch mode that makes results.
-
-    Attributes:
-        unknown_operators: names of those that nothing is known of, each with the error that said so.
-        assumptions: what is taken for granted of values that are not computed.
-    """
+    """The part of the dispatch mode that makes results."""
 
     unknown_operators: dict[str, str]
+    """Names of those that nothing is known of, each with the error that said so."""
     assumptions: dict[str, None]
+    """What is taken for granted of values that are not computed."""
 
     def empty(
         self, shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None

@@ -13,9 +13,9 @@ import torch
 from torch._ops import OpOverload
 
 from . import protocol
+from .backend import tf32_flags
 from .protocol import Case, MeasuredLine, MeasuringLine, Operator, SkippedLine, Timing
 from .recording.memory import MemoryTracker
-from .recording.precision import tf32_flags
 from .recording.recorder import Recorder
 
 # How long a device takes for a number of equal calls: by CUDA's events, or by the CPU's clock.
@@ -34,17 +34,14 @@ class HostTooSlowError(Exception):
 
 
 class Clock(Protocol):
-    """Times calls on one device.
-
-    Attributes:
-        device: as torch names it.
-        cache_bytes: what the device's last cache holds.
-        most_calls: how many calls are worth putting behind each other.
-    """
+    """Times calls on one device."""
 
     device: str
+    """As torch names it."""
     cache_bytes: int
+    """What the device's last cache holds."""
     most_calls: int
+    """How many calls are worth putting behind each other."""
 
     def time_s(self, launch: Launch, num_calls: int) -> float:
         """Device seconds of one call, the mean over ``num_calls`` in a row; ``launch`` gets their numbers."""
@@ -202,7 +199,6 @@ class Build:
     """One set of tensors for a case; calls that are prepared are made at once.
 
     Args:
-        case: as the parent wrote it.
         device: where its tensors lie.
 
     Attributes:

@@ -24,7 +24,6 @@ class Teller:
     """Writes lines, but not more than someone could read.
 
     Args:
-        write: takes one line.
         clock: seconds of any beginning.
     """
 
@@ -52,7 +51,6 @@ class Position:
 
     Args:
         tell: as ``Teller.tell``.
-        num_steps: optimizer steps that are usually enough.
     """
 
     def __init__(self, tell: Tell, num_steps: int) -> None:

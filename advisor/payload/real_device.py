@@ -159,8 +159,6 @@ class Measurement:
     """What is done at the end of which span.
 
     Args:
-        session: of this run.
-        timeline: file for the profiler's export.
         watch: is called when watching begins.
 
     Attributes:

@@ -8,6 +8,7 @@ import runpy
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 Outcome = tuple[Status, Details]
 
 
-def run(job: ScriptJob) -> None:
-    """Profile the job's script, write its result file, and leave the process."""
+def run(
+    job: ScriptJob, step: Callable[..., object] | None = None, setup: Callable[[], object] | None = None
+) -> None:
+    """Profile the job's script, or a step with its set-up; write the result file, and leave the process."""
     try:
-        status, details = _attempt(job)
+        status, details = _attempt(job) if step is None else _of_function(job, step, setup)
     except BaseException as error:  # noqa: BLE001 - the parent must learn of our own bugs, too
         status = Status.CRASHED
         details = {"message": repr(error), "traceback": traceback.format_exc(), "internal": True}
@@ -95,6 +98,48 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     if job["is_timed"]:
         return Status.NO_ITERATION, details
     return _of_script(job, _ended(status, details, session, iterations))
+
+
+# The first call allocates what later ones use again; the third is like all that follow.
+CALLS = 3
+
+
+def _of_function(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None) -> Outcome:
+    """What the last of a few calls under the fake GPU did, in a process that was forked for it."""
+    try:
+        return _profile_function(job, step, setup)
+    except BaseException as error:  # noqa: BLE001 - the parent raises it for its caller
+        message = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return Status.CRASHED, {"message": message, **_frames(error)}
+
+
+def _profile_function(
+    job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None
+) -> Outcome:
+    import torch
+
+    from .backend import start_session
+    from .recording.iteration import Iterations
+
+    # OpenMP's threads did not come along in the fork: who waits for them waits for ever.
+    torch.set_num_threads(1)
+    session = start_session(job)
+    iterations = Iterations(session, by_call=True)
+    iterations.install()
+    with session.mode:
+        state = () if setup is None else (setup(),)
+        iterations.start_span()
+        for _ in range(CALLS):
+            step(*state)
+            iterations.end_call()
+    return found(session, iterations, iterations.last or {})
+
+
+def _frames(error: BaseException) -> Details:
+    try:
+        return where(error)
+    except Exception:  # noqa: BLE001 - a fault of ours must not hide the script's
+        return {"traceback": traceback.format_exc()}
 
 
 def _of_script(job: ScriptJob, outcome: Outcome) -> Outcome:
@@ -196,8 +241,8 @@ def where(error: BaseException) -> Details:
 
 def found(session: Session, iterations: Iterations, span: Iteration) -> Outcome:
     """Status and contents of the result for the iteration that was seen."""
+    from .backend import tf32_flags
     from .recording.batches import at_nominal_batch
-    from .recording.precision import tf32_flags
 
     span, notes = at_nominal_batch(span, iterations.nominal_batch, session.world.used or 1)
     status = Status.OK if span["operators"] else Status.NO_GPU_WORK

@@ -25,15 +25,12 @@ SIGMA_PER_LOG = (1 - EXPONENT) / Z90
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchShare:
-    """What each GPU takes of the profiled batch: so many of its passes, of so much of their samples.
-
-    Attributes:
-        passes: over those that were profiled.
-        batch: of one pass, over the profiled one.
-    """
+    """What each GPU takes of the profiled batch: so many of its passes, of so much of their samples."""
 
     passes: float = 1.0
+    """Over those that were profiled."""
     batch: float = 1.0
+    """Of one pass, over the profiled one."""
 
     @property
     def whole(self) -> float:

@@ -30,18 +30,15 @@ PredictS = Callable[[Op, Precision], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedConstant:
-    """One constant before and after.
-
-    Attributes:
-        name: such as ``gemm_fraction.bf16``.
-        spread: median absolute deviation of the kernels' logarithmic offsets; 0.1 is about 10 %.
-    """
+    """One constant before and after."""
 
     name: str
+    """Such as ``gemm_fraction.bf16``."""
     before: float
     after: float
     num_kernels: int
     spread: float
+    """Median absolute deviation of the kernels' logarithmic offsets; 0.1 is about 10 %."""
 
 
 def fit_offset(
@@ -61,9 +58,7 @@ def fit_offset(
     its launch being inversely proportional to the constant: ``after = before * exp(-offset)``.
 
     Args:
-        name: of the constant.
         before: its value behind ``predict_s``.
-        kernels: measured ones that this constant binds.
         predict_s: seconds of one call as predicted with ``before``.
         launch_s: seconds of a launch, which no constant changes.
         most: the largest value that makes sense.
@@ -105,17 +100,14 @@ MOST_DRIFT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Fitted constants of one GPU.
-
-    Attributes:
-        source: date and versions, in words.
-        kernels: by network, of each measured kernel its sizes, and the part of the learned rate it reached.
-    """
+    """Fitted constants of one GPU."""
 
     gpu: str
     source: str
+    """Date and versions, in words."""
     constants: tuple[FittedConstant, ...]
     kernels: Kernels
+    """By network, of each measured kernel its sizes, and the part of the learned rate it reached."""
     warnings: tuple[Finding, ...]
 
 
@@ -158,8 +150,6 @@ def learned_offsets(
 
     Args:
         kernels: measured ones; those too small, or that no network knows, do not count.
-        gpu: what they were measured on.
-        knowledge: the networks.
     """
     asked = _as_trained(knowledge, gpu)
     constants = constants_for(gpu, asked)
@@ -193,8 +183,6 @@ def learned_kernels(kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Kno
 
     Args:
         kernels: measured ones; those as short as a launch, or that no such network knows, do not count.
-        gpu: what they were measured on.
-        knowledge: the networks.
     """
     asked = _as_trained(knowledge, gpu)
     constants = constants_for(gpu, asked)

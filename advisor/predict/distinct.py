@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.iterables import grouped
-from advisor.core.values import Flow, Op, Phase, Precision, Trace
-from advisor.operators.family import Family, base_name, wanted_rate
+from advisor.core.values import Flow, GpuSpec, Op, Phase, Precision, Trace
+from advisor.operators.family import Family, Tf32Flag, base_name, wanted_rate
 from advisor.operators.registry import family_of, is_known
 from advisor.operators.work import tensor_bytes
 
@@ -61,6 +61,20 @@ def _asked_rates(same: Same, precision: Precision) -> tuple[tuple[str, Family], 
     return tuple(
         (wanted_rate(op, family, precision), family) for op, family in zip(same.ops, families, strict=True)
     )
+
+
+def in_fp32(ops: Sequence[Op], precision: Precision, switch: Tf32Flag, gpu: GpuSpec) -> Precision | None:
+    """The precision with a switch of TF32 off; None where no operator asks for another rate of the GPU then.
+
+    Libraries take the faster kernel, so predictions of both are compared: of each product the lesser time
+    counts (`learned.learned_times`); of convolutions the lesser step (`methods.op_times`), since of each call
+    it would be the time of the luckier of two predictions.
+    """
+    if "tf32" not in gpu.tensor_flops_per_s:
+        return None
+    is_matmul = switch is Tf32Flag.MATMUL
+    off = replace(precision, tf32_matmul=False) if is_matmul else replace(precision, tf32_cudnn=False)
+    return None if asked_rates(ops, precision) == asked_rates(ops, off) else off
 
 
 def merged(ops: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -115,29 +129,26 @@ def _key(op: Op) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpColumns:
-    """N operators, a column for each fact.
-
-    Attributes:
-        words: distinct words of the families.
-        word_index: which of them each has, [N].
-        names: distinct base names.
-        name_index: which of them each has, [N].
-        counts: calls of each, [N].
-        measured_s: of one call on the GPU of the profile, [N]; NaN where it was not measured.
-        custom: base names that no PyTorch release defines, sorted.
-    """
+    """N operators, a column for each fact."""
 
     ops: tuple[Op, ...]
     families: tuple[Family, ...]
     words: tuple[str, ...]
+    """Distinct words of the families."""
     word_index: NDArray[np.int64]
+    """Which of them each has, [N]."""
     names: tuple[str, ...]
+    """Distinct base names."""
     name_index: NDArray[np.int64]
+    """Which of them each has, [N]."""
     counts: NDArray[np.float64]
+    """Calls of each, [N]."""
     measured_s: NDArray[np.float64]
+    """Of one call on the GPU of the profile, [N]; NaN where it was not measured."""
     is_backward: NDArray[np.bool_]
     is_optimizer: NDArray[np.bool_]
     custom: tuple[str, ...]
+    """Base names that no PyTorch release defines, sorted."""
 
 
 def columns_of(ops: Sequence[Op]) -> OpColumns:
@@ -186,19 +197,16 @@ _LEAST_BLOCKS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """The repeated part of a model.
-
-    Attributes:
-        num: how often it repeats; segments of a chain where nothing does.
-        boundary_bytes: what passes from one to the next, for one pass of the profiled batch.
-        outside_share: of what the forward pass makes, that of other parts, such as the head.
-        repeats: False for the segments of a chain.
-    """
+    """The repeated part of a model."""
 
     num: int
+    """How often it repeats; segments of a chain where nothing does."""
     boundary_bytes: float
+    """What passes from one to the next, for one pass of the profiled batch."""
     outside_share: float
+    """Of what the forward pass makes, that of other parts, such as the head."""
     repeats: bool = True
+    """False for the segments of a chain."""
 
 
 def blocks_of(trace: Trace) -> Blocks:

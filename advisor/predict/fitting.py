@@ -73,8 +73,6 @@ def arguments_of_largest(
     """The arguments with the largest batch that is likely to fit; None where none of them is the batch.
 
     Args:
-        trace: of the script.
-        largest: the batch.
         defaults: options of the script that count in samples, each with its value where it is not given.
     """
     samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
@@ -157,17 +155,7 @@ Timed = Callable[[SameTrace], Mapping[Phase, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """The script with some changes, on one GPU of a layout.
-
-    Attributes:
-        slowdown: of kernels while GPUs exchange, as a share of their time.
-        seconds: of an iteration of as many samples as the script as it is.
-        sigma: of the logarithm of their ratio to that.
-        sigma_activations: of activations that were not recorded.
-        batch: of one pass, over the profiled one.
-        split: how the model is divided.
-        alters: the model that comes out is another.
-    """
+    """The script with some changes, on one GPU of a layout."""
 
     trace: Trace
     gpu: GpuSpec
@@ -175,13 +163,20 @@ class Version:
     tensors: Footprint
     beside: Overheads
     seconds: StepSeconds
+    """Of an iteration of as many samples as the script as it is."""
     timed: Timed
     slowdown: float
+    """Of kernels while GPUs exchange, as a share of their time."""
     sigma: float = 0.0
+    """Of the logarithm of their ratio to that."""
     sigma_activations: float = 0.0
+    """Of activations that were not recorded."""
     batch: float = 1.0
+    """Of one pass, over the profiled one."""
     split: Split = WHOLE
+    """How the model is divided."""
     alters: bool = False
+    """The model that comes out is another."""
 
     def need_bytes(self, batch: float | None = None) -> Interval:
         """What one GPU must hold, with another share of the batch if one is given."""
@@ -414,10 +409,7 @@ def fitted(
     """The estimate with the largest batch, and where it does not fit with what would make it.
 
     Args:
-        estimate: of the trace.
         trace: of the script as it is, with the batch that each GPU takes.
-        gpu: the estimate's.
-        timed: what iterations of changed scripts take there.
         slowdown: of kernels while GPUs exchange, as a share of their time.
     """
     tensors = footprint(trace, estimate.layout, estimate.split)

@@ -54,31 +54,28 @@ class Peak(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Bytes on one GPU.
-
-    Attributes:
-        gradients: when the optimizer steps.
-        gradients_at_peak: those that are there when a pass peaks.
-        activations: what a pass holds of its batch at its peak, in proportion.
-        most_activations: the most that it holds of it, be it before there are gradients.
-        copies: weights in autocast's precision, which no batch changes.
-        step_temporary: what the optimizer makes beside its state.
-        kept: what else the script's tensors hold at any time, such as an average of its weights.
-        buckets: what the exchange between GPUs holds beside gradients.
-        blocks: the repeated part of the model.
-    """
+    """Bytes on one GPU."""
 
     weights: float
     gradients: float
+    """When the optimizer steps."""
     optimizer: float
     gradients_at_peak: float
+    """Those that are there when a pass peaks."""
     activations: float
+    """What a pass holds of its batch at its peak, in proportion."""
     most_activations: float
+    """The most that it holds of it, be it before there are gradients."""
     copies: float
+    """Weights in autocast's precision, which no batch changes."""
     step_temporary: float
+    """What the optimizer makes beside its state."""
     kept: float
+    """What else the script's tensors hold at any time, such as an average of its weights."""
     buckets: float
+    """What the exchange between GPUs holds beside gradients."""
     blocks: Blocks
+    """The repeated part of the model."""
 
     def peak(self, batch: float = 1.0) -> Peak:
         """With such a share of the batch in each pass."""
@@ -108,7 +105,6 @@ def footprint(trace: Trace, layout: Layout, split: Split = WHOLE) -> Footprint |
     """That of the script on one GPU of the layout; None where a profile tells too little.
 
     Args:
-        trace: what one GPU runs.
         layout: how many they are.
         split: what copies of that share.
     """
@@ -212,17 +208,14 @@ NOTHING = Interval(p10=0.0, p50=0.0, p90=0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overheads:
-    """What is held beside tensors.
-
-    Attributes:
-        parts: bytes that no batch changes.
-        fixed: their sum.
-        fragmentation: what the allocator reserves, over what tensors hold at the peak.
-    """
+    """What is held beside tensors."""
 
     parts: Mapping[MemoryPart, Interval]
+    """Bytes that no batch changes."""
     fixed: Interval
+    """Their sum."""
     fragmentation: Interval
+    """What the allocator reserves, over what tensors hold at the peak."""
 
 
 def overheads(trace: Trace, gpu: GpuSpec, layout: Layout) -> Overheads:
@@ -315,8 +308,6 @@ def need_of(
     """The need with such a share of the profiled batch in each pass.
 
     Args:
-        tensors: of the script.
-        beside: what a process holds besides.
         batch: of a pass, over the profiled one.
         sigma_activations: of activations that were not recorded, over their size.
     """

@@ -52,15 +52,12 @@ class Call(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCosts:
-    """What launching costs a host.
-
-    Attributes:
-        call_s: of one call, by its kind.
-        sigma: log-normal, of the sum of a step on a machine whose CPU was not measured.
-    """
+    """What launching costs a host."""
 
     call_s: Mapping[Call, float]
+    """Of one call, by its kind."""
     sigma: float
+    """Log-normal, of the sum of a step on a machine whose CPU was not measured."""
 
     def seconds(self, calls: Mapping[Call, int]) -> float:
         """Median seconds of so many calls."""
@@ -88,7 +85,6 @@ def calls_of(ops: Sequence[Op], launch: Launch = Launch.EAGER) -> Mapping[Phase,
     """How often the host does what in each phase.
 
     Args:
-        ops: of one iteration.
         launch: of forward and backward passes; optimizers step in eager mode.
     """
     return _calls_of(Same(ops), launch)
@@ -122,7 +118,6 @@ def launching(trace: Trace, stepping: float = 1.0) -> Mapping[Phase, float]:
     """Median seconds in which the host launches each phase, no more than a measured step took.
 
     Args:
-        trace: of the step.
         stepping: calls of the optimizer, over those of the trace.
     """
     costs = host_costs()
@@ -156,17 +151,14 @@ def launching_s(trace: Trace, stepping: float = 1.0) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What a backward pass runs besides the operators of the trace.
-
-    Attributes:
-        num_calls: operators.
-        seconds: of all of them.
-        last_s: of those that run when all gradients are there.
-    """
+    """What a backward pass runs besides the operators of the trace."""
 
     num_calls: int = 0
+    """Operators."""
     seconds: float = 0.0
+    """Of all of them."""
     last_s: float = 0.0
+    """Of those that run when all gradients are there."""
 
 
 def launched(
@@ -179,7 +171,6 @@ def launched(
     """Seconds of a step of one GPU and its host, whose errors have nothing to do with each other.
 
     Args:
-        trace: of the step.
         computing_s: median seconds of the GPU, by phase.
         sigma: log-normal, of these.
         stepping: calls of the optimizer, over those of the trace.
@@ -233,7 +224,6 @@ def step_s(
 
     Args:
         host_s: of launching, by phase.
-        gpu_s: of the kernels.
         waits: of the host for the GPU, by phase; none by default.
     """
     if not waits:

@@ -96,35 +96,29 @@ _MAD = 1.4826
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
-    """A run beside what was predicted for it, on the same GPUs.
-
-    Attributes:
-        job: what shares an error, such as one script of one project.
-        measured_s: the median of its steps.
-        predicted_s: of a step, as it was answered.
-        uncorrected_p50_s: before receipts of earlier runs corrected it: these must not confirm themselves.
-    """
+    """A run beside what was predicted for it, on the same GPUs."""
 
     gpu: str
     job: str
+    """What shares an error, such as one script of one project."""
     measured_s: float
+    """The median of its steps."""
     predicted_s: Interval
+    """Of a step, as it was answered."""
     uncorrected_p50_s: float
+    """Before receipts of earlier runs corrected it: these must not confirm themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """What the runs on a GPU say of its predictions.
-
-    Attributes:
-        shift: median over jobs of the log of measured over predicted time.
-        scatter: between jobs, as a standard deviation of that log.
-    """
+    """What the runs on a GPU say of its predictions."""
 
     num_jobs: int
     num_runs: int
     shift: float
+    """Median over jobs of the log of measured over predicted time."""
     scatter: float
+    """Between jobs, as a standard deviation of that log."""
 
 
 def corrections_of(runs: Iterable[ComparedRun]) -> dict[str, Correction]:

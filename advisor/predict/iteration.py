@@ -40,11 +40,10 @@ from advisor.predict.exchange.data_parallel import COPY_BACK, bucket_copies, sha
 from advisor.predict.fitting import fitted
 from advisor.predict.footprint import memory_need
 from advisor.predict.host import Copies
-from advisor.predict.in_steps import in_a_step
 from advisor.predict.interval import Correction, corrected, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
-from advisor.predict.methods import OpTimes, no_faster_than, op_times
+from advisor.predict.methods import OpTimes, in_a_step, no_faster_than, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.split import Rank, check_split, in_flight, in_micro_batches, rank_of
 from advisor.predict.step_time import OpSums, RankStep, bounds_with_waits, phases_s, step_time, sums_of
@@ -75,8 +74,6 @@ def predict(
     """Time per iteration of ``trace`` on ``num_gpus`` of ``gpu``, the batch per GPU held.
 
     Args:
-        trace: one steady iteration of the script.
-        gpu: the destination.
         num_gpus: GPUs of one node, or how they are laid out; by data parallelism if more than one.
         knowledge: constants and networks, by default what ships.
         split: how the model is supposed to be divided; by default each GPU has all of it.
@@ -102,10 +99,6 @@ def predict_counts(
     """As :func:`predict` for several counts of one GPU; operators are timed once.
 
     Args:
-        trace: as there.
-        gpu: as there.
-        counts: numbers of GPUs of one node, or layouts.
-        knowledge: as there.
         share_of: what each of so many GPUs takes of the profiled batch.
         correction: what earlier runs on this GPU say; None without any.
         split: as there; all layouts suit it.
@@ -161,13 +154,10 @@ def prediction_on(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timed:
-    """The operators of a trace on one GPU, as often as they are asked about.
-
-    Attributes:
-        times: without what they rest on, of which ``notes`` tells: it may be kept for many GPUs.
-    """
+    """The operators of a trace on one GPU, as often as they are asked about."""
 
     times: OpTimes
+    """Without what they rest on, of which ``notes`` tells: it may be kept for many GPUs."""
     sums: OpSums
     by_bound: Mapping[Bound, float]
     notes: list[Finding]

@@ -258,7 +258,6 @@ def write_calibration(
         gpu: name in the catalog.
         source: when and with what it was calibrated, for the estimate's assumptions.
         constants: by dotted name, such as ``gemm_fraction.bf16``.
-        kernels: of networks that learn from each.
         where: it was measured, ``HERE`` or ``RECORDED``.
         networks: fingerprint of those that the constants of ``learned`` correct.
 
@@ -347,29 +346,25 @@ class Tables(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Knowledge:
-    """Constants and networks that were fitted to the same measurements; equals no other one but itself.
-
-    Attributes:
-        tables: constants by GPU, and what is assumed for others.
-        networks: by family; empty where none were trained, which leaves the roofline.
-        fingerprint: of the networks' file: the first 16 hexadecimal digits of its SHA-256; None without one.
-        corrections: by GPU and family, the part of the predicted rate that the GPU reached when it was
-            calibrated.
-        kernels: by GPU and family, as ``FittedConstants.learned_kernels``.
-        is_calibrated_here: whether this machine's calibrations count as well.
-        scaling: what several GPUs cost each other.
-        excess: by kind of operator, the log of what it takes in a whole step over what it takes alone
-            (``advisor.predict.in_steps``).
-    """
+    """Constants and networks that were fitted to the same measurements; equals no other one but itself."""
 
     tables: Tables
+    """Constants by GPU, and what is assumed for others."""
     networks: Mapping[str, Network]
+    """By family; empty where none were trained, which leaves the roofline."""
     fingerprint: str | None = None
+    """Of the networks' file: the first 16 hexadecimal digits of its SHA-256; None without one."""
     corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By GPU and family, the part of the predicted rate that the GPU reached when it was calibrated."""
     kernels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]] = field(default_factory=dict)
+    """By GPU and family, as ``FittedConstants.learned_kernels``."""
     is_calibrated_here: bool = False
+    """Whether this machine's calibrations count as well."""
     scaling: Scaling = field(default_factory=Scaling)
+    """What several GPUs cost each other."""
     excess: Mapping[str, float] = field(default_factory=dict)
+    """By kind of operator, the log of what it takes in a whole step over what it takes alone
+    (``advisor.predict.methods``)."""
 
 
 def read_knowledge(folder: Path) -> Knowledge:

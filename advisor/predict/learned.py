@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.family import Family, FittedTime, Learned, Likeness, base_name, rate_for
+from advisor.operators.family import Family, FittedTime, Learned, Likeness, Tf32Flag, base_name, rate_for
 from advisor.operators.registry import family_of, rows
-from advisor.predict.distinct import Same, asked_rates
+from advisor.predict.distinct import Same, asked_rates, in_fp32
 from advisor.predict.knowledge import Knowledge, Network
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
@@ -64,23 +64,20 @@ _MOST = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calls:
-    """The calls that one network knows: what does not depend on the GPU.
-
-    Attributes:
-        network: its name.
-        learned: how it sees them.
-        index: where they stand among the operators asked for, [N].
-        features: [N, F] without the board's.
-        flops: [N]; zero where time goes by bytes alone.
-        num_bytes: [N].
-    """
+    """The calls that one network knows: what does not depend on the GPU."""
 
     network: str
+    """Its name."""
     learned: Learned
+    """How it sees them."""
     index: NDArray[np.int64]
+    """Where they stand among the operators asked for, [N]."""
     features: NDArray[np.float32]
+    """[N, F] without the board's."""
     flops: Floats
+    """[N]; zero where time goes by bytes alone."""
     num_bytes: Floats
+    """[N]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,14 +195,10 @@ def learned_times(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> CallTimes:
     """One call of each operator on ``gpu``, as far as a network or a formula of its family knows it."""
-    times, exactly = (
-        _times_at(ops, gpu, constants, precision, knowledge),
-        replace(precision, tf32_matmul=False),
-    )
-    asks_alike = asked_rates(ops, precision) == asked_rates(ops, exactly)
-    if asks_alike or "tf32" not in gpu.tensor_flops_per_s:
+    times = _times_at(ops, gpu, constants, precision, knowledge)
+    exactly = in_fp32(ops, precision, Tf32Flag.MATMUL, gpu)
+    if exactly is None:
         return times
-    # Libraries take the faster kernel, whatever two networks say of one product.
     exact = _times_at(ops, gpu, constants, exactly, knowledge)
     return replace(times, time_s=np.minimum(times.time_s, exact.time_s))
 

@@ -194,17 +194,14 @@ def is_uncounted(trace: Trace, device_s: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feeding:
-    """A change of the input pipeline.
-
-    Attributes:
-        name: in a word.
-        trace: of the changed script.
-        step: what to change.
-    """
+    """A change of the input pipeline."""
 
     name: str
+    """In a word."""
     trace: Trace
+    """Of the changed script."""
     step: Change
+    """What to change."""
 
 
 def faster_feeding(trace: Trace) -> Iterator[Feeding]:

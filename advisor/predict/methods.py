@@ -5,7 +5,10 @@ corrected by a quarter of what the networks were off where it was measured (``do
 origin's noise).
 """
 
+from __future__ import annotations
+
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
@@ -15,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
+from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.cycles import StreamCost, Work
-from advisor.operators.family import Family, RooflineTime, compute_rate
+from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.family import Family, RooflineTime, Tf32Flag, base_name, compute_rate
+from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of
+from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of, in_fp32, merged
 from advisor.predict.interval import (
     LEFT_IN_A_STEP,
     SIGMA_LAB,
@@ -31,7 +36,7 @@ from advisor.predict.interval import (
     SIGMA_VOLUMES,
     SIGMA_WAVE,
 )
-from advisor.predict.knowledge import Knowledge
+from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned import CallTimes, learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, roofs_of, time_under
 from advisor.predict.roofline import op_times_s as wave_times_s
@@ -41,23 +46,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Streams:
-    """N operators of a sequence that stream.
-
-    Attributes:
-        index: where they stand in the sequence, [N].
-        work: of each.
-        costs: as ``StreamCost.costs`` orders them, [5, N].
-        kinds: of the distinct kinds among them.
-        kind_index: which of them each has, [N].
-        bandwidths: the fitted constant of each one's memory traffic.
-    """
+    """N operators of a sequence that stream."""
 
     index: NDArray[np.int64]
+    """Where they stand in the sequence, [N]."""
     work: Work[Floats]
+    """Of each."""
     costs: Floats
+    """As ``StreamCost.costs`` orders them, [5, N]."""
     kinds: tuple[StreamCost, ...]
+    """Of the distinct kinds among them."""
     kind_index: NDArray[np.int64]
+    """Which of them each has, [N]."""
     bandwidths: tuple[str, ...]
+    """The fitted constant of each one's memory traffic."""
 
 
 def stream_times(ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants) -> CallTimes:
@@ -109,39 +111,33 @@ IN_A_STEP = [METHODS.index(Method.MEASURED), METHODS.index(Method.WAVE)]
 
 
 class OpTime(NamedTuple):
-    """All calls of one operator on one GPU.
-
-    Attributes:
-        time_s: seconds of all calls.
-        sigma: log-normal, of one call.
-        method: how they were found.
-        constant: the roofline's constant they rest on, empty for other methods.
-    """
+    """All calls of one operator on one GPU."""
 
     op: Op
     family: Family
     time_s: float
+    """Seconds of all calls."""
     sigma: float
+    """Log-normal, of one call."""
     method: Method
+    """How they were found."""
     constant: str
+    """The roofline's constant they rest on, empty for other methods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpTimes:
-    """Those of a trace, as columns, since an answer makes a hundred thousand of them.
-
-    Attributes:
-        methods: which of ``METHODS`` each was found by, [N].
-        own_sigma: the part of it that no other operator shares, [N].
-        constants: by the index of what rests on the roofline.
-    """
+    """Those of a trace, as columns, since an answer makes a hundred thousand of them."""
 
     columns: OpColumns
     time_s: Floats
     sigma: Floats
     own_sigma: Floats
+    """The part of it that no other operator shares, [N]."""
     methods: NDArray[np.int64]
+    """Which of ``METHODS`` each was found by, [N]."""
     constants: Mapping[int, str]
+    """By the index of what rests on the roofline."""
 
     @property
     def step_sigma(self) -> float:
@@ -190,23 +186,18 @@ def no_faster_than(times: OpTimes, undivided: OpTimes, ranks: int) -> OpTimes:
 def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:
     """Seconds of every operator of the trace on ``gpu``, each by the best method that can tell.
 
-    A step whose convolutions may use TF32 is never slower than one in FP32, since libraries take the faster
-    kernel. Of each call the lesser time would be that of the luckier of two predictions.
+    A step whose convolutions may use TF32 is never slower than one in FP32 (`in_fp32`).
 
     Args:
         trace: the operators, and where they were measured.
-        gpu: the destination.
-        constants: of the destination.
-        knowledge: the networks, and constants of the origin.
 
     Raises:
         UnknownGpuError: the trace's origin is not in the catalog.
         CatalogError: this machine's calibration is broken.
     """
     times = _op_times(trace, gpu, constants, knowledge)
-    exactly = replace(trace.precision, tf32_cudnn=False)
-    asks_alike = asked_rates(trace.ops, trace.precision) == asked_rates(trace.ops, exactly)
-    if asks_alike or "tf32" not in gpu.tensor_flops_per_s:
+    exactly = in_fp32(trace.ops, trace.precision, Tf32Flag.CUDNN, gpu)
+    if exactly is None:
         return times
     exact = _op_times(replace(trace, precision=exactly), gpu, constants, knowledge)
     return exact if exact.time_s.sum() < times.time_s.sum() else times
@@ -281,3 +272,77 @@ def _roofline_sigma(op: Op, family: Family, time: RooflineTime, constants: Fitte
         return SIGMA_VOLUMES
     is_fitted = time.constant in constants.measured or not time.constant
     return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
+
+
+# What operators take in a whole step beyond what they take alone.
+#
+# Kernels are timed one by one, short and cool. In a step they follow each other for hours, in the software
+# and on the hosts of many labs: ``t = t_alone exp(excess)``, by the kind of operator. Nothing is faster than
+# alone. Source: ``catalogs/steps.toml`` (``python -m research.training.fit_steps``;
+# research/docs/accuracy/lambda.md).
+
+
+def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
+    """Operators as they run in a step; what was measured in one stays.
+
+    Args:
+        times: of the operators alone.
+        excess: logs of factors by kind, as ``Knowledge.excess``.
+    """
+    kinds, index = kinds_of(times)
+    factors = np.array([math.exp(excess.get(kind, 0.0)) for kind in kinds])[index]
+    in_step = np.isin(times.methods, IN_A_STEP)
+    return replace(times, time_s=np.where(in_step, 1.0, factors) * times.time_s)
+
+
+def kinds_of(times: OpTimes) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The kinds of operators, and which of them each is of, [N].
+
+    A kind is the word of a family: at another rate an operator keeps its factor, so that no rate gets slower
+    than one that it replaces. Optimizers stream as element-wise operators do.
+    """
+    kinds = (ELEMENTWISE.word if word == OPTIMIZER.word else word for word in times.columns.words)
+    return tuple(kinds), times.columns.word_index
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """All calls of one operator in one part of an iteration."""
+
+    name: str
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """Their number in one iteration, and what they take together."""
+
+    count: int
+    time_s: float
+    flops: int
+
+
+def operator_times(
+    trace: Trace, gpu: GpuSpec, *, knowledge: Knowledge | None = None
+) -> Mapping[Called, Calls]:
+    """What each operator of one iteration takes on one ``gpu``, launches and communication aside.
+
+    Args:
+        knowledge: constants and networks, by default what ships.
+
+    Raises CatalogError: constants or networks are missing or broken.
+    """
+    knowledge = knowledge or shipped()
+    whole = replace(trace, ops=merged(trace.ops))
+    count, flops = Counter[Called](), Counter[Called]()
+    time_s: dict[Called, float] = {}
+    alone = op_times(whole, gpu, constants_for(gpu, knowledge), knowledge)
+    for time in in_a_step(alone, knowledge.excess):
+        called = Called(base_name(time.op.name), time.op.phase)
+        count[called] += time.op.count
+        flops[called] += time.op.count * time.op.flops
+        time_s[called] = time_s.get(called, 0.0) + time.time_s
+    return {
+        called: Calls(count=count[called], time_s=seconds, flops=flops[called])
+        for called, seconds in time_s.items()
+    }

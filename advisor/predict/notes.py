@@ -121,7 +121,6 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     """What bounds the iteration, and what is not counted.
 
     Args:
-        step: of one GPU.
         by_bound: seconds of the iteration by what binds.
         has_memory: whether its memory is known.
     """

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from advisor import native
 from advisor.core.iterables import grouped
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
+from advisor.native.arrays import GpuArrays, KernelArrays, Unlaunchable, has_known_resources
 from advisor.operators.family import Family, RooflineTime, Roofs, rate_for, rate_of_call, wanted_rate
 from advisor.operators.registry import family_of
 
@@ -73,8 +74,6 @@ def op_times_s(
 
     Args:
         ops: measured on ``origin``.
-        origin: the GPU of the profile.
-        gpu: the destination.
         peak_flops_per_s: the peak of the rate an operator runs at on a GPU.
     """
     times_s = np.full(len(ops), math.nan)
@@ -89,23 +88,23 @@ def op_times_s(
 def _resident_members(ops: Sequence[Op], gpu: GpuSpec) -> list[int]:
     """Indices of the operators that have kernels, all of which fit the GPU; one native call for all."""
     owners = [i for i, op in enumerate(ops) for _ in op.kernels]
-    kernels = native.KernelArrays.from_kernels([kernel for op in ops for kernel in op.kernels])
-    resident = native.count_resident_blocks(kernels, native.GpuArrays.from_specs([gpu]))[:, 0]
+    kernels = KernelArrays.from_kernels([kernel for op in ops for kernel in op.kernels])
+    resident = native.count_resident_blocks(kernels, GpuArrays.from_specs([gpu]))[:, 0]
     unfit = {owner for owner, blocks in zip(owners, resident.tolist(), strict=True) if not blocks}
     return [i for i, op in enumerate(ops) if op.kernels and i not in unfit]
 
 
 def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> NDArray[np.float64]:
     owners = [i for i, op in enumerate(ops) for _ in op.kernels]
-    kernels = native.KernelArrays.from_kernels(
+    kernels = KernelArrays.from_kernels(
         [kernel for op in ops for kernel in op.kernels],
         intensity_flops_per_byte=[_intensity(ops[i]) for i in owners],
     )
     scaled = native.scale_kernels(
         kernels,
-        native.GpuArrays.from_specs([origin]),
-        native.GpuArrays.from_specs([gpu], peak_flops_per_s=lambda _: peak),
-        unlaunchable=native.Unlaunchable.NAN,
+        GpuArrays.from_specs([origin]),
+        GpuArrays.from_specs([gpu], peak_flops_per_s=lambda _: peak),
+        unlaunchable=Unlaunchable.NAN,
     )
     times_s = np.zeros(len(ops))
     np.add.at(times_s, owners, scaled[:, 0])
@@ -118,4 +117,4 @@ def _intensity(op: Op) -> float | None:
 
 def rests_on_unknown_resources(ops: Sequence[Op]) -> bool:
     """Whether a profiler left out registers or shared memory of some kernel."""
-    return any(not native.has_known_resources(kernel) for op in ops for kernel in op.kernels)
+    return any(not has_known_resources(kernel) for op in ops for kernel in op.kernels)

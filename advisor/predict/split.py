@@ -111,21 +111,18 @@ _LEAST_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Widths:
-    """Sizes by which shapes are read.
-
-    Attributes:
-        hidden: the stream's.
-        tokens: rows of the stream.
-        divided: of what layers make of it: queries, heads' values, the inner width, words.
-        groups: first dimensions of batched products, a batch times its heads.
-        stream_bytes: of the stream, as products give it.
-    """
+    """Sizes by which shapes are read."""
 
     hidden: int
+    """The stream's."""
     tokens: int
+    """Rows of the stream."""
     divided: frozenset[int]
+    """Of what layers make of it: queries, heads' values, the inner width, words."""
     groups: frozenset[int]
+    """First dimensions of batched products, a batch times its heads."""
     stream_bytes: float
+    """Of the stream, as products give it."""
 
 
 def widths_of(ops: Sequence[Op]) -> Widths | None:
@@ -237,22 +234,19 @@ def along(tensor: TensorSpec, axis: int, ranks: int) -> TensorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """One of the GPUs that a model is divided among: of the last stage, which has the head besides layers.
-
-    Attributes:
-        trace: what it runs.
-        undivided: the same stage with whole layers, operator by operator.
-        num_layers: of the stage.
-        in_layers: whether each operator runs in layers.
-        stream_bytes: what one layer hands to the next, for one pass of the profiled batch.
-    """
+    """One of the GPUs that a model is divided among: of the last stage, which has the head besides layers."""
 
     trace: Trace
+    """What it runs."""
     undivided: Trace
+    """The same stage with whole layers, operator by operator."""
     split: Split
     num_layers: int
+    """Of the stage."""
     in_layers: tuple[bool, ...]
+    """Whether each operator runs in layers."""
     stream_bytes: float
+    """What one layer hands to the next, for one pass of the profiled batch."""
 
 
 def why_undivided(trace: Trace, split: Split) -> str | None:
@@ -404,15 +398,12 @@ _FREE = CollectiveTime(seconds=0.0, sigma=0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
-    """Of one pass.
-
-    Attributes:
-        layers: what a stage exchanges for its layers, and with the next stage.
-        words: what it exchanges besides.
-    """
+    """Of one pass."""
 
     layers: Exchange
+    """What a stage exchanges for its layers, and with the next stage."""
     words: Exchange
+    """What it exchanges besides."""
 
     def of_passes(self, passes: int) -> Exchange:
         """Of so many passes."""
@@ -424,10 +415,8 @@ def exchange_within(rank: Rank, batch: float, gpu: GpuSpec, layout: Layout) -> W
     """What one pass exchanges.
 
     Args:
-        rank: how the model is divided.
         batch: of a pass, over the profiled one.
         gpu: of which kind all are.
-        layout: of all GPUs.
     """
     split, num_bytes = rank.split, rank.stream_bytes * batch
     reduce, send, gather = _FREE, _FREE, _FREE

@@ -39,16 +39,13 @@ from advisor.predict.split import Rank, Within, exchange_within, sigma_of_split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpSums:
-    """Seconds of one iteration's operators, the same for any number of GPUs.
-
-    Attributes:
-        time_s: of each operator, all its calls, [N].
-        sigma: log-normal, of their sum.
-    """
+    """Seconds of one iteration's operators, the same for any number of GPUs."""
 
     time_s: NDArray[np.float64]
+    """Of each operator, all its calls, [N]."""
     by_phase: Mapping[Phase, float]
     sigma: float
+    """Log-normal, of their sum."""
     by_family: dict[str, float]
     by_operator: dict[str, float]
     by_method: dict[Method, float]
@@ -109,31 +106,28 @@ STAGES = "waiting for other stages"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankStep:
-    """What one GPU does in a step, and among which others.
-
-    Attributes:
-        trace: of its share of the batch and of the model.
-        layout: of all GPUs.
-        power_limit_w: that slows it down; None without one.
-        power_sigma: log-normal, of its operators' time, by what is not known of that.
-        rank: how the model is divided among them.
-        share: of the profiled batch.
-        sums: of its operators.
-        stepping: calls of the optimizer, over those of the trace.
-        copies: of gradients into DDP's buckets and back; None where not timed.
-    """
+    """What one GPU does in a step, and among which others."""
 
     trace: Trace
+    """Of its share of the batch and of the model."""
     gpu: GpuSpec
     layout: Layout
+    """Of all GPUs."""
     power_limit_w: float | None
+    """That slows it down; None without one."""
     power_sigma: float
+    """Log-normal, of its operators' time, by what is not known of that."""
     rank: Rank
+    """How the model is divided among them."""
     share: BatchShare
+    """Of the profiled batch."""
     sums: OpSums
+    """Of its operators."""
     scaling: Scaling
     stepping: float = 1.0
+    """Calls of the optimizer, over those of the trace."""
     copies: Copies | None = None
+    """Of gradients into DDP's buckets and back; None where not timed."""
 
     @property
     def measured_s(self) -> float | None:
@@ -143,19 +137,16 @@ class RankStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
-    """Seconds of a step, and what of it is waiting.
-
-    Attributes:
-        device_s: all but the input.
-        host_s: by which launching takes longer than the kernels.
-        others_s: until the slowest GPU is there.
-        stages_s: while a pipeline fills and drains.
-    """
+    """Seconds of a step, and what of it is waiting."""
 
     device_s: Interval
+    """All but the input."""
     host_s: float
+    """By which launching takes longer than the kernels."""
     others_s: float
+    """Until the slowest GPU is there."""
     stages_s: float
+    """While a pipeline fills and drains."""
     exchange: data_parallel.Exchange
 
     @property

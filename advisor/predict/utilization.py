@@ -48,9 +48,6 @@ def bounds_of(
 
     Args:
         trace: its operators, in the order of ``times``.
-        gpu: the destination.
-        constants: what it reaches of its roofs.
-        times: of the operators there.
     """
     compute_s = float(np.sum(times.time_s[leans_on_compute(trace, gpu, constants)]))
     return {Bound.COMPUTE: compute_s, Bound.MEMORY: float(np.sum(times.time_s)) - compute_s}
@@ -104,7 +101,6 @@ def sigma_of_limit(gpu: GpuSpec, limit_w: float | None, by_bound: Mapping[Bound,
     """Log-normal, of a GPU's whole time: what memory binds is as sure as without a limit.
 
     Args:
-        gpu: the destination.
         limit_w: that counts; None without one.
         by_bound: seconds of its operators by the roof that each leans on.
     """
@@ -122,8 +118,6 @@ def at_limit(
     Args:
         times: on a board without a limit of its own.
         trace: of those operators, in their order.
-        gpu: the destination.
-        constants: what it reaches.
         limit_w: that counts; None without one.
     """
     if limit_w is None:
@@ -146,9 +140,7 @@ def step_work(rank: Rank, gpu: GpuSpec, layout: Layout, share: float) -> StepWor
     """What an iteration gets done.
 
     Args:
-        rank: what each GPU runs.
         gpu: of which kind all are.
-        layout: of all GPUs.
         share: what each copy of the model takes of the profiled batch.
     """
     trace, copies = rank.trace, max(layout.num_gpus // rank.split.gpus_per_copy, 1)

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from advisor.core.errors import InputError, StaleCatalogError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import GpuFamily, PricesComputed, PricesNotLive, PricesStale
 from advisor.core.findings.about_options import Unknown
+from advisor.core.findings.about_spending import GpuFamily, PricesComputed, PricesNotLive, PricesStale
 from advisor.core.gpus import resolve_gpus
 from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer, Price
@@ -28,26 +28,23 @@ _NOW = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one source knows.
-
-    Attributes:
-        providers: of whom it may know prices, whether or not any match.
-        covers: places of which it knows every machine, so that what it does not name is not for rent there.
-        unpriced: machines there that are for rent, but of which it has no price.
-        asked_at: when places were last asked of, also those without an offer.
-        knows_all: what it does not name beside what it names is not for rent; else it is not known.
-        warnings: what was left out of it, or is doubtful.
-    """
+    """What one source knows."""
 
     source: str
     is_live: bool
     offers: tuple[Offer, ...]
     providers: tuple[str, ...] = ()
+    """Of whom it may know prices, whether or not any match."""
     covers: frozenset[Place] = frozenset()
+    """Places of which it knows every machine, so that what it does not name is not for rent there."""
     unpriced: frozenset[Machine] = frozenset()
+    """Machines there that are for rent, but of which it has no price."""
     asked_at: Mapping[Place, datetime] = field(default_factory=dict)
+    """When places were last asked of, also those without an offer."""
     knows_all: bool = True
+    """What it does not name beside what it names is not for rent; else it is not known."""
     warnings: tuple[Finding, ...] = ()
+    """What was left out of it, or is doubtful."""
 
 
 def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
@@ -203,15 +200,12 @@ def _stand_in_findings(stand_ins: Sequence[_StandIn], *, is_kept: bool) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """Offers that match a query, and what a person should know about them.
-
-    Attributes:
-        prices: what an hour of each offer will cost; empty where they were not asked for.
-    """
+    """Offers that match a query, and what a person should know about them."""
 
     offers: tuple[Offer, ...]
     warnings: tuple[Finding, ...]
     prices: tuple[Price, ...] = ()
+    """What an hour of each offer will cost; empty where they were not asked for."""
 
 
 def load_offers(

@@ -119,19 +119,16 @@ MOST_OF_FAMILY, NEAR = "family", "near-floor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """How far quotes of a market are off by age, what is between two ages interpolated.
-
-    Attributes:
-        age_days: ages in ascending order, from 0.
-        weight: at each age, how much the quote still says beside its family: 1 at first, never rising.
-        down: logarithm of what the cheapest quotes came to over what was expected, at p10; never rising.
-        up: the same at p90; never falling.
-    """
+    """How far quotes of a market are off by age, what is between two ages interpolated."""
 
     age_days: tuple[float, ...] = (0.0,)
+    """Ages in ascending order, from 0."""
     weight: tuple[float, ...] = (1.0,)
+    """At each age, how much the quote still says beside its family: 1 at first, never rising."""
     down: tuple[float, ...] = (0.0,)
+    """Logarithm of what the cheapest quotes came to over what was expected, at p10; never rising."""
     up: tuple[float, ...] = (0.0,)
+    """The same at p90; never falling."""
 
     def up_over(self, age_days: Array, run_days: float) -> Array:
         """``up`` of quotes of these ages in the mean over a run, during which they grow older."""
@@ -143,21 +140,18 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceModel:
-    """All that is known of prices beside the quote itself.
-
-    Attributes:
-        ratios: spot over on-demand by provider and GPU; `ANY` for the others of the provider, and of all.
-        drift: by provider and market; `ANY` for other providers.
-        most_weight: of what was not plainly quoted, by kind.
-        near_floor_weight: of a quote near the provider's floor.
-        family_places: how many other places of a machine the record of its GPU counts for.
-    """
+    """All that is known of prices beside the quote itself."""
 
     ratios: Mapping[tuple[str, str], Interval] = field(default_factory=dict)
+    """Spot over on-demand by provider and GPU; `ANY` for the others of the provider, and of all."""
     drift: Mapping[tuple[str, str], Drift] = field(default_factory=dict)
+    """By provider and market; `ANY` for other providers."""
     most_weight: Mapping[QuoteKind, float] = field(default_factory=dict)
+    """Of what was not plainly quoted, by kind."""
     near_floor_weight: float = 1.0
+    """Of a quote near the provider's floor."""
     family_places: float = 1.0
+    """How many other places of a machine the record of its GPU counts for."""
 
     def ratio_of(self, provider: str, gpu: str) -> Interval | None:
         """Of the GPU at this provider, else of the provider, else of any; None where nothing is known."""
@@ -236,27 +230,24 @@ LIVE_DAYS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes:
-    """Quotes and what is known of their families: arrays [n], logarithms of USD per hour.
-
-    Attributes:
-        family: p10, p50 and p90 [3, n].
-        weight: of the quote beside its family.
-        kept: of what set a quote apart from its family, how much is left at its age: 1 at first.
-        down: how far quotes of this age are off at p10, 0 or below.
-        up: the same at p90, 0 or above [1 + runs, n]: when a run starts, and in the mean over a run of each
-            of `Price.RUN_DAYS`.
-        least: what no price falls below; the provider's floor.
-        most: what no price exceeds; infinite where nothing is known to limit it.
-    """
+    """Quotes and what is known of their families: arrays [n], logarithms of USD per hour."""
 
     quoted: Array
     family: Array
+    """P10, p50 and p90 [3, n]."""
     weight: Array
+    """Of the quote beside its family."""
     kept: Array
+    """Of what set a quote apart from its family, how much is left at its age: 1 at first."""
     down: Array
+    """How far quotes of this age are off at p10, 0 or below."""
     up: Array
+    """The same at p90, 0 or above [1 + runs, n]: when a run starts, and in the mean over a run of each of
+    `Price.RUN_DAYS`."""
     least: Array
+    """What no price falls below; the provider's floor."""
     most: Array
+    """What no price exceeds; infinite where nothing is known to limit it."""
 
 
 def quantiles_of(quotes: Quotes) -> Array:
@@ -291,7 +282,6 @@ def likely_prices(
     its GPU, and counts from the first day.
 
     Args:
-        offers: with the dates of their quotes.
         now: when the job runs, with a time zone.
         on_demand: of a catalog, not of the offers: what else is offered must not move a price.
         spot: what a catalog quotes for spot machines in all their places.

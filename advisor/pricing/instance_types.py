@@ -125,8 +125,6 @@ def price_includes(
     """The host of a machine in words, as `Offer.includes` holds it.
 
     Args:
-        vcpus: as the cloud counts them.
-        memory_bytes: of the host.
         local_ssd_bytes: disks whose price is part of the machine's; 0 without.
         architecture: of the CPU, ``"x86_64"`` or ``"arm64"``.
 
@@ -155,34 +153,31 @@ InstanceKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """A machine that someone rents, without its price. The file tells all of it, other sources less.
-
-    Attributes:
-        gpu: catalog name, or the provider's own where the catalog lacks it.
-        vcpus: of the host, None if unknown; so are the host's memory, disks and architecture.
-        gpu_memory: of one GPU, as the cloud documents it (``"22.35 GiB"``); "" if it does not.
-        network_bits_per_s: baseline, None where the cloud documents none.
-        local_ssd_bytes: disks whose price the machine's price includes.
-        architecture: of the CPU, ``x86_64`` or ``arm64``.
-        minimum_billed_s: least time billed.
-        includes: what the price covers besides GPUs, in words.
-        as_of: when the facts were true.
-    """
+    """A machine that someone rents, without its price. The file tells all of it, other sources less."""
 
     provider: str
     instance_type: str
     gpu: str
+    """Catalog name, or the provider's own where the catalog lacks it."""
     num_gpus: int
     vcpus: int | None = None
+    """Of the host, None if unknown; so are the host's memory, disks and architecture."""
     memory_bytes: int | None = None
     gpu_memory: str = ""
+    """Of one GPU, as the cloud documents it (``"22.35 GiB"``); "" if it does not."""
     network_bits_per_s: float | None = None
+    """Baseline, None where the cloud documents none."""
     local_ssd_bytes: int | None = None
+    """Disks whose price the machine's price includes."""
     architecture: str | None = None
+    """Of the CPU, ``x86_64`` or ``arm64``."""
     minimum_billed_s: float = 60.0
+    """Least time billed."""
     includes: tuple[str, ...] = ()
+    """What the price covers besides GPUs, in words."""
     source: str
     as_of: date
+    """When the facts were true."""
 
     @property
     def key(self) -> InstanceKey:

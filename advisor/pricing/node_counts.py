@@ -47,15 +47,12 @@ def _networked(within: Fabric, network: Network, bits_per_s: float | None) -> Fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLimits:
-    """How many nodes a plan may have.
-
-    Attributes:
-        most: None where unknown: then one, but where no machine has the GPUs asked for.
-        exactly: None for any number up to ``most``.
-    """
+    """How many nodes a plan may have."""
 
     most: int | None = 1
+    """None where unknown: then one, but where no machine has the GPUs asked for."""
     exactly: int | None = None
+    """None for any number up to ``most``."""
 
     @property
     def is_one(self) -> bool:
@@ -74,17 +71,15 @@ class NodeCounts:
     Only whole machines with the most GPUs of their kind are put together: smaller ones would leave GPUs that
     could exchange within a machine to a network. Of a machine without a known network it is unknown how
     its nodes would exchange.
-
-    Attributes:
-        wanted: GPUs with the numbers asked for, of all nodes; an empty set is any, and no GPU means any GPU.
-        beyond: by GPU, numbers asked for that no machine has.
-        largest: GPUs of the largest machine with a network, by provider and GPU.
     """
 
     limits: NodeLimits
     wanted: Mapping[str, Collection[int]]
+    """GPUs with the numbers asked for, of all nodes; an empty set is any, and no GPU means any GPU."""
     beyond: Mapping[str, Collection[int]]
+    """By GPU, numbers asked for that no machine has."""
     largest: Mapping[tuple[str, str], int]
+    """GPUs of the largest machine with a network, by provider and GPU."""
 
     def of(self, offer: Offer) -> tuple[int, ...]:
         """Numbers of nodes, in ascending order; none where no number will do."""
@@ -127,9 +122,6 @@ def numbers_of_nodes(limits: NodeLimits, most: int, gpus_per_node: int, asked: C
 
     Args:
         limits: a number that is asked for goes before the useful ones.
-        most: nodes that there are.
-        gpus_per_node: all of one.
-        asked: numbers of GPUs, of all nodes.
     """
     if limits.exactly is not None:
         return {limits.exactly} if limits.exactly <= most else set()

@@ -124,7 +124,6 @@ def doubtful_prices(
     """All that looks wrong.
 
     Args:
-        offers: the current ones.
         before: what is known from elsewhere, such as the dated snapshot; its regions should still be there.
         points: the history, in order of time.
     """

@@ -44,32 +44,29 @@ class Locations(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A provider of GPUs.
-
-    Attributes:
-        name: ours, as the settings have it.
-        gpuhunt_name: gpuhunt's.
-        left_out_locations: globs of places that are no regions.
-        community_locations: globs of places where hosts belong to others than the provider.
-        spot_is: what a spot price is of, where it is not of the region as a whole; "" if it is.
-        spot_floor_share: of on-demand; no spot price falls below it, so a quote there shows no demand.
-        minimum_billed_s: least time billed; where that is not known, the longest of those known.
-        billed_step_s: time is billed in whole multiples of it; where that is not known, the longest known.
-        are_terms_known: whether those two are known.
-    """
+    """A provider of GPUs."""
 
     name: str
+    """Ours, as the settings have it."""
     gpuhunt_name: str
+    """Gpuhunt's."""
     access: Access
     locations: Locations = Locations.REGION
     left_out_locations: tuple[str, ...] = ()
+    """Globs of places that are no regions."""
     machines: Machines = Machines.NAMED
     community_locations: tuple[str, ...] = ()
+    """Globs of places where hosts belong to others than the provider."""
     spot_is: str = ""
+    """What a spot price is of, where it is not of the region as a whole; "" if it is."""
     spot_floor_share: float | None = None
+    """Of on-demand; no spot price falls below it, so a quote there shows no demand."""
     minimum_billed_s: float
+    """Least time billed; where that is not known, the longest of those known."""
     billed_step_s: float
+    """Time is billed in whole multiples of it; where that is not known, the longest known."""
     are_terms_known: bool
+    """Whether those two are known."""
 
 
 @cache
@@ -141,14 +138,11 @@ def known_form(provider: str, instance_type: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """In which form machines hold their GPUs, such as ``SXM``, where the provider does not say.
-
-    Attributes:
-        instance_types: a glob of their names.
-    """
+    """In which form machines hold their GPUs, such as ``SXM``, where the provider does not say."""
 
     provider: str
     instance_types: str
+    """A glob of their names."""
     form: str
     source: str
     as_of: date
@@ -168,15 +162,12 @@ REGION_FILE = "regions.csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A region of a cloud.
-
-    Attributes:
-        is_opt_in: closed to an account until it enables the region.
-    """
+    """A region of a cloud."""
 
     provider: str
     name: str
     is_opt_in: bool
+    """Closed to an account until it enables the region."""
     source: str
     as_of: date
 
@@ -207,19 +198,16 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedQuota:
-    """A quota of a provider, for each region.
-
-    Attributes:
-        instance_types: globs of machines that count against it.
-        quota: the code or metric by which the provider asks for it.
-        name: what it counts, in the provider's words.
-    """
+    """A quota of a provider, for each region."""
 
     provider: str
     instance_types: tuple[str, ...]
+    """Globs of machines that count against it."""
     market: Market
     quota: str
+    """The code or metric by which the provider asks for it."""
     name: str
+    """What it counts, in the provider's words."""
     unit: Unit
     source: str
     as_of: date

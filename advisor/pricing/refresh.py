@@ -141,7 +141,6 @@ def parts_of(
 
     Args:
         sources: all are asked at once.
-        query: what they are asked.
         within_s: a source that still runs after this many seconds fails, and what it says later is lost.
         missing: scopes that a source has not answered for, as far as anybody knows; these fail then.
         clock: seconds that only go forward.
@@ -219,21 +218,18 @@ _AHEAD_S = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What became of one part of a source.
-
-    Attributes:
-        num_points: earlier prices that came with it.
-        troubles: those of the gaps that come from trouble, not from what is for rent.
-        failure: why it is not known; the offers from before are kept, with their age.
-    """
+    """What became of one part of a source."""
 
     source: str
     scope: str
     num_offers: int
     num_points: int
+    """Earlier prices that came with it."""
     gaps: tuple[str, ...]
     failure: str | None
+    """Why it is not known; the offers from before are kept, with their age."""
     troubles: tuple[str, ...] = ()
+    """Those of the gaps that come from trouble, not from what is for rent."""
 
 
 def refresh(
@@ -251,7 +247,6 @@ def refresh(
         sources: those that are not live are passed over.
         query: its regions say which parts to ask for.
         store: where the answers are kept.
-        now: the clock.
         progress: called with each part.
         within_s: a source that has not ended after this many seconds fails; its parts before stay.
 
@@ -326,10 +321,6 @@ def due_sources(
     """Sources to ask again, whether they would let us in or not.
 
     Args:
-        sources: live ones.
-        store: what was pulled.
-        now: the time.
-        refresh_after_s: prices older than this are due.
         regions: which ones count; empty for all.
 
     Raises StoreError: the database cannot be read.

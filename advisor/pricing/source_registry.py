@@ -8,7 +8,7 @@ from typing import cast
 
 from advisor.config.settings import PriceSettings
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
-from advisor.core.findings.about_answers import PricesImplausible
+from advisor.core.findings.about_spending import PricesImplausible
 from advisor.core.plugins import error_in_words, held_back, load, registered
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
 from advisor.pricing.price_checks import has_possible_prices, named
@@ -191,20 +191,17 @@ def _by_scopes(scopes: Mapping[tuple[str, str], list[str]]) -> dict[tuple[str, t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """One source as ``advisor prices sources`` tells of it.
-
-    Attributes:
-        oldest: of the offers held; None without any.
-        gaps: what is missing, a line for each reason, and parts that could not be refreshed.
-    """
+    """One source as ``advisor prices sources`` tells of it."""
 
     name: str
     is_live: bool
     providers: tuple[str, ...]
     num_offers: int
     oldest: datetime | None
+    """Of the offers held; None without any."""
     newest: datetime | None
     gaps: tuple[str, ...]
+    """What is missing, a line for each reason, and parts that could not be refreshed."""
     credentials: protocol.Credentials
 
 

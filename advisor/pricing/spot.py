@@ -17,17 +17,14 @@ INTERRUPTION_FILE = "interruptions.csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruptions:
-    """The bucket of an AWS instance type in a region.
-
-    Attributes:
-        low_pct: at least this share of machines was taken back within a month, in percent.
-        high_pct: at most this share.
-    """
+    """The bucket of an AWS instance type in a region."""
 
     instance_type: str
     region: str
     low_pct: int
+    """At least this share of machines was taken back within a month, in percent."""
     high_pct: int
+    """At most this share."""
     as_of: date
     source: str
 
@@ -45,8 +42,7 @@ def preemptions_per_h(monthly_pct: float) -> float:
     Args:
         monthly_pct: 0 or more and below 100.
 
-    Raises:
-        ValueError: no rate takes so many.
+    Raises ValueError: no rate takes so many.
 
     >>> f"{preemptions_per_h(5):.1e}"
     '7.0e-05'
@@ -98,32 +94,30 @@ class SpotOdds:
     """How machines of a class go away and come back, and how much that differs from place to place.
 
     A row of the file.
-
-    Attributes:
-        preemptions_per_h: per running hour; the median over places.
-        sigma_rate: standard deviation of its logarithm from place to place.
-        most_per_h: above it a rate is not believed.
-        outage_h: mean time away; the median over places.
-        sigma_outage: as ``sigma_rate``.
-        most_away_h: above it hours away for each running hour are not believed: the most of any trace.
-        drift_rate: the same within one place, from one time to the next.
-        drift_outage: as ``drift_rate``.
-        dispersion_up: variance of the time until a preemption over its squared mean; 1 if it had no memory.
-        dispersion_down: the same of the time away.
     """
 
     size: Size
     age: Age
     preemptions_per_h: float
+    """Per running hour; the median over places."""
     sigma_rate: float
+    """Standard deviation of its logarithm from place to place."""
     most_per_h: float
+    """Above it a rate is not believed."""
     outage_h: float
+    """Mean time away; the median over places."""
     sigma_outage: float
+    """As ``sigma_rate``."""
     most_away_h: float
+    """Above it hours away for each running hour are not believed: the most of any trace."""
     drift_rate: float
+    """The same within one place, from one time to the next."""
     drift_outage: float
+    """As ``drift_rate``."""
     dispersion_up: float
+    """Variance of the time until a preemption over its squared mean; 1 if it had no memory."""
     dispersion_down: float
+    """The same of the time away."""
     basis: Basis
     num_traces: int
     as_of: date
@@ -162,7 +156,6 @@ def class_of(gpu: str, num_gpus: int, as_of: date) -> MachineClass:
 
     Args:
         gpu: name in the catalog.
-        num_gpus: of the whole machine.
         as_of: date of the figures, so that the same catalog gives the same answer on any day.
     """
     spec = load_gpus().get(gpu)

@@ -40,38 +40,32 @@ class RateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A price of one unit, and up to which amount it holds.
-
-    Attributes:
-        region: a name or glob such as ``"us-*"``.
-        to_region: where data goes, likewise; for egress between regions alone.
-        up_to_gib: infinite if there is no limit; the next tier goes on from there.
-        usd: of one unit of the kind, before tax.
-        as_of: when it was true; the start of the window where only a window is known.
-    """
+    """A price of one unit, and up to which amount it holds."""
 
     provider: str
     region: str
+    """A name or glob such as ``"us-*"``."""
     kind: RateKind
     up_to_gib: float
+    """Infinite if there is no limit; the next tier goes on from there."""
     usd: float
+    """Of one unit of the kind, before tax."""
     source: str
     as_of: date
+    """When it was true; the start of the window where only a window is known."""
     to_region: str = "*"
+    """Where data goes, likewise; for egress between regions alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What an amount costs.
-
-    Attributes:
-        rate: that the amount begins at.
-        stand_in: the dearest known rate, which what has no rate of its own costs; None where all has one.
-    """
+    """What an amount costs."""
 
     usd: float
     rate: Rate
+    """That the amount begins at."""
     stand_in: Rate | None
+    """The dearest known rate, which what has no rate of its own costs; None where all has one."""
 
 
 def charge(
@@ -81,8 +75,6 @@ def charge(
 
     Args:
         rates: all that are known.
-        kind: what is paid for.
-        provider: who asks for it.
         region: where it is kept, or where it leaves; empty where unknown.
         gib: how much; what is kept is kept for a month.
         to_region: where it goes, for egress between regions.
@@ -200,17 +192,14 @@ DISKS_FILE = "disks.csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRates:
-    """What the general-purpose disk of a provider reads and writes.
-
-    Attributes:
-        base_bytes_per_s: of any size.
-        bytes_per_s_of_a_gib: for each GiB more, up to ``most_bytes_per_s``.
-    """
+    """What the general-purpose disk of a provider reads and writes."""
 
     provider: str
     disk: str
     base_bytes_per_s: float
+    """Of any size."""
     bytes_per_s_of_a_gib: float
+    """For each GiB more, up to ``most_bytes_per_s``."""
     most_bytes_per_s: float
     source: str
     as_of: date

@@ -73,15 +73,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How the child ended.
-
-    Attributes:
-        returncode: of the process, negative for a signal; None if it ran into the timeout.
-        log: the end of what the script printed.
-    """
+    """How the child ended."""
 
     returncode: int | None
+    """Of the process, negative for a signal; None if it ran into the timeout."""
     log: str
+    """The end of what the script printed."""
 
 
 def run_child(
@@ -98,8 +95,6 @@ def run_child(
     It has a pseudo-terminal without a keyboard, and its parent never had a credential (``launcher.py``).
 
     Args:
-        command: program and arguments.
-        environment: of the process.
         progress_path: the process appends lines to it, each in one piece.
         timeout_s: seconds that the whole may take.
         progress: called with each line.
@@ -208,31 +203,28 @@ class PretendedGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What the child is to do.
-
-    Attributes:
-        fake_data: fields and number of samples that take the place of the script's data.
-        world_size: processes that the script believes to be rank 0 of.
-        is_timed: on the CPU, its steps are timed and nothing is recorded.
-        skip_patches: left out, for tests.
-        shortcuts: what repeats is recognised; False works it out each time, for tests.
-        handed_on: names of variables that the script gets although scripts do not need them.
-        variables: of the environment, as a launcher sets them.
-        memory_bytes: of main memory that it may hold; None for a part of what is free.
-    """
+    """What the child is to do."""
 
     script: str
     arguments: tuple[str, ...]
     backend: str
     gpu: PretendedGpu
     fake_data: FakeSamples | None = None
+    """Fields and number of samples that take the place of the script's data."""
     world_size: int | None = None
+    """Processes that the script believes to be rank 0 of."""
     is_timed: bool = False
+    """On the CPU, its steps are timed and nothing is recorded."""
     skip_patches: tuple[str, ...] = field(default=())
+    """Left out, for tests."""
     shortcuts: bool = True
+    """What repeats is recognised; False works it out each time, for tests."""
     handed_on: tuple[str, ...] = ()
+    """Names of variables that the script gets although scripts do not need them."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment, as a launcher sets them."""
     memory_bytes: int | None = None
+    """Of main memory that it may hold; None for a part of what is free."""
 
 
 # Others work on the machine, too.
@@ -254,13 +246,7 @@ def allowed_bytes() -> int | None:
 
 
 def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
-    """The job as the child reads it, with the files that it writes to in ``folder``.
-
-    Args:
-        job: what is to be done.
-        folder: of this run.
-        module: of the payload.
-    """
+    """The job as the child reads it, with the files that it writes to in ``folder``."""
     return {
         "version": VERSION,
         "module": module,

@@ -71,7 +71,6 @@ def profile_callable(
     Args:
         step: one iteration: training with ``backward`` and an optimizer's step, or inference.
         setup: called once before; what it returns is given to each call of ``step``.
-        batch_size: samples of one call, for the trace.
         gpu: which GPU the function believes it has.
         timeout_s: seconds after which it is stopped.
 
@@ -84,7 +83,7 @@ def profile_callable(
     name = getattr(step, "__qualname__", type(step).__name__)
     with job_folder() as folder:
         job = Job(script=name, arguments=(), backend="fake", gpu=gpu or PretendedGpu())
-        whole = written(job, folder, module="calls")
+        whole = written(job, folder, module="run")
         status = _run(lambda: _child(whole, step, setup), timeout_s)
         recording = read_recording(Path(whole["result"]))
     if recording is None or recording["status"] != Status.OK:

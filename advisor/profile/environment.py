@@ -90,7 +90,6 @@ def child_environment(
     """What a training job needs of the environment, with what keeps a profiled script from uploading.
 
     Args:
-        environment: the user's.
         temporary: folder of the script's temporary files, which is removed after it.
         handed_on: names that the user wants the script to get, whatever they hold.
     """

@@ -14,22 +14,19 @@ _ENDLESS_SAMPLES, _ENDLESS_BATCHES = 10**8, 10**7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """The part of a Trace that its DataLoader tells; None is unknown, and a warning says why.
-
-    Attributes:
-        seconds: of loading one iteration's samples in one process.
-        cpu_s_per_sample: of the CPU, to load one.
-        batch_variation: standard deviation of what a batch holds, over its mean.
-    """
+    """The part of a Trace that its DataLoader tells; None is unknown, and a warning says why."""
 
     accumulation: int
     batch_size: int | None = None
     samples_per_epoch: int | None = None
     iterations_per_epoch: int | None = None
     seconds: float | None = None
+    """Of loading one iteration's samples in one process."""
     cpu_s_per_sample: float | None = None
+    """Of the CPU, to load one."""
     num_workers: int | None = None
     batch_variation: float | None = None
+    """Standard deviation of what a batch holds, over its mean."""
     warnings: tuple[Finding, ...] = ()
 
 
@@ -135,23 +132,19 @@ _MOST_ELEMENTS = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeField:
-    """One part of a sample.
-
-    Attributes:
-        name: its key if samples are dicts.
-        kind: a dtype, or ``class`` for a label, whose number of classes is the shape.
-    """
+    """One part of a sample."""
 
     name: str | None
+    """Its key if samples are dicts."""
     shape: tuple[int, ...]
     kind: str
+    """A dtype, or ``class`` for a label, whose number of classes is the shape."""
 
 
 def parse_fake_data(text: str) -> tuple[FakeField, ...]:
     """The fields of one sample.
 
-    Raises:
-        InputError: names the field, where it begins, and an example.
+    Raises InputError: names the field, where it begins, and an example.
 
     >>> parse_fake_data("3x8x8:float32,10:class")[1]
     FakeField(name=None, shape=(10,), kind='class')

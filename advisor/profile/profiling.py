@@ -31,21 +31,18 @@ _MOST = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressEvent:
-    """One message of the child.
-
-    Attributes:
-        phase: what it does.
-        step: the optimizer step that is under way or, in an evaluation, was made last.
-        num_steps: how many it is going to make.
-        done: evaluated batches, or micro-steps of this optimizer step.
-        total: of how many, if known.
-    """
+    """One message of the child."""
 
     phase: Phase
+    """What it does."""
     step: int | None = None
+    """The optimizer step that is under way or, in an evaluation, was made last."""
     num_steps: int | None = None
+    """How many it is going to make."""
     done: int | None = None
+    """Evaluated batches, or micro-steps of this optimizer step."""
     total: int | None = None
+    """Of how many, if known."""
 
 
 _COUNTS = tuple(Counts.__annotations__)
@@ -124,7 +121,6 @@ def profile(
 
     Args:
         script: the file that starts the training; it sees ``arguments`` as its own.
-        arguments: the script's command line.
         python: the interpreter, by default the active virtual environment's, else this one.
         timeout_s: seconds after which the script is stopped.
         backend: ``fake`` needs no GPU; ``cuda`` measures on this machine's GPU; ``auto`` is ``cuda``

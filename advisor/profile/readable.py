@@ -56,22 +56,18 @@ _REPLACED = (Path("/dev"), Path("/proc"), Path("/run"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """What of the list is there.
-
-    Attributes:
-        paths: to hide, none of them a link.
-        left: not to be hidden, since the script, its interpreter or the working folder lies there.
-    """
+    """What of the list is there."""
 
     paths: tuple[Path, ...]
+    """To hide, none of them a link."""
     left: tuple[Path, ...]
+    """Not to be hidden, since the script, its interpreter or the working folder lies there."""
 
 
 def hidden(environment: Mapping[str, str], needed: Iterable[Path]) -> Hidden:
     """What of the list is on this machine.
 
     Args:
-        environment: the user's.
         needed: what the script cannot do without.
     """
     kept = [path.resolve() for path in needed]
@@ -348,17 +344,14 @@ _PRIVATE = ("pip.conf", ".condarc", ".git/config")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readable:
-    """What is to be bound, besides the system.
-
-    Attributes:
-        paths: as the script calls them; each is also where its links lead.
-        searched: those of them whose sockets are looked for.
-        private: files in them that stay hidden.
-    """
+    """What is to be bound, besides the system."""
 
     paths: tuple[Path, ...]
+    """As the script calls them; each is also where its links lead."""
     searched: tuple[Path, ...]
+    """Those of them whose sockets are looked for."""
     private: tuple[Path, ...]
+    """Files in them that stay hidden."""
 
 
 def home_folder() -> Path:
@@ -378,10 +371,8 @@ def readable(
 
     Args:
         interpreter: of the script, if it is a script that is run.
-        script: the file.
         arguments: of the script; those that are paths are data.
         added: by `profile.sandbox_read`.
-        environment: the user's.
 
     Raises InputError: a path that was added is not there, or is the whole machine.
     """

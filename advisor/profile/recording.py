@@ -67,15 +67,12 @@ _OUR_MARK = re.compile(rf"{MARK}[0-9]{{1,18}}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What ran on the GPU in the watched iteration.
-
-    Attributes:
-        by_call: device events by the number of the call that launched them.
-        unmarked: those that no recorded call launched.
-    """
+    """What ran on the GPU in the watched iteration."""
 
     by_call: Mapping[int, tuple[DeviceEvent, ...]]
+    """Device events by the number of the call that launched them."""
     unmarked: tuple[DeviceEvent, ...]
+    """Those that no recorded call launched."""
 
     @property
     def unmarked_share(self) -> float:
@@ -246,10 +243,7 @@ def trace_of(
     """A trace of the recorded iteration, each operator with its cost.
 
     Args:
-        recording: what the child wrote.
-        script: as the user named it.
         arguments: the script's command line, without secrets.
-        timeline: what the calls ran on a real GPU.
 
     Raises:
         UnknownGpuError: the GPU that it ran on is not in the catalog.

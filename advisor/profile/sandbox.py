@@ -225,8 +225,6 @@ def can_read(start: Sequence[str], paths: Sequence[Path], environment: Mapping[s
 
     Args:
         start: of a command in the sandbox, its interpreter included.
-        paths: files and folders to read.
-        environment: of the script.
     """
     home = os.path.expanduser("~")  # noqa: PTH111
     words = [home if Path(home).is_dir() else "/", *map(str, paths)]
@@ -304,34 +302,28 @@ def check_sandbox() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inside:
-    """The script that a sandbox is for.
-
-    Attributes:
-        script: the file.
-        arguments: of the script; those that are paths may be read.
-        added: what else may be read, by `profile.sandbox_read`.
-        environment: of the script.
-    """
+    """The script that a sandbox is for."""
 
     script: Path
+    """The file."""
     arguments: tuple[str, ...] = ()
+    """Of the script; those that are paths may be read."""
     added: tuple[Path, ...] = ()
+    """What else may be read, by `profile.sandbox_read`."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Of the script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandboxed:
-    """A command in the sandbox.
-
-    Attributes:
-        command: with all that goes before it.
-        is_nobody: it runs as nobody, not as who calls.
-        in_sight: files and folders of credentials that could not be hidden.
-    """
+    """A command in the sandbox."""
 
     command: tuple[str, ...]
+    """With all that goes before it."""
     is_nobody: bool
+    """It runs as nobody, not as who calls."""
     in_sight: tuple[Path, ...]
+    """Files and folders of credentials that could not be hidden."""
 
 
 def warning_for_root(*, in_sandbox: bool) -> tuple[str, ...]:
@@ -346,7 +338,6 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
 
     Args:
         command: an interpreter and its arguments; the first is a program of ours.
-        folder: of the job.
         inside: the script that the command runs; without one the user stays the same, too.
 
     Raises InputError: what `profile.sandbox_read` names is not there, or too much has to be hidden.

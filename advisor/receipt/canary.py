@@ -20,37 +20,31 @@ class Canary(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a recommendation says of a job on the GPUs that it runs on.
-
-    Attributes:
-        step_s: of one optimizer step.
-        time_s: of the whole job: wait, start-up and training.
-        cost_usd: of all that.
-        num_steps: of the whole job; None if unknown, as is the price.
-    """
+    """What a recommendation says of a job on the GPUs that it runs on."""
 
     step_s: Interval
+    """Of one optimizer step."""
     time_s: Quantiles
+    """Of the whole job: wait, start-up and training."""
     cost_usd: Quantiles
+    """Of all that."""
     num_steps: int | None
+    """Of the whole job; None if unknown, as is the price."""
     usd_per_h: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """What the first steps show.
-
-    Attributes:
-        step_s: their median.
-        job_s: what the whole job takes at this pace; None where its length is unknown.
-        job_usd: what it costs then; None where its price is unknown.
-    """
+    """What the first steps show."""
 
     expected: Expected
     step_s: float
+    """Their median."""
     num_steps: int
     job_s: float | None
+    """What the whole job takes at this pace; None where its length is unknown."""
     job_usd: float | None
+    """What it costs then; None where its price is unknown."""
 
     @property
     def is_slower(self) -> bool:
@@ -69,8 +63,6 @@ def pace_of(expected: Expected, step_s: Interval | None, num_steps: int) -> Pace
     Only steps differ from the prediction: waiting, start-up and preemptions are taken as predicted.
 
     Args:
-        expected: of the job.
-        step_s: quantiles of the steps so far.
         num_steps: how many those are.
     """
     if step_s is None or num_steps < LEAST_STEPS:

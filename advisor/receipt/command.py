@@ -29,13 +29,10 @@ VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpusSeen:
-    """What a command gets of a machine's GPUs; all of its GPUs count as of one kind.
-
-    Attributes:
-        name: in our catalog, or as the driver says it.
-    """
+    """What a command gets of a machine's GPUs; all of its GPUs count as of one kind."""
 
     name: str
+    """In our catalog, or as the driver says it."""
     num_visible: int
     num_all: int
 
@@ -115,8 +112,6 @@ def run_command(
     """Start the command, call a function, and wait until the command ends.
 
     Args:
-        command: the program and its arguments.
-        environment: of the command.
         while_it_runs: gets the time of the start; another thread calls it.
         watch: gets the seconds since the start and the command's pid, some times a second; raises nothing.
 
@@ -216,19 +211,16 @@ _EVERY_S = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuUse:
-    """Of all GPUs that the command had, from its start to its end.
-
-    Attributes:
-        busy_share: of the time in which some kernel ran.
-        peak_bytes: of memory, on the fullest GPU.
-        mean_w: that one GPU drew; None where the driver does not tell.
-        num_unsure: cards that count because it is unknown which ones the command used.
-    """
+    """Of all GPUs that the command had, from its start to its end."""
 
     busy_share: float
+    """Of the time in which some kernel ran."""
     peak_bytes: int
+    """Of memory, on the fullest GPU."""
     mean_w: float | None
+    """That one GPU drew; None where the driver does not tell."""
     num_unsure: int = 0
+    """Cards that count because it is unknown which ones the command used."""
 
 
 @dataclass(slots=True)
@@ -252,13 +244,10 @@ class _Sums:
 
 @dataclass(slots=True)
 class GpuSampler:
-    """Sums over samples: a month of eight GPUs is as small as a second of one.
-
-    Attributes:
-        are_chosen: whether the cards that are sampled are those of the command.
-    """
+    """Sums over samples: a month of eight GPUs is as small as a second of one."""
 
     are_chosen: bool = False
+    """Whether the cards that are sampled are those of the command."""
     _cards: dict[str, _Sums] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
     _ours: dict[int, bool] = field(default_factory=dict)

@@ -39,17 +39,14 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a command may take.
-
-    Attributes:
-        max_s: from its start.
-        max_usd: of rent, of all machines that train together.
-        grace_s: before the limit, in which the command may save a checkpoint.
-    """
+    """What a command may take."""
 
     max_s: float | None = None
+    """From its start."""
     max_usd: float | None = None
+    """Of rent, of all machines that train together."""
     grace_s: float = 120.0
+    """Before the limit, in which the command may save a checkpoint."""
 
     def used(self, elapsed_s: float, spent_usd: float, usd_per_h: float) -> list[Used]:
         """What was used of each limit."""
@@ -96,16 +93,13 @@ class Used:
 
 @dataclass(slots=True, kw_only=True)
 class Guard:
-    """Watches one command.
-
-    Attributes:
-        usd_per_h: gives the present price of all machines; None while it cannot be known.
-        say: gets a line for a person.
-    """
+    """Watches one command."""
 
     limits: Limits
     usd_per_h: Callable[[], float | None]
+    """Gives the present price of all machines; None while it cannot be known."""
     say: Callable[[str], None]
+    """Gets a line for a person."""
     phase: Phase = Phase.FREE
     spent_usd: float = 0.0
     _end_s: float | None = None
@@ -221,18 +215,15 @@ _SENT = {
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of this machine.
-
-    Attributes:
-        parent: its pid.
-        caught: the signals that it has handlers for, a bit each.
-        name: of its program, as the system keeps it.
-    """
+    """A process of this machine."""
 
     pid: int
     parent: int = 0
+    """Its pid."""
     caught: int = 0
+    """The signals that it has handlers for, a bit each."""
     name: str = ""
+    """Of its program, as the system keeps it."""
 
     def catches(self, number: int) -> bool:
         """Whether it has a handler for this signal."""

@@ -36,7 +36,6 @@ def this_instance(url: str, *, most_s: float = MOST_S) -> Instance | None:
 
     Args:
         url: where the metadata service is.
-        most_s: for all questions together.
     """
     answers: list[Instance | None] = []
     # A thread, since a service that answers letter by letter would outlast the time-out of its socket.

@@ -58,18 +58,15 @@ class StepRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """The optimizer steps of one process.
-
-    Attributes:
-        step_s: quantiles over means of blocks of steps; None of a single step.
-        span_s: from the first step to the last.
-        num_processes: that made steps and seem to have trained on their own; their steps are not counted.
-    """
+    """The optimizer steps of one process."""
 
     num_steps: int
     step_s: Interval | None
+    """Quantiles over means of blocks of steps; None of a single step."""
     span_s: float
+    """From the first step to the last."""
     num_processes: int
+    """That made steps and seem to have trained on their own; their steps are not counted."""
 
 
 def steps_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -82,7 +79,6 @@ def read_steps(folder: Path, duration_s: float) -> tuple[Steps | None, list[str]
     """The steps of the leading process, None where there are none; and what cannot be believed.
 
     Args:
-        folder: the records are in it.
         duration_s: how long the command ran.
     """
     records: list[StepRecord] = []
@@ -182,11 +178,7 @@ def _possible(run: Run) -> Run:
 
 
 class ReceiptFile(BaseModel):
-    """What a file holds.
-
-    Attributes:
-        steps_folder: where the command says how many steps it made; None once that was read.
-    """
+    """What a file holds."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -194,6 +186,7 @@ class ReceiptFile(BaseModel):
     version: Literal[1] = 1
     run: Annotated[Run, AfterValidator(_possible)]
     steps_folder: str | None = None
+    """Where the command says how many steps it made; None once that was read."""
 
     def to_bytes(self) -> bytes:
         """As JSON."""

@@ -25,18 +25,15 @@ _NO_SHAPES = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model whose shapes are known.
-
-    Attributes:
-        source: where they are from, for the reader of the script.
-        config: arguments of its configuration in transformers, ``model_type`` among them.
-        stated_params: what its publisher states; None for a configuration of one's own.
-    """
+    """A model whose shapes are known."""
 
     name: str
     source: str
+    """Where they are from, for the reader of the script."""
     config: Mapping[str, object]
+    """Arguments of its configuration in transformers, ``model_type`` among them."""
     stated_params: float | None = None
+    """What its publisher states; None for a configuration of one's own."""
 
     @property
     def kind(self) -> str:

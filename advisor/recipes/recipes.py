@@ -29,29 +29,26 @@ _UNITS = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """A way to train, as a script of `scripts`.
-
-    Attributes:
-        unit: of which a job has an amount.
-        kinds: architectures of models that it trains; none for all decoders.
-        model: the default.
-        bytes_per_param: of weights, gradients and moments.
-        script: where another recipe has the same.
-        batch: how many samples a pass takes, and of how many passes a step is.
-        sequence: tokens of a sample; None where a sample has none.
-        constants: of the script, by name, that this recipe sets.
-    """
+    """A way to train, as a script of `scripts`."""
 
     name: str
     summary: str
     model: str
+    """The default."""
     bytes_per_param: float
+    """Of weights, gradients and moments."""
     unit: str = "tokens"
+    """Of which a job has an amount."""
     kinds: tuple[str, ...] = ()
+    """Architectures of models that it trains; none for all decoders."""
     script: str | None = None
+    """Where another recipe has the same."""
     batch: tuple[int, int] = (4, 2)
+    """How many samples a pass takes, and of how many passes a step is."""
     sequence: int | None = 2048
+    """Tokens of a sample; None where a sample has none."""
     constants: tuple[tuple[str, object], ...] = ()
+    """Of the script, by name, that this recipe sets."""
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -142,23 +139,20 @@ RECIPES: Mapping[str, Recipe] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A recipe, and what of it is not left as it stands there.
-
-    Attributes:
-        tokens: of an epoch, with k, M, B or T behind; for recipes that count tokens.
-        samples: of an epoch; for the others.
-        batch: samples of one pass of one GPU.
-        constants: of the script, by name, on top of all else.
-    """
+    """A recipe, and what of it is not left as it stands there."""
 
     recipe: str
     model: str | None = None
     tokens: str | None = None
+    """Of an epoch, with k, M, B or T behind; for recipes that count tokens."""
     samples: int | None = None
+    """Of an epoch; for the others."""
     sequence: int | None = None
     batch: int | None = None
+    """Samples of one pass of one GPU."""
     offline: bool = False
     constants: Mapping[str, object] = field(default_factory=dict)
+    """Of the script, by name, on top of all else."""
 
 
 def script_of(order: Order) -> str:
@@ -227,8 +221,7 @@ def parse_count(text: str) -> float:
     >>> parse_count("1.5k")
     1500.0
 
-    Raises:
-        ValueError: it is none.
+    Raises ValueError: it is none.
     """
     found = _COUNT.fullmatch(text.strip().replace(",", "").replace("_", ""))
     if found is None:

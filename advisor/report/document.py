@@ -159,23 +159,20 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under their columns.
-
-    Attributes:
-        caption: empty for none; where a terminal shows a table, the lines around it say what it is.
-        narrow: what stands for the table where a terminal is too narrow for it.
-        narrow_below: characters of a terminal below which it is too narrow.
-        keeps_words: whether it is too narrow also where a word would have to be broken.
-        ends_blank: whether a terminal has a blank line behind it.
-    """
+    """Rows under their columns."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     caption: str = ""
+    """Empty for none; where a terminal shows a table, the lines around it say what it is."""
     narrow: tuple[Block, ...] = ()
+    """What stands for the table where a terminal is too narrow for it."""
     narrow_below: int = 0
+    """Characters of a terminal below which it is too narrow."""
     keeps_words: bool = True
+    """Whether it is too narrow also where a word would have to be broken."""
     ends_blank: bool = True
+    """Whether a terminal has a blank line behind it."""
 
     def in_order(self, places: Sequence[int]) -> Table:
         """The same with its columns in another order, and no narrow form."""
@@ -241,17 +238,14 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """What is known of a point beyond its place.
-
-    Attributes:
-        label: what a reader sees who points at it; may have several lines.
-        x_range: low and high, an error bar.
-        y_range: the same; along a line those of all its points are a band.
-    """
+    """What is known of a point beyond its place."""
 
     label: str = ""
+    """What a reader sees who points at it; may have several lines."""
     x_range: Range | None = None
+    """Low and high, an error bar."""
     y_range: Range | None = None
+    """The same; along a line those of all its points are a band."""
 
 
 NO_DETAIL = Detail()
@@ -280,33 +274,30 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Points (scatter), values over time (line), or bars.
-
-    Attributes:
-        series: the first lies on top; of bars the first is at the bottom, the others stand on it.
-        until: where the last value of each series ends, in a line chart.
-        bars: a name for each bar, in their order; a point's x is the place of its bar, the first 0.
-        is_log: both axes logarithmic, for values above 0.
-        title: empty for none.
-        others: points that have no name of their own, below all series.
-        others_label: what they are.
-        others_details: one for each of them, or empty.
-        guides: straight lines from point to point below all else, such as a frontier, a budget, a forecast.
-        note: about what is not drawn.
-    """
+    """Points (scatter), values over time (line), or bars."""
 
     x: Axis
     y: Axis
     series: tuple[Series, ...]
+    """The first lies on top; of bars the first is at the bottom, the others stand on it."""
     until: float | None = None
+    """Where the last value of each series ends, in a line chart."""
     bars: tuple[str, ...] = ()
+    """A name for each bar, in their order; a point's x is the place of its bar, the first 0."""
     is_log: bool = False
+    """Both axes logarithmic, for values above 0."""
     title: str = ""
+    """Empty for none."""
     others: tuple[Point, ...] = ()
+    """Points that have no name of their own, below all series."""
     others_label: str = ""
+    """What they are."""
     others_details: tuple[Detail, ...] = ()
+    """One for each of them, or empty."""
     guides: tuple[Series, ...] = ()
+    """Straight lines from point to point below all else, such as a frontier, a budget, a forecast."""
     note: str = ""
+    """About what is not drawn."""
 
 
 Block: TypeAlias = Table | Lines | Section | Chart
@@ -314,16 +305,13 @@ Block: TypeAlias = Table | Lines | Section | Chart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A figure that is read first.
-
-    Attributes:
-        share: of a bar below it that is full; None for no bar.
-    """
+    """A figure that is read first."""
 
     name: str
     figure: str
     note: str = ""
     share: float | None = None
+    """Of a bar below it that is full; None for no bar."""
     tone: Tone = Tone.PLAIN
 
 
@@ -338,18 +326,15 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A page of figures first.
-
-    Attributes:
-        top: what stands below them, such as one chart.
-        tabs: names, and the blocks of each.
-    """
+    """A page of figures first."""
 
     tiles: tuple[Tile, ...]
     top: tuple[Block, ...]
+    """What stands below them, such as one chart."""
     title: str
     cards: tuple[Card, ...]
     tabs: tuple[tuple[str, tuple[Block, ...]], ...]
+    """Names, and the blocks of each."""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -405,30 +390,27 @@ class Late(Mapping[str, object]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """An answer.
-
-    Attributes:
-        facts: what JSON holds, by contract (docs/json.md); made from the values, not from the blocks.
-        blocks: what a person reads, in order.
-        sheet: the rows for a spreadsheet, or what makes them, where they are not those of the first table.
-        is_letter: is read as a whole, so that Markdown has its words and not its tables alone.
-        title: of a page.
-        subject: of a mail; "" for the title.
-        page: makes what mail shows, and a page without a layout, where it is not what a terminal shows, such
-            as a chart beside a table.
-        layout: makes what a page shows.
-        of_moment: facts that differ each time someone asks; with any, the others say all that the blocks do.
-    """
+    """An answer."""
 
     facts: Mapping[str, object]
+    """What JSON holds, by contract (docs/json.md); made from the values, not from the blocks."""
     blocks: tuple[Block, ...]
+    """What a person reads, in order."""
     sheet: Table | Callable[[], Table] | None = None
+    """The rows for a spreadsheet, or what makes them, where they are not those of the first table."""
     is_letter: bool = False
+    """Is read as a whole, so that Markdown has its words and not its tables alone."""
     title: str = ""
+    """Of a page."""
     subject: str = ""
+    """Of a mail; "" for the title."""
     page: Callable[[], tuple[Block, ...]] | None = None
+    """Makes what mail shows, and a page without a layout, where it is not what a terminal shows, such as a
+    chart beside a table."""
     layout: Callable[[], Layout] | None = None
+    """Makes what a page shows."""
     of_moment: frozenset[str] = frozenset()
+    """Facts that differ each time someone asks; with any, the others say all that the blocks do."""
 
     def tables(self) -> Iterator[Table]:
         """The tables among the blocks."""

@@ -58,22 +58,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionColumn:
-    """A column of the table of options, and what a spreadsheet has of it.
-
-    Attributes:
-        heading: its name, its kind, and whether it may break; None where only a spreadsheet has it.
-        forms: the tables that show it.
-        keys: names in JSON (docs/json.md) of what CSV has, with a dot for a member: ``time_s.p50``.
-        is_outcome: whether it is unknown for plans that `has_figures` refuses.
-        page_place: on a page, columns come in this order, then in that of the list.
-    """
+    """A column of the table of options, and what a spreadsheet has of it."""
 
     heading: Column | None = None
+    """Its name, its kind, and whether it may break; None where only a spreadsheet has it."""
     cell: Callable[[Place], Cell] = lambda _: None
     forms: Form = _NONE
+    """The tables that show it."""
     keys: tuple[str, ...] = ()
+    """Names in JSON (docs/json.md) of what CSV has, with a dot for a member: ``time_s.p50``."""
     is_outcome: bool = False
+    """Whether it is unknown for plans that `has_figures` refuses."""
     page_place: int = 0
+    """On a page, columns come in this order, then in that of the list."""
 
     def of(self, row: Place) -> Cell:
         """The cell of a row."""

@@ -23,16 +23,13 @@ _FITS = {True: "yes", False: "no", None: "unknown"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One figure of both plans.
-
-    Attributes:
-        key: as programs name it, with its unit.
-        a: a number, or words; None where it is unknown or there is none.
-    """
+    """One figure of both plans."""
 
     key: str
+    """As programs name it, with its unit."""
     name: str
     a: Figure
+    """A number, or words; None where it is unknown or there is none."""
     b: Figure
     kind: doc.Kind = doc.TEXT
 

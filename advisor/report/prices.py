@@ -106,7 +106,6 @@ def history_document(series: Sequence[Series], until: datetime, *, plot: bool = 
 
     Args:
         series: of any machines.
-        until: when the last price of each ends.
         plot: curves instead of the table.
     """
     blocks = _curves(series, until) if plot else (_table(series, until),)

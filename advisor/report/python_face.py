@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from advisor.core.findings import Finding
 from advisor.core.values import Recommendation, Trace
 from advisor.report.plain import shown_lines
-from advisor.service.listening import Silence, Step
+from advisor.service.listening import Listener, Step
 
 
 def html_of(value: object) -> str | None:
@@ -50,7 +50,7 @@ _ARGUMENTS = (
 )  # fmt: skip
 
 
-class Logged(Silence):
+class Logged(Listener):
     """Receives what use cases have to say through ``logging``."""
 
     def note(self, message: str) -> None:

@@ -152,10 +152,8 @@ def recommendation_document(
     Args:
         recommendation: with what-ifs if they are to be rows.
         top: rows of the ranking to show where it is not short, and on a page; None for all.
-        is_short: the rows are those that someone could want.
         what_if: the change of the script that helps most, for two sentences.
         plot: time over cost instead of the table.
-        recorded_as: id in the ledger, for JSON.
     """
     options = cache(partial(options_facts, recommendation))
     # A table begins with a blank line of its own.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import SavingFound, SpendJump
+from advisor.core.findings.about_spending import SavingFound, SpendJump
 from advisor.core.iterables import grouped
 from advisor.core.values import Interval
 from advisor.report.document import (

@@ -1,12 +1,14 @@
-"""What ran, as a table and as a receipt."""
+"""What the ledger holds: runs as a table and as receipts, recommendations with their frontier."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
-from advisor.core.units import GIB, format_duration, format_usd
-from advisor.core.values import CostKind, Interval, Layout, RunStatus
+from advisor.core.units import GIB, format_duration, format_duration_short, format_usd
+from advisor.core.values import CostKind, Interval, Layout, Quantiles, RunStatus
 from advisor.report import document as doc
+from advisor.report.option_charts import MOST_SERIES, TIME_OVER_COST, frontier_line, least_drawn_usd
 from advisor.service.receipts import Receipt
-from advisor.store.ledger import Run
+from advisor.store.ledger import LedgerEntry, OfferedOption, Run
 
 _STARTED = doc.Column("Started (UTC)", wraps=False)
 _FIGURES = (doc.Column("Duration", doc.DURATION, wraps=False), doc.Column("Cost", doc.USD, wraps=False))
@@ -179,3 +181,141 @@ def _prediction(predicted_s: Interval, run: Run) -> str:
     held = "held" if predicted_s.p10 <= measured_s <= predicted_s.p90 else "did not hold"
     than = "as predicted" if abs(off) < 0.005 else f"{abs(off):.0%} {'slower' if off > 0 else 'faster'}"
     return f"{shown}: it {held}, {than}"
+
+
+NONE_YET = "No recommendation is recorded yet: `advisor recommend --record` keeps one."
+_JOB_COLUMNS = (
+    *doc.columns("Script", "Project", wraps=False),
+    doc.Column("Take"),
+    doc.Column("Time (p90)", doc.SHORT_DURATION, wraps=False),
+    doc.Column("Cost (p90)", doc.USD, wraps=False),
+    doc.Column("Asked (UTC)", wraps=False),
+)
+
+
+def jobs_document(entries: Sequence[LedgerEntry]) -> doc.Document:
+    """A row for each recommendation in the given order."""
+    rows = tuple(
+        doc.Row(
+            (
+                one.script,
+                one.project or None,
+                _take(one),
+                one.time_s,
+                one.cost_usd,
+                f"{one.at:%Y-%m-%d %H:%M}",
+            )
+        )
+        for one in entries
+    )
+    table = doc.Table(columns=_JOB_COLUMNS, rows=rows)
+    return doc.Document(
+        facts={"jobs": [_job_json(one) for one in entries], "warnings": []},
+        blocks=(table,) if rows else (doc.Lines((NONE_YET,)),),
+        sheet=table,
+        title="Jobs",
+    )
+
+
+def job_document(entry: LedgerEntry, runs: Sequence[Run]) -> doc.Document:
+    """What was offered, as a chart of time over cost, and what the runs that followed took."""
+    return doc.Document(
+        facts={
+            "job": _job_json(entry),
+            "options": [asdict(one) for one in entry.options],
+            "runs": list(map(doc.all_facts_of, runs)),
+            "warnings": [],
+        },
+        blocks=tuple(_job_blocks(entry, runs)),
+        title=f"{entry.script}: {_take(entry)}",
+    )
+
+
+def _job_json(entry: LedgerEntry) -> dict[str, object]:
+    """All but the lists, which may be long."""
+    facts = doc.all_facts_of(entry)
+    return {name: value for name, value in facts.items() if name not in ("options", "alternatives")}
+
+
+def _take(entry: LedgerEntry) -> str:
+    return f"{entry.num_gpus} x {entry.gpu}, {' '.join(filter(None, (entry.provider, entry.market)))}"
+
+
+def _job_blocks(entry: LedgerEntry, runs: Sequence[Run]) -> Iterator[doc.Block]:
+    yield doc.Section("Recommended", tuple(_job_facts(entry)))
+    ends = [one for one in entry.options if one.time_p50_s > 0]
+    yield frontier_chart(ends, entry.plan_id) if ends else doc.Lines(("What else was offered is not kept.",))
+    if runs:
+        yield doc.Section("Predicted against actual", tuple(_against(entry, run) for run in runs))
+        yield from runs_document(runs).blocks
+
+
+def _job_facts(entry: LedgerEntry) -> Iterator[doc.Fact]:
+    yield doc.Fact("Plan", entry.plan_id)
+    for name, (p50, p90) in {"Time": _times(entry.time_s), "Cost": _costs(entry.cost_usd)}.items():
+        yield doc.Fact(name, p50, f"90 % chance of staying under {p90}")
+    if entry.budget_usd is not None:
+        yield doc.Fact("Budget", format_usd(entry.budget_usd))
+    if entry.deadline_s is not None:
+        yield doc.Fact("Deadline", format_duration(entry.deadline_s))
+    if entry.command:
+        yield doc.Fact("Asked by", entry.command)
+
+
+def _times(time_s: Quantiles) -> tuple[str, str]:
+    return format_duration(time_s.p50), format_duration(time_s.p90)
+
+
+def _costs(cost_usd: Quantiles) -> tuple[str, str]:
+    return format_usd(cost_usd.p50), format_usd(cost_usd.p90)
+
+
+def _against(entry: LedgerEntry, run: Run) -> doc.Fact:
+    took = "an unknown time" if run.duration_s is None else doc.DURATION.words(run.duration_s)
+    cost = "an unknown cost" if run.cost_usd is None else format_usd(run.cost_usd)
+    predicted = f"predicted: {_times(entry.time_s)[0]}, {_costs(entry.cost_usd)[0]}"
+    return doc.Fact(f"{run.started_at:%Y-%m-%d %H:%M}", f"{took}, {cost}", predicted)
+
+
+def frontier_chart(options: Sequence[OfferedOption], chosen: str) -> doc.Chart:
+    """Median time over median cost; the frontier's options have names, as many as a reader tells apart."""
+    least_usd = least_drawn_usd(one.cost_p50_usd for one in options)
+    named = [one for one in options if one.on_frontier or one.plan_id == chosen]
+    best = sorted(named, key=lambda one: one.plan_id != chosen)[:MOST_SERIES]
+    others = [one for one in options if one not in best]
+    return doc.Chart(
+        title=TIME_OVER_COST,
+        x=doc.Axis(
+            doc.USD, "free" if any(one.cost_p50_usd <= least_usd for one in options) else None, "Cost"
+        ),
+        y=doc.Axis(doc.SHORT_DURATION, title="Time"),
+        is_log=True,
+        series=tuple(_named(one, least_usd, is_chosen=one.plan_id == chosen) for one in best),
+        others=tuple(_point(one, least_usd) for one in others),
+        others_label=f"{len(others)} more" if others else "",
+        others_details=tuple(doc.Detail(label=_hover(one)) for one in others),
+        guides=frontier_line(_point(one, least_usd) for one in options if one.on_frontier),
+    )
+
+
+def _named(option: OfferedOption, least_usd: float, *, is_chosen: bool) -> doc.Series:
+    figures = f"{format_duration_short(option.time_p50_s)}  {format_usd(option.cost_p50_usd)}"
+    label = (
+        f"{figures}{', recommended' if is_chosen else ''}: {option.num_gpus} x {option.gpu}, {option.plan_id}"
+    )
+    tone = doc.Tone.BEST if is_chosen else doc.Tone.GOOD
+    return doc.Series(label, (_point(option, least_usd),), (doc.Detail(label=_hover(option)),), tone)
+
+
+def _point(option: OfferedOption, least_usd: float) -> tuple[float, float]:
+    return max(option.cost_p50_usd, least_usd), option.time_p50_s
+
+
+def _hover(option: OfferedOption) -> str:
+    lines = (
+        f"{option.num_gpus} x {option.gpu}, {option.plan_id}",
+        f"time {format_duration(option.time_p50_s)}, p90 {format_duration(option.time_p90_s)}",
+        f"cost {format_usd(option.cost_p50_usd)}, p90 {format_usd(option.cost_p90_usd)}",
+        "" if option.usd_per_h is None else f"{format_usd(option.usd_per_h)} an hour",
+    )
+    return "\n".join(filter(None, lines))

@@ -27,15 +27,12 @@ _SEED = 20261122
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a month will have cost.
-
-    Attributes:
-        draws: in US dollars, in order.
-        num_weeks: of the past that they were drawn from.
-    """
+    """What a month will have cost."""
 
     draws: tuple[float, ...]
+    """In US dollars, in order."""
     num_weeks: int
+    """Of the past that they were drawn from."""
 
     def quantile(self, share: float) -> float:
         """What this share of draws does not exceed."""
@@ -48,21 +45,18 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
-    """A calendar month until now, and how it may end.
-
-    Attributes:
-        daily: what was spent at the end of each day so far, the first day first.
-        forecast: None where too little is known of the past.
-        band: the forecast at the end of each day to come: p10, p50, p90.
-    """
+    """A calendar month until now, and how it may end."""
 
     since: datetime
     now: datetime
     until: datetime
     spent_usd: Decimal
     daily: tuple[tuple[datetime, Decimal], ...]
+    """What was spent at the end of each day so far, the first day first."""
     forecast: Forecast | None
+    """None where too little is known of the past."""
     band: tuple[tuple[datetime, tuple[float, float, float]], ...]
+    """The forecast at the end of each day to come: p10, p50, p90."""
 
 
 def month_outlook(spent: Sequence[tuple[datetime, Decimal]], now: datetime) -> Month:
@@ -168,33 +162,27 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What may be spent in a calendar month.
-
-    Attributes:
-        rule: where it stands, such as ``team.yaml:4``; "" without a limit.
-        most_usd: None without a limit.
-        name: of the organisation, team or project; "" if not given.
-        projects: whose spending counts; None is everybody's, or that of the report where it is of a team.
-    """
+    """What may be spent in a calendar month."""
 
     rule: str
+    """Where it stands, such as ``team.yaml:4``; "" without a limit."""
     owner: Owner
     most_usd: float | None
+    """None without a limit."""
     name: str = ""
+    """Of the organisation, team or project; "" if not given."""
     projects: frozenset[str] | None = None
+    """Whose spending counts; None is everybody's, or that of the report where it is of a team."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetState:
-    """A budget and its month so far.
-
-    Attributes:
-        num_unknown: runs of the month whose cost is unknown.
-    """
+    """A budget and its month so far."""
 
     budget: Budget
     month: Month
     num_unknown: int
+    """Runs of the month whose cost is unknown."""
 
     @property
     def used(self) -> float | None:
@@ -226,12 +214,8 @@ def budget_states(
     """Each budget that counts spending of the scope; without a limit of its own, the scope's month as well.
 
     Args:
-        budgets: of the policies.
         runs: of everybody, over the month and the weeks before.
-        scope: of the report.
-        now: the end of the report's period.
         spent: what `spent_of` tells of these runs and of bills.
-        organisation: its name.
     """
     lost = [run for run in runs if run.cost_usd is None and month_of(now).since <= run.started_at < now]
     states = []
@@ -337,15 +321,12 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose runs and charges count.
-
-    Attributes:
-        team: its name; None without one.
-        projects: those that count; None for all.
-    """
+    """Whose runs and charges count."""
 
     team: str | None = None
+    """Its name; None without one."""
     projects: frozenset[str] | None = None
+    """Those that count; None for all."""
 
     def holds(self, project: str | None) -> bool:
         """Whether what belongs to a project counts."""

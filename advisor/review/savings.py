@@ -22,35 +22,29 @@ EXPECTED_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A run that did what was recommended, as it was predicted and as it was.
-
-    Attributes:
-        predicted_s: of the time that was measured: training, or also wait and start-up where an older
-            recommendation does not distinguish them.
-        actual_usd: None if unknown.
-    """
+    """A run that did what was recommended, as it was predicted and as it was."""
 
     run: Run
     predicted_s: Quantiles
+    """Of the time that was measured: training, or also wait and start-up where an older recommendation does
+    not distinguish them."""
     actual_s: float
     predicted_usd: Quantiles
     actual_usd: float | None
+    """None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """How well predictions held.
-
-    Attributes:
-        num_within_p90: runs at or below the predicted p90; ``EXPECTED_SHARE`` of them are expected to be.
-        num_within_p50: at or below the median.
-        median_ratio: of what was to what was predicted.
-    """
+    """How well predictions held."""
 
     num: int
     num_within_p90: int
+    """Runs at or below the predicted p90; ``EXPECTED_SHARE`` of them are expected to be."""
     num_within_p50: int
+    """At or below the median."""
     median_ratio: float
+    """Of what was to what was predicted."""
 
     @property
     def expected_within_p90(self) -> float:
@@ -60,17 +54,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """Predicted against actual; a record is None where there is nothing to compare.
-
-    Attributes:
-        num_elsewhere: runs that followed a recommendation on another machine than it named.
-    """
+    """Predicted against actual; a record is None where there is nothing to compare."""
 
     comparisons: tuple[Comparison, ...]
     time: Record | None
     cost: Record | None
     by_gpu: Mapping[str, Record]
     num_elsewhere: int
+    """Runs that followed a recommendation on another machine than it named."""
 
 
 def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accuracy:
@@ -143,22 +134,19 @@ LEAST_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurring:
-    """A script of a project that ran again and again.
-
-    Attributes:
-        runs: that finished at a known cost, in order of time.
-        every_s: median time between starts.
-        entry: the newest recommendation that tells how long the job takes elsewhere; None without one.
-        slower: by how much its runs exceeded the prediction, 1 or more.
-    """
+    """A script of a project that ran again and again."""
 
     project: str
     script: str
     runs: tuple[Run, ...]
+    """That finished at a known cost, in order of time."""
     every_s: float
+    """Median time between starts."""
     usd: float
     entry: LedgerEntry | None
+    """The newest recommendation that tells how long the job takes elsewhere; None without one."""
     slower: float
+    """By how much its runs exceeded the prediction, 1 or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,17 +178,14 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodaysMarket:
-    """What is for rent today.
-
-    Attributes:
-        plans: that jobs which come again could take.
-        is_allowed: whether a policy lets a plan be.
-        lasting: seconds until a job is done on a plan and seconds billed, of those that it trains.
-    """
+    """What is for rent today."""
 
     plans: Sequence[Plan]
+    """That jobs which come again could take."""
     is_allowed: Callable[[Plan], bool]
+    """Whether a policy lets a plan be."""
     lasting: Callable[[Plan, Quantiles], tuple[Quantiles, Quantiles]]
+    """Seconds until a job is done on a plan and seconds billed, of those that it trains."""
 
 
 def recurring_jobs(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> tuple[Recurring, ...]:

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import Leak, LeakIdle, LeakUnused
+from advisor.core.findings.about_spending import Leak, LeakIdle, LeakUnused
 from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
@@ -37,22 +37,19 @@ OF_CLOUDS = "of a cloud, terms unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What the runs of one name cost together.
-
-    Attributes:
-        name: of a project, GPU, market or provider, or the Monday of a week; "" is not known.
-        usd: of the runs whose cost is known.
-        num_unknown: runs whose cost is not known.
-        gpu_h: hours of single GPUs; None where the length of a run is not known.
-        spent_usd: bills and runs together, each dollar once; None where a bill does not know the name.
-    """
+    """What the runs of one name cost together."""
 
     name: str
+    """Of a project, GPU, market or provider, or the Monday of a week; "" is not known."""
     usd: Decimal
+    """Of the runs whose cost is known."""
     num_runs: int
     num_unknown: int
+    """Runs whose cost is not known."""
     gpu_h: float | None
+    """Hours of single GPUs; None where the length of a run is not known."""
     spent_usd: Decimal | None = None
+    """Bills and runs together, each dollar once; None where a bill does not know the name."""
 
     @property
     def is_unknown(self) -> bool:
@@ -79,7 +76,6 @@ def spending_of(
     """What the runs of a period cost, and what was spent.
 
     Args:
-        runs: that started within the period.
         spent: within the period, bills and runs together.
         period: whose weeks are all named, those without a run, too.
         is_own: whether a run used a machine of one's own, which has no market.
@@ -146,32 +142,26 @@ LONGEST = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledShare:
-    """What was billed under one name: a provider, project or service, or the Monday of a week.
-
-    Attributes:
-        amortised_usd: with what was paid ahead spread over its use.
-    """
+    """What was billed under one name: a provider, project or service, or the Monday of a week."""
 
     name: str
     usd: Decimal
     amortised_usd: Decimal
+    """With what was paid ahead spread over its use."""
     num_charges: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledMachine:
-    """A kind of machine as it was billed, beside the runs that used it.
-
-    Attributes:
-        amortised_usd: with the part of commitments that it used.
-        explained_usd: cost of the runs; they may be recorded before the cloud bills them.
-    """
+    """A kind of machine as it was billed, beside the runs that used it."""
 
     provider: str
     instance_type: str
     billed_usd: Decimal
     amortised_usd: Decimal
+    """With the part of commitments that it used."""
     explained_usd: Decimal
+    """Cost of the runs; they may be recorded before the cloud bills them."""
     num_runs: int
 
     @property
@@ -191,42 +181,39 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Billing:
-    """What clouds billed in a period, in US dollars before tax.
-
-    Attributes:
-        charges: those that count.
-        apart: those besides, in other currencies and of tax.
-        by_service: charges without a machine; the unused part of commitments stands below `UNUSED`.
-        machines: the dearest first.
-        coverage: the share of machines' use that commitments covered.
-        tax_usd: billed besides, and counted nowhere.
-        unreadable: rows that cannot be read; they are counted nowhere, too.
-        untagged_usd: of charges without a project, which count for no team where one is asked for.
-        other_currencies: sums that are not added up, by currency.
-        num_long: charges that count whole on the day they begin, though they cover more.
-        num_without_machine: runs on billed clouds whose machine was not recorded.
-        num_odd: charges that count although a cell of theirs cannot be read.
-    """
+    """What clouds billed in a period, in US dollars before tax."""
 
     charges: tuple[Charge, ...]
+    """Those that count."""
     apart: tuple[Charge, ...]
+    """Those besides, in other currencies and of tax."""
     usd: Decimal
     amortised_usd: Decimal
     by_provider: tuple[BilledShare, ...]
     by_project: tuple[BilledShare, ...]
     by_week: tuple[BilledShare, ...]
     by_service: tuple[BilledShare, ...]
+    """Charges without a machine; the unused part of commitments stands below `UNUSED`."""
     machines: tuple[BilledMachine, ...]
+    """The dearest first."""
     commitments: tuple[CommitmentUse, ...]
     coverage: float | None
+    """The share of machines' use that commitments covered."""
     tax_usd: Decimal
+    """Billed besides, and counted nowhere."""
     unreadable: tuple[RowFault, ...]
+    """Rows that cannot be read; they are counted nowhere, too."""
     untagged_usd: Decimal
+    """Of charges without a project, which count for no team where one is asked for."""
     other_currencies: Mapping[str, tuple[Decimal, int]]
+    """Sums that are not added up, by currency."""
     overlaps: tuple[Overlap, ...]
     num_long: int
+    """Charges that count whole on the day they begin, though they cover more."""
     num_without_machine: int
+    """Runs on billed clouds whose machine was not recorded."""
     num_odd: int
+    """Charges that count although a cell of theirs cannot be read."""
 
     @property
     def unreadable_usd(self) -> Decimal:
@@ -252,8 +239,6 @@ def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope
 
     Args:
         bills: of any time.
-        runs: of the scope, that started within the period.
-        period: of the report.
         scope: whose charges count, by their tags.
     """
     begun = [charge for bill in bills for charge in bill.charges if period.holds(charge.start)]
@@ -377,7 +362,6 @@ def leaks_of(
     """Leaks, the dearest first; a run may be in several of them, so they do not add up.
 
     Args:
-        runs: of the period.
         comparisons: those of them that can be set beside a prediction.
         billing: what clouds billed; None without bills.
         is_advised: whether a run followed a recommendation.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.config.settings import ReportSettings
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
+from advisor.core.findings.about_spending import (
     BillsOverlap,
     ChargesUntagged,
     LeftOut,
@@ -55,19 +55,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """How the price of a machine moved, as one source gives it.
-
-    Attributes:
-        usd_per_h: over the period, weighted by time.
-        steps: the same over its parts, in order.
-        is_used: whether a run used it in this place.
-    """
+    """How the price of a machine moved, as one source gives it."""
 
     gpu: str
     series: Series
     usd_per_h: Interval
+    """Over the period, weighted by time."""
     steps: tuple[Step, ...]
+    """The same over its parts, in order."""
     is_used: bool
+    """Whether a run used it in this place."""
 
     @property
     def first_usd_per_h(self) -> float:
@@ -213,40 +210,34 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What the store holds.
-
-    Attributes:
-        runs: of everybody, over the period, its month, and the weeks that a forecast looks at; in order.
-        advised: recommendations that runs of the period followed, and those of the period, by id.
-        prices: points of the period by GPU.
-        impossible: what cannot be true in the store, and is none of the above: a line each.
-    """
+    """What the store holds."""
 
     runs: tuple[Run, ...] = ()
+    """Of everybody, over the period, its month, and the weeks that a forecast looks at; in order."""
     recommendations: tuple[LedgerEntry, ...] = ()
     advised: Mapping[str, LedgerEntry]
+    """Recommendations that runs of the period followed, and those of the period, by id."""
     prices: Mapping[str, Sequence[PricePoint]]
+    """Points of the period by GPU."""
     impossible: tuple[str, ...] = ()
+    """What cannot be true in the store, and is none of the above: a line each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamReview:
-    """What a report says.
-
-    Attributes:
-        runs: of the scope that started within the period.
-        advised: all that these runs and recommendations are about, by id.
-        billing: None without bills.
-    """
+    """What a report says."""
 
     period: Period
     scope: Scope
     organisation: str
     runs: tuple[Run, ...]
+    """Of the scope that started within the period."""
     recommendations: tuple[LedgerEntry, ...]
     advised: Mapping[str, LedgerEntry]
+    """All that these runs and recommendations are about, by id."""
     spending: Spending
     billing: Billing | None
+    """None without bills."""
     accuracy: review_savings.Accuracy
     budgets: tuple[BudgetState, ...]
     showback: Showback
@@ -288,14 +279,8 @@ def review(
     """Put everything together.
 
     Args:
-        records: of the store.
-        period: of the report.
-        scope: whose runs and charges count.
         bills: what clouds billed; none if not given.
-        budgets: monthly limits of the policies.
         violations: of policies, by runs of the report.
-        jobs: of the report that come again.
-        market: today's.
         is_own: whether a run used a machine of one's own.
         organisation: its name; "" if not given.
         division: how spending is divided among those who spent it.

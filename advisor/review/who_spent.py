@@ -25,39 +25,33 @@ OTHER = "(no team)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitCost:
-    """What the runs of a script cost on average.
-
-    Attributes:
-        num_runs: of known cost.
-        per_epoch_usd: None where no run tells how many epochs it did.
-        per_million_tokens_usd: None where it is not given how many tokens a step has.
-    """
+    """What the runs of a script cost on average."""
 
     project: str
     script: str
     num_runs: int
+    """Of known cost."""
     per_run_usd: Decimal
     per_epoch_usd: Decimal | None
+    """None where no run tells how many epochs it did."""
     per_million_tokens_usd: Decimal | None
+    """None where it is not given how many tokens a step has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Showback:
-    """Who spent it; bills and runs together, each dollar once.
-
-    Attributes:
-        before_usd: in as long a time before; None where a cloud's bill does not reach back so far.
-        unallocated_usd: of ``usd``, what names no project.
-        by_team: empty without teams.
-        by_tag: amortised dollars by tag and value; "" is a charge without it.
-    """
+    """Who spent it; bills and runs together, each dollar once."""
 
     usd: Decimal
     before_usd: Decimal | None
+    """In as long a time before; None where a cloud's bill does not reach back so far."""
     unallocated_usd: Decimal
+    """Of ``usd``, what names no project."""
     by_team: tuple[Part, ...]
+    """Empty without teams."""
     by_project: tuple[Part, ...]
     by_tag: Mapping[str, Mapping[str, Decimal]]
+    """Amortised dollars by tag and value; "" is a charge without it."""
     jumps: tuple[Jump, ...]
     unit_costs: tuple[UnitCost, ...]
 

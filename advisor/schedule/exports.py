@@ -232,9 +232,6 @@ def cron_jobs(
     """A CronJob for each schedule.
 
     Args:
-        schedules: what is to run.
-        image: that holds advisor.
-        timeout_s: of one run.
         catch_up_s: how late a missed run may still begin.
         settings: variables with settings of ours, which the image does not have; they hold no secret.
     """
@@ -315,19 +312,16 @@ _HEADER = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowPlan:
-    """How workflows are made.
-
-    Attributes:
-        secrets: variables that the command needs; the repository's secrets of these names are handed on.
-        settings: variables with settings of ours, which the runner does not have; they hold no secret.
-        timeout_s: of one run.
-        now: the year that follows says which offsets a zone has.
-    """
+    """How workflows are made."""
 
     secrets: Sequence[str]
+    """Variables that the command needs; the repository's secrets of these names are handed on."""
     timeout_s: float
+    """Of one run."""
     now: datetime
+    """The year that follows says which offsets a zone has."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    """Variables with settings of ours, which the runner does not have; they hold no secret."""
 
 
 def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:

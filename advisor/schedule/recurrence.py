@@ -44,18 +44,15 @@ _SPANS = tuple(timedelta(days=days) for days in (1 / 24, 1, 31, 366, 5 * 366))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
-    """The times that cron text means; each field as its values, in order.
-
-    Attributes:
-        days: of the month; None for any.
-        weekdays: 0 is Sunday; None for any. Where days are given as well, either is enough.
-    """
+    """The times that cron text means; each field as its values, in order."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
     days: tuple[int, ...] | None
+    """Of the month; None for any."""
     months: tuple[int, ...]
     weekdays: tuple[int, ...] | None
+    """0 is Sunday; None for any. Where days are given as well, either is enough."""
 
     @property
     def text(self) -> str:
@@ -102,7 +99,6 @@ def listed(
     Args:
         values: in order; None for any.
         all_of_them: how many there can be; None where a list of all means something else than any.
-        dash: what stands between the ends of a range.
         digits: of each number, at least.
 
     >>> listed((0, 1, 2, 4), 60)
@@ -199,17 +195,14 @@ def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """What became due in a while.
-
-    Attributes:
-        run_at: the latest time, if it is not too old to catch up; it alone is run.
-        missed: the times that will never run, oldest first; at most ``MOST_MISSED``.
-        are_all: whether ``missed`` names all of them.
-    """
+    """What became due in a while."""
 
     run_at: datetime | None
+    """The latest time, if it is not too old to catch up; it alone is run."""
     missed: tuple[datetime, ...]
+    """The times that will never run, oldest first; at most ``MOST_MISSED``."""
     are_all: bool = True
+    """Whether ``missed`` names all of them."""
 
 
 def due(schedule: Schedule, now: datetime, *, catch_up_s: float) -> Due:

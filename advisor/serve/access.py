@@ -30,19 +30,16 @@ WHO = Refusal(401, "give the token: Authorization: Bearer TOKEN, or as the passw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Who is let in. Of a token only a digest is kept, so it reaches no log.
-
-    Attributes:
-        token_sha256: None without a token.
-        proxies: addresses whose `user_header` is believed.
-        user_header: in lower case.
-        hosts: names under which the service is known, in lower case.
-    """
+    """Who is let in. Of a token only a digest is kept, so it reaches no log."""
 
     token_sha256: bytes | None = field(default=None, repr=False)
+    """None without a token."""
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Addresses whose `user_header` is believed."""
     user_header: str = "x-forwarded-user"
+    """In lower case."""
     hosts: frozenset[str] = LOOPBACK
+    """Names under which the service is known, in lower case."""
 
     @property
     def is_open(self) -> bool:
@@ -62,7 +59,6 @@ class Access:
 
         Args:
             headers: their names in lower case.
-            peer: the address at the other end of the connection.
         """
         given = [value for name, value in headers if name == b"authorization"]
         users = [value for name, value in headers if name == self.user_header.encode()]

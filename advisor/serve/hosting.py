@@ -38,21 +38,18 @@ _SWITCH_S = 0.0005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosting:
-    """Where to listen, and who may read.
-
-    Attributes:
-        address: of an interface; a port of 0 is any free one.
-        token: ``env:NAME`` or ``file:PATH``.
-        proxies: addresses or networks whose `user_header` is believed.
-        names: host names under which the service is called, besides those of this machine's loopback.
-    """
+    """Where to listen, and who may read."""
 
     address: str = "127.0.0.1"
+    """Of an interface; a port of 0 is any free one."""
     port: int = 8321
     token: str | None = None
+    """``env:NAME`` or ``file:PATH``."""
     proxies: tuple[str, ...] = ()
+    """Addresses or networks whose `user_header` is believed."""
     user_header: str = "X-Forwarded-User"
     names: tuple[str, ...] = ()
+    """Host names under which the service is called, besides those of this machine's loopback."""
 
     def access(self) -> Access:
         """Who may read.

@@ -30,8 +30,7 @@ from advisor.report.writers.html import to_page, vega_runtime
 from advisor.report.writers.pictures import can_draw
 from advisor.report.writers.text_formats import to_json
 from advisor.serve.access import MOST_HEADER_BYTES, Access, Refusal
-from advisor.serve.api_document import api_document
-from advisor.serve.views import QueryError, Reader, View, read_query, views_of
+from advisor.serve.views import QueryError, Reader, View, api_document, read_query, views_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema
 
+from advisor import __version__
 from advisor.config.setting_kinds import PositiveDuration
 from advisor.core.errors import InputError, StoreError
 from advisor.core.units import DAY_S, format_duration_short
 from advisor.formats.user_files import fault_in_words
 from advisor.report.document import COUNT, Block, Column, Document, Link, Row, Table, columns
-from advisor.service.listening import Silence
+from advisor.report.writers.text_formats import SCHEMA_VERSION
+from advisor.service.listening import Listener
 from advisor.service.prices.live import moment_ago, now
 from advisor.store.database import open_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.store.handle import Store
+
 
 # Control characters name nothing, and PostgreSQL takes no NUL.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -99,13 +102,10 @@ def read_query(kind: type[Query], given: Iterable[tuple[str, str]]) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Makes documents of the store and the settings; it writes nothing and asks no network.
-
-    Attributes:
-        config: offline, and without Cost Explorer.
-    """
+    """Makes documents of the store and the settings; it writes nothing and asks no network."""
 
     config: Config
+    """Offline, and without Cost Explorer."""
 
     def store(self) -> AbstractContextManager[Store]:
         """The database, which was there when the service began.
@@ -119,7 +119,7 @@ class Reader:
 
     def jobs(self, query: JobsQuery) -> Document:
         """Recommendations, the newest first."""
-        from advisor.report.jobs import jobs_document
+        from advisor.report.runs import jobs_document
         from advisor.store.ledger import newest_recommendations
 
         with self.store() as store:
@@ -128,7 +128,7 @@ class Reader:
 
     def job(self, _: Query, entry_id: str) -> Document:
         """One of them: its frontier, and the runs that followed."""
-        from advisor.report.jobs import job_document
+        from advisor.report.runs import job_document
         from advisor.store.ledger import find_recommendation, runs_of_recommendation
 
         with self.store() as store:
@@ -155,7 +155,7 @@ class Reader:
         from advisor.store.pulls import pulls
 
         request = HistoryRequest(gpus=query.gpu, since_s=query.since)
-        series = price_history(request, self.config.pricing, Silence())
+        series = price_history(request, self.config.pricing, Listener())
         with self.store() as store:
             pulled = pulls(store)
         at = now()
@@ -173,7 +173,7 @@ class Reader:
         from advisor.service.reporting import ReportRequest, report_of
 
         request = ReportRequest(since=query.since, team=query.team, project=query.project)
-        review = report_of(request, self.config, Silence())
+        review = report_of(request, self.config, Listener())
         return first_document() if review is None else review_document(review)
 
     def queue(self, query: QueueQuery) -> Document:
@@ -185,7 +185,7 @@ class Reader:
         name = query.cluster or next(iter(logs), "")
         if name not in logs:
             raise InputError("no cluster of the settings with this name has a wait_log (docs/settings.md).")
-        return replace(queue_fit_document(fitted_waits(logs[name], Silence())), title=f"Waits of {name}")
+        return replace(queue_fit_document(fitted_waits(logs[name], Listener())), title=f"Waits of {name}")
 
     def schedules(self, _: Query) -> Document:
         """All schedules, as ``advisor schedule list`` lists them."""
@@ -259,21 +259,18 @@ def _with(document: Document, more: tuple[Block, ...]) -> Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A page, and the same below ``/api``.
-
-    Attributes:
-        path: a name in braces is handed to `document`.
-        title: of the link to it; "" for none.
-        query: what may stand behind the question mark.
-        document: makes it.
-        answer: fields of its JSON by name, each with its JSON Schema, besides those of all answers.
-    """
+    """A page, and the same below ``/api``."""
 
     path: str
+    """A name in braces is handed to `document`."""
     title: str
+    """Of the link to it; "" for none."""
     query: type[Query]
+    """What may stand behind the question mark."""
     document: Callable[..., Document]
+    """Makes it."""
     answer: Mapping[str, object]
+    """Fields of its JSON by name, each with its JSON Schema, besides those of all answers."""
 
 
 _ROWS: Mapping[str, object] = {"type": "array", "items": {"type": "object"}}
@@ -327,3 +324,80 @@ def _named(kind: str) -> Mapping[str, object]:
 
 def _list(of: Mapping[str, object]) -> Mapping[str, object]:
     return {"type": "array", "items": of}
+
+
+# The JSON API as an OpenAPI document, from the queries and answers of the views.
+
+
+_ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+_WHY = {
+    "400": "A parameter cannot be",
+    "401": "Who asks is not known",
+    "403": "A page of another site asks",
+    "404": "There is nothing to show",
+    "405": "Only GET and HEAD are answered",
+    "414": "The address is too long",
+    "421": "The service does not go by this name",
+    "431": "The headers are too long",
+    "500": "The service's own settings are wrong",
+    "503": "The database cannot be read, or too many ask",
+}
+
+
+def api_document(views: Sequence[View]) -> Mapping[str, object]:
+    """What may be asked below ``/api``, and what is answered."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "advisor", "version": __version__, "description": "Read-only; see docs/json.md."},
+        "paths": {f"/api{view.path}": {"get": _operation(view)} for view in views},
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def _schemas() -> Mapping[str, object]:
+    """Of what the ledger keeps, as its values are declared; the long lists of a job stand beside it."""
+    from advisor.store import ledger
+
+    kinds: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
+        (kind, "serialization", TypeAdapter(getattr(ledger, kind))) for kind in KEPT
+    ]
+    _, made = TypeAdapter.json_schemas(kinds, ref_template=f"{NAMED}{{model}}")
+    schemas: dict[str, Any] = made["$defs"]
+    for kind in KEPT:
+        schema = schemas[kind]
+        for name in ("alternatives", "options"):
+            schema["properties"].pop(name, None)
+        schema |= {"required": sorted(schema["properties"]), "additionalProperties": False}
+    return schemas
+
+
+def answer_schema(view: View) -> dict[str, Any]:
+    """JSON Schema of an answer: no field has another name."""
+    common = {"schema_version": {"const": SCHEMA_VERSION}, "warnings": {"type": "array"}}
+    return {"type": "object", "properties": {**common, **view.answer}, "additionalProperties": False}
+
+
+def _operation(view: View) -> Mapping[str, object]:
+    failures = {status: _response(why, _ERROR) for status, why in _WHY.items()}
+    return {
+        "summary": view.document.__doc__,
+        "operationId": view.document.__name__,
+        "parameters": list(_parameters(view)),
+        "responses": {"200": _response("The answer", answer_schema(view)), **failures},
+    }
+
+
+def _response(words: str, schema: Mapping[str, object]) -> Mapping[str, object]:
+    return {"description": words, "content": {"application/json": {"schema": schema}}}
+
+
+def _parameters(view: View) -> Iterator[Mapping[str, object]]:
+    if "{name}" in view.path:
+        yield {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+    of_query: dict[str, Any] = view.query.model_json_schema(mode="serialization")
+    for name, kind in of_query.get("properties", {}).items():
+        yield {"name": name, "in": "query", "required": False, "schema": kind}

@@ -43,30 +43,27 @@ MOST_NAMES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A run that has ended; None is not known.
-
-    Attributes:
-        started_at: with a time zone.
-        cost_usd: what was or will be billed, before tax; None if unknown.
-        recommendation: id in the ledger, or ``last``, which knows plan, script and project.
-        provider: a cloud, a cluster or ``local``.
-        gpu: one GPU with its number, such as ``L4:8``.
-        run_id: one of the caller's, so that repeating changes nothing.
-    """
+    """A run that has ended; None is not known."""
 
     started_at: datetime
+    """With a time zone."""
     duration_s: float
     cost_usd: float | None
+    """What was or will be billed, before tax; None if unknown."""
     status: RunStatus | None = None
     recommendation: str | None = None
+    """Id in the ledger, or ``last``, which knows plan, script and project."""
     plan: str | None = None
     provider: str | None = None
+    """A cloud, a cluster or ``local``."""
     gpu: str | None = None
+    """One GPU with its number, such as ``L4:8``."""
     market: Market | None = None
     script: str | None = None
     project: str | None = None
     note: str = ""
     run_id: str | None = None
+    """One of the caller's, so that repeating changes nothing."""
 
 
 def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[Run, bool]:
@@ -233,26 +230,20 @@ def _first(*texts: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsRequest:
-    """Which runs to list.
-
-    Attributes:
-        since: a moment with a time zone, or seconds before now; None for all.
-    """
+    """Which runs to list."""
 
     since: datetime | float | None = None
+    """A moment with a time zone, or seconds before now; None for all."""
     project: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRuns:
-    """Runs in order of time.
-
-    Attributes:
-        num_left_out: receipts and recorded runs that cannot be true, which no total holds.
-    """
+    """Runs in order of time."""
 
     runs: tuple[Run, ...] = ()
     num_left_out: int = 0
+    """Receipts and recorded runs that cannot be true, which no total holds."""
 
 
 def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Listener) -> RecordedRuns:
@@ -287,7 +278,6 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
     Args:
         name: of the caller; None for all projects.
         database: with recommendations and runs; without one there is nothing to compare with.
-        listener: names the argument.
         others: projects that are known besides.
 
     Raises:
@@ -360,16 +350,13 @@ _FOLDER = "receipts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A run that goes on.
-
-    Attributes:
-        run: what is known of it if its end is not seen.
-        file: that says so; None where none could be made.
-    """
+    """A run that goes on."""
 
     run: Run
+    """What is known of it if its end is not seen."""
     where: MachineHere
     file: BegunFile | None
+    """That says so; None where none could be made."""
     warnings: tuple[str, ...] = ()
 
 
@@ -396,10 +383,7 @@ def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) 
     """Enter a run that has ended into the database, or leave its file for later.
 
     Args:
-        begun: what there is of it.
-        run: all of it.
         database: where it is.
-        also: a file that the caller wants.
 
     Returns:
         Whether the database took it, and what went wrong.

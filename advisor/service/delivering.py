@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
@@ -29,19 +29,16 @@ _SHOWN_APART = {"kind", "url", "path", "to", "cc", "password", "secret"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRequest:
-    """Where an answer goes, and as which it counts.
-
-    Attributes:
-        channels: names of the settings.
-        command: what was asked, such as ``recommend``.
-        period: of the answer, such as a day: one of the same content is sent again in the next.
-        key: a scheduler's, or another of the caller's; None: of command, period and content.
-    """
+    """Where an answer goes, and as which it counts."""
 
     channels: tuple[str, ...]
+    """Names of the settings."""
     command: str
+    """What was asked, such as ``recommend``."""
     period: str = ""
+    """Of the answer, such as a day: one of the same content is sent again in the next."""
     key: str | None = None
+    """A scheduler's, or another of the caller's; None: of command, period and content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +51,17 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelState:
-    """A channel of the settings.
-
-    Attributes:
-        settings: by name, as text, without what stands elsewhere here.
-        secrets: where each is kept, and why it cannot be read, if so.
-        last: what changed last of its deliveries.
-    """
+    """A channel of the settings."""
 
     name: str
     kind: str
     target: str
     settings: tuple[tuple[str, str], ...]
+    """By name, as text, without what stands elsewhere here."""
     secrets: tuple[tuple[str, str | None], ...]
+    """Where each is kept, and why it cannot be read, if so."""
     last: Posted | None
+    """What changed last of its deliveries."""
 
 
 def key_of_environment(environ: Mapping[str, str] | None = None) -> str | None:
@@ -165,7 +159,6 @@ def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple
 
 def _channels(names: tuple[str, ...], delivery: DeliverySettings) -> dict[str, Channel]:
     from advisor.delivery.channel import Secrets
-    from advisor.delivery.channels.channel_kinds import open_channel
 
     known = delivery.channels
     return {name: open_channel(name, known[name], Secrets(os.environ)) for name in names}
@@ -195,7 +188,6 @@ def _telling(step: Step) -> Callable[[str, float], None]:
 def _state(name: str, settings: ChannelSettings, last: Posted | None) -> ChannelState:
     from advisor.config.delivery_settings import SECRET_FORMS
     from advisor.delivery.channel import Secrets
-    from advisor.delivery.channels.channel_kinds import open_channel
 
     secrets = Secrets(os.environ)
     values = settings.model_dump(mode="json", by_alias=True)
@@ -223,3 +215,30 @@ def _problem(secrets: Secrets, reference: str) -> str | None:
     except SecretError as error:
         return str(error)
     return None
+
+
+def open_channel(name: str, settings: ChannelSettings, secrets: Secrets) -> Channel:
+    """The channel that settings describe; nothing is read or asked yet."""
+    from advisor.config import delivery_settings
+    from advisor.delivery.channels.bucket import S3, Gcs
+    from advisor.delivery.channels.local import LocalFile, Stdout
+    from advisor.delivery.channels.smtp import Smtp
+    from advisor.delivery.channels.webhook import Slack, Webhook
+
+    match settings:
+        case delivery_settings.FileChannel():
+            return LocalFile(settings=settings, secrets=secrets)
+        case delivery_settings.StdoutChannel():
+            return Stdout(settings=settings, secrets=secrets)
+        case delivery_settings.SmtpChannel():
+            return Smtp(name=name, settings=settings, secrets=secrets)
+        case delivery_settings.SlackChannel():
+            return Slack(settings=settings, secrets=secrets)
+        case delivery_settings.WebhookChannel():
+            return Webhook(settings=settings, secrets=secrets)
+        case delivery_settings.S3Channel():
+            return S3(settings=settings, secrets=secrets)
+        case delivery_settings.GcsChannel():
+            return Gcs(settings=settings, secrets=secrets)
+        case _:
+            assert_never(settings)

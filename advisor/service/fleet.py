@@ -41,19 +41,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """Combinations of a grid that are one job: the same script and limits, whatever its arguments.
-
-    Attributes:
-        wants: options that say what is wanted, such as epochs, deadline and policy.
-        num_tried: combinations.
-        candidates: of known cost, none both cheaper and faster than another; the cheapest first.
-    """
+    """Combinations of a grid that are one job: the same script and limits, whatever its arguments."""
 
     script: str
     wants: tuple[str, ...]
+    """Options that say what is wanted, such as epochs, deadline and policy."""
     runs_per_month: float
     num_tried: int
+    """Combinations."""
     candidates: tuple[Candidate, ...]
+    """Of known cost, none both cheaper and faster than another; the cheapest first."""
 
     @property
     def best(self) -> Candidate:
@@ -122,36 +119,30 @@ def _pick(script: str, wants: tuple[str, ...], of: Sequence[Swept], grid: Grid) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A job that takes a faster machine.
-
-    Attributes:
-        usd: what a month of it costs more.
-        hours: how much shorter a month of its runs is.
-    """
+    """A job that takes a faster machine."""
 
     pick: Pick
     to: Candidate
     usd: float
+    """What a month of it costs more."""
     hours: float
+    """How much shorter a month of its runs is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """A month of the fleet within a budget: the least hours for the money.
-
-    Attributes:
-        cheapest_usd: with the cheapest machine for each job.
-        moves: in the order of hours saved for a dollar, while they are affordable.
-        next_moves: those that more money would buy, in the same order.
-        hours_above_best: no choice of machines within the budget is shorter by more than this.
-    """
+    """A month of the fleet within a budget: the least hours for the money."""
 
     budget_usd: float
     cheapest_usd: float
+    """With the cheapest machine for each job."""
     cheapest_hours: float
     moves: tuple[Move, ...]
+    """In the order of hours saved for a dollar, while they are affordable."""
     next_moves: tuple[Move, ...]
+    """Those that more money would buy, in the same order."""
     hours_above_best: float
+    """No choice of machines within the budget is shorter by more than this."""
 
     @property
     def usd(self) -> float:
@@ -172,7 +163,6 @@ def spending_of(picks: Sequence[Pick], budget_usd: float | None) -> Spending:
     multiple-choice knapsack problem), and what is left buys later moves.
 
     Args:
-        picks: the jobs.
         budget_usd: None for as much as the fastest machines take.
     """
     steps = sorted((move for pick in picks for move in _steps(pick)), key=lambda move: -move.hours / move.usd)
@@ -222,24 +212,21 @@ def _saved(pick: Pick, before: Candidate, to: Candidate) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Machines of one type that are not spot, over a time.
-
-    Attributes:
-        usd_per_h: of one machine, without a commitment; None where no run says it.
-        busy: the share of the time in which so many or more are in use: one, two, ...
-        source: what that rests on, in words.
-        months: to commit for; None where none of the discounts pays.
-        num: to commit to.
-        saved_usd_per_month: by that.
-    """
+    """Machines of one type that are not spot, over a time."""
 
     machine: str
     usd_per_h: float | None
+    """Of one machine, without a commitment; None where no run says it."""
     busy: tuple[float, ...]
+    """The share of the time in which so many or more are in use: one, two, ..."""
     source: str
+    """What that rests on, in words."""
     months: int | None = None
+    """To commit for; None where none of the discounts pays."""
     num: int = 0
+    """To commit to."""
     saved_usd_per_month: float | None = None
+    """By that."""
 
     @property
     def idle(self) -> float | None:
@@ -261,10 +248,7 @@ def pools_of(
     at a random moment.
 
     Args:
-        picks: the jobs.
-        runs: recorded ones.
         discounts: off the price on demand, by months of the commitment.
-        end: of the year.
     """
     pools = _recorded(runs, end) or _planned(picks)
     found = [_committed(pool, discounts) for pool in pools]
@@ -383,8 +367,6 @@ def fleet_of(swept: Sequence[Swept], grid: Grid, database: StoreSettings | None)
     """What a sweep says.
 
     Args:
-        swept: the jobs.
-        grid: what a month holds.
         database: with the runs that are recorded; None where commitments are not asked for. If it cannot be
             read, planned runs count, and a warning says so.
     """

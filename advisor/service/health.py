@@ -14,7 +14,7 @@ from advisor.core import processes
 from advisor.core.errors import AdvisorError, CatalogError
 from advisor.core.gpus import is_known, load_gpus, resolve_gpu
 from advisor.core.redaction import named_without_secrets
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.recommend.own_machines import cluster_machine
 from advisor.store.database import open_store
 
@@ -118,7 +118,7 @@ def _prices(pricing: PricingSettings) -> Check:
     from advisor.service.prices.daily import current_answers
     from advisor.service.prices.live import now
 
-    answers = current_answers(pricing, OfferQuery(), Silence(), may_refresh=False)
+    answers = current_answers(pricing, OfferQuery(), Listener(), may_refresh=False)
     offers = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in offers.offers)
     detail = f"{len(offers.offers)} offers, newest of {newest:%Y-%m-%d}"
@@ -256,7 +256,7 @@ def clusters(settings: Sequence[ClusterSettings]) -> Check:
     good, faults = [], []
     for cluster in settings:
         try:
-            machine = cluster_machine(cluster, Silence())
+            machine = cluster_machine(cluster, Listener())
         except AdvisorError as error:
             faults.append(str(error) if cluster.name in str(error) else f"{cluster.name!r}: {error}")
             continue

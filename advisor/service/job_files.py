@@ -33,29 +33,26 @@ _SKY_GPUS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handoff:
-    """What is to be started.
-
-    Attributes:
-        command: the script and its arguments, as Python gets them.
-        packages: as pip takes them, in the versions that the script was profiled with.
-        walltime_s: what the settings ask the cluster's scheduler for; None where they say nothing.
-        not_packaged: imports that nothing installs elsewhere: they come from a folder of this machine.
-        requirements: the user's own file of packages, which comes before that; None without one.
-        checkpoint_interval_s: between checkpoints; None where the script is to save none.
-        budget_usd: at which the run is stopped; None for no limit.
-        to_do: what must be done to the script first, in sentences.
-    """
+    """What is to be started."""
 
     command: tuple[str, ...]
+    """The script and its arguments, as Python gets them."""
     option: Option
     packages: tuple[str, ...]
+    """As pip takes them, in the versions that the script was profiled with."""
     requirements: str | None
+    """The user's own file of packages, which comes before that; None without one."""
     checkpoint_interval_s: float | None
+    """Between checkpoints; None where the script is to save none."""
     budget_usd: float | None
+    """At which the run is stopped; None for no limit."""
     recommendation: str | None
     to_do: tuple[str, ...] = ()
+    """What must be done to the script first, in sentences."""
     not_packaged: tuple[str, ...] = ()
+    """Imports that nothing installs elsewhere: they come from a folder of this machine."""
     walltime_s: float | None = None
+    """What the settings ask the cluster's scheduler for; None where they say nothing."""
 
     @property
     def name(self) -> str:
@@ -361,22 +358,19 @@ def _shell(handoff: Handoff) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A tool that starts jobs.
-
-    Attributes:
-        tiers: of the machines that it can start a job on.
-        start: the command that starts the file.
-        guarded: machines on which `advisor run` watches the job.
-        has_receipt: whether that command ends when the job does, and nothing else keeps a receipt of it.
-        start_recovering: the command for a file that says how the job recovers, where that is another one.
-    """
+    """A tool that starts jobs."""
 
     text: Callable[[Handoff], str]
     tiers: tuple[Tier, ...]
+    """Of the machines that it can start a job on."""
     start: tuple[str, ...]
+    """The command that starts the file."""
     guarded: tuple[Tier, ...] = ()
+    """Machines on which `advisor run` watches the job."""
     has_receipt: bool = False
+    """Whether that command ends when the job does, and nothing else keeps a receipt of it."""
     start_recovering: tuple[str, ...] = ()
+    """The command for a file that says how the job recovers, where that is another one."""
 
     def command(self, text: str) -> tuple[str, ...]:
         """What starts a file with this text."""

@@ -6,13 +6,12 @@ back as results; what is heard here is what a person wants to know before a long
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
 
 from advisor.core.findings import Finding
 
 
-class Step(Protocol):
-    """A long step of the work, while it lasts."""
+class Step:
+    """A long step of the work, while it lasts; this one is shown nowhere."""
 
     def update(self, phase: str) -> None:
         """What the step is doing now."""
@@ -21,8 +20,8 @@ class Step(Protocol):
         """A line of a profiling run; one that is no event changes nothing."""
 
 
-class Listener(Protocol):
-    """What a use case asks of its caller."""
+class Listener:
+    """What a use case asks of its caller; this one drops it, and calls arguments by their own names."""
 
     def note(self, message: str) -> None:
         """What is worth knowing and no warning."""
@@ -31,54 +30,24 @@ class Listener(Protocol):
         """What may make the answer wrong."""
 
     def step(
-        self, name: str, *, limit_s: float | None = None, at_once: bool = False
-    ) -> AbstractContextManager[Step]:
-        """Follow a step of the work as long as it lasts.
-
-        Args:
-            name: such as ``profiling train.py``.
-            limit_s: seconds after which it is given up.
-            at_once: worth a line as it begins, however quick it is.
-        """
-
-    def count(self, name: str) -> AbstractContextManager[Callable[[int, int], None]]:
-        """Follow a step that counts: what it gives is called with how many are done, and of how many."""
-
-    def name_of(self, argument: str) -> str:
-        """What the caller calls an argument or a setting: ``--max-price`` for ``max_usd_per_h``."""
-
-
-class Silence:
-    """A listener that drops everything, and calls arguments by their own names."""
-
-    def note(self, message: str) -> None:
-        """Nothing."""
-
-    def warn(self, messages: Iterable[str | Finding]) -> None:
-        """Nothing."""
-
-    def step(
         self,
         name: str,  # noqa: ARG002
         *,
         limit_s: float | None = None,  # noqa: ARG002
         at_once: bool = False,  # noqa: ARG002
     ) -> AbstractContextManager[Step]:
-        """A step without a display."""
-        return nullcontext(_Unseen())
+        """Follow a step of the work as long as it lasts.
+
+        Args:
+            name: such as ``profiling train.py``.
+            limit_s: seconds after which it is given up.
+        """
+        return nullcontext(Step())
 
     def count(self, name: str) -> AbstractContextManager[Callable[[int, int], None]]:  # noqa: ARG002
-        """A step without a display."""
+        """Follow a step that counts: what it gives is called with how many are done, and of how many."""
         return nullcontext(lambda done, total: None)  # noqa: ARG005
 
     def name_of(self, argument: str) -> str:
-        """The argument itself."""
+        """What the caller calls an argument or a setting: ``--max-price`` for ``max_usd_per_h``."""
         return argument
-
-
-class _Unseen:
-    def update(self, phase: str) -> None:
-        pass
-
-    def follow(self, line: str) -> None:
-        pass

@@ -23,18 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureRequest:
-    """Which kernels to measure, and where to keep them.
-
-    Attributes:
-        out: the recording; one that was cut short is continued.
-        families: these alone; None for all.
-        backend: ``cuda``, or ``cpu`` to try it out.
-    """
+    """Which kernels to measure, and where to keep them."""
 
     extent: Extent
     out: Path
+    """The recording; one that was cut short is continued."""
     families: tuple[str, ...] | None = None
+    """These alone; None for all."""
     backend: str = "cuda"
+    """``cuda``, or ``cpu`` to try it out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

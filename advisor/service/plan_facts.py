@@ -30,28 +30,25 @@ _COUNTED = re.compile(r"([1-9]\d{0,3})x(.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """A plan by its id, by facts, or by both: a fact beside an id wins. None is not given.
-
-    Attributes:
-        plan: id as ``advisor recommend`` prints it; a cloud's is looked up in the prices.
-        gpu: one GPU of the catalog with its number, such as ``A100-SXM-80GB:8`` or ``A100-SXM-80GB:8x2``.
-        num_nodes: of the whole plan.
-        usd_per_h: of the whole plan.
-        usd_per_job: what 9 of 10 runs stay under.
-        spent_usd: since the first of the month.
-    """
+    """A plan by its id, by facts, or by both: a fact beside an id wins. None is not given."""
 
     plan: str | None = None
+    """Id as ``advisor recommend`` prints it; a cloud's is looked up in the prices."""
     tier: Tier | None = None
     provider: str | None = None
     instance_type: str | None = None
     region: str | None = None
     market: Market | None = None
     gpu: str | None = None
+    """One GPU of the catalog with its number, such as ``A100-SXM-80GB:8`` or ``A100-SXM-80GB:8x2``."""
     num_nodes: int | None = None
+    """Of the whole plan."""
     usd_per_h: float | None = None
+    """Of the whole plan."""
     usd_per_job: float | None = None
+    """What 9 of 10 runs stay under."""
     spent_usd: float | None = None
+    """Since the first of the month."""
     train_s: float | None = None
 
 
@@ -223,20 +220,17 @@ def _wherever(pricing: PricingSettings, provider: str, market: Market) -> Pricin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What is known of a machine; None is not known, a market of None perhaps not rented.
-
-    Attributes:
-        num_gpus: of all machines that a plan or a job names.
-        num_nodes: how many those are; None where the GPUs are those of the one that we see.
-    """
+    """What is known of a machine; None is not known, a market of None perhaps not rented."""
 
     provider: str | None
     gpu: str | None
     num_gpus: int | None
+    """Of all machines that a plan or a job names."""
     market: Market | None
     instance_type: str | None = None
     region: str | None = None
     num_nodes: int | None = None
+    """How many those are; None where the GPUs are those of the one that we see."""
 
     @classmethod
     def of(cls, known: Facts | LedgerEntry) -> Place:
@@ -294,16 +288,13 @@ def _check_provider(name: str, clusters: Sequence[ClusterSettings], listener: Li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineHere:
-    """A machine that a command runs on.
-
-    Attributes:
-        zone: as offers have it; None if not known.
-        share: of the machine's GPUs that the command got, which is its share of the price.
-    """
+    """A machine that a command runs on."""
 
     place: Place
     zone: str | None
+    """As offers have it; None if not known."""
     share: float
+    """Of the machine's GPUs that the command got, which is its share of the price."""
 
 
 def place_of(asked: PlanRequest, config: Config, listener: Listener) -> Place:

@@ -26,14 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictRequest:
-    """What to predict, and where.
-
-    Attributes:
-        gpus: GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog.
-    """
+    """What to predict, and where."""
 
     trace: TraceRequest
     gpus: tuple[str, ...] = ()
+    """GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog."""
     split: Split = WHOLE
     confirm: bool = False
 
@@ -147,11 +144,6 @@ def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
 def check_confirmable(request: TraceRequest, num_gpus: int, listener: Listener) -> None:
     """Refuse what cannot be profiled again.
 
-    Args:
-        request: the script.
-        num_gpus: GPUs and numbers of them that are asked about.
-        listener: knows what its caller names an argument.
-
     Raises InputError: there is no script, or more than one GPU is asked about.
     """
     name = listener.name_of("confirm")
@@ -172,12 +164,7 @@ def confirmation_of(
     """What the script needs with the largest batch that is likely to fit.
 
     Args:
-        request: the script as it was profiled.
-        trace: of it.
-        estimate: of it on the GPU in question.
         predicted: the estimate of another trace there.
-        tracing: how scripts are profiled.
-        listener: receives progress.
 
     Raises:
         InputError: nothing fits, or the script does not take its batch as an argument.
@@ -242,8 +229,6 @@ def layout_of(gpu: str, num_gpus: int, num_nodes: int | None = None) -> Layout:
     """So many GPUs: in one machine, or where none has as many, in whole ones of the largest.
 
     Args:
-        gpu: its name.
-        num_gpus: of all nodes.
         num_nodes: how many there shall be; None for as few as will do.
     """
     machines = _machines(gpu)

@@ -17,7 +17,7 @@ from advisor.site_files.log_rows import zone_named
 from advisor.site_files.slurm_conf import Partition, SlurmConf, read_slurm_conf
 
 if TYPE_CHECKING:
-    from advisor.native import Backfill, PriorityRules, Queue
+    from advisor.native.arrays import Backfill, PriorityRules, Queue
     from recommender.queue.waits import JobLog, QueuedJob
 
 WALLTIMES_S = tuple(hours * HOUR_S for hours in (0.5, 1, 2, 4, 8, 12, 24, 48, 72, 168))
@@ -30,25 +30,22 @@ _NO_LIMIT_S = 366 * DAY_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRequest:
-    """What would change.
-
-    Attributes:
-        slurm_conf: partitions and priorities; or else `capacity`, the units of one partition.
-        added: units by partition, ``""`` for the only one.
-        backfill: ``"none"``, ``"easy"`` or ``"conservative"``; None leaves today's.
-        size: of one more job; its waits are those of ``walltime_s`` and longer ones, or of all.
-        submit_at: the time of day at which it would be submitted; None takes that of other jobs.
-    """
+    """What would change."""
 
     log: Path
     slurm_conf: Path | None = None
+    """Partitions and priorities; or else `capacity`, the units of one partition."""
     capacity: int | None = None
     added: Mapping[str, int]
+    """Units by partition, ``""`` for the only one."""
     backfill: str | None = None
+    """``"none"``, ``"easy"`` or ``"conservative"``; None leaves today's."""
     size: int | None = None
+    """Of one more job; its waits are those of ``walltime_s`` and longer ones, or of all."""
     walltime_s: float | None = None
     partition: str | None = None
     submit_at: time | None = None
+    """The time of day at which it would be submitted; None takes that of other jobs."""
     timezone: str | None = None
 
 
@@ -74,24 +71,21 @@ class WalltimeWaits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueWhatIf:
-    """Two simulations of the same jobs.
-
-    Attributes:
-        units: of the cluster, today and then.
-        classes: all jobs first.
-        walltimes: of one more job, from the shortest; empty unless it was asked for.
-        num_moments: at which that one was submitted, each time alone.
-        submit_at: the time of day of these moments, unless they are those of other jobs.
-    """
+    """Two simulations of the same jobs."""
 
     size_unit: str
     num_jobs: int
     units: tuple[int, int]
+    """Of the cluster, today and then."""
     backfill: tuple[str, str]
     classes: tuple[ClassWaits, ...]
+    """All jobs first."""
     walltimes: tuple[WalltimeWaits, ...]
+    """Of one more job, from the shortest; empty unless it was asked for."""
     num_moments: int
+    """At which that one was submitted, each time alone."""
     submit_at: str | None
+    """The time of day of these moments, unless they are those of other jobs."""
 
 
 def queue_what_if(request: WhatIfRequest, listener: Listener) -> QueueWhatIf:
@@ -99,7 +93,8 @@ def queue_what_if(request: WhatIfRequest, listener: Listener) -> QueueWhatIf:
 
     Raises InputError: a log without run times, no capacity, an unknown partition, or a job that never fits.
     """
-    from advisor.native import Backfill, simulate_queue
+    from advisor.native import simulate_queue
+    from advisor.native.arrays import Backfill
     from advisor.service.waits import read_log
 
     log = read_log(request.log, request.timezone, listener)
@@ -233,7 +228,7 @@ def _queue(
 ) -> Queue:
     import numpy as np
 
-    from advisor.native import ClusterColumns, JobColumns, Queue
+    from advisor.native.arrays import ClusterColumns, JobColumns, Queue
 
     users = {user: i for i, user in enumerate(sorted({job.user for job in jobs}))}
     most = max(1, *(one.job_factor for one in conf.partitions))
@@ -265,8 +260,7 @@ def _row(job: QueuedJob, place: tuple[int, int], conf: SlurmConf) -> tuple[int, 
 
 
 def _rules(conf: SlurmConf) -> PriorityRules:
-    from advisor.native import PriorityRules
-    from advisor.native.arrays import MAX_TIME_S
+    from advisor.native.arrays import MAX_TIME_S, PriorityRules
 
     flags = conf.options.get("priorityflags", "").upper()
     if conf.options.get("prioritytype", "").endswith("basic"):

@@ -21,7 +21,7 @@ from advisor.core.redaction import redact, redact_words
 from advisor.core.units import whole_number
 from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, recommendation_of
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.recommend.policy_in_force import check_guarded
 from advisor.service.watching import Watch, WatchRequest, expected_of
@@ -44,41 +44,35 @@ _DATABASE_WAIT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest:
-    """A command to run, and what is known of it beforehand; None is not known.
-
-    Attributes:
-        recommendation: id in the ledger, or ``last``.
-        plan: id of an option, which says where it runs.
-        cost_usd: of the whole run, before tax.
-        watch: limits, and what to compare the first steps with.
-        has_limit: whether it ends at one of its own, as what an emitted file starts does.
-    """
+    """A command to run, and what is known of it beforehand; None is not known."""
 
     command: tuple[str, ...]
     recommendation: str | None = None
+    """Id in the ledger, or ``last``."""
     plan: str | None = None
+    """Id of an option, which says where it runs."""
     project: str | None = None
     cost_usd: float | None = None
+    """Of the whole run, before tax."""
     usd_per_h: float | None = None
     note: str = ""
     receipt: Path | None = None
     watch: WatchRequest = field(default_factory=WatchRequest)
+    """Limits, and what to compare the first steps with."""
     has_limit: bool = False
+    """Whether it ends at one of its own, as what an emitted file starts does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What a run took, beside what was predicted.
-
-    Attributes:
-        advised: the recommendation that it follows; None without one.
-        exit_code: of the command, as a shell has it.
-    """
+    """What a run took, beside what was predicted."""
 
     run: Run
     advised: LedgerEntry | None
+    """The recommendation that it follows; None without one."""
     is_recorded: bool
     exit_code: int
+    """Of the command, as a shell has it."""
     stopped_by: str | None = None
 
     @property
@@ -372,7 +366,6 @@ def machine_here(
     Args:
         given: what the caller says, which wins.
         sent_to: where a recommendation sent the job: says what cannot be seen, on the GPU that it names.
-        environment: of the command.
         settings: whether the metadata service may be asked.
     """
     from advisor.core.devices import detect_devices
@@ -408,17 +401,14 @@ _S_PER_H = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCost:
-    """The cost of a run before tax; all None where unknown.
-
-    Attributes:
-        usd_per_h: of the GPUs that it had, behind an estimate.
-        price_retrieved_at: when that price was true; None also where a person says it.
-    """
+    """The cost of a run before tax; all None where unknown."""
 
     usd: float | None = None
     kind: CostKind | None = None
     usd_per_h: float | None = None
+    """Of the GPUs that it had, behind an estimate."""
     price_retrieved_at: datetime | None = None
+    """When that price was true; None also where a person says it."""
 
 
 def cost_of(
@@ -468,7 +458,7 @@ def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:
         return None
     for at in filter(None, (where.zone, place.region)):
         try:
-            offer = cheapest_at(pricing, place.provider, place.instance_type, at, place.market, Silence())
+            offer = cheapest_at(pricing, place.provider, place.instance_type, at, place.market, Listener())
         except AdvisorError:
             # Prices that cannot be read leave the cost unknown, as the receipt says.
             return None
@@ -481,7 +471,7 @@ def _own_price(place: Place, settings: Settings) -> float | None:
     from advisor.service.recommend.own_machines import own_machines
 
     try:
-        machines = own_machines(settings, Silence())
+        machines = own_machines(settings, Listener())
     except AdvisorError:
         return None
     for machine in machines:

@@ -46,23 +46,20 @@ _ASKED_DAYS = 390
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRequest:
-    """What to report on.
-
-    Attributes:
-        since: a moment with a time zone, or seconds before the end.
-        until: the end, which does not belong to the period: a moment, or seconds before now; None is now.
-        team: of the settings; None for everybody.
-        project: None for all.
-        policies: files of rules, besides those of the settings.
-        bills: files of what clouds billed, besides those of the settings.
-    """
+    """What to report on."""
 
     since: datetime | float = WEEK_S
+    """A moment with a time zone, or seconds before the end."""
     until: datetime | float | None = None
+    """The end, which does not belong to the period: a moment, or seconds before now; None is now."""
     team: str | None = None
+    """Of the settings; None for everybody."""
     project: str | None = None
+    """None for all."""
     policies: tuple[Path, ...] = ()
+    """Files of rules, besides those of the settings."""
     bills: tuple[Path, ...] = ()
+    """Files of what clouds billed, besides those of the settings."""
 
 
 def report_of(request: ReportRequest, config: Config, listener: Listener) -> TeamReview | None:
@@ -110,7 +107,6 @@ def check_budgets(states: Sequence[BudgetState], most: float) -> None:
     """Refuse a month of which too much is spent.
 
     Args:
-        states: the budgets of a report.
         most: the share of a limit that may be spent, such as 0.8.
 
     Raises ThresholdExceededError: names every budget that is above.
@@ -250,9 +246,6 @@ def bills_of(
 
     Args:
         report: names files, too, and says whether Cost Explorer is asked.
-        prices: how AWS is asked.
-        files: of the caller.
-        period: of the report.
         listener: follows long files.
 
     Raises:

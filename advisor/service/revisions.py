@@ -27,14 +27,11 @@ _LINK, _PROGRAM = "120000", "100755"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A script or trace.
-
-    Attributes:
-        folder: where it runs, so that what it opens by a relative path is of its version, too.
-    """
+    """A script or trace."""
 
     path: Path
     folder: Path
+    """Where it runs, so that what it opens by a relative path is of its version, too."""
 
 
 class _Entry(NamedTuple):

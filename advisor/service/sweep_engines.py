@@ -1,6 +1,6 @@
 """Where the answers of a sweep are computed: processes of this machine, or workers of a Dask cluster.
 
-Each answer comes from a child process (`advisor.cli.answering`), which stays for the next ones: to start
+Each answer comes from a child process (`advisor.cli.sweep`), which stays for the next ones: to start
 takes up to ten times as long as to answer. One that crashes or hangs costs its own answer and no other.
 """
 
@@ -28,7 +28,7 @@ LOCAL = "local"
 _WITHIN_S = 1800.0
 _CONNECT_WITHIN_S = 10.0
 _MOST_CHARACTERS = 300
-_COMMAND = (sys.executable, "-P", "-m", "advisor.cli.answering")
+_COMMAND = (sys.executable, "-P", "-m", "advisor.cli.sweep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,7 @@ class Children:
     _idle: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def answer(self, request: str) -> dict[str, Any]:
-        """Ask a child: ``{"advice": ...}``, or ``{"refused": why}`` where it must not answer.
-
-        Args:
-            request: as JSON.
-        """
+        """Ask a child: ``{"advice": ...}``, or ``{"refused": why}`` where it must not answer."""
         try:
             child = self._next()
         except OSError as error:

@@ -54,39 +54,33 @@ Value = str | int | float
 
 
 class Grid(BaseModel):
-    """What a grid file holds: all combinations of its lists are asked.
-
-    Attributes:
-        subjects: scripts and saved traces, with wildcards, relative to the file.
-        arguments: of scripts, each entry a command line.
-        options: of `recommend` by name, each with the values to try; a list as a value repeats the option.
-        runs_per_month: by pattern of the subject's name, the first that fits; 1 without any.
-        monthly_budget_usd: for all jobs together.
-        commitments: discounts off the price on demand, by months that one commits for.
-    """
+    """What a grid file holds: all combinations of its lists are asked."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     subjects: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Scripts and saved traces, with wildcards, relative to the file."""
     arguments: Annotated[tuple[str, ...], Field(min_length=1)] = ("",)
+    """Of scripts, each entry a command line."""
     options: Mapping[str, Annotated[tuple[Value | tuple[Value, ...], ...], Field(min_length=1)]] = {}
+    """Of `recommend` by name, each with the values to try; a list as a value repeats the option."""
     runs_per_month: Mapping[str, Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)]] = {}
+    """By pattern of the subject's name, the first that fits; 1 without any."""
     monthly_budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """For all jobs together."""
     commitments: Mapping[Annotated[int, Field(gt=0)], Annotated[float, Field(gt=0, lt=1)]] = {}
+    """Discounts off the price on demand, by months that one commits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One combination.
-
-    Attributes:
-        subject: a script or a saved trace.
-        options: words of the command line.
-    """
+    """One combination."""
 
     subject: str
+    """A script or a saved trace."""
     arguments: str
     options: tuple[str, ...]
+    """Words of the command line."""
 
     @property
     def name(self) -> str:
@@ -102,14 +96,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A machine that a job could take; times and costs are medians and 90 % quantiles of one run.
-
-    Attributes:
-        usd_per_h: None for one's own machine of unknown cost; its costs lack that.
-        held_s: the time without the wait for the machine.
-        counted_usd: the cost where machines are compared: that of a guessed price at its p90.
-        work_usd: what must be done to the script first, once.
-    """
+    """A machine that a job could take; times and costs are medians and 90 % quantiles of one run."""
 
     plan: str
     gpu: str
@@ -118,49 +105,47 @@ class Choice:
     num_nodes: int
     market: str
     usd_per_h: float | None
+    """None for one's own machine of unknown cost; its costs lack that."""
     step_s: float
     time_p50_s: float
     time_p90_s: float
     cost_p50_usd: float
     cost_p90_usd: float
     held_s: float
+    """The time without the wait for the machine."""
     counted_usd: float
+    """The cost where machines are compared: that of a guessed price at its p90."""
     work_usd: float
+    """What must be done to the script first, once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What was recommended for a job.
-
-    Attributes:
-        take: None where nothing was recommended.
-        frontier: machines of which none is both cheaper and faster than another.
-        script: as the profile calls it.
-        error: why nothing was recommended.
-        is_final: whether that is an answer, such as that nothing is feasible; others are asked for again.
-    """
+    """What was recommended for a job."""
 
     take: Choice | None = None
+    """None where nothing was recommended."""
     frontier: tuple[Choice, ...] = ()
+    """Machines of which none is both cheaper and faster than another."""
     script: str = ""
+    """As the profile calls it."""
     batch_size: int | None = None
     error: str | None = None
+    """Why nothing was recommended."""
     is_final: bool = True
+    """Whether that is an answer, such as that nothing is feasible; others are asked for again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What all answers rest on besides their own files; digests, since settings may hold secrets.
-
-    Attributes:
-        versions: of advisor, Python and NumPy.
-        settings: with the policies that they name.
-        prices: how many of which source, and from when.
-    """
+    """What all answers rest on besides their own files; digests, since settings may hold secrets."""
 
     versions: str
+    """Of advisor, Python and NumPy."""
     settings: str
+    """With the policies that they name."""
     prices: str
+    """How many of which source, and from when."""
 
     def differs(self, other: World) -> str | None:
         """The first difference in words; None without any."""
@@ -191,18 +176,15 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """A job, its advice, and that of the last sweep; None where it had none.
-
-    Attributes:
-        is_new: whether the advice was computed now.
-        causes: what of that on which the advice rests changed since.
-    """
+    """A job, its advice, and that of the last sweep; None where it had none."""
 
     job: Job
     advice: Advice
     before: Advice | None
     is_new: bool
+    """Whether the advice was computed now."""
     causes: tuple[str, ...] = ()
+    """What of that on which the advice rests changed since."""
 
     @property
     def moved(self) -> str | None:
@@ -269,17 +251,14 @@ def _jobs(subjects: Iterable[str], grid: Grid) -> Iterator[Job]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A job for a process that answers, here or on another machine with the same files.
-
-    Attributes:
-        key: that its answer is kept under.
-        folder: that paths of the job are relative to.
-    """
+    """A job for a process that answers, here or on another machine with the same files."""
 
     job: Job
     key: str
+    """That its answer is kept under."""
     world: World
     folder: str
+    """That paths of the job are relative to."""
     offline: bool
 
 
@@ -289,13 +268,10 @@ Engine = Callable[[Sequence[Request]], Iterable[tuple[str, Advice]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """How a sweep is made.
-
-    Attributes:
-        folder: keeps what was computed; it can be deleted at any time.
-    """
+    """How a sweep is made."""
 
     folder: Path
+    """Keeps what was computed; it can be deleted at any time."""
     engine: Engine
     offline: bool
     world: World
@@ -425,8 +401,6 @@ def world_of(pricing: PricingSettings, policy: PolicySettings, settings: str) ->
     """What answers rest on, on this machine and now.
 
     Args:
-        pricing: whose sources are looked at.
-        policy: whose files count.
         settings: all of them, as text.
 
     Raises AdvisorError: sources of prices cannot be read.

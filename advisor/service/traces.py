@@ -36,8 +36,6 @@ def with_second_profile(
     that tells what ranks hold and exchange, and it serves for any number of them.
 
     Args:
-        trace: of the script.
-        script: its file.
         profiled: the script's trace as one of so many processes.
         listener: notified where that cannot be had.
         is_world_asked: the trace's world is the user's.
@@ -99,25 +97,22 @@ _FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "sandbox_read", "p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRequest:
-    """What to learn an iteration from.
-
-    Attributes:
-        source: a training script or a saved trace; a Trace is taken as it is.
-        arguments: of the script.
-        origin_gpu: where a profiler's export was recorded, if it does not say.
-        pretended_gpu: the GPU that the script sees while it is profiled.
-        world_size: profile the script as one of so many processes of one GPU each.
-        python: the interpreter that the script's command names; a setting comes first.
-        variables: of the environment, which the script's command sets.
-    """
+    """What to learn an iteration from."""
 
     source: Path | Trace
+    """A training script or a saved trace; a Trace is taken as it is."""
     arguments: tuple[str, ...] = ()
+    """Of the script."""
     origin_gpu: str | None = None
+    """Where a profiler's export was recorded, if it does not say."""
     pretended_gpu: str | None = None
+    """The GPU that the script sees while it is profiled."""
     world_size: int | None = None
+    """Profile the script as one of so many processes of one GPU each."""
     python: Path | None = None
+    """The interpreter that the script's command names; a setting comes first."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment, which the script's command sets."""
 
 
 def trace_of(request: TraceRequest, tracing: TracingSettings, listener: Listener) -> Trace:

@@ -65,25 +65,22 @@ def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitRequest:
-    """One kind of job.
-
-    Attributes:
-        source: what `fit_waits` wrote, or a log.
-        num_gpus: that it asks for.
-        walltime_s: the run time that it asks for, if known.
-        queue: where it waits, if known.
-        timezone: of times in a log that name none; None is this machine's.
-        num_waiting: others that waited there at its submission; None takes those of a log of the last hour.
-        waited_s: how long it has waited; the waits are then those still to come.
-    """
+    """One kind of job."""
 
     source: Path
+    """What `fit_waits` wrote, or a log."""
     num_gpus: int
+    """That it asks for."""
     walltime_s: float | None = None
+    """The run time that it asks for, if known."""
     queue: str | None = None
+    """Where it waits, if known."""
     timezone: str | None = None
+    """Of times in a log that name none; None is this machine's."""
     num_waiting: int | None = None
+    """Others that waited there at its submission; None takes those of a log of the last hour."""
     waited_s: float | None = None
+    """How long it has waited; the waits are then those still to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,15 +141,12 @@ def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedMachine:
-    """One machine of a log: what was seen, what is assumed of its class, and what both say.
-
-    Attributes:
-        machine: instance type; ``""`` in a log that names none.
-        gpu: in it; None where no catalog knows the machine: then it counts as one new GPU.
-    """
+    """One machine of a log: what was seen, what is assumed of its class, and what both say."""
 
     machine: str
+    """Instance type; ``""`` in a log that names none."""
     gpu: str | None
+    """In it; None where no catalog knows the machine: then it counts as one new GPU."""
     num_gpus: int
     seen: Watched
     assumed: SpotOdds

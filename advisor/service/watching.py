@@ -29,19 +29,16 @@ _BY_CANARY = "its canary: steps were slower than predicted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    """What to watch a command for; None is no limit.
-
-    Attributes:
-        max_usd: of rent, of all its machines.
-        max_s: from its start.
-        canary: what to do where its first steps are slower than predicted.
-        num_nodes: machines that train together and are paid for; None for what Slurm says, else one.
-    """
+    """What to watch a command for; None is no limit."""
 
     max_usd: float | None = None
+    """Of rent, of all its machines."""
     max_s: float | None = None
+    """From its start."""
     canary: Canary | None = None
+    """What to do where its first steps are slower than predicted."""
     num_nodes: int | None = None
+    """Machines that train together and are paid for; None for what Slurm says, else one."""
 
     @property
     def has_limit(self) -> bool:
@@ -101,7 +98,6 @@ class Watch:
     """Looks at one command again and again; it never raises, and what cannot be judged now is tried again.
 
     Args:
-        request: what to look for.
         grace_s: what a command gets to save a checkpoint.
         usd_per_h: gives the present price of all machines.
         expected: gives what was predicted, once the machine is known; an `InputError` says why nothing was.

@@ -30,15 +30,12 @@ _MOST_BYTES = 2**22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitKind:
-    """One kind of such files.
-
-    Attributes:
-        format: what the file says that it is.
-        version: of its fields.
-    """
+    """One kind of such files."""
 
     format: str
+    """What the file says that it is."""
     version: int
+    """Of its fields."""
     noun: str
     log: str
     command: str
@@ -108,7 +105,6 @@ def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
     """What `write_fit` wrote, or the fit of a log.
 
     Args:
-        path: the file.
         timezone: of times in a log that name none, such as ``"Europe/Berlin"``; None is this machine's.
 
     Raises InputError: unreadable, neither of both, of another version, or no such time zone.

@@ -200,22 +200,19 @@ _IN_THE_QUEUE = frozenset({"", "UNKNOWN", "PENDING", "PD", "QUEUED"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One job as a log gives it; None where it does not.
-
-    Attributes:
-        sizes: by unit.
-        user: who submitted it; empty if unknown.
-        is_cancelled: its state says so, before or after the start.
-        may_start: it had not started when the log was written, and nothing held it back.
-    """
+    """One job as a log gives it; None where it does not."""
 
     times: log_rows.Times
     sizes: Mapping[str, float]
+    """By unit."""
     walltime_s: float | None
     queue: str
     user: str
+    """Who submitted it; empty if unknown."""
     is_cancelled: bool
+    """Its state says so, before or after the start."""
     may_start: bool
+    """It had not started when the log was written, and nothing held it back."""
 
 
 def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:

@@ -174,16 +174,13 @@ Readings = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """When a job entered the queue, started and ended; None where the log does not tell.
-
-    Attributes:
-        is_certain: whether the clock leaves one reading of the wait.
-    """
+    """When a job entered the queue, started and ended; None where the log does not tell."""
 
     entered_s: float
     start_s: float | None
     end_s: float | None
     is_certain: bool = True
+    """Whether the clock leaves one reading of the wait."""
 
 
 def zone_named(name: str) -> ZoneInfo:
@@ -198,8 +195,6 @@ def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:
     """What an ISO time or a bare number of seconds may mean, the earliest first.
 
     Args:
-        text: the field.
-        name: its column.
         zone: of times without one; None is the zone of this machine.
 
     Raises ValueError: it is neither a time nor absent.
@@ -230,7 +225,6 @@ def times_of(
         submit: one reading at least.
         eligible: when it was no longer held nor waited for another job.
         start: none of a job that never started.
-        end: none while it runs.
         run_s: its run time, if the log tells it.
     """
     entered = sorted({max(times) for times in _pairs(submit, eligible)} if eligible else set(submit))

@@ -27,12 +27,7 @@ _NO_LIMIT = ("UNLIMITED", "INFINITE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """Where jobs wait; partitions of one ``pool`` share nodes.
-
-    Attributes:
-        max_s: the longest run time that jobs may ask for, infinite without a limit.
-        default_s: what a job asks for that names none.
-    """
+    """Where jobs wait; partitions of one ``pool`` share nodes."""
 
     name: str
     units: int
@@ -40,7 +35,9 @@ class Partition:
     tier: int = 1
     job_factor: int = 1
     max_s: float = math.inf
+    """The longest run time that jobs may ask for, infinite without a limit."""
     default_s: float = math.inf
+    """What a job asks for that names none."""
     is_default: bool = False
 
 

@@ -38,13 +38,10 @@ Series = dict[tuple[str, str], list[tuple[float, bool | None]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotHistory:
-    """What a log tells; no rows of it.
-
-    Attributes:
-        machines: by instance type; ``""`` in a log that names none.
-    """
+    """What a log tells; no rows of it."""
 
     machines: Mapping[str, Watched]
+    """By instance type; ``""`` in a log that names none."""
 
 
 def read_spot_log(path: Path, now: datetime | None = None) -> SpotHistory:

@@ -156,22 +156,19 @@ MOST_FAULTS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind of file.
-
-    Attributes:
-        marks: columns that no other kind has, some of which a file has even if it lacks others.
-        named: a row under the names of ``marks``.
-        currency: the column of it, as ``start`` is.
-        missing: columns that are needed besides those given.
-    """
+    """A kind of file."""
 
     name: str
     marks: Sequence[str]
+    """Columns that no other kind has, some of which a file has even if it lacks others."""
     named: Callable[[Row], Row]
+    """A row under the names of ``marks``."""
     missing: Callable[[Collection[str]], list[str]]
+    """Columns that are needed besides those given."""
     charge_of: Callable[[Row, str], Charge]
     billed: Callable[[Row], Decimal]
     currency: str
+    """The column of it, as ``start`` is."""
     start: str
 
     def num_marks(self, row: Row) -> int:
@@ -205,10 +202,6 @@ _KINDS = (
 
 def read_bill(path: Path, project_tag: str) -> Bill:
     """The charges of a file; rows that cannot be true are faults of the bill, and left out.
-
-    Args:
-        path: of the file.
-        project_tag: the tag or label that names a charge's project.
 
     Raises BillError: the file cannot be read, is of another kind, or lacks a column.
     """

@@ -21,38 +21,35 @@ class ChargeCategory(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """A line of a bill; None is not known. Costs are in its currency, and exact.
-
-    Attributes:
-        start: of its period, with a time zone.
-        provider: as advisor names it, such as ``aws``.
-        service: "" where the bill does not tell.
-        project: value of the tag that names one.
-        effective_cost: after amortising what was paid ahead.
-        tags: all of them, that of the project as well.
-        details: cells of FOCUS that are handed on as they are, by column: those that are not empty.
-        odd: what is wrong with a cell that the charge does without, and its line; "" if nothing.
-        contracted_cost: at negotiated prices.
-        list_cost: at published prices.
-    """
+    """A line of a bill; None is not known. Costs are in its currency, and exact."""
 
     start: datetime
+    """Of its period, with a time zone."""
     end: datetime
     provider: str
+    """As advisor names it, such as ``aws``."""
     service: str
+    """"" where the bill does not tell."""
     sku: str | None = None
     instance_type: str | None = None
     region: str | None = None
     project: str | None = None
+    """Value of the tag that names one."""
     category: ChargeCategory = ChargeCategory.USAGE
     billed_cost: Decimal
     effective_cost: Decimal | None = None
+    """After amortising what was paid ahead."""
     contracted_cost: Decimal | None = None
+    """At negotiated prices."""
     list_cost: Decimal | None = None
+    """At published prices."""
     currency: str
     tags: Mapping[str, str] = field(default_factory=dict)
+    """All of them, that of the project as well."""
     details: Mapping[str, str] = field(default_factory=dict)
+    """Cells of FOCUS that are handed on as they are, by column: those that are not empty."""
     odd: str = ""
+    """What is wrong with a cell that the charge does without, and its line; "" if nothing."""
 
     @property
     def amortised_cost(self) -> Decimal:
@@ -73,34 +70,28 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFault:
-    """A row that cannot be true.
-
-    Attributes:
-        line: from 1, or the row's number where there are no lines.
-        usd: what it says was billed; None where that is unknown, or no dollars.
-        start: of its period; None where it is unknown.
-    """
+    """A row that cannot be true."""
 
     line: int
+    """From 1, or the row's number where there are no lines."""
     reason: str
     usd: Decimal | None = None
+    """What it says was billed; None where that is unknown, or no dollars."""
     start: datetime | None = None
+    """Of its period; None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What a file or an interface told.
-
-    Attributes:
-        name: of the file, or of the interface.
-        faults: the rows that were left out, in order.
-        trouble: why nothing could be asked; "" if it could.
-    """
+    """What a file or an interface told."""
 
     name: str
+    """Of the file, or of the interface."""
     charges: tuple[Charge, ...] = ()
     faults: tuple[RowFault, ...] = ()
+    """The rows that were left out, in order."""
     trouble: str = ""
+    """Why nothing could be asked; "" if it could."""
 
 
 _NOTHING = Decimal(0)

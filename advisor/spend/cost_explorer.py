@@ -50,7 +50,6 @@ def ask_cost_explorer(options: AwsOptions, since: datetime, until: datetime, pro
     Args:
         options: of calls to AWS; credentials are those of the SDK.
         since: within the first day.
-        until: within the last day, or its end.
         project_tag: the cost allocation tag that names a charge's project.
 
     Raises CloudError: AWS refuses the call or does not answer.

@@ -17,23 +17,20 @@ Place: TypeAlias = "tuple[str, date]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlay:
-    """Money that was spent, amortised, in US dollars before tax.
-
-    Attributes:
-        at: when its period, or its run, began.
-        project: "" where no one is named.
-        what: the machine or service that was billed, or the id of the run.
-        is_run: whether a run stands for it; the bill of its day has it without a project, or there is none.
-        user: "" where no one is named.
-    """
+    """Money that was spent, amortised, in US dollars before tax."""
 
     at: datetime
+    """When its period, or its run, began."""
     usd: Decimal
     provider: str
     project: str
+    """"" where no one is named."""
     what: str
+    """The machine or service that was billed, or the id of the run."""
     is_run: bool = False
+    """Whether a run stands for it; the bill of its day has it without a project, or there is none."""
     user: str = ""
+    """"" where no one is named."""
 
     @property
     def place(self) -> Place:
@@ -60,7 +57,6 @@ def outlays_of(charges: Iterable[Charge], runs: Iterable[Outlay], user_tag: str 
     Args:
         charges: of bills; tax and other currencies count nowhere.
         runs: those of known cost.
-        user_tag: the tag that names a charge's user.
     """
     counted = [one for one in charges if one.category is not ChargeCategory.TAX and one.currency == USD]
     is_machine = _machine_test(counted)

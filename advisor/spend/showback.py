@@ -13,19 +13,16 @@ _NOTHING = Decimal(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one name spent.
-
-    Attributes:
-        name: of a team or project; "" is unassigned.
-        usd: of its own.
-        shared_usd: its part of what all share.
-        before_usd: both in the period before; None where that is not known.
-    """
+    """What one name spent."""
 
     name: str
+    """Of a team or project; "" is unassigned."""
     usd: Decimal
+    """Of its own."""
     shared_usd: Decimal
+    """Its part of what all share."""
     before_usd: Decimal | None
+    """Both in the period before; None where that is not known."""
 
     @property
     def total_usd(self) -> Decimal:
@@ -49,14 +46,11 @@ def change_of(now_usd: Decimal, before_usd: Decimal | None) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """Projects whose cost all others share, and by which key.
-
-    Attributes:
-        weights: of names from what each spent of its own; a name without one gets no part.
-    """
+    """Projects whose cost all others share, and by which key."""
 
     projects: Collection[str] = ()
     weights: Callable[[Mapping[str, Decimal]], Mapping[str, Decimal]] = dict
+    """Of names from what each spent of its own; a name without one gets no part."""
 
 
 def parts_of(
@@ -68,10 +62,7 @@ def parts_of(
     """Parts by name, which add up to the whole; the dearest first.
 
     Args:
-        spent: in the period.
         before: in the one before; None where that is not known.
-        name_of: a project.
-        sharing: what is split among the others.
     """
     sharing = sharing or Sharing()
     own, shared = _split(spent, name_of, sharing)
@@ -119,18 +110,15 @@ LEAST_USD = Decimal(10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jump:
-    """A day on which a project spent more than twice what it spent on any of the 28 days before.
-
-    Attributes:
-        usual_usd: the median of those of these days on which it spent anything.
-        maker: the dearest run or charge of the day.
-    """
+    """A day on which a project spent more than twice what it spent on any of the 28 days before."""
 
     project: str
     day: date
     usd: Decimal
     usual_usd: Decimal
+    """The median of those of these days on which it spent anything."""
     maker: Outlay
+    """The dearest run or charge of the day."""
 
 
 def jumps_of(spent: Iterable[Outlay], since: datetime, until: datetime) -> tuple[Jump, ...]:
@@ -138,8 +126,6 @@ def jumps_of(spent: Iterable[Outlay], since: datetime, until: datetime) -> tuple
 
     Args:
         spent: over the period and the four weeks before.
-        since: the begin of the period.
-        until: its end.
     """
     days: dict[str, dict[date, list[Outlay]]] = {}
     for one in spent:

@@ -12,14 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """An open database of the newest schema; used in a ``with`` statement, it closes its connections.
-
-    Attributes:
-        place: the file, or the server without any password; this is what messages show.
-    """
+    """An open database of the newest schema; used in a ``with`` statement, it closes its connections."""
 
     engine: Engine = field(repr=False)
     place: str
+    """The file, or the server without any password; this is what messages show."""
 
     def __enter__(self) -> Store:
         return self

@@ -138,17 +138,14 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """How long the job takes on so many GPUs of one kind, at any provider: without waits and prices.
-
-    Attributes:
-        iteration_p50_s: of one optimizer step.
-        train_p50_s: of the whole job, interruptions of its market included.
-    """
+    """How long the job takes on so many GPUs of one kind, at any provider: without waits and prices."""
 
     gpu: str
     num_gpus: int
     iteration_p50_s: float
+    """Of one optimizer step."""
     train_p50_s: float
+    """Of the whole job, interruptions of its market included."""
     train_p90_s: float
 
 
@@ -172,50 +169,47 @@ class OfferedOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A recommendation as it was given; None is not known, as of entries that older versions made.
-
-    Attributes:
-        at: when, with a time zone.
-        project: whose budget it is; "" without any.
-        plan_id: of the recommended plan.
-        market: None for machines that are not rented.
-        time_s: wait, start-up and training, predicted.
-        cost_usd: of all that, predicted.
-        instance_type: None also for machines that are not rented, as is ``region``.
-        command: the command line that asks the same question again, without secrets.
-        usd_per_h: of the whole plan; None also for a machine without a configured cost.
-        num_iterations: optimizer steps of the whole job on the recommended plan.
-        iteration_s: of one of them, as it was answered.
-        uncorrected_p50_s: the median of one of them, before receipts of earlier runs corrected it.
-        alternatives: the job on other GPUs, the cheapest first.
-        num_nodes: machines that train together, each with an equal part of the GPUs.
-        options: the frontier of the answer and the cheapest others; none from older versions.
-    """
+    """A recommendation as it was given; None is not known, as of entries that older versions made."""
 
     id: str = field(default_factory=new_id)
     at: datetime
+    """When, with a time zone."""
     project: str
+    """Whose budget it is; "" without any."""
     script: str
     plan_id: str
+    """Of the recommended plan."""
     provider: str
     gpu: str
     num_gpus: int
     market: Market | None
+    """None for machines that are not rented."""
     time_s: Quantiles
+    """Wait, start-up and training, predicted."""
     cost_usd: Quantiles
+    """Of all that, predicted."""
     note: str = ""
     instance_type: str | None = None
+    """None also for machines that are not rented, as is ``region``."""
     region: str | None = None
     command: str | None = None
+    """The command line that asks the same question again, without secrets."""
     budget_usd: float | None = None
     deadline_s: float | None = None
     usd_per_h: float | None = None
+    """Of the whole plan; None also for a machine without a configured cost."""
     num_iterations: int | None = None
+    """Optimizer steps of the whole job on the recommended plan."""
     iteration_s: Interval | None = None
+    """Of one of them, as it was answered."""
     uncorrected_p50_s: float | None = None
+    """The median of one of them, before receipts of earlier runs corrected it."""
     alternatives: tuple[Alternative, ...] = ()
+    """The job on other GPUs, the cheapest first."""
     num_nodes: int | None = None
+    """Machines that train together, each with an equal part of the GPUs."""
     options: tuple[OfferedOption, ...] = ()
+    """The frontier of the answer and the cheapest others; none from older versions."""
 
     def __post_init__(self) -> None:
         """Make names of other bytes than UTF-8 text."""
@@ -224,56 +218,53 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run that has ended; None is not known.
-
-    Attributes:
-        recommendation_id: of the entry that it follows; None if there is none.
-        project: whose budget it was; "" without any.
-        provider: a cloud, a cluster or ``local``; "" if unknown.
-        gpu: "" with ``num_gpus`` 0 where there was none.
-        market: None also for machines that are not rented, as are instance type, region and zone.
-        started_at: with a time zone.
-        cost_usd: before tax.
-        user: login name of who ran it; "" if not known.
-        exit_code: of the command; minus the signal's number where one ended it.
-        num_steps: optimizer steps that were seen.
-        step_s: times of these steps, as quantiles.
-        cost_kind: None where the cost is.
-        usd_per_h: the price of the GPUs that it had, behind an estimated cost.
-        price_retrieved_at: when that price was true.
-        num_nodes: machines that trained together.
-        gpu_busy_share: of the time in which some kernel ran, over all its GPUs.
-        gpu_mean_w: that one GPU drew.
-        gpu_peak_bytes: of memory, on the fullest GPU.
-    """
+    """A run that has ended; None is not known."""
 
     id: str = field(default_factory=new_id)
     recommendation_id: str | None = None
+    """Of the entry that it follows; None if there is none."""
     project: str
+    """Whose budget it was; "" without any."""
     script: str
     provider: str
+    """A cloud, a cluster or ``local``; "" if unknown."""
     gpu: str
+    """"" with ``num_gpus`` 0 where there was none."""
     num_gpus: int
     market: Market | None
+    """None also for machines that are not rented, as are instance type, region and zone."""
     started_at: datetime
+    """With a time zone."""
     duration_s: float | None
     cost_usd: float | None
+    """Before tax."""
     note: str = ""
     instance_type: str | None = None
     region: str | None = None
     zone: str | None = None
     user: str = ""
+    """Login name of who ran it; "" if not known."""
     status: RunStatus = RunStatus.FINISHED
     exit_code: int | None = None
+    """Of the command; minus the signal's number where one ended it."""
     num_steps: int | None = None
+    """Optimizer steps that were seen."""
     step_s: Interval | None = None
+    """Times of these steps, as quantiles."""
     cost_kind: CostKind | None = None
+    """None where the cost is."""
     usd_per_h: float | None = None
+    """The price of the GPUs that it had, behind an estimated cost."""
     price_retrieved_at: datetime | None = None
+    """When that price was true."""
     num_nodes: int | None = None
+    """Machines that trained together."""
     gpu_busy_share: float | None = None
+    """Of the time in which some kernel ran, over all its GPUs."""
     gpu_mean_w: float | None = None
+    """That one GPU drew."""
     gpu_peak_bytes: int | None = None
+    """Of memory, on the fullest GPU."""
 
     def __post_init__(self) -> None:
         """Make names of other bytes than UTF-8 text."""

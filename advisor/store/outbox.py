@@ -38,40 +38,34 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """An answer on its way to a channel, or there.
-
-    Attributes:
-        key: of the answer; a channel gets each key once.
-        content_sha256: of what was to be sent first under this key.
-        attempts: that ended, well or not.
-        begun_at: when the key was first claimed.
-        changed_at: when the state was last entered.
-        error: why it last went wrong, without secrets; None where nothing did.
-    """
+    """An answer on its way to a channel, or there."""
 
     key: str
+    """Of the answer; a channel gets each key once."""
     channel: str
     content_sha256: str
+    """Of what was to be sent first under this key."""
     state: State
     attempts: int
+    """That ended, well or not."""
     begun_at: datetime
+    """When the key was first claimed."""
     changed_at: datetime
+    """When the state was last entered."""
     error: str | None
+    """Why it last went wrong, without secrets; None where nothing did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a claim came to.
-
-    Attributes:
-        posted: as it now stands.
-        token: what shows that the delivery is ours; None if it is not to be sent by us.
-        is_resumed: whether an earlier process died, or was cut off, in the middle of sending it.
-    """
+    """What a claim came to."""
 
     posted: Posted
+    """As it now stands."""
     token: str | None
+    """What shows that the delivery is ours; None if it is not to be sent by us."""
     is_resumed: bool = False
+    """Whether an earlier process died, or was cut off, in the middle of sending it."""
 
 
 class LostClaimError(Exception):
@@ -92,9 +86,6 @@ def claim(
 
     Args:
         store: what all that may send share.
-        key: of the answer.
-        channel: its name.
-        content_sha256: of the answer.
         drops_repeats: whether the channel gets an answer once however often it is sent there.
         for_s: seconds after which others may think us dead; longer than the sending can take.
         now: with a time zone.

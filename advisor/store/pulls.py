@@ -35,27 +35,24 @@ _Key = tuple[str, str, str, str, Market]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull:
-    """How asking a source about a scope went.
-
-    Attributes:
-        num_offers: of the last success; these are the current ones.
-        succeeded_at: when that was; None if it never did.
-        failed_at: the last failure since then, None if there was none.
-        failure: why, in words.
-        gaps: what the last success lacked and why, in words.
-        place: provider, region and market that the scope is, whole; None if it is something else.
-        unpriced: instance types that are for rent there without a known price.
-    """
+    """How asking a source about a scope went."""
 
     source: str
     scope: str
     num_offers: int
+    """Of the last success; these are the current ones."""
     succeeded_at: datetime | None
+    """When that was; None if it never did."""
     failed_at: datetime | None
+    """The last failure since then, None if there was none."""
     failure: str | None
+    """Why, in words."""
     gaps: tuple[str, ...]
+    """What the last success lacked and why, in words."""
     place: tuple[str, str, Market] | None = None
+    """Provider, region and market that the scope is, whole; None if it is something else."""
     unpriced: tuple[str, ...] = ()
+    """Instance types that are for rent there without a known price."""
 
 
 def save_part(

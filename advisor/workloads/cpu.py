@@ -17,19 +17,16 @@ _NO_LAYOUT = values.Layout(gpus_per_node=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuSteps:
-    """Steps of a script on this machine's CPU.
-
-    Attributes:
-        cpu: as the system names it.
-        times_s: of each step, loading included.
-        memory_bytes: of the machine.
-        num_vcpus: hardware threads.
-    """
+    """Steps of a script on this machine's CPU."""
 
     cpu: str
+    """As the system names it."""
     times_s: tuple[float, ...]
+    """Of each step, loading included."""
     memory_bytes: int
+    """Of the machine."""
     num_vcpus: int
+    """Hardware threads."""
 
     @property
     def spec(self) -> values.GpuSpec:

@@ -36,17 +36,14 @@ _SPLITS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Version:
-    """One version of a script.
-
-    Attributes:
-        variant: what tells it from the script as written.
-        script: what is known of it whichever machine runs it.
-        split: how its model is divided.
-    """
+    """One version of a script."""
 
     variant: values.Variant
+    """What tells it from the script as written."""
     script: values.Script
+    """What is known of it whichever machine runs it."""
     split: values.Split
+    """How its model is divided."""
     gpus: Mapping[str, values.GpuSpec]
     _length: Length
     _notes: Noting
@@ -100,11 +97,9 @@ def as_written(
     """The script as it is.
 
     Args:
-        trace: the script.
         gpus: the catalog entries of the GPUs that plans may have.
         job: says how long it trains, and how the script scales and divides its model.
         corrections: by GPU, what earlier runs say; None without any.
-        cpu: steps that were timed on this machine's CPU.
 
     Raises InputError: an argument of another kind.
     """
@@ -131,10 +126,7 @@ def changed(
 
     Args:
         name: one of ``CHANGES``.
-        trace: of the script as it is.
         gpus: as of ``as_written``.
-        job: as there, of the script as it is.
-        corrections: as there.
     """
     change = CHANGES[name](trace)
     if isinstance(change, Finding):

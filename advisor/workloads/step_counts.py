@@ -68,16 +68,13 @@ def seen_scaling(trace: Trace) -> Scaling | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Length:
-    """How many steps a job takes on a number of GPUs.
-
-    Attributes:
-        batches: profiled ones of an epoch; None if unknown.
-    """
+    """How many steps a job takes on a number of GPUs."""
 
     script: str
     job: Job
     steps: Steps
     batches: int | None
+    """Profiled ones of an epoch; None if unknown."""
     unknown: Finding
 
     def per_epoch(self, num_gpus: int) -> int | None:

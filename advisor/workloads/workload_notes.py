@@ -15,27 +15,18 @@ _MOST_REMEDIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Noting:
-    """What is said of workloads of one script, each worked out once.
-
-    Attributes:
-        script_work: of so many GPUs.
-        scaling: of so many GPUs.
-        memory: of an estimate.
-    """
+    """What is said of workloads of one script, each worked out once."""
 
     script_work: Callable[[int], values.ScriptWork]
+    """Of so many GPUs."""
     scaling: Callable[[int], tuple[Finding, ...]]
+    """Of so many GPUs."""
     memory: Callable[[values.IterationEstimate], tuple[Finding, ...]]
+    """Of an estimate."""
 
 
 def noting(trace: values.Trace, steps: values.Steps, change: tuple[Finding, ...] = ()) -> Noting:
-    """The notes on a script.
-
-    Args:
-        trace: of the version of the script.
-        steps: how its steps change with the number of GPUs.
-        change: what makes the script that version.
-    """
+    """The notes on a script."""
 
     @cache
     def there(num_gpus: int) -> values.Trace:

@@ -40,7 +40,6 @@ def costs_usd(
     """Dollars, elementwise, for each of several rents; rent that was not configured counts as 0.
 
     Args:
-        plan: with its rates.
         over_medians: what an hour of the machine costs, over the median of its price.
         run_s: seconds the machine runs, start-up included.
         kept_s: seconds from its start to the end of the job, in which the disks are kept.
@@ -60,7 +59,6 @@ def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: flo
     """Dollars by cause; they add up to the median cost.
 
     Args:
-        plan: with its rates.
         cost_p50_usd: the median cost.
         train_s: seconds of training without preemptions: their cost, disks included, is a line of its own.
         rise_usd: what the median cost lacked if rent stayed at its median.

@@ -32,22 +32,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """Standard normal draws, one array [n] for each thing that is uncertain on its own.
-
-    Attributes:
-        prediction: what all predictions have in common.
-        seed: of what each GPU has of its own.
-        kept: what was drawn for GPUs, places and waits: thousands of plans share a few.
-    """
+    """Standard normal draws, one array [n] for each thing that is uncertain on its own."""
 
     prediction: Array
+    """What all predictions have in common."""
     wait: Array
     preemption_rate: Array
     reacquire: Array
     preemption: Array
     price: Array
     seed: int = 0
+    """Of what each GPU has of its own."""
     kept: dict[tuple[str, object], Array] = field(default_factory=dict, repr=False, compare=False)
+    """What was drawn for GPUs, places and waits: thousands of plans share a few."""
 
     def prediction_of(self, gpu: str) -> Array:
         """Draws [n] for the predictions of one GPU, the same whichever other GPUs are asked for."""

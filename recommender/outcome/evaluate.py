@@ -31,29 +31,23 @@ from recommender.outcome.spot import SpotTerms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """An option with the draws [n] behind its figures.
-
-    Attributes:
-        cost_usd: as it counts in comparisons: that of a guessed price at its p90.
-        other: the same plan the other way, where checkpoints make a difference; None without one.
-    """
+    """An option with the draws [n] behind its figures."""
 
     option: Option
     train_s: Array
     time_s: Array
     cost_usd: Array
+    """As it counts in comparisons: that of a guessed price at its p90."""
     other: Option | None = None
+    """The same plan the other way, where checkpoints make a difference; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
-    """Of one plan: quantiles and means of its draws, and odds of the limits that are set.
-
-    Attributes:
-        drawn: those of the training, of all of the time, and of the cost as it counts, [3, n].
-    """
+    """Of one plan: quantiles and means of its draws, and odds of the limits that are set."""
 
     drawn: tuple[Array, Array, Array]
+    """Those of the training, of all of the time, and of the cost as it counts, [3, n]."""
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
@@ -65,18 +59,15 @@ class _Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fed:
-    """A workload on a kind of machine; plans with equal ones train alike.
-
-    Attributes:
-        estimate: the workload's, fed by the machine's vCPUs and by what holds the data.
-        read_s: seconds to read what an iteration takes; None where nothing is read.
-        work_s: draws [n] of the training without preemptions.
-    """
+    """A workload on a kind of machine; plans with equal ones train alike."""
 
     workload: Workload
     estimate: IterationEstimate
+    """The workload's, fed by the machine's vCPUs and by what holds the data."""
     read_s: Interval | None
+    """Seconds to read what an iteration takes; None where nothing is read."""
     work_s: Array
+    """Draws [n] of the training without preemptions."""
 
 
 def evaluate_all(
@@ -93,10 +84,6 @@ def evaluate_all(
 
     Args:
         workloads: of one variant of the script, one for each GPU and layout of the plans.
-        plans: what could be rented or used.
-        job: with its limits.
-        draws: of luck and ignorance, n of each.
-        terms_of: how often a plan is preempted.
     """
     feed = _feeding(workloads, draws)
 

@@ -180,7 +180,6 @@ def surer_read(plan: Plan, p90_s: Callable[[Plan], float], terms_of: Callable[[P
     Args:
         plan: that reads over the network, or has copied already.
         p90_s: of a plan's training without preemptions.
-        terms_of: how often a plan is preempted.
     """
 
     def done_s(asked: Plan) -> float:

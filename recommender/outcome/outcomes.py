@@ -11,8 +11,7 @@ from recommender.outcome.bill import costs_usd, is_guessed, price_rise, rent_fac
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.feeding import EITHER_SIDE
 from recommender.outcome.nodes import drawn_over_median
-from recommender.outcome.recovery import leaving
-from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
+from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot, leaving
 
 # Spot runs that are drawn together: enough to hide the cost of a call, few enough for the cache.
 CHUNK = 32
@@ -20,44 +19,38 @@ CHUNK = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Draws [n] of the seconds of one run.
-
-    Attributes:
-        startup_s: until the training begins; one number where all of it is sure.
-        train_s: of the training, with the time that a spot machine is away.
-        run_s: from boot on, as far as the machine is there.
-        kept_s: from boot to the end.
-        time_s: the same, and the wait before.
-        due_s: what a deadline counts with: ``time_s``, an assumed wait at its longest.
-        moved_share: of the time that is billed, the part in other zones.
-        on_demand_s: billed on demand, beside ``run_s``.
-    """
+    """Draws [n] of the seconds of one run."""
 
     startup_s: Array | float
+    """Until the training begins; one number where all of it is sure."""
     train_s: Array
+    """Of the training, with the time that a spot machine is away."""
     run_s: Array
+    """From boot on, as far as the machine is there."""
     kept_s: Array
+    """From boot to the end."""
     time_s: Array
+    """The same, and the wait before."""
     due_s: Array
+    """What a deadline counts with: ``time_s``, an assumed wait at its longest."""
     moved_share: Array | float = 0.0
+    """Of the time that is billed, the part in other zones."""
     on_demand_s: Array | float = 0.0
+    """Billed on demand, beside ``run_s``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Draws [plans, n] of dollars, a row for each plan.
-
-    Attributes:
-        steady_usd: the cost at the median of the price.
-        usd: at the drawn price.
-        counted_usd: the cost where plans are compared: that of a guessed price at its p90.
-        own_shares: as in `Means`, of each plan.
-    """
+    """Draws [plans, n] of dollars, a row for each plan."""
 
     steady_usd: Array
+    """The cost at the median of the price."""
     usd: Array
+    """At the drawn price."""
     counted_usd: Array
+    """The cost where plans are compared: that of a guessed price at its p90."""
     own_shares: Sequence[float]
+    """As in `Means`, of each plan."""
 
 
 def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array:
@@ -78,7 +71,6 @@ def runs_of(
     """How each plan runs; those that differ in price or place alone share one.
 
     Args:
-        plans: what is rented or used.
         works_s: ``work_of`` each.
         terms: of each; they differ in how often a machine goes away, how long, and in restarts alone.
         draws: as those of ``works_s``.

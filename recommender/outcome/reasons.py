@@ -91,8 +91,6 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
     """Why it fits or not, what feeds it, and which of its figures are unknown or assumed.
 
     Args:
-        plan: what to rent or use.
-        workload: on its GPUs.
         estimate: the workload's, fed by the plan's machine.
     """
     if plan.blocked is not None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
 from advisor.core.units import HOUR_S
-from advisor.core.values import Market, Plan, Recovery
+from advisor.core.values import Elsewhere, Job, Market, Plan, Recovery, StartWait
 from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds
 from recommender.outcome.nodes import slowest_boot, times_of_one
 from recommender.outcome.watched import Watched, with_history
@@ -43,44 +43,41 @@ HOPELESS_H = 100 * 365.25 * 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotTerms:
-    """How often a spot machine goes away and what that costs.
-
-    Attributes:
-        preemptions_per_h: per running hour of the whole plan. The nodes of a gang are one unit: where one
-            goes, all stop, and many go at once, so that N nodes are not preempted N times as often.
-        checkpoint_interval_h: None if the script saves none, so that all work is lost each time.
-        sigma_rate: standard deviation of the logarithm of the rate.
-        most_per_h: a drawn rate is cut there.
-        sigma_reacquire: the same of the mean time until a machine is free again.
-        most_away_h: drawn hours away for each running hour are cut there.
-        dispersion_up: variance of the time until a preemption over its squared mean: 1 without memory.
-        dispersion_down: the same of the time until a machine is free again.
-        rate_source: where the rate comes from.
-        assumed: fields that were not given: ``terms_at`` takes them from the machine's class.
-        history: what was seen of machines, by instance type; ``""`` is any.
-        num_nodes: machines of the gang, whose number widens the rate, as their correlation is unknown.
-        recovery: the policy that these terms hold under.
-        work_ends_by_s: a run that would be later continues on demand, so that its work fits before that; None
-            where it never does.
-    """
+    """How often a spot machine goes away and what that costs."""
 
     preemptions_per_h: float = 0.33
+    """Per running hour of the whole plan. The nodes of a gang are one unit: where one goes, all stop, and
+    many go at once, so that N nodes are not preempted N times as often."""
     checkpoint_interval_h: float | None = 0.5
+    """None if the script saves none, so that all work is lost each time."""
     checkpoint_h: float = 1 / 60
     restart_h: float = 0.1
     reacquire_h: float = 0.8
     sigma_rate: float = SIGMA_RATE
+    """Standard deviation of the logarithm of the rate."""
     most_per_h: float = math.inf
+    """A drawn rate is cut there."""
     sigma_reacquire: float = SIGMA_REACQUIRE
+    """The same of the mean time until a machine is free again."""
     most_away_h: float = math.inf
+    """Drawn hours away for each running hour are cut there."""
     dispersion_up: float = 1.0
+    """Variance of the time until a preemption over its squared mean: 1 without memory."""
     dispersion_down: float = 1.0
+    """The same of the time until a machine is free again."""
     rate_source: Finding = CONFIGURED
+    """Where the rate comes from."""
     assumed: frozenset[str] = frozenset()
+    """Fields that were not given: ``terms_at`` takes them from the machine's class."""
     history: Mapping[str, Watched] = field(default_factory=dict)
+    """What was seen of machines, by instance type; ``""`` is any."""
     num_nodes: int = 1
+    """Machines of the gang, whose number widens the rate, as their correlation is unknown."""
     recovery: Recovery = Recovery.WAIT
+    """The policy that these terms hold under."""
     work_ends_by_s: float | None = None
+    """A run that would be later continues on demand, so that its work fits before that; None where it never
+    does."""
 
 
 def is_spot(plan: Plan) -> bool:
@@ -303,3 +300,81 @@ def best_checkpoint_interval_h(terms: SpotTerms) -> float:
     if not terms.preemptions_per_h:
         return math.inf
     return math.sqrt(2 * terms.checkpoint_h / terms.preemptions_per_h)
+
+
+# What a job does when its machine is taken away: the policies, and what each makes of the draws.
+#
+# A policy changes the terms of a plan (how long it is away) or what follows from the draws (a run that goes
+# on on demand, a rent that is another zone's). So all policies are judged by the same draws.
+
+
+# Correlation of the log rates of two zones of a region: 0.55 in nine regions of three collections of traces.
+# That of log times away is not above 0 (research/docs/methods/spot.md).
+SHARED_RATE = 0.5
+# The most hours away for each running hour of any job that moved, in the first halves of those traces.
+MOST_AWAY_MOVING_H = 0.86
+
+
+def suits(policy: Recovery, plan: Plan, job: Job, spot: SpotTerms) -> bool:
+    """Whether the plan can follow it: into another zone, or for a deadline with saved work on demand."""
+    there = plan.elsewhere or Elsewhere()
+    needed = (job.deadline_s, spot.checkpoint_interval_h, there.on_demand_usd_per_h)
+    return not (policy.moves and not there.num_zones) and not (policy.falls_back and None in needed)
+
+
+def under(policy: Recovery, job: Job, terms_of: Callable[[Plan], SpotTerms]) -> Callable[[Plan], SpotTerms]:
+    """The terms of plans that follow the policy; equal ones are the same object, as those given are."""
+    if policy is Recovery.WAIT:
+        return terms_of
+    made: dict[object, tuple[SpotTerms, SpotTerms]] = {}
+
+    def of(plan: Plan) -> SpotTerms:
+        given, there = terms_of(plan), plan.elsewhere or Elsewhere()
+        key = id(given), there.num_zones, there.on_demand_wait_s, plan.startup_s, _left_behind_s(plan)
+        # What it is made of is kept, too: no other one gets its id.
+        return made.setdefault(key, (given, _terms_under(policy, job, plan, given)))[1]
+
+    return of
+
+
+def _terms_under(policy: Recovery, job: Job, plan: Plan, terms: SpotTerms) -> SpotTerms:
+    there = plan.elsewhere or Elsewhere()
+    if policy.falls_back and job.deadline_s is not None:
+        wait, lost_h = there.on_demand_wait_s, (terms.checkpoint_interval_h or 0.0) + terms.checkpoint_h
+        wait_s = (
+            wait.after_s(1 - job.confidence) if isinstance(wait, StartWait) else wait.p90 if wait else 0.0
+        )
+        terms = replace(terms, work_ends_by_s=job.deadline_s - plan.startup_s - wait_s - lost_h * HOUR_S)
+    if not policy.moves:
+        return replace(terms, recovery=policy)
+    zones = 1 + there.num_zones
+    return replace(
+        terms,
+        recovery=policy,
+        restart_h=terms.restart_h + _left_behind_s(plan) / HOUR_S,
+        # The first of several zones has one so many times as soon. Regions differ by the mean of theirs.
+        reacquire_h=terms.reacquire_h / zones,
+        most_away_h=min(terms.most_away_h, MOST_AWAY_MOVING_H),
+        sigma_rate=terms.sigma_rate * math.sqrt(SHARED_RATE + (1 - SHARED_RATE) / zones),
+        sigma_reacquire=terms.sigma_reacquire / math.sqrt(zones),
+    )
+
+
+def _left_behind_s(plan: Plan) -> float:
+    """What fetching the data takes that a disk of the first zone keeps; other disks are filled anyway."""
+    return max(plan.download_s - plan.copied_s, 0.0)
+
+
+def leaving(by_s: float, *, work_s: Array, begun_s: Array, time_s: Array) -> tuple[Array, Array]:
+    """When a run leaves spot, as what is left of the work just ends by then; and the work done before, of 1.
+
+    Infinity, and all of it, where it ends on spot. It advances evenly from ``begun_s`` to ``time_s``.
+    """
+    slack_s = by_s - work_s
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pace = np.where(np.isfinite(time_s), work_s / np.maximum(time_s - begun_s, 1e-9), 0.0)
+        on_the_way_s = (slack_s - pace * begun_s) / (1 - pace)
+    left_s = np.where(slack_s < begun_s, np.maximum(slack_s, 0.0), on_the_way_s)
+    is_late = time_s > by_s
+    done = np.where(is_late, pace * np.maximum(left_s - begun_s, 0.0) / work_s, 1.0)
+    return np.where(is_late, left_s, np.inf), done

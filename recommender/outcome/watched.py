@@ -15,16 +15,13 @@ from advisor.pricing.spot import SpotOdds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Hours in which nothing changed.
-
-    Attributes:
-        start_h: on the log's own clock.
-        is_up: the machine ran, or would have started.
-    """
+    """Hours in which nothing changed."""
 
     start_h: float
+    """On the log's own clock."""
     hours: float
     is_up: bool
+    """The machine ran, or would have started."""
 
     @property
     def end_h(self) -> float:
@@ -34,17 +31,14 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Sums over stretches: all that rates are made of.
-
-    Attributes:
-        num_losses: times it went away while it was watched.
-        num_outages: stretches without a machine, also those in which the watch began.
-    """
+    """Sums over stretches: all that rates are made of."""
 
     up_h: float = 0.0
     down_h: float = 0.0
     num_losses: int = 0
+    """Times it went away while it was watched."""
     num_outages: int = 0
+    """Stretches without a machine, also those in which the watch began."""
 
     def __post_init__(self) -> None:
         for name in ("up_h", "down_h", "num_losses", "num_outages"):
@@ -112,7 +106,6 @@ def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
     to be expected, whichever is more: none in a long time says much. What comes next drifts once more.
 
     Args:
-        odds: of the machine's class.
         seen: its log.
     """
     rate, sigma_rate = _updated(
@@ -146,8 +139,6 @@ def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartW
     """How long a start of one spot machine waits: as often as its log says, as far as that says anything.
 
     Args:
-        wait: of the machine's class.
-        odds: of the class, too.
         seen: its log.
     """
     error = odds.drift_rate**2 + _error(odds, seen)

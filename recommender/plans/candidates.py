@@ -81,17 +81,14 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountLimits:
-    """What the user's accounts may start, as they said.
-
-    Attributes:
-        limits: by provider, region (``"global"`` for all) and the quota's name there.
-        read_on: the day, for people.
-        leaves_out: whether machines beyond them are removed, rather than named with what to request.
-    """
+    """What the user's accounts may start, as they said."""
 
     limits: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    """By provider, region (``"global"`` for all) and the quota's name there."""
     read_on: str = ""
+    """The day, for people."""
     leaves_out: bool = False
+    """Whether machines beyond them are removed, rather than named with what to request."""
 
     def of(self, offer: Offer, quota: str) -> int | None:
         """None where the account said nothing of it."""
@@ -173,35 +170,32 @@ class LoggedWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """GPUs the user has: this machine, or a node type of the organisation's cluster.
-
-    Attributes:
-        usd_per_gpu_h: internal cost; None if none is configured.
-        cost_source: in words, what that cost was made of; None if it is configured.
-        wait_s: None if neither configured nor measured: then that of jobs on other clusters is assumed.
-        waits: by number of GPUs of all nodes, where a log tells it; goes before ``wait_s``.
-        in_use: one for each GPU that others work on.
-        num_vcpus: hardware threads of one node; None if unknown.
-        num_nodes: of this type.
-        fabric: over what its GPUs and nodes exchange; None if unknown.
-        power_limit_w: what each GPU may draw; None where unlimited.
-        walltime_s: the run time that jobs ask its scheduler for; None if unknown.
-    """
+    """GPUs the user has: this machine, or a node type of the organisation's cluster."""
 
     tier: Tier
     name: str
     gpu: str
     num_gpus: int
     usd_per_gpu_h: float | None
+    """Internal cost; None if none is configured."""
     wait_s: Quantiles | None
+    """None if neither configured nor measured: then that of jobs on other clusters is assumed."""
     cost_source: str | None = None
+    """In words, what that cost was made of; None if it is configured."""
     waits: Mapping[int, LoggedWait] = field(default_factory=dict)
+    """By number of GPUs of all nodes, where a log tells it; goes before ``wait_s``."""
     in_use: tuple[Finding, ...] = ()
+    """One for each GPU that others work on."""
     num_vcpus: int | None = None
+    """Hardware threads of one node; None if unknown."""
     num_nodes: int = 1
+    """Of this type."""
     fabric: Fabric | None = None
+    """Over what its GPUs and nodes exchange; None if unknown."""
     power_limit_w: float | None = None
+    """What each GPU may draw; None where unlimited."""
     walltime_s: float | None = None
+    """The run time that jobs ask its scheduler for; None if unknown."""
 
     @property
     def num_free(self) -> int:
@@ -222,7 +216,6 @@ def plans_of_machine(
     Where none is free there is nothing to prefer: any may be waited for.
 
     Args:
-        machine: with the GPUs that others work on.
         asked: counts the user named: those of all its GPUs are planned though some are in use.
         terms: tell where the data lies; None for a job without data elsewhere.
         catalog: rates of egress; None for those that ship.
@@ -312,7 +305,6 @@ def plans_of_offers(
     """Whole machines, with every GPU in them: one plan for an offer and a number of nodes.
 
     Args:
-        offers: what is for rent.
         terms: what the job needs of any machine.
         catalog: rates of storage and egress, what it lacks at the dearest of them; None for those that ship.
         quotas: what the account may start at once, by the user's word, which goes first.
@@ -506,7 +498,6 @@ def wait_of(
     """The wait for machines, and what it rests on; nothing is said of what was configured.
 
     Args:
-        offer: the machine.
         price: what an hour of it will cost; None if not asked for.
         configured: of any cloud machine, by its user.
         history: what was seen of spot machines, by instance type; ``""`` is any.

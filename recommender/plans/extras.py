@@ -24,27 +24,24 @@ from recommender.outcome.watched import Watched
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudTerms:
-    """What a job needs of any cloud machine.
-
-    Attributes:
-        startup_s: boot and installation.
-        boot_disk_gib: disk that the machine has anyway.
-        dataset_gib: data set, copied to a disk beside it before training starts.
-        data: where it lies; None if unknown, which counts as outside the clouds.
-        result_gib: what leaves over the internet at the end.
-        download_bits_per_s: how fast the data set arrives.
-        wait_s: until a machine is ours; None for what is known of machines of its class.
-        history: what was seen of spot machines, by instance type; ``""`` is any.
-    """
+    """What a job needs of any cloud machine."""
 
     startup_s: float
+    """Boot and installation."""
     boot_disk_gib: float = 0.0
+    """Disk that the machine has anyway."""
     dataset_gib: float = 0.0
+    """Data set, copied to a disk beside it before training starts."""
     result_gib: float = 0.0
+    """What leaves over the internet at the end."""
     download_bits_per_s: float = 1e9
+    """How fast the data set arrives."""
     wait_s: Quantiles | None = None
+    """Until a machine is ours; None for what is known of machines of its class."""
     data: DataPlace | None = None
+    """Where it lies; None if unknown, which counts as outside the clouds."""
     history: Mapping[str, Watched] = field(default_factory=dict)
+    """What was seen of spot machines, by instance type; ``""`` is any."""
 
     def download_s(self, gib: float) -> float:
         """Seconds until so many GiB are there."""
@@ -53,11 +50,7 @@ class CloudTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """As in ``Plan``, of a machine at one place.
-
-    Attributes:
-        notes: what moved, and which rates stand in for unknown ones.
-    """
+    """As in ``Plan``, of a machine at one place."""
 
     storage_usd_per_h: float = 0.0
     egress_usd: float = 0.0
@@ -66,6 +59,7 @@ class Extras:
     download_s: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
+    """What moved, and which rates stand in for unknown ones."""
 
 
 def extras_at(

@@ -24,15 +24,12 @@ _GPUS_BY_NODES = re.compile(r"\S+:\d{1,4}x(?P<nodes>\d{1,4})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """What a name means.
-
-    Attributes:
-        plans: those that have all its words.
-        gpus: the words among them that are GPUs, with the numbers that they name.
-    """
+    """What a name means."""
 
     plans: tuple[Plan, ...]
+    """Those that have all its words."""
     gpus: tuple[GpuRequest, ...]
+    """The words among them that are GPUs, with the numbers that they name."""
 
     def size(self, plan: Plan) -> Hashable:
         """What must be the same of all: GPU, number and nodes, as far as the name leaves them open."""
@@ -52,10 +49,6 @@ class _Named:
 
 def plans_named(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """Those of one size of machine that have every word of a name, at all their places.
-
-    Args:
-        name: an id of a plan, or words of one.
-        plans: what there is.
 
     Raises InputError: no plan has such a word, none has them all, or plans of several sizes do.
     """

@@ -58,7 +58,6 @@ def judge_plan(plan: Plan, policy: Policy, spot: SpotTerms | None = None) -> tup
     """Why a plan need not be computed: names, price per hour, number of GPUs, spot rules.
 
     Args:
-        plan: what could be rented or used.
         policy: from `read_policies`.
         spot: how spot machines behave; assumptions of the recommender if None.
 
@@ -152,14 +151,7 @@ def _removal(rule: Rule, detail: str) -> RemovedByPolicy:
 def under_policy(
     options: Sequence[Option], policy: Policy, spent: Spent, spot: SpotTerms
 ) -> tuple[Option, ...]:
-    """The options in the same order, with the rules that remove them and the approvals they need as reasons.
-
-    Args:
-        options: evaluated ones.
-        policy: merged from all its files.
-        spent: what this month's runs have cost so far.
-        spot: for rules about preemptions and checkpoints.
-    """
+    """The options in their order, with the rules that remove them, and approvals they need, as reasons."""
     verdicts = judge_options(options, policy, spent, spot)
     return tuple(_judged(option, verdicts[option.plan.id]) for option in options)
 

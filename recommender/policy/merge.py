@@ -44,17 +44,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Rules of all layers.
-
-    Attributes:
-        rules: in force, uppermost layer first.
-        overruled: rules that another one of the same key goes before, with that one.
-        sources: the files.
-    """
+    """Rules of all layers."""
 
     rules: tuple[policy_rules.Rule, ...]
+    """In force, uppermost layer first."""
     overruled: tuple[tuple[policy_rules.Rule, policy_rules.Rule], ...]
+    """Rules that another one of the same key goes before, with that one."""
     sources: tuple[Source, ...]
+    """The files."""
 
     @property
     def prefer(self) -> policy_rules.PreferRule | None:

@@ -66,8 +66,7 @@ def matches(glob: str, name: str) -> bool:
 def gpu_members(glob: str) -> tuple[str, ...]:
     """GPUs of the catalog that a name, an alias, a family or a glob over names and families means.
 
-    Raises:
-        ValueError: none; with near matches.
+    Raises ValueError: none; with near matches.
 
     >>> gpu_members("A100-80GB")
     ('A100-PCIE-80GB', 'A100-SXM-80GB')

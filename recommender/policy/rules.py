@@ -213,14 +213,11 @@ _OF_CLOUDS = frozenset({"regions", "markets", "instance_types"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule(Rule):
-    """``allow.*`` with its whole list, or one entry of ``deny.*``.
-
-    Attributes:
-        members: GPUs of the catalog that the names mean; empty for other lists.
-    """
+    """``allow.*`` with its whole list, or one entry of ``deny.*``."""
 
     names: tuple[str, ...]
     members: frozenset[str] = frozenset()
+    """GPUs of the catalog that the names mean; empty for other lists."""
 
     @property
     def value(self) -> object:

@@ -42,20 +42,17 @@ P50, P90 = level_index(0.5), level_index(0.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitBin:
-    """Waits of jobs that are alike, corrected; ``size``, ``walltime`` or ``queue`` None means any.
-
-    Attributes:
-        num_jobs: of its own, a burst of jobs counted once.
-        waits_s: quantiles at the ``levels`` of the whole.
-    """
+    """Waits of jobs that are alike, corrected; ``size``, ``walltime`` or ``queue`` None means any."""
 
     size: str | None
     walltime: str | None
     queue: str | None
     num_jobs: int
+    """Of its own, a burst of jobs counted once."""
     p50_s: float
     p90_s: float
     waits_s: tuple[float, ...]
+    """Quantiles at the ``levels`` of the whole."""
 
     @property
     def key(self) -> Bin:
@@ -65,37 +62,34 @@ class WaitBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitQuantiles:
-    """What a log tells of the waits at its end; no rows of it.
-
-    Attributes:
-        size_unit: what sizes count: ``gpus``, ``nodes`` or ``cores``.
-        num_jobs: jobs that started.
-        num_waiting: jobs that waited still at the end.
-        left_out: number of jobs by the reason they do not count for.
-        queues: names of all queues of the log.
-        first_submit_s: seconds since 1970, or of the log's own clock.
-        offset_p50: how far the correction moves the median of all jobs, in log minutes.
-        offset_p90: as ``offset_p50``.
-        levels: probabilities of the bins' quantiles.
-        waiting: jobs that waited at the end, by queue.
-        end_s: when the log was written, as far as it shows.
-        backlog_levels: at which levels the quantiles of a bin are those of a job that finds 0, 1 to 2, 3 to
-            8, ... others waiting in its queue [classes of `waits.BACKLOGS`, levels].
-    """
+    """What a log tells of the waits at its end; no rows of it."""
 
     size_unit: str
+    """What sizes count: ``gpus``, ``nodes`` or ``cores``."""
     num_jobs: int
+    """Jobs that started."""
     num_waiting: int
+    """Jobs that waited still at the end."""
     left_out: Mapping[str, int]
+    """Number of jobs by the reason they do not count for."""
     queues: tuple[str, ...]
+    """Names of all queues of the log."""
     first_submit_s: float
+    """Seconds since 1970, or of the log's own clock."""
     last_submit_s: float
     offset_p50: float
+    """How far the correction moves the median of all jobs, in log minutes."""
     offset_p90: float
+    """As ``offset_p50``."""
     levels: tuple[float, ...]
+    """Probabilities of the bins' quantiles."""
     waiting: Mapping[str, int]
+    """Jobs that waited at the end, by queue."""
     end_s: float
+    """When the log was written, as far as it shows."""
     backlog_levels: tuple[tuple[float, ...], ...]
+    """At which levels the quantiles of a bin are those of a job that finds 0, 1 to 2, 3 to 8, ... others
+    waiting in its queue [classes of `waits.BACKLOGS`, levels]."""
     bins: tuple[WaitBin, ...]
 
     def of(
@@ -116,8 +110,7 @@ class WaitQuantiles:
             num_waiting: others that waited there when it was submitted; None if it is not submitted yet.
             waited_s: how long it has waited; waits are then those still to come.
 
-        Raises:
-            InputError: the log knows no such queue.
+        Raises InputError: the log knows no such queue.
         """
         if queue is not None and queue not in self.queues:
             known = ", ".join(name for name in self.queues if name) or "none"
@@ -148,8 +141,7 @@ class WaitQuantiles:
 def fit(log: JobLog) -> WaitQuantiles:
     """What is known at the end of the log.
 
-    Raises:
-        InputError: fewer than ten jobs, or than ten that are no burst of each other.
+    Raises InputError: fewer than ten jobs, or than ten that are no burst of each other.
     """
     if len(log.jobs) < FEWEST_JOBS:
         raise _too_few(f"the log has {len(log.jobs)} jobs that started")

@@ -140,17 +140,14 @@ _ENDS = np.arange(-1.0, NUM_CELLS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How to read grids at a moment.
-
-    Attributes:
-        shares: of the waits, by cell of a grid [NUM_CELLS].
-        places: where in a grid each of its levels stands [levels].
-        longest: the longest wait that lasts still, in log minutes: it ends the cell above a grid.
-    """
+    """How to read grids at a moment."""
 
     shares: Array
+    """Of the waits, by cell of a grid [NUM_CELLS]."""
     places: Array
+    """Where in a grid each of its levels stands [levels]."""
     longest: float
+    """The longest wait that lasts still, in log minutes: it ends the cell above a grid."""
 
     @classmethod
     def by(cls, shares: Array, longest: float) -> "Reading":
@@ -193,7 +190,6 @@ class Correction:
         """How many waits fall into each cell, as far as is known now [NUM_CELLS].
 
         Args:
-            now_s: when they are read.
             waiting: weights of jobs that wait still, by the cell that they have reached [NUM_CELLS].
             wider: shares among more jobs, beside which these count [NUM_CELLS].
         """

@@ -29,20 +29,17 @@ class Tails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """How one way to foresee waits did.
-
-    Attributes:
-        coverage: share of the waits at or below each quantile; 0.5 and 0.9 are perfect.
-        coverage_se: standard error of ``coverage``, days being independent; None for a single day.
-        tails: as ``coverage``; waits that equal a quantile count in part, as many as the levels of all
-            quantiles that they equal leave below it.
-        pinball: mean loss of each quantile in log minutes; less is better.
-    """
+    """How one way to foresee waits did."""
 
     coverage: Quantiles
+    """Share of the waits at or below each quantile; 0.5 and 0.9 are perfect."""
     coverage_se: Quantiles | None
+    """Standard error of ``coverage``, days being independent; None for a single day."""
     tails: Tails
+    """As ``coverage``; waits that equal a quantile count in part, as many as the levels of all quantiles that
+    they equal leave below it."""
     pinball: Quantiles
+    """Mean loss of each quantile in log minutes; less is better."""
 
 
 class Tally:
@@ -116,30 +113,26 @@ CORRECTED_EVERY_S = HOUR_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCheck:
-    """Four ways to foresee the same jobs.
-
-    Attributes:
-        num_frozen: moments at which a fit was frozen.
-        online: by all that is known when a job is submitted.
-        frozen: by fits of a moment, one a day, for the jobs of the week after it: as a fit is used.
-        uncorrected: as ``online``, without the correction.
-        baseline: quantiles of all recent jobs.
-    """
+    """Four ways to foresee the same jobs."""
 
     num_jobs: int
     num_checked: int
     num_frozen: int
+    """Moments at which a fit was frozen."""
     online: Score
+    """By all that is known when a job is submitted."""
     frozen: Score
+    """By fits of a moment, one a day, for the jobs of the week after it: as a fit is used."""
     uncorrected: Score
+    """As ``online``, without the correction."""
     baseline: Score
+    """Quantiles of all recent jobs."""
 
 
 def check(log: JobLog, trained_share: float = TRAINED_SHARE) -> QueueCheck:
     """All see the same: each wait at the moment its job starts, of the last 8,000 jobs that count.
 
-    Raises:
-        InputError: too few jobs to check anything.
+    Raises InputError: too few jobs to check anything.
     """
     first = math.floor(len(log.jobs) * trained_share)
     ways, waits = _Ways(log.jobs[first:]), Waits()

@@ -46,25 +46,22 @@ GPUS = "gpus"
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class QueuedJob:
-    """A job; times in seconds of one clock.
-
-    Attributes:
-        submit_s: when it entered the queue: not before it could have started.
-        start_s: infinite if it waits still.
-        size: what it asked for, in the log's ``size_unit``.
-        walltime_s: the run time it asked for; -1 if it asked for none.
-        queue: name of the queue or partition, empty where the log has none.
-        user: who submitted it, empty where the log has none.
-        run_s: how long it ran; -1 if the log does not tell.
-    """
+    """A job; times in seconds of one clock."""
 
     submit_s: float
+    """When it entered the queue: not before it could have started."""
     start_s: float
+    """Infinite if it waits still."""
     size: float
+    """What it asked for, in the log's ``size_unit``."""
     walltime_s: float
+    """The run time it asked for; -1 if it asked for none."""
     queue: str
+    """Name of the queue or partition, empty where the log has none."""
     user: str = ""
+    """Who submitted it, empty where the log has none."""
     run_s: float = -1.0
+    """How long it ran; -1 if the log does not tell."""
 
     @property
     def wait_s(self) -> float:
@@ -74,19 +71,16 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLog:
-    """Jobs in order of submission.
-
-    Attributes:
-        jobs: those that started.
-        size_unit: what sizes count: ``gpus``, ``nodes`` or ``cores``.
-        left_out: number of jobs by the reason they do not count for.
-        waiting: those that waited when the log was written.
-    """
+    """Jobs in order of submission."""
 
     jobs: tuple[QueuedJob, ...]
+    """Those that started."""
     size_unit: str
+    """What sizes count: ``gpus``, ``nodes`` or ``cores``."""
     left_out: Mapping[str, int]
+    """Number of jobs by the reason they do not count for."""
     waiting: tuple[QueuedJob, ...] = ()
+    """Those that waited when the log was written."""
 
     @property
     def end_s(self) -> float:
@@ -227,7 +221,6 @@ class Waits:
         """How to read grids at this moment; ``advance`` comes first.
 
         Args:
-            now_s: the moment.
             backlog: class of a job that is submitted now; None for one that comes later.
         """
         waiting, longest = self._still_waiting(now_s)
@@ -355,8 +348,7 @@ def class_of(size: float, walltime_s: float | None) -> tuple[str, str]:
 def assumed_wait(num_gpus: int, walltime_s: float | None) -> tuple[AssumedWait, Finding]:
     """What a job is assumed to wait, and what that rests on.
 
-    Raises:
-        CatalogError: the file is missing or broken.
+    Raises CatalogError: the file is missing or broken.
     """
     size, walltime = class_of(num_gpus, walltime_s)
     pooled = _shipped()[size, walltime]

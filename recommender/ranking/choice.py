@@ -171,10 +171,7 @@ def rank(
     picks do, each by figures of its option alone.
 
     Args:
-        judged: feasible ones.
-        job: with its limits.
         late: options that nothing but the deadline removes.
-        script: that runs there.
         is_whole: False where the job does more than the steps that were profiled.
     """
     if not judged:
@@ -244,10 +241,7 @@ def shortlist(
     Args:
         options: all, feasible or not.
         picks: among the feasible ones; of them the safest is listed if a limit was asked for.
-        job: with its limits.
-        best_id: of the recommended one.
         as_it_is: the best one without work on the script.
-        with_work: the best one that needs some.
     """
     by_id = {option.plan.id: option for option in options}
     named = [(by_id[best_id], Merit.RECOMMENDED)]

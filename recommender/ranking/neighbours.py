@@ -96,7 +96,6 @@ def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
     """The options of feasible plans, ties and near ties among their reasons.
 
     Args:
-        judged: feasible ones.
         kept: indices of the frontier's of time and cost, in order of time.
     """
     options = [item.option for item in judged]
@@ -224,9 +223,7 @@ def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[O
     work on the script; and at most 20 % from it in time and in cost.
 
     Args:
-        options: feasible ones.
         best_id: of the one that is recommended, which keeps its row.
-        worth: what counts besides the bill.
     """
     kinds = grouped(sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))), _kind)
     groups = {rows[0].plan.id: rows for kind in kinds.values() for rows in _groups(kind)}

@@ -21,22 +21,19 @@ LEAST_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """The cheapest start within 24 h.
-
-    Attributes:
-        start_at: when, full hours after the moment that was asked for.
-        saving_usd: what the job costs less then, the mean of past days.
-        spread_usd: standard deviation of that saving from day to day.
-        usd: what it costs at once, the mean of past days.
-        num_days: past days compared.
-    """
+    """The cheapest start within 24 h."""
 
     delay_h: int
     start_at: datetime
+    """When, full hours after the moment that was asked for."""
     saving_usd: float
+    """What the job costs less then, the mean of past days."""
     spread_usd: float
+    """Standard deviation of that saving from day to day."""
     usd: float
+    """What it costs at once, the mean of past days."""
     num_days: int
+    """Past days compared."""
 
 
 def cheapest_start(points: Sequence[PricePoint], *, run_s: float, now: datetime) -> Shift | None:

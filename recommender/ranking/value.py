@@ -25,15 +25,12 @@ Preference = tuple[float, float, float, bool, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """What counts besides the bill.
-
-    Attributes:
-        hour_usd: for an hour until the job is done.
-        change_usd: for changes to a script of more than a line, once.
-    """
+    """What counts besides the bill."""
 
     hour_usd: float = VALUE_OF_TIME_USD_PER_H
+    """For an hour until the job is done."""
     change_usd: float = CHANGE_USD
+    """For changes to a script of more than a line, once."""
 
 
 def worth_for(job: Job) -> Worth:

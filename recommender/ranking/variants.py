@@ -74,9 +74,7 @@ def nearest(options: Sequence[Option], workloads: Iterable[Workload], answer: Re
     """The recommended one, and those whose total would be least if training alone took less.
 
     Args:
-        options: that the variant suits.
         workloads: of the variant, for the best option of each GPU: its other options gain much the same.
-        answer: for the script as written.
     """
     worth = worth_for(answer.job)
     best = {option.plan.gpu: option for option in best_of_each_gpu(options, answer.job)}
@@ -136,11 +134,7 @@ def changed_options(
     """The options with the variant of the script, whether that helps them or not.
 
     Args:
-        options: of the script as written.
-        workloads: of the variant, for their layouts.
-        job: of the answer.
         rng: seeded as it was for the answer, so that luck never decides between the two.
-        conditions: as for the answer.
     """
     plans = [_changed_plan(option, workloads[0].variant) for option in options]
     judged = evaluate_ways(workloads, plans, job, make_draws(rng), conditions)
@@ -183,7 +177,6 @@ def with_gains(
 
     Args:
         answer: with its what-ifs, among which another machine is looked for.
-        variants: each of one change.
         changed: options of the variants, among them the recommended one wherever that may gain.
     """
     after = {option.plan.id: option for option in changed}
@@ -251,9 +244,7 @@ def saved_share(
     kernels are wrong in other ways, so their errors count as independent.
 
     Args:
-        before: of the script as it is.
         after: of the changed one, as wide as what was not profiled makes it.
-        variant: what is new in it.
     """
     before_s, after_s = before.iteration_s.p50, after.iteration_s.p50 / variant.samples
     saved_s, error_s = before_s - after_s, _error_s(before, after, variant)
@@ -295,17 +286,14 @@ def _sigma(estimate: IterationEstimate) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What a change of the script would bring.
-
-    Attributes:
-        change: its name.
-        same: the recommended machine with the changed script, if it gains.
-        instead: what would then be recommended, if it is another machine.
-    """
+    """What a change of the script would bring."""
 
     change: str
+    """Its name."""
     same: Option | None
+    """The recommended machine with the changed script, if it gains."""
     instead: Option | None
+    """What would then be recommended, if it is another machine."""
 
     @property
     def option(self) -> Option | None:

@@ -14,8 +14,7 @@ from advisor.core.values import CheckpointUse, Job, Option, Plan, Recovery, Scri
 from recommender.conditions import Conditions
 from recommender.outcome.draws import Draws
 from recommender.outcome.evaluate import Judged, evaluate_all
-from recommender.outcome.recovery import suits, under
-from recommender.outcome.spot import SpotTerms
+from recommender.outcome.spot import SpotTerms, suits, under
 from recommender.ranking.value import Preference, Worth, preference, worth_for
 
 # Plans looked at where it is unknown what the script does.
@@ -36,8 +35,6 @@ def evaluate_ways(
 
     Args:
         workloads: of one variant of the script, one for each GPU and layout of the plans.
-        plans: what could be rented or used.
-        job: with its limits.
         draws: of luck and ignorance, the same for both ways.
         conditions: how spot machines behave where the script resumes.
         ruled: what rules make of options; by default nothing.

@@ -86,7 +86,6 @@ def by_deadline(
         options: that are preferred less, the most preferred first.
         rivals: those of them that may be named.
         chosen: what is recommended without a deadline.
-        job: with its limits.
     """
     range_s = chosen.time_s.p90 - chosen.time_s.p50
     if job.deadline_s is not None or job.confidence != _CONFIDENCE_OF_P90 or range_s <= 0:
@@ -109,9 +108,6 @@ def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: v
 
     Args:
         late: options that nothing but the deadline removes.
-        chosen: what is recommended within the deadline.
-        job: with its limits.
-        worth: what counts besides the bill.
     """
     if job.deadline_s is None or job.confidence != _CONFIDENCE_OF_P90:
         return
@@ -141,14 +137,7 @@ _SPARED_BY_TEXT = 0.9
 
 
 def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: Script) -> Iterator[Tip]:
-    """What the script does with checkpoints: it is unknown, or its text shows it and could be misread.
-
-    Args:
-        judged: feasible ones.
-        chosen: what is recommended.
-        job: with its limits.
-        script: whose checkpoints they are.
-    """
+    """What the script does with checkpoints: it is unknown, or its text shows it and could be misread."""
     use = use_of(script)
     if use is CheckpointUse.RESUMES or script.is_checkpoint_use_given or job.pick is not None:
         return
@@ -223,8 +212,6 @@ def what_tips(
 
     Args:
         options: feasible ones, folded; the same GPUs elsewhere would not change much.
-        chosen: what is recommended.
-        job: with what an hour is worth.
         late: options that nothing but the deadline removes.
         others: tips that follow from more than the options, such as what the script does.
         ways: the other way of each plan, taken where a deadline leaves no time for the option's.

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Recovery
-from recommender.outcome.recovery import MOST_AWAY_MOVING_H
-from recommender.outcome.spot import SpotTerms
+from recommender.outcome.spot import MOST_AWAY_MOVING_H, SpotTerms
 from recommender.outcome.watched import Stretch, watched
 from research.spot_policies import ON_DEMAND_USD, Case, Clock, agreement, cases, regions_of, replay
 from research.spot_traces import Trace, read_traces

@@ -27,10 +27,9 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Trace
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
-from advisor.predict.in_steps import kinds_of
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.methods import op_times
+from advisor.predict.methods import kinds_of, op_times
 from research.lambda_steps import Work, read_rows, trace_of
 from research.training.least_squares import least_squares
 

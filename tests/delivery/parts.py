@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 from advisor.config.delivery_settings import ChannelSettings
 from advisor.config.layers import Config, load_config
 from advisor.delivery.channel import Channel, File, Html, Message, Parcel, Picture, Secrets
-from advisor.delivery.channels.channel_kinds import open_channel
 from advisor.delivery.posting import Clock
+from advisor.service.delivering import open_channel
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))

@@ -28,6 +28,7 @@ INSPECT = """
 import json, pathlib
 import advisor, recommender
 from advisor import native
+from advisor.native.arrays import GpuArrays, KernelArrays
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Kernel
 
@@ -36,9 +37,9 @@ cuda = [gpu for gpu in gpus if gpu.occupancy is not None]
 launch = {"name": "k", "grid": (4096, 1, 1), "block": (256, 1, 1), "duration_s": 1e-3}
 kernel = Kernel(**launch, registers_per_thread=32, shared_bytes=0)
 times = native.scale_kernels(
-    native.KernelArrays.from_kernels([kernel]),
-    native.GpuArrays.from_specs(cuda[:1]),
-    native.GpuArrays.from_specs(cuda),
+    KernelArrays.from_kernels([kernel]),
+    GpuArrays.from_specs(cuda[:1]),
+    GpuArrays.from_specs(cuda),
 )
 print(json.dumps({
     "compiled": native.COMPILED,

@@ -21,9 +21,8 @@ from advisor.core.errors import InputError, StoreError
 from advisor.serve import server as server_module
 from advisor.serve import site as site_module
 from advisor.serve.access import Access
-from advisor.serve.api_document import api_document
 from advisor.serve.hosting import Beside, Hosting, host
-from advisor.serve.views import Reader, views_of
+from advisor.serve.views import Reader, api_document, views_of
 from advisor.service.schedule.running import Stop
 from advisor.store import schema
 from advisor.store.database import open_store

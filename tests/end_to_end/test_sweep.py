@@ -14,7 +14,7 @@ from advisor.cli.common import sweep_settings
 from advisor.core.errors import StoreError
 from advisor.formats.trace_files import write_trace
 from advisor.service import fleet, sweeping
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.sweeping import Advice, Choice, Job, Sweep, Swept, World, read_grid
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
@@ -119,7 +119,7 @@ def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
 
     def num_asked(**changes: Any) -> int:
         before = len(asked)
-        sweep_of(shell.folder, asked, **changes).sweep(jobs, Silence())
+        sweep_of(shell.folder, asked, **changes).sweep(jobs, Listener())
         return len(asked) - before
 
     assert (num_asked(), num_asked()) == (1, 0)
@@ -136,24 +136,24 @@ def test_scripts_of_one_folder_have_answers_of_their_own(shell, asked):
         shell.write(f"s/{name}.py", f"print('{name}')")
     shell.write("grid.yaml", "subjects: [s/*.py]\n")
     _, jobs = read_grid(shell.folder / "grid.yaml")
-    found = sweep_of(shell.folder, asked).sweep(jobs, Silence())
+    found = sweep_of(shell.folder, asked).sweep(jobs, Listener())
     assert [one.advice.take.plan for one in found] == [job.name for job in jobs]
     assert len(asked) == 2
 
 
 def test_a_damaged_answer_is_computed_again(shell, asked):
     _, jobs = read_grid(shell.folder / "grid.yaml")
-    sweep_of(shell.folder, asked).sweep(jobs, Silence())
+    sweep_of(shell.folder, asked).sweep(jobs, Listener())
     for path in (shell.folder / "kept").glob("*.json"):
         path.write_text('{"plan": ')
-    again = sweep_of(shell.folder, asked).sweep(jobs, Silence())
+    again = sweep_of(shell.folder, asked).sweep(jobs, Listener())
     assert all(one.is_new and one.before is None for one in again)
     assert len(asked) == 8
 
 
 def test_one_question_is_asked_once(shell, asked):
     _, jobs = read_grid(shell.folder / "grid.yaml")
-    swept = sweep_of(shell.folder, asked).sweep((*jobs, *jobs), Silence())
+    swept = sweep_of(shell.folder, asked).sweep((*jobs, *jobs), Listener())
     assert len(swept) == 8
     assert len(asked) == 4
 
@@ -188,9 +188,9 @@ def test_what_changed_between_two_nights_is_found(shell, asked):
         arguments="",
         options=("--policy", str(shell.folder / "p.yaml")),
     )
-    sweep_of(shell.folder, asked).sweep([job], Silence())
+    sweep_of(shell.folder, asked).sweep([job], Listener())
     shell.write("p.yaml", "version: 1\nname: us\n")
-    (swept,) = sweep_of(shell.folder, asked, world=replace(WORLD, prices="q")).sweep([job], Silence())
+    (swept,) = sweep_of(shell.folder, asked, world=replace(WORLD, prices="q")).sweep([job], Listener())
     assert set(swept.causes) == {"policies", "prices"}
 
 
@@ -205,7 +205,7 @@ def test_a_night_without_an_answer_is_no_night_before(shell, asked):
             world=replace(WORLD, prices=prices),
             engine=lambda requests: [(one.key, advice) for one in requests],
         )
-        return sweep.sweep([job], Silence())[0]
+        return sweep.sweep([job], Listener())[0]
 
     night("monday", Advice(take=TAKE))
     assert night("tuesday", Advice(error="no memory", is_final=False)).moved is None
@@ -229,16 +229,16 @@ def test_a_folder_that_is_away_for_a_while_loses_nothing(shell, asked, monkeypat
 
     monkeypatch.setattr("time.sleep", come_back)
     _, jobs = read_grid(shell.folder / "grid.yaml")
-    sweep_of(shell.folder, asked, engine=engine).sweep(jobs, Silence())
+    sweep_of(shell.folder, asked, engine=engine).sweep(jobs, Listener())
     assert waits == [*sweeping.WAITS_S[:2]]
-    assert not any(one.is_new for one in sweep_of(shell.folder, asked).sweep(jobs, Silence()))
+    assert not any(one.is_new for one in sweep_of(shell.folder, asked).sweep(jobs, Listener()))
 
 
 def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell, asked):
     shell.write("grid.yaml", "subjects: [t1.json.gz]\narguments: ['--token hunter22', '--lr 0.1']\n")
     _, jobs = read_grid(shell.folder / "grid.yaml")
     assert [job.name.partition(" -- ")[2] for job in jobs] == ["--token hunter22", "--lr 0.1"]
-    assert len(sweep_of(shell.folder, asked).sweep(jobs, Silence())) == len(asked) == 2
+    assert len(sweep_of(shell.folder, asked).sweep(jobs, Listener())) == len(asked) == 2
     kept = b"".join(path.read_bytes() for path in (shell.folder / "kept").glob("last.json"))
     assert b"hunter22" not in kept
 

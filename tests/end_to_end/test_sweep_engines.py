@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from advisor.cli import answering
+from advisor.cli import sweep as answering
 from advisor.core.errors import AdvisorError, InputError, StoreError
 from advisor.formats.trace_files import write_trace
 from advisor.service import sweep_engines, sweeping

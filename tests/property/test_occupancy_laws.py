@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from advisor import native
 from advisor.core.values import OccupancyLimits
-from advisor.native import LIMIT_COLUMNS, GpuArrays, KernelArrays, occupancy, reference, resident_blocks
+from advisor.native import reference
+from advisor.native.arrays import LIMIT_COLUMNS, GpuArrays, KernelArrays
+from advisor.native.reference import occupancy, resident_blocks
 from tests.unit.native.samples import make_gpus, make_kernels, needs_compiled
 
 LIMITS = st.builds(

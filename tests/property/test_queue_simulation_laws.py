@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor import native
-from advisor.native import Backfill, PriorityRules, reference
+from advisor.native import reference
+from advisor.native.arrays import Backfill, PriorityRules
 from tests.unit.native.test_queue import CLASSIC, RANKED, cluster_of, queue_of
 
 UNITS = 8

@@ -12,7 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor import native
-from advisor.native import GpuArrays, KernelArrays, Unlaunchable, WaveForm, reference, scale_kernels
+from advisor.native import reference, scale_kernels
+from advisor.native.arrays import GpuArrays, KernelArrays, Unlaunchable, WaveForm
 from tests.unit.native.samples import LIMITS, make_gpus, make_kernels, needs_compiled
 
 INTENSITY = st.one_of(st.just(math.nan), st.just(math.inf), st.floats(0.0, 1e5))

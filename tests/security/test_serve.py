@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from advisor.serve.api_document import api_document
-from advisor.serve.views import Reader, views_of
+from advisor.serve.views import Reader, api_document, views_of
 from tests.pages import EVIL
 from tests.serving import TOKEN, fill, served
 

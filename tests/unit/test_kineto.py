@@ -15,7 +15,8 @@ from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase, Trace
 from advisor.kineto.events import kernel_of, read_recording
 from advisor.kineto.export import read_kineto
-from advisor.native import GpuArrays, KernelArrays, reference, scale_kernels
+from advisor.native import reference, scale_kernels
+from advisor.native.arrays import GpuArrays, KernelArrays
 from advisor.predict.iteration import predict
 from advisor.report.words import sentence, sentences
 from tests.findings import said

@@ -30,12 +30,10 @@ class Finding:
     """One thing worth saying: a frozen dataclass of its facts, for type checkers and in use.
 
     `dataclasses` itself compiles several functions for each class, which here would cost every command 0.1 s.
-
-    Attributes:
-        code: the name of its class for programs, such as ``near-tie``.
     """
 
     code: ClassVar[str]
+    """The name of its class for programs, such as ``near-tie``."""
     severity: ClassVar[Severity] = Severity.NOTE
     fact_names: ClassVar[tuple[str, ...]] = ()
 

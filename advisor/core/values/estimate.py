@@ -61,35 +61,29 @@ class Network(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
-    """What a kind of machine exchanges over.
-
-    Attributes:
-        link_bytes_per_s: per direction and GPU, of the data sheet.
-        link_peers: GPUs among which a GPU's links are shared: with fewer of them, a part lies idle.
-        network: None where none is known.
-        network_bytes_per_s: per direction and node, of the data sheet; None where it is unknown.
-    """
+    """What a kind of machine exchanges over."""
 
     link: Link
     link_bytes_per_s: float
+    """Per direction and GPU, of the data sheet."""
     link_peers: int = 1
+    """GPUs among which a GPU's links are shared: with fewer of them, a part lies idle."""
     network: Network | None = None
+    """None where none is known."""
     network_bytes_per_s: float | None = None
+    """Per direction and node, of the data sheet; None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Equal nodes that train together.
-
-    Attributes:
-        fabric: None where only the GPU's data sheet is known.
-        power_limit_w: what each GPU may draw; None where that is what its data sheet says.
-    """
+    """Equal nodes that train together."""
 
     gpus_per_node: int
     num_nodes: int = 1
     fabric: Fabric | None = None
+    """None where only the GPU's data sheet is known."""
     power_limit_w: float | None = None
+    """What each GPU may draw; None where that is what its data sheet says."""
 
     @property
     def num_gpus(self) -> int:
@@ -153,49 +147,40 @@ class Sharding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestBatch:
-    """The most samples of an iteration, accumulation included, that one GPU can hold; 0 where not even one.
-
-    Attributes:
-        share: of the profiled batch, in the median; 0 where what no batch needs is too much already.
-        certain: samples that fit in nine of ten cases; None where the profiled batch is unknown.
-        likely: samples that fit more likely than not; None as well.
-    """
+    """The most samples of an iteration, accumulation included, that one GPU can hold; 0 if not even one."""
 
     share: float
+    """Of the profiled batch, in the median; 0 where what no batch needs is too much already."""
     certain: int | None
+    """Samples that fit in nine of ten cases; None where the profiled batch is unknown."""
     likely: int | None
+    """Samples that fit more likely than not; None as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """Changes of the script after which it fits.
-
-    Attributes:
-        changes: what to change, such as ``("checkpointing",)``.
-        batch_size: samples of one pass after it; None where unknown.
-        need_bytes: of one GPU after it.
-        fit: whether that fits.
-        slower: its iteration of as many samples over that of the script as it is, had it fitted.
-    """
+    """Changes of the script after which it fits."""
 
     changes: tuple[str, ...]
+    """What to change, such as ``("checkpointing",)``."""
     batch_size: int | None
+    """Samples of one pass after it; None where unknown."""
     need_bytes: Interval
+    """Of one GPU after it."""
     fit: Fit
+    """Whether that fits."""
     slower: Interval
+    """Its iteration of as many samples over that of the script as it is, had it fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """What one GPU must hold at the peak of an iteration.
-
-    Attributes:
-        parts: medians in bytes, which add up to the median of the need.
-        need_bytes: context and fragmentation included.
-    """
+    """What one GPU must hold at the peak of an iteration."""
 
     parts: Mapping[MemoryPart, int]
+    """Medians in bytes, which add up to the median of the need."""
     need_bytes: Interval
+    """Context and fragmentation included."""
 
     def fit(self, limit_bytes: float) -> Fit:
         """Whether so much memory is enough.
@@ -216,18 +201,16 @@ class Split:
 
     Ranks are ordered as Megatron-LM orders them: the parts of a layer are neighbours in a node, then come
     copies, then stages (Narayanan et al., SC 2021).
-
-    Attributes:
-        sharding: what the copies of a part keep once among them.
-        tensor: GPUs of a node among which each layer is divided.
-        pipeline: stages of layers, one after the other.
-        micro_batches: passes of an iteration; None for as many as let a pipeline be fastest.
     """
 
     sharding: Sharding = Sharding.NONE
+    """What the copies of a part keep once among them."""
     tensor: int = 1
+    """GPUs of a node among which each layer is divided."""
     pipeline: int = 1
+    """Stages of layers, one after the other."""
     micro_batches: int | None = None
+    """Passes of an iteration; None for as many as let a pipeline be fastest."""
 
     @property
     def gpus_per_copy(self) -> int:
@@ -313,53 +296,44 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputWork:
-    """What it takes to make the samples of one GPU's iteration.
-
-    Attributes:
-        cpu_s: seconds of one vCPU, however many share them.
-        wait_s: seconds for disks and networks: they hold a worker, but no vCPU.
-        num_workers: processes that load, 0 where the training process loads itself; None if unknown.
-        num_samples: of one iteration; None if unknown.
-        kind: of sample by which ``cpu_s`` is assumed; None where it was measured.
-    """
+    """What it takes to make the samples of one GPU's iteration."""
 
     cpu_s: Interval
+    """Seconds of one vCPU, however many share them."""
     wait_s: float
+    """Seconds for disks and networks: they hold a worker, but no vCPU."""
     num_workers: int | None
+    """Processes that load, 0 where the training process loads itself; None if unknown."""
     num_samples: int | None = None
+    """Of one iteration; None if unknown."""
     kind: str | None = None
+    """Of sample by which ``cpu_s`` is assumed; None where it was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepWork:
-    """What an iteration gets done; None where it is unknown.
-
-    Attributes:
-        num_samples: of all GPUs.
-        model_flops: of the model's products on one GPU, forward and backward, none counted twice.
-        peak_flops_per_s: of one GPU by its data sheet, dense, in the precision of most of them.
-    """
+    """What an iteration gets done; None where it is unknown."""
 
     num_samples: float | None = None
+    """Of all GPUs."""
     model_flops: float | None = None
+    """Of the model's products on one GPU, forward and backward, none counted twice."""
     peak_flops_per_s: float | None = None
+    """Of one GPU by its data sheet, dense, in the precision of most of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartWait(Quantiles):
-    """The wait for a rented machine: over at once with some odds, else with a long tail.
-
-    Attributes:
-        p_at_once: odds that a machine is free.
-        at_once_s: how long even that takes.
-        later_p50_s: median wait beyond ``at_once_s`` of those who must wait.
-        later_p90_s: what 9 of 10 of them stay under.
-    """
+    """The wait for a rented machine: over at once with some odds, else with a long tail."""
 
     p_at_once: float
+    """Odds that a machine is free."""
     at_once_s: float
+    """How long even that takes."""
     later_p50_s: float
+    """Median wait beyond ``at_once_s`` of those who must wait."""
     later_p90_s: float
+    """What 9 of 10 of them stay under."""
 
     @classmethod
     def of(cls, *, p_at_once: float, at_once_s: float, later_p50_s: float, later_p90_s: float) -> Self:
@@ -408,49 +382,46 @@ class AssumedWait(EmpiricalWait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationEstimate:
-    """Time and memory of one iteration on the GPUs of a layout.
-
-    Attributes:
-        iteration_s: of the GPU and its input together.
-        device_s: of GPU, host and exposed communication, as if samples were always there.
-        input: what the samples take of the CPUs; None if nothing is loaded, or it was measured with them.
-        input_s: in which the vCPUs that are there make the samples, and the network brings them; None where
-            neither is known to take time.
-        by_bound: seconds of GPU, host and exposed communication, by what bounds them.
-        by_family: seconds of one GPU by operator family; they add up to the computation's p50.
-        by_method: the same seconds by the method that found them.
-        by_operator: the same seconds by operator and method, such as ``"addmm (wave)"``, largest first.
-        communication_s: gradient exchange that does not hide behind the backward pass.
-        loading_s: how long each iteration waits for its data, part of ``by_family``.
-        memory: what one GPU must hold; None if unknown.
-        largest_batch: that it could hold; None if unknown.
-        remedies: changes after which it fits, the one that costs the least time first; none where it does.
-        split: how the script is supposed to divide its model.
-        assumptions: what the estimate rests on.
-        work: what an iteration gets done.
-        correction: by what receipts of earlier runs multiplied the time of GPU, host and communication.
-    """
+    """Time and memory of one iteration on the GPUs of a layout."""
 
     gpu: str
     layout: Layout
     iteration_s: Interval
+    """Of the GPU and its input together."""
     device_s: Interval
+    """Of GPU, host and exposed communication, as if samples were always there."""
     input: InputWork | None
+    """What the samples take of the CPUs; None if nothing is loaded, or it was measured with them."""
     input_s: Interval | None
+    """In which the vCPUs that are there make the samples, and the network brings them; None where neither is
+    known to take time."""
     by_bound: Mapping[Bound, float]
+    """Seconds of GPU, host and exposed communication, by what bounds them."""
     by_family: Mapping[str, float]
+    """Seconds of one GPU by operator family; they add up to the computation's p50."""
     by_method: Mapping[Method, float]
+    """The same seconds by the method that found them."""
     by_operator: Mapping[str, float]
+    """The same seconds by operator and method, such as ``"addmm (wave)"``, largest first."""
     communication_s: float
+    """Gradient exchange that does not hide behind the backward pass."""
     loading_s: float
+    """How long each iteration waits for its data, part of ``by_family``."""
     memory: MemoryEstimate | None
+    """What one GPU must hold; None if unknown."""
     memory_limit_bytes: int
     assumptions: tuple[Finding, ...]
+    """What the estimate rests on."""
     correction: float = 1.0
+    """By what receipts of earlier runs multiplied the time of GPU, host and communication."""
     largest_batch: LargestBatch | None = None
+    """That it could hold; None if unknown."""
     remedies: tuple[Remedy, ...] = ()
+    """Changes after which it fits, the one that costs the least time first; none where it does."""
     split: Split = WHOLE
+    """How the script is supposed to divide its model."""
     work: StepWork = StepWork()
+    """What an iteration gets done."""
 
     @property
     def samples_per_s(self) -> float | None:
@@ -498,14 +469,11 @@ class IterationEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """A script that was profiled again with the largest batch that is likely to fit.
-
-    Attributes:
-        arguments: of the script then.
-        batch_size: samples that it took; None where unknown.
-        estimate: what it needs and takes.
-    """
+    """A script that was profiled again with the largest batch that is likely to fit."""
 
     arguments: tuple[str, ...]
+    """Of the script then."""
     batch_size: int | None
+    """Samples that it took; None where unknown."""
     estimate: IterationEstimate
+    """What it needs and takes."""

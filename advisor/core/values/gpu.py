@@ -27,34 +27,31 @@ class OccupancyLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedConstants:
-    """What a GPU reaches of its data sheet, fitted to measurements; data, never code.
-
-    Attributes:
-        fractions: achieved / specified, by dotted name: of memory bandwidth such as ``streaming_fraction``,
-            of a peak FLOP rate such as ``gemm_fraction.bf16``; above 1 where Winograd saves multiplications.
-        measured: the constants fitted on this very GPU; the others are medians or assumptions.
-        origin: where each constant comes from, by dotted name such as ``gemm_fraction.bf16``.
-        learned_share: by network, the part of the learned rate that a calibration found.
-        learned_kernels: by network, the sizes and the part of the learned rate of each kernel it is from,
-            where kernels of other sizes may reach another.
-        is_share_outdated: a calibration found some of other networks, which does not count.
-        fitted: the constants that kernels of this GPU gave when the networks were trained; None where it was
-            not measured.
-        uncalibrated: the fractions without this machine's calibration, which networks are corrected against
-            by ``learned_share``.
-        supply: what products on tensor cores keep of their rate where the board has less power for it than
-            others of its chip.
-    """
+    """What a GPU reaches of its data sheet, fitted to measurements; data, never code."""
 
     fractions: Mapping[str, float]
+    """Achieved / specified, by dotted name: of memory bandwidth such as ``streaming_fraction``, of a peak
+    FLOP rate such as ``gemm_fraction.bf16``; above 1 where Winograd saves multiplications."""
     measured: frozenset[str]
+    """The constants fitted on this very GPU; the others are medians or assumptions."""
     origin: Mapping[str, Finding]
+    """Where each constant comes from, by dotted name such as ``gemm_fraction.bf16``."""
     learned_share: Mapping[str, float] = field(default_factory=dict)
+    """By network, the part of the learned rate that a calibration found."""
     learned_kernels: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    """By network, the sizes and the part of the learned rate of each kernel it is from, where kernels of
+    other sizes may reach another."""
     is_share_outdated: bool = False
+    """A calibration found some of other networks, which does not count."""
     fitted: frozenset[str] | None = None
+    """The constants that kernels of this GPU gave when the networks were trained; None where it was not
+    measured."""
     uncalibrated: Mapping[str, float] = field(default_factory=dict)
+    """The fractions without this machine's calibration, which networks are corrected against by
+    ``learned_share``."""
     supply: float = 1.0
+    """What products on tensor cores keep of their rate where the board has less power for it than others of
+    its chip."""
 
     @property
     def is_measured(self) -> bool:
@@ -81,16 +78,7 @@ _FULL_RATE = 768.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSpec:
-    """One GPU model, each PCIe / SXM / memory variant its own.
-
-    Attributes:
-        memory_bytes: what a process can see, not the marketing figure.
-        vector_flops_per_s: dense peak without tensor cores, by dtype (``fp64``, ``fp32``, ``fp16`` ...).
-        tensor_flops_per_s: dense peak with tensor cores, by dtype (``tf32``, ``fp16``, ``bf16``, ``fp8``).
-        nvlink_bytes_per_s: per direction and GPU, 0 without NVLink.
-        pcie_bytes_per_s: per direction.
-        released: the day it was announced.
-    """
+    """One GPU model, each PCIe / SXM / memory variant its own."""
 
     name: str
     aliases: tuple[str, ...]
@@ -102,15 +90,21 @@ class GpuSpec:
     base_clock_hz: float
     boost_clock_hz: float
     memory_bytes: int
+    """What a process can see, not the marketing figure."""
     memory_bytes_per_s: float
     l2_bytes: int
     vector_flops_per_s: Mapping[str, float]
+    """Dense peak without tensor cores, by dtype (``fp64``, ``fp32``, ``fp16`` ...)."""
     tensor_flops_per_s: Mapping[str, float]
+    """Dense peak with tensor cores, by dtype (``tf32``, ``fp16``, ``bf16``, ``fp8``)."""
     occupancy: OccupancyLimits | None
     tdp_w: float
     nvlink_bytes_per_s: float
+    """Per direction and GPU, 0 without NVLink."""
     pcie_bytes_per_s: float
+    """Per direction."""
     released: date
+    """The day it was announced."""
     source_url: str
     source_date: date
 

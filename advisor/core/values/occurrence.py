@@ -36,59 +36,53 @@ class OccurrenceState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A command of advisor and the times at which it runs.
-
-    Attributes:
-        cron: five fields: minute, hour, day of month, month, day of week.
-        zone: whose clock the fields mean, such as ``Europe/Zurich``.
-        command: what follows ``advisor``.
-        folder: where it runs, an absolute path.
-        channel: where its output is sent; None for nowhere.
-        when: after which ends it is sent.
-        added_at: with a time zone.
-        settled_until: what was due up to here has run, runs or was missed.
-    """
+    """A command of advisor and the times at which it runs."""
 
     id: str
     name: str
     cron: str
+    """Five fields: minute, hour, day of month, month, day of week."""
     zone: str
+    """Whose clock the fields mean, such as ``Europe/Zurich``."""
     command: tuple[str, ...]
+    """What follows ``advisor``."""
     folder: str
+    """Where it runs, an absolute path."""
     channel: str | None
+    """Where its output is sent; None for nowhere."""
     when: DeliverWhen
+    """After which ends it is sent."""
     added_at: datetime
+    """With a time zone."""
     settled_until: datetime
+    """What was due up to here has run, runs or was missed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
-    """One time at which a schedule was due.
-
-    Attributes:
-        due_at: with a time zone.
-        holder: the process that runs it or ran it; "" if it was missed.
-        expires_at: when it is attempted again; None where it is not waiting for that.
-        attempts: how often its command was started.
-        exit_code: None if it has not ended by itself.
-        recommended: id of the option that it recommended; None if it recommended nothing.
-        outcome: how it ended, in a few words.
-        delivery: what became of its output; "" if it is for no channel, or did not reach it.
-        output_sha256: of all that it wrote to stdout; None if it has not ended.
-        output: what it wrote, without secrets and perhaps without its middle.
-    """
+    """One time at which a schedule was due."""
 
     schedule_id: str
     due_at: datetime
+    """With a time zone."""
     state: OccurrenceState
     holder: str = ""
+    """The process that runs it or ran it; "" if it was missed."""
     expires_at: datetime | None = None
+    """When it is attempted again; None where it is not waiting for that."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     attempts: int = 0
+    """How often its command was started."""
     exit_code: int | None = None
+    """None if it has not ended by itself."""
     recommended: str | None = None
+    """Id of the option that it recommended; None if it recommended nothing."""
     outcome: str = ""
+    """How it ended, in a few words."""
     delivery: str = ""
+    """What became of its output; "" if it is for no channel, or did not reach it."""
     output_sha256: str | None = None
+    """Of all that it wrote to stdout; None if it has not ended."""
     output: str = ""
+    """What it wrote, without secrets and perhaps without its middle."""

@@ -41,17 +41,14 @@ class CostKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlace:
-    """Where a data set lies: in a region of a cloud, or with its owner.
-
-    Attributes:
-        name: as it was given: ``s3://bucket``, ``us-east-1``, ``local``.
-        provider: the cloud that bills what leaves; None where the data lies with its owner.
-        region: None where unknown, or where there is none.
-    """
+    """Where a data set lies: in a region of a cloud, or with its owner."""
 
     name: str
+    """As it was given: ``s3://bucket``, ``us-east-1``, ``local``."""
     provider: str | None = None
+    """The cloud that bills what leaves; None where the data lies with its owner."""
     region: str | None = None
+    """None where unknown, or where there is none."""
 
     def is_at(self, provider: str, region: str | None) -> bool:
         """Whether a machine there reads the data without moving it."""
@@ -102,39 +99,37 @@ class Offer:
     """A machine for rent at a dated price.
 
     List, contracted and effective price are FOCUS terms (https://focus.finops.org).
-
-    Attributes:
-        zone: an AWS zone ID (``use1-az4``), since zone names differ by account; None for the whole region.
-        gpu: name in our catalog, or the provider's own where the catalog lacks it.
-        list_usd_per_h: the provider's published price of the whole machine.
-        contracted_usd_per_h: after negotiated discounts, None without any.
-        effective_usd_per_h: after commitments and savings plans as well, None without any.
-        spot_usd_per_h: quantiles of recent spot prices, None if no history is at hand.
-        includes: what the price covers besides GPUs, in words.
-        minimum_billed_s: least time billed, however short the run.
-        billed_step_s: time is billed in whole multiples of it.
-        num_vcpus: of the whole machine, None if unknown.
-        architecture: of the host's CPU, ``x86_64`` or ``arm64``; None if unknown.
-        retrieved_at: when the price was true, with a time zone; midnight UTC where only the day is known.
     """
 
     provider: str
     instance_type: str
     region: str
     zone: str | None
+    """An AWS zone ID (``use1-az4``), since zone names differ by account; None for the whole region."""
     gpu: str
+    """Name in our catalog, or the provider's own where the catalog lacks it."""
     num_gpus: int
     market: Market
     list_usd_per_h: float
+    """The provider's published price of the whole machine."""
     contracted_usd_per_h: float | None = None
+    """After negotiated discounts, None without any."""
     effective_usd_per_h: float | None = None
+    """After commitments and savings plans as well, None without any."""
     spot_usd_per_h: Interval | None = None
+    """Quantiles of recent spot prices, None if no history is at hand."""
     includes: tuple[str, ...] = ()
+    """What the price covers besides GPUs, in words."""
     minimum_billed_s: float = 60.0
+    """Least time billed, however short the run."""
     billed_step_s: float = 1.0
+    """Time is billed in whole multiples of it."""
     num_vcpus: int | None = None
+    """Of the whole machine, None if unknown."""
     architecture: str | None = None
+    """Of the host's CPU, ``x86_64`` or ``arm64``; None if unknown."""
     retrieved_at: datetime
+    """When the price was true, with a time zone; midnight UTC where only the day is known."""
     source: str
 
     @property
@@ -152,22 +147,19 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricePoint:
-    """What a machine cost from a moment on.
-
-    Attributes:
-        zone: as in ``Offer``; None for the whole region.
-        observed_at: when the price began, or was first seen, with a time zone.
-        source: the name of the price source that it is from, as the store knows it; "" before it is kept.
-    """
+    """What a machine cost from a moment on."""
 
     provider: str
     instance_type: str
     region: str
     zone: str | None
+    """As in ``Offer``; None for the whole region."""
     market: Market
     usd_per_h: float
     observed_at: datetime
+    """When the price began, or was first seen, with a time zone."""
     source: str = ""
+    """The name of the price source that it is from, as the store knows it; "" before it is kept."""
 
 
 class QuoteKind(StrEnum):
@@ -185,25 +177,22 @@ _DOUBT_OF = {kind: doubt for doubt, kind in enumerate(QuoteKind)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What an hour of an offer will cost, and the quote that says so.
-
-    Attributes:
-        RUN_DAYS: lengths of runs over which the mean of a price is known.
-        usd_per_h: of the whole machine, when a run starts.
-        kind: agreed with the owner, quoted (live, dated, or at the provider's floor), or derived.
-        age_days: of the quote, in whole days.
-        run_p90_usd_per_h: p90 of the mean over a run of each of `RUN_DAYS`, during which the price moves on;
-            empty where it stays.
-        is_near_floor: whether it was quoted near the least that the provider asks.
-    """
+    """What an hour of an offer will cost, and the quote that says so."""
 
     RUN_DAYS: ClassVar[tuple[float, ...]] = (7.0, 30.0, 90.0)
+    """Lengths of runs over which the mean of a price is known."""
 
     usd_per_h: Interval
+    """Of the whole machine, when a run starts."""
     kind: QuoteKind
+    """Agreed with the owner, quoted (live, dated, or at the provider's floor), or derived."""
     age_days: float
+    """Of the quote, in whole days."""
     run_p90_usd_per_h: tuple[float, ...] = ()
+    """P90 of the mean over a run of each of `RUN_DAYS`, during which the price moves on; empty where it
+    stays."""
     is_near_floor: bool = False
+    """Whether it was quoted near the least that the provider asks."""
 
     @property
     def is_guess(self) -> bool:
@@ -274,17 +263,14 @@ class Recovery(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
-    """Where in its region a job could go on when its spot machine is taken away.
-
-    Attributes:
-        num_zones: other zones that rent the machine on spot.
-        usd_per_h: the mean of their rents as they count, of the whole plan.
-        on_demand: the same machine on demand; None if it is not for rent.
-    """
+    """Where in its region a job could go on when its spot machine is taken away."""
 
     num_zones: int = 0
+    """Other zones that rent the machine on spot."""
     usd_per_h: float = 0.0
+    """The mean of their rents as they count, of the whole plan."""
     on_demand: Plan | None = None
+    """The same machine on demand; None if it is not for rent."""
 
     @property
     def on_demand_usd_per_h(self) -> float | None:
@@ -299,31 +285,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to rent or use. Prices and counts are of the whole plan.
-
-    Attributes:
-        usd_per_h: the median of what is paid; None if the owner of a private machine configured no cost.
-        price: how sure that is; None where it is exact.
-        wait_s: time until the machine is ours; None if neither configured nor measured.
-        startup_s: boot, installation and download of the data set; billed on a cloud.
-        billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
-        download_s: the part of ``startup_s`` in which the data set arrives.
-        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away.
-        egress_usd: what bringing the result home costs.
-        transfer_usd: what the data set's cloud asks for letting it go.
-        transfer_gib: of the data set that moves; 0 where it is there already.
-        read_gib: of the data set that each epoch reads, over the machine's network or from its own disks.
-        copied_s: the part of ``download_s`` in which the data set is copied to the machine's own disks, which
-            each epoch reads then, or read into its memory; 0 where each epoch reads it anew.
-        kept_share: what the machine's memory keeps of it between two epochs.
-        rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
-            and date.
-        notes: what else to know of the place, such as who uses it.
-        blocked: why the account may not start it, such as a quota; None if nothing is known to.
-        lacks_quota: whether the account is known to need more quota first: of equals it comes last.
-        num_vcpus: of one machine of one's own; an offer tells those of a rented one. None if unknown.
-        elsewhere: of a spot machine, where the job could go on; None if nothing is known.
-    """
+    """What to rent or use. Prices and counts are of the whole plan."""
 
     id: str
     tier: Tier
@@ -332,25 +294,46 @@ class Plan:
     layout: Layout
     offer: Offer | None
     usd_per_h: float | None
+    """The median of what is paid; None if the owner of a private machine configured no cost."""
     wait_s: Quantiles | None
+    """Time until the machine is ours; None if neither configured nor measured."""
     startup_s: float
+    """Boot, installation and download of the data set; billed on a cloud."""
     minimum_billed_s: float
     billed_step_s: float = 0.0
+    """Time is billed in whole multiples of it; 0 bills the exact time."""
     download_s: float = 0.0
+    """The part of ``startup_s`` in which the data set arrives."""
     storage_usd_per_h: float = 0.0
+    """Disks, paid from start to end, also while a spot machine is away."""
     egress_usd: float = 0.0
+    """What bringing the result home costs."""
     transfer_usd: float = 0.0
+    """What the data set's cloud asks for letting it go."""
     transfer_gib: float = 0.0
+    """Of the data set that moves; 0 where it is there already."""
     read_gib: float = 0.0
+    """Of the data set that each epoch reads, over the machine's network or from its own disks."""
     copied_s: float = 0.0
+    """The part of ``download_s`` in which the data set is copied to the machine's own disks, which each epoch
+    reads then, or read into its memory; 0 where each epoch reads it anew."""
     kept_share: float = 0.0
+    """What the machine's memory keeps of it between two epochs."""
     rates: Mapping[str, str] = field(default_factory=dict)
+    """In words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source and
+    date."""
     price: Price | None = None
+    """How sure that is; None where it is exact."""
     notes: tuple[Finding, ...] = ()
+    """What else to know of the place, such as who uses it."""
     blocked: Finding | None = None
+    """Why the account may not start it, such as a quota; None if nothing is known to."""
     lacks_quota: bool = False
+    """Whether the account is known to need more quota first: of equals it comes last."""
     num_vcpus: int | None = None
+    """Of one machine of one's own; an offer tells those of a rented one. None if unknown."""
     elsewhere: Elsewhere | None = None
+    """Of a spot machine, where the job could go on; None if nothing is known."""
 
     @property
     def num_gpus(self) -> int:
@@ -371,18 +354,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What to expect of an option, over all draws; infinite where some draw never ends.
-
-    Attributes:
-        counted_usd: the cost where options are compared: that of a guessed price at its p90.
-        own_share: the part of the rent at the plan's own price; the rest is of other zones, or on demand.
-    """
+    """What to expect of an option, over all draws; infinite where some draw never ends."""
 
     wait_s: float
     time_s: float
     cost_usd: float
     counted_usd: float
+    """The cost where options are compared: that of a guessed price at its p90."""
     own_share: float = 1.0
+    """The part of the rent at the plan's own price; the rest is of other zones, or on demand."""
 
     @property
     def run_days(self) -> float:
@@ -395,16 +375,6 @@ class Option:
     """A plan with its time, cost and risk for one job.
 
     ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
-
-    Attributes:
-        counted_usd: the median cost where options are compared: that of a guessed price at its p90.
-        expected: means of what ``time_s`` and ``cost_usd`` are quantiles of.
-        reasons: what to know of it; those that remove it among them.
-        tie_with: id of the frontier's plan that is within 5 % of this one in both time and cost, if any.
-        folded_into: id of the plan whose row speaks for this one, which gains little over it; None for a row
-            of its own.
-        what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
-            it is.
     """
 
     plan: Plan
@@ -415,16 +385,22 @@ class Option:
     time_s: Quantiles
     cost_usd: Quantiles
     counted_usd: float
+    """The median cost where options are compared: that of a guessed price at its p90."""
     expected: Means
+    """Means of what ``time_s`` and ``cost_usd`` are quantiles of."""
     cost_breakdown_usd: Mapping[str, float]
     p_within_budget: float | None
     p_within_deadline: float | None
     risk: Finding
     script_changes: tuple[Finding, ...]
     reasons: tuple[Finding, ...]
+    """What to know of it; those that remove it among them."""
     what_if: str | None = None
+    """The change to the script that the option supposes, such as ``"bf16"``; None for the script as it is."""
     tie_with: str | None = None
+    """Id of the frontier's plan that is within 5 % of this one in both time and cost, if any."""
     folded_into: str | None = None
+    """Id of the plan whose row speaks for this one, which gains little over it; None for a row of its own."""
 
     @property
     def work(self) -> tuple[Work, ...]:
@@ -453,38 +429,34 @@ class PickName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
-
-    Attributes:
-        iterations: optimizer steps of the script as it was profiled; other numbers of GPUs take as many
-            samples.
-        iterations_per_epoch: steps of the same kind; overrides the trace's, for data without a length.
-        confidence: least probability with which budget and deadline must hold.
-        value_of_time_usd_per_h: what an hour until the job is done is worth; None if unknown.
-        change_usd: what it costs to change the script by more than a line; None if unknown.
-        risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
-        scaling: what the script holds when GPUs are added; None for what was seen of it, else weak, or
-            unshared where no DataLoader was seen either.
-        data: the data set, which the plans are priced for; None without one.
-        pick: what to recommend; None for the best value.
-        split: how the script is supposed to divide its model; by default each GPU has all of it.
-        checkpoints: what the script does with them; None for what its text shows.
-    """
+    """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set."""
 
     epochs: float | None = None
     iterations: int | None = None
+    """Optimizer steps of the script as it was profiled; other numbers of GPUs take as many samples."""
     budget_usd: float | None = None
     deadline_s: float | None = None
     confidence: float = 0.9
+    """Least probability with which budget and deadline must hold."""
     iterations_per_epoch: int | None = None
+    """Steps of the same kind; overrides the trace's, for data without a length."""
     value_of_time_usd_per_h: float | None = None
+    """What an hour until the job is done is worth; None if unknown."""
     change_usd: float | None = None
+    """What it costs to change the script by more than a line; None if unknown."""
     risk_counts: bool = False
+    """What is safer than all that is faster and cheaper stays on the frontier, too."""
     scaling: Scaling | None = None
+    """What the script holds when GPUs are added; None for what was seen of it, else weak, or unshared where
+    no DataLoader was seen either."""
     data: DataSet | None = None
+    """The data set, which the plans are priced for; None without one."""
     pick: PickName | None = None
+    """What to recommend; None for the best value."""
     split: Split = WHOLE
+    """How the script is supposed to divide its model; by default each GPU has all of it."""
     checkpoints: CheckpointUse | None = None
+    """What the script does with them; None for what its text shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -522,46 +494,32 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeGain:
-    """What one change of the script brings on the machine that is recommended.
-
-    Attributes:
-        change: its name, such as ``"bf16"``.
-        option: the machine with the changed script; None where the change does not apply.
-        instead: what would be recommended then, if it is another machine.
-        saved_s: of the training's time, in the median; negative where it takes longer.
-        saved_usd: the rent of that time; None where the price is unknown.
-        saved_share: of the time of a sample, as far as anybody can tell.
-        p_faster: odds that a sample takes less time.
-        why_not: why the change brings nothing there.
-    """
+    """What one change of the script brings on the machine that is recommended."""
 
     change: str
+    """Its name, such as ``"bf16"``."""
     option: Option | None = None
+    """The machine with the changed script; None where the change does not apply."""
     instead: Option | None = None
+    """What would be recommended then, if it is another machine."""
     saved_s: float | None = None
+    """Of the training's time, in the median; negative where it takes longer."""
     saved_usd: float | None = None
+    """The rent of that time; None where the price is unknown."""
     saved_share: Interval | None = None
+    """Of the time of a sample, as far as anybody can tell."""
     p_faster: float | None = None
+    """Odds that a sample takes less time."""
     why_not: Finding | None = None
+    """Why the change brings nothing there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """The answer: every option, the ids of the frontier in order of time, the one to take and why.
-
-    Attributes:
-        script: what the options are for.
-        what_ifs: options of a changed script, which never count for the frontier nor the choice.
-        gains: of the changes that were asked for, what surely saves most first.
-        summary: what to take; its cost and time; what to do first, if anything; what would change the advice.
-        shortlist: the options that someone could want, at most six; the recommended one first.
-        as_it_is: the best option for the script without any work on it; None where there is none. Where a
-            spot machine is the better with checkpoints, it may be the same plan restarted from zero.
-        with_work: the best option among those that need work; None where there is none.
-        batch_held: the recommended plan with the script's batch held, where its steps grow larger.
-    """
+    """The answer: every option, the ids of the frontier in order of time, the one to take and why."""
 
     script: Script
+    """What the options are for."""
     job: Job
     options: tuple[Option, ...]
     frontier: tuple[str, ...]
@@ -569,13 +527,21 @@ class Recommendation:
     rule: Finding | None
     warnings: tuple[Finding, ...]
     what_ifs: tuple[Option, ...] = ()
+    """Options of a changed script, which never count for the frontier nor the choice."""
     gains: tuple[ChangeGain, ...] = ()
+    """Of the changes that were asked for, what surely saves most first."""
     picks: tuple[Pick, ...] = ()
     summary: tuple[Finding, ...] = ()
+    """What to take; its cost and time; what to do first, if anything; what would change the advice."""
     shortlist: tuple[Listed, ...] = ()
+    """The options that someone could want, at most six; the recommended one first."""
     as_it_is: Option | None = None
+    """The best option for the script without any work on it; None where there is none. Where a spot machine
+    is the better with checkpoints, it may be the same plan restarted from zero."""
     with_work: Option | None = None
+    """The best option among those that need work; None where there is none."""
     batch_held: Option | None = None
+    """The recommended plan with the script's batch held, where its steps grow larger."""
 
     @property
     def chosen(self) -> Option | None:

@@ -30,19 +30,16 @@ class ScalingSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """What an optimizer step of the job is on a number of GPUs.
-
-    Attributes:
-        num_ranks: GPUs of the profiled world.
-        batch_size: samples a GPU takes there; None if unknown.
-        split: how the model is divided: the GPUs of a copy take one batch together.
-    """
+    """What an optimizer step of the job is on a number of GPUs."""
 
     scaling: Scaling
     source: ScalingSource
     num_ranks: int
+    """GPUs of the profiled world."""
     batch_size: int | None
+    """Samples a GPU takes there; None if unknown."""
     split: Split = WHOLE
+    """How the model is divided: the GPUs of a copy take one batch together."""
 
     def copies(self, num_gpus: int) -> int:
         """Copies of the model on so many GPUs."""
@@ -63,51 +60,45 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What is known of a script whichever machine runs it: its trace without the operators.
-
-    Attributes:
-        name: its file, as the trace names it.
-        batch_size: samples a GPU takes in a step where it was profiled; None if unknown.
-        steps: how its steps change with the number of GPUs.
-        iterations_per_epoch: optimizer steps of an epoch in the profiled world; None if unknown.
-        warnings: what profiling warned of.
-        checkpoints: what it does with them; None where unknown, which counts as that it resumes.
-        is_checkpoint_use_given: the user said what it does; otherwise its text was read.
-    """
+    """What is known of a script whichever machine runs it: its trace without the operators."""
 
     name: str
+    """Its file, as the trace names it."""
     arguments: tuple[str, ...]
     origin_gpu: str | None
     batch_size: int | None
+    """Samples a GPU takes in a step where it was profiled; None if unknown."""
     steps: Steps
+    """How its steps change with the number of GPUs."""
     iterations_per_epoch: int | None
+    """Optimizer steps of an epoch in the profiled world; None if unknown."""
     warnings: tuple[Finding, ...]
+    """What profiling warned of."""
     checkpoints: Checkpoints | None = None
+    """What it does with them; None where unknown, which counts as that it resumes."""
     is_checkpoint_use_given: bool = False
+    """The user said what it does; otherwise its text was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """The script as it is written, with one change made to it, or with its model divided.
-
-    Attributes:
-        name: of the change or division, which ends the ids of its options; None for the script as written.
-        why_not: why the change does not apply to this script; such a variant has no workloads.
-        why_not_on: by GPU, why that one gains nothing from the change.
-        why_not_fed: why an iteration that does not wait for its samples gains nothing; None where it may.
-        samples: of a step, over those of the script as written.
-        new_kernels: words of the families that run by other kernels than before; times of the others are
-            wrong as they were.
-        sigma: log-normal, of a time that was not profiled.
-    """
+    """The script as it is written, with one change made to it, or with its model divided."""
 
     name: str | None = None
+    """Of the change or division, which ends the ids of its options; None for the script as written."""
     why_not: Finding | None = None
+    """Why the change does not apply to this script; such a variant has no workloads."""
     why_not_on: Mapping[str, Finding] = field(default_factory=dict)
+    """By GPU, why that one gains nothing from the change."""
     why_not_fed: Finding | None = None
+    """Why an iteration that does not wait for its samples gains nothing; None where it may."""
     samples: int = 1
+    """Of a step, over those of the script as written."""
     new_kernels: frozenset[str] = frozenset()
+    """Words of the families that run by other kernels than before; times of the others are wrong as they
+    were."""
     sigma: float = 0.0
+    """Log-normal, of a time that was not profiled."""
 
 
 AS_WRITTEN = Variant()
@@ -164,44 +155,38 @@ def _works_of(kinds: frozenset[str]) -> tuple[Work, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptWork:
-    """What has to be changed in the script before it runs there.
-
-    Attributes:
-        change: what makes it the variant.
-        sharing: how several GPUs come to share the data or the model.
-        tuning: what to tune again, such as the learning rate of a larger batch.
-    """
+    """What has to be changed in the script before it runs there."""
 
     change: tuple[Finding, ...] = ()
+    """What makes it the variant."""
     sharing: tuple[Finding, ...] = ()
+    """How several GPUs come to share the data or the model."""
     tuning: tuple[Finding, ...] = ()
+    """What to tune again, such as the learning rate of a larger batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A variant of a script on the GPUs of one layout: all that a choice needs to know of it.
-
-    Attributes:
-        estimate: of an iteration that waits for no vCPU beyond its workers and reads in no time; its
-            ``input`` is what the samples take.
-        iterations: optimizer steps of the whole job.
-        iterations_per_epoch: None if unknown.
-        share: what each copy of the model takes of the profiled batch.
-        script_work: what has to be changed in the script.
-        memory_notes: whether it fits, as far as it can be said.
-        scaling_notes: what its steps rest on where more or fewer GPUs were profiled.
-    """
+    """A variant of a script on the GPUs of one layout: all that a choice needs to know of it."""
 
     script: Script
     variant: Variant
     gpu: GpuSpec
     estimate: IterationEstimate
+    """Of an iteration that waits for no vCPU beyond its workers and reads in no time; its ``input`` is what
+    the samples take."""
     iterations: int
+    """Optimizer steps of the whole job."""
     iterations_per_epoch: int | None
+    """None if unknown."""
     share: float
+    """What each copy of the model takes of the profiled batch."""
     script_work: ScriptWork = ScriptWork()
+    """What has to be changed in the script."""
     memory_notes: tuple[Finding, ...] = ()
+    """Whether it fits, as far as it can be said."""
     scaling_notes: tuple[Finding, ...] = ()
+    """What its steps rest on where more or fewer GPUs were profiled."""
 
     @property
     def layout(self) -> Layout:

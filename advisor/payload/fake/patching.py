@@ -17,7 +17,7 @@ PATCHES = {
     "autocast": "autocast", "scaler": "autocast", "dropout": "kernels", "single_kernels": "kernels",
     "attention": "kernels", "ctc_loss": "kernels", "batch_norm": "kernels", "memory_format": "kernels",
     "rnn": "kernels", "rnn_cells": "kernels", "optimizers": "kernels", "initialisation": "kernels",
-    "compiling": "compiling", "exporting": "exporting", "fake_data": "loaders", "data_loader": "loaders",
+    "compiling": "compiling", "exporting": "compiling", "fake_data": "loaders", "data_loader": "loaders",
     "data_parallel": "distributed", "process_group": "distributed", "object_collectives": "distributed",
     "spawning": "distributed", "distributed_data_parallel": "distributed",
     "dtensor": "distributed", "storage": "tensors", "saving": "saving",

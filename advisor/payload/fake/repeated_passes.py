@@ -35,20 +35,17 @@ class _TensorForm(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """What a pass gives.
-
-    Attributes:
-        module: whose pass it is.
-        leaves: forms of tensors, and plain values.
-        num_calls: operators that it runs.
-        num_alike: passes so far that were the same.
-    """
+    """What a pass gives."""
 
     module: weakref.ref[torch.nn.Module]
+    """Whose pass it is."""
     leaves: tuple[object, ...]
+    """Forms of tensors, and plain values."""
     spec: _pytree.TreeSpec
     num_calls: int
+    """Operators that it runs."""
     num_alike: int = 1
+    """Passes so far that were the same."""
 
     def result(self) -> object:
         """As of one more pass."""
@@ -60,7 +57,6 @@ class RepeatedPasses:
     """Runs top-level modules without gradients, or repeats what they gave.
 
     Args:
-        session: of this run.
         iterations: called with a pass that was not computed.
     """
 
@@ -117,7 +113,6 @@ class RepeatedPasses:
         """Leaves and form of a result, if its tensors are new, without values, and all that is left.
 
         Args:
-            result: of a pass.
             num_storages: that were counted before it.
             num_bytes: more in use than before it.
         """

@@ -43,7 +43,6 @@ def refuse_compressed(func: OpOverload, layout: object) -> None:
     """Stop at an operator that makes a compressed sparse tensor.
 
     Args:
-        func: the operator.
         layout: that was asked for, None for no special one.
 
     Raises CompressedLayoutError: it does.

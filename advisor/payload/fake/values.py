@@ -50,8 +50,6 @@ def spread_choices(
 
     Args:
         func: for which ``is_choice`` holds.
-        args: of its call.
-        kwargs: of its call.
         result: of its call: indices, or values and indices.
     """
     chosen = cast("torch.Tensor", result[-1] if isinstance(result, (list, tuple)) else result)

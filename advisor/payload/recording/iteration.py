@@ -278,7 +278,6 @@ class Iterations:
     """Cuts the run into spans and keeps the newest complete one.
 
     Args:
-        session: of this run.
         on_span: called with the number of complete spans at the end of each.
         by_call: steps and backward passes end no span, only `end_call` does.
         position: called with everything that shows where the run is.

@@ -225,17 +225,14 @@ MOST_EVALUATED = 10
 
 
 class Hooks(NamedTuple):
-    """What shows whether batches train anything.
-
-    Attributes:
-        gpu_work: anything that changes when the GPU gets work or memory.
-        backward_passes: anything that changes when a backward pass runs; None if no evaluation is ended.
-        cut: gets how many batches an evaluation got and would have got that is ended early.
-    """
+    """What shows whether batches train anything."""
 
     gpu_work: Callable[[], object] = lambda: 0
+    """Anything that changes when the GPU gets work or memory."""
     backward_passes: Callable[[], object] | None = None
+    """Anything that changes when a backward pass runs; None if no evaluation is ended."""
     cut: Callable[[int, int | None], None] = lambda *_: None
+    """Gets how many batches an evaluation got and would have got that is ended early."""
 
 
 NO_HOOKS = Hooks()
@@ -378,8 +375,6 @@ class Batches:
     """The iterator that the script gets instead of the DataLoader's own.
 
     Args:
-        loading: counts the batches.
-        loader: whose batches they are.
         batches: the loader's own iterator.
         worker: where the script asked for workers and has none.
         hooks: what shows whether they train anything.

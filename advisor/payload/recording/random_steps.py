@@ -114,7 +114,6 @@ class Steps:
         """Take a step; whether those so far are enough.
 
         Args:
-            span: the step.
             is_clean: it holds no evaluation, and nothing that first steps alone do.
             is_steady: as a trace wants it, if all were alike.
         """

@@ -32,48 +32,39 @@ COLLECTIVES_FILE = "collectives.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """A way to send.
-
-    Attributes:
-        latency: in multiples of the fastest protocol's.
-        payload: the share of what is sent that is no flag.
-        bytes_per_s: that a GPU handles, whatever the link could.
-    """
+    """A way to send."""
 
     latency: float
+    """In multiples of the fastest protocol's."""
     payload: float
+    """The share of what is sent that is no flag."""
     bytes_per_s: float = math.inf
+    """That a GPU handles, whatever the link could."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Road:
-    """A kind of link or network.
-
-    Attributes:
-        efficiency: of the data sheet's rate, with large messages.
-        hop_s: of one step along it.
-        sigma: of the logarithm of the rate.
-        stream_bytes_per_s: that the CPU carries of one GPU; infinite where no CPU does.
-    """
+    """A kind of link or network."""
 
     efficiency: float
+    """Of the data sheet's rate, with large messages."""
     hop_s: float
+    """Of one step along it."""
     sigma: float
+    """Of the logarithm of the rate."""
     stream_bytes_per_s: float = math.inf
+    """That the CPU carries of one GPU; infinite where no CPU does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InSwitch:
-    """Reductions that the switch does (NVLink SHARP): GPUs of which architectures know it, and what it costs.
-
-    Attributes:
-        latency: in multiples of a launch with one step each way.
-        efficiency: of the link's rate.
-    """
+    """Reductions that the switch does (NVLink SHARP): architectures that know it, and what it costs."""
 
     architectures: tuple[str, ...]
     latency: float
+    """In multiples of a launch with one step each way."""
     efficiency: float
+    """Of the link's rate."""
 
 
 class Manner(StrEnum):
@@ -86,45 +77,39 @@ class Manner(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What a manner of exchange reaches.
-
-    Attributes:
-        rate: of the link, relative to a ring's.
-        stream: of the CPU, relative to a ring's.
-        own_share: what a rank's own part of the buffer costs, of a part that it sends; at most 1.
-    """
+    """What a manner of exchange reaches."""
 
     rate: float
+    """Of the link, relative to a ring's."""
     stream: float
+    """Of the CPU, relative to a ring's."""
     own_share: float
+    """What a rank's own part of the buffer costs, of a part that it sends; at most 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveConstants:
-    """All of a file.
-
-    Attributes:
-        launch_s: of a kernel that takes no steps.
-        pace: latency within a node, by architecture, relative to the mean of all.
-        peer_protocols: of which the fastest is taken.
-        ring_protocols: those and more.
-        unknown_network_bytes_per_s: of a node whose network is not stated.
-        latency_sigma: of the logarithm of latency within a node; `network_latency_sigma` between nodes.
-        unknown_sigma: of the rate of a network that was not stated.
-    """
+    """All of a file."""
 
     launch_s: float
+    """Of a kernel that takes no steps."""
     pace: Mapping[str, float]
+    """Latency within a node, by architecture, relative to the mean of all."""
     peer_protocols: tuple[Protocol, ...]
+    """Of which the fastest is taken."""
     ring_protocols: tuple[Protocol, ...]
+    """Those and more."""
     in_switch: InSwitch
     manners: Mapping[Manner, Exchange]
     links: Mapping[Link, Road]
     networks: Mapping[Network, Road]
     unknown_network_bytes_per_s: float
+    """Of a node whose network is not stated."""
     latency_sigma: float
+    """Of the logarithm of latency within a node; `network_latency_sigma` between nodes."""
     network_latency_sigma: float
     unknown_sigma: float
+    """Of the rate of a network that was not stated."""
 
 
 @cache
@@ -205,15 +190,13 @@ class CollectiveLaw:
 
     A machine that is slow in one part is taken to be slow in the other: where both count, protocols change,
     and nothing is surer than either.
-
-    Attributes:
-        latency_sigma: of the part of the time that does not grow with the size.
-        rate_sigma: of the part that does.
     """
 
     lines: tuple[Line, ...]
     latency_sigma: float
+    """Of the part of the time that does not grow with the size."""
     rate_sigma: float
+    """Of the part that does."""
 
     def time(self, num_bytes: float) -> CollectiveTime:
         """Of one size."""
@@ -434,21 +417,18 @@ def _crossing(group: Group) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """Constants, fitted by ``python -m research.scaling`` (``research/docs/accuracy/scaling.md``).
-
-    Attributes:
-        slowdown: by which kernels take longer while NCCL's run beside them, as a share of their time.
-        spread: standard deviation of the time in which GPUs of one job do a part of a pass, as a share of
-            it. They wait for each other in each pass where they share a model, or are of several nodes, which
-            differ as hosts do.
-        spread_of_steps: the same of a whole step of the GPUs of one node, who wait once: for gradients.
-        sigma: log-normal, of what all this leaves unexplained of a step.
-    """
+    """Constants, fitted by ``python -m research.scaling`` (``research/docs/accuracy/scaling.md``)."""
 
     slowdown: float = 0.3
+    """By which kernels take longer while NCCL's run beside them, as a share of their time."""
     spread: float = 0.06
+    """Standard deviation of the time in which GPUs of one job do a part of a pass, as a share of it. They
+    wait for each other in each pass where they share a model, or are of several nodes, which differ as
+    hosts do."""
     spread_of_steps: float = 0.015
+    """The same of a whole step of the GPUs of one node, who wait once: for gradients."""
     sigma: float = 0.03
+    """Log-normal, of what all this leaves unexplained of a step."""
 
     def waiting(self, num_gpus: int) -> float:
         """By which share of a pass the slowest of so many GPUs is later than their mean.

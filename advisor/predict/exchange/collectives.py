@@ -307,17 +307,14 @@ def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Bytes of its part that a rank keeps beside the optimizer's state, where ranks gather the weights.
-
-    Attributes:
-        copied: of the weights once more, in FP32.
-        stepped: of all gradients when it steps.
-        between: of gradients that earlier passes of the iteration left, which count as activations.
-    """
+    """Bytes of its part that a rank keeps beside the optimizer's state, where ranks gather the weights."""
 
     copied: int = 0
+    """Of the weights once more, in FP32."""
     stepped: int = 0
+    """Of all gradients when it steps."""
     between: float = 0.0
+    """Of gradients that earlier passes of the iteration left, which count as activations."""
 
 
 def _parts(trace: Trace) -> _Parts:

@@ -55,18 +55,16 @@ class Buckets:
 
     A pass is S stretches of time: each an operator, or neighbours of several calls each, as those of equal
     layers are, which take turns.
-
-    Attributes:
-        num_bytes: of each, [K].
-        stretch: in which it is completed, [K].
-        share: of that stretch that is over then, [K].
-        stretch_of: of each operator of the trace; -1 outside the backward pass, [N].
     """
 
     num_bytes: tuple[float, ...]
+    """Of each, [K]."""
     stretch: NDArray[np.int64]
+    """In which it is completed, [K]."""
     share: Floats
+    """Of that stretch that is over then, [K]."""
     stretch_of: NDArray[np.int64]
+    """Of each operator of the trace; -1 outside the backward pass, [N]."""
 
     def ready(self, time_s: Floats) -> Floats:
         """The share of a pass after which each is complete, [K], given the seconds of every operator, [N]."""
@@ -383,17 +381,14 @@ def _time_of_copies(num_bytes: int, ranks: int, apart: int, gpu: GpuSpec, layout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedModel:
-    """What copies could share.
-
-    Attributes:
-        weights_bytes: of all of it.
-        gradients_bytes: of all of it.
-        blocks: pieces in which it is gathered.
-    """
+    """What copies could share."""
 
     weights_bytes: float
+    """Of all of it."""
     gradients_bytes: float
+    """Of all of it."""
     blocks: int
+    """Pieces in which it is gathered."""
 
 
 def shared_model(trace: Trace, crowd: int = 1) -> SharedModel:
@@ -433,12 +428,9 @@ def exchange_of_zero(
 
     Args:
         model: what is shared.
-        sharding: how.
         trace: of a script whose ranks each hold all of it.
         compute_s: seconds of forward and backward.
-        reduced: what data parallelism adds.
         gpu: of which kind all are.
-        layout: of the copies.
         slowdown: of kernels while GPUs exchange, as a share of their time.
     """
     if sharding is Sharding.NONE or layout.num_gpus == 1:

@@ -32,7 +32,6 @@ def with_batch(trace: Trace, factor: int) -> Trace | None:
     Times that were measured are dropped. Memory is exact as far as activations grow with the batch.
 
     Args:
-        trace: of the script as it is.
         factor: 2 for twice the batch.
 
     Returns:
@@ -96,16 +95,13 @@ def _inner_sizes(ops: Iterable[Op]) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Growing:
-    """What grows with a batch.
-
-    Attributes:
-        batch: samples of one pass.
-        inner: sizes of dimensions that are not the first of a tensor.
-    """
+    """What grows with a batch."""
 
     batch: int
+    """Samples of one pass."""
     factor: int
     inner: frozenset[int]
+    """Sizes of dimensions that are not the first of a tensor."""
 
     def op(self, op: Op, weights: Weights) -> Op:
         """The operator over a larger batch."""
@@ -194,7 +190,6 @@ def accumulated(trace: Trace, passes: int) -> Trace | None:
     loss is divided by the number of passes.
 
     Args:
-        trace: of the script as it is.
         passes: 4 for four passes where there was one.
 
     Returns:

@@ -44,7 +44,6 @@ def of_lower_precision(memory: MemoryUse, before: Held, after: Held, share: floa
     """Activations as the passes hold them before and after.
 
     Args:
-        memory: of the script as it is.
         before: what its passes were worked out to hold.
         after: what they hold in lower precision.
         share: that remains of what is not accounted for, such as results that the script keeps.
@@ -116,18 +115,15 @@ def of_fused_step(memory: MemoryUse) -> MemoryUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passes:
-    """Forward and backward passes.
-
-    Attributes:
-        kept_bytes: parameters and optimizer state, which are always there.
-        activation_bytes: at the peak.
-        most_bytes: of activations, whenever that is.
-    """
+    """Forward and backward passes."""
 
     kept_bytes: int
+    """Parameters and optimizer state, which are always there."""
     peak_bytes: int
     activation_bytes: int
+    """At the peak."""
     most_bytes: int
+    """Of activations, whenever that is."""
 
 
 def _passes(memory: MemoryUse) -> _Passes | None:

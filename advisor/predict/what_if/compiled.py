@@ -53,7 +53,6 @@ class Chains:
     """The streams of an iteration, joined.
 
     Args:
-        ops: of the iteration.
         streams: the places among them of those that may be joined; each tells its flows.
     """
 
@@ -175,8 +174,6 @@ def laid_out(ops: tuple[Op, ...], vendor: str, release: str) -> tuple[Op, ...]:
     """The operators of a compiled step as Inductor lays them out; themselves where it leaves them.
 
     Args:
-        ops: of one iteration in eager mode.
-        vendor: of the GPUs.
         release: of torch, such as ``2.13.0+cpu``.
     """
     is_chosen = vendor == "NVIDIA" and _is_since(release) and chooses_channels_last(ops)
@@ -283,7 +280,6 @@ def as_run(trace: Trace, vendor: str) -> Trace:
     """What runs of a trace of eager operators: the same, or fused where the step is compiled.
 
     Args:
-        trace: of eager operators.
         vendor: of the GPU, which decides whether Inductor changes the memory layout.
     """
     if trace.compile_mode is None or trace.launch is not Launch.EAGER:
@@ -305,7 +301,6 @@ def fused(
     """The operators with chains of streams joined; where nothing is, the operators themselves.
 
     Args:
-        ops: of one iteration in eager mode.
         overhead: of the bytes of chains.
         left_share: of the bytes that streams move, where the operators do not tell what made their operands.
     """

@@ -26,22 +26,18 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What of some calls of an operator is as large as a parameter because it is one or stands for one.
-
-    Attributes:
-        inputs: of each operand, whether it does.
-        outputs: of each result.
-    """
+    """What of some calls of an operator is as large as a parameter because it is one or stands for one."""
 
     inputs: tuple[bool, ...]
+    """Of each operand, whether it does."""
     outputs: tuple[bool, ...]
+    """Of each result."""
 
 
 def with_weights(ops: Iterable[Op], by_shape: Callable[[TensorSpec], bool]) -> Iterator[tuple[Op, Weights]]:
     """Each operator, once for each way in which its calls use weights.
 
     Args:
-        ops: of an iteration.
         by_shape: whether a tensor looks like a parameter, where its flow does not tell.
     """
     walk = _Walk(by_shape=by_shape)
@@ -67,18 +63,15 @@ def num_parameters(flows: Iterable[Flow]) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class _Walk:
-    """Follows the operators in the order they were recorded.
-
-    Attributes:
-        read: of each flow, the weights that it reads.
-        made: of each flow that makes weights or their gradients, how many elements these have.
-        gradients: flows that make gradients of weights.
-    """
+    """Follows the operators in the order they were recorded."""
 
     by_shape: Callable[[TensorSpec], bool]
     read: dict[int, list[TensorSpec]] = field(default_factory=dict)
+    """Of each flow, the weights that it reads."""
     made: dict[int, set[int]] = field(default_factory=dict)
+    """Of each flow that makes weights or their gradients, how many elements these have."""
     gradients: set[int] = field(default_factory=lambda: {int(Role.GRADIENT)})
+    """Flows that make gradients of weights."""
 
     def weights(self, op: Op, flow: Flow) -> Weights:
         inputs = tuple(map(self._is_weight, op.inputs, flow.sources))
@@ -162,12 +155,7 @@ class _FlowKind(NamedTuple):
 
 
 class SavedByFlows:
-    """Reads of a trace that was followed.
-
-    Args:
-        ops: of an iteration.
-        accumulation: passes of it.
-    """
+    """Reads of a trace that was followed."""
 
     def __init__(self, ops: Sequence[Op], accumulation: int) -> None:
         self._makers: dict[int, Op] = {}
@@ -246,9 +234,7 @@ class SavedByShapes:
     """Reads of a trace without flows.
 
     Args:
-        ops: of an iteration.
         parameters: shapes of parameters, sorted.
-        accumulation: passes of the iteration.
     """
 
     def __init__(self, ops: Sequence[Op], parameters: frozenset[Shape], accumulation: int) -> None:
@@ -332,19 +318,16 @@ _MOST_ROUNDS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Bytes of activations; weights in another precision than the optimizer's are among them.
-
-    Attributes:
-        forward_bytes: when the forward pass ends.
-        most_bytes: the most, with gradients of activations on their way back.
-        peak_bytes: of them when they and the gradients of parameters together are most.
-        gradient_bytes: those gradients, then.
-    """
+    """Bytes of activations; weights in another precision than the optimizer's are among them."""
 
     forward_bytes: float
+    """When the forward pass ends."""
     most_bytes: float
+    """The most, with gradients of activations on their way back."""
     peak_bytes: float
+    """Of them when they and the gradients of parameters together are most."""
     gradient_bytes: float
+    """Those gradients, then."""
 
 
 def parameter_shapes(ops: Iterable[Op]) -> frozenset[Shape]:
@@ -359,7 +342,6 @@ def held(ops: Sequence[Op], accumulation: int, all_gradient_bytes: int) -> Held:
 
     Args:
         ops: of an iteration; casts may stand anywhere in their phase.
-        accumulation: passes of that iteration.
         all_gradient_bytes: of parameters; one that two layers share gets two gradients.
     """
     parameters = parameter_shapes(ops)
@@ -394,17 +376,14 @@ def held(ops: Sequence[Op], accumulation: int, all_gradient_bytes: int) -> Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """A backward operator.
-
-    Attributes:
-        passing_bytes: gradients of activations that it takes and gives, and of parameters in lower precision.
-        gradient_bytes: of parameters, as the optimizer gets them.
-    """
+    """A backward operator."""
 
     count: float
     reads: tuple[Read[Any], ...]
     passing_bytes: int
+    """Gradients of activations that it takes and gives, and of parameters in lower precision."""
     gradient_bytes: int
+    """Of parameters, as the optimizer gets them."""
 
     @classmethod
     def of(cls, op: Op, count: float, parameters: frozenset[Shape], saved: Saved[Any]) -> _Call:
@@ -429,17 +408,14 @@ def _is_gradient(op: Op, tensor: TensorSpec, parameters: frozenset[Shape]) -> bo
 
 @dataclass(slots=True, kw_only=True)
 class _Stock:
-    """Tensors that wait for readers; one of several readers frees nothing before the last.
-
-    Attributes:
-        tensors: of a kind, when the forward pass ends.
-        readers: of a kind that are still to come.
-        sizes: bytes of one.
-    """
+    """Tensors that wait for readers; one of several readers frees nothing before the last."""
 
     tensors: dict[Hashable, float]
+    """Of a kind, when the forward pass ends."""
     readers: dict[Hashable, float]
+    """Of a kind that are still to come."""
     sizes: dict[Hashable, int]
+    """Bytes of one."""
     num_bytes: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -45,20 +45,17 @@ def plain_op(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """How calls of an operator run under autocast.
-
-    Attributes:
-        given: dtypes of the operands, before casts.
-        runs_in: what they are cast to; None if they are taken as they are.
-        result: the result's dtype.
-        with_vectors: tensors of one dimension are of that dtype, too: biases of products, but neither
-            statistics nor scales.
-    """
+    """How calls of an operator run under autocast."""
 
     given: tuple[str, ...]
+    """Dtypes of the operands, before casts."""
     runs_in: str | None
+    """What they are cast to; None if they are taken as they are."""
     result: str
+    """The result's dtype."""
     with_vectors: bool
+    """Tensors of one dimension are of that dtype, too: biases of products, but neither statistics nor
+    scales."""
 
 
 def casts(op: Op, run: Run, counts: Sequence[int], has_gradient: Sequence[bool]) -> Iterator[Op]:
@@ -140,8 +137,6 @@ def lowered_by_flows(ops: Sequence[Op], lower: str, passes: int = 1) -> tuple[li
     """The operators as autocast runs them, and its casts; calls of one operator may get several dtypes.
 
     Args:
-        ops: of an iteration.
-        lower: the dtype of products.
         passes: of that iteration, each of which is under autocast by itself.
     """
     walk = _FlowWalk(lower=lower, passes=passes, makers={flow.id: op for op in ops for flow in op.flows})
@@ -159,18 +154,15 @@ def lowered_by_flows(ops: Sequence[Op], lower: str, passes: int = 1) -> tuple[li
 
 @dataclass(slots=True, kw_only=True)
 class _FlowWalk:
-    """Follows dtypes from operator to operator until none changes any more.
-
-    Attributes:
-        passes: in each of which parameters are cast.
-        makers: the operator of each flow, by its id.
-        runs: the widest dtypes of all flows of an id.
-    """
+    """Follows dtypes from operator to operator until none changes any more."""
 
     lower: str
     passes: int
+    """In each of which parameters are cast."""
     makers: Mapping[int, Op]
+    """The operator of each flow, by its id."""
     runs: dict[int, Run] = field(default_factory=dict)
+    """The widest dtypes of all flows of an id."""
 
     def settle(self, flows: Sequence[tuple[Op, Flow]]) -> None:
         """All results begin in the lower precision and only ever widen, so that this ends."""
@@ -299,28 +291,25 @@ def lowered_by_shapes(ops: Sequence[Op], lower: str) -> tuple[list[Op], list[Op]
 
 @dataclass(slots=True, kw_only=True)
 class _ShapeWalk:
-    """Follows the operators in the order they were recorded.
-
-    Attributes:
-        parameters: shapes of parameters, sorted.
-        casts: casts met so far, those that the backward pass repeats the other way round included.
-        waiting: by number of elements, the shapes and dtypes of tensors that were not taken yet.
-        made_as: by shape, and by number of elements for what was given another one, how many were made in
-            each dtype.
-        made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and
-            its casts. Thousands of calls share a few.
-        forward: by name and number of elements, the dtype a forward operator ran in.
-        factors: the same, of what a product's largest operand had.
-    """
+    """Follows the operators in the order they were recorded."""
 
     lower: str
     parameters: frozenset[Shape]
+    """Shapes of parameters, sorted."""
     casts: list[Op] = field(default_factory=list)
+    """Casts met so far, those that the backward pass repeats the other way round included."""
     waiting: dict[int, list[tuple[Shape, str]]] = field(default_factory=dict)
+    """By number of elements, the shapes and dtypes of tensors that were not taken yet."""
     made_as: dict[Shape, Counter[str]] = field(default_factory=dict)
+    """By shape, and by number of elements for what was given another one, how many were made in each
+    dtype."""
     forward: dict[tuple[str, int], str] = field(default_factory=dict)
+    """By name and number of elements, the dtype a forward operator ran in."""
     factors: dict[tuple[str, int], str] = field(default_factory=dict)
+    """The same, of what a product's largest operand had."""
     made: dict[_Call, tuple[str, Op, tuple[Op, ...]]] = field(default_factory=dict)
+    """What came of each operator, by how it runs and what it is given: its result's dtype, itself and its
+    casts. Thousands of calls share a few."""
 
     def lowered(self, op: Op) -> Op:
         """The operator as autocast runs it."""

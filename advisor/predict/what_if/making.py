@@ -33,32 +33,29 @@ SIGMA_NOT_COMPARED = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change to the script.
-
-    Attributes:
-        name: ends the ids of its options.
-        trace: the script's as the change would make it.
-        steps: what to change in the script.
-        assumption: what its estimates rest on besides.
-        why_not_on: why a GPU gains nothing from it; None where it may.
-        why_not_fed: why an iteration that does not wait for its samples gains nothing; None where it may.
-        new_kernels: words of the families that run by other kernels than before; times of the others are
-            wrong as they were.
-        sigma: log-normal, of a time that was not profiled.
-        is_in_estimate: the estimate of the changed trace is as wide as ``sigma`` makes it already.
-        samples: of a step, over those of the script as it is.
-    """
+    """A change to the script."""
 
     name: str
+    """Ends the ids of its options."""
     trace: Trace
+    """The script's as the change would make it."""
     steps: tuple[Finding, ...]
+    """What to change in the script."""
     assumption: Finding
+    """What its estimates rest on besides."""
     why_not_on: Callable[[GpuSpec], Finding | None] = lambda _: None
+    """Why a GPU gains nothing from it; None where it may."""
     why_not_fed: Finding | None = None
+    """Why an iteration that does not wait for its samples gains nothing; None where it may."""
     new_kernels: frozenset[str] = frozenset()
+    """Words of the families that run by other kernels than before; times of the others are wrong as they
+    were."""
     sigma: float = SIGMA_REWRITTEN
+    """Log-normal, of a time that was not profiled."""
     is_in_estimate: bool = False
+    """The estimate of the changed trace is as wide as ``sigma`` makes it already."""
     samples: int = 1
+    """Of a step, over those of the script as it is."""
 
 
 BATCH_FACTOR = 2

@@ -29,7 +29,6 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     reads does, copies that were cast included. Times that were measured at full precision are dropped.
 
     Args:
-        trace: of the script as it is.
         dtype: ``"bfloat16"`` or ``"float16"``.
     """
     if trace.precision.amp_dtype is not None or not any(map(_is_full_product, trace.ops)):

@@ -69,8 +69,6 @@ def offers_of(
 
     Args:
         items: gpuhunt's ``CatalogItem``s with at least one GPU.
-        provider: whose they are.
-        retrieval: date and source of all of them.
     """
     gaps: Counter[str] = Counter()
     rentable = [item for item in items if _is_rentable(item, provider, gaps)]
@@ -346,7 +344,6 @@ class GpuhuntSource:
         providers: as `load_providers` names them.
         catalog_dir: a folder of its catalogs (``azure.csv``) to read instead of downloading them.
         url: where the catalogs are published.
-        clock: now, for prices that are asked for directly.
     """
 
     name = NAME
@@ -435,8 +432,7 @@ class GpuhuntSource:
 def gpuhunt_source(options: Mapping[str, object]) -> GpuhuntSource:
     """The entry point: options ``providers`` (a list), and ``catalog_dir`` or ``url`` of the catalogs.
 
-    Raises:
-        ConfigError: another option is given, one of these is of the wrong kind, or a provider is unknown.
+    Raises ConfigError: another option is given, one of these is of the wrong kind, or a provider is unknown.
     """
     check_options(NAME, options, ("providers", "catalog_dir", "url"))
     folder = _text(options, "catalog_dir", "a folder", os.environ.get(CATALOG_DIR))

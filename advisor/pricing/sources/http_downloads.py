@@ -29,11 +29,7 @@ class LongReplyError(ValueError):
 
 
 class Allowance:
-    """How much a source may still send in a pull; its threads share it.
-
-    Args:
-        most_bytes: over all replies.
-    """
+    """How much a source may still send in a pull; its threads share it."""
 
     def __init__(self, most_bytes: int = PULL_BYTES) -> None:
         self._most_bytes = self._left_bytes = most_bytes
@@ -60,7 +56,6 @@ def read_whole(raw: _Body, allowance: Allowance, *, within_s: float, unpacks: bo
 
     Args:
         raw: urllib3's response, unread; it is closed unless it was read to its end.
-        allowance: of the pull.
         within_s: for all of it; less where the call as a whole ends earlier.
         unpacks: whether to unpack what is packed (gzip).
 
@@ -103,7 +98,6 @@ def download(url: str, allowance: Allowance, *, within_s: float = FILE_WITHIN_S)
     Args:
         url: where it is; redirects are not followed.
         allowance: how much its source may still send.
-        within_s: for all of it.
 
     Raises PublicFileError: it cannot be had, is too long or too late.
     """

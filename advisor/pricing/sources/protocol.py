@@ -25,23 +25,21 @@ ANYWHERE = "any"
 class OfferQuery:
     """Offers to keep; an empty tuple or None sets no limit. All limits must hold.
 
-    Attributes:
-        providers: names such as ``"aws"``; lower case, whatever was given.
-        regions: names or globs such as ``"us-*"``, letter case aside.
-        gpus: catalog names (``"A100-SXM-80GB"``); `load_offers` also takes aliases and families.
-        num_gpus: numbers of GPUs a machine may have.
-        markets: on what terms; texts in any case will do.
-        max_usd_per_h: most that the whole machine may cost.
-
     Raises InputError: a market is unknown.
     """
 
     providers: tuple[str, ...] = ()
+    """Names such as ``"aws"``; lower case, whatever was given."""
     regions: tuple[str, ...] = ()
+    """Names or globs such as ``"us-*"``, letter case aside."""
     gpus: tuple[str, ...] = ()
+    """Catalog names (``"A100-SXM-80GB"``); `load_offers` also takes aliases and families."""
     num_gpus: tuple[int, ...] = ()
+    """Numbers of GPUs a machine may have."""
     markets: tuple[Market, ...] = ()
+    """On what terms; texts in any case will do."""
     max_usd_per_h: float | None = None
+    """Most that the whole machine may cost."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "providers", tuple(name.lower() for name in self.providers))
@@ -95,21 +93,18 @@ class Credentials(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a source can answer.
-
-    Attributes:
-        providers: whose machines; empty if that depends on its data.
-        markets: on what terms.
-        is_live: it asks someone over the network. Only a refresh does, and the store keeps the answers;
-            other sources are read each time.
-        knows_all: what it does not name in a place where it names something is not for rent there. A list
-            that leaves machines out says nothing of them, and prices of other sources stay.
-    """
+    """What a source can answer."""
 
     providers: tuple[str, ...]
+    """Whose machines; empty if that depends on its data."""
     markets: tuple[Market, ...]
+    """On what terms."""
     is_live: bool = False
+    """It asks someone over the network. Only a refresh does, and the store keeps the answers; other sources
+    are read each time."""
     knows_all: bool = True
+    """What it does not name in a place where it names something is not for rent there. A list that leaves
+    machines out says nothing of them, and prices of other sources stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,33 +119,30 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A share of a source's offers that is known or unknown as a whole, such as a region's spot prices.
-
-    Attributes:
-        scope: what it covers, such as ``"us-east-1 spot"``; the same at each refresh, and no two parts of a
-            source share one. A part replaces what its scope held before.
-        offers: all of the scope that match the query.
-        history: earlier prices of it, where the source knows them.
-        gaps: what is missing from it and why, in words.
-        place: provider, region and market that the scope is, whole: what is not named is not for rent there,
-            even where nothing is named. None where a scope is something else; then this holds of the
-            places of its offers.
-        unpriced: instance types that are for rent in the place, but whose price could not be learned; older
-            ones of sources that are not live stand in for them.
-        troubles: those of the gaps that come from trouble, such as a call that failed, and not from what is
-            for rent; who refreshes hears of them at once.
-        failure: why nothing could be learned, in words and with what to do; then there are no offers,
-            and what was known of the scope stays as it was, with its age.
-    """
+    """A share of a source's offers that is known or unknown as a whole, such as a region's spot prices."""
 
     scope: str
+    """What it covers, such as ``"us-east-1 spot"``; the same at each refresh, and no two parts of a source
+    share one. A part replaces what its scope held before."""
     offers: tuple[Offer, ...] = ()
+    """All of the scope that match the query."""
     history: tuple[PricePoint, ...] = ()
+    """Earlier prices of it, where the source knows them."""
     gaps: tuple[str, ...] = ()
+    """What is missing from it and why, in words."""
     place: Place | None = None
+    """Provider, region and market that the scope is, whole: what is not named is not for rent there, even
+    where nothing is named. None where a scope is something else; then this holds of the places of its
+    offers."""
     unpriced: tuple[str, ...] = ()
+    """Instance types that are for rent in the place, but whose price could not be learned; older ones of
+    sources that are not live stand in for them."""
     troubles: tuple[str, ...] = ()
+    """Those of the gaps that come from trouble, such as a call that failed, and not from what is for rent;
+    who refreshes hears of them at once."""
     failure: str | None = None
+    """Why nothing could be learned, in words and with what to do; then there are no offers, and what was
+    known of the scope stays as it was, with its age."""
 
 
 class PriceSource(Protocol):

@@ -173,7 +173,6 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
     blocks: the files have no column for the least time and the steps in which they are billed.
 
     Args:
-        offers: prices to keep, live ones.
         folder: where the snapshot goes; another snapshot there is replaced, anything else refused.
         is_forced: replace the last one even where the new one looks wrong beside it.
 

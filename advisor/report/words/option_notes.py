@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from advisor.core.findings import about_answers, about_options
+from advisor.core.findings import about_answers, about_options, about_spending
 from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.core.values import Recovery
 from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
@@ -247,7 +247,7 @@ def _(it: about_options.RatePublished) -> str:
 
 
 @in_names.register
-def _(it: about_answers.PricesImplausible) -> str:
+def _(it: about_spending.PricesImplausible) -> str:
     prices = f"{it.num_prices} {'price' if it.num_prices == 1 else 'prices'} of {it.source}"
     if it.is_kept:
         return f"{prices} far from what such machines cost elsewhere, taken as they are: {it.examples}"
@@ -255,7 +255,7 @@ def _(it: about_answers.PricesImplausible) -> str:
 
 
 @in_names.register
-def _(it: about_answers.PricesNotLive) -> str:
+def _(it: about_spending.PricesNotLive) -> str:
     some = "" if it.num_dated == it.num_prices else f"{it.num_dated} of {it.num_prices} "
     spans = "; ".join(
         f"{age['provider']} {_span(age['newest_days'], age['oldest_days'])} days old"
@@ -271,7 +271,7 @@ def _span(low: str | int, high: str | int) -> str:
 
 
 @in_names.register
-def _(it: about_answers.PricesStale) -> str:
+def _(it: about_spending.PricesStale) -> str:
     rest = it.num_machines - len(it.examples)
     named = ", ".join(it.examples) + (f" and {rest} more" if rest else "")
     what = "stand in, of the day that they show" if it.is_kept else "are older than allowed and left out"
@@ -353,7 +353,7 @@ TEXTS |= {
     about_options.RateAssumed: "assumed ({basis} from {num_traces} {source}, {as_of})",
     about_options.RateConfigured: "configured",
     about_options.RateOfLog: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows",
-    about_answers.GpuFamily: "{name} is a family: taken as {gpus}",
-    about_answers.PricesComputed: "{num_computed} of {num_prices} prices were never quoted but computed from"
+    about_spending.GpuFamily: "{name} is a family: taken as {gpus}",
+    about_spending.PricesComputed: "{num_computed} of {num_prices} prices were never quoted but computed from"
     " others; their source begins with {source_begins!r}",
 }

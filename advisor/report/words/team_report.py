@@ -1,6 +1,6 @@
 """What a team's report says of savings, of leaks, and of what is unknown."""
 
-from advisor.core.findings import about_answers
+from advisor.core.findings import about_spending
 from advisor.core.units import format_duration, format_usd
 from advisor.report.words.sentences import TEXTS, in_names
 
@@ -31,7 +31,7 @@ def _cost(usd: float, num_unknown: int, num_runs: int) -> str:
 
 
 @in_names.register
-def _(it: about_answers.SavingFound) -> str:
+def _(it: about_spending.SavingFound) -> str:
     whose = f" of {it.project}" if it.project else ""
     machine = f"{it.num_gpus} x {it.gpu}" if it.num_gpus > 1 else it.gpu
     kept = (
@@ -47,7 +47,7 @@ def _(it: about_answers.SavingFound) -> str:
 
 
 @in_names.register
-def _(it: about_answers.LeakIdle) -> str:
+def _(it: about_spending.LeakIdle) -> str:
     explained = (
         f"{counted(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
     )
@@ -59,7 +59,7 @@ def _(it: about_answers.LeakIdle) -> str:
 
 
 @in_names.register
-def _(it: about_answers.LeakUnused) -> str:
+def _(it: about_spending.LeakUnused) -> str:
     names = (
         f" ({', '.join(it.names)}{f' and {it.num - len(it.names)} more' if it.num > len(it.names) else ''})"
     )
@@ -70,7 +70,7 @@ def _(it: about_answers.LeakUnused) -> str:
 
 
 @in_names.register
-def _(it: about_answers.SpendJump) -> str:
+def _(it: about_spending.SpendJump) -> str:
     whose = it.project or "what names no project"
     made = f"run {it.maker}" if it.is_run else f"billed for {it.maker}"
     return (
@@ -80,7 +80,7 @@ def _(it: about_answers.SpendJump) -> str:
 
 
 @in_names.register
-def _(it: about_answers.LeftOut) -> str:
+def _(it: about_spending.LeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
     what, why = (
@@ -94,7 +94,7 @@ def _(it: about_answers.LeftOut) -> str:
 
 
 @in_names.register
-def _(it: about_answers.BillsOverlap) -> str:
+def _(it: about_spending.BillsOverlap) -> str:
     return (
         f"{' and '.join(it.bills)} both cover {it.provider} on {counted(it.num_days, 'day')}: unless they are"
         " of different accounts, these charges count twice"
@@ -102,7 +102,7 @@ def _(it: about_answers.BillsOverlap) -> str:
 
 
 @in_names.register
-def _(it: about_answers.OtherCurrency) -> str:
+def _(it: about_spending.OtherCurrency) -> str:
     charges = counted(it.num_charges, "charge")
     return (
         f"{charges} in {it.currency}, {it.amount:,.2f} in all,"
@@ -111,7 +111,7 @@ def _(it: about_answers.OtherCurrency) -> str:
 
 
 @in_names.register
-def _(it: about_answers.RunCostsUnknown) -> str:
+def _(it: about_spending.RunCostsUnknown) -> str:
     num_more = it.num_runs - len(it.runs)
     some = f"{', '.join(it.runs)}{f' and {num_more:,} more' if num_more else ''}"
     return f"the cost of {counted(it.num_runs)} is not known and not included: {some}"
@@ -121,7 +121,7 @@ def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
-TEXTS[about_answers.ReportGap] = {
+TEXTS[about_spending.ReportGap] = {
     "bill": "{names}: what it would tell is missing in this report",
     "estimated": "some costs are price x time, and no bill (runs: {num:,})",
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
@@ -141,7 +141,7 @@ TEXTS[about_answers.ReportGap] = {
 
 
 @in_names.register
-def _(it: about_answers.Leak) -> str:
+def _(it: about_spending.Leak) -> str:
     runs, cost = counted(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
     mostly = f" (most of it: {', '.join(it.scripts)})" if it.scripts else ""
     match it.of:
@@ -159,6 +159,6 @@ def _(it: about_answers.Leak) -> str:
 
 
 TEXTS |= {
-    about_answers.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
+    about_spending.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
     " (report.project_tag)"
 }

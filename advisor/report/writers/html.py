@@ -99,14 +99,11 @@ Piece: TypeAlias = tuple[Literal["texts", "facts", "sum"], Sequence[str | doc.Fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockWriter:
-    """How blocks become HTML.
-
-    Attributes:
-        inline: whether attributes say what matters, where no stylesheet does.
-    """
+    """How blocks become HTML."""
 
     draw: Callable[[doc.Chart], Markup]
     inline: bool
+    """Whether attributes say what matters, where no stylesheet does."""
     heading: int
 
     def html(self, blocks: Iterable[doc.Block]) -> Markup:
@@ -233,7 +230,6 @@ def to_page(document: doc.Document, links: Sequence[doc.Link] = (), runtime: str
     """A whole HTML document; what its texts say is shown and never run.
 
     Args:
-        document: what it shows.
         links: to the pages of a site, without an address to this one; none for a file.
         runtime: where the site serves what `vega_runtime` returns, which a file holds itself.
     """

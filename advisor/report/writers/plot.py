@@ -36,7 +36,6 @@ def scale_of(axis: Axis, values: Sequence[float], *, is_log: bool, has_zero: boo
     """A scale with room for all values.
 
     Args:
-        axis: the kind of the values.
         values: at least one; above 0 where ``is_log``.
         is_log: whether equal distances are equal factors.
         has_zero: whether it must begin at zero, as bars do.
@@ -183,10 +182,7 @@ def draw(
 
     Args:
         series: label -> points; where two fall on one place, the earlier series shows.
-        x_text: how a value of the horizontal axis is written.
-        y_text: how one of the vertical axis is.
         width: characters of the whole drawing.
-        height: rows of the grid.
         is_log: both axes logarithmic, for values above 0.
         dots: points of no series, each a dot where nothing else is.
 

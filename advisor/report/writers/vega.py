@@ -22,20 +22,17 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What layers draw, by the name of its kind, and the two scales.
-
-    Attributes:
-        data: only what there is; ``ends`` are the last points of lines and of guides.
-        x: of bars the scale of their lengths.
-        is_time: whether x is a moment, in milliseconds as JavaScript counts them.
-        bars: their names.
-    """
+    """What layers draw, by the name of its kind, and the two scales."""
 
     data: Mapping[str, list[Row]]
+    """Only what there is; ``ends`` are the last points of lines and of guides."""
     x: Scale
+    """Of bars the scale of their lengths."""
     y: Scale
     is_time: bool
+    """Whether x is a moment, in milliseconds as JavaScript counts them."""
     bars: tuple[str, ...]
+    """Their names."""
 
 
 def rows_of(chart: Chart) -> Rows:

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from advisor.core.errors import LockedError, StoreError
 from advisor.core.processes import start
 from advisor.core.units import format_duration
-from advisor.service.listening import Listener, Silence
+from advisor.service.listening import Listener
 from advisor.service.prices import live as live_prices
 from advisor.service.prices.account_quotas import read_account_quotas
 from advisor.store.database import open_store
@@ -198,7 +198,7 @@ def pull(pricing: PricingSettings, names: Sequence[str]) -> None:
     with open_store(pricing.store.url) as store:
         open_ = with_credentials(live_prices.sources_for(pricing, names).sources, store, live_prices.now())
         if open_:
-            live_prices.run_refresh(pricing, open_, store, Silence())
+            live_prices.run_refresh(pricing, open_, store, Listener())
             read_account_quotas(pricing, [source.name for source in open_], store)
 
 

@@ -41,7 +41,6 @@ def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[O
 
     Args:
         cloud: names regions, one by one or as enabled; a pattern such as ``eu-*`` names none.
-        answers: what the sources know.
     """
     closed = {region.name: region.provider for region in load_regions().values() if region.is_opt_in}
     enabled = {
@@ -77,7 +76,6 @@ def query_offers(
 
     Args:
         pricing: which clouds, regions and markets, and how old prices may be.
-        asked: what the caller limits them to.
         listener: notified of sources that cannot be asked, and of what is pulled.
         may_refresh: pull live prices first where they are due.
         only_open: leave out regions that the account must enable first, and say so.
@@ -171,9 +169,6 @@ def check_names(
     """Refuse what nothing has, for who looks at other prices than the current ones.
 
     Args:
-        pricing: the limits of the settings.
-        asked: those of the caller.
-        listener: what it calls arguments.
         regions: at hand, which need no other proof.
 
     Raises:
@@ -238,24 +233,21 @@ def wanted_counts(texts: Sequence[str], listener: Listener) -> dict[str, set[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricesRequest:
-    """Which offers to list, within the clouds, regions and markets of the settings.
-
-    Attributes:
-        gpus: GPUs or families with counts, such as ``A100:8``; none for any.
-        max_usd_per_h: of the whole machine.
-        min_memory_gib: of one GPU.
-        min_vcpus: of the whole machine.
-        min_host_memory_gib: of the whole machine, beside its GPUs.
-        every_zone: also zones that cost more than the cheapest of their region.
-    """
+    """Which offers to list, within the clouds, regions and markets of the settings."""
 
     gpus: tuple[str, ...] = ()
+    """GPUs or families with counts, such as ``A100:8``; none for any."""
     max_usd_per_h: float | None = None
+    """Of the whole machine."""
     min_memory_gib: float | None = None
+    """Of one GPU."""
     min_vcpus: int | None = None
+    """Of the whole machine."""
     min_host_memory_gib: float | None = None
+    """Of the whole machine, beside its GPUs."""
     order: PriceOrder = PriceOrder.PRICE
     every_zone: bool = False
+    """Also zones that cost more than the cheapest of their region."""
 
 
 def list_prices(request: PricesRequest, pricing: PricingSettings, listener: Listener) -> Offers:

@@ -23,17 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """The least that a machine must have.
-
-    Attributes:
-        argument: what its caller names, such as ``min_vcpus``.
-        least: in the argument's unit.
-        of: what an offer has, in the same unit; None where that is unknown, which is not enough.
-    """
+    """The least that a machine must have."""
 
     argument: str
+    """What its caller names, such as ``min_vcpus``."""
     least: float
+    """In the argument's unit."""
     of: Callable[[Offer], float | None]
+    """What an offer has, in the same unit; None where that is unknown, which is not enough."""
 
     def keeps(self, offer: Offer) -> bool:
         """Whether the offer is known to have as much."""
@@ -43,27 +40,24 @@ class Floor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferFilter:
-    """What a caller limits offers to, besides the settings.
-
-    Attributes:
-        gpus: as they were asked for, such as ``A100:8``.
-        wanted: the GPUs that they mean, each with the counts asked for; an empty set is any count.
-        max_usd_per_h: most that a machine may cost.
-        floors: the least that a machine must have.
-        max_gpus: most GPUs that a machine may have.
-        nodes: how many machines may be taken together; each alone by default.
-        opens: whether an offer's region is open to the account; None where that does not matter.
-        own: GPU and count of machines of one's own, which ``gpus`` may mean as well.
-    """
+    """What a caller limits offers to, besides the settings."""
 
     gpus: Sequence[str] = ()
+    """As they were asked for, such as ``A100:8``."""
     wanted: Mapping[str, set[int]]
+    """The GPUs that they mean, each with the counts asked for; an empty set is any count."""
     max_usd_per_h: float | None = None
+    """Most that a machine may cost."""
     floors: tuple[Floor, ...] = ()
+    """The least that a machine must have."""
     max_gpus: int | None = None
+    """Most GPUs that a machine may have."""
     nodes: NodeLimits = ALONE
+    """How many machines may be taken together; each alone by default."""
     opens: Callable[[Offer], bool] | None = None
+    """Whether an offer's region is open to the account; None where that does not matter."""
     own: Collection[tuple[str, int]] = ()
+    """GPU and count of machines of one's own, which ``gpus`` may mean as well."""
 
     def node_counts(self, offers: Sequence[Offer]) -> NodeCounts:
         """How many machines of each of these offers make what is asked for."""
@@ -99,7 +93,6 @@ def check_counts(
     Args:
         asked: which numbers, and machines of one's own.
         known: all offers there are; asked only for numbers that ``offers`` lacks.
-        offers: offers at hand.
 
     Raises InputError: names those there are.
     """
@@ -149,18 +142,15 @@ def _listed(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """One limit of a query.
-
-    Attributes:
-        name: what a person leaves out to be rid of it, such as ``"--region"``.
-        is_subject: it says what is looked for rather than where or at what price, so it gives way last.
-    """
+    """One limit of a query."""
 
     name: str
+    """What a person leaves out to be rid of it, such as ``"--region"``."""
     text: str
     keeps: Callable[[Offer], bool]
     is_default: bool = False
     is_subject: bool = False
+    """It says what is looked for rather than where or at what price, so it gives way last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,8 +252,6 @@ def check_regions(
     Args:
         pricing: says which regions are wanted.
         known: all regions there are; asked only for patterns that ``at_hand`` does not match.
-        listener: what it calls arguments.
-        at_hand: regions of offers at hand.
 
     Raises InputError: with near matches.
     """
@@ -309,10 +297,7 @@ def nothing_left(
     """Why no offer is left, and which limit would have to give way.
 
     Args:
-        pricing: the limits of the settings, and who set them.
-        asked: those of the caller.
         offers: all that are known, at the prices of the organisation's contracts.
-        listener: what it calls arguments.
     """
     if not offers:
         return NoOfferError("no source knows a price: `advisor prices sources` says why.")
@@ -409,17 +394,14 @@ def _setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpusRequest:
-    """Which GPUs to list.
-
-    Attributes:
-        names: GPUs or families; none for all of the catalog.
-        vendor: only this one's.
-        min_memory_gib: only GPUs with at least so much memory.
-    """
+    """Which GPUs to list."""
 
     names: tuple[str, ...] = ()
+    """GPUs or families; none for all of the catalog."""
     vendor: str | None = None
+    """Only this one's."""
     min_memory_gib: float | None = None
+    """Only GPUs with at least so much memory."""
 
 
 def list_gpus(request: GpusRequest, listener: Listener) -> tuple[GpuSpec, ...]:

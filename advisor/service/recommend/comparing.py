@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest:
-    """What to compare.
-
-    Attributes:
-        a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``.
-    """
+    """What to compare."""
 
     a: str
+    """An id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``."""
     b: str
     job: RecommendRequest
 

@@ -25,33 +25,27 @@ _NOT_CALLED = (0.0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest:
-    """What to compare.
-
-    Attributes:
-        base: script, trace or ``REVISION:PATH`` before the change.
-        job: how to rank machines for either; the source of its trace does not count.
-    """
+    """What to compare."""
 
     base: str
+    """Script, trace or ``REVISION:PATH`` before the change."""
     head: str
     job: RecommendRequest
+    """How to rank machines for either; the source of its trace does not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartChange:
-    """What one operator, or a wait, takes of the whole job on one machine before and after.
-
-    Attributes:
-        phase: None for a wait.
-        base_s: seconds of all iterations on each GPU.
-        base_calls: in one iteration; 0 where the version does not call it.
-    """
+    """What one operator, or a wait, takes of the whole job on one machine before and after."""
 
     name: str
     phase: Phase | None
+    """None for a wait."""
     base_s: float
+    """Seconds of all iterations on each GPU."""
     head_s: float
     base_calls: int = 0
+    """In one iteration; 0 where the version does not call it."""
     head_calls: int = 0
 
     @property
@@ -62,17 +56,14 @@ class PartChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffAnswer:
-    """What a change of a script costs.
-
-    Attributes:
-        parts: what takes more or less of the job on the machine compared, the largest change first; empty
-            where there is no such machine.
-    """
+    """What a change of a script costs."""
 
     base: Trace
     head: Trace
     change: ScriptChange
     parts: tuple[PartChange, ...]
+    """What takes more or less of the job on the machine compared, the largest change first; empty where there
+    is no such machine."""
     warnings: tuple[Finding, ...]
 
 
@@ -134,7 +125,6 @@ def check_threshold(answer: DiffAnswer, most_more: float | None) -> None:
     """Refuse a change that ends the job, or makes it dearer than allowed.
 
     Args:
-        answer: what the change does.
         most_more: share by which a run may get dearer, such as 0.1; None for any.
 
     Raises:
@@ -176,7 +166,7 @@ def _part_change(
 
 def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
     """Seconds of all iterations and calls in one, by operator and phase; a wait has no phase and no calls."""
-    from advisor.predict.in_steps import operator_times
+    from advisor.predict.methods import operator_times
     from advisor.predict.step_time import computing_s, waits_s
 
     times = operator_times(trace, load_gpus()[option.plan.gpu])

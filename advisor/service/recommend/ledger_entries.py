@@ -30,9 +30,7 @@ def keep_recommendation(
     """Enter what was recommended into the ledger, under the answer's id.
 
     Args:
-        answer: to be kept, so with an id.
         database: where the ledger is.
-        project: whose budget it is.
         arguments: of the command line that asked; None where Python did.
 
     Raises StoreError: a number is not finite, or the database cannot be written.

@@ -23,21 +23,18 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """What could be used or rented, the rules for it, and the job as these rules have it.
-
-    Attributes:
-        gpus: the catalog entries of the plans' GPUs.
-        corrections: by GPU, what earlier runs say of predictions.
-        cpu: steps that were timed on this machine's CPU, which is one of the plans then.
-    """
+    """What could be used or rented, the rules for it, and the job as these rules have it."""
 
     plans: tuple[Plan, ...]
     gpus: Mapping[str, GpuSpec]
+    """The catalog entries of the plans' GPUs."""
     job: Job
     conditions: Conditions
     policy: Policy | None
     corrections: Mapping[str, Correction]
+    """By GPU, what earlier runs say of predictions."""
     cpu: CpuSteps | None = None
+    """Steps that were timed on this machine's CPU, which is one of the plans then."""
 
 
 def recommendation_of(trace: Trace, places: Places) -> Recommendation:
@@ -81,9 +78,6 @@ def with_variants(
     """The answer with options of a changed script beside it.
 
     Args:
-        answer: for the script as it is written.
-        trace: of that script.
-        places: as for the answer.
         names: of the changes; None for the best of one line, or where no change lets a place do the job, for
             divisions of the model.
     """

@@ -53,7 +53,6 @@ def plans_of(
         config: machines of one's own, clouds, contracts.
         listener: notified of machines that are left out, and of prices that are pulled.
         gpus: such as ``A100:8``; none for any.
-        vendors: whose GPUs count.
         policy: keeps a denied place from hiding an allowed dearer one.
         spot: what is known of preemptible machines.
         data: the job's data set; None without one.

@@ -40,7 +40,6 @@ def check_guarded(settings: PolicySettings, what: str) -> None:
     """Whether a job without a limit of its cost or time may be started.
 
     Args:
-        settings: the files of the policy.
         what: is to be done instead, as a sentence.
 
     Raises PolicyViolationError: the policy demands one.

@@ -18,7 +18,7 @@ from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Market, Plan, PricePoint, Recommendation, Scaling, Split, Trace
 from advisor.service.blas import load_numpy
-from advisor.service.listening import Listener, Silence
+from advisor.service.listening import Listener
 from advisor.service.prices.live import now, sources_for
 from advisor.service.recommend.past_runs import past_runs
 from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
@@ -38,30 +38,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendRequest:
-    """What to recommend a machine for.
-
-    Attributes:
-        trace: the script.
-        gpus: GPUs or families with counts of all nodes, such as ``A100:8`` or ``H100:1..8``; none for any.
-        num_nodes: machines that train together; None for one, or as many as the settings allow.
-        vendors: whose GPUs count.
-        policies: files of rules to obey, besides those of the settings.
-        project: whose budget it is, for monthly limits and the ledger.
-        what_if: names of changes of the script, ``all`` for every one; None for the best of one line.
-        patch: also write these changes into the script.
-        everywhere: also at places that are never the cheapest for a machine, for who names a place.
-    """
+    """What to recommend a machine for."""
 
     trace: TraceRequest
+    """The script."""
     job: Job
     gpus: tuple[str, ...] = ()
+    """GPUs or families with counts of all nodes, such as ``A100:8`` or ``H100:1..8``; none for any."""
     vendors: tuple[str, ...] = ("nvidia",)
+    """Whose GPUs count."""
     policies: tuple[Path, ...] = ()
+    """Files of rules to obey, besides those of the settings."""
     project: str = ""
+    """Whose budget it is, for monthly limits and the ledger."""
     what_if: tuple[str, ...] | None = None
+    """Names of changes of the script, ``all`` for every one; None for the best of one line."""
     patch: bool = False
+    """Also write these changes into the script."""
     everywhere: bool = False
+    """Also at places that are never the cheapest for a machine, for who names a place."""
     num_nodes: int | None = None
+    """Machines that train together; None for one, or as many as the settings allow."""
 
 
 def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
@@ -126,19 +123,16 @@ def _text(script: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendAnswer:
-    """What to take, and what that rests on.
-
-    Attributes:
-        recommendation: with what-ifs only where some were asked for.
-        best_what_if: the change of the script that helps most, if any was looked for and helps.
-        entry_id: under which `keep_recommendation` is to keep it; None where it is not to be kept.
-        patch: the changes that were asked for, in the script; None where no patch was.
-    """
+    """What to take, and what that rests on."""
 
     recommendation: Recommendation
+    """With what-ifs only where some were asked for."""
     best_what_if: WhatIf | None
+    """The change of the script that helps most, if any was looked for and helps."""
     entry_id: str | None
+    """Under which `keep_recommendation` is to keep it; None where it is not to be kept."""
     patch: Patch | None = None
+    """The changes that were asked for, in the script; None where no patch was."""
 
 
 def check(request: RecommendRequest, listener: Listener) -> None:
@@ -280,7 +274,7 @@ def ranked_on(
         NoOfferError: there is no place.
         PolicyViolationError: the policy removes every place.
     """
-    names = what_if_names(request, Silence())
+    names = what_if_names(request, Listener())
     ranked = with_later_starts(recommendation_of(trace, places), pricing)
     ranked = with_batch_held(ranked, trace, places)
     if names != ():

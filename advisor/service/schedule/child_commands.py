@@ -38,36 +38,30 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A command that has ended.
-
-    Attributes:
-        exit_code: None if it was ended.
-        output: what it wrote to stdout, then to stderr, without secrets and perhaps without its middle.
-        output_sha256: of stdout, all of it.
-        recommended: id of the option that it recommends; None if it recommends nothing.
-        undelivered: the channels that it could not reach, and why; "" if there are none.
-    """
+    """A command that has ended."""
 
     ending: Ending
     exit_code: int | None
+    """None if it was ended."""
     output: str
+    """What it wrote to stdout, then to stderr, without secrets and perhaps without its middle."""
     output_sha256: str
+    """Of stdout, all of it."""
     recommended: str | None = None
+    """Id of the option that it recommends; None if it recommends nothing."""
     undelivered: str = ""
+    """The channels that it could not reach, and why; "" if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What is to run.
-
-    Attributes:
-        words: what follows ``advisor``.
-        key: under which an answer is sent once, however often the command runs.
-    """
+    """What is to run."""
 
     words: Sequence[str]
+    """What follows ``advisor``."""
     folder: str
     key: str
+    """Under which an answer is sent once, however often the command runs."""
     timeout_s: float
 
 
@@ -75,7 +69,6 @@ def run_command(command: Command, may_go_on: Callable[[], bool]) -> Ran:
     """Run a command to its end.
 
     Args:
-        command: what to run.
         may_go_on: asked twice a second; when it says no the command is ended.
 
     Raises OSError: it cannot be started, such as in a folder that is not there any more.

@@ -34,39 +34,33 @@ _SYSTEMD_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRequest:
-    """A command and when it shall run.
-
-    Attributes:
-        cron: five fields.
-        zone: whose clock they mean.
-        command: what follows ``advisor``.
-        folder: where it runs.
-        name: None for one that follows from the command.
-        channel: where its output is sent; None for nowhere.
-        when: after which ends.
-    """
+    """A command and when it shall run."""
 
     cron: str
+    """Five fields."""
     zone: str
+    """Whose clock they mean."""
     command: tuple[str, ...]
+    """What follows ``advisor``."""
     folder: Path
+    """Where it runs."""
     name: str | None = None
+    """None for one that follows from the command."""
     channel: str | None = None
+    """Where its output is sent; None for nowhere."""
     when: DeliverWhen = DeliverWhen.ALWAYS
+    """After which ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A schedule, when it is due next, and its last occurrences.
-
-    Attributes:
-        next_at: None if it never is due again.
-        past: the newest first.
-    """
+    """A schedule, when it is due next, and its last occurrences."""
 
     schedule: Schedule
     next_at: datetime | None
+    """None if it never is due again."""
     past: tuple[Occurrence, ...] = ()
+    """The newest first."""
 
 
 def add_schedule(
@@ -193,17 +187,14 @@ def _planned(store: Store | None, schedule: Schedule, *, most: int) -> Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """Which schedules, and for which scheduler.
-
-    Attributes:
-        name: None only with ``is_all``.
-        image: for Kubernetes.
-    """
+    """Which schedules, and for which scheduler."""
 
     scheduler: Scheduler
     name: str | None = None
+    """None only with ``is_all``."""
     is_all: bool = False
     image: str | None = None
+    """For Kubernetes."""
 
 
 def schedule_files(

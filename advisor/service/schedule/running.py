@@ -55,60 +55,51 @@ _MEANINGS = {0: "exit code 0", 4: "exit code 4: nothing feasible", 3: "exit code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """What a command wrote, on its way to a channel.
-
-    Attributes:
-        key: a channel gets each key once.
-    """
+    """What a command wrote, on its way to a channel."""
 
     channel: str
     key: str
+    """A channel gets each key once."""
     schedule: Schedule
     ended: Occurrence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The time limits of a service.
-
-    Attributes:
-        catch_up_s: how late the latest occurrence may still run.
-        timeout_s: of one command.
-        remember_s: how long occurrences are kept.
-    """
+    """The time limits of a service."""
 
     catch_up_s: float
+    """How late the latest occurrence may still run."""
     timeout_s: float
+    """Of one command."""
     remember_s: float
+    """How long occurrences are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a service works with.
-
-    Attributes:
-        store: the database that services share.
-        name: of this process, for people to read.
-        now: the time, with a time zone.
-        wait: sleeps for so many seconds at most; returns early when there is something to do.
-        is_stopping: whether the service was asked to end.
-        is_hurried: whether running commands may not be finished, either.
-        run: runs a command; asks its second argument now and then whether it may go on.
-        deliver: sends output and returns a few words about it. Raises ``DeliveryError`` where it cannot now,
-            and another ``AdvisorError`` where it never can.
-        log: takes a line of what happens.
-    """
+    """What a service works with."""
 
     store: Store
+    """The database that services share."""
     limits: Limits
     name: str
+    """Of this process, for people to read."""
     now: Callable[[], datetime]
+    """The time, with a time zone."""
     wait: Callable[[float], None]
+    """Sleeps for so many seconds at most; returns early when there is something to do."""
     is_stopping: Callable[[], bool]
+    """Whether the service was asked to end."""
     is_hurried: Callable[[], bool]
+    """Whether running commands may not be finished, either."""
     run: Callable[[Command, Callable[[], bool]], Ran]
+    """Runs a command; asks its second argument now and then whether it may go on."""
     deliver: Callable[[Outgoing], str]
+    """Sends output and returns a few words about it. Raises ``DeliveryError`` where it cannot now, and
+    another ``AdvisorError`` where it never can."""
     log: Callable[[str], None]
+    """Takes a line of what happens."""
 
 
 class ScheduleService:
@@ -280,8 +271,6 @@ def run_occurrence(
     Args:
         schedule: what it belongs to.
         running: as it was noted when it began.
-        world: database, clock, commands, channels.
-        lock: that of the schedule.
         is_cut_short: whether the command is to be ended now, so that the next service runs it again.
 
     Returns:
@@ -470,15 +459,12 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """Where output and log lines go.
-
-    Attributes:
-        deliver: as in `Surroundings`.
-        log: takes a line of what happens.
-    """
+    """Where output and log lines go."""
 
     deliver: Callable[[Outgoing], str]
+    """As in `Surroundings`."""
     log: Callable[[str], None]
+    """Takes a line of what happens."""
 
 
 class Inline(Executor):

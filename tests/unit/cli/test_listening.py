@@ -6,10 +6,10 @@ from typer.main import get_command
 from advisor.cli import app
 from advisor.cli.listening import TERMINAL
 from advisor.report.plain import FLAGS
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 
 
-@pytest.mark.parametrize("listener", [TERMINAL, Silence()])
+@pytest.mark.parametrize("listener", [TERMINAL, Listener()])
 def test_what_listens_has_all_that_is_asked_of_it(listener):
     with listener.step("reading") as step:
         step.update("a phase")
@@ -44,7 +44,7 @@ def test_notes_and_warnings_go_to_standard_error(capsys):
 )
 def test_an_argument_is_called_by_its_flag(argument, flag):
     assert TERMINAL.name_of(argument) == flag
-    assert Silence().name_of(argument) == argument
+    assert Listener().name_of(argument) == argument
 
 
 def test_every_flag_that_differs_from_its_argument_exists():

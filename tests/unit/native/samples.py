@@ -10,7 +10,8 @@ import pytest
 
 from advisor import native
 from advisor.core.values import OccupancyLimits
-from advisor.native import LIMIT_COLUMNS, GpuArrays, KernelArrays, reference
+from advisor.native import reference
+from advisor.native.arrays import LIMIT_COLUMNS, GpuArrays, KernelArrays
 
 KIB = 1024
 needs_compiled = pytest.mark.skipif(

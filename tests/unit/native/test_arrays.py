@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Kernel, OccupancyLimits
-from advisor.native import (
+from advisor.native.arrays import (
     ASSUMED_REGISTERS_PER_THREAD,
     ASSUMED_SHARED_BYTES,
     LIMIT_COLUMNS,
     GpuArrays,
     KernelArrays,
     has_known_resources,
+    limits_from_row,
 )
-from advisor.native.arrays import limits_from_row
 from tests.builders import VOLTA_LIMITS, make_gpu
 
 KERNEL = Kernel(

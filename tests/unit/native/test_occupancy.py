@@ -3,7 +3,8 @@
 import pytest
 
 from advisor.core.gpus import load_gpus
-from advisor.native import count_resident_blocks, occupancy, resident_blocks
+from advisor.native import count_resident_blocks
+from advisor.native.reference import occupancy, resident_blocks
 from tests.unit.native.samples import BACKENDS, KIB, LIMITS, make_gpus, make_kernels
 
 # Compute capability, threads, registers a thread, shared bytes, resident blocks, occupancy, and why.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from advisor import native
-from advisor.native import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue, reference
+from advisor.native import reference
+from advisor.native.arrays import Backfill, ClusterColumns, JobColumns, PriorityRules, Queue
 from research.queue_logs import UNITS, rows_of
 from tests.shared import needs_shared
 from tests.unit.native.samples import needs_compiled

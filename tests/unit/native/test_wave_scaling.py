@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.native import Unlaunchable, WaveForm
+from advisor.native.arrays import Unlaunchable, WaveForm
 from tests.unit.native.samples import BACKENDS, make_gpus, make_kernels
 
 pytestmark = pytest.mark.parametrize("backend", BACKENDS)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec, Op, Phase, Precision, TensorSpec
 from advisor.predict.constants import constants_for
-from advisor.predict.in_steps import in_a_step
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import shipped
-from advisor.predict.methods import op_times
+from advisor.predict.methods import in_a_step, op_times
 from tests.builders import make_op, make_trace
 
 A100, V100 = (resolve_gpu(name) for name in ("A100-SXM-40GB", "V100-SXM-16GB"))

@@ -15,9 +15,8 @@ from advisor.operators.family import rate_for
 from advisor.operators.gemm import GEMM
 from advisor.predict.constants import constants_for, slowed, supply_of
 from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.in_steps import in_a_step
 from advisor.predict.knowledge import read_excess, shipped
-from advisor.predict.methods import op_times
+from advisor.predict.methods import in_a_step, op_times
 from tests.builders import make_op, make_trace
 
 FULL = [

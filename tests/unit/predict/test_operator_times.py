@@ -2,8 +2,8 @@
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Phase
-from advisor.predict.in_steps import Called, operator_times
 from advisor.predict.iteration import predict
+from advisor.predict.methods import Called, operator_times
 from tests.builders import make_op, make_trace
 
 GPU = load_gpus()["A100-SXM-80GB"]

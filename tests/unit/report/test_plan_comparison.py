@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.about_answers import PricesNotLive
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import RemovedByMemory, RemovedBySpot
+from advisor.core.findings.about_spending import PricesNotLive
 from advisor.core.values import Option, Quantiles, Recommendation
 from advisor.report.option_charts import curve_document
 from advisor.report.plan_comparison import Line, comparison_document, groups_of

@@ -10,9 +10,9 @@ from advisor.core.findings import quoted
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline, RemovedByMemory
 from advisor.core.values import Quantiles, Recommendation
 from advisor.report.document import Chart, Tone
-from advisor.report.jobs import frontier_chart
 from advisor.report.option_charts import time_over_cost
 from advisor.report.printing import Format, text_of
+from advisor.report.runs import frontier_chart
 from advisor.report.writers.plot import DOT, MARKS
 from tests.builders import HOUR_S, make_job
 from tests.recommendations import make_option, many_options, removed

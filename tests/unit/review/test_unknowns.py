@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
+from advisor.core.findings.about_spending import (
     BillsOverlap,
     ChargesUntagged,
     LeftOut,

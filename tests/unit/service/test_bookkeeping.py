@@ -19,7 +19,7 @@ from advisor.core.values import Market, Option, Quantiles, Recommendation, RunSt
 from advisor.receipt.receipt_files import ReceiptFile
 from advisor.service import bookkeeping as ledger
 from advisor.service.bookkeeping import RunRequest, RunsRequest, keep_receipt, keep_run, recorded_runs
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.recommend import ledger_entries
 from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
 from advisor.service.recommend.recommending import RecommendAnswer
@@ -387,7 +387,7 @@ def test_without_a_database_there_are_no_runs_and_none_is_made(config, tmp_path)
 def test_a_moment_without_a_zone_is_refused(config):
     naive = replace(a_run(), started_at=datetime(2026, 11, 1))  # noqa: DTZ001 - on purpose
     with pytest.raises(InputError, match="started_at: 2026-11-01T00:00:00 has no time zone"):
-        keep_run(naive, config, Silence())
+        keep_run(naive, config, Listener())
 
 
 @pytest.mark.parametrize(
@@ -402,5 +402,5 @@ def test_a_moment_without_a_zone_is_refused(config):
 )
 def test_python_hears_the_names_of_its_own_arguments(change, words, config):
     with pytest.raises(InputError, match=words) as caught:
-        keep_run(a_run(**change), config, Silence())
+        keep_run(a_run(**change), config, Listener())
     assert " --" not in str(caught.value).replace("`advisor recommend --record`", "")

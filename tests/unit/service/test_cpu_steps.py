@@ -13,7 +13,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Job, PickName, Trace
 from advisor.payload.real_device import CPU_S, CpuClock
 from advisor.profile.profiling import time_on_cpu
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.recommend import recommending
 from advisor.service.recommend.pipeline import recommendation_of, with_variants
 from advisor.workloads.cpu import CPU, CpuSteps
@@ -123,7 +123,7 @@ def test_only_small_scripts_are_timed_and_where_nothing_forbids_it(tmp_path, mon
     before = places([make_plan("T4")], {T4.name: T4}, Job(iterations=10))
     trace: Trace = make_trace(**change.get("trace", {}))
     config: Any = SimpleNamespace(settings=settings)
-    after = recommending.with_cpu(before, trace, request, config, Silence())
+    after = recommending.with_cpu(before, trace, request, config, Listener())
     assert ("local/cpu" in {plan.id for plan in after.plans}) == is_asked
 
 
@@ -140,7 +140,7 @@ def test_one_that_cannot_run_there_leaves_everything_as_it_was(tmp_path, monkeyp
     request: Any = SimpleNamespace(trace=SimpleNamespace(source=script), gpus=())
     config: Any = SimpleNamespace(settings=SimpleNamespace(local=SimpleNamespace(cpu=True), profile=None))
     before = places([make_plan("T4")], {T4.name: T4}, Job(iterations=10))
-    assert recommending.with_cpu(before, make_trace(), request, config, Silence()) is before
+    assert recommending.with_cpu(before, make_trace(), request, config, Listener()) is before
     endless = make_trace(iterations_per_epoch=None)
     with pytest.raises(InputError):
-        recommending.with_cpu(replace(before, job=Job(epochs=1.0)), endless, request, config, Silence())
+        recommending.with_cpu(replace(before, job=Job(epochs=1.0)), endless, request, config, Listener())

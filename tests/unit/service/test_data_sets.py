@@ -13,7 +13,7 @@ from advisor.core.findings.about_options import Unknown
 from advisor.core.values import DataPlace, DataSet
 from advisor.pricing.sources.aws import account
 from advisor.pricing.sources.aws import aws_calls as calls
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.recommend.plan_sources import data_set_of, place_of
 from tests.findings import said
 
@@ -65,20 +65,20 @@ def test_no_place(text, words):
 
 
 def test_an_unknown_size_is_not_included_and_a_warning_says_so():
-    data, (warning,) = data_set_of(pricing(), Silence())
+    data, (warning,) = data_set_of(pricing(), Listener())
     assert (data, warning) == (None, Unknown(what="data-size"))
     assert "are not included" in said([warning])
-    assert data_set_of(pricing(dataset_gb=0), Silence()) == (None, ())
-    assert data_set_of(pricing(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
+    assert data_set_of(pricing(dataset_gb=0), Listener()) == (None, ())
+    assert data_set_of(pricing(data="us-east-1", dataset_gb=0), Listener()) == (None, ())
 
 
 def test_a_place_without_a_size_is_half_a_question():
     with pytest.raises(InputError, match="not how large it is"):
-        data_set_of(pricing(data="us-east-1"), Silence())
+        data_set_of(pricing(data="us-east-1"), Listener())
 
 
 def test_a_size_without_a_place_says_what_is_assumed():
-    data, (warning,) = data_set_of(pricing(dataset_gb=5), Silence())
+    data, (warning,) = data_set_of(pricing(dataset_gb=5), Listener())
     assert (data, warning) == (DataSet(gib=5), Unknown(what="data-place"))
 
 
@@ -99,7 +99,7 @@ def asked(monkeypatch):
 
 
 def test_a_bucket_is_looked_up(asked):
-    data, warnings = data_set_of(pricing(data="s3://photos/train", dataset_gb=5), Silence())
+    data, warnings = data_set_of(pricing(data="s3://photos/train", dataset_gb=5), Listener())
     assert data == DataSet(
         gib=5, place=DataPlace(name="s3://photos/train", provider="aws", region="us-east-2")
     )
@@ -107,14 +107,14 @@ def test_a_bucket_is_looked_up(asked):
 
 
 def test_a_region_that_is_given_is_believed(asked):
-    data, warnings = data_set_of(pricing(data="s3://photos@us-west-2", dataset_gb=5), Silence())
+    data, warnings = data_set_of(pricing(data="s3://photos@us-west-2", dataset_gb=5), Listener())
     assert data is not None
     assert data.place == DataPlace(name="s3://photos", provider="aws", region="us-west-2")
     assert (asked, warnings) == ([], ())
 
 
 def test_a_refusal_is_told_and_the_place_unknown(asked):
-    data, warnings = data_set_of(pricing(data="s3://hers", dataset_gb=5), Silence())
+    data, warnings = data_set_of(pricing(data="s3://hers", dataset_gb=5), Listener())
     assert data is not None
     assert data.place == DataPlace(name="s3://hers", provider="aws")
     assert "s3:GetBucketLocation is denied" in said(warnings)
@@ -129,5 +129,5 @@ def test_nobody_is_asked(case, asked, monkeypatch):
         monkeypatch.setattr(calls, "may_have_credentials", lambda: False)
     place = "gs://b" if case == "gs" else "s3://b"
     given = pricing(file if case == "a file" else None, offline=case == "offline", data=place, dataset_gb=5)
-    _, (warning,) = data_set_of(given, Silence())
+    _, (warning,) = data_set_of(given, Listener())
     assert (type(warning), warning.facts["place"], asked) == (DataRegionUnknown, place, [])

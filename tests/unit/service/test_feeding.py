@@ -8,7 +8,7 @@ from advisor.config.settings import InputSettings
 from advisor.core.errors import InputError
 from advisor.core.values import Trace
 from advisor.predict.loading import input_work
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.traces import with_input
 from tests.builders import make_trace
 
@@ -17,15 +17,15 @@ MEASURED = make_trace(data_loading_s=2.0, loader_cpu_s_per_sample=0.02, num_work
 
 def fed(trace: Trace = MEASURED, **settings: object) -> tuple[float, float, int | None]:
     """CPU seconds and seconds of waiting of one iteration, and its workers."""
-    work = input_work(with_input(trace, InputSettings(**settings), Silence()))
+    work = input_work(with_input(trace, InputSettings(**settings), Listener()))
     assert work is not None
     return work.cpu_s.p50, work.wait_s, work.num_workers
 
 
 def test_without_settings_the_trace_stays_as_it_is():
-    assert with_input(MEASURED, InputSettings(), Silence()) == MEASURED
+    assert with_input(MEASURED, InputSettings(), Listener()) == MEASURED
     old = make_trace(data_loading_s=2.0)
-    assert with_input(old, InputSettings(), Silence()) == old
+    assert with_input(old, InputSettings(), Listener()) == old
 
 
 def test_given_seconds_replace_measured_ones_and_their_waits():
@@ -33,7 +33,7 @@ def test_given_seconds_replace_measured_ones_and_their_waits():
 
 
 def test_no_seconds_at_all_are_none_to_load():
-    trace = with_input(MEASURED, InputSettings(loader_s_per_sample=0), Silence())
+    trace = with_input(MEASURED, InputSettings(loader_s_per_sample=0), Listener())
     assert input_work(trace) is None
 
 
@@ -49,4 +49,4 @@ def test_workers_are_as_many_as_is_said():
 def test_seconds_of_a_sample_need_a_number_of_samples():
     unknown = replace(MEASURED, batch_size=None)
     with pytest.raises(InputError, match="loader_s_per_sample is of one sample"):
-        with_input(unknown, InputSettings(loader_s_per_sample=0.1), Silence())
+        with_input(unknown, InputSettings(loader_s_per_sample=0.1), Listener())

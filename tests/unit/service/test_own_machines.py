@@ -12,7 +12,7 @@ from advisor.core.findings.about_options import GangAssumed
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.recommend.own_machines import own_machines
 from advisor.site_files.fitted_files import write_fit
 from recommender.outcome.nodes import times_of_one
@@ -66,13 +66,13 @@ def test_a_card_that_nobody_knows_is_left_out_with_a_warning(cards):
 
 def test_the_named_gpu_wins_over_the_cards(cards):
     cards += [card("Tesla T4")]
-    (machine,) = own_machines(Settings(local={"gpu": "L4", "num_gpus": 3}), Silence())
+    (machine,) = own_machines(Settings(local={"gpu": "L4", "num_gpus": 3}), Listener())
     assert (machine.gpu, machine.num_gpus, machine.usd_per_gpu_h) == ("L4", 3, None)
 
 
 def test_a_named_gpu_that_nobody_knows_is_refused(cards):
     with pytest.raises(UnknownGpuError, match="Voodoo"):
-        own_machines(Settings(local={"gpu": "Voodoo 5"}), Silence())
+        own_machines(Settings(local={"gpu": "Voodoo 5"}), Listener())
 
 
 def cluster(**changes: Any) -> ClusterSettings:
@@ -82,7 +82,7 @@ def cluster(**changes: Any) -> ClusterSettings:
 def test_clusters_come_after_this_machine(cards):
     cards += [card("NVIDIA L4")]
     settings = Settings(clusters=(cluster(usd_per_gpu_h=0.5, wait_p50="1h", wait_p90="2h"),))
-    local, lab = own_machines(settings, Silence())
+    local, lab = own_machines(settings, Listener())
     assert (local.tier, lab.tier) == (Tier.LOCAL, Tier.CLUSTER)
     assert (lab.name, lab.gpu, lab.num_gpus, lab.usd_per_gpu_h) == ("lab", "T4", 4, 0.5)
     assert lab.wait_s == Quantiles(p50=3600.0, p90=7200.0)
@@ -97,7 +97,7 @@ def test_clusters_come_after_this_machine(cards):
     ],
 )
 def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
-    (machine,) = own_machines(Settings(clusters=(cluster(**waits),)), Silence())
+    (machine,) = own_machines(Settings(clusters=(cluster(**waits),)), Listener())
     assert machine.wait_s == expected
     assert machine.usd_per_gpu_h is None
 
@@ -107,7 +107,7 @@ def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
 
 def test_what_the_slowest_card_may_draw_counts(cards):
     cards += [card("Tesla T4", 60.0), card("Tesla T4", 50.0), card("NVIDIA L4"), card("Tesla T4")]
-    machines = own_machines(Settings(local={"usd_per_kwh": 0.5}), Silence())
+    machines = own_machines(Settings(local={"usd_per_kwh": 0.5}), Listener())
     assert [(machine.gpu, machine.power_limit_w) for machine in machines] == [("T4", 50.0), ("L4", None)]
     limited, whole = machines
     assert limited.usd_per_gpu_h == pytest.approx(0.5 * 0.05)
@@ -119,29 +119,29 @@ def test_what_the_slowest_card_may_draw_counts(cards):
 
 def test_a_card_that_tells_nonsense_is_not_limited(cards):
     cards += [card("Tesla T4", 0.0)]
-    (machine,) = own_machines(Settings(), Silence())
+    (machine,) = own_machines(Settings(), Listener())
     assert machine.power_limit_w is None
 
 
 def test_electricity_costs_what_a_card_may_draw_be_it_more_than_its_data_sheet_says(cards):
     cards += [card("Tesla T4", 80.0)]
-    (machine,) = own_machines(Settings(local={"usd_per_kwh": 0.5}), Silence())
+    (machine,) = own_machines(Settings(local={"usd_per_kwh": 0.5}), Listener())
     assert machine.usd_per_gpu_h == pytest.approx(0.5 * 0.08)
-    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 100, "usd_per_kwh": 1}), Silence())
+    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 100, "usd_per_kwh": 1}), Listener())
     assert named.usd_per_gpu_h == pytest.approx(0.1)
 
 
 def test_the_configured_limit_wins_over_the_card(cards):
     cards += [card("Tesla T4", 60.0)]
-    (machine,) = own_machines(Settings(local={"power_limit_w": 40}), Silence())
+    (machine,) = own_machines(Settings(local={"power_limit_w": 40}), Listener())
     assert machine.power_limit_w == 40.0
-    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 50}), Silence())
+    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 50}), Listener())
     assert named.power_limit_w == 50.0
 
 
 def test_a_cluster_says_what_its_cards_may_draw(cards):
     settings = Settings(clusters=(cluster(power_limit_w=50), cluster(name="other")))
-    assert [machine.power_limit_w for machine in own_machines(settings, Silence())] == [50.0, None]
+    assert [machine.power_limit_w for machine in own_machines(settings, Listener())] == [50.0, None]
 
 
 @pytest.mark.parametrize("limit_w", [0, -1, 9.9, 1e5, float("nan"), "much"])
@@ -159,14 +159,14 @@ def busy(name: str = "Tesla T4", utilization: float = 0.92) -> Device:
 
 def test_busy_cards_are_told_by_their_index(cards):
     cards += [card("Tesla T4"), busy(), card("NVIDIA L4")]
-    t4, l4 = own_machines(Settings(), Silence())
+    t4, l4 = own_machines(Settings(), Listener())
     assert (t4.num_gpus, sentences(t4.in_use)) == (2, ["GPU 1 is in use: 92 % busy"])
     assert l4.in_use == ()
 
 
 def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
     cards += [card("Tesla T4"), busy(), card("Tesla T4"), card("Tesla T4")]
-    (machine,) = own_machines(Settings(), Silence())
+    (machine,) = own_machines(Settings(), Listener())
     assert [plan.num_gpus for plan in plans_of_machine(machine)] == [1, 2, 3]
     assert {said(plan.notes) for plan in plans_of_machine(machine)} == {"GPU 1 is in use: 92 % busy"}
     *free, every = plans_of_machine(machine, asked={4})
@@ -176,7 +176,7 @@ def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
 
 def test_where_all_are_busy_each_plan_says_so(cards):
     cards += [busy(), busy(utilization=0.5)]
-    (machine,) = own_machines(Settings(), Silence())
+    (machine,) = own_machines(Settings(), Listener())
     notes = {plan.num_gpus: sentences(plan.notes) for plan in plans_of_machine(machine)}
     both = ["GPU 0 is in use: 92 % busy", "GPU 1 is in use: 50 % busy"]
     assert notes == {1: both, 2: both}
@@ -184,7 +184,7 @@ def test_where_all_are_busy_each_plan_says_so(cards):
 
 def test_a_configured_gpu_is_nobody_elses(cards):
     cards += [busy()]
-    (machine,) = own_machines(Settings(local={"gpu": "T4"}), Silence())
+    (machine,) = own_machines(Settings(local={"gpu": "T4"}), Listener())
     assert machine.in_use == ()
 
 
@@ -192,7 +192,7 @@ def test_a_configured_gpu_is_nobody_elses(cards):
 
 
 def test_electricity_costs_the_tdp(cards):
-    (machine,) = own_machines(Settings(local={"gpu": "T4", "num_gpus": 2, "usd_per_kwh": 0.3}), Silence())
+    (machine,) = own_machines(Settings(local={"gpu": "T4", "num_gpus": 2, "usd_per_kwh": 0.3}), Listener())
     assert resolve_gpu("T4").tdp_w == 70
     assert machine.usd_per_gpu_h == pytest.approx(0.021)
     one, two = plans_of_machine(machine)
@@ -204,14 +204,14 @@ def test_electricity_costs_the_tdp(cards):
 
 def test_a_configured_cost_goes_before_electricity(cards):
     (machine,) = own_machines(
-        Settings(local={"gpu": "T4", "usd_per_gpu_h": 0.5, "usd_per_kwh": 0.3}), Silence()
+        Settings(local={"gpu": "T4", "usd_per_gpu_h": 0.5, "usd_per_kwh": 0.3}), Listener()
     )
     assert (machine.usd_per_gpu_h, machine.cost_source) == (0.5, None)
     assert plans_of_machine(machine)[0].rates == {}
 
 
 def test_free_electricity_is_known_to_be_free(cards):
-    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_kwh": 0}), Silence())
+    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_kwh": 0}), Listener())
     assert machine.usd_per_gpu_h == 0
 
 
@@ -233,7 +233,7 @@ def log(tmp_path):
 
 
 def waits_of(**changes: Any) -> dict[int, Quantiles | None]:
-    (machine,) = own_machines(Settings(clusters=(cluster(**changes),)), Silence())
+    (machine,) = own_machines(Settings(clusters=(cluster(**changes),)), Listener())
     return {plan.num_gpus: plan.wait_s for plan in plans_of_machine(machine)}
 
 
@@ -248,7 +248,7 @@ def test_the_queue_narrows_the_wait(cards, log):
 
 def test_a_row_says_which_jobs_its_wait_is_from(cards, log):
     (machine,) = own_machines(
-        Settings(clusters=(cluster(wait_log=log, queue="fast", walltime="1h"),)), Silence()
+        Settings(clusters=(cluster(wait_log=log, queue="fast", walltime="1h"),)), Listener()
     )
     one, two, four = plans_of_machine(machine)
     assert said(one.notes) == "wait from 400 jobs of 1 gpus, walltime <=1h, queue 'fast'"
@@ -265,7 +265,7 @@ def test_a_fit_tells_the_same_as_its_log(cards, log, tmp_path):
 
 def test_nodes_have_the_wait_of_their_gpus_and_a_longer_one_where_the_log_has_no_such_jobs(cards, log):
     lab = cluster(wait_log=log, queue="fast", num_gpus=2, num_nodes=4)
-    (machine,) = own_machines(Settings(clusters=(lab,)), Silence())
+    (machine,) = own_machines(Settings(clusters=(lab,)), Listener())
     plans = {(plan.num_nodes, plan.num_gpus): plan for plan in plans_of_machine(machine)}
     assert set(plans) == {(1, 1), (1, 2), (2, 4), (4, 8)}
     four, eight = plans[2, 4], plans[4, 8]
@@ -278,16 +278,16 @@ def test_nodes_have_the_wait_of_their_gpus_and_a_longer_one_where_the_log_has_no
 
 def test_what_a_cluster_exchanges_over_is_written_in_words(cards):
     lab = cluster(gpu="A100-SXM-40GB", num_gpus=8, num_nodes=2, network="infiniband 8x200 Gbit", link="pcie")
-    (machine,) = own_machines(Settings(clusters=(lab,)), Silence())
+    (machine,) = own_machines(Settings(clusters=(lab,)), Listener())
     assert (machine.num_nodes, machine.fabric.link, machine.fabric.network) == (2, "pcie", "infiniband")
     assert machine.fabric.network_bytes_per_s == 200e9
-    (unsaid,) = own_machines(Settings(clusters=(cluster(num_nodes=2),)), Silence())
+    (unsaid,) = own_machines(Settings(clusters=(cluster(num_nodes=2),)), Listener())
     assert unsaid.fabric.network is None
-    (alone,) = own_machines(Settings(clusters=(cluster(),)), Silence())
+    (alone,) = own_machines(Settings(clusters=(cluster(),)), Listener())
     assert alone.fabric is None
     for wrong in ({"link": "rope"}, {"network": "infiniband fast"}):
         with pytest.raises(ConfigError, match="cluster 'lab'"):
-            own_machines(Settings(clusters=(cluster(**wrong),)), Silence())
+            own_machines(Settings(clusters=(cluster(**wrong),)), Listener())
 
 
 def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
@@ -296,7 +296,7 @@ def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
     jobs = job_log([make_job(10 * i, size=1 + i % 2, wait_s=60.0) for i in range(100)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
     lab = cluster(wait_log=tmp_path / "fit.json", num_gpus=4, num_nodes=2)
-    (machine,) = own_machines(Settings(clusters=(lab,)), Silence())
+    (machine,) = own_machines(Settings(clusters=(lab,)), Listener())
     *_, one, two = plans_of_machine(machine)
     assert sentences(one.notes)[0].endswith("jobs of 1 nodes")
     assert "of 2..3 nodes" in sentences(two.notes)[0]
@@ -308,7 +308,7 @@ def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
 
     jobs = job_log([make_job(10 * i, size=1, wait_s=60.0) for i in range(50)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
-    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=tmp_path / "fit.json"),)), Silence())
+    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=tmp_path / "fit.json"),)), Listener())
     for plan in plans_of_machine(machine):
         assert sentences(plan.notes)[0] == "wait from 50 jobs of 1 nodes"
         assert "counts nodes, not GPUs" in sentences(plan.notes)[1]
@@ -327,7 +327,7 @@ def test_logs_that_cannot_be_used_are_refused(cards, log, changes, words):
 @pytest.mark.parametrize(("gpu", "words"), [("A1000", "no GPU is called 'A1000'"), ("A100", "several GPUs")])
 def test_a_cluster_of_no_gpu_is_refused_with_its_name_and_file(cards, origin, place, gpu, words):
     with pytest.raises(ConfigError, match=f"^{place}cluster 'lab': .*{words}"):
-        own_machines(Settings(clusters=(cluster(gpu=gpu),)), Silence(), origin)
+        own_machines(Settings(clusters=(cluster(gpu=gpu),)), Listener(), origin)
 
 
 @pytest.mark.parametrize("key", ["num_racks", "interconnect"])

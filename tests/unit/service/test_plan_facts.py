@@ -5,7 +5,7 @@ import pytest
 from advisor.config.layers import load_config
 from advisor.core.errors import InputError
 from advisor.core.values import Tier
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.plan_facts import PlanRequest, given_facts
 from recommender.outcome.nodes import times_of_one
 
@@ -27,14 +27,14 @@ def config(tmp_path, monkeypatch):
     ],
 )
 def test_ids_of_one_s_own(config, plan, tier, provider, counts):
-    facts = given_facts(PlanRequest(plan=plan), config, Silence())
+    facts = given_facts(PlanRequest(plan=plan), config, Listener())
     assert (facts.tier, facts.provider, facts.gpu) == (tier, provider, "L4")
     assert (facts.num_nodes, facts.num_gpus) == counts
 
 
 def test_nodes_of_a_cloud_cost_and_count_together(config):
     one, four = (
-        given_facts(PlanRequest(plan=f"aws/{machine}/us-east-1/on-demand"), config, Silence())
+        given_facts(PlanRequest(plan=f"aws/{machine}/us-east-1/on-demand"), config, Listener())
         for machine in ("p4d.24xlarge", "4xp4d.24xlarge")
     )
     assert (one.num_nodes, one.num_gpus) == (1, 8)
@@ -45,14 +45,14 @@ def test_nodes_of_a_cloud_cost_and_count_together(config):
 
 def test_what_is_given_wins_over_an_id(config):
     plan = "aws/2xp4d.24xlarge/us-east-1/on-demand"
-    facts = given_facts(PlanRequest(plan=plan, num_nodes=3), config, Silence())
+    facts = given_facts(PlanRequest(plan=plan, num_nodes=3), config, Listener())
     assert (facts.num_nodes, facts.num_gpus) == (3, 16)
-    named = given_facts(PlanRequest(gpu="H100-SXM-80GB:8x4"), config, Silence())
+    named = given_facts(PlanRequest(gpu="H100-SXM-80GB:8x4"), config, Listener())
     assert (named.num_nodes, named.num_gpus) == (4, 32)
-    assert given_facts(PlanRequest(gpu="H100-SXM-80GB:8"), config, Silence()).num_nodes is None
+    assert given_facts(PlanRequest(gpu="H100-SXM-80GB:8"), config, Listener()).num_nodes is None
 
 
 @pytest.mark.parametrize("plan", ["local/2x", "cluster/lab", "aws/0xp4d.24xlarge/x", "cluster/lab/x8xL4"])
 def test_other_texts_are_no_ids(config, plan):
     with pytest.raises(InputError, match="not the id of a plan"):
-        given_facts(PlanRequest(plan=plan), config, Silence())
+        given_facts(PlanRequest(plan=plan), config, Listener())

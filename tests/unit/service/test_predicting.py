@@ -7,7 +7,7 @@ from advisor.config.settings import Settings
 from advisor.core.errors import InputError, UnknownGpuError
 from advisor.core.gpus import load_gpus
 from advisor.service import traces
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.predicting import PredictAnswer, PredictRequest, check, predict
 from advisor.service.traces import TraceRequest
 from tests.builders import make_trace
@@ -20,9 +20,9 @@ def config(**sections: object) -> Config:
     return Config(settings=Settings(**sections), origins={}, warnings=())
 
 
-def predicted(*gpus: str, heard: Silence | None = None, **sections: object) -> PredictAnswer:
+def predicted(*gpus: str, heard: Listener | None = None, **sections: object) -> PredictAnswer:
     request = PredictRequest(trace=TraceRequest(source=TRACE), gpus=gpus)
-    return predict(request, config(**sections), heard or Silence())
+    return predict(request, config(**sections), heard or Listener())
 
 
 def test_without_a_choice_all_of_nvidia_s_are_predicted_the_fastest_first():
@@ -80,7 +80,7 @@ def test_what_is_wrong_shows_before_a_script_is_started(tmp_path, monkeypatch):
     script = tmp_path / "train.py"
     script.write_text("pass\n")
     with pytest.raises(InputError, match="no machine has as many"):
-        predict(PredictRequest(trace=TraceRequest(source=script), gpus=("L4:63",)), config(), Silence())
+        predict(PredictRequest(trace=TraceRequest(source=script), gpus=("L4:63",)), config(), Listener())
     for gpus, source in ((("L44",), script), ((), tmp_path / "gone.py")):
         with pytest.raises((UnknownGpuError, InputError)):
             check(PredictRequest(trace=TraceRequest(source=source), gpus=gpus))

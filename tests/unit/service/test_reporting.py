@@ -12,7 +12,7 @@ from advisor.core.values import Market, Quantiles
 from advisor.report.words import sentence
 from advisor.review.budgets import Owner
 from advisor.review.team_review import TeamReview
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.reporting import ReportRequest, check_budgets, report_of, todays_prices_for
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, record_recommendation, record_run
@@ -45,7 +45,7 @@ def fill(config: Config, *things: Run | LedgerEntry) -> None:
 
 def report(config: Config, **changes: Any) -> TeamReview:
     found = report_of(
-        ReportRequest(**({"since": WEEK.since, "until": WEEK.until} | changes)), config, Silence()
+        ReportRequest(**({"since": WEEK.since, "until": WEEK.until} | changes)), config, Listener()
     )
     assert found is not None
     return found
@@ -58,13 +58,13 @@ def policy(folder: Path, text: str) -> Path:
 
 
 def test_where_there_is_no_database_none_is_made(config, tmp_path):
-    assert report_of(ReportRequest(), config, Silence()) is None
+    assert report_of(ReportRequest(), config, Listener()) is None
     assert not (tmp_path / "advisor.db").exists()
 
 
 def test_a_database_in_which_nothing_was_recorded_is_no_ledger(config):
     fill(config)
-    assert report_of(ReportRequest(), config, Silence()) is None
+    assert report_of(ReportRequest(), config, Listener()) is None
 
 
 def test_runs_of_another_time_make_an_empty_report_and_not_a_first_one(config):
@@ -239,7 +239,7 @@ def test_a_job_on_gpus_that_nobody_rents_out_is_named(config):
 
 
 def test_spot_machines_go_away_and_take_longer(config):
-    market = todays_prices_for((), None, config, Silence())
+    market = todays_prices_for((), None, config, Listener())
     train_s = Quantiles(p50=36_000.0, p90=40_000.0)
     assert market.lasting(make_plan(), train_s) == (train_s, train_s)
     done, billed = market.lasting(make_plan("L4", market=Market.SPOT), train_s)

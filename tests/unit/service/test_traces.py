@@ -17,7 +17,7 @@ from advisor.core.values import Collective, RankWork, Trace
 from advisor.formats.trace_files import write_trace
 from advisor.profile.attempt import PretendedGpu
 from advisor.profile.epoch import FakeField
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.traces import TraceRequest, check_exists, holds_data, profile_script, trace_of
 from tests.builders import make_trace
 from tests.listening import Heard
@@ -165,7 +165,7 @@ def test_the_world_of_a_saved_trace_is_fixed(tmp_path, profiled):
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
     (tmp_path / "train.py").write_text("")
     pretended = TraceRequest(source=tmp_path / "train.py", pretended_gpu="T4")
-    profile_script(pretended, DEFAULTS.settings.profile, Silence())
+    profile_script(pretended, DEFAULTS.settings.profile, Listener())
     ((_, arguments, options),) = profiled
     assert arguments == ()
     assert (options["python"], options["timeout_s"]) == (None, 300.0)
@@ -202,10 +202,10 @@ def test_a_trace_at_hand_is_taken_as_it_is(profiled):
     trace = make_trace()
     assert load_trace(trace, None, DEFAULTS) is trace
     with pytest.raises(InputError, match="the trace is a saved trace: world_size was fixed"):
-        load_trace(trace, None, DEFAULTS, Silence(), world_size=2)
+        load_trace(trace, None, DEFAULTS, Listener(), world_size=2)
     given = Config(settings=Settings(), origins={"profile.samples": ARGUMENT}, warnings=())
     with pytest.raises(InputError, match=r"the trace holds a profile: profile\.samples is for a script"):
-        load_trace(trace, None, given, Silence())
+        load_trace(trace, None, given, Listener())
     assert profiled == []
 
 

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.waits import WaitRequest, check_waits, expected_wait, fit_waits, fitted_waits
 from tests.jobs import csv_of, make_job
 from tests.listening import Heard
@@ -31,7 +31,7 @@ def test_a_fit_is_written_and_read_back(log, tmp_path):
 
 
 def test_nothing_is_written_unless_a_file_is_named(log, tmp_path):
-    fit_waits(log, None, Silence())
+    fit_waits(log, None, Listener())
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.csv"]
 
 
@@ -44,8 +44,8 @@ def test_jobs_that_are_left_out_are_noted(log):
 
 
 def test_the_wait_of_a_kind_of_job_is_that_of_its_bin(log):
-    wait = expected_wait(WaitRequest(source=log, num_gpus=4, queue="gpu"), Silence())
-    assert wait.alike == fitted_waits(log, Silence()).of(size=4, queue="gpu")
+    wait = expected_wait(WaitRequest(source=log, num_gpus=4, queue="gpu"), Listener())
+    assert wait.alike == fitted_waits(log, Listener()).of(size=4, queue="gpu")
     assert wait.size_unit == "gpus"
     assert 55 <= wait.alike.p50_s <= wait.alike.p90_s <= 75
 
@@ -53,4 +53,4 @@ def test_the_wait_of_a_kind_of_job_is_that_of_its_bin(log):
 @pytest.mark.parametrize("count", [-1, 0, 1.5, float("nan"), float("inf"), 1e30])
 def test_a_number_of_gpus_that_cannot_be_is_refused_before_anything_is_read(count):
     with pytest.raises(InputError, match="num_gpus must be a whole number of at least 1"):
-        expected_wait(WaitRequest(source=Path("gone.csv"), num_gpus=cast("int", count)), Silence())
+        expected_wait(WaitRequest(source=Path("gone.csv"), num_gpus=cast("int", count)), Listener())

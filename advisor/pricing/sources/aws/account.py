@@ -47,32 +47,26 @@ SCORE_ACTION = "ec2:GetSpotPlacementScores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementScore:
-    """How likely a spot request succeeds at this moment, by AWS's own judgement.
-
-    Attributes:
-        zone: zone ID.
-        score: 1 (unlikely) to 10 (highly likely); no promise.
-    """
+    """How likely a spot request succeeds at this moment, by AWS's own judgement."""
 
     region: str
     zone: str
+    """Zone ID."""
     score: int
+    """1 (unlikely) to 10 (highly likely); no promise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VcpuQuota:
-    """How many vCPUs of some families may run at once in a region.
-
-    Attributes:
-        families: such as ``("g", "vt")``: letters at the beginning of the instance type.
-        num_vcpus: 0 lets none start.
-    """
+    """How many vCPUs of some families may run at once in a region."""
 
     region: str
     market: Market
     families: tuple[str, ...]
+    """Such as ``("g", "vt")``: letters at the beginning of the instance type."""
     code: str
     num_vcpus: int
+    """0 lets none start."""
 
 
 # Service Quotas console, Amazon EC2: codes are the same in all accounts and regions.

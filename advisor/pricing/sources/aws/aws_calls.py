@@ -43,19 +43,16 @@ def counted(number: int, noun: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsOptions:
-    """Options of the source ``aws``.
-
-    Attributes:
-        history_days: how far back spot prices are asked for; AWS keeps 90 days.
-        capacity_blocks: also ask for capacity blocks, a call for each type and region.
-        max_attempts: how often a call is made at most, the first time included.
-        timeout_s: how long to wait for a connection, and then for a reply.
-    """
+    """Options of the source ``aws``."""
 
     history_days: int = 90
+    """How far back spot prices are asked for; AWS keeps 90 days."""
     capacity_blocks: bool = False
+    """Also ask for capacity blocks, a call for each type and region."""
     max_attempts: int = 5
+    """How often a call is made at most, the first time included."""
     timeout_s: float = 20.0
+    """How long to wait for a connection, and then for a reply."""
 
 
 _Options = Mapping[str, Any]  # each value is checked before AwsOptions gets it
@@ -205,7 +202,6 @@ def explained(error: Exception, action: str) -> str:
     """The words for an error of botocore, or for a reply that is no reply.
 
     Args:
-        error: what was raised.
         action: the IAM action, such as ``"ec2:DescribeRegions"``.
     """
     operation = getattr(error, "operation_name", None)
@@ -257,8 +253,6 @@ def send_limited(
 
     Args:
         session: of the client alone.
-        allowance: of the pull.
-        reply_s: for one body.
         request: signed.
 
     Raises:
@@ -392,10 +386,8 @@ def items_of(client: BaseClient, action: str, key: str, **arguments: object) -> 
     """All items of a reply, over all of its pages; of the shape that the caller expects, unchecked.
 
     Args:
-        client: of the service.
         action: the IAM action, whose second half is the operation: ``"ec2:DescribeRegions"``.
         key: where the reply holds the items.
-        **arguments: of the operation.
 
     Raises CloudError: in words what went wrong, what to do, and no secrets.
     """

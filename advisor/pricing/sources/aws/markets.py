@@ -99,17 +99,14 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """Spot prices as read.
-
-    Attributes:
-        by_place: points from oldest to newest.
-        unsound: places whose newest price is none that the machine can have.
-        num_elsewhere: prices of zones that are no availability zones.
-    """
+    """Spot prices as read."""
 
     by_place: Mapping[Place, Sequence[PricePoint]]
+    """Points from oldest to newest."""
     unsound: frozenset[Place]
+    """Places whose newest price is none that the machine can have."""
     num_elsewhere: int
+    """Prices of zones that are no availability zones."""
 
 
 def spot_part(region: Region, survey: Survey, scope: str) -> Part:
@@ -149,7 +146,6 @@ def read_points(
 
     Args:
         rows: of ``SpotPriceHistory``, in any order.
-        region: they are of.
         zones: zone IDs by name.
         machines: by instance type; rows of others do not count.
     """

@@ -40,19 +40,16 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPrices:
-    """On-demand prices of a region.
-
-    Attributes:
-        usd_per_h: of the whole machine by instance type.
-        named: every instance type with a row, priced or not.
-        gaps: rows that give no price, and why, in words.
-        num_unread: rows that are no products.
-    """
+    """On-demand prices of a region."""
 
     usd_per_h: Mapping[str, float]
+    """Of the whole machine by instance type."""
     named: frozenset[str]
+    """Every instance type with a row, priced or not."""
     gaps: tuple[str, ...]
+    """Rows that give no price, and why, in words."""
     num_unread: int = 0
+    """Rows that are no products."""
 
 
 def list_prices(client: BaseClient, region: str) -> ListPrices:
@@ -120,7 +117,6 @@ def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
 
     Args:
         prices: all that are listed, by instance type, in USD/h.
-        num_unread: rows that are no products.
     """
     sound = {
         name: {usd_per_h for usd_per_h in usd if usd_per_h > 0 and math.isfinite(usd_per_h)}
@@ -152,15 +148,12 @@ _GPU_VENDORS = ("NVIDIA", "AMD")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What EC2 says of types that the catalog lacks.
-
-    Attributes:
-        machines: those with whole GPUs, by instance type.
-        gaps: what the others are, and GPUs that the catalog lacks, in words.
-    """
+    """What EC2 says of types that the catalog lacks."""
 
     machines: Mapping[str, InstanceType]
+    """Those with whole GPUs, by instance type."""
     gaps: tuple[str, ...]
+    """What the others are, and GPUs that the catalog lacks, in words."""
 
 
 def catalog_machines() -> Mapping[str, InstanceType]:
@@ -250,45 +243,39 @@ _NO_NEW_TYPES = "types newer than the catalog are left out: the price list was n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A region to ask and what to ask with; a value of one thread.
-
-    Attributes:
-        ec2: client of the region.
-        pricing: client of the price list, which knows all regions.
-        catalog: machines that need no description, by instance type.
-        clock: gives the time, with a time zone.
-    """
+    """A region to ask and what to ask with; a value of one thread."""
 
     name: str
     ec2: BaseClient
+    """Client of the region."""
     pricing: BaseClient
+    """Client of the price list, which knows all regions."""
     query: OfferQuery
     options: AwsOptions
     catalog: Mapping[str, InstanceType]
+    """Machines that need no description, by instance type."""
     clock: Callable[[], datetime]
+    """Gives the time, with a time zone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a region has.
-
-    Attributes:
-        prices: its list prices; None if they could not be learned.
-        failure: then why, in words.
-        asked_at: when the list prices were true.
-        machines: every machine with GPUs of the wanted kind and number, by instance type.
-        offered: instance types that can be started here; None if that could not be learned.
-        gaps: what is missing from all of this, in words.
-        troubles: those of the gaps that come from a call that failed.
-    """
+    """What a region has."""
 
     prices: ListPrices | None
+    """Its list prices; None if they could not be learned."""
     failure: str | None
+    """Then why, in words."""
     asked_at: datetime
+    """When the list prices were true."""
     machines: Mapping[str, InstanceType]
+    """Every machine with GPUs of the wanted kind and number, by instance type."""
     offered: frozenset[str] | None
+    """Instance types that can be started here; None if that could not be learned."""
     gaps: tuple[str, ...]
+    """What is missing from all of this, in words."""
     troubles: tuple[str, ...] = ()
+    """Those of the gaps that come from a call that failed."""
 
     @property
     def rentable(self) -> Mapping[str, InstanceType]:

@@ -3,9 +3,7 @@
 Google prices parts (a core, a GiB of memory, a GPU, a GiB of disk), one SKU each. A machine costs the sum of
 its parts, or has no price where one of them has none.
 
-Modules, in the order of the data: ``client`` pulls SKUs, ``skus`` recognises them, ``component_rates`` has
-one price a part, ``machines`` says which parts a machine has, ``quotes`` adds them up, ``source`` is the
-plug-in.
+``client`` pulls SKUs, and ``skus`` recognises them and adds up what a machine costs.
 """
 
 from advisor.pricing.sources.gcp.gcp_source import GcpSource, gcp_source

@@ -121,8 +121,6 @@ class LimitedAdapter(HTTPAdapter):
     """Reads each body within a time and a size.
 
     Args:
-        allowance: of the pull.
-        reply_s: for one body.
         max_retries: where no connection comes about.
     """
 
@@ -187,19 +185,16 @@ class PullError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long to wait for the API.
-
-    Attributes:
-        call_s: for one reply.
-        first_wait_s: before the first retry; doubles with each.
-        total_s: for one page as a whole, connecting and retries included.
-    """
+    """How long to wait for the API."""
 
     call_s: float = 20.0
+    """For one reply."""
     first_wait_s: float = 1.0
+    """Before the first retry; doubles with each."""
     longest_wait_s: float = 8.0
     # Who waits for a recommendation would rather have yesterday's prices than stare at a broken cloud.
     total_s: float = 30.0
+    """For one page as a whole, connecting and retries included."""
 
 
 def endpoint() -> str | None:

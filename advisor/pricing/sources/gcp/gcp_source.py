@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from advisor.pricing.sources.gcp.client import Patience
 
+
 MARKETS = tuple(market for market in Market if market is not Market.CAPACITY_BLOCK)
 SCOPE_OF_FAILURE = "compute engine"
 
@@ -33,7 +34,6 @@ class GcpSource:
 
     Args:
         patience: how long to wait for the API.
-        clock: gives the time of the call.
     """
 
     name = "gcp"

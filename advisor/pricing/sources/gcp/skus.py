@@ -37,15 +37,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What a price of a component is per.
-
-    Attributes:
-        base_units: of Google's base unit (seconds, byte seconds) in one usage unit; None if months differ.
-    """
+    """What a price of a component is per."""
 
     usage_unit: str
     hours: int = 1
     base_units: float | None
+    """Of Google's base unit (seconds, byte seconds) in one usage unit; None if months differ."""
 
 
 _PER_H = Unit(usage_unit="h", base_units=3600)
@@ -116,18 +113,15 @@ class Tier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """What a SKU costs from a moment on.
-
-    Attributes:
-        effective_at: None if the list does not say.
-        base_units: base units in one usage unit, 0 if the list does not say.
-        tiers: in the order of usage.
-    """
+    """What a SKU costs from a moment on."""
 
     effective_at: datetime | None
+    """None if the list does not say."""
     usage_unit: str
     base_units: float
+    """Base units in one usage unit, 0 if the list does not say."""
     tiers: tuple[Tier, ...]
+    """In the order of usage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,15 +205,12 @@ Place = tuple[str, str, Market]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """What one unit of a component costs for an hour.
-
-    Attributes:
-        usd_per_h: None if unknown.
-        fault: why it is unknown, in words; None otherwise.
-    """
+    """What one unit of a component costs for an hour."""
 
     usd_per_h: Decimal | None = None
+    """None if unknown."""
     fault: str | None = None
+    """Why it is unknown, in words; None otherwise."""
 
 
 NO_SKU = Rate(fault="no SKU")
@@ -272,22 +263,19 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineType:
-    """How Google bills an instance type, and where.
-
-    Attributes:
-        needs: how much of each component it is billed for: cores, GiB, GPUs.
-        local_ssd_gib: disks it comes with, billed as a component of their own or with the rest.
-        markets: on what terms Google starts it.
-        regions: where some zone has it.
-        source: of the regions, as is the date.
-    """
+    """How Google bills an instance type, and where."""
 
     instance: InstanceType
     needs: Mapping[str, Decimal]
+    """How much of each component it is billed for: cores, GiB, GPUs."""
     local_ssd_gib: int
+    """Disks it comes with, billed as a component of their own or with the rest."""
     markets: tuple[Market, ...]
+    """On what terms Google starts it."""
     regions: tuple[str, ...]
+    """Where some zone has it."""
     source: str
+    """Of the regions, as is the date."""
     as_of: date
 
 

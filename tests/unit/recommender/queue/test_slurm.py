@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.waits import check_waits, fit_waits
 from recommender.queue.fitted import fit
 from tests.jobs import job_log, make_job, sacct_of
@@ -35,7 +35,7 @@ def test_jobs_of_all_users_are_asked_for_in_utc(folder):
     log = re.sub(r"\d{4}-\d\d-\d\dT[\d:]{8}", lambda time: f"{time[0]}+00:00", sacct_of(JOBS))
     (folder / "log").write_text(log)
     says(folder, "cat log")
-    fitted = fit_waits(SLURM, None, Silence())
+    fitted = fit_waits(SLURM, None, Listener())
     assert (fitted.num_jobs, fitted.bins) == (400, fit(job_log(JOBS)).bins)
     # Not what the clock of Newfoundland says.
     assert fitted.first_submit_s == JOBS[0].submit_s
@@ -55,16 +55,16 @@ def test_jobs_of_all_users_are_asked_for_in_utc(folder):
 def test_a_slurm_that_tells_nothing_is_one_line(text, words, folder):
     says(folder, text)
     with pytest.raises(InputError, match=words):
-        check_waits(SLURM, Silence())
+        check_waits(SLURM, Listener())
 
 
 def test_without_sacct_the_login_node_is_named(folder, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(InputError, match="login node"):
-        fit_waits(SLURM, None, Silence())
+        fit_waits(SLURM, None, Listener())
 
 
 def test_a_file_of_that_name_is_a_log(folder):
     says(folder, "exit 3")
     (folder / "slurm").write_text(sacct_of(JOBS))
-    assert fit_waits(SLURM, None, Silence()).num_jobs == 400
+    assert fit_waits(SLURM, None, Listener()).num_jobs == 400

@@ -6,12 +6,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
-    EpochLengthUnknown,
-    PricesImplausible,
-    PricesNotLive,
-    PricesStale,
-)
+from advisor.core.findings.about_answers import EpochLengthUnknown
 from advisor.core.findings.about_estimates import (
     DataParallel,
     KernelFloor,
@@ -31,6 +26,7 @@ from advisor.core.findings.about_options import (
     Tie,
     Unknown,
 )
+from advisor.core.findings.about_spending import PricesImplausible, PricesNotLive, PricesStale
 from advisor.report.words import error_text, finding_json, sentence, warnings_json
 from advisor.report.words.sentences import TEXTS, in_names
 from advisor.report.writers.text_formats import to_json

@@ -16,7 +16,7 @@ from advisor.config.layers import ARGUMENT, Config, PricingSettings
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.values import Market, Offer
-from advisor.service.listening import Silence
+from advisor.service.listening import Listener
 from advisor.service.prices.query_limits import (
     Limit,
     OfferFilter,
@@ -63,7 +63,7 @@ def test_a_flag_is_named_with_the_number_and_the_cheapest_place():
 
 def test_python_names_its_arguments():
     given = limited(ARGUMENT, regions=("eu-*",))
-    message = refusal(given, listener=Silence(), gpus=["L4"], wanted={"L4": set()}, max_usd_per_h=1.0)
+    message = refusal(given, listener=Listener(), gpus=["L4"], wanted={"L4": set()}, max_usd_per_h=1.0)
     assert "no offer with cloud.regions eu-*, gpus L4, max_usd_per_h 1." in message
     assert "--" not in message
 

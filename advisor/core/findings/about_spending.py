@@ -1,0 +1,141 @@
+"""What is found of prices, and of what a team spends."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from advisor.core.findings import Caution, Change, Note
+
+# What to know of prices.
+
+
+class GpuFamily(Note):
+    name: str
+    gpus: Sequence[str]
+
+
+class PricesComputed(Caution):
+    num_computed: int
+    num_prices: int
+    source_begins: str
+
+
+class PricesImplausible(Caution):
+    num_prices: int
+    source: str
+    examples: str
+    is_kept: bool
+
+
+class PricesNotLive(Caution):
+    num_dated: int
+    num_prices: int
+    ages: Sequence[Mapping[str, str | int]]
+    is_public: bool
+
+
+class PricesStale(Caution):
+    examples: Sequence[str]
+    num_machines: int
+    num_prices: int
+    sources: Sequence[str]
+    is_kept: bool
+
+
+# What a team's report says: what would cost less, and where money leaks.
+
+
+class SavingFound(Change, code="saving"):
+    script: str
+    project: str
+    rhythm: str
+    share: float
+    num_gpus: int
+    gpu: str
+    place: str
+    market: str
+    usd: float
+    now_usd: float
+    time_p90_s: float
+    deadline_s: float | None
+
+
+class Leak(Caution):
+    of: Literal["failed", "interrupted", "lost", "unadvised", "above-p90"]
+    usd: float
+    num_runs: int
+    num_unknown: int
+    scripts: Sequence[str]
+
+
+class LeakIdle(Caution):
+    provider: str
+    instance_type: str
+    usd: float
+    amortised_usd: float
+    num_runs: int
+
+
+class LeakUnused(Caution):
+    usd: float
+    share: float
+    num: int
+    names: Sequence[str]
+
+
+class SpendJump(Caution):
+    project: str
+    day: str
+    usd: float
+    usual_usd: float
+    maker: str
+    maker_usd: float
+    is_run: bool
+
+
+# What a report does not know, or counts nowhere.
+
+
+class LeftOut(Caution):
+    where: str
+    num_left_out: int
+    num_read: int | None
+    usd: float | None = None
+    num_unknown: int = 0
+    first: Sequence[str]
+
+
+class BillsOverlap(Caution):
+    bills: Sequence[str]
+    provider: str
+    num_days: int
+
+
+class ChargesUntagged(Caution):
+    usd: float
+
+
+class ReportGap(Note):
+    what: Literal[
+        "bill",
+        "estimated",
+        "forecast",
+        "long-charges",
+        "machines",
+        "odd-cells",
+        "prices",
+        "runs",
+        "unpriced-jobs",
+    ]
+    num: int = 0
+    names: Sequence[str] = ()
+
+
+class OtherCurrency(Caution):
+    currency: str
+    amount: float
+    num_charges: int
+
+
+class RunCostsUnknown(Caution):
+    num_runs: int
+    runs: Sequence[str]
