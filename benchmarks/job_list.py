@@ -34,22 +34,19 @@ _LLAMA_ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A job.
-
-    Attributes:
-        arguments: of ``advisor recommend``; words are parted by spaces, quoted as in a shell.
-        choice: number of GPUs, GPU and market that the sentence speaks of.
-        sentence: why the answer is the right one, or what makes it doubtful.
-        settings: a settings file of the user.
-        published: a figure of others beside the implied one, with its source; none was found if empty.
-    """
+    """A job."""
 
     name: str
     arguments: str
+    """Of ``advisor recommend``; words are parted by spaces, quoted as in a shell."""
     choice: tuple[int, str, str | None]
+    """Number of GPUs, GPU and market that the sentence speaks of."""
     sentence: str
+    """Why the answer is the right one, or what makes it doubtful."""
     settings: str | None = None
+    """A settings file of the user."""
     published: str = ""
+    """A figure of others beside the implied one, with its source; none was found if empty."""
 
 
 JOBS = (

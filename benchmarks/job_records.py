@@ -54,17 +54,14 @@ Ring = tuple[Stretch, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What is known of the past.
-
-    Attributes:
-        panel: GCP's weekly prices.
-        moments: columns of the quotes and of what was paid, and a price model of the eve of the quotes.
-        rings: traces of spot machines by collection, each repeated for ever.
-    """
+    """What is known of the past."""
 
     panel: Panel
+    """GCP's weekly prices."""
     moments: tuple[tuple[int, int, PriceModel], ...]
+    """Columns of the quotes and of what was paid, and a price model of the eve of the quotes."""
     rings: Mapping[str, tuple[Ring, ...]]
+    """Traces of spot machines by collection, each repeated for ever."""
 
 
 def read_records(shared: Path) -> Records:

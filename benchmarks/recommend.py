@@ -42,16 +42,13 @@ DAY = "2026-11-01"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is large in it, and how long the answer may take.
-
-    Attributes:
-        settings: makes them, and the files they name, in a folder.
-    """
+    """What is large in it, and how long the answer may take."""
 
     name: str
     aim_s: float
     num_ops: int = NUM_OPS
     settings: Callable[[Path], object] = lambda _: {}
+    """Makes them, and the files they name, in a folder."""
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
 from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
 
 if TYPE_CHECKING:
-    from recommender.policy import Policy
+    from recommender.policy.merge import Policy
 
 # Warnings that the job does more than the recorded steps, for an unknown time.
 _MORE_THAN_STEPS = {"between", "left-out", "rollouts"}
@@ -141,7 +141,7 @@ def _check_plans(workloads: Sequence[Workload], plans: Sequence[Plan]) -> None:
 
 def _under(policy: Policy, known: Conditions, judged_by: Callable[[Ruling], list[Judged]]) -> list[Judged]:
     """What is judged under the policy."""
-    from recommender.policy import Spent
+    from recommender.conditions import Spent
     from recommender.policy.judge import check_any_left, under_policy
 
     spent = known.spent or Spent(all_usd=0.0, project_usd=0.0)

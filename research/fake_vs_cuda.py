@@ -35,18 +35,15 @@ MEMORY_TOLERANCE = 0.08
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One script by both backends.
-
-    Attributes:
-        missing: operator and phase -> calls that only the GPU saw.
-        surplus: those that only the fake backend saw.
-        memory_ratio: fake / measured peak bytes.
-    """
+    """One script by both backends."""
 
     name: str
     missing: Counter[str]
+    """Operator and phase -> calls that only the GPU saw."""
     surplus: Counter[str]
+    """Those that only the fake backend saw."""
     memory_ratio: float
+    """Fake / measured peak bytes."""
     measured: Trace
 
     @property

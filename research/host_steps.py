@@ -55,17 +55,14 @@ EAGER = (Call.FORWARD, Call.BACKWARD, Call.STEP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A published step, and its like.
-
-    Attributes:
-        use: ``fits`` or ``judges``.
-    """
+    """A published step, and its like."""
 
     name: str
     gpu: str
     seconds: float
     trace: Trace
     use: str
+    """``fits`` or ``judges``."""
 
     @property
     def kernels_s(self) -> float:

@@ -70,17 +70,14 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Steps of one network on one board; ``step_s`` is the median of the systems that measured them.
-
-    Attributes:
-        software: of what years, of all those systems.
-    """
+    """Steps of one network on one board; ``step_s`` is the median of the systems that measured them."""
 
     work: Work
     gpu: GpuSpec
     batch: float
     step_s: float
     software: str
+    """Of what years, of all those systems."""
 
 
 def read_rows(path: Path) -> list[Row]:

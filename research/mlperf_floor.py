@@ -36,13 +36,10 @@ _IN_BRACKETS = re.compile(r"\s*\(.*\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """The best of a GPU.
-
-    Attributes:
-        images_per_s: of each of its GPUs.
-    """
+    """The best of a GPU."""
 
     images_per_s: float
+    """Of each of its GPUs."""
     num_gpus: int
     submitter: str
     framework: str

@@ -78,17 +78,14 @@ something else. Batches of the classifiers are not stated: those of the scripts'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Networks that are left out together.
-
-    Attributes:
-        fits: it may fit what convolutions reach.
-        units: of its throughput in a sample.
-    """
+    """Networks that are left out together."""
 
     name: str
     fits: bool
+    """It may fit what convolutions reach."""
     networks: tuple[Network, ...]
     units: float = 1.0
+    """Of its throughput in a sample."""
 
 
 def _efficientnet(size: str, side: int, batches: dict[str, int]) -> Network:

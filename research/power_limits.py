@@ -31,16 +31,13 @@ _JOB = ("gpu", "dataset", "model", "batch_size", "optimizer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limited:
-    """An epoch under a limit, beside the same under the highest one.
-
-    Attributes:
-        share: of the highest limit.
-        slowdown: by which the epoch takes longer.
-    """
+    """An epoch under a limit, beside the same under the highest one."""
 
     gpu: str
     share: float
+    """Of the highest limit."""
     slowdown: float
+    """By which the epoch takes longer."""
 
 
 def limited_epochs(published: Path) -> list[Limited]:

@@ -39,24 +39,21 @@ def _of_one(trace: Trace, gpu: GpuSpec, knowledge: Knowledge | None) -> Interval
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One published row: what resembles it, and how to find its throughput.
-
-    Attributes:
-        build: a trace of one iteration.
-        units: what one iteration of one GPU processes, in the unit of the throughput.
-        fitted: it served to fit a constant.
-        seconds: of an iteration, by its trace, GPU and what is known.
-    """
+    """One published row: what resembles it, and how to find its throughput."""
 
     name: str
     gpu: str
     build: Callable[[], Trace]
+    """A trace of one iteration."""
     units: float
+    """What one iteration of one GPU processes, in the unit of the throughput."""
     file: str
     where: tuple[tuple[str, str], ...]
     column: str
     fitted: bool
+    """It served to fit a constant."""
     seconds: Callable[[Trace, GpuSpec, Knowledge | None], Interval] = _of_one
+    """Of an iteration, by its trace, GPU and what is known."""
 
 
 def as_in_containers(trace: Trace) -> Trace:

@@ -34,22 +34,19 @@ _A100 = {"A100-SXM-40GB": "A100 SXM4 40GB", "A100-SXM-80GB": "A100 SXM4 80GB"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A published model and what builds its like.
-
-    Attributes:
-        published: the table's name of it.
-        variant: the table's name of how it is trained.
-        build: a trace of one iteration, with autocast to fp16 or without, of a batch size.
-        batch_sizes: by precision, where the table does not tell.
-        fitted: pairs (GPU, precision) whose throughput fitted a constant.
-    """
+    """A published model and what builds its like."""
 
     name: str
     published: str
+    """The table's name of it."""
     build: Callable[[bool, int], Trace]
+    """A trace of one iteration, with autocast to fp16 or without, of a batch size."""
     batch_sizes: Mapping[str, int] = field(default_factory=dict)
+    """By precision, where the table does not tell."""
     variant: str = ""
+    """The table's name of how it is trained."""
     fitted: frozenset[tuple[str, str]] = frozenset()
+    """Pairs (GPU, precision) whose throughput fitted a constant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,14 +51,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Runs of one length on one trace, against one prediction.
-
-    Attributes:
-        bill_usd: the replayed median bill.
-        bill_error: predicted over replayed median bill, less 1.
-        bill_covered: share of the runs whose bill is at most the predicted p90.
-        time_covered: the same of the time until done.
-    """
+    """Runs of one length on one trace, against one prediction."""
 
     collection: str
     place: str
@@ -66,9 +59,13 @@ class Case:
     basis: str
     work_h: float
     bill_usd: float
+    """The replayed median bill."""
     bill_error: float
+    """Predicted over replayed median bill, less 1."""
     bill_covered: float
+    """Share of the runs whose bill is at most the predicted p90."""
     time_covered: float
+    """The same of the time until done."""
 
 
 def replay(ring: Sequence[Stretch], start: float, work_h: float, terms: SpotTerms) -> Run:

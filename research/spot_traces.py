@@ -24,20 +24,17 @@ _WITHOUT_GPU = ("intel", "c3-88", "intel_64")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """One machine, or a gang of them, in one zone.
-
-    Attributes:
-        collection: who watched it when; traces of one collection resemble each other.
-        place: zone, GPU and year: where sizes can be compared.
-        num_gpus: of all machines asked for at once.
-        stretches: in turn up and down; empty where only sums are known.
-    """
+    """One machine, or a gang of them, in one zone."""
 
     collection: str
+    """Who watched it when; traces of one collection resemble each other."""
     place: str
+    """Zone, GPU and year: where sizes can be compared."""
     num_gpus: int
+    """Of all machines asked for at once."""
     sums: Watched
     stretches: tuple[Stretch, ...] = ()
+    """In turn up and down; empty where only sums are known."""
 
     def half(self, which: int) -> Trace:
         """The first (0) or second (1) half of its time, from hour 0."""

@@ -60,19 +60,16 @@ GPUS = ("A100-SXM-80GB", "L4", "H100-SXM-80GB")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """One change of one script: the supposed over the real, less 1.
-
-    Attributes:
-        time_off: by GPU, in the order they were asked for; empty where the change is refused.
-        memory_off: of the allocator's peak.
-        refused: the change makes no difference to the script.
-    """
+    """One change of one script: the supposed over the real, less 1."""
 
     script: str
     change: str
     time_off: tuple[float, ...] = ()
+    """By GPU, in the order they were asked for; empty where the change is refused."""
     memory_off: float = 0.0
+    """Of the allocator's peak."""
     refused: Finding | None = None
+    """The change makes no difference to the script."""
 
     @property
     def worst_time_off(self) -> float:

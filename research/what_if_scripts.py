@@ -25,20 +25,17 @@ _LAST_PASS = f"if step % {ACCUMULATED} == {ACCUMULATED - 1}:\n            "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfScript:
-    """A script that trains in FP32, and the edits that change it.
-
-    Attributes:
-        batch_size: small, so that recording takes seconds.
-        base: edits that take out what the script does already.
-        edits: by the change's name, what writes it in.
-        arguments: of the script, besides its batch.
-    """
+    """A script that trains in FP32, and the edits that change it."""
 
     path: str
     batch_size: int
+    """Small, so that recording takes seconds."""
     edits: Mapping[str, Edits]
+    """By the change's name, what writes it in."""
     base: Edits = ()
+    """Edits that take out what the script does already."""
     arguments: tuple[str, ...] = ()
+    """Of the script, besides its batch."""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -33,7 +33,7 @@ from advisor.core.findings import (  # noqa: F401
     about_spending,
     about_traces,
 )
-from recommender.policy import json_schema
+from recommender.policy.model import json_schema
 from tools.architecture_map import architecture_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -57,7 +57,7 @@ def schema() -> None:
     """Print the JSON Schema of policy files, for editors and other programs."""
     import json
 
-    from recommender.policy import json_schema
+    from recommender.policy.model import json_schema
 
     print_text(json.dumps(json_schema(), indent=2))
 
@@ -123,7 +123,7 @@ def explain(
     from advisor.report.policy_verdicts import explained_document
     from advisor.service.plan_facts import given_facts
     from advisor.site_files.policy_files import read_policies
-    from recommender.policy import everything_removed, judge_facts
+    from recommender.policy.judge import everything_removed, judge_facts
 
     policy = read_policies(files)
     facts = given_facts(plan.request(), settings_with(), TERMINAL)

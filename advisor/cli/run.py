@@ -24,7 +24,7 @@ from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, given, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
-from advisor.receipt.canary import Canary
+from advisor.receipt.guard import Canary
 from advisor.report.plain import print_aside, print_lines, print_text
 from advisor.report.printing import Format, print_document, text_of
 

@@ -10,7 +10,8 @@ from advisor.report.document import NARROW, PLAIN, Column, Document, Lines, Row,
 
 if TYPE_CHECKING:
     from advisor.site_files.policy_files import Checked
-    from recommender.policy import Facts, Policy
+    from recommender.conditions import Facts
+    from recommender.policy.merge import Policy
     from recommender.policy.rules import Judgement, Rule
 
 _IN_FORCE = "in force"
@@ -123,7 +124,7 @@ def _state(winner: Rule | None) -> str:
 
 def explained_document(facts: Facts, policy: Policy) -> Document:
     """What each rule in force says of a plan."""
-    from recommender.policy import explain, judge_facts
+    from recommender.policy.judge import explain, judge_facts
 
     judged = explain(facts, policy)
     verdict = judge_facts(facts, policy)

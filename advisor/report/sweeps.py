@@ -190,13 +190,9 @@ def _capacity_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
 def _job_json(one: Swept) -> dict[str, object]:
     return {
         "job": one.job.name,
-        "subject": one.job.subject,
-        "arguments": one.job.arguments,
+        **facts_of(one.job, "subject arguments"),
         "options": list(one.job.options),
-        "advice": asdict(one.advice),
-        "before": None if one.before is None else asdict(one.before),
-        "moved": one.moved,
-        "is_new": one.is_new,
+        **facts_of(one, "advice before moved is_new"),
     }
 
 

@@ -18,7 +18,7 @@ from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.store.ledger import LedgerEntry
-    from recommender.policy import Facts
+    from recommender.conditions import Facts
 
 
 _FORMS = (
@@ -65,7 +65,7 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
         InputError: the id has no such form, an amount is negative or a GPU is not one.
         UnknownGpuError: a name that no GPU has.
     """
-    from recommender.policy import Facts, Spent
+    from recommender.conditions import Facts, Spent
 
     _check_amounts(request)
     given = {name: getattr(request, name) for name in _FACTS if getattr(request, name) is not None}
@@ -133,7 +133,7 @@ def _facts_of_id(plan: str, pricing: PricingSettings, listener: Listener) -> Fac
 
 def _facts_of_own(parts: Sequence[str]) -> Facts | None:
     """Of ``cluster/lab/8xL4``, or ``cluster/lab/2x8xL4`` for two nodes; None for another form."""
-    from recommender.policy import Facts
+    from recommender.conditions import Facts
 
     counted = _COUNTED.fullmatch(parts[-1])
     if counted is None:
@@ -150,7 +150,7 @@ def _facts_of_own(parts: Sequence[str]) -> Facts | None:
 
 
 def _facts_of_rented(parts: Sequence[str], pricing: PricingSettings, listener: Listener) -> Facts:
-    from recommender.policy import Facts
+    from recommender.conditions import Facts
 
     provider, machine, place, market = *parts[:3], _market(parts[3])
     counted = _COUNTED.fullmatch(machine)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
-    from advisor.receipt.canary import Expected
     from advisor.receipt.command import Ending, GpuUse
+    from advisor.receipt.guard import Expected
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from advisor.store.ledger import LedgerEntry, Run
     from recommender.conditions import Facts
     from recommender.outcome.spot import SpotTerms
-    from recommender.policy import Policy
+    from recommender.policy.merge import Policy
 
 WEEK_S = 7 * 86400.0
 _ASKED_DAYS = 390
@@ -210,7 +210,7 @@ def _organisation(settings: ReportSettings, policy: Policy | None) -> str:
 def _violations(runs: Sequence[Run], policy: Policy, is_own: Callable[[Run], bool]) -> Iterator[Violation]:
     """Rules that runs did not keep, by what is known of them; a monthly limit is a budget."""
     from advisor.review.team_review import Violation
-    from recommender.policy import explain
+    from recommender.policy.judge import explain
     from recommender.policy.rules import Effect
 
     for run in runs:
@@ -399,7 +399,7 @@ def _plans(offers: Sequence[Offer], settings: Settings, spot: SpotTerms) -> Sequ
 def _judge(policy: Policy | None, spot: SpotTerms) -> Callable[[Plan], bool]:
     if policy is None:
         return lambda _: True
-    from recommender.policy import judge_plan
+    from recommender.policy.judge import judge_plan
 
     return lambda plan: not judge_plan(plan, policy, spot)
 

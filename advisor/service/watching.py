@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_PLANNED_S, MAX_USD
 from advisor.core.units import exact_duration, format_duration, format_usd
-from advisor.receipt.canary import Canary, Expected, Pace, pace_of
-from advisor.receipt.guard import Guard, Limits
+from advisor.receipt.guard import Canary, Expected, Guard, Limits, Pace, pace_of
 
 if TYPE_CHECKING:
     from advisor.service.listening import Listener

@@ -32,44 +32,38 @@ GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelErrors:
-    """Errors of one kind on one GPU in one split, as fractions of the measured time.
-
-    Attributes:
-        kind: the recording's name of the operator, a name of ``GROUPS``, or ``all``.
-        gpu: a name of the catalog, or ``all``.
-        floor_s: seconds of the shortest call; None where kinds with floors of their own are joined.
-        bias: median of the signed error, positive where predictions are too slow.
-        coverage: the part of the measurements within p10..p90.
-    """
+    """Errors of one kind on one GPU in one split, as fractions of the measured time."""
 
     kind: str
+    """The recording's name of the operator, a name of ``GROUPS``, or ``all``."""
     gpu: str
+    """A name of the catalog, or ``all``."""
     split: str
     rows: int
     floor_s: float | None
+    """Seconds of the shortest call; None where kinds with floors of their own are joined."""
     median: float
     mean: float
     p90: float
     bias: float
+    """Median of the signed error, positive where predictions are too slow."""
     coverage: float
+    """The part of the measurements within p10..p90."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """Samples beside their predictions, [N] each.
-
-    Attributes:
-        signed: relative errors.
-        inside: whether p10..p90 holds the measurement.
-        tells: whether the kernel bounds the call; one that only the host bounds says nothing of the kernel,
-            nor of its interval.
-    """
+    """Samples beside their predictions, [N] each."""
 
     samples: Samples
     floor_s: Floats
     signed: Floats
+    """Relative errors."""
     inside: NDArray[np.bool_]
+    """Whether p10..p90 holds the measurement."""
     tells: NDArray[np.bool_]
+    """Whether the kernel bounds the call; one that only the host bounds says nothing of the kernel, nor of
+    its interval."""
 
 
 def kernel_errors(samples: Samples, kernel_times: KernelTimes, floors_s: Floors) -> list[KernelErrors]:

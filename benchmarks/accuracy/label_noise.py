@@ -18,13 +18,10 @@ CLEAN, NOISY, UNKNOWN = "clean", "noisy", "unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelNoise:
-    """Sum of the operators / measured pass - 1; None where the pass was not timed apart.
-
-    Attributes:
-        iteration: of the whole iteration, which is what a prediction is held against.
-    """
+    """Sum of the operators / measured pass - 1; None where the pass was not timed apart."""
 
     iteration: float
+    """Of the whole iteration, which is what a prediction is held against."""
     forward: float | None
     backward: float | None
 

@@ -30,24 +30,21 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node of the graph, timed alone; seconds of one call.
-
-    Attributes:
-        kind: ``call_module``, ``call_function``, ``call_method``, ``get_attr``, ``placeholder``, ``output``.
-        target: a function's name, or the dotted name of a module or parameter.
-        accumulate_s: adding the parameters' gradients to those of the iteration before.
-        count: calls of one iteration.
-    """
+    """One node of the graph, timed alone; seconds of one call."""
 
     kind: str
+    """``call_module``, ``call_function``, ``call_method``, ``get_attr``, ``placeholder``, ``output``."""
     target: str
+    """A function's name, or the dotted name of a module or parameter."""
     input_shapes: tuple[Shape, ...]
     output_shape: Shape
     dtype: str
     forward_s: float
     backward_s: float
     accumulate_s: float
+    """Adding the parameters' gradients to those of the iteration before."""
     count: int = 1
+    """Calls of one iteration."""
 
     @property
     def is_call(self) -> bool:

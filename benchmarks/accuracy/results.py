@@ -17,37 +17,34 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """Parts that were not asked for are empty.
-
-    Attributes:
-        command: as typed.
-        date: the day of the run.
-        hashes: file -> SHA-256, by knowledge.
-        evaluated: what ``end_to_end`` is of, in words.
-        end_to_end: ``rows``, ``by_knowledge`` and ``summary``.
-        shipped: the same of what ships, where something else was evaluated.
-        kernels: of single operators, the mean over seeds.
-        unseen_dims: of operators whose shapes were held out of the training.
-        scaled: iterations of one GPU made from operators of another, of all seeds.
-        scaled_clean: those between iterations with clean labels.
-        left_out: by GPU, ``unseen`` and perhaps ``calibrated``.
-        fitted: of attention and recurrent layers, whose formulas have few constants.
-    """
+    """Parts that were not asked for are empty."""
 
     command: str
+    """As typed."""
     date: str
+    """The day of the run."""
     hashes: Mapping[str, Mapping[str, str]]
+    """File -> SHA-256, by knowledge."""
     evaluated: str
+    """What ``end_to_end`` is of, in words."""
     end_to_end: Mapping[str, Any]
+    """``rows``, ``by_knowledge`` and ``summary``."""
     shipped: Mapping[str, Any] = field(default_factory=dict)
+    """The same of what ships, where something else was evaluated."""
     kernels: Sequence[KernelErrors] = ()
+    """Of single operators, the mean over seeds."""
     unseen_dims: Sequence[KernelErrors] = ()
+    """Of operators whose shapes were held out of the training."""
     scaled: Sequence[Scaled] = ()
+    """Iterations of one GPU made from operators of another, of all seeds."""
     scaled_clean: Sequence[Scaled] = ()
+    """Those between iterations with clean labels."""
     left_out: Mapping[str, Any]
+    """By GPU, ``unseen`` and perhaps ``calibrated``."""
     throughput: Sequence[Score] = ()
     speed_ups: Sequence[SpeedUp] = ()
     fitted: Sequence[KernelErrors] = ()
+    """Of attention and recurrent layers, whose formulas have few constants."""
 
     def to_json(self) -> dict[str, Any]:
         """The documented contract: ``rows`` and ``summary``, and what else was asked for."""

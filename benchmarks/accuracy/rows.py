@@ -23,20 +23,17 @@ MODES = ("train", "inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One measured iteration.
-
-    Attributes:
-        columns: all columns as they are written in the file.
-        num_layers: equal layers of the model, None where the file does not say.
-        forward_s: seconds of the forward pass alone, None where the file does not say; so ``backward_s``.
-    """
+    """One measured iteration."""
 
     columns: Mapping[str, str]
+    """All columns as they are written in the file."""
     gpu: GpuSpec
     workload: Workload
     measured_s: float
     num_layers: int | None
+    """Equal layers of the model, None where the file does not say."""
     forward_s: float | None
+    """Seconds of the forward pass alone, None where the file does not say; so ``backward_s``."""
     backward_s: float | None
 
 

@@ -26,18 +26,15 @@ Seconds = Callable[[Sequence[Op], GpuSpec], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled:
-    """One iteration, scaled from an origin and predicted directly.
-
-    Attributes:
-        origin: name of the GPU whose operators were measured.
-        scaled_s: the origin's operators times their ratios.
-        direct_s: the prediction without the origin.
-    """
+    """One iteration, scaled from an origin and predicted directly."""
 
     origin: str
+    """Name of the GPU whose operators were measured."""
     row: Measured
     scaled_s: float
+    """The origin's operators times their ratios."""
     direct_s: float
+    """The prediction without the origin."""
 
     def error(self, weight: float) -> float:
         """Relative error of the blend, positive where it is too slow."""

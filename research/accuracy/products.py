@@ -38,15 +38,10 @@ UNSEEN_SHAPES, UNSEEN_GPU, CALIBRATED = "unseen shapes", "architecture left out"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductErrors:
-    """Absolute errors of one kind of product on one GPU, as fractions of the measured time.
-
-    Attributes:
-        state: what the prediction did not know.
-        bias: median of the signed error, positive where predictions are too slow.
-        coverage: the part of the measurements within p10..p90.
-    """
+    """Absolute errors of one kind of product on one GPU, as fractions of the measured time."""
 
     state: str
+    """What the prediction did not know."""
     kind: str
     gpu: str
     rows: int
@@ -54,7 +49,9 @@ class ProductErrors:
     median: float
     p90: float
     bias: float
+    """Median of the signed error, positive where predictions are too slow."""
     coverage: float
+    """The part of the measurements within p10..p90."""
 
 
 def unseen_shapes(samples: Samples, knowledge: Knowledge) -> list[ProductErrors]:

@@ -33,21 +33,18 @@ _T90 = np.array([3.078, 1.886, 1.638, 1.533, 1.476, 1.44, 1.397, 1.372, 1.325, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Cheapest places of one age: logarithms [n] over the on-demand price at the time of the quote.
-
-    Attributes:
-        quoted: the quote.
-        family: the median of its family.
-        paid: what was true at that age.
-        days: when it was true.
-        num_windows: how many windows of that age the record holds side by side, as far as it counts.
-    """
+    """Cheapest places of one age: logarithms [n] over the on-demand price at the time of the quote."""
 
     quoted: Array
+    """The quote."""
     family: Array
+    """The median of its family."""
     paid: Array
+    """What was true at that age."""
     days: Indices
+    """When it was true."""
     num_windows: float
+    """How many windows of that age the record holds side by side, as far as it counts."""
 
     @property
     def weights(self) -> Array:

@@ -31,37 +31,31 @@ NUM_JOBS, SIGMA_SPEED = 20, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One place that was chosen.
-
-    Attributes:
-        expected_usd_per_h: p50.
-        most_usd_per_h: p90.
-        quoted_usd_per_h: of the place that the minimum of the quotes chooses, which may be another.
-        quoted_paid_usd_per_h: what that one cost.
-    """
+    """One place that was chosen."""
 
     day: int
     by: str
     paid_usd_per_h: float
     expected_usd_per_h: float
+    """P50."""
     most_usd_per_h: float
+    """P90."""
     quoted_usd_per_h: float
+    """Of the place that the minimum of the quotes chooses, which may be another."""
     quoted_paid_usd_per_h: float
+    """What that one cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What choices of one kind came to.
-
-    Attributes:
-        coverage_se: with windows as long as the quotes are old drawn as wholes; None of one window alone.
-    """
+    """What choices of one kind came to."""
 
     num_choices: int
     num_dates: int
     median: float
     coverage: float
     coverage_se: float | None
+    """With windows as long as the quotes are old drawn as wholes; None of one window alone."""
     quoted_median: float
     quoted_p90: float
 

@@ -22,24 +22,21 @@ TOLERANCE_DAYS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Prices by machine and place (rows) and date (columns).
-
-    Attributes:
-        days: of the dates, as ordinals in ascending order [dates].
-        machines: instance type and place of each row; rows of one type compete with each other.
-        regions: of each row.
-        gpus: of each row.
-        spot: USD per hour [rows, dates], NaN where none is recorded.
-        on_demand: the same.
-    """
+    """Prices by machine and place (rows) and date (columns)."""
 
     provider: str
     days: Indices
+    """Of the dates, as ordinals in ascending order [dates]."""
     machines: tuple[tuple[str, str], ...]
+    """Instance type and place of each row; rows of one type compete with each other."""
     regions: tuple[str, ...]
+    """Of each row."""
     gpus: tuple[str, ...]
+    """Of each row."""
     spot: Array
+    """USD per hour [rows, dates], NaN where none is recorded."""
     on_demand: Array
+    """The same."""
 
     def before(self, day: int) -> Panel:
         """The panel as it was known on the eve of a day."""

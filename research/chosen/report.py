@@ -30,18 +30,15 @@ _LOW_RATIO = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One row of the table.
-
-    Attributes:
-        record: what was replayed.
-        chosen: what was chosen among what.
-        run_days: over which the price was paid; 0 for the price of one moment.
-    """
+    """One row of the table."""
 
     record: str
+    """What was replayed."""
     chosen: str
+    """What was chosen among what."""
     age_days: int
     run_days: int = 0
+    """Over which the price was paid; 0 for the price of one moment."""
     verdict: Verdict
 
 

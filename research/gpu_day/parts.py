@@ -40,18 +40,15 @@ _TIME_OVER = "time over"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """What to record, and where.
-
-    Attributes:
-        recorded: folders of earlier days, whose cases are left out.
-        stall_s: a process that gets nothing done for so long is ended.
-    """
+    """What to record, and where."""
 
     folder: Path
     backend: str
     tiny: bool
     recorded: tuple[Path, ...] = ()
+    """Folders of earlier days, whose cases are left out."""
     stall_s: float = 60.0
+    """A process that gets nothing done for so long is ended."""
 
 
 def record(day: Day, seconds: float, chosen: Sequence[str], say: Callable[[str], None]) -> None:

@@ -16,15 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What the board said of itself during a span: means; None where it was not watched then.
-
-    Attributes:
-        reasons: bits of NVML that were set at any time, why clocks were lowered.
-    """
+    """What the board said of itself during a span: means; None where it was not watched then."""
 
     sm_hz: float | None
     power_w: float | None
     reasons: int
+    """Bits of NVML that were set at any time, why clocks were lowered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

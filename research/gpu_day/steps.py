@@ -27,21 +27,18 @@ _KEEPS_FP32 = (nn.BatchNorm2d, nn.BatchNorm3d)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One training step.
-
-    Attributes:
-        network: key of ``registry``.
-        batch: samples, whatever the network counts.
-        benchmark: cuDNN tries its algorithms and takes the fastest.
-        tiny: the same code at sizes that a CPU does in a moment.
-    """
+    """One training step."""
 
     network: str
+    """Key of ``registry``."""
     precision: Precision
     batch: int
+    """Samples, whatever the network counts."""
     layout: Layout = "contiguous"
     benchmark: bool = False
+    """CuDNN tries its algorithms and takes the fastest."""
     tiny: bool = False
+    """The same code at sizes that a CPU does in a moment."""
 
     @property
     def name(self) -> str:

@@ -41,19 +41,16 @@ _COLUMNS = ("model", "family", "batch", "has_convolutions", "fixed_bytes", "acti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Largest:
-    """A network, and the largest batch that could be trained.
-
-    Attributes:
-        fixed_bytes: what its tensors hold at the peak of a pass whatever the batch.
-        activation_bytes: what they hold besides with this batch.
-    """
+    """A network, and the largest batch that could be trained."""
 
     model: str
     family: str
     batch: int
     has_convolutions: bool
     fixed_bytes: float
+    """What its tensors hold at the peak of a pass whatever the batch."""
     activation_bytes: float
+    """What they hold besides with this batch."""
 
     @property
     def only_judges(self) -> bool:

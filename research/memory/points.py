@@ -32,24 +32,21 @@ _MIXED_OVER_WEIGHTS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A published or measured run.
-
-    Attributes:
-        batch: samples of a pass.
-        states: ``recorded`` as the trace has them, or ``mixed``: 16 bits, and 32 for the optimizer.
-        changes: to the script, by their names in a `Remedy`.
-        measured_gib: what it took, if that is known.
-    """
+    """A published or measured run."""
 
     name: str
     trace: str
     batch: float
+    """Samples of a pass."""
     gpu: str
     num_gpus: int
     states: str
+    """``recorded`` as the trace has them, or ``mixed``: 16 bits, and 32 for the optimizer."""
     changes: tuple[str, ...]
+    """To the script, by their names in a `Remedy`."""
     fits: bool
     measured_gib: float | None = None
+    """What it took, if that is known."""
     source: str = ""
 
 

@@ -36,24 +36,21 @@ _MPT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What is recorded.
-
-    Attributes:
-        config: the name of transformers' configuration, without its ending.
-        head: of the model.
-        dtype: of weights.
-        autocast: of products; None without.
-        fuses_loss: the loss's kernel overwrites the logits.
-    """
+    """What is recorded."""
 
     config: str
+    """The name of transformers' configuration, without its ending."""
     head: str
+    """Of the model."""
     facts: Mapping[str, object]
     batch: int
     num_tokens: int
     dtype: str = "bfloat16"
+    """Of weights."""
     autocast: str | None = None
+    """Of products; None without."""
     fuses_loss: bool = False
+    """The loss's kernel overwrites the logits."""
 
 
 def _llama(num_tokens: int, facts: Mapping[str, object]) -> Model:

@@ -18,25 +18,22 @@ FITTED_SHARE = 1 / 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One row that is judged beside the smallest job of its group.
-
-    Attributes:
-        source: whose table it is of.
-        group: what its rows have in common.
-        name: of the row, where the group does not tell.
-        base: the smallest published job.
-        published: efficiency beside it.
-        seconds: predicted median of an iteration in a layout, and its log-normal sigma beyond one GPU's.
-    """
+    """One row that is judged beside the smallest job of its group."""
 
     source: str
+    """Whose table it is of."""
     group: str
+    """What its rows have in common."""
     gpu: GpuSpec
     base: Layout
+    """The smallest published job."""
     layout: Layout
     published: float
+    """Efficiency beside it."""
     seconds: Callable[[Layout, Scaling], tuple[float, float]]
+    """Predicted median of an iteration in a layout, and its log-normal sigma beyond one GPU's."""
     name: str = ""
+    """Of the row, where the group does not tell."""
 
     @property
     def is_fitted(self) -> bool:

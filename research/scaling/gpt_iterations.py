@@ -80,19 +80,16 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What Megatron does that one layer's operators do not tell.
-
-    Attributes:
-        kernels: their time over the predicted one; above 1 as passes run again.
-        host_s: which the host takes of a layer and micro-batch, whatever the GPU does.
-        exchanges: time of a layer's all-reduces over the predicted one, as they stop the GPU.
-        logits: time of the vocabulary's product over that at its rate.
-    """
+    """What Megatron does that one layer's operators do not tell."""
 
     kernels: float
+    """Their time over the predicted one; above 1 as passes run again."""
     host_s: float
+    """Which the host takes of a layer and micro-batch, whatever the GPU does."""
     exchanges: float
+    """Time of a layer's all-reduces over the predicted one, as they stop the GPU."""
     logits: float
+    """Time of the vocabulary's product over that at its rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,19 +40,16 @@ _OF_SERVERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One measured call.
-
-    Attributes:
-        source: what timed it; each adds a cost of its own to a call.
-        cache_bytes: what the call also wrote to a server's cache.
-    """
+    """One measured call."""
 
     call: AttentionCall
     backend: Backend
     gpu: GpuSpec
     source: str
+    """What timed it; each adds a cost of its own to a call."""
     time_s: float
     cache_bytes: int = 0
+    """What the call also wrote to a server's cache."""
 
 
 def read_attention(folder: Path) -> tuple[Measured, ...]:

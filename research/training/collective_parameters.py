@@ -39,19 +39,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How far answers are off: sigmas of logarithms.
-
-    Attributes:
-        network_latency: between nodes.
-        roads: of rates, by the value of a link or network.
-        unseen: of the rates of those that nobody measured.
-    """
+    """How far answers are off: sigmas of logarithms."""
 
     latency: float
     network_latency: float
+    """Between nodes."""
     unknown_network: float
     unseen: float
+    """Of the rates of those that nobody measured."""
     roads: Mapping[str, float]
+    """Of rates, by the value of a link or network."""
 
     def of(self, road: Link | Network) -> dict[str, float]:
         """The entry of a link or network."""

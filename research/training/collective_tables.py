@@ -51,23 +51,19 @@ _BRIDGE_BYTES_PER_S = 300e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCollective:
-    """One collective of one size.
-
-    Attributes:
-        source: of the table, a word.
-        board: the GPU, as the catalog calls it if it has it.
-        fits: whether constants may be fitted to it; otherwise it only judges.
-        in_one_process: whether threads of one process drove the GPUs, which launch sooner than the processes
-            of a training do.
-    """
+    """One collective of one size."""
 
     source: str
+    """Of the table, a word."""
     board: str
+    """The GPU, as the catalog calls it if it has it."""
     group: Group
     num_bytes: float
     time_s: float
     fits: bool = True
+    """Whether constants may be fitted to it; otherwise it only judges."""
     in_one_process: bool = False
+    """Whether threads of one process drove the GPUs, which launch sooner than processes of a training do."""
 
     @property
     def topology(self) -> str:

@@ -48,16 +48,13 @@ _ITEM_BYTES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Off:
-    """What a network that did not see a GPU's architecture is off there, on N products.
-
-    Attributes:
-        sizes: logarithms of batch, rows, columns and inner size, [N, 4].
-        off: logarithm of measured over predicted, [N].
-    """
+    """What a network that did not see a GPU's architecture is off there, on N products."""
 
     gpu: str
     sizes: Floats
+    """Logarithms of batch, rows, columns and inner size, [N, 4]."""
     off: Floats
+    """Logarithm of measured over predicted, [N]."""
 
 
 def read_off(products: Path, left_out: Path) -> list[Off]:

@@ -52,19 +52,16 @@ _OF_KIND, _OF_SOFTWARE, _OF_STEP = 0.05, 0.1, 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStep:
-    """A step by what it consists of.
-
-    Attributes:
-        network: with its precision.
-        software: that ran it.
-        parts_s: predicted seconds of kinds of operators alone, and of all that is no kind.
-    """
+    """A step by what it consists of."""
 
     network: str
+    """With its precision."""
     gpu: str
     software: str
+    """That ran it."""
     time_s: float
     parts_s: Mapping[str, float]
+    """Predicted seconds of kinds of operators alone, and of all that is no kind."""
 
 
 def read_steps(table: Path, knowledge: Knowledge) -> Iterator[MeasuredStep]:

@@ -54,17 +54,14 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedStream:
-    """One kind: its costs, and by what factor held-out calls are off.
-
-    Attributes:
-        judged: log(predicted / measured) of each call by the shapes of the other folds, by GPU.
-        left_out: the same by the other architectures.
-    """
+    """One kind: its costs, and by what factor held-out calls are off."""
 
     kind: str
     fit: Fit
     judged: Logs
+    """Log(predicted / measured) of each call by the shapes of the other folds, by GPU."""
     left_out: Logs
+    """The same by the other architectures."""
     architecture: Mapping[str, str]
 
     @property

@@ -33,19 +33,16 @@ _ONLY_LATENCY = replace(NO_SPREAD, latency=1.0, network_latency=1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Rows that a fit did not see.
-
-    Attributes:
-        name: what was held out, of what sort.
-        fit: of the others.
-        rows: [N].
-        off: log(predicted / measured), [N].
-    """
+    """Rows that a fit did not see."""
 
     name: str
+    """What was held out, of what sort."""
     fit: Fit
+    """Of the others."""
     rows: Sequence[MeasuredCollective]
+    """[N]."""
     off: Floats
+    """Log(predicted / measured), [N]."""
 
     def latency_share(self) -> Floats:
         """The part of each predicted time that does not grow with the size, [N]."""

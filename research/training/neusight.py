@@ -91,17 +91,14 @@ def _convolution(b: int, c_in: int, c_out: int, kernel: int, size: int, stride: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """One file of measurements.
-
-    Attributes:
-        columns: dimensions.
-        build: dimensions -> the call.
-        fits: the constant that its kernels tell, if any.
-    """
+    """One file of measurements."""
 
     columns: Dims
+    """Dimensions."""
     build: Callable[..., Op]
+    """Dimensions -> the call."""
     fits: str | None = None
+    """The constant that its kernels tell, if any."""
 
 
 def _streaming(name: str, operands: int, fits: str | None = None) -> _Kind:

@@ -27,17 +27,14 @@ _LEAST_S = 20 * _US
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One file.
-
-    Attributes:
-        file: below the folder of measurements.
-        share: of its shapes, that training reads.
-        cite: source, licence and commit.
-    """
+    """One file."""
 
     file: str
+    """Below the folder of measurements."""
     share: float
+    """Of its shapes, that training reads."""
     cite: str
+    """Source, licence and commit."""
     read: Callable[[Path], pd.DataFrame]
 
 

@@ -14,24 +14,21 @@ from advisor.core.values import Op
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Measured calls, one an element; all sequences have the same length.
-
-    Attributes:
-        ops: what ran, as a profile would record it; equal calls share one value.
-        gpus: names of the catalog.
-        time_s: as measured, launch and event overhead included; the launch alone where a data set is timed on
-            the device.
-        kinds: the data set's own name of the operator, such as ``"linear"``.
-        splits: ``"train"`` or ``"test"``.
-        sources: flags of the data sets.
-    """
+    """Measured calls, one an element; all sequences have the same length."""
 
     ops: tuple[Op, ...]
+    """What ran, as a profile would record it; equal calls share one value."""
     gpus: NDArray[np.str_]
+    """Names of the catalog."""
     time_s: NDArray[np.float64]
+    """As measured, launch and event overhead included; the launch alone where a data set is timed on the
+    device."""
     kinds: NDArray[np.str_]
+    """The data set's own name of the operator, such as ``"linear"``."""
     splits: NDArray[np.str_]
+    """``"train"`` or ``"test"``."""
     sources: NDArray[np.str_]
+    """Flags of the data sets."""
 
     def where(self, chosen: NDArray[np.bool_]) -> Samples:
         """The chosen calls, in the same order."""
@@ -59,24 +56,21 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DataSet:
-    """All that training knows of one set of measurements.
-
-    Attributes:
-        name: whose measurements they are.
-        flag: of the command line, without its dashes; names a file or folder.
-        metavar: what the flag takes, ``FILE`` or ``DIR``.
-        read: that file or folder.
-        cite: what the model card says of the samples.
-        is_timed_on_device: a call measures its launch and its kernel, and nothing of the host.
-        fits: for each kind whose kernels tell a constant of their GPU, that constant.
-        origin: what the constants' file says it was fitted to, in lines.
-    """
+    """All that training knows of one set of measurements."""
 
     name: str
+    """Whose measurements they are."""
     flag: str
+    """Of the command line, without its dashes; names a file or folder."""
     metavar: str
+    """What the flag takes, ``FILE`` or ``DIR``."""
     read: Callable[[Path], Samples]
+    """That file or folder."""
     cite: Callable[[Samples], str]
+    """What the model card says of the samples."""
     is_timed_on_device: bool
+    """A call measures its launch and its kernel, and nothing of the host."""
     fits: Mapping[str, str] = field(default_factory=dict)
+    """For each kind whose kernels tell a constant of their GPU, that constant."""
     origin: tuple[str, ...] = ()
+    """What the constants' file says it was fitted to, in lines."""

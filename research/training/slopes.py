@@ -19,17 +19,14 @@ _FEWEST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredKernels:
-    """Measured calls of one kind on one GPU; arrays of equal length, one call an element.
-
-    Attributes:
-        time_s: as measured, launch and event overhead included.
-        flops: floating-point operations of the call.
-        num_bytes: bytes read and written in device memory.
-    """
+    """Measured calls of one kind on one GPU; arrays of equal length, one call an element."""
 
     time_s: NDArray[np.float64]
+    """As measured, launch and event overhead included."""
     flops: NDArray[np.float64]
+    """Floating-point operations of the call."""
     num_bytes: NDArray[np.float64]
+    """Bytes read and written in device memory."""
 
 
 def fit_bandwidth_fraction(kernels: MeasuredKernels, memory_bytes_per_s: float) -> float:

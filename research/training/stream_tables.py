@@ -62,23 +62,20 @@ _FORWARD, _BACKWARD, _SUM = 2, 3, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStream:
-    """One measured call on ``rows x columns`` elements.
-
-    Attributes:
-        kind: of ``streams.toml``.
-        source: what timed it.
-        tensors: of that size, which it reads and writes.
-        item_bytes: of an element.
-    """
+    """One measured call on ``rows x columns`` elements."""
 
     kind: str
+    """Of ``streams.toml``."""
     source: str
+    """What timed it."""
     gpu: GpuSpec
     rows: int
     columns: int
     tensors: float
+    """Of that size, which it reads and writes."""
     time_s: float
     item_bytes: int = _HALF_BYTES
+    """Of an element."""
 
     @property
     def num_bytes(self) -> int:

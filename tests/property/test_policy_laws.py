@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from advisor.core.findings.about_options import RemovedByPolicy
 from advisor.core.values import Market, Tier
-from recommender.policy import Facts, Spent, judge_facts, would_give_way
+from recommender.conditions import Facts, Spent
+from recommender.policy.judge import judge_facts, would_give_way
 from recommender.policy.merge import Source, merge
 from recommender.policy.model import Layer, PolicyFile, matches, may_overlap
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from advisor.workloads.script_versions import Version
     from recommender import Conditions
     from recommender.outcome.evaluate import Judged
-    from recommender.policy import Policy
+    from recommender.policy.merge import Policy
 
 SEED = 0
 

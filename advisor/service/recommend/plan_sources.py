@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recommender.outcome.watched import Watched
     from recommender.plans.candidates import AccountLimits, Quota
     from recommender.plans.extras import CloudTerms
-    from recommender.policy import Policy
+    from recommender.policy.merge import Policy
 
 
 def plans_of(

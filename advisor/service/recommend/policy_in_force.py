@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from advisor.config.settings import ChoiceSettings, PolicySettings, ReportSettings, StoreSettings
     from advisor.core.values import Job, Plan
     from advisor.store.ledger import Run
+    from recommender.conditions import Spent
     from recommender.outcome.spot import SpotTerms
-    from recommender.policy import Policy, Spent
+    from recommender.policy.merge import Policy
 
 
 def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | None:
@@ -110,7 +111,7 @@ def spent_of(
     from advisor.review import budgets
     from advisor.service.bookkeeping import read_bills
     from advisor.service.prices.live import now
-    from recommender.policy import Spent, start_of_month
+    from recommender.conditions import Spent, start_of_month
 
     present, since = now(), start_of_month(now())
     recorded, num_unknown, num_ours = _runs_since(settings, since, project)
@@ -157,7 +158,7 @@ def places_by_verdict(
     def is_removed(plan: Plan) -> bool:
         if plan.blocked is not None or policy is None:
             return plan.blocked is not None
-        from recommender.policy import judge_plan
+        from recommender.policy.judge import judge_plan
 
         return bool(judge_plan(plan, policy, spot))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Quantiles
-from advisor.receipt.canary import LEAST_STEPS, Expected, pace_of
+from advisor.receipt.guard import LEAST_STEPS, Expected, pace_of
 
 EXPECTED = Expected(
     step_s=Interval(p10=0.9, p50=1.0, p90=1.2),

@@ -4,7 +4,7 @@ from advisor.core.values import Tier
 from advisor.report.policy_verdicts import check_document, explained_document, policy_document
 from advisor.report.printing import Format, print_document
 from advisor.site_files.policy_files import check_policies
-from recommender.policy import Facts, Spent
+from recommender.conditions import Facts, Spent
 from tests.unit.recommender.policy.files import policy_of, write
 from tests.unit.report.printed import read_json
 

@@ -16,7 +16,8 @@ from advisor.service.recommend.policy_in_force import check_project_of, spent_of
 from advisor.site_files.policy_files import read_policies
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run
-from recommender.policy import Policy, Spent
+from recommender.conditions import Spent
+from recommender.policy.merge import Policy
 from tests.builders import make_job
 from tests.listening import Heard
 from tests.team import at, make_run

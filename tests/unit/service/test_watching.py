@@ -12,8 +12,7 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.core.values import Interval
 from advisor.receipt import guard as guarding
-from advisor.receipt.canary import Canary
-from advisor.receipt.guard import Phase
+from advisor.receipt.guard import Canary, Phase
 from advisor.service import watching
 from advisor.service.plan_facts import Place
 from advisor.service.watching import Watch, WatchRequest, expected_of

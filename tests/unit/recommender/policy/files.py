@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from advisor.site_files.policy_files import read_policies
-from recommender.policy import Policy
+from recommender.policy.merge import Policy
 
 HEADS = {
     "org": "version: 1\nname: org\nlayer: organisation\n",

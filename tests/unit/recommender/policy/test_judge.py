@@ -14,17 +14,15 @@ from advisor.core.findings.about_options import RemovedByMemory, RemovedByPolicy
 from advisor.core.values import Layout, Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.spot import spot_odds
 from advisor.report.words import sentence
-from recommender.conditions import facts_of_option
+from recommender.conditions import Spent, facts_of_option, start_of_month
 from recommender.outcome.spot import SpotTerms
-from recommender.policy import (
+from recommender.policy.judge import (
     GiveWay,
-    Spent,
     everything_removed,
     explain,
     judge_option,
     judge_options,
     judge_plan,
-    start_of_month,
     would_give_way,
 )
 from recommender.policy.rules import Effect

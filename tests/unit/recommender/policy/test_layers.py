@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.site_files.policy_files import check_policies, read_policies
-from recommender.policy import Policy
+from recommender.policy.merge import Policy
 from recommender.policy.model import lockable_keys
 from tests.unit.recommender.policy.files import policy_of, write
 

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from advisor.site_files.policy_files import read_policies
-from recommender.policy import json_schema
-from recommender.policy.model import PolicyFile, lockable_keys, section_models
+from recommender.policy.model import PolicyFile, json_schema, lockable_keys, section_models
 from tests.unit.recommender.policy.files import HEADS
 from tests.unit.recommender.policy.test_snippets import BAD, GOOD
 
