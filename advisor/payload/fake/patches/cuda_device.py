@@ -6,6 +6,7 @@ import contextlib
 import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from ..gpu import plain_device
 from ..untouched import become_weight
 
 if TYPE_CHECKING:
+    from ...recording.memory import MemoryTracker
     from ...session import Session
     from ..gpu import PretendedGpu, World
 
@@ -214,10 +216,17 @@ def _memory_answers(session: Session) -> dict[str, object]:
         "max_memory_allocated": lambda device=None: memory.peak_bytes,  # noqa: ARG005
         "max_memory_reserved": lambda device=None: memory.peak_bytes,  # noqa: ARG005
         "max_memory_cached": lambda device=None: memory.peak_bytes,  # noqa: ARG005
-        "memory_stats": lambda device=None: {},  # noqa: ARG005
+        "memory_stats": lambda device=None: _statistics(memory),  # noqa: ARG005
         "memory_summary": lambda *_, **__: "",
         "mem_get_info": lambda device=None: (total - memory.current_bytes, total),  # noqa: ARG005
     }
+
+
+def _statistics(memory: MemoryTracker) -> Counter[str]:
+    """What is in use and was at most; of the many others each is 0."""
+    in_use = {"current": memory.current_bytes, "peak": memory.peak_bytes}
+    kinds = ("allocated", "active", "reserved")
+    return Counter({f"{kind}_bytes.all.{when}": size for kind in kinds for when, size in in_use.items()})
 
 
 def _random_answers() -> dict[str, object]:
