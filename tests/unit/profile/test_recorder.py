@@ -98,6 +98,10 @@ def test_an_unknown_value_is_finite_for_who_asks(probe):
     assert (is_finite, is_nan, is_no_nan, is_infinite, is_three) == (True, False, True, False, False)
 
 
+def test_a_profiler_of_the_script_asks_for_no_events_of_cuda(probe):
+    assert probe("a profiler of the script") == [None, True]
+
+
 def test_the_memory_s_statistics_have_every_key(probe):
     assert probe("memory's statistics") == [True, 0, True]
 
