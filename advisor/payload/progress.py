@@ -125,6 +125,7 @@ class Stopper:
 
 _LOOK_EVERY_S = 0.05
 _COUNTED = ("RssAnon:", "RssShmem:")  # files that are mapped can be read again
+WATCHING = "advisor-watches-memory"  # the name of its thread
 
 
 def watch(job: ScriptJob) -> None:
@@ -132,7 +133,8 @@ def watch(job: ScriptJob) -> None:
     most_bytes = job["memory_bytes"]
     if most_bytes is not None and held_bytes() is not None:
         script = threading.get_ident()
-        threading.Thread(target=_watch, args=(job, most_bytes, script), daemon=True).start()
+        arguments = (job, most_bytes, script)
+        threading.Thread(target=_watch, args=arguments, name=WATCHING, daemon=True).start()
 
 
 def _watch(job: ScriptJob, most_bytes: int, script: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,10 @@ _TRITON = (
 _DOWNLOADS = (
     " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
     " are filled, then profile it again."
+)
+_MODEL = (
+    " Of a model of Hugging Face all but the weights is enough: hf download ID --exclude '*.safetensors'"
+    " --exclude '*.bin'."
 )
 _NETWORK = (
     " It wants something from the network that cannot be reached from here: download it once before, and pass"
@@ -218,10 +222,12 @@ def _says(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isupper() else ""), text) is not None
 
 
-def _refused_hint(message: str, refused: Iterable[str], *, is_fed: bool) -> str:
+def _refused_hint(message: str, refused: Sequence[str], *, is_fed: bool) -> str:
     # The error itself may name them, and once is enough.
     unsaid = [name for name in refused if name not in message]
     named = f" What it could not download before that: {', '.join(map(repr, unsaid))}." if unsaid else ""
+    if not any("://" in name for name in refused):
+        return named + _DOWNLOADS + _MODEL
     fed = f" For a torch data set, samples of its form can stand in: `profile.fake_data` {EXAMPLE}."
     return named + _DOWNLOADS + ("" if is_fed else fed)
 

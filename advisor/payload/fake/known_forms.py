@@ -8,6 +8,7 @@ FakeTensorMode built it (the first time, both are compared) stays with FakeTenso
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -41,6 +42,7 @@ _META = torch.device("meta")
 
 Work = Callable[["OpOverload", "Types", "Args", "Kwargs"], object]
 Form = tuple[object, ...]
+_Places = defaultdict[int, list[int]]
 
 
 class _Given(NamedTuple):
@@ -197,21 +199,21 @@ class KnownForms:
     def _learn(self, func: OpOverload, form: Form, tensors: list[FakeTensor], result: object) -> None:
         is_many = type(result) is list or type(result) is tuple
         results = cast("Sequence[object]", result) if is_many else (result,)
-        parts = tuple(self._learnt(value, tensors) for value in results)
+        places = _places_of(tensors)
+        parts = tuple(self._learnt(value, tensors, places) for value in results)
         if all(part is not NotImplemented for part in parts):
             has_values = values.may_be_known(func, result)
             self._calls[form] = KnownCall(type(result) if is_many else None, parts, has_values=has_values)
 
-    def _learnt(self, value: object, tensors: list[FakeTensor]) -> object:
+    def _learnt(self, value: object, tensors: list[FakeTensor], places: _Places) -> object:
         if value is None or type(value) is int:
             return value
         if type(value) is not FakeTensor or not self._is_plain(value):
             return NotImplemented
-        given = [index for index, tensor in enumerate(tensors) if tensor is value]
+        given = places[id(value)]
         if given:
             return _Given(given[0]) if len(given) == 1 else NotImplemented
-        address = value.untyped_storage()._cdata
-        shared = [i for i, tensor in enumerate(tensors) if tensor.untyped_storage()._cdata == address]
+        shared = places[value.untyped_storage()._cdata]
         if len(shared) > 1:
             return NotImplemented
         shape, stride = tuple(value.shape), value.stride()
@@ -220,6 +222,15 @@ class KnownForms:
 
     def _is_same(self, made: FakeTensor, value: FakeTensor) -> bool:
         return vars(value) == self._plain and _facts(made) == _facts(value)
+
+
+def _places_of(tensors: list[FakeTensor]) -> _Places:
+    """At which places a tensor is, by its id, and those that share a storage, by its address."""
+    places: _Places = defaultdict(list)
+    for index, tensor in enumerate(tensors):
+        places[id(tensor)].append(index)
+        places[tensor.untyped_storage()._cdata].append(index)
+    return places
 
 
 def _follows_form(func: OpOverload) -> bool:

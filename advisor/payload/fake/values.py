@@ -9,7 +9,7 @@ so does what is large.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -77,7 +77,7 @@ _FROM_SHAPE = {
     "aten::zeros_like",
 }  # fmt: skip
 # Scripts ask whether all is well far more often than whether all is lost.
-_TRUE_IF_UNKNOWN = {"aten::all", "aten::_is_all_true"}
+_IF_ALL_IS_WELL = {"aten::all": True, "aten::_is_all_true": True, "aten::isnan": False}
 
 
 def of(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -153,8 +153,18 @@ def follow(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> None
         is_supposed = are_supposed((args, tuple(kwargs.values())))
         for tensor, value in zip(tensors, _tensors(computed), strict=True):
             remember(tensor, value, is_supposed=is_supposed)
-    elif name in _TRUE_IF_UNKNOWN:
-        remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
+    elif (supposed := _if_all_is_well(name, args)) is not None:
+        remember(tensors[0], torch.full(tensors[0].shape, supposed, dtype=torch.bool))
+
+
+def _if_all_is_well(name: str, args: Args) -> bool | None:
+    """What an operator gives of unknown values that are finite; None where that does not follow."""
+    # torch.isfinite compares with the tensor itself and with infinity.
+    if name == "aten::eq" and args[1] is args[0]:
+        return True
+    if name == "aten::ne" and isinstance(args[1], float) and args[1] == inf:
+        return True
+    return _IF_ALL_IS_WELL.get(name)
 
 
 def may_be_known(func: OpOverload, result: object) -> bool:

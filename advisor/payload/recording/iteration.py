@@ -472,8 +472,9 @@ class Iterations:
 
     def _seems_steady(self, span: Iteration, before: Iteration | None) -> bool:
         samples = samples_of(span)
-        self._most_samples = max(self._most_samples, samples)
-        is_full = samples == self._most_samples or self.num_spans >= MOST_SPANS
+        if self.num_spans > 1:  # the first also holds batches that are fetched ahead
+            self._most_samples = max(self._most_samples, samples)
+        is_full = samples >= self._most_samples or self.num_spans >= MOST_SPANS
         if not is_full or (self.num_spans < SPANS_WANTED and not (before and repeats(span, before))):
             return False
         if self._evaluations.num_passes and self.num_spans < MOST_SPANS:

@@ -18,6 +18,8 @@ import torch
 from torch.utils import _python_dispatch
 from torch.utils.data._utils import worker
 
+from ..progress import WATCHING
+
 resource: ModuleType | None
 try:
     import resource
@@ -205,8 +207,9 @@ class Making:
 
 
 def _others_s() -> dict[int, float]:
-    """CPU seconds of each other thread that Python started; those of torch's operators only spin."""
-    tasks = [thread.native_id for thread in threading.enumerate() if thread is not threading.current_thread()]
+    """CPU seconds of each other thread that the script started; those of torch's operators only spin."""
+    threads = (thread for thread in threading.enumerate() if thread is not threading.current_thread())
+    tasks = [thread.native_id for thread in threads if thread.name != WATCHING]
     spent_s = {task: on_core_s(task) for task in tasks if task is not None}
     return {task: seconds for task, seconds in spent_s.items() if seconds is not None}
 

@@ -233,7 +233,21 @@ counts.add_(1)
 steps = torch.tensor([0.0, 0.0]).cuda()
 torch._foreach_add_([steps], 1)
 result = [weight.sum().item(), known, counts[0].item(), steps[0].item(),
-          bool((weight > 0).all()), bool((weight > 0).any())]
+          bool((weight > 0).all()), bool((weight > 0).any()),
+          [bool(torch.isfinite(weight.sum())), bool(torch.isnan(weight.sum())),
+           bool(~torch.isnan(weight.sum())), bool(torch.isinf(weight.sum())), bool(weight.sum() == 3)]]
+""",
+    "a profiler of the script": """
+kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+with torch.profiler.profile(activities=kinds) as prof:
+    nn.Linear(2, 2).cuda()
+result = [prof.profiler.use_device, len(prof.key_averages()) > 0]
+""",
+    "memory's statistics": """
+layer = nn.Linear(1000, 1000).cuda()
+stats = torch.cuda.memory_stats()
+result = [stats["allocated_bytes.all.current"] == torch.cuda.memory_allocated(), stats["num_ooms"],
+          stats["reserved_bytes.all.peak"] == torch.cuda.max_memory_reserved()]
 """,
     "meta": """
 before = session.memory.current_bytes

@@ -244,6 +244,8 @@ def test_what_was_not_downloaded_is_named():
     text = str(explain("crashed", message="OSError: no such model", refused=["bert-base", "imdb"]))
     assert "could not download before that: 'bert-base', 'imdb'" in text
     assert "run it once by itself" in text
+    assert "hf download" in text
+    assert "profile.fake_data" not in text
 
 
 MNIST = (
@@ -262,9 +264,10 @@ def test_what_the_error_names_is_not_named_again():
 
 
 def test_a_refused_download_may_be_a_data_set_that_samples_can_stand_in_for():
-    assert "`profile.fake_data` 3x224x224" in str(explain("crashed", message=MNIST, refused=["x"]))
+    refused = ["https://a.example/x.gz"]
+    assert "`profile.fake_data` 3x224x224" in str(explain("crashed", message=MNIST, refused=refused))
     assert "profile.fake_data" not in str(
-        explain("crashed", message=MNIST, refused=["x"], fed_fake_data=True)
+        explain("crashed", message=MNIST, refused=refused, fed_fake_data=True)
     )
 
 

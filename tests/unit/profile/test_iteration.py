@@ -207,7 +207,11 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         ([4, 8, 4, 4, 8], 5),
         # Sizes that never come back: the search ends with the sixth.
         ([9, 8, 7, 6, 5, 4], 6),
-        ([8, None, None, None, None, None], 6),
+        # The first also took a batch that is fetched ahead.
+        ([12, 8, 8], 3),
+        ([8, None, None], 3),
+        # What is fewer in each step than before never is whole.
+        ([12, 8, None, None, None, None], 6),
     ],
 )
 def test_a_span_is_steady_when_it_is_the_third_and_full(run, samples, steady_at):

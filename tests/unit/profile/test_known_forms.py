@@ -74,6 +74,21 @@ CALLS = {
 }  # fmt: skip
 
 
+def test_a_list_is_learnt_without_comparing_each_tensor_with_each(forms, monkeypatch):
+    original = FakeTensor.untyped_storage
+    num_asked = 0
+
+    def counted(tensor: Any) -> Any:
+        nonlocal num_asked
+        num_asked += 1
+        return original(tensor)
+
+    tensors = [forms.tensor(2) for _ in range(100)]
+    monkeypatch.setattr(FakeTensor, "untyped_storage", counted, raising=False)
+    assert forms.learns(aten._foreach_add.Scalar, tensors, 1)
+    assert num_asked < 20 * len(tensors)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_known_answer_is_like_the_first(forms, name):
     func, *args = CALLS[name](forms)

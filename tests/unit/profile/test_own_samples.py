@@ -6,6 +6,7 @@ import time
 import pytest
 
 pytest.importorskip("torch")
+from advisor.payload import progress
 from advisor.payload.recording import stopwatch as module
 from advisor.payload.recording.stopwatch import Making
 
@@ -122,6 +123,16 @@ def test_a_living_thread_has_spent_something_and_this_one_is_left_out():
     assert set(found) >= {thread.native_id}
     assert all(seconds >= 0 for seconds in found.values())
     assert thread.native_id not in module._others_s()
+
+
+def test_the_thread_that_watches_the_memory_is_not_the_scripts(monkeypatch):
+    done = threading.Event()
+    monkeypatch.setattr(progress, "_watch", lambda *_: done.wait())
+    before = set(threading.enumerate())
+    progress.watch({"memory_bytes": 2**60})
+    (own,) = set(threading.enumerate()) - before
+    assert own.native_id not in module._others_s()
+    done.set()
 
 
 def test_without_a_mode_nothing_is_added_to_an_operator(monkeypatch):

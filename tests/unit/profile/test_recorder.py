@@ -88,9 +88,22 @@ def test_values_that_follow_from_what_the_script_put_on_the_gpu(probe):
 
 
 def test_values_of_parameters_and_of_what_was_written_to_stay_unknown(probe):
-    total, known, added, step, is_all, is_any = probe("values that do not")
+    total, known, added, step, is_all, is_any, _ = probe("values that do not")
     assert (total, known, added, step) == (0.5, 4, 0, 0.5)
     assert (is_all, is_any) == (True, False)
+
+
+def test_an_unknown_value_is_finite_for_who_asks(probe):
+    *_, (is_finite, is_nan, is_no_nan, is_infinite, is_three) = probe("values that do not")
+    assert (is_finite, is_nan, is_no_nan, is_infinite, is_three) == (True, False, True, False, False)
+
+
+def test_a_profiler_of_the_script_asks_for_no_events_of_cuda(probe):
+    assert probe("a profiler of the script") == [None, True]
+
+
+def test_the_memory_s_statistics_have_every_key(probe):
+    assert probe("memory's statistics") == [True, 0, True]
 
 
 def test_meta_tensors_of_the_script_take_no_memory(probe):

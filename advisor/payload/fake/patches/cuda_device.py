@@ -6,6 +6,7 @@ import contextlib
 import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from ..gpu import plain_device
 from ..untouched import become_weight
 
 if TYPE_CHECKING:
+    from ...recording.memory import MemoryTracker
     from ...session import Session
     from ..gpu import PretendedGpu, World
 
@@ -163,7 +165,13 @@ def install_device(session: Session) -> None:
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         setattr(torch.cuda.nvtx, name, _do_nothing())
     replace(torch.cuda.nvtx, range=lambda *_, **__: contextlib.nullcontext())
+    wrap(torch.autograd.profiler.profile, "__init__", _profile_the_host)
     _claim_build()
+
+
+def _profile_the_host(original: Original, *args: object, **kwargs: object) -> None:
+    """Each operator would warn that no event of CUDA can be recorded, with 50 ms of stack trace."""
+    original(*args, **kwargs | {name: None for name in ("use_device", "use_cuda") if name in kwargs})
 
 
 def _do_nothing() -> Callable[..., None]:
@@ -214,10 +222,17 @@ def _memory_answers(session: Session) -> dict[str, object]:
         "max_memory_allocated": lambda device=None: memory.peak_bytes,  # noqa: ARG005
         "max_memory_reserved": lambda device=None: memory.peak_bytes,  # noqa: ARG005
         "max_memory_cached": lambda device=None: memory.peak_bytes,  # noqa: ARG005
-        "memory_stats": lambda device=None: {},  # noqa: ARG005
+        "memory_stats": lambda device=None: _statistics(memory),  # noqa: ARG005
         "memory_summary": lambda *_, **__: "",
         "mem_get_info": lambda device=None: (total - memory.current_bytes, total),  # noqa: ARG005
     }
+
+
+def _statistics(memory: MemoryTracker) -> Counter[str]:
+    """What is in use and was at most; of the many others each is 0."""
+    in_use = {"current": memory.current_bytes, "peak": memory.peak_bytes}
+    kinds = ("allocated", "active", "reserved")
+    return Counter({f"{kind}_bytes.all.{when}": size for kind in kinds for when, size in in_use.items()})
 
 
 def _random_answers() -> dict[str, object]:
