@@ -180,9 +180,10 @@ def page(rows: list[Row], kept: list[str]) -> str:
 _HEAD = """# Jobs, and what is recommended
 
 What advisor recommends for {num} jobs, and whether that holds: with the shipped prices, on {day}, without a
-network. Their commands: [jobs.json](jobs.json). `python -m benchmarks.jobs` writes both; do not edit them.
+network. [jobs.json](jobs.json) has the commands, and the machine to take instead. `python -m benchmarks.jobs`
+writes both; do not edit them.
 
-| job | recommended | first | price's age | time (p90) | cost (p90) | what changes it, and to which machine |
+| job | recommended | first | price's age | time (p90) | cost (p90) | what changes it |
 |---|---|---|---|---|---|---|"""
 _BESIDE = (
     "Written by hand for the machine that is recommended. In brackets: what the prediction implies for all"
@@ -203,7 +204,7 @@ def _cells(row: Row) -> list[str]:
         "" if age is None else f"{age:.0f} d",
         f"{format_duration(time['p50'])} ({format_duration(time['p90'])})",
         f"${cost['p50']:.2f} (${cost['p90']:.2f})",
-        row["change"].rpartition(": ")[0],
+        row["change"].partition(", take ")[0],
     ]
 
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from advisor.cli import app
 from advisor.config.settings import setting_names
 from advisor.formats.trace_files import write_trace
 from advisor.report.options_table import Form, headings
@@ -78,6 +81,36 @@ def test_every_command_and_setting_is_documented():
         assert f"## advisor {command}\n" in commands
     settings = (ROOT / "docs" / "settings.md").read_text()
     assert all(f"`{name}`" in settings for name in setting_names())
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_of_pages_take_the_options_that_they_show(page):
+    if page.name in {"commands.md", "CHANGELOG.md"}:
+        return
+    text = page.read_text().replace("\\\n", " ")
+    blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
+    shown = re.findall(r"^(?:\$ )?advisor (.+)", blocks, flags=re.MULTILINE)
+    for words in (*shown, *re.findall(r"`advisor ([^`\n]+)`", text)):
+        command, options = _command_of(re.split(r" (?:--|#|\||>) ", f"{words} ")[0].split())
+        named = {word.partition("=")[0] for word in options if re.match(r"--?[a-z]", word)}
+        assert not command or named <= _options_of(command), f"advisor {words}"
+
+
+def _command_of(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that the words call, if they call one, and what follows its name."""
+    command: Any = typer.main.get_command(app)
+    rest = list(words)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    # `advisor run -- COMMAND` is short for `advisor run command`.
+    command = getattr(command, "commands", {}).get("command", command)
+    return (command if len(rest) < len(words) else None), rest
+
+
+def _options_of(command: Any) -> set[str]:
+    context = command.make_context("advisor", [], resilient_parsing=True)
+    parameters = command.get_params(context)
+    return {"--help-all", *(name for one in parameters for name in (*one.opts, *one.secondary_opts))}
 
 
 def test_every_json_field_is_documented():

@@ -41,20 +41,17 @@ GENERATED = "<!-- written by tools/build_docs.py; do not edit -->"
 TRUST = """## Project files
 
 A `.advisor.yaml` may come with a repository that you do not know. So it may only do what the column
-*a project may* allows, compared with the defaults and your own file. Each line that goes further is
-ignored with a warning. Its lists of `clusters`, `quotas` and `policy.files` are added to yours, and the
-files that it names lie in its own folder. Why the line is drawn there:
-[decision 14](decisions/0014-what-a-project-may-set.md).
+*a project may* allows, compared with the defaults and your own file
+([why](decisions/0014-what-a-project-may-set.md)). Each line that goes further is ignored with a warning.
+Its lists of `clusters`, `quotas` and `policy.files` are added to yours. It is a regular file of at most
+64 kB, and the files that it names lie in its own folder.
 
-- `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes, and prints what that allows. Only
-  the settings file is watched, not the policies and tables that it names.
+- `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes. The policies and tables that it
+  names are not watched.
 - `advisor trust --list` shows what you trust; `advisor trust --revoke DIR` takes it back.
 - In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out: use it
   only where no one else can change the branch.
 - `advisor config show` lists every value, its origin, and what was refused.
-
-A project's file is a regular file of at most 64 kB; links are refused. `advisor init` writes files that
-only you can read.
 
 ## Settings
 """
@@ -136,6 +133,7 @@ def settings_page() -> str:
     """Every setting with default and meaning."""
     lines = [
         f"# Settings\n\n{GENERATED}\n",
+        "Every setting, its default and meaning.\n",
         "Defaults < user file < the project's `.advisor.yaml` < `ADVISOR_*` < flags. `advisor init` writes",
         "a commented first file; `advisor config show` shows which layer won. The variable of",
         "`cloud.max_gpus` is `ADVISOR_CLOUD__MAX_GPUS`, read as YAML; the others follow the same rule.",
