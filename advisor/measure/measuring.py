@@ -106,10 +106,6 @@ class Keeper:
         path: of the recording; one that is there is continued.
         progress: called after each case with how many are done of how many.
 
-    Attributes:
-        missing: the cases to do by their keys, in order.
-        has_device: the process reported its device, so that it can be used in principle.
-
     Raises RecordingError: there is something else at ``path``, or a recording of another kind of device.
     """
 
@@ -124,11 +120,13 @@ class Keeper:
         self._header = existing.header if existing else None
         done = existing.cases if existing else frozenset[str]()
         self.missing = {case.key: case for case in cases}
+        """The cases to do by their keys, in order."""
         for key in done & self.missing.keys():
             del self.missing[key]
         if self._header is not None and self.missing:
             _check_can_grow(path)
         self.has_device = False
+        """The process reported its device, so that it can be used in principle."""
         self._tell()
 
     def take(self, line: MeasuringLine) -> None:

@@ -105,19 +105,16 @@ def _is_of_module(call: ast.Call, name: str) -> bool:
 
 
 class _Text:
-    """One file: its calls, each with the functions and loops around it.
-
-    Attributes:
-        functions: names of functions and methods that it defines.
-        called_in_loops: names that are called in a loop.
-        called_by: names that each of its functions calls.
-    """
+    """One file: its calls, each with the functions and loops around it."""
 
     def __init__(self, path: Path, root: Path) -> None:
         self.name = str(path.relative_to(root))
         self.functions: set[str] = set()
+        """Names of functions and methods that it defines."""
         self.called_in_loops: set[str] = set()
+        """Names that are called in a loop."""
         self.called_by: dict[str, set[str]] = {}
+        """Names that each of its functions calls."""
         self._calls: list[tuple[ast.Call, tuple[str, ...], bool]] = []
         self._imports: dict[str, str] = {}
         self._trainers: set[str] = set()

@@ -203,7 +203,6 @@ class Build:
 
     Attributes:
         operator: what to call; its arguments are ``args`` and ``kwargs``.
-        num_bytes: of the tensors that were made from a description.
 
     Raises NoSuchOperatorError: torch lacks an operator.
     """
@@ -212,6 +211,7 @@ class Build:
         self._device = device
         self._named: dict[str, object] = {}
         self.num_bytes = 0
+        """Of the tensors that were made from a description."""
         for call in case["prepare"]:
             operator, args, kwargs = self._call(call)
             result = operator(*args, **kwargs)

@@ -36,14 +36,7 @@ aten = torch.ops.aten
 
 
 class WatchingMode(TorchDispatchMode):
-    """Tells the recorder and the tracker what runs on a device.
-
-    Attributes:
-        unknown_operators: none, since every operator runs.
-        assumptions: none, since all values are known.
-        has_made_up: never.
-        marks_calls: whether each call leaves a mark in a profiler's timeline.
-    """
+    """Tells the recorder and the tracker what runs on a device."""
 
     def __init__(self, recorder: Recorder, memory: MemoryTracker, stopper: Stopper, device_type: str) -> None:
         TorchDispatchMode.__init__(self)
@@ -51,9 +44,13 @@ class WatchingMode(TorchDispatchMode):
         self.memory = memory
         self.stopper = stopper
         self.unknown_operators: dict[str, str] = {}
+        """None, since every operator runs."""
         self.assumptions: dict[str, None] = {}
+        """None, since all values are known."""
         self.marks_calls = False
+        """Whether each call leaves a mark in a profiler's timeline."""
         self.has_made_up = False
+        """Never."""
         self._device_type = device_type
 
     def __torch_dispatch__(
@@ -134,9 +131,6 @@ class CpuClock:
 
     Args:
         clock: seconds of any beginning.
-
-    Attributes:
-        result: their seconds, None until there are enough.
     """
 
     num_spans = CPU_SPANS
@@ -145,6 +139,7 @@ class CpuClock:
         self._clock = clock
         self._ends_s = [clock()]
         self.result: Iteration | None = None
+        """Their seconds, None until there are enough."""
 
     def end_span(self, count: int, span: Iteration, *, is_steady: bool) -> None:  # noqa: ARG002
         """A step has ended; the first holds set-up, and what was loaded before it."""
@@ -160,9 +155,6 @@ class Measurement:
 
     Args:
         watch: is called when watching begins.
-
-    Attributes:
-        result: what was measured, None until all is.
     """
 
     def __init__(self, session: Session, timeline: str, watch: Callable[[], None]) -> None:
@@ -177,6 +169,7 @@ class Measurement:
         self._entered = contextlib.ExitStack()
         self._peak_bytes = 0
         self.result: Iteration | None = None
+        """What was measured, None until all is."""
 
     @property
     def num_spans(self) -> int:

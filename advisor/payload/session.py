@@ -34,14 +34,11 @@ _MOST = 20
 
 
 class Variables:
-    """Looks on while ``os.environ`` is read.
-
-    Attributes:
-        asked: names that the script's own code asked for in vain, in order.
-    """
+    """Looks on while ``os.environ`` is read."""
 
     def __init__(self) -> None:
         self.asked: dict[str, None] = {}
+        """Names that the script's own code asked for in vain, in order."""
 
     def watch(self, withheld: Iterable[str]) -> None:
         """From now on, for these names. Libraries ask for tokens of their own accord: they do not count."""
@@ -79,27 +76,14 @@ def _is_the_scripts() -> bool:
 
 
 class Session:
-    """One run of the script.
-
-    Attributes:
-        backend: ``fake``, ``cpu`` or ``cuda``.
-        device_type: where the operators that count run; ``cuda`` for the fake backend, too.
-        amp_dtype: what autocast cast to in the current span, None if it did not.
-        autocast_dtype: what it casts to now, on a real device; it may have been entered spans ago.
-        fake_data: what takes the place of the script's data, None for its own.
-        warnings: what the user should know about this run, in order, each once.
-        refused: what was not downloaded, in order.
-        variables: those that the script asked for and was not given.
-        num_processes: how many the script started by multiprocessing.Process.
-        saved: where the script's checkpoints go instead of their place.
-        has_sparse_gradients: a gradient on the GPU was a sparse tensor.
-        restores_to_gpu: whether what was saved on the GPU is loaded to it; ``torch.load`` may say no.
-    """
+    """One run of the script."""
 
     def __init__(self, gpu: PretendedGpu, backend: str = "fake", world: World | None = None) -> None:
         self.gpu = gpu
         self.backend = backend
+        """``fake``, ``cpu`` or ``cuda``."""
         self.device_type = "cpu" if backend == "cpu" else "cuda"
+        """Where the operators that count run; ``cuda`` for the fake backend, too."""
         self.world = world or World()
         self.torch_version = str(torch.__version__)
         self.memory = MemoryTracker()
@@ -115,18 +99,28 @@ class Session:
         else:
             self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
+        """What autocast cast to in the current span, None if it did not."""
         self.autocast_dtype: str | None = None
+        """What it casts to now, on a real device; it may have been entered spans ago."""
         self.single_kernels_library: torch.library.Library | None = None
         self.autocast_library: torch.library.Library | None = None
         self.torchvision_library: torch.library.Library | None = None
         self.fake_data: FakeData | None = None
+        """What takes the place of the script's data, None for its own."""
         self.warnings: dict[str, Notice] = {}
+        """What the user should know about this run, in order, each once."""
         self.refused: dict[str, None] = {}
+        """What was not downloaded, in order."""
         self.variables = Variables()
+        """Those that the script asked for and was not given."""
         self.num_processes = 0
+        """How many the script started by multiprocessing.Process."""
         self.saved = SavedFiles()
+        """Where the script's checkpoints go instead of their place."""
         self.has_sparse_gradients = False
+        """A gradient on the GPU was a sparse tensor."""
         self.restores_to_gpu = True
+        """Whether what was saved on the GPU is loaded to it; ``torch.load`` may say no."""
 
     @property
     def pretending(self) -> HybridMode:

@@ -328,24 +328,21 @@ def _deciles(ordered: Sequence[float]) -> Array:
 
 
 class _Known:
-    """What a catalog says of offers.
-
-    Attributes:
-        base: logarithms of their list prices [n], estimated where none is listed; NaN where nothing is known.
-        listed: the same without the estimates.
-        floor_share: of on-demand, below which no spot price falls [n]; the usual one where none is stated.
-    """
+    """What a catalog says of offers."""
 
     def __init__(self, offers: Sequence[Offer], prices: PriceList) -> None:
         self.offers, self.prices = offers, prices
         self._list = prices.with_estimates(offers)
         keys = [(offer.provider, offer.instance_type, offer.region) for offer in offers]
         self.base = np.log([self._list.get(key, math.nan) for key in keys])
+        """Logarithms of their list prices [n], estimated where none is listed; NaN where nothing is known."""
         self.listed = np.log([prices.on_demand.get(key, math.nan) for key in keys])
+        """The same without the estimates."""
         floors = {name: one.spot_floor_share for name, one in load_providers().items()}
         shares = [floors.get(offer.provider) for offer in offers]
         self._has_floor = np.array([share is not None for share in shares])
         self.floor_share = np.array([USUAL_FLOOR if share is None else share for share in shares])
+        """Of on-demand, below which no spot price falls [n]; the usual one where none is stated."""
         self._kept: dict[object, tuple[int, Array] | None] = {}
         self._places: dict[object, Sequence[tuple[float, tuple[str, str]]]] = {}
 

@@ -1,7 +1,7 @@
 """A guard beside a command: it counts rent and time, warns early, and stops the command in order at a limit.
 
-It also sets the first steps beside their prediction (a canary). It is asked again and again while the command
-runs, and decides by numbers alone. A guard that is killed kills nothing: the command goes on.
+It also sets the first steps beside their prediction (a canary). It is asked again and again while the
+command runs, and decides by numbers alone. A guard that is killed kills nothing: the command goes on.
 """
 
 from __future__ import annotations

@@ -154,15 +154,15 @@ class Saving:
     """A job that costs less elsewhere.
 
     Attributes:
-        time_s: wait, start-up and training there.
-        usd: of a run there at today's prices; its p90 is below what a run costs now.
         period_usd: saved if all its runs of the period had cost the median there.
     """
 
     job: Recurring
     plan: Plan
     time_s: Quantiles
+    """Wait, start-up and training there."""
     usd: Quantiles
+    """Of a run there at today's prices; its p90 is below what a run costs now."""
     deadline_s: float | None
 
     @property

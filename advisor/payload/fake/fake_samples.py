@@ -35,11 +35,7 @@ _TORCHVISION_LENGTHS = {
 
 
 class FakeData:
-    """Makes samples, and puts them where data is missing.
-
-    Attributes:
-        num_replaced: DataLoaders that were fed.
-    """
+    """Makes samples, and puts them where data is missing."""
 
     def __init__(
         self,
@@ -51,6 +47,7 @@ class FakeData:
         self._fields, self._num_samples = fields, num_samples
         self._warn, self._forget_lengths = warn, forget_lengths
         self.num_replaced = 0
+        """DataLoaders that were fed."""
 
     def sample(self, index: int) -> object:
         """One sample: a tuple, a dict, or the only field."""

@@ -86,15 +86,15 @@ class World:
     """Rank 0 of as many processes as the user asked for, one GPU each.
 
     Attributes:
-        asked: ``--world``; None if the user said nothing.
-        used: processes of the group that the script made; None before.
         is_sharded: this rank holds a part of some parameter, be it the only one.
         is_counted: the script's own code asked how many GPUs there are.
     """
 
     def __init__(self, asked: int | None = None) -> None:
         self.asked = asked
+        """``--world``; None if the user said nothing."""
         self.used: int | None = None
+        """Processes of the group that the script made; None before."""
         self.is_sharded = self.is_counted = False
 
     @property

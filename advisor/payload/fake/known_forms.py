@@ -62,15 +62,7 @@ class _Made(NamedTuple):
 
 
 class KnownCall:
-    """What follows from the form of a call alone.
-
-    Attributes:
-        container: of the results, None for one alone.
-        parts: the results.
-        has_values: the values of the results may be known; then they follow from more than the form.
-        described: the recorder's description, None where it counts no such call or was not asked yet.
-        is_described: whether it was asked.
-    """
+    """What follows from the form of a call alone."""
 
     __slots__ = ("container", "described", "has_values", "is_described", "parts")
 
@@ -82,10 +74,15 @@ class KnownCall:
         has_values: bool,
     ) -> None:
         self.container = container
+        """Of the results, None for one alone."""
         self.parts = parts
+        """The results."""
         self.has_values = has_values
+        """The values of the results may be known; then they follow from more than the form."""
         self.described: Description | None = None
+        """The recorder's description, None where it counts no such call or was not asked yet."""
         self.is_described = False
+        """Whether it was asked."""
 
 
 class KnownForms:
@@ -94,13 +91,11 @@ class KnownForms:
     Args:
         mode: the FakeTensorMode that the tensors belong to.
         work: works out what is not known.
-
-    Attributes:
-        is_used: False sends all calls to ``work``; ``shortcuts`` of the job switches it on.
     """
 
     def __init__(self, mode: FakeTensorMode, work: Work) -> None:
         self.is_used = False
+        """False sends all calls to ``work``; ``shortcuts`` of the job switches it on."""
         self._mode = mode
         self._work = work
         self._calls: dict[Form, KnownCall] = {}

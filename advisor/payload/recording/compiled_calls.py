@@ -45,16 +45,13 @@ def mode_of(mode: object = None, backend: object = "inductor", options: object =
 
 
 class Compiled:
-    """Follows the calls of compiled modules and functions.
-
-    Attributes:
-        is_asked: ``torch.compile`` was called.
-        everywhere: the mode of a real GPU's compiler, which runs what was compiled itself.
-    """
+    """Follows the calls of compiled modules and functions."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.is_asked = False
+        """``torch.compile`` was called."""
         self.everywhere: str | None = None
+        """The mode of a real GPU's compiler, which runs what was compiled itself."""
         # By identity, since a script's modules may compare in ways of their own.
         self._modules: dict[int, tuple[weakref.ref[torch.nn.Module], str]] = {}
         self._recorder = recorder

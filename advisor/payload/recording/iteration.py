@@ -40,16 +40,13 @@ MOST_SPANS_BY_HAND = 16
 
 
 class ByHand:
-    """Tells from backward passes and writes to weights where an iteration ends.
-
-    Attributes:
-        optimizer_exists: the script made a torch optimizer, which may yet step.
-        num_spans: ends reported so far, of the kind that is reported now.
-    """
+    """Tells from backward passes and writes to weights where an iteration ends."""
 
     def __init__(self) -> None:
         self.optimizer_exists = False
+        """The script made a torch optimizer, which may yet step."""
         self.num_spans = 0
+        """Ends reported so far, of the kind that is reported now."""
         self._has_updates = False
 
     def end_backward(self, *, updated: bool) -> bool:
@@ -150,18 +147,15 @@ MOST_STEPS_OF_A_PERIOD = 32
 
 
 class Period:
-    """Follows the optimizers' steps; the one that steps least often bounds the iteration.
-
-    Attributes:
-        optimizers: those alive, by id; a script may make more than it uses.
-        num_steps: how often the bounding optimizer stepped since it is the bounding one.
-    """
+    """Follows the optimizers' steps; the one that steps least often bounds the iteration."""
 
     def __init__(self) -> None:
         self.optimizers: weakref.WeakValueDictionary[int, torch.optim.Optimizer] = (
             weakref.WeakValueDictionary()
         )
+        """Those alive, by id; a script may make more than it uses."""
         self.num_steps = 0
+        """How often the bounding optimizer stepped since it is the bounding one."""
         self._bound: int | None = None
         self._last_step: dict[int, int] = {}
         self._in_span: Counter[int] = Counter()
@@ -281,14 +275,6 @@ class Iterations:
         on_span: called with the number of complete spans at the end of each.
         by_call: steps and backward passes end no span, only `end_call` does.
         position: called with everything that shows where the run is.
-
-    Attributes:
-        num_spans: complete spans so far.
-        last: the newest complete span, as it goes into the result.
-        is_steady: it is past the start and holds as many samples as any span so far.
-        warnings: what its reader should know of how it was found.
-        nominal_batch: samples of a step after the warm-up, if the script says so.
-        depth: of the module that runs; 0 outside of all.
     """
 
     def __init__(
@@ -312,15 +298,21 @@ class Iterations:
         self._draws = self._steps.draws if self._steps and session.backend == "fake" else None
         self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
         self.depth = 0
+        """Of the module that runs; 0 outside of all."""
         self._first_call = 0
         self._num_backward_calls = 0
         self._seen_backward = False
         self._num_evaluations = 0
         self.num_spans = 0
+        """Complete spans so far."""
         self.last: Iteration | None = None
+        """The newest complete span, as it goes into the result."""
         self.is_steady = False
+        """It is past the start and holds as many samples as any span so far."""
         self.warnings: list[Notice] = []
+        """What its reader should know of how it was found."""
         self.nominal_batch: int | None = None
+        """Samples of a step after the warm-up, if the script says so."""
         self._most_samples = 0
 
     def install(self) -> None:

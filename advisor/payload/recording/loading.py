@@ -70,8 +70,6 @@ class LoaderUse:
     """One DataLoader: what the script took from it, in this span and before.
 
     Attributes:
-        num_workers: how many the script asked for.
-        may_leave_mode: its batches are made without the GPU; None as long as none was made.
         trains: its last batch was taken where gradients are recorded.
         has_ended: its newest iterator came to its end.
         place: where the script asked for the span's first batch.
@@ -80,7 +78,9 @@ class LoaderUse:
     def __init__(self, loader: torch.utils.data.DataLoader[object], num_workers: int | None) -> None:
         self.loader = loader
         self.num_workers = num_workers
+        """How many the script asked for."""
         self.may_leave_mode: bool | None = None
+        """Its batches are made without the GPU; None as long as none was made."""
         self.trains = self.has_ended = False
         self.batches: Callable[[], object] = lambda: None
         self._num_iterators = 0
@@ -239,20 +239,17 @@ NO_HOOKS = Hooks()
 
 
 class Loading:
-    """The DataLoaders of the script and the one that feeds its training.
-
-    Attributes:
-        num_spans: how many were started.
-        is_timed: the batches are the script's own, so their time and their sizes mean something.
-        is_measured: iterations are timed on a real GPU as the script runs them, loading included.
-        is_evaluating: the newest batch was taken where no gradients are recorded, and others may follow.
-    """
+    """The DataLoaders of the script and the one that feeds its training."""
 
     def __init__(self, backend: str = "fake") -> None:
         self.num_spans = 0
+        """How many were started."""
         self.is_timed = True
+        """The batches are the script's own, so their time and their sizes mean something."""
         self.is_measured = backend == "cuda"
+        """Iterations are timed on a real GPU as the script runs them, loading included."""
         self.is_evaluating = False
+        """The newest batch was taken where no gradients are recorded, and others may follow."""
         self._num_evaluated = 0  # batches in this span
         self._backend = backend
         self._knows_lengths = True

@@ -18,20 +18,18 @@ class MemoryTracker:
     Each storage gets a serial number. A span (one iteration) keeps the storages alive at its start and
     what happened since, so that the moment of the peak can be looked at afterwards, when optimizers
     have shown which storages hold parameters, gradients and state.
-
-    Attributes:
-        current_bytes: of all storages alive.
-        peak_bytes: the most that were ever alive at once.
-        num_storages: how many were counted, and the serial number of the next.
-        kinds: what storages hold, by their serial numbers.
     """
 
     def __init__(self) -> None:
         self.current_bytes = 0
+        """Of all storages alive."""
         self.peak_bytes = 0
+        """The most that were ever alive at once."""
         self._live: dict[int, tuple[int, int, weakref.ref[torch.UntypedStorage]]] = {}
         self.num_storages = 0
+        """How many were counted, and the serial number of the next."""
         self.kinds: dict[int, str] = {}
+        """What storages hold, by their serial numbers."""
         self._span_start: dict[int, int] = {}
         self._span_events: list[tuple[int, int]] = []
         self._of_steps: list[range] = []

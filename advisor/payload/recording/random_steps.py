@@ -96,13 +96,11 @@ class Steps:
 
     Args:
         clock: seconds of any beginning.
-
-    Attributes:
-        draws: of the script's forward passes.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.draws = Draws()
+        """Of the script's forward passes."""
         self._clock = clock
         self._begun_s = 0.0
         self._num_seen = 0

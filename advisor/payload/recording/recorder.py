@@ -41,28 +41,25 @@ _SKIPPED_TYPES = ("Device", "Layout", "MemoryFormat", "Generator", "Stream", "St
 
 
 class Signature:
-    """Names, tensors and side effects of one operator.
-
-    Attributes:
-        name: ``aten::convolution``, without the overload.
-        arguments: for each argument its name, whether it takes tensors, whether it is written to,
-            whether it is an attribute worth keeping, and its default.
-        operands: position and name of the arguments that take tensors, and whether they are written to.
-        written: positions of the arguments that are written to.
-        runs_kernel: False for views and allocations.
-        of_sparse: the same with the name of what runs on sparse tensors, None where that is the same.
-        needs_values: its result's shape, or what Python learns of it, follows from values.
-    """
+    """Names, tensors and side effects of one operator."""
 
     def __init__(self, func: OpOverload) -> None:
         schema = func._schema
         self.name: str = _OF_DENSE.get(schema.name, schema.name)
+        """``aten::convolution``, without the overload."""
         self.arguments = [_argument(argument) for argument in schema.arguments]
+        """For each argument its name, whether it takes tensors, whether it is written to, whether it is an
+        attribute worth keeping, and its default."""
         self.operands = [(index, one[0], one[2]) for index, one in enumerate(self.arguments) if one[1]]
+        """Position and name of the arguments that take tensors, and whether they are written to."""
         self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
+        """Positions of the arguments that are written to."""
         self.needs_values = any(tag.name in _OF_VALUES for tag in func.tags)
+        """Its result's shape, or what Python learns of it, follows from values."""
         self.of_sparse = self._renamed(_OF_SPARSE.get(self.name))
+        """The same with the name of what runs on sparse tensors, None where that is the same."""
         self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
+        """False for views and allocations."""
 
     def _renamed(self, name: str | None) -> Signature | None:
         if name is None:
@@ -154,20 +151,17 @@ _ROLES = {"parameter": PARAMETER, "gradient": GRADIENT}
 
 
 class Entry:
-    """Equal calls of one operator.
-
-    Attributes:
-        numbers: of the calls.
-        nodes: these calls by the entries that made what they read.
-        parameters: that they read, by the numbers of their storages.
-    """
+    """Equal calls of one operator."""
 
     __slots__ = ("nodes", "numbers", "parameters")
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
+        """Of the calls."""
         self.parameters: set[int | None] = set()
+        """That they read, by the numbers of their storages."""
         self.nodes: dict[object, Node] = {}
+        """These calls by the entries that made what they read."""
 
     def add(self, other: Entry) -> None:
         """Calls that were kept apart are of this entry."""
@@ -176,19 +170,16 @@ class Entry:
 
 
 class Node:
-    """Calls of an entry that read what the same entries made.
-
-    Attributes:
-        reads: how many of them read what.
-        new_parameters: of those reads, how many parameters no call of the entry had read before.
-    """
+    """Calls of an entry that read what the same entries made."""
 
     __slots__ = ("entry", "new_parameters", "reads")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.reads: Counter[Read] = Counter()
+        """How many of them read what."""
         self.new_parameters: Counter[Read] = Counter()
+        """Of those reads, how many parameters no call of the entry had read before."""
 
 
 Source = Union[Node, int]  # what made a tensor, or the role of what nothing in the span made
@@ -317,30 +308,27 @@ class Call(NamedTuple):
 
 
 class Recorder:
-    """Takes each operator that would have run on the GPU.
-
-    Attributes:
-        phase: ``forward`` or ``optimizer``; backward follows from the autograd engine.
-        next_call: the number that the next call will get; calls count through all spans.
-        wrote_weights: weights were written to outside of an optimizer's step and of backward passes.
-        follows_leaves: there is no optimizer, so any leaf that is written to is a weight.
-        written_leaves: such leaves by id; strong, since torch cannot convert a weakly referenced one.
-        value_calls: numbers of the calls whose results follow from values, by operator name; ``READ`` for
-            values that Python reads.
-        is_evaluating: whether forward work of now belongs to an evaluation, which is kept apart.
-        making: how long the script takes to make what it copies to the GPU.
-    """
+    """Takes each operator that would have run on the GPU."""
 
     def __init__(self, memory: MemoryTracker, device_type: str = "cuda") -> None:
         self.phase: OperatorPhase = "forward"
+        """``forward`` or ``optimizer``; backward follows from the autograd engine."""
         self._step_depth = 0
         self.next_call = 0
+        """The number that the next call will get; calls count through all spans."""
         self.wrote_weights = False
+        """Weights were written to outside of an optimizer's step and of backward passes."""
         self.follows_leaves = False
+        """There is no optimizer, so any leaf that is written to is a weight."""
         self.written_leaves: dict[int, torch.Tensor] = {}
+        """Such leaves by id; strong, since torch cannot convert a weakly referenced one."""
         self.value_calls: dict[str, list[int]] = {}
+        """Numbers of the calls whose results follow from values, by operator name; ``READ`` for values that
+        Python reads."""
         self.is_evaluating: Callable[[], bool] = lambda: False
+        """Whether forward work of now belongs to an evaluation, which is kept apart."""
         self.making = Making()
+        """How long the script takes to make what it copies to the GPU."""
         self._memory = memory
         self._device_type = device_type
         self._step_task = _NO_TASK
