@@ -232,6 +232,7 @@ def _dot(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # n
 # --- What the network reads ------------------------------------------------------------------------
 
 _TILES = (16, 32, 64, 128)
+_LONGEST_OF_BATCHES, _FEW_BLOCKS = 4096, 64
 
 
 def _features(op: Op) -> tuple[float, ...] | None:
@@ -242,7 +243,10 @@ def _features(op: Op) -> tuple[float, ...] | None:
     if not op.flops or min(batch, m, n, k, *right) < 1:
         return None
     layout = _is_stored_transposed(op.inputs[first + 1], unless_known=len(right) == 2)
-    return (*_sizes(batch, m, n, k), float(layout))
+    # A long sum of few blocks is shared among more. Batches share none, and without a transposed operand only
+    # they were measured.
+    is_shared = len(right) == 2 and k > _LONGEST_OF_BATCHES and tiles(m, 128) * tiles(n, 64) <= _FEW_BLOCKS
+    return (*_sizes(batch, m, n, k), float(layout or is_shared))
 
 
 def _sizes(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:

@@ -66,6 +66,7 @@ class Fabric:
     Attributes:
         link_bytes_per_s: per direction and GPU, of the data sheet.
         link_peers: GPUs among which a GPU's links are shared: with fewer of them, a part lies idle.
+        is_granted: False where a board's driver allows peer access that its machine may refuse.
         network: None where none is known.
         network_bytes_per_s: per direction and node, of the data sheet; None where it is unknown.
     """
@@ -73,6 +74,7 @@ class Fabric:
     link: Link
     link_bytes_per_s: float
     link_peers: int = 1
+    is_granted: bool = True
     network: Network | None = None
     network_bytes_per_s: float | None = None
 
