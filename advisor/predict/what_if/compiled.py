@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from advisor.core.findings.about_traces import CompileSeen
 from advisor.core.values import Flow, Launch, Op, Phase, Role, Trace
-from advisor.operators.convolution import num_groups
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import base_name
 from advisor.operators.norm import NORM
@@ -205,13 +204,14 @@ def _is_since(version: str) -> bool:
 
 
 def _is_told_convolution(op: Op) -> bool:
-    """Whether it is one whose weight a trace holds; exported profiles do not."""
+    """Whether it is one whose weight and groups a trace holds; exported profiles do not."""
     has_weight = len(op.inputs) > 1 and len(op.inputs[1].shape) > _LEAST_DIMENSIONS
-    return base_name(op.name) == "convolution" and has_weight
+    return base_name(op.name) == "convolution" and has_weight and "groups" in op.attributes
 
 
 def _is_grouped(op: Op) -> bool:
-    return num_groups(op) > 1 and op.inputs[1].shape[1] > 1
+    groups = op.attributes["groups"]
+    return isinstance(groups, int) and groups > 1 and op.inputs[1].shape[1] > 1
 
 
 def _is_narrowing(op: Op) -> bool:
