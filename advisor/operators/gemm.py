@@ -243,9 +243,10 @@ def _features(op: Op) -> tuple[float, ...] | None:
     if not op.flops or min(batch, m, n, k, *right) < 1:
         return None
     layout = _is_stored_transposed(op.inputs[first + 1], unless_known=len(right) == 2)
-    # A long sum of few blocks is shared among more. Batches share none, and without a transposed operand only
-    # they were measured.
-    is_shared = len(right) == 2 and k > _LONGEST_OF_BATCHES and tiles(m, 128) * tiles(n, 64) <= _FEW_BLOCKS
+    # A weight's gradient of few blocks shares its long sum among more. Batches share none, and without a
+    # transposed right operand only they were measured.
+    is_gradient = _is_stored_transposed(op.inputs[first], unless_known=False) and len(right) == 2
+    is_shared = is_gradient and k > _LONGEST_OF_BATCHES and tiles(m, 128) * tiles(n, 64) <= _FEW_BLOCKS
     return (*_sizes(batch, m, n, k), float(layout or is_shared))
 
 
