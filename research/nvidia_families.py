@@ -63,11 +63,14 @@ on V100s (`advisor/operators/convolution.py`).
 - **Volumes** keep constants of a roofline. The network of 16 bits tells their kernels on an H100 as well as
   those of images. But by it nnU-Net in 3-D is 21 % off, by the constants 14 % (half precision and TF32). In
   FP32 a V100 computes volumes at 0.4 to 0.5 of its rate, and nothing that fits says so.
-- **EfficientNet** stays 10 to 40 % too fast. Depthwise convolutions at a rate of CUDA cores in 16 bits
-  would take 4 points of that on an A100.
+- **EfficientNet** was 10 to 40 % too fast. Depthwise convolutions take cycles of SMs, whatever the bandwidth,
+  by kernels of an H100 (`research/training/fit_depthwise.py`). In 16 bits on an A100 a third is missing.
 - **NCF** looks up a million rows. Gradients of embeddings were measured for 16,384 picks alone; taken as a
   cost for each pick, they made it 162 % too slow. Beyond these a pick costs what a radix sort moves, which
-  was not fitted: half precision is 20 to 28 % too slow, FP32 on V100s still twice.
+  was not fitted: half precision is 20 to 28 % too slow. In FP32 on V100s it was twice too slow, by gradients
+  of weights: sums of a million rows that few blocks of the product share among more.
+- **DLRM** is too slow since NVIDIA's script fuses what is between its perceptrons (`dotBasedInteract`): we
+  count a product, copies and a gather.
 
 Left out: Jasper, QuartzNet, wav2vec 2, FastPitch and Tacotron 2, whose lengths are not stated;
 EfficientDet, Mask R-CNN, TFT and MoFlow, which are not short to write; HiFi-GAN, whose convolutions alone

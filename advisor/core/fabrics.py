@@ -1,7 +1,7 @@
 """Over what GPUs exchange, from ``catalogs/fabrics.toml`` and from what people write of their own clusters.
 
-What is not stated is the worse of what it may be: a card without NVLink exchanges through host memory, and a
-network is unknown.
+What is not stated of a machine of one's own is what its boards' driver allows. What is rented may be virtual:
+its boards exchange through host memory. A network that is not stated is unknown.
 """
 
 import math
@@ -27,7 +27,7 @@ _RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*([Gg]bit|Gb|GB)(?:/s|ps)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """GPUs whose links are not switched; `peers` are the GPUs that each one's links lead to."""
+    """GPUs whose links are not switched; `peers` are the GPUs that each one's links are shared among."""
 
     gpus: tuple[str, ...]
     link: Link
@@ -89,17 +89,21 @@ def _typed(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def board_fabric(gpu: GpuSpec) -> Fabric:
-    """What the GPU's board tells: its NVLink, else PCIe through host memory, and no network.
+    """What the GPU's board tells: its NVLink, else PCIe where its driver lets peers read, and no network.
 
     >>> from advisor.core.gpus import resolve_gpu
-    >>> board_fabric(resolve_gpu("H100-SXM-80GB")).link, board_fabric(resolve_gpu("L4")).link
-    (<Link.NVSWITCH: 'nvswitch'>, <Link.HOST: 'host'>)
+    >>> [board_fabric(resolve_gpu(name)).link.value for name in ("H100-SXM-80GB", "RTX-A6000", "RTX-3090")]
+    ['nvswitch', 'pcie', 'host']
     """
-    if not gpu.nvlink_bytes_per_s:
-        return Fabric(link=Link.HOST, link_bytes_per_s=gpu.pcie_bytes_per_s)
-    switched = Fabric(link=Link.NVSWITCH, link_bytes_per_s=gpu.nvlink_bytes_per_s)
+    unlisted = Fabric(
+        link=Link.NVSWITCH if gpu.nvlink_bytes_per_s else Link.HOST,
+        link_bytes_per_s=gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s,
+    )
     board = next((board for board in load_fabrics().boards if is_any(board.gpus, gpu.name)), None)
-    return switched if board is None else replace(switched, link=board.link, link_peers=board.peers)
+    if board is None:
+        return unlisted
+    is_granted = board.link is not Link.PCIE
+    return replace(unlisted, link=board.link, link_peers=board.peers, is_granted=is_granted)
 
 
 def machine_of(provider: str, instance_type: str) -> Machine | None:
@@ -117,7 +121,8 @@ def linked(gpu: GpuSpec, link: Link | None, link_bytes_per_s: float | None = Non
     """The GPU's board with another link, at a rate that may be stated."""
     board = board_fabric(gpu)
     if link is None or link is board.link:
-        return board if link_bytes_per_s is None else replace(board, link_bytes_per_s=link_bytes_per_s)
+        rate = link_bytes_per_s or board.link_bytes_per_s
+        return replace(board, link_bytes_per_s=rate, is_granted=board.is_granted or link is not None)
     is_nvlink = link not in (Link.PCIE, Link.HOST)
     sheet = (gpu.nvlink_bytes_per_s if is_nvlink else 0.0) or gpu.pcie_bytes_per_s
     return Fabric(link=link, link_bytes_per_s=link_bytes_per_s or sheet)

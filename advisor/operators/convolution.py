@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
 from advisor.operators import work
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, channels_last, shrunk, tensor
-from advisor.operators.family import Board, Compute, Family, Learned, Tf32Flag, base_name, each, names
+from advisor.operators.family import (
+    Board,
+    Compute,
+    Family,
+    FittedTime,
+    Learned,
+    Tf32Flag,
+    base_name,
+    each,
+    names,
+)
 from advisor.operators.work import padding
 
 NAMES = frozenset({"convolution", "convolution_backward"})
@@ -43,6 +53,17 @@ class _Pass:
     def is_channels_last(self) -> bool:
         """CuDNN takes that layout where the input or the weight has it."""
         return is_channels_last(self.source) or is_channels_last(self.weight)
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel meets a filter of its own."""
+        return self.weight.shape[1] == 1 and self.groups > 1
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of depthwise filters that meet each pixel of the input or the result, of which there are more."""
+        pixels = max(prod(self.source.shape[2:]), prod(self.target.shape[2:]))
+        return self.source.shape[0] * pixels * prod(self.weight.shape)
 
     @property
     def product(self) -> tuple[float, int, float]:
@@ -77,7 +98,7 @@ def features(op: Op) -> tuple[float, ...] | None:
     rows, columns, inner = call.product
     out_channels, in_channels, height, width = call.weight.shape
     filters, taps = out_channels // call.groups, height * width
-    is_depthwise = in_channels == 1 and call.groups > 1
+    is_depthwise = call.is_depthwise
     is_grouped = call.groups > 1 and not is_depthwise
     last = call.is_channels_last
     num_tiles = math.ceil(rows / _TILE) * math.ceil(columns / _TILE) * call.groups
@@ -105,8 +126,8 @@ def features(op: Op) -> tuple[float, ...] | None:
 def cudnn_features(op: Op) -> tuple[float, ...] | None:
     """As ``features``, and whether tensor cores compute the groups of a call in channels_last."""
     shared, call = features(op), _pass_of(op)
-    if shared is None or call is None:
-        return None
+    if shared is None or call is None or (call.is_depthwise and call.source.dtype == "float32"):
+        return None  # no tensor core multiplies channels one by one
     filters, channels = call.weight.shape[0] // call.groups, call.weight.shape[1]
     has_kernel = (
         call.is_channels_last
@@ -131,7 +152,7 @@ def _pass_of(op: Op) -> _Pass | None:
         gives_data=bool(mask[0]),
         gives_weights=bool(mask[1]),
         stride=prod(cast("tuple[int, ...]", op.attributes["stride"])),
-        groups=cast("int", op.attributes["groups"]),
+        groups=num_groups(op),
     )
 
 
@@ -183,7 +204,46 @@ _OF_GROUPS = 0.12
 
 def _share(op: Op) -> float:
     """Groups are many small products, for which libraries have no blocked kernel."""
-    return _OF_GROUPS if op.attributes.get("groups", 1) != 1 else 1.0
+    return _OF_GROUPS if num_groups(op) > 1 else 1.0
+
+
+def num_groups(op: Op) -> int:
+    """By shapes, which profilers keep too: a weight has all channels of one side, a group's of the other."""
+    is_backward = base_name(op.name) == "convolution_backward"
+    tensors = op.inputs[:3] if is_backward else (*op.outputs[:1], *op.inputs[:2])
+    if len(tensors) < 3 or min(len(tensor.shape) for tensor in tensors) < 3:
+        return 1
+    target, source, weight = (tensor.shape for tensor in tensors)
+    whole = source if target[1] == weight[0] else target
+    return whole[1] // max(weight[1], 1)
+
+
+# Multiply-adds of an SM in a cycle where channels have filters of their own: forward, of the input's gradient
+# and the weight's, by the bytes of an element. In 16 bits with channels last, which no other layout is faster
+# than (research/training/fit_depthwise.py).
+DEPTHWISE = {2: (22.7, 13.3, 20.9), 4: (6.3, 3.2, 2.8)}
+SIGMA_DEPTHWISE = 0.46
+
+
+def depthwise_call(op: Op) -> _Pass | None:
+    """The call if it is recorded, of two dimensions, and each channel has filters of its own."""
+    try:
+        call = _pass_of(op)
+    except (IndexError, KeyError, ValueError, TypeError):
+        return None
+    return call if call is not None and call.is_depthwise else None
+
+
+def _depthwise(op: Op, gpu: GpuSpec) -> FittedTime | None:
+    """Instructions bind such kernels: SMs and their clock count, of input and result the larger."""
+    call = depthwise_call(op)
+    rates = DEPTHWISE.get(work.item_bytes(call.source.dtype)) if call is not None else None
+    if call is None or rates is None or gpu.vendor != "NVIDIA":
+        return None
+    forward, data, weights = rates
+    cycles = call.gives_data / data + call.gives_weights / weights or 1 / forward
+    time_s = call.multiply_adds * cycles / (gpu.num_sms * gpu.boost_clock_hz)
+    return FittedTime(time_s=max(time_s, op.bytes / gpu.memory_bytes_per_s), sigma=SIGMA_DEPTHWISE)
 
 
 # --- What the network reads ------------------------------------------------------------------------
@@ -355,6 +415,7 @@ CONVOLUTION = Family(
     traffic={"convolution_backward": _backward_bytes},
     compute=Compute(fraction="conv_fraction", tensor_cores=True, tf32=Tf32Flag.CUDNN, share=_share),
     calibrates="conv_fraction",
+    fitted=_depthwise,
     learned=(
         Learned(
             name="conv",

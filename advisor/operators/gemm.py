@@ -228,6 +228,7 @@ def _dot(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # n
 # --- What the network reads ------------------------------------------------------------------------
 
 _TILES = (16, 32, 64, 128)
+_LONGEST_OF_BATCHES, _FEW_BLOCKS = 4096, 64
 
 
 def _features(op: Op) -> tuple[float, ...] | None:
@@ -238,7 +239,11 @@ def _features(op: Op) -> tuple[float, ...] | None:
     if not op.flops or min(batch, m, n, k, *right) < 1:
         return None
     layout = _is_stored_transposed(op.inputs[first + 1], unless_known=len(right) == 2)
-    return (*_sizes(batch, m, n, k), float(layout))
+    # A weight's gradient of few blocks shares its long sum among more. Batches share none, and without a
+    # transposed right operand only they were measured.
+    is_gradient = _is_stored_transposed(op.inputs[first], unless_known=False) and len(right) == 2
+    is_shared = is_gradient and k > _LONGEST_OF_BATCHES and tiles(m, 128) * tiles(n, 64) <= _FEW_BLOCKS
+    return (*_sizes(batch, m, n, k), float(layout or is_shared))
 
 
 def _sizes(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:

@@ -221,8 +221,9 @@ def _times_at(
         sigma[index] = np.hypot(times.sigma[known], _sigma_of_rates(calls, ops, precision)[known])
         own_sigma[index] = np.broadcast_to(times.own_sigma, known.shape)[known]
     for i, formula in _formulas(Same(ops)):
-        fitted = formula(ops[i], gpu) if math.isnan(time_s[i]) else None
-        if fitted is not None:
+        fitted = formula(ops[i], gpu)
+        # A network may promise what no board does: the slower counts.
+        if fitted is not None and not time_s[i] > KERNEL_FLOOR_S + fitted.time_s:
             time_s[i], sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma
     return CallTimes(time_s=time_s, sigma=sigma, own_sigma=own_sigma)
 

@@ -6,12 +6,14 @@ from functools import cache
 
 from advisor.core.fabrics import linked, machine_of
 from advisor.core.gpus import load_gpus
-from advisor.core.values import Fabric, GpuSpec, Network, Offer
+from advisor.core.values import Fabric, GpuSpec, Link, Network, Offer
 from advisor.pricing.instance_types import load_instances
 
 
 def fabric_of(provider: str, instance_type: str, gpu: GpuSpec) -> Fabric:
-    """What the catalogs know: the link of the machine or of the GPU's board, and the network if any tells.
+    """What the catalogs know: the link of the machine or of the GPU's NVLink, and the network if any tells.
+
+    Peer access over PCIe is the machine's to grant, and a virtual one without a row may not.
 
     >>> from advisor.core.gpus import resolve_gpu
     >>> p4d = fabric_of("aws", "p4d.24xlarge", resolve_gpu("A100-SXM-40GB"))
@@ -19,9 +21,10 @@ def fabric_of(provider: str, instance_type: str, gpu: GpuSpec) -> Fabric:
     (<Network.EFA: 'efa'>, 50000000000.0)
     """
     machine, bits_per_s = machine_of(provider, instance_type), network_rate(provider, instance_type)
+    own = None if gpu.nvlink_bytes_per_s else Link.HOST
     if machine is None:
-        return _networked(linked(gpu, None), Network.TCP, bits_per_s)
-    within = linked(gpu, machine.link, machine.link_bytes_per_s)
+        return _networked(linked(gpu, own), Network.TCP, bits_per_s)
+    within = linked(gpu, machine.link or own, machine.link_bytes_per_s)
     return _networked(within, machine.network, bits_per_s)
 
 

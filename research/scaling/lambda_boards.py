@@ -17,7 +17,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from advisor.core.errors import AdvisorError
-from advisor.core.fabrics import linked
+from advisor.core.fabrics import board_fabric, linked
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Layout, Link
 from advisor.predict.exchange.collective_time import Scaling
@@ -34,8 +34,6 @@ _PER_SAMPLE = {"gnmt": GNMT_TOKENS}
 # Virtual machines whose boards exchange through the host. The table names those with A100; that the others
 # are such was inferred from these rows' own efficiencies (research/docs/accuracy/scaling.md).
 _VIRTUAL = re.compile(r"_v1$|^LambdaCloud_4x|^LambdaCloud_2xQuadro")
-# Boards whose driver lets others read their memory over PCIe. No GeForce does.
-_PEERS = ("A100-PCIE", "A40", "RTX-A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +45,10 @@ class Machine:
     num_gpus: int
 
     @property
-    def link(self) -> Link:
-        """By the name; bridges are unknown."""
-        if _VIRTUAL.search(self.name):
-            return Link.HOST
-        if "SXM" in self.gpu.name:
-            return Link.NVSWITCH
-        return Link.PCIE if self.gpu.name.startswith(_PEERS) else Link.HOST
-
-    @property
     def layout(self) -> Layout:
-        """Of all its boards."""
-        return Layout(gpus_per_node=self.num_gpus, fabric=linked(self.gpu, self.link))
+        """Of all its boards; bridges are unknown."""
+        link = Link.HOST if _VIRTUAL.search(self.name) else board_fabric(self.gpu).link
+        return Layout(gpus_per_node=self.num_gpus, fabric=linked(self.gpu, link))
 
 
 def lambda_cases(published: Path) -> Iterator[Case]:

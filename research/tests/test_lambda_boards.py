@@ -42,7 +42,10 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_machine_has_a_link_by_its_name(system: str, gpu: str, link: Link) -> None:
-    assert Machine(name=system, gpu=resolve_gpu(gpu), num_gpus=2).link is link
+    fabric = Machine(name=system, gpu=resolve_gpu(gpu), num_gpus=2).layout.fabric
+    assert fabric is not None
+    assert fabric.link is link
+    assert fabric.is_granted
 
 
 @pytest.mark.usefixtures("_recorded")

@@ -25,7 +25,7 @@ from statistics import median
 from advisor.core.fabrics import board_fabric, linked
 from advisor.core.gpus import load_gpus
 from advisor.core.units import MIB
-from advisor.core.values import Fabric, Layout, Link, Network
+from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
 from advisor.predict.exchange.collective_time import Group, group_of
 from research.training.published_rows import published_rows
 
@@ -151,7 +151,7 @@ def _tensor_cores_layout(row: Mapping[str, str]) -> Layout | None:
     if source == "aiconfigurator":
         # A pair of L40S reaches 20 GB/s, more than any path through host memory; more of them 5 and less.
         link = Link.PCIE if name == "L40S" and num_gpus == 2 else None
-        return Layout(gpus_per_node=num_gpus, fabric=linked(load_gpus()[name], link))
+        return Layout(gpus_per_node=num_gpus, fabric=_joined(load_gpus()[name], link))
     if source == "deepbench":
         link = _DEEPBENCH_LINKS.get(name)
         fabric = linked(load_gpus()[name], link) if link else None
@@ -165,11 +165,16 @@ def _vidur_layout(name: str, collective: str, nodes: int, num_gpus: int) -> Layo
     if is_bridged and collective == "send_recv" and (nodes == 1 or name == "H100-NVL-94GB"):
         return None
     link = Link.NVLINK_PAIRS if is_bridged else None
-    fabric = linked(gpu, link, _BRIDGE_BYTES_PER_S if is_bridged else None)
+    fabric = _joined(gpu, link, _BRIDGE_BYTES_PER_S if is_bridged else None)
     if is_bridged and nodes > 1:
         # Azure NC96ads A100 v4 has 80 Gbit/s, without RDMA.
         fabric = replace(fabric, network=Network.TCP, network_bytes_per_s=10e9)
     return Layout(gpus_per_node=num_gpus // nodes, num_nodes=nodes, fabric=fabric)
+
+
+def _joined(gpu: GpuSpec, link: Link | None = None, link_bytes_per_s: float | None = None) -> Fabric:
+    """As stated, else the board's NVLink or the host's memory: no table says that peers had access."""
+    return linked(gpu, link or (None if gpu.nvlink_bytes_per_s else Link.HOST), link_bytes_per_s)
 
 
 def _is_busy(row: MeasuredCollective) -> bool:
@@ -220,7 +225,7 @@ def _of_pipeweave(path: Path) -> Iterator[MeasuredCollective]:
         measured = MeasuredCollective(
             source="pipeweave",
             board=gpu.name,
-            group=group_of(kind, Layout(gpus_per_node=num_gpus), gpu),
+            group=group_of(kind, Layout(gpus_per_node=num_gpus, fabric=_joined(gpu)), gpu),
             num_bytes=float(row["size_field_bytes"]),
             time_s=float(row["time_ms_median_over_ranks"]) * 1e-3,
         )

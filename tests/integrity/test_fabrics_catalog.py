@@ -7,7 +7,7 @@ import pytest
 from advisor.core.fabrics import Board, Machine, load_fabrics, machine_of
 from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus
-from advisor.core.values import Network
+from advisor.core.values import Link, Network
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import fabric_of
 from advisor.pricing.providers import load_providers
@@ -30,12 +30,13 @@ def test_every_row_is_dated_and_sourced(row):
 
 
 @pytest.mark.parametrize("board", FABRICS.boards, ids=name)
-def test_boards_are_of_gpus_with_nvlink(board):
+def test_boards_have_nvlink_or_are_read_over_pcie(board):
+    is_bus = board.link is Link.PCIE
     for glob in board.gpus:
         members = [gpu for gpu in load_gpus().values() if is_any([glob], gpu.name)]
         assert members
-        assert all(gpu.nvlink_bytes_per_s for gpu in members)
-    assert 2 <= board.peers <= 8
+        assert all(bool(gpu.nvlink_bytes_per_s) is not is_bus for gpu in members)
+    assert board.peers == 1 if is_bus else 2 <= board.peers <= 8
 
 
 @pytest.mark.parametrize("machine", FABRICS.machines, ids=name)

@@ -68,6 +68,8 @@ class Fabric:
     """Per direction and GPU, of the data sheet."""
     link_peers: int = 1
     """GPUs among which a GPU's links are shared: with fewer of them, a part lies idle."""
+    is_granted: bool = True
+    """False where a board's driver allows peer access that its machine may refuse."""
     network: Network | None = None
     """None where none is known."""
     network_bytes_per_s: float | None = None

@@ -316,6 +316,7 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
         return _FREE
     network, network_sigma, network_s = _network(group, constants)
     link, link_s = constants.links[group.link], _link_s_per_byte(group, constants)
+    is_known = group.fabric.is_granted or group.gpus_per_node == 1
     pace = constants.pace.get(group.architecture, 1.0)
     link_steps, network_steps = _steps(group)
     latency_s = pace * (constants.launch_s + link_steps * link.hop_s) + network_steps * network.hop_s
@@ -331,7 +332,7 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
     return CollectiveLaw(
         lines=tuple(lines),
         latency_sigma=constants.latency_sigma if group.num_nodes == 1 else constants.network_latency_sigma,
-        rate_sigma=max(network_sigma, link.sigma),
+        rate_sigma=max(network_sigma, (link if is_known else constants.links[Link.HOST]).sigma),
     )
 
 

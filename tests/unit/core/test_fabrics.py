@@ -17,7 +17,8 @@ GPUS = load_gpus()
         ("V100-SXM-16GB", Fabric(link=Link.NVLINK_MESH, link_bytes_per_s=150e9, link_peers=4)),
         ("MI300X", Fabric(link=Link.NVLINK_MESH, link_bytes_per_s=448e9, link_peers=7)),
         ("RTX-4090", Fabric(link=Link.HOST, link_bytes_per_s=31.5e9)),
-        ("A100-PCIE-80GB", Fabric(link=Link.HOST, link_bytes_per_s=31.5e9)),
+        ("GTX-1080-Ti", Fabric(link=Link.HOST, link_bytes_per_s=15.75e9)),
+        ("A100-PCIE-80GB", Fabric(link=Link.PCIE, link_bytes_per_s=31.5e9, is_granted=False)),
     ],
 )
 def test_a_board_tells_of_its_links(gpu, expected):
@@ -36,6 +37,11 @@ def test_another_link_has_the_rate_of_the_data_sheet():
     assert linked(GPUS["L4"], Link.PCIE) == Fabric(link=Link.PCIE, link_bytes_per_s=31.5e9)
     assert linked(GPUS["H100-SXM-80GB"], Link.PCIE).link_bytes_per_s == 63e9
     assert linked(GPUS["A100-PCIE-80GB"], Link.NVLINK_PAIRS, 300e9).link_bytes_per_s == 300e9
+
+
+def test_peer_access_that_is_stated_is_granted():
+    assert linked(GPUS["RTX-A6000"], Link.PCIE).is_granted
+    assert not stated_fabric(GPUS["RTX-A6000"], network="infiniband 200 Gbit").is_granted
 
 
 def test_the_link_of_the_board_keeps_its_peers():
@@ -59,7 +65,7 @@ def test_the_link_of_the_board_keeps_its_peers():
 )
 def test_people_write_networks_in_words(network, kind, bytes_per_s):
     fabric = stated_fabric(GPUS["L4"], network=network)
-    assert (fabric.link, fabric.network, fabric.network_bytes_per_s) == (Link.HOST, kind, bytes_per_s)
+    assert (fabric.link, fabric.network, fabric.network_bytes_per_s) == (Link.PCIE, kind, bytes_per_s)
 
 
 def test_people_write_links_in_words():

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Method, Op, Precision, TensorSpec
+from advisor.operators.convolution import CONVOLUTION
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import shipped
 from advisor.predict.methods import op_times
@@ -54,6 +55,39 @@ def test_groups_reach_an_eighth_of_the_rate_of_others_in_fp32():
     fast, _ = alone(whole, "V100-SXM-32GB", tf32=False)
     assert method == Method.ROOFLINE
     assert slow == pytest.approx(fast / 0.12, rel=0.01)
+
+
+def cycles_s(gpu: str, taps_a_cycle: float) -> float:
+    spec = resolve_gpu(gpu)
+    return 64 * 28 * 28 * 256 * 25 / taps_a_cycle / spec.num_sms / spec.boost_clock_hz
+
+
+def test_depthwise_filters_in_fp32_take_cycles_of_sms_whatever_tensor_cores_there_are():
+    for gpu in ("RTX-3090", "A100-SXM-80GB", "V100-SXM-32GB"):
+        time_s, _ = alone(convolution(groups=256), gpu, tf32=True)
+        assert time_s == pytest.approx(2e-6 + cycles_s(gpu, 6.3), rel=1e-6)
+
+
+def test_depthwise_filters_in_half_precision_are_no_faster_than_the_fastest_kernels():
+    op = convolution(groups=256)
+    source, weight = (replace(each, dtype="float16") for each in op.inputs)
+    half = replace(op, inputs=(source, weight), outputs=(source,), bytes=op.bytes // 2)
+    time_s, _ = alone(half, "B200-SXM-180GB", tf32=True)
+    assert time_s >= (2e-6 + cycles_s("B200-SXM-180GB", 22.7)) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("groups", [1, 16, 256])
+def test_shapes_tell_of_groups_as_a_profiler_keeps_them(groups):
+    """Its operators have no attributes, and a transposed weight has its channels the other way round."""
+    op = convolution(groups=groups)
+    profiled = replace(op, name="aten::cudnn_convolution", attributes={})
+    wide = replace(op.inputs[0], shape=(64, 512, 28, 28))
+    weight = replace(op.inputs[1], shape=(256, 512 // groups, 5, 5))
+    turned = replace(op, inputs=(op.inputs[0], weight), outputs=(wide,), attributes={})
+    backward = replace(op, name="aten::convolution_backward", inputs=(*op.outputs, *op.inputs), attributes={})
+    expected = CONVOLUTION.compute.share(op)
+    assert expected == (1.0 if groups == 1 else 0.12)
+    assert [CONVOLUTION.compute.share(each) for each in (profiled, turned, backward)] == [expected] * 3
 
 
 @pytest.mark.parametrize(

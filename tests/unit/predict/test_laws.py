@@ -97,6 +97,16 @@ def test_host_memory_is_no_faster_over_a_faster_bus():
     assert times[0] > times[1] == times[2]
 
 
+def test_peer_access_that_a_board_allows_may_be_refused():
+    gpu = resolve_gpu("RTX-A6000")
+    allowed, granted, through_host = (
+        collective_time("all_reduce", 1e8, Layout(gpus_per_node=4, fabric=fabric), gpu)
+        for fabric in (None, linked(gpu, Link.PCIE), linked(gpu, Link.HOST))
+    )
+    assert allowed.seconds == granted.seconds < through_host.seconds
+    assert granted.sigma < allowed.sigma == pytest.approx(through_host.sigma, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

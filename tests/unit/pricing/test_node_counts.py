@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from advisor.core.fabrics import board_fabric
+from advisor.core.fabrics import board_fabric, linked
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Link, Network, Offer
 from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, fabric_of, node_counts, numbers_of_nodes
@@ -103,4 +103,6 @@ def test_a_machine_has_its_link_and_network(provider, instance_type, gpu, link, 
 def test_a_machine_that_nobody_knows_has_its_board_alone():
     gpu = load_gpus()["H100-SXM-80GB"]
     assert fabric_of("vast", "8x H100", gpu) == board_fabric(gpu)
+    card = load_gpus()["A100-PCIE-80GB"]
+    assert fabric_of("vast", "8x A100", card) == linked(card, Link.HOST)
     assert fabric_of("aws", "g3s.xlarge", load_gpus()["M60"]).network is None

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import CatalogError
+from advisor.core.fabrics import board_fabric
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import Fabric, Layout, Link, Network
 from advisor.predict.exchange.collective_time import (
@@ -184,9 +185,9 @@ def test_small_messages_are_as_unsure_as_latency_and_large_ones_as_the_rate():
 
 def test_a_layout_without_fabric_has_that_of_the_board():
     gpu = load_gpus()["L4"]
-    host = Fabric(link=Link.HOST, link_bytes_per_s=gpu.pcie_bytes_per_s)
+    board = Layout(gpus_per_node=4, fabric=board_fabric(gpu))
     assert collective_time("all_reduce", 1e8, Layout(gpus_per_node=4), gpu) == collective_time(
-        "all_reduce", 1e8, Layout(gpus_per_node=4, fabric=host), gpu
+        "all_reduce", 1e8, board, gpu
     )
 
 
