@@ -60,10 +60,15 @@ class _Pass:
         return self.weight.shape[1] == 1 and self.groups > 1
 
     @property
-    def multiply_adds(self) -> int:
-        """Of depthwise filters that meet each pixel of the input or the result, of which there are more."""
+    def narrow_kind(self) -> tuple[int, bool]:
+        """Of kernels for narrow groups: an element's bytes, and whether a group has one channel."""
+        return work.item_bytes(self.source.dtype), self.is_depthwise
+
+    @property
+    def taps_met(self) -> int:
+        """Of filters in each pixel of the input or result, which has more, whatever a group's width."""
         pixels = max(prod(self.source.shape[2:]), prod(self.target.shape[2:]))
-        return self.source.shape[0] * pixels * prod(self.weight.shape)
+        return self.source.shape[0] * pixels * self.weight.shape[0] * prod(self.weight.shape[2:])
 
     @property
     def product(self) -> tuple[float, int, float]:
@@ -218,32 +223,34 @@ def num_groups(op: Op) -> int:
     return whole[1] // max(weight[1], 1)
 
 
-# Multiply-adds of an SM in a cycle where channels have filters of their own: forward, of the input's gradient
-# and the weight's, by the bytes of an element. In 16 bits with channels last, which no other layout is faster
-# than (research/training/fit_depthwise.py).
-DEPTHWISE = {2: (22.7, 13.3, 20.9), 4: (6.3, 3.2, 2.8)}
-SIGMA_DEPTHWISE = 0.46
+# Filter taps of an SM in a cycle where groups are narrow: forward, of the input's gradient, of the weight's;
+# by an element's bytes and whether a group has one channel. In 16 bits with channels last, the fastest
+# layout; of several channels FP32 reaches a share of others (research/training/fit_depthwise.py).
+NARROW = {(2, True): (22.7, 13.3, 20.9), (4, True): (6.3, 3.2, 2.8), (2, False): (9.6, 9.3, 4.7)}
+SIGMA_NARROW = 0.51
+_NARROW_CHANNELS = 16
 
 
-def depthwise_call(op: Op) -> _Pass | None:
-    """The call if it is recorded, of two dimensions, and each channel has filters of its own."""
+def narrow_call(op: Op) -> _Pass | None:
+    """The call if it is recorded, of two dimensions, and in groups of few channels."""
     try:
         call = _pass_of(op)
     except (IndexError, KeyError, ValueError, TypeError):
         return None
-    return call if call is not None and call.is_depthwise else None
+    is_narrow = call is not None and call.groups > 1 and call.weight.shape[1] <= _NARROW_CHANNELS
+    return call if is_narrow else None
 
 
-def _depthwise(op: Op, gpu: GpuSpec) -> FittedTime | None:
+def _narrow(op: Op, gpu: GpuSpec) -> FittedTime | None:
     """Instructions bind such kernels: SMs and their clock count, of input and result the larger."""
-    call = depthwise_call(op)
-    rates = DEPTHWISE.get(work.item_bytes(call.source.dtype)) if call is not None else None
+    call = narrow_call(op)
+    rates = NARROW.get(call.narrow_kind) if call is not None else None
     if call is None or rates is None or gpu.vendor != "NVIDIA":
         return None
     forward, data, weights = rates
     cycles = call.gives_data / data + call.gives_weights / weights or 1 / forward
-    time_s = call.multiply_adds * cycles / (gpu.num_sms * gpu.boost_clock_hz)
-    return FittedTime(time_s=max(time_s, op.bytes / gpu.memory_bytes_per_s), sigma=SIGMA_DEPTHWISE)
+    time_s = call.taps_met * cycles / (gpu.num_sms * gpu.boost_clock_hz)
+    return FittedTime(time_s=max(time_s, op.bytes / gpu.memory_bytes_per_s), sigma=SIGMA_NARROW)
 
 
 # --- What the network reads ------------------------------------------------------------------------
@@ -415,7 +422,7 @@ CONVOLUTION = Family(
     traffic={"convolution_backward": _backward_bytes},
     compute=Compute(fraction="conv_fraction", tensor_cores=True, tf32=Tf32Flag.CUDNN, share=_share),
     calibrates="conv_fraction",
-    fitted=_depthwise,
+    fitted=_narrow,
     learned=(
         Learned(
             name="conv",

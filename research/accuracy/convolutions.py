@@ -158,6 +158,9 @@ models, recorded again, ResNet-50 on 16 boards and six steps of an H100. Steps a
 the 110; a pass is that of the recorded step as in evaluation. Before, the same 59 steps of families that only
 judge were 10.9 % off (NCHW 9.2, `channels_last` 12.8) and their ratio 12.8: timm's boards paid a point for
 [all others](lambda.md).
+
+Steps and passes are of before narrow groups had a law (decision 137). By it EfficientNet-B0 and lite0 and
+MobileNet-V2 and V3 on the RTX 3090, in both layouts, are 6.1 instead of 5.4 % off, 2 to 4 points slower each.
 """
 _PASSES = """## Forward passes of timm's models
 

@@ -1,4 +1,4 @@
-"""What an SM does of depthwise convolutions in a cycle.
+"""What an SM does in a cycle of convolutions whose groups are narrow, depthwise ones above all.
 
     python -m research.training.fit_depthwise KERNELS
 
@@ -17,28 +17,29 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.formats.recording_files import read_recording
-from advisor.operators.convolution import depthwise_call
-from advisor.operators.work import item_bytes
+from advisor.operators.convolution import narrow_call
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
-Rates = Mapping[int, tuple[float, ...]]
+Rates = Mapping[tuple[int, bool], tuple[float, ...]]
 
 
 def rates_of(kernels: Path) -> tuple[Rates, float]:
-    """By an element's bytes: forward, of the input's gradient, of the weight's; and the shapes' sigma."""
+    """By kind of kernel: forward, of the input's gradient, of the weight's; and the shapes' sigma."""
     recording = read_recording(kernels)
     gpu = resolve_gpu(recording.header.gpu or "")
-    logs: dict[int, tuple[list[float], list[float], list[float]]] = defaultdict(lambda: ([], [], []))
+    logs: dict[tuple[int, bool], tuple[list[float], list[float], list[float]]] = defaultdict(
+        lambda: ([], [], [])
+    )
     for kernel in recording.measurements:
-        call = depthwise_call(kernel.op)
+        call = narrow_call(kernel.op)
         if call is None or (call.gives_data and call.gives_weights):
             continue
-        num_bytes = item_bytes(call.source.dtype)
-        if num_bytes == 2 and not call.is_channels_last:
+        kind = call.narrow_kind
+        if (kind[0] == 2 and not call.is_channels_last) or kind == (4, False):
             continue
         cycles = (kernel.time_s - KERNEL_FLOOR_S) * gpu.num_sms * gpu.boost_clock_hz
         which = 1 if call.gives_data else 2 if call.gives_weights else 0
-        logs[num_bytes][which].append(math.log(call.multiply_adds / cycles))
+        logs[kind][which].append(math.log(call.taps_met / cycles))
     means = {kind: [statistics.fmean(each) for each in passes] for kind, passes in logs.items()}
     left = [
         value - mean
