@@ -26,6 +26,7 @@ _PROGRAMS = (
     "nice", "nohup", "nsys", "numactl", "pdm", "pipenv", "pixi", "poetry", "rye", "sh", "srun", "stdbuf",
     "time", "timeout", "torchrun", "uv", "uvx", "zsh",
 )  # fmt: skip
+_SHELLS = ("bash", "dash", "sh", "zsh")
 _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
 # Modules that are launchers themselves: ``python -m torch.distributed.run train.py``.
 _LAUNCHING_MODULES = {
@@ -118,6 +119,8 @@ def _around_script(words: Sequence[str]) -> tuple[list[str], Path, tuple[str, ..
             return list(words[:i]), _module_file(after[0]), after[1:]
         if word == "-c" and i and _PYTHON.match(Path(words[i - 1]).name):
             raise InputError("`python -c` has no script to profile: write its code to a .py file.")
+        if re.fullmatch("-[a-z]*c", word) and i and Path(words[i - 1]).name in _SHELLS:
+            raise InputError(f"`{words[i - 1]} {word}` hides its command: give that alone after --.")
         if Path(word).suffix in (".py", ".ipynb") and not word.startswith("-"):
             return list(words[:i]), Path(word), after
     raise InputError(

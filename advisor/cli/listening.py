@@ -138,7 +138,10 @@ def _of(done: int | None, total: int | None) -> str:
 
 
 def _whole(seconds: float) -> str:
-    return f"{int(seconds)} s" if seconds < 60 else format_duration(seconds)
+    minutes, rest_s = divmod(int(seconds), 60)
+    if minutes >= 60 or (minutes and not rest_s):
+        return format_duration(seconds)
+    return f"{minutes} min {rest_s} s" if minutes else f"{rest_s} s"
 
 
 def warn(messages: Iterable[str]) -> None:

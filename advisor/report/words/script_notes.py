@@ -319,8 +319,9 @@ def _(it: about_traces.EvaluationSeen) -> str:
             )
         case "inside":
             return (
-                f"the recorded iteration holds {it.num_passes:,} forward passes of a model in evaluation"
-                f" mode, without gradients: {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls."
+                f"the recorded iteration holds {it.num_passes:,} forward"
+                f" pass{'' if it.num_passes == 1 else 'es'} of a model in evaluation mode, without gradients:"
+                f" {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls."
                 " If they are an evaluation, let the script evaluate less often while it is profiled"
             )
 

@@ -76,6 +76,7 @@ def test_settings_that_only_accelerate_hands_on_are_refused(option):
     [
         ("torchrun --nproc-per-node 8", "no Python script is in the command 'torchrun"),
         ("python -c 'import this'", "has no script to profile"),
+        ("bash -lc 'python train.py'", "`bash -lc` hides its command: give that alone"),
         ("python -m no.such", "there is no module 'no.such' here"),
         ("bash missing.sh", "cannot read 'missing.sh': No such file"),
     ],

@@ -33,12 +33,14 @@ def test_step_phase_elapsed_time_and_limit(clock):
     narration.update("importing torch")
     clock.now_s += 42.9
     assert narration.line() == "profiling train.py: importing torch (42 s of at most 5 min)"
+    clock.now_s += 68
+    assert narration.line() == "profiling train.py: importing torch (1 min 50 s of at most 5 min)"
 
 
 def test_a_step_without_phases_and_limit(clock):
     narration = Narration("reading jobs.csv", clock=clock)
     clock.now_s += 125
-    assert narration.line() == "reading jobs.csv (2 min)"
+    assert narration.line() == "reading jobs.csv (2 min 5 s)"
 
 
 @pytest.mark.parametrize(

@@ -62,15 +62,34 @@ define("dequantize_4bit", "(Tensor A, Tensor s, int block, str kind, int[] shape
 define("int8_vectorwise_quant", "(Tensor A, float threshold=0.0) -> (Tensor, Tensor, Tensor?)",
        lambda A, threshold=0.0: (A, A, A.new_empty(torch.library.get_ctx().new_dynamic_size())))
 ''')
+(folder / "optim").mkdir()
+(folder / "optim" / "optimizer.py").write_text('''
+class Optimizer8bit:
+    is_paged = True
+    def get_state_buffer(self, p, dtype):
+        raise RuntimeError("it is in a library of CUDA")
+''')
 importlib.import_module("bitsandbytes._ops")
+paging = importlib.import_module("bitsandbytes.optim.optimizer").Optimizer8bit()
 bits = torch.ops.bitsandbytes
 rows, packed, scales = (torch.zeros(size, device="cuda") for size in ((32, 64), (1024, 1), (32,)))
 made = bits.gemm_4bit(rows, packed, [32, 64], scales, 64, "nf4")
 integers, sums, outliers = bits.int8_vectorwise_quant(rows, 6.0)
 result = [list(made.shape), sorted(ops() & {"aten::mm", "bitsandbytes::gemm_4bit"}), str(integers.dtype),
-          outliers.numel(), list(session.mode.assumptions)]
+          outliers.numel(), str(paging.get_state_buffer(rows, torch.uint8).dtype),
+          list(session.mode.assumptions)]
 """,
-        [[32, 32], ["aten::mm"], "torch.int8", 0, ["no column of a product of 8 bits is an outlier"]],
+        [
+            [32, 32],
+            ["aten::mm"],
+            "torch.int8",
+            0,
+            "torch.uint8",
+            [
+                "no column of a product of 8 bits is an outlier",
+                "the paged state of an optimizer stays on the GPU",
+            ],
+        ],
     ),
     # What the patch changes of it, and no more: DeepSpeed itself is in tests/end_to_end/test_deepspeed.py.
     "deepspeed": (

@@ -103,12 +103,12 @@ def _never_tracing(module: ModuleType) -> None:
         module.__dict__["is_fake_tensor"] = lambda x: False  # noqa: ARG005
 
 
-def install_bitsandbytes(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
+def install_bitsandbytes(session: Session) -> None:
     """Products with weights of four and eight bits count as the products that they are.
 
     For as many rows as a training step has, the kernel of four bits makes weights of 16 bits and multiplies
     by those, and that of eight bits multiplies integers and scales the result; how many columns it takes out
-    as too large follows from values, so none are.
+    as too large follows from values, so none are. State that is paged is on the GPU while it has room.
 
     Take its operators apart once the script imports it.
     """
@@ -128,7 +128,19 @@ def install_bitsandbytes(session: Session) -> None:  # noqa: ARG001 - all patche
         if hasattr(operators, "int8_vectorwise_quant"):
             SHAPE_RULES[operators.int8_vectorwise_quant.default] = no_outliers
 
+    def state(
+        original: Original, optimizer: Any, weight: torch.Tensor, dtype: torch.dtype = torch.float32
+    ) -> object:
+        if not optimizer.is_paged:
+            return original(optimizer, weight, dtype)
+        session.mode.assumptions["the paged state of an optimizer stays on the GPU"] = None
+        return torch.zeros_like(weight, dtype=dtype)
+
+    def install_optimizers(module: ModuleType) -> None:
+        wrap(module.Optimizer8bit, "get_state_buffer", state)
+
     when_imported("bitsandbytes._ops", install)
+    when_imported("bitsandbytes.optim.optimizer", install_optimizers)
 
 
 def _product_of_4_bits(
