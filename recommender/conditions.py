@@ -6,7 +6,7 @@ from datetime import datetime
 
 from advisor.core.values import Option, Plan, Tier
 from advisor.pricing.spot import Interruptions
-from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at, terms_of_plans
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def facts_of_plan(plan: Plan, spot: SpotTerms) -> Facts:
 
     A machine of one's own without a configured cost counts as free, as everywhere; the option says so.
     """
-    offer, at = plan.offer, terms_at(plan, spot, None)
+    offer, at = plan.offer, terms_of_plans(spot, None)(plan)
     return Facts(
         tier=plan.tier,
         provider=plan.provider,

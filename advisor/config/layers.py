@@ -45,7 +45,8 @@ from advisor.config.settings import (
 )
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.processes import ANSWER_FILE_VARIABLE, STEPS_FOLDER_VARIABLE
-from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
+from advisor.formats.foreign_files import shown
+from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document
 
 _SQLITE = "sqlite:///"
 _IN_A_FILE = "file:"

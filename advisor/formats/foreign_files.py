@@ -30,6 +30,13 @@ MOST_RATIO = 200
 _ALWAYS_BYTES = 2**24
 _BUFFER_BYTES = 2**18
 _GZIP = b"\x1f\x8b"
+_LONGEST_VALUE = 200
+
+
+def shown(value: object) -> str:
+    """A value as a message names it, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 def why_unreadable(error: Exception) -> str:

@@ -107,7 +107,7 @@ METHODS = tuple(Method)
 _VOLUMES = 5
 _LEARNED, _ROOFLINE = METHODS.index(Method.LEARNED), METHODS.index(Method.ROOFLINE)
 # What was measured as it runs, or scaled from that.
-IN_A_STEP = [METHODS.index(Method.MEASURED), METHODS.index(Method.WAVE)]
+IN_A_STEP = np.array([method in (Method.MEASURED, Method.WAVE) for method in METHODS])
 
 
 class OpTime(NamedTuple):
@@ -149,7 +149,7 @@ class OpTimes:
         """
         if not self.time_s.any():
             return SIGMA_ROOFLINE_ASSUMED
-        in_a_step = np.isin(self.methods, IN_A_STEP)
+        in_a_step = IN_A_STEP[self.methods]
         of_family = LEFT_IN_A_STEP * np.sqrt(np.maximum(self.sigma**2 - self.own_sigma**2, 0.0))
         errors_s = (
             np.bincount(self.columns.word_index, weights=np.where(in_a_step, 0.0, of_family) * self.time_s),
@@ -291,8 +291,7 @@ def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
     """
     kinds, index = kinds_of(times)
     factors = np.array([math.exp(excess.get(kind, 0.0)) for kind in kinds])[index]
-    in_step = np.isin(times.methods, IN_A_STEP)
-    return replace(times, time_s=np.where(in_step, 1.0, factors) * times.time_s)
+    return replace(times, time_s=np.where(IN_A_STEP[times.methods], 1.0, factors) * times.time_s)
 
 
 def kinds_of(times: OpTimes) -> tuple[tuple[str, ...], NDArray[np.int64]]:

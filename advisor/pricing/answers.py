@@ -64,9 +64,9 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     kept = []
     for answer, lost in zip(answers, _outdated(answers), strict=True):
         own = tuple(
-            o for o in answer.offers
-            if (_is_open(o, covered) or machine_of(o) in unpriced)
-            and machine_of(o) not in named and not {_place(o), machine_of(o)} & lost
+            o for o, machine in zip(answer.offers, map(machine_of, answer.offers), strict=True)
+            if (o.retrieved_at - _ONE_TIME > covered.get(machine[0], _NEVER) or machine in unpriced)
+            and machine not in named and machine not in lost and machine[0] not in lost
         )  # fmt: skip
         gaps = frozenset(machine for machine in answer.unpriced if machine[0] not in lost)
         kept.append(replace(answer, offers=own, unpriced=gaps))
@@ -82,12 +82,6 @@ def _covered_by(answer: Answer, lost: frozenset[Place | Machine]) -> dict[Place,
         return {}
     known_at = {**_of_places(_newest(answer.offers)), **answer.asked_at}
     return {at: known_at.get(at, _NOW) for at in answer.covers - lost}
-
-
-def _is_open(offer: Offer, covered: Mapping[Place, datetime]) -> bool:
-    """Whether no earlier source knew all that was for rent in its place when the offer was made."""
-    asked_at = covered.get(_place(offer), _NEVER)
-    return offer.retrieved_at - _ONE_TIME > asked_at
 
 
 def _outdated(answers: Sequence[Answer]) -> list[frozenset[Place | Machine]]:
@@ -171,12 +165,13 @@ def with_stand_ins(
     for answer in answers:
         if answer.is_live:
             unpriced |= answer.unpriced
-        for offer in () if answer.is_live else answer.offers:
+        for offer in answer.offers if unpriced and not answer.is_live else ():
             if machine_of(offer) in unpriced:
                 is_old = oldest is not None and offer.retrieved_at < oldest
                 (too_old if is_old else stale).append((answer.source, offer))
         lost = set() if answer.is_live else {machine_of(offer) for _, offer in too_old}
-        kept.append(replace(answer, offers=tuple(o for o in answer.offers if machine_of(o) not in lost)))
+        offers = tuple(o for o in answer.offers if machine_of(o) not in lost) if lost else answer.offers
+        kept.append(replace(answer, offers=offers))
     return tuple(kept), (
         *_stand_in_findings(stale, is_kept=True),
         *_stand_in_findings(too_old, is_kept=False),

@@ -88,8 +88,8 @@ class NodeCounts:
         """Numbers of nodes, in ascending order; none where no number will do."""
         if self.wanted and offer.gpu not in self.wanted:
             return ()
-        asked = self.wanted.get(offer.gpu, ())
-        return tuple(n for n in self.possible(offer) if not asked or n * offer.num_gpus in asked)
+        asked, possible = self.wanted.get(offer.gpu), self.possible(offer)
+        return tuple(n for n in possible if n * offer.num_gpus in asked) if asked else possible
 
     def possible(self, offer: Offer) -> tuple[int, ...]:
         """The same whatever number of GPUs is asked for."""

@@ -409,11 +409,11 @@ def _lasting(spot: SpotTerms, plan: Plan, train_s: Quantiles) -> tuple[Quantiles
     load_numpy()
     import numpy as np
 
-    from recommender.outcome.spot import drawn_hours, is_spot, terms_at
+    from recommender.outcome.spot import drawn_hours, is_spot, terms_of_plans
 
     if not is_spot(plan):
         return train_s, train_s
-    terms, z = terms_at(plan, spot, None), np.array([0.0, Z90])
+    terms, z = terms_of_plans(spot, None)(plan), np.array([0.0, Z90])
     work_h = np.array([train_s.p50, train_s.p90]) / HOUR_S
     rate, away = terms.preemptions_per_h * np.exp(terms.sigma_rate * z), np.full(2, terms.reacquire_h)
     done_h, billed_h = drawn_hours(work_h, terms, rate_per_h=rate, reacquire_h=away, z=z)

@@ -8,6 +8,7 @@ the median and the 90 % quantile of anything monotone in one draw are exact.
 import math
 import zlib
 from dataclasses import dataclass, field
+from functools import cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -76,8 +77,7 @@ class Draws:
 
 def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:
     """Shuffled strata of the normal distribution, from a generator the caller seeds."""
-    normal = NormalDist()
-    strata = np.array([normal.inv_cdf(i / (num_draws + 1)) for i in range(1, num_draws + 1)])
+    strata = _strata(num_draws)
     return Draws(
         prediction=strata,
         wait=rng.permutation(strata),
@@ -87,6 +87,11 @@ def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:
         seed=int(rng.integers(2**32)),
         price=rng.permutation(strata),  # last: what was drawn before it stays what it was
     )
+
+
+@cache
+def _strata(num_draws: int) -> Array:
+    return np.array([NormalDist().inv_cdf(i / (num_draws + 1)) for i in range(1, num_draws + 1)])
 
 
 def log_normal(interval: Interval, z: Array) -> Array:
@@ -115,7 +120,7 @@ def waits(quantiles: Quantiles, z: Array) -> Array:
 
 def _start_waits(wait: StartWait, z: Array) -> Array:
     """``StartWait.after_s`` of each draw."""
-    p_longer = np.array([math.erfc(value / math.sqrt(2)) / 2 for value in z.tolist()])
+    p_longer = np.array([math.erfc(score) for score in (z / math.sqrt(2)).tolist()]) / 2
     log_share = np.maximum(np.log((1 - wait.p_at_once) / p_longer), 0.0)
     return np.asarray(wait.at_once_s + wait.later_p50_s * (log_share / math.log(2)) ** wait.bend)
 

@@ -220,7 +220,8 @@ def _quantiles_beside(values: Array, others: Array, known: Sequence[Quantiles]) 
 
 
 def _means(times: _Times, usd: float, counted_usd: float, own_share: float) -> Means:
-    time_s, startup_s = times.mean_time_s, float(np.mean(times.run.startup_s))
+    time_s, startup_s = times.mean_time_s, times.run.startup_s
+    startup_s = float(startup_s.mean()) if isinstance(startup_s, np.ndarray) else startup_s
     wait_s = time_s - times.mean_train_s - startup_s if math.isfinite(time_s) else 0.0
     return Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted_usd, own_share=own_share)
 
@@ -250,20 +251,14 @@ def _option(plan: Plan, machine: _Fed, job: Job, figures: _Figures, terms: SpotT
         p_within_deadline=figures.odds["deadline"],
         risk=risk_of(plan, terms, figures.expected.run_days),
         script_changes=tuple(changes_of(plan, workload, terms, work_s)),
-        reasons=(
-            *_refused(plan, work_s, terms, job, figures),
-            *_misses(job, figures),
-            *restarts_of(plan, workload.script, terms),
-            *reasons_of(plan, workload, estimate),
-            *_reading(plan, machine),
-        ),
+        reasons=tuple(_reasons(plan, machine, work_s, terms, job, figures)),
         what_if=workload.variant.name,
     )
 
 
-def _refused(
-    plan: Plan, work_s: float, terms: SpotTerms, job: Job, figures: _Figures
-) -> tuple[()] | tuple[Finding]:
+def _reasons(
+    plan: Plan, machine: _Fed, work_s: float, terms: SpotTerms, job: Job, figures: _Figures
+) -> Iterator[Finding]:
     refused = refusal(
         plan,
         work_s,
@@ -272,12 +267,14 @@ def _refused(
         deadline_s=job.deadline_s,
         p_within_deadline=figures.odds["deadline"],
     )
-    return () if refused is None else (refused,)
-
-
-def _reading(plan: Plan, machine: _Fed) -> tuple[()] | tuple[Finding]:
+    if refused is not None:
+        yield refused
+    yield from _misses(job, figures)
+    yield from restarts_of(plan, machine.workload.script, terms)
+    yield from reasons_of(plan, machine.workload, machine.estimate)
     note = reading_note(plan, machine.estimate, machine.read_s)
-    return () if note is None else (note,)
+    if note is not None:
+        yield note
 
 
 def _misses(job: Job, figures: _Figures) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ a start at once, the rate of preemptions and the time away grow with the number 
 So a is 1/4 at the median, and 1/2 at p90. A node more never helps: a is at least 0.
 """
 
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -53,6 +54,7 @@ def all_at_once(p_at_once: float, num_nodes: int) -> float:
     return float(p_at_once ** times_of_one(num_nodes))
 
 
+@cache
 def slowest_boot(num_nodes: int) -> float:
     """The median of the slowest of N boots over that of one: the last one decides, and all are billed.
 

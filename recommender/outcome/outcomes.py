@@ -38,6 +38,11 @@ class Run:
     on_demand_s: Array | float = 0.0
     """Billed on demand, beside ``run_s``."""
 
+    @property
+    def stays(self) -> bool:
+        """Whether no draw of it goes on elsewhere."""
+        return not isinstance(self.moved_share, np.ndarray) and not isinstance(self.on_demand_s, np.ndarray)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
@@ -199,7 +204,7 @@ def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
 
 
 def _own_share(plan: Plan, run: Run) -> float:
-    if plan.elsewhere is None:
+    if plan.elsewhere is None or run.stays:
         return 1.0
     billed_s = np.where(np.isfinite(run.run_s), run.run_s, 0.0)
     own_usd = float(np.mean(billed_s * (1 - run.moved_share))) * (plan.usd_per_h or 0.0)
@@ -210,6 +215,9 @@ def _own_share(plan: Plan, run: Run) -> float:
 
 
 def _cost_usd(plan: Plan, run: Run, draws: Draws) -> _Usd:
+    if run.stays:
+        over = _over_medians(plan, run, draws)
+        return _three(list(costs_usd(plan, over, run_s=run.run_s, kept_s=run.kept_s)))
     there, own = plan.elsewhere or Elsewhere(), plan.usd_per_h or 1.0
     moved = 1 + run.moved_share * (there.usd_per_h / own - 1)
     # Each stretch elsewhere fetches the data anew.
@@ -241,7 +249,8 @@ def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
     medians, sigmas, most = np.array([(t.preemptions_per_h, t.sigma_rate, t.most_per_h) for t in terms]).T
     z, num_nodes = draws.preemption_rate, np.array([float(t.num_nodes) for t in terms])
     drawn = np.minimum(medians[:, None] * np.exp(sigmas[:, None] * z), most[:, None])
-    return np.asarray(drawn * drawn_over_median(num_nodes, z), dtype=np.float64)
+    times = drawn_over_median(num_nodes, z) if num_nodes.max() > 1 else 1.0
+    return np.asarray(drawn * times, dtype=np.float64)
 
 
 def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) -> Array:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import PurePath
 
@@ -208,8 +207,9 @@ def refusal(
     """
     if not is_spot(plan) or terms.work_ends_by_s is not None:
         return None
-    makespan_h, _ = _expected_h(work_s / HOUR_S, *_figures(terms))
     work_h = work_s / HOUR_S
+    hours = _expected_h(work_h, *_figures(terms))
+    makespan_h, _ = hours
     saves = terms.checkpoint_interval_h is not None
     in_time = deadline_s is not None and plan.startup_s + work_s <= deadline_s
     too_late = not saves and in_time and p_within_deadline == 0
@@ -218,30 +218,28 @@ def refusal(
         return None
     return about_options.RemovedBySpot(
         training_h=makespan_h,
-        cost_usd=_expected_usd(plan, work_s, terms),
+        cost_usd=_expected_usd(plan, *hours),
         checkpoint_interval_h=terms.checkpoint_interval_h,
         on_demand_h=work_h,
-        best=_better(plan, work_s, terms, makespan_h),
+        best=_better(plan, work_h, terms, makespan_h),
     )
 
 
-def _better(plan: Plan, work_s: float, terms: SpotTerms, makespan_h: float) -> Mapping[str, float] | None:
+def _better(plan: Plan, work_h: float, terms: SpotTerms, makespan_h: float) -> Mapping[str, float] | None:
     """What the best checkpoint interval would make of it, if it helps."""
     interval_h = best_checkpoint_interval_h(terms)
-    if not 0 < interval_h < work_s / HOUR_S:
+    if not 0 < interval_h < work_h:
         return None
-    best = replace(terms, checkpoint_interval_h=interval_h)
-    best_h, _ = _expected_h(work_s / HOUR_S, *_figures(best))
-    if best_h >= makespan_h:
+    rate_per_h, reacquire_h, _, *costs_h = _figures(terms)
+    hours = _expected_h(work_h, rate_per_h, reacquire_h, interval_h, *costs_h)
+    if hours[0] >= makespan_h:
         return None
-    usd = _expected_usd(plan, work_s, best)
-    return {"checkpoint_interval_h": interval_h, "training_h": best_h, "cost_usd": usd}
+    usd = _expected_usd(plan, *hours)
+    return {"checkpoint_interval_h": interval_h, "training_h": hours[0], "cost_usd": usd}
 
 
-def _expected_usd(plan: Plan, work_s: float, terms: SpotTerms) -> float:
-    """Dollars at the median rate."""
-    hours = _expected_h(work_s / HOUR_S, *_figures(terms))
-    kept_s, run_s = (np.array([plan.startup_s + each * HOUR_S]) for each in hours)
+def _expected_usd(plan: Plan, makespan_h: float, billed_h: float) -> float:
+    kept_s, run_s = (np.array([plan.startup_s + hours * HOUR_S]) for hours in (makespan_h, billed_h))
     return float(cost_usd(plan, run_s=run_s, kept_s=kept_s)[0])
 
 

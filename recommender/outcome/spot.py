@@ -68,7 +68,7 @@ class SpotTerms:
     rate_source: Finding = CONFIGURED
     """Where the rate comes from."""
     assumed: frozenset[str] = frozenset()
-    """Fields that were not given: ``terms_at`` takes them from the machine's class."""
+    """Fields that were not given: ``terms_of_plans`` takes them from the machine's class."""
     history: Mapping[str, Watched] = field(default_factory=dict)
     """What was seen of machines, by instance type; ``""`` is any."""
     num_nodes: int = 1
@@ -94,26 +94,20 @@ def seen_of(plan: Plan, history: Mapping[str, Watched]) -> Watched | None:
     return history.get(instance_type) or history.get("")
 
 
-def terms_at(
-    plan: Plan, terms: SpotTerms, buckets: Mapping[tuple[str, str], Interruptions] | None
-) -> SpotTerms:
-    """The terms of one plan: what is assumed is that of its class, corrected by its log.
-
-    A rate that was not given is no lower than the provider's published floor.
-
-    Args:
-        plan: where to look up.
-        terms: of any spot machine.
-        buckets: by instance type and region; None where the rate is configured, which then holds as it is.
-    """
-    return terms_of_plans(terms, buckets)(plan)
-
-
 def terms_of_plans(
     terms: SpotTerms, buckets: Mapping[tuple[str, str], Interruptions] | None
 ) -> Callable[[Plan], SpotTerms]:
-    """``terms_at`` for many plans: those of one class get the same object."""
+    """The terms of plans: what is assumed is that of their class, corrected by their log.
+
+    A rate that was not given is no lower than the provider's published floor. Plans of one machine and region
+    get the same object, as do those of one class where nothing is published.
+
+    Args:
+        terms: of any spot machine.
+        buckets: by instance type and region; None where the rate is configured, which then holds as it is.
+    """
     of_class: dict[tuple[str, int, int], SpotTerms] = {}
+    of_machine: dict[object, SpotTerms] = {}
     of_nodes: dict[tuple[int, int], SpotTerms] = {}
     of_copy: dict[tuple[int, float], tuple[SpotTerms, SpotTerms]] = {}
 
@@ -130,12 +124,17 @@ def terms_of_plans(
         key = plan.gpu, plan.layout.gpus_per_node, id(seen_of(plan, terms.history))
         if key not in of_class:
             of_class[key] = _of_class(plan, terms) if terms.assumed else terms
-        of_one = _floored(plan, of_class[key], buckets)
+        offer = plan.offer
+        machine = key, offer and (offer.provider, offer.instance_type, offer.region)
+        if machine not in of_machine:
+            of_machine[machine] = _floored(plan, of_class[key], buckets)
+        of_one = of_machine[machine]
         if plan.num_nodes == 1:
             return of_one
-        if of_one is not of_class[key]:
-            return _of_nodes(of_one, plan.num_nodes)
-        return of_nodes.setdefault((id(of_one), plan.num_nodes), _of_nodes(of_one, plan.num_nodes))
+        gang = id(of_one), plan.num_nodes
+        if gang not in of_nodes:
+            of_nodes[gang] = _of_nodes(of_one, plan.num_nodes)
+        return of_nodes[gang]
 
     return of
 

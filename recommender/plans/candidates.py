@@ -417,9 +417,9 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
 _MOST_OVER_OWN = 1.1
 
 
-def with_elsewhere(plans: Sequence[Plan]) -> list[Plan]:
-    """Rented plans; those on spot with where else in the region their job could go on, of the same plans."""
-    there = grouped(plans, lambda plan: _machine_in_region(plan, _offer_of(plan).market))
+def with_elsewhere(plans: Sequence[Plan], among: Sequence[Plan]) -> list[Plan]:
+    """Rented plans; those on spot with where else in the region their job could go on, among plans."""
+    there = grouped(among, lambda plan: _machine_in_region(plan, _offer_of(plan).market))
 
     def of(plan: Plan) -> Plan:
         zone, most = _offer_of(plan).zone, _MOST_OVER_OWN * (plan.usd_per_h or 0.0)

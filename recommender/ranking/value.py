@@ -71,7 +71,8 @@ def total_usd(option: Option, worth: Worth) -> float:
 
 def change_total_usd(option: Option, worth: Worth) -> float:
     """What changing the script adds to the total: work, and the wait for it."""
-    return change_usd(option, worth) + worth.hour_usd * change_s(option) / HOUR_S
+    times = num_changes(option)
+    return worth.change_usd * times + worth.hour_usd * (CHANGE_S * times) / HOUR_S
 
 
 def work_alone_decides(chosen: Option, other: Option, worth: Worth) -> bool:

@@ -73,8 +73,9 @@ def _recovering(
         if asked := [plan for plan in plans if suits(policy, plan, job, conditions.spot)]:
             judged = list(evaluate_all(workloads, asked, job, draws, under(policy, job, terms_of)))
             for item in _under(ruled, judged, conditions.spot):
-                other = best.get(item.option.plan.id, item)
-                best[item.option.plan.id] = min(other, item, key=lambda one: _rank(one, worth))
+                other = best.get(item.option.plan.id)
+                if other is None or _rank(item, worth) < _rank(other, worth):
+                    best[item.option.plan.id] = item
     return [best[plan.id] for plan in plans]
 
 

@@ -10,7 +10,7 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Plan, Quantiles, Recommendation, StartWait
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.outcomes import Run, costs_of, runs_of
-from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 from recommender.outcome.watched import Watched
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
@@ -118,7 +118,7 @@ def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(work_h, rate, 
 def test_p90_is_never_below_p50_and_spot_never_below_its_work(gpu, num_gpus, work_h, seen):
     plan = make_plan(gpu, 1.0, num_gpus=num_gpus, market=Market.SPOT)
     terms = replace(ASSUMED_TERMS, history={} if seen is None else {"": seen})
-    run, usd = run_and_usd(plan, terms_at(plan, terms, None), work_h)
+    run, usd = run_and_usd(plan, terms_of_plans(terms, None)(plan), work_h)
     for drawn in (run.train_s, run.time_s, usd):
         quantiles = quantiles_of(drawn)
         assert quantiles.p50 <= quantiles.p90
@@ -133,5 +133,5 @@ def test_a_configured_rate_takes_the_place_of_what_is_assumed(gpu, rate):
     configured = replace(
         ASSUMED_TERMS, preemptions_per_h=rate, assumed=ASSUMED_TERMS.assumed - {"preemptions_per_h"}
     )
-    assert terms_at(plan, configured, None).preemptions_per_h == rate
-    assert terms_at(plan, ASSUMED_TERMS, None).preemptions_per_h != ASSUMED_TERMS.preemptions_per_h
+    assert terms_of_plans(configured, None)(plan).preemptions_per_h == rate
+    assert terms_of_plans(ASSUMED_TERMS, None)(plan).preemptions_per_h != ASSUMED_TERMS.preemptions_per_h

@@ -12,7 +12,7 @@ from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, node_counts
 from advisor.service.prices.query_limits import is_wanted
 from recommender.outcome.draws import make_draws, waits
 from recommender.outcome.outcomes import Run, runs_of
-from recommender.outcome.spot import SpotTerms, terms_at
+from recommender.outcome.spot import SpotTerms, terms_of_plans
 from recommender.plans.candidates import plans_of_offers, wait_of
 from recommender.plans.extras import CloudTerms
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_price, make_trace
@@ -75,7 +75,7 @@ def test_a_start_of_more_nodes_never_waits_less(offer, left, right):
 def spot_run(terms: SpotTerms, num_nodes: int, hours: float) -> tuple[Run, SpotTerms]:
     offer = make_offer(market=Market.SPOT)
     plan = plan_of(offer, num_nodes, CloudTerms(startup_s=0.0), 1.0)
-    at = terms_at(plan, terms, None)
+    at = terms_of_plans(terms, None)(plan)
     return runs_of([plan], [np.full(len(DRAWS.wait), hours * 3600.0)], [at], DRAWS)[0], at
 
 

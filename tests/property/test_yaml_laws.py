@@ -5,8 +5,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from advisor.formats import user_files
-from advisor.formats.user_files import Document
+from advisor.formats import strict_yaml
 
 pytestmark = pytest.mark.skipif(not yaml.__with_libyaml__, reason="PyYAML was built without libyaml")
 
@@ -28,17 +27,17 @@ def edited(text: str, edits: list[tuple[float, int, str]]) -> str:
     return text
 
 
-def by_python(text: str) -> Document | None:
+def by_python(text: str) -> object:
     try:
-        return user_files._document(user_files._StrictLoader(text, MOST_VALUES))
-    except (yaml.YAMLError, *user_files._FAULTS):
+        return strict_yaml._document(strict_yaml._StrictLoader(text, MOST_VALUES))
+    except (yaml.YAMLError, *strict_yaml.FAULTS):
         return None
 
 
-def read(text: str) -> Document | None:
+def read(text: str) -> object:
     try:
-        return user_files._read(text, MOST_VALUES)
-    except (yaml.YAMLError, *user_files._FAULTS):
+        return strict_yaml.read(text, MOST_VALUES)
+    except (yaml.YAMLError, *strict_yaml.FAULTS):
         return None
 
 
@@ -53,6 +52,6 @@ def test_both_parsers_find_the_same_in_a_text_or_what_is_wrong_with_it(value, fl
 @given(VALUES, st.sampled_from([True, False, None]))
 def test_libyaml_reads_what_is_written_plainly(value, flow):
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)
-    if not user_files._READ_OTHERWISE.search(text):
-        found = user_files._document(user_files._FastLoader(text, MOST_VALUES))
+    if not strict_yaml._READ_OTHERWISE.search(text):
+        found = strict_yaml._document(strict_yaml._FastLoader(text, MOST_VALUES))
         assert repr(found) == repr(by_python(text))

@@ -43,12 +43,13 @@ class Finding:
         cls.fact_names = tuple(name for name in dict.fromkeys(own) if name not in _OF_EVERY_CLASS)
 
     def __init__(self, **facts: Any) -> None:
-        if more := facts.keys() - set(self.fact_names):
-            raise TypeError(f"{self.code} has no {', '.join(sorted(more))}")
+        own = vars(self)
         for name in self.fact_names:
             if name not in facts and not hasattr(type(self), name):
                 raise TypeError(f"{self.code} lacks {name}")
-            vars(self)[name] = facts[name] if name in facts else getattr(type(self), name)
+            own[name] = facts.pop(name) if name in facts else getattr(type(self), name)
+        if facts:
+            raise TypeError(f"{self.code} has no {', '.join(sorted(facts))}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{self.code} cannot be changed: {name}")

@@ -6,13 +6,14 @@ parameters and scatters whole gradients (`resharded`), and nothing where it exch
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 
-from advisor.core.values import Collective, MemoryUse, Op, Phase, TensorSpec, Trace
+from advisor.core.values import Collective, MemoryUse, Phase, TensorSpec, Trace
 from advisor.operators.work import tensor_bytes
+from advisor.predict.distinct import Same
 
 # Which tensors an optimizer updates, and how ranks share them that share its state.
 #
@@ -24,17 +25,18 @@ from advisor.operators.work import tensor_bytes
 _BLOCK_BYTES, _OFF = 512, 0.01
 
 
-def updated_tensors(ops: Sequence[Op], gradient_bytes: int) -> list[TensorSpec]:
+@lru_cache(maxsize=8)
+def updated_tensors(same: Same, gradient_bytes: int) -> tuple[TensorSpec, ...]:
     """The first tensors of an optimizer's call that have as many bytes as all gradients."""
-    for op in ops:
+    for op in same.ops:
         if op.phase is Phase.OPTIMIZER and len(op.inputs) > 1:
             sizes = accumulate(
                 -(-tensor_bytes(tensor) // _BLOCK_BYTES) * _BLOCK_BYTES for tensor in op.inputs
             )
             for count, size in enumerate(sizes, 1):
                 if abs(size - gradient_bytes) <= _OFF * gradient_bytes:
-                    return list(op.inputs[:count])
-    return []
+                    return op.inputs[:count]
+    return ()
 
 
 @lru_cache(maxsize=256)
@@ -277,7 +279,7 @@ def _sizes(trace: Trace) -> tuple[int, ...]:
     sent = sent_tensors(trace)
     count = sum(c.count for c in sent)
     if count == 1:
-        tensors = updated_tensors(trace.ops, trace.memory.gradient_bytes or 0)
+        tensors = updated_tensors(Same(trace.ops), trace.memory.gradient_bytes or 0)
         return tuple(map(tensor_bytes, tensors))
     return tuple(c.num_bytes or 0 for c in sent for _ in range(c.count)) if count <= _MOST_TENSORS else ()
 

@@ -81,7 +81,7 @@ def buckets_of(trace: Trace) -> Buckets:
     total = exchanged_bytes(trace) or sum(recorded)
     # Equal parts are cut out of one long tensor, which shows no shapes.
     is_cut = gathered_bytes(trace) is not None
-    tensors = () if is_cut else tuple(updated_tensors(trace.ops, total))
+    tensors = () if is_cut else updated_tensors(Same(trace.ops), total)
     return _buckets_of(Same(trace.ops), total, recorded, trace.accumulation, tensors)
 
 
@@ -206,9 +206,12 @@ def bucket_copies(trace: Trace) -> tuple[Op, ...]:
     None where gradients show no shapes, or where the script exchanges them itself: then it is among its
     operators already.
     """
-    if trace.collectives:
-        return ()
-    tensors = updated_tensors(trace.ops, exchanged_bytes(trace) or 0)
+    return () if trace.collectives else _bucket_copies(Same(trace.ops), exchanged_bytes(trace) or 0)
+
+
+@lru_cache(maxsize=8)
+def _bucket_copies(same: Same, gradient_bytes: int) -> tuple[Op, ...]:
+    tensors = updated_tensors(same, gradient_bytes)
     return tuple(
         _copy(name, tensor, count, flops=flops, passes=passes)
         for tensor, count in Counter(tensors).items()

@@ -20,7 +20,8 @@ from advisor.core.errors import ConfigError, UnknownGpuError, did_you_mean
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.values import Market, Offer
-from advisor.formats.user_files import fault_in_words, read_text, read_yaml, shown
+from advisor.formats.foreign_files import shown
+from advisor.formats.user_files import fault_in_words, read_text, read_yaml
 from advisor.pricing.instance_types import InstanceType, load_instances
 from advisor.pricing.sources import protocol
 

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
+from advisor.core.iterables import grouped
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import at_home
 from advisor.pricing import instance_types
@@ -41,29 +44,25 @@ class SnapshotSource:
     @property
     def capabilities(self) -> protocol.Capabilities:
         """Whatever the files hold."""
-        return protocol.Capabilities(providers=self._providers(), markets=tuple(Market))
+        return protocol.Capabilities(providers=tuple(self._by_provider()), markets=tuple(Market))
 
     def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
         """Offers that match in the order of the files, a part for each provider.
 
         Raises CatalogError: a file is missing or a row is broken; it names file and line.
         """
-        for provider in self._providers():
-            held = (offer for offer in self._all() if offer.provider == provider)
+        for provider, held in self._by_provider().items():
             yield protocol.Part(scope=provider, offers=tuple(filter(query.matches, held)))
 
     def freshness(self) -> tuple[protocol.Freshness, ...]:
         """Age of what is held, by provider."""
-        return protocol.freshness_of(self._all())
+        return protocol.freshness_of([*chain.from_iterable(self._by_provider().values())])
 
     def credentials(self) -> protocol.Credentials:
         """Files need none."""
         return protocol.Credentials.NOT_NEEDED
 
-    def _providers(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(offer.provider for offer in self._all()))
-
-    def _all(self) -> tuple[Offer, ...]:
+    def _by_provider(self) -> Mapping[str, Sequence[Offer]]:
         instances, prices = snapshot_files(self._folder)
         if not prices:
             raise CatalogError(f"{str(self._folder)!r} has no price files: name another folder.")
@@ -99,10 +98,10 @@ def _read_all(
     instances: Path,
     prices: tuple[Path, ...],
     changed_at: tuple[int | None, ...],  # noqa: ARG001
-) -> tuple[Offer, ...]:
-    """All offers, read once for as long as the files do not change."""
+) -> Mapping[str, Sequence[Offer]]:
+    """All offers by provider, read once for as long as the files do not change."""
     known = instance_types.read_instances(instances)
-    return tuple(offer for path in prices for offer in read_offers(path, known))
+    return grouped((offer for path in prices for offer in read_offers(path, known)), attrgetter("provider"))
 
 
 def read_offers(

@@ -109,8 +109,9 @@ def _changed_options(
     """Options that a change suits, with the change; of many only those that could be the best."""
     from recommender.ranking.variants import best_of_each_gpu, nearest, suited
 
-    on_gpus = _gpu_plans(places)
-    options = [option for option in suited(version.variant, answer) if option.plan.id in on_gpus]
+    # A changed script was not timed on the CPU.
+    cpu = None if places.cpu is None else places.cpu.plan.gpu
+    options = [option for option in suited(version.variant, answer) if option.plan.gpu != cpu]
     if best_only and places.job.pick is None:
         probes = best_of_each_gpu(options, places.job)
         options = nearest(options, version.workloads(option.plan for option in probes), answer)
@@ -143,11 +144,6 @@ def _options_of(version: Version, options: Sequence[Option], places: Places) -> 
         return []
     workloads = version.workloads([option.plan for option in options])
     return changed_options(options, workloads, places.job, rng=_rng(), conditions=places.conditions)
-
-
-def _gpu_plans(places: Places) -> set[str]:
-    """A changed script was not timed on the CPU."""
-    return {plan.id for plan in places.plans if places.cpu is None or plan.gpu != places.cpu.plan.gpu}
 
 
 def _as_written(trace: Trace, places: Places) -> Version:

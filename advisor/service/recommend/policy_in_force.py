@@ -167,5 +167,8 @@ def places_by_verdict(
     removed: list[Plan] = []
     for plan in plans:
         (removed if is_removed(plan) else lacking if plan.lacks_quota else allowed).append(plan)
-    kinds = [with_elsewhere(kind) for kind in (allowed, lacking, removed)]
-    return [plan for kind in kinds for plan in (kind if everywhere else cheapest_plans(kind))]
+    return [
+        plan
+        for kind in (allowed, lacking, removed)
+        for plan in with_elsewhere(kind if everywhere else cheapest_plans(kind), among=kind)
+    ]

@@ -18,7 +18,7 @@ from recommender.outcome.nodes import (
     times_of_one,
 )
 from recommender.outcome.outcomes import runs_of
-from recommender.outcome.spot import ASSUMED_TERMS, CONFIGURED, SpotTerms, terms_at
+from recommender.outcome.spot import ASSUMED_TERMS, CONFIGURED, SpotTerms, terms_of_plans
 from recommender.plans.candidates import nodes_note, together, wait_of
 from tests.builders import make_offer, make_plan
 from tests.findings import said
@@ -51,13 +51,13 @@ def test_the_prior_covers_what_is_known_of_eight_gpus_and_of_sixteen_nodes():
 def test_one_node_is_what_it_was():
     one = spot_plan(1)
     assert (times_of_one(1), slowest_boot(1), all_at_once(0.7, 1)) == (1.0, 1.0, 0.7)
-    assert terms_at(one, SpotTerms(), None) == SpotTerms()
+    assert terms_of_plans(SpotTerms(), None)(one) == SpotTerms()
     assert (drawn_over_median(np.ones(1), DRAWS.preemption_rate) == 1).all()
 
 
 def test_terms_of_a_gang_grow_and_restart_with_the_slowest_boot():
     terms = SpotTerms(preemptions_per_h=0.4, reacquire_h=1.0, restart_h=0.1, most_per_h=3.0, most_away_h=5.0)
-    gang = terms_at(spot_plan(16), terms, None)
+    gang = terms_of_plans(terms, None)(spot_plan(16))
     assert (gang.preemptions_per_h, gang.reacquire_h, gang.num_nodes) == (0.8, 2.0, 16)
     assert gang.restart_h == pytest.approx(0.1 * slowest_boot(16))
     # For each running hour it goes away so many times as often, and for so many times as long.
@@ -70,7 +70,7 @@ def test_the_class_of_a_gang_is_that_of_its_machine():
         layout=Layout(gpus_per_node=1, num_nodes=2), offer=make_offer(market=Market.SPOT), gpu="T4"
     )
     odds = spot_odds("T4", 1)
-    terms = terms_at(one, ASSUMED_TERMS, None)
+    terms = terms_of_plans(ASSUMED_TERMS, None)(one)
     assert terms.preemptions_per_h == pytest.approx(odds.preemptions_per_h * times_of_one(2))
     assert terms.reacquire_h == pytest.approx(odds.outage_h * times_of_one(2))
 
@@ -78,7 +78,7 @@ def test_the_class_of_a_gang_is_that_of_its_machine():
 def test_every_draw_of_more_nodes_is_as_late_and_takes_as_long():
     work_s = np.full(NUM_DRAWS, 20 * 3600.0)
     plans = [spot_plan(num_nodes) for num_nodes in (1, 2, 8)]
-    terms = [terms_at(plan, SpotTerms(), None) for plan in plans]
+    terms = [terms_of_plans(SpotTerms(), None)(plan) for plan in plans]
     rows_s = [run.train_s for run in runs_of(plans, [work_s] * 3, terms, DRAWS)]
     medians = [float(np.median(row)) for row in rows_s]
     assert medians == sorted(medians)

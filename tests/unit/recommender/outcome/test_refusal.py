@@ -11,7 +11,7 @@ from advisor.core.values import Job, Layout, Market, Option, Plan
 from advisor.pricing.spot import Interruptions, load_interruptions
 from advisor.report.words import sentence
 from recommender.outcome.reasons import refusal, risk_of
-from recommender.outcome.spot import SpotTerms, terms_at
+from recommender.outcome.spot import SpotTerms, terms_of_plans
 from tests.builders import HOUR_S, make_job, make_offer, make_plan
 from tests.findings import said
 from tests.unit.recommender.outcome.test_evaluate import option_of
@@ -101,7 +101,7 @@ BUCKETS = {("x.xlarge", "us-east-1"): BUCKET}
 
 
 def test_a_published_floor_does_not_lower_what_is_assumed():
-    terms = terms_at(SPOT, SpotTerms(preemptions_per_h=0.1), BUCKETS)
+    terms = terms_of_plans(SpotTerms(preemptions_per_h=0.1), BUCKETS)(SPOT)
     assert terms.preemptions_per_h == 0.1
     risk = sentence(risk_of(SPOT, terms))
     assert risk.startswith("preemption, 0.1 per hour assumed; AWS Spot Advisor of 2025-06-28: 20 to 100 %")
@@ -109,7 +109,7 @@ def test_a_published_floor_does_not_lower_what_is_assumed():
 
 
 def test_a_floor_above_what_is_assumed_counts():
-    terms = terms_at(SPOT, SpotTerms(preemptions_per_h=1e-6), BUCKETS)
+    terms = terms_of_plans(SpotTerms(preemptions_per_h=1e-6), BUCKETS)(SPOT)
     assert terms.preemptions_per_h == pytest.approx(BUCKET.least_preemptions_per_h)
     assert "floor" in sentence(risk_of(SPOT, terms))
 
@@ -124,12 +124,12 @@ def test_a_floor_above_what_is_assumed_counts():
     ],
 )
 def test_without_a_bucket_the_assumption_stays(plan):
-    assert terms_at(plan, SpotTerms(), BUCKETS) == SpotTerms()
+    assert terms_of_plans(SpotTerms(), BUCKETS)(plan) == SpotTerms()
 
 
 def test_a_configured_rate_has_no_floor():
     configured = SpotTerms(preemptions_per_h=0.02, rate_source=RateConfigured())
-    assert terms_at(SPOT, configured, None) == configured
+    assert terms_of_plans(configured, None)(SPOT) == configured
     assert sentence(risk_of(SPOT, configured)) == "preemption, 0.02 per hour configured"
 
 

@@ -421,7 +421,8 @@ def test_a_spot_job_may_go_to_zones_of_its_region_that_cost_no_more_than_a_tenth
         spot_in("r", "d", 1.2),
         spot_in("q", "e", 1.0),
     ]
-    first, *_, last, again = with_elsewhere([spot_in("r", "a", 1.0), *others, on_demand])
+    plans = [spot_in("r", "a", 1.0), *others, on_demand]
+    first, *_, last, again = with_elsewhere(plans, among=plans)
     assert first.elsewhere == Elsewhere(num_zones=2, usd_per_h=pytest.approx(1.025), on_demand=on_demand)
     assert (first.elsewhere.on_demand_usd_per_h, first.elsewhere.on_demand_wait_s) == (3.0, on_demand.wait_s)
     assert (last.elsewhere, again) == (None, on_demand)
@@ -429,12 +430,14 @@ def test_a_spot_job_may_go_to_zones_of_its_region_that_cost_no_more_than_a_tenth
 
 def test_a_guess_elsewhere_counts_at_its_p90():
     guess = replace(spot_in("r", "b", 0.3), price=make_price(0.3, p90=1.05, kind=QuoteKind.DERIVED))
-    first, _ = with_elsewhere([spot_in("r", "a", 1.0), guess])
+    plans = [spot_in("r", "a", 1.0), guess]
+    first, _ = with_elsewhere(plans, among=plans)
     assert first.elsewhere is not None
     assert first.elsewhere.usd_per_h == pytest.approx(1.05)
 
 
 def test_of_a_price_for_the_whole_region_no_other_zone_is_known():
-    (whole, zoned) = with_elsewhere([spot_in("r", None, 1.0), spot_in("r", "a", 1.0)])
+    plans = [spot_in("r", None, 1.0), spot_in("r", "a", 1.0)]
+    (whole, zoned) = with_elsewhere(plans, among=plans)
     assert whole.elsewhere is None
     assert zoned.elsewhere is None
