@@ -144,7 +144,11 @@ print("after")
 
 
 def profile_without_an_end(out):
-    profile_callable(lambda: (os.write(out, b"%d\n" % os.getpid()), time.sleep(100)))
+    def tell_and_wait():
+        os.write(out, b"%d\n" % os.getpid())
+        time.sleep(100)
+
+    profile_callable(tell_and_wait)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
