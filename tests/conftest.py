@@ -159,7 +159,9 @@ def aws_models_are_read_once():
         yield
 
 
-@pytest.fixture(autouse=True)
-def no_terminal(monkeypatch):
+@pytest.fixture(autouse=True, scope="session")
+def no_terminal():
     """A test is as wide as it says: whoever runs several at once sets the width for all."""
-    monkeypatch.delenv("COLUMNS", raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield

@@ -38,13 +38,18 @@ OPTION = "--programs"
 _MORE_FOLDERS = [*sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True), "/usr/sbin"]
 _PATH = os.environ.get("PATH", os.defpath)
 # Of the run's processes: one that is ended before its time removes nothing itself.
-_FOLDER = "PYTEST_SHARED_FOLDER"
+_FOLDER, _KEEPER = "PYTEST_SHARED_FOLDER", "PYTEST_SHARED_FOLDERS_PROCESS"
 _hidden_from_all = False
 
 
 def folder() -> str:
     """What servers and other users read: pytest's own is root's alone, and too long for a socket's path."""
     return os.environ[_FOLDER]
+
+
+def keeper() -> str:
+    """The process that removes it: what serves all others ends with that one."""
+    return os.environ[_KEEPER]
 
 
 @contextmanager
@@ -55,11 +60,11 @@ def shared_folder() -> Iterator[None]:
         return
     with tempfile.TemporaryDirectory(prefix="advisor-tests-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)
-        os.environ[_FOLDER] = name
+        os.environ |= {_FOLDER: name, _KEEPER: str(os.getpid())}
         try:
             yield
         finally:
-            del os.environ[_FOLDER]
+            del os.environ[_FOLDER], os.environ[_KEEPER]
 
 
 def needs(package: str) -> pytest.MarkDecorator:

@@ -86,12 +86,6 @@ def world(tmp_path_factory):
     return World(tmp_path_factory.mktemp("bad"))
 
 
-@pytest.fixture
-def shell(tmp_path):
-    pytest.importorskip("torch")
-    return Shell(folder=tmp_path)
-
-
 def test_every_hopeless_script_has_its_words():
     assert set(SAID) == set(HOPELESS)
 

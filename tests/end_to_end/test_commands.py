@@ -8,14 +8,8 @@ import yaml
 
 from advisor.formats.trace_files import read_trace, write_trace
 from tests.builders import make_trace
-from tests.end_to_end.cli import ALL_REGIONS, Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, assert_plain_error
 from tests.findings import texts
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """An empty folder."""
-    return Shell(folder=tmp_path)
 
 
 def test_version_and_help(shell):

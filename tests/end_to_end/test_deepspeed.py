@@ -17,8 +17,8 @@ SCRIPT = Path(__file__).parents[1] / "compatibility" / "scripts" / "deepspeed_gp
 # Stage of ZeRO, ranks (None: nobody asked), other arguments.
 RUNS = {
     "1 of 8": (1, 8, ()),
-    "2 of 2": (2, 2, ("--accumulation", "4")),
-    "2 of 8": (2, 8, ("--accumulation", "4")),
+    "2 of 2": (2, 2, ("--accumulation", "2")),
+    "2 of 8": (2, 8, ("--accumulation", "2")),
     "2 alone": (2, None, ()),
     "3 of 2": (3, 2, ()),
     "3 of 8": (3, 8, ()),
@@ -80,7 +80,7 @@ def test_without_overlap_the_backward_pass_waits_for_gradients(traces):
 
 def test_accumulation_and_the_epoch_are_known(traces):
     trace = traces["2 of 8"]
-    assert (trace.accumulation, trace.batch_size, trace.iterations_per_epoch) == (4, 16, 64)
+    assert (trace.accumulation, trace.batch_size, trace.iterations_per_epoch) == (2, 8, 128)
 
 
 @pytest.mark.parametrize(("name", "ranks"), [("3 of 2", 2), ("3 of 8", 8)])

@@ -167,11 +167,6 @@ def test_who_holds_a_part_of_the_model(traces):
     assert sharded == {"fsdp2", "fsdp2 of four", "fsdp2 alone", "tensor parallel"}
 
 
-@pytest.fixture
-def shell(tmp_path):
-    return Shell(folder=tmp_path)
-
-
 def test_the_command_takes_a_world_once(shell, traces):
     script = str(SCRIPTS / "ddp_spawn.py")
     answer = shell.run("profile", script, "--world", "8", "--out", "t.json.gz", "--json")

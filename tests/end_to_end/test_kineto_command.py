@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.kineto.events import read_recording
-from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.end_to_end.cli import assert_plain_error
 from tests.shared import SHARED, needs_shared
 
 pytestmark = [pytest.mark.shared, needs_shared]
@@ -24,11 +24,6 @@ def read_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("advisor.kineto.export.kineto_events.read_recording", cache(read_recording))
         yield
-
-
-@pytest.fixture
-def shell(tmp_path):
-    return Shell(folder=tmp_path)
 
 
 def test_the_table(shell):

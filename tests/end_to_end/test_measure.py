@@ -25,11 +25,6 @@ CPU = ("measure", "--quick", "--backend", "cpu")
 FEW = (*CPU, "--only", "bmm,softmax")
 
 
-@pytest.fixture
-def shell(tmp_path):
-    return Shell(folder=tmp_path)
-
-
 def with_nvidia_smi(shell: Shell, answer: str) -> str:
     """A PATH whose nvidia-smi answers this."""
     shell.write("bin/nvidia-smi", f"#!/bin/sh\necho '{answer}'\n")

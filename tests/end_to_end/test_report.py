@@ -45,11 +45,6 @@ def year(team):
     return answer.document
 
 
-@pytest.fixture
-def shell(tmp_path):
-    return Shell(folder=tmp_path)
-
-
 def record(shell: Shell, **changes: str) -> None:
     """A run of yesterday that somebody wrote down."""
     facts = {

@@ -15,17 +15,11 @@ import yaml
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
-from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.end_to_end.cli import assert_plain_error
 
 ADD = ("schedule", "add")
 PRICES = ("--", "prices", "--gpu", "L4")
 CHANNEL = "delivery:\n  channels:\n    inbox: {kind: file, path: ~/inbox.txt}\n"
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """A folder without a database."""
-    return Shell(folder=tmp_path)
 
 
 @pytest.fixture

@@ -79,7 +79,6 @@ def test_what_is_configured_or_measured_takes_the_place_of_what_is_assumed(gpu, 
     assert (plan.wait_s, plan.notes) == (given_wait, ())
 
 
-@settings(max_examples=30, deadline=None)
 @given(WAITS, st.floats(0.05, 0.95), st.floats(0.1, 50), st.floats(1, 100))
 def test_rarer_never_ranks_better(often, share, work_h, deadline_h):
     rarely = StartWait.of(
@@ -102,7 +101,7 @@ def test_rarer_never_ranks_better(often, share, work_h, deadline_h):
             assert (rare.p_within_deadline or 0) <= (common.p_within_deadline or 0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.floats(0.5, 100), st.floats(0.01, 1), st.floats(1, 5), st.floats(1, 6), st.floats(1, 4))
 def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(work_h, rate, more, up, down):
     plan = make_plan("X", 1.0, market=Market.SPOT)
@@ -113,7 +112,7 @@ def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(work_h, rate, 
     assert more_usd.mean() >= usd.mean() * (1 - 1e-3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(GPUS, st.sampled_from([1, 8]), st.floats(0.01, 200), st.none() | SEEN)
 def test_p90_is_never_below_p50_and_spot_never_below_its_work(gpu, num_gpus, work_h, seen):
     plan = make_plan(gpu, 1.0, num_gpus=num_gpus, market=Market.SPOT)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings.about_options import RestartsFromZero
@@ -52,7 +52,6 @@ def running(option: Option) -> tuple[float, float]:
     return option.expected.time_s, option.expected.cost_usd
 
 
-@settings(max_examples=30, deadline=None)
 @given(places(), RATES)
 def test_a_restart_from_zero_is_never_cheaper_or_sooner_than_resuming(pair, rate):
     spot = SpotTerms(preemptions_per_h=rate, checkpoint_h=0.0)
@@ -67,7 +66,6 @@ def test_a_restart_from_zero_is_never_cheaper_or_sooner_than_resuming(pair, rate
             assert zero_usd >= resumed_usd * (1 - 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
 @given(places(), USES)
 def test_without_preemptions_nothing_changes(pair, use):
     here, there = decide(pair, use, 0.0), decide(pair, CheckpointUse.RESUMES, 0.0)
@@ -76,7 +74,6 @@ def test_without_preemptions_nothing_changes(pair, use):
     assert all(Work.CHECKPOINTS not in option.work for option in here.options)
 
 
-@settings(max_examples=30, deadline=None)
 @given(places(), st.sampled_from([CheckpointUse.NONE, CheckpointUse.SAVES]), RATES)
 def test_a_script_that_resumes_never_costs_more_and_work_is_never_free(pair, use, rate):
     here, resumes = decide(pair, use, rate), decide(pair, CheckpointUse.RESUMES, rate)
@@ -93,7 +90,6 @@ def test_a_script_that_resumes_never_costs_more_and_work_is_never_free(pair, use
             assert total_usd(option, worth) == pytest.approx(total_usd(by_itself, worth) + work_usd)
 
 
-@settings(max_examples=30, deadline=None)
 @given(places(), USES, RATES)
 def test_the_best_as_it_is_needs_no_work_and_no_option_without_work_goes_before_it(pair, use, rate):
     answer = decide(pair, use, rate)

@@ -72,7 +72,7 @@ CHANGES = st.none() | st.sampled_from([0.0, 1.0, 500.0])
 VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *PickName]))
 def test_what_is_not_chosen_can_go_and_the_choice_stays(drawn, limits, value, change_usd, pick):
     job = {**limits, "value_of_time_usd_per_h": value, "change_usd": change_usd, "pick": pick}
@@ -82,7 +82,7 @@ def test_what_is_not_chosen_can_go_and_the_choice_stays(drawn, limits, value, ch
             assert decide(without(drawn, plan.id), **job).recommended == answer.recommended
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cases(), LIMITS)
 def test_each_pick_stays_without_what_is_not_picked(drawn, limits):
     picks = {pick.name: pick for pick in decide(drawn, **limits).picks}
@@ -92,7 +92,7 @@ def test_each_pick_stays_without_what_is_not_picked(drawn, limits):
             assert pick.plan_id == plan.id or fewer[name].plan_id == pick.plan_id
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cases(), st.sampled_from([0.01, 2.0, 300.0]), CHANGES)
 def test_which_of_two_is_preferred_never_depends_on_a_third(drawn, value, change_usd):
     def order(some: list[Case]) -> list[str]:
@@ -105,7 +105,7 @@ def test_which_of_two_is_preferred_never_depends_on_a_third(drawn, value, change
         assert order(without(drawn, plan.id)) == [name for name in everything if name != plan.id]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cases(), VALUES, st.sampled_from([None, *PickName]))
 def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(drawn, value, pick):
     answer = decide(drawn, value_of_time_usd_per_h=value, pick=pick)
@@ -121,7 +121,7 @@ def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(drawn, valu
     assert spoken_for == sum(plan_id is not None for plan_id in into.values())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cases())
 def test_without_what_is_folded_the_choice_and_the_rows_stay(drawn):
     answer = decide(drawn)

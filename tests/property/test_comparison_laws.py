@@ -42,7 +42,7 @@ def both_ways(one: Judged, other: Judged, job: Job) -> tuple[PlanComparison, Pla
     return compared(one, other, job), compared(other, one, job)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(pair=PAIRS, value=VALUES)
 def test_b_beside_a_is_the_mirror_of_a_beside_b(pair, value):
     job = make_job(value_of_time_usd_per_h=value)
@@ -61,7 +61,7 @@ def test_b_beside_a_is_the_mirror_of_a_beside_b(pair, value):
             assert ours == (pytest.approx(fact) if isinstance(fact, float) else fact), name
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(pair=plans_and_estimates())
 def test_a_plan_beside_itself_shows_no_difference(pair):
     job = make_job()
@@ -72,7 +72,7 @@ def test_a_plan_beside_itself_shows_no_difference(pair):
     assert (itself.p_a_cheaper, itself.p_a_sooner, itself.even_usd_per_h) == (0.5, 0.5, None)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(pair=PAIRS, value=VALUES)
 def test_figures_and_choice_are_those_of_the_recommendation(pair, value):
     """Of the same plans and seed: two of them alone lead to what they lead to among all."""
@@ -97,7 +97,7 @@ def test_figures_and_choice_are_those_of_the_recommendation(pair, value):
         assert total_usd(taken, worth_for(job)) <= total_usd(other, worth_for(job)) * (1 + 1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(pair=plans_and_estimates(), low=st.floats(0.01, 10), more=st.floats(1, 1000))
 def test_whoever_pays_more_for_an_hour_never_stops_earlier(pair, low, more):
     """The plans stand for numbers of one GPU, each faster than the smaller one or not."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
@@ -98,7 +98,6 @@ def simulated_s(host_s: Seconds, gpu_s: Seconds, waits: Waits, kernels: int, ste
     return (ends[-1] - ends[half - 1]) / (steps - half)
 
 
-@settings(deadline=None, max_examples=30)
 @given(PHASES, PHASES, WAITS)
 def test_a_step_is_what_a_queue_of_kernels_takes(host_s, gpu_s, waits):
     expected_s = simulated_s(host_s, gpu_s, waits, kernels=120, steps=24)
@@ -115,7 +114,6 @@ def test_quantiles_of_a_step_keep_to_those_of_its_kernels_and_launches(ops, gpu_
     assert step.p90 >= own.p90 * (1 - 1e-9)
 
 
-@settings(deadline=None)
 @given(OPS, GPUS)
 def test_no_gpu_takes_less_than_the_host_needs(ops, gpu):
     trace = make_trace(ops=tuple(ops))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
@@ -88,7 +88,6 @@ def test_tf32_is_never_slower_than_fp32(op, gpu):
     assert loose_s <= exact_s * (1 + 1e-12)
 
 
-@settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=10), GPUS, st.sampled_from([1, 2, 4, 8]))
 def test_an_estimate_adds_up(ops, gpu, num_gpus):
     estimate = predict(make_trace(ops=tuple(ops)), gpu, num_gpus)
@@ -104,7 +103,6 @@ LOADING_S = st.floats(0, 100)
 WORKERS = st.integers(0, 64)
 
 
-@settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, LOADING_S, WORKERS, st.sampled_from([1, 4]))
 def test_waiting_for_data_is_part_of_the_sum(ops, gpu, loading_s, workers, num_gpus):
     trace = make_trace(ops=tuple(ops), data_loading_s=loading_s, num_workers=workers)
@@ -118,7 +116,6 @@ def test_waiting_for_data_is_part_of_the_sum(ops, gpu, loading_s, workers, num_g
     assert 0 < estimate.iteration_s.p10 <= p50_s <= estimate.iteration_s.p90
 
 
-@settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, LOADING_S, WORKERS, st.integers(1, 8))
 def test_more_workers_are_never_slower_and_more_loading_never_faster(ops, gpu, loading_s, workers, more):
     def p50_s(seconds: float, count: int) -> float:
@@ -137,7 +134,6 @@ def test_no_loading_changes_nothing(ops, gpu, workers):
     assert predict(trace, gpu) == predict(without, gpu)
 
 
-@settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, st.one_of(st.none(), WORKERS), st.floats(0.25, 256))
 def test_an_unknown_loader_is_never_faster_than_its_kind(ops, gpu, workers, vcpus):
     trace = make_trace(ops=tuple(ops), data_loading_s=None, num_workers=workers)
@@ -150,7 +146,6 @@ def test_an_unknown_loader_is_never_faster_than_its_kind(ops, gpu, workers, vcpu
         assert estimate.iteration_s.p90 >= assumed[1].p90 / cores * (1 - 1e-12)
 
 
-@settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS)
 def test_counts_agree_with_single_predictions(ops, gpu):
     trace = make_trace(ops=tuple(ops))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
@@ -174,7 +174,6 @@ def test_what_else_is_offered_moves_no_price(model, drawn):
     assert list(together) == pytest.approx([price_of(offer, model) for offer in offers])
 
 
-@settings(deadline=None)
 @given(RATIOS, AGES, AGES, st.booleans())
 def test_an_older_or_derived_price_never_hides_a_newer_equal_one(ratio, age, more, is_derived):
     newer = replace(offer_of(ratio, age), region="zz")
@@ -189,7 +188,6 @@ def test_an_older_or_derived_price_never_hides_a_newer_equal_one(ratio, age, mor
     assert "zz" in {plan.offer.region for plan in kept if plan.offer} or not is_worse
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(RATIOS, st.floats(0, 500), st.floats(1, 20)), min_size=2, max_size=4),
     st.floats(1, 900),

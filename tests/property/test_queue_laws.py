@@ -117,7 +117,6 @@ def test_a_shift_of_all_times_changes_nothing(jobs, shift_s):
         assert later[key] == pytest.approx(waits_s, rel=1e-4, abs=1e-3)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from([(2026, 3, 29), (2026, 10, 25), (2026, 7, 1)]),
     st.lists(st.tuples(st.integers(-240, 480), st.integers(0, 600)), min_size=1, max_size=20),
@@ -238,7 +237,7 @@ def test_no_constant_has_less_pinball_loss_than_the_quantile(values, x, p):
     assert loss(best) <= loss(x) + 1e-6
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(st.integers(0, 2**32 - 1), st.floats(0.2, 1.5))
 def test_coverage_is_right_where_nothing_changes(seed, sigma):
     """Log-normal waits of two sizes, independent of each other: 0.5 and 0.9 within 4 points of 1,800 jobs."""

@@ -81,7 +81,7 @@ def ready_s(option: Option) -> float:
     return option.expected.time_s + change_s(option)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates())
 def test_the_breakdown_adds_up_to_the_cost(pair):
     for option in decide(pair).options:
@@ -89,7 +89,7 @@ def test_the_breakdown_adds_up_to_the_cost(pair):
         assert parts == pytest.approx(option.cost_usd.p50, rel=2e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates())
 def test_cost_is_price_times_billed_time_and_extras_without_preemption(pair):
     for option in decide(pair).options:
@@ -104,7 +104,7 @@ def test_cost_is_price_times_billed_time_and_extras_without_preemption(pair):
         assert option.cost_usd.p50 == pytest.approx(plan.usd_per_h * billed_s / 3600 + extras, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates(), st.floats(1, 1e6), st.floats(1, 10))
 def test_a_higher_budget_never_lowers_the_best_time(pair, budget, factor):
     def best_time_s(limit: float) -> float:
@@ -114,7 +114,7 @@ def test_a_higher_budget_never_lowers_the_best_time(pair, budget, factor):
     assert best_time_s(budget * factor) <= best_time_s(budget)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates())
 def test_the_recommended_is_feasible_and_nothing_is_expected_to_beat_it(pair):
     answer = decide(pair)
@@ -129,7 +129,7 @@ def test_the_recommended_is_feasible_and_nothing_is_expected_to_beat_it(pair):
             assert dearer or slower
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates())
 def test_the_frontier_is_what_nothing_feasible_dominates(pair):
     answer = decide(pair)
@@ -142,7 +142,7 @@ def test_the_frontier_is_what_nothing_feasible_dominates(pair):
     assert set(answer.frontier) == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates())
 def test_a_new_offer_changes_no_figure_of_the_others_and_removes_only_what_it_beats(pair):
     plans, estimates = pair
@@ -161,7 +161,7 @@ def test_a_new_offer_changes_no_figure_of_the_others_and_removes_only_what_it_be
             assert new.cost_usd.p50 <= after.cost_usd.p50
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates(), st.floats(1, 1e5))
 def test_picks_are_the_best_of_the_feasible(pair, budget):
     answer = decide(pair, budget_usd=budget)
@@ -177,7 +177,7 @@ def test_picks_are_the_best_of_the_feasible(pair, budget):
     assert risk_key(picks[PickName.SAFEST]) == min(map(risk_key, feasible.values()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans_and_estimates(), st.floats(0.01, 100), st.floats(1, 100))
 def test_the_more_an_hour_is_worth_the_faster_the_choice(pair, value, factor):
     def hours(usd_per_h: float) -> float:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Collective, Fabric, Layout, Link, Network, Phase, Trace
@@ -54,7 +54,6 @@ def seconds(trace: Trace, *layouts: Layout | int) -> list[float]:
     return [estimate.iteration_s.p50 for estimate in predict_counts(trace, GPU, layouts)]
 
 
-@settings(deadline=None)
 @given(traces(), st.integers(2, 8), NODES, NETWORKS)
 def test_several_gpus_are_never_faster_than_as_many_times_one(trace, num_gpus, num_nodes, network):
     several = layout(num_nodes, network, num_gpus)
@@ -66,7 +65,6 @@ def test_several_gpus_are_never_faster_than_as_many_times_one(trace, num_gpus, n
     assert many * EXACT >= one
 
 
-@settings(deadline=None)
 @given(traces(), NODES, NETWORKS, st.floats(1.0, 100.0))
 def test_more_network_is_never_slower(trace, num_nodes, network, more):
     slow_s, fast_s = seconds(trace, layout(num_nodes, network), layout(num_nodes, network * more))
@@ -76,7 +74,6 @@ def test_more_network_is_never_slower(trace, num_nodes, network, more):
 VARIATIONS = st.none() | st.floats(0.0, 2.0)
 
 
-@settings(deadline=None)
 @given(traces(), VARIATIONS, st.floats(0.0, 1.0), st.integers(1, 64), st.integers(1, 8))
 def test_batches_that_differ_more_are_never_faster_nor_surer(trace, variation, more, num_gpus, passes):
     one = replace(trace, batch_variation=variation, accumulation=passes)
@@ -89,7 +86,6 @@ def test_batches_that_differ_more_are_never_faster_nor_surer(trace, variation, m
     assert evened.get(OTHERS, 0.0) <= waits.get(OTHERS, 0.0) * EXACT
 
 
-@settings(deadline=None)
 @given(traces(), GRADIENTS, NODES, NETWORKS)
 def test_larger_gradients_are_never_faster(trace, more, num_nodes, network):
     plain = replace(trace, collectives=(), world_size=None, is_sharded=False)
@@ -101,7 +97,6 @@ def test_larger_gradients_are_never_faster(trace, more, num_nodes, network):
     assert small_s <= large_s * EXACT * (1 + more / max(whole, 1))
 
 
-@settings(deadline=None)
 @given(traces(), st.integers(2, 8), NODES, NETWORKS)
 def test_accumulation_is_never_slower_per_sample(trace, passes, num_nodes, network):
     plain = replace(trace, collectives=(), world_size=None, is_sharded=False)

@@ -48,7 +48,6 @@ def need_of(estimate: IterationEstimate) -> float:
     return estimate.memory.need_bytes.p50
 
 
-@settings(deadline=None, max_examples=30)
 @given(transformers(), POWERS, POWERS)
 def test_a_divided_model_is_never_faster_than_its_gpus_are_many(trace, tensor, pipeline):
     split = Split(tensor=tensor, pipeline=pipeline)
@@ -56,7 +55,7 @@ def test_a_divided_model_is_never_faster_than_its_gpus_are_many(trace, tensor, p
     assert estimate_of(trace, split, layout_of(split)).iteration_s.p50 * split.gpus_per_copy * EXACT >= alone
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(transformers(), SHARDINGS, POWERS, st.sampled_from([2, 4]), st.floats(1e9, 1e11), st.floats(1, 50))
 def test_more_network_is_never_slower(trace, sharding, tensor, pipeline, network, more):
     split = Split(sharding=sharding, tensor=tensor, pipeline=pipeline)
@@ -64,7 +63,7 @@ def test_more_network_is_never_slower(trace, sharding, tensor, pipeline, network
     assert fast.iteration_s.p50 <= slow.iteration_s.p50 * EXACT
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(transformers(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
 def test_more_parts_hold_no_more_each(trace, tensor, pipeline):
     split, finer = Split(tensor=tensor, pipeline=pipeline), Split(tensor=2 * tensor, pipeline=pipeline)
@@ -74,7 +73,7 @@ def test_more_parts_hold_no_more_each(trace, tensor, pipeline):
     assert less <= need * EXACT
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(transformers(), SHARDINGS, st.sampled_from([2, 4, 8]))
 def test_sharding_copies_holds_no_more_each(trace, sharding, tensor):
     layout = Layout(gpus_per_node=16, num_nodes=2)
@@ -85,7 +84,7 @@ def test_sharding_copies_holds_no_more_each(trace, sharding, tensor):
     assert shared <= plain * EXACT
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(transformers(), POWERS, POWERS)
 def test_parts_of_the_time_add_up(trace, tensor, pipeline):
     split = Split(tensor=tensor, pipeline=pipeline)
@@ -95,7 +94,7 @@ def test_parts_of_the_time_add_up(trace, tensor, pipeline):
     assert sum(estimate.by_bound.values()) == pytest.approx(estimate.device_s.p50)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(transformers(), POWERS, st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4, 8]))
 def test_stages_wait_for_the_slowest_no_longer_than_as_many_copies_would(
     trace, pipeline, copies, micro_batches

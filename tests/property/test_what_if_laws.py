@@ -211,7 +211,7 @@ def both_ways(answer: Recommendation, gpus: dict[str, GpuSpec]) -> list[Recommen
     return [with_changes(answer, gpus, make_trace(), names) for names in (ONE_LINE, None)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.sampled_from(sorted(CATALOG)), min_size=1, max_size=6, unique=True),
     st.sampled_from([{}, {"budget_usd": 5.0}, {"pick": PickName.FASTEST}]),

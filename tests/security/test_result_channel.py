@@ -245,6 +245,7 @@ os._exit(0)
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("warm_children")
 @pytest.mark.parametrize(
     ("plot", "words"),
     [
@@ -259,7 +260,6 @@ os._exit(0)
 )
 def test_a_script_that_forges_its_result_gets_one_line(plot, words, tmp_path):
     """Was: a hang that no timeout ended, no memory left, or a traceback."""
-    pytest.importorskip("torch")
     script = tmp_path / "train.py"
     script.write_text(FORGE.format(plot=plot))
     with pytest.raises(ProfileError, match=words) as failed:

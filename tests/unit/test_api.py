@@ -134,7 +134,7 @@ def flags_of(job: Mapping[str, Any]) -> list[str]:
     return flags
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(job=JOBS)
 def test_python_and_the_command_line_give_the_same_options(home, few_regions, capsys, job):
     answer, refused = outcome(lambda: advisor.recommend("t.json.gz", **job))

@@ -126,7 +126,7 @@ def test_as_many_runs_are_undisturbed_as_in_the_simulation():
         assert np.mean(billed <= least_h + 1e-9) == pytest.approx(simulated, abs=0.1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.floats(0.5, 100), st.floats(0, 2), st.floats(0.1, 3), st.floats(1, 6), st.floats(1, 4))
 def test_worse_luck_is_never_cheaper(work_h, rate, away_h, up, down):
     terms = SpotTerms(preemptions_per_h=rate, dispersion_up=up, dispersion_down=down)

@@ -10,13 +10,12 @@ runs is `advisor/payload/child.py`, patches and all. How a child really starts i
 `tests/unit/profile` and `tests/security`, and wherever a test asks for `cold_children`.
 """
 
+import fcntl
 import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,8 @@ from advisor.profile.environment import child_environment
 from tests import machine
 
 _FOLDER = Path(__file__).parent
-_LAST_WORDS_S = 10.0
+# A process that is forgotten while it runs is warned of.
+_STARTED: list[subprocess.Popen[bytes]] = []
 # The server waits for many children at once by Linux's means.
 _CAN_SERVE = hasattr(os, "pidfd_open")
 
@@ -39,11 +39,15 @@ def settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def warm_folder():
-    """The virtual environment, for the rest of the session."""
+    """The virtual environment: the first process of tests that asks makes it for all of them."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("needs torch")
-    with warm_environment() as folder:
-        yield folder
+    folder = Path(machine.folder()) / "warm"
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            make_environment(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -61,39 +65,25 @@ def cold_children(monkeypatch):
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
 
 
-@contextmanager
-def warm_environment() -> Iterator[Path]:
-    """A folder that looks like a virtual environment, while its server runs."""
-    # Not pytest's folder: the path of a socket must be short.
-    with tempfile.TemporaryDirectory(prefix="warm-", dir=machine.folder()) as name:
-        folder = Path(name)
-        sockets = str(folder / "any"), str(folder / "fake")
-        python = folder / "bin" / "python"
-        python.parent.mkdir()
-        client = (_FOLDER / "client.py").read_text()
-        environment = child_environment(os.environ, folder)
-        settings = settings_of_python(environment) if _CAN_SERVE else None
-        fake = ("fake",) if detect_devices() else ("fake", "auto")
-        known = (
-            f"REAL, SOCKETS, CHILD, SETTINGS, FAKE = {(sys.executable, sockets, str(CHILD), settings, fake)}"
-        )
-        python.write_text(f"#!{sys.executable} -IS\n{known}\n{client}")
-        python.chmod(0o755)
-        if not _CAN_SERVE:
-            # The client finds other settings than none, and starts the real interpreter.
-            yield folder
-            return
+def make_environment(folder: Path) -> None:
+    """A folder that looks like a virtual environment; its server runs as long as whoever keeps the folder."""
+    sockets = str(folder / "any"), str(folder / "fake")
+    python = folder / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    client = (_FOLDER / "client.py").read_text()
+    environment = child_environment(os.environ, folder)
+    # Where there is no server, the client finds other settings than none, and starts the real interpreter.
+    settings = settings_of_python(environment) if _CAN_SERVE else None
+    fake = ("fake",) if detect_devices() else ("fake", "auto")
+    known = f"REAL, SOCKETS, CHILD, SETTINGS, FAKE = {(sys.executable, sockets, str(CHILD), settings, fake)}"
+    python.write_text(f"#!{sys.executable} -IS\n{known}\n{client}")
+    python.chmod(0o755)
+    if _CAN_SERVE:
         server = subprocess.Popen(
-            [sys.executable, _FOLDER / "server.py", CHILD, *sockets],
-            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [sys.executable, _FOLDER / "server.py", CHILD, machine.keeper(), *sockets],
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
-        with server:
-            try:
-                assert server.stdout is not None
-                assert server.stdout.readline() == server.stdout.readline() == b"ready\n"
-                yield folder
-            finally:
-                server.terminate()
-                with suppress(subprocess.TimeoutExpired):
-                    server.wait(timeout=_LAST_WORDS_S)
-                server.kill()
+        _STARTED.append(server)
+        assert server.stdout is not None
+        with server.stdout as said:
+            assert said.readline() == said.readline() == b"ready\n"

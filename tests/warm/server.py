@@ -1,4 +1,6 @@
-"""Forks children of profiles from a process that has torch: ``python server.py CHILD SOCKET``.
+"""Forks children of profiles from a process that has torch: ``python server.py CHILD KEEPER SOCKET SOCKET``.
+
+It ends with the process KEEPER.
 
 The client's connection lives as long as the child: when either ends, so does the other.
 """
@@ -56,11 +58,12 @@ def load_fake(child):
 
 
 class Server:
-    def __init__(self, child, listener):
+    def __init__(self, child, listener, keeper):
         self._child = child
         self._listener = listener
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(os.pidfd_open(keeper), selectors.EVENT_READ, sys.exit)
 
     def serve(self):
         while True:
@@ -125,7 +128,6 @@ def run(child, request, files):
     """What the interpreter would do with the child's file; never returns."""
     try:
         os.setsid()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
@@ -149,7 +151,7 @@ def run(child, request, files):
         os._exit(1)
 
 
-def listen(child, path):
+def listen(child, path, keeper):
     """Serve until the end of the tests."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -157,24 +159,17 @@ def listen(child, path):
         gc.collect()
         gc.freeze()
         os.write(1, b"ready\n")
-        Server(child, listener).serve()
+        Server(child, listener, keeper).serve()
 
 
 def main():
-    child_path, socket_path, fake_path = sys.argv[1:]
+    child_path, keeper, socket_path, fake_path = sys.argv[1:]
     del sys.path[0]  # the folder of this file
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     child = load(child_path)
-    fake = os.fork()
-    if fake == 0:
-        child.die_with_the_parent()
+    if os.fork() == 0:
         load_fake(child)
-        listen(child, fake_path)
-    try:
-        listen(child, socket_path)
-    finally:
-        os.kill(fake, signal.SIGTERM)
-        os.waitpid(fake, 0)
+        socket_path = fake_path
+    listen(child, socket_path, int(keeper))
 
 
 if __name__ == "__main__":

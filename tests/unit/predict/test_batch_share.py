@@ -82,7 +82,7 @@ def test_what_was_measured_on_this_gpu_scales_too():
     assert at(2.0, trace).iteration_s.p50 == pytest.approx(0.9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     share=st.floats(0.01, 1),
     accumulation=st.integers(1, 64),

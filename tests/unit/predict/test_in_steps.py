@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus, resolve_gpu
@@ -53,7 +53,6 @@ def test_what_was_measured_in_a_step_stays():
     assert before == after
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.sampled_from([*load_gpus().values()]), st.floats(1, 3))
 def test_nothing_is_faster_than_alone_whatever_the_board(gpu, more):
     excess = dict(shipped().excess)

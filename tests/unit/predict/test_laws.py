@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import CatalogError
@@ -61,7 +61,6 @@ def test_tf32_that_is_allowed_is_never_slower(gpu):
     assert np.all(times_s(True) <= times_s(False) * (1 + 1e-9))
 
 
-@settings(deadline=None)
 @given(st.sampled_from(FULL), MORE, st.sampled_from(["tdp_w", "tensor_flops_per_s"]))
 def test_more_power_or_rate_is_never_slower(gpu, more, what):
     own = getattr(gpu, what)

@@ -1,5 +1,6 @@
 """One call of a function is one iteration, in a fork that leaves nothing behind."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -121,44 +122,47 @@ def test_nothing_of_the_copy_is_left_here():
     assert children_of_this_process() <= children
 
 
-def python(code, tmp_path):
+def test_a_program_prints_once_and_what_the_function_saves_goes_with_it(tmp_path):
     """A program of its own, whose output nobody has buffered or captured."""
     (tmp_path / "tmp").mkdir()
-    text = "import torch, time, os\nfrom advisor.profile import profile_callable\n" + code
-    return subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
-        env=os.environ | {"PYTHONUNBUFFERED": "", "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": ROOT},
-    )  # fmt: skip
-
-
-def test_what_was_printed_before_is_printed_once(tmp_path):
-    code = "print('before')\nprofile_callable(lambda: torch.zeros(3, device='cuda') + 1)\nprint('after')"
-    out, _ = python(code, tmp_path).communicate(timeout=60)
-    assert out.splitlines() == ["before", "after"]
-
-
-def test_what_the_function_saves_goes_with_it(tmp_path):
     code = """
-import tempfile
+import tempfile, torch
+from advisor.profile import profile_callable
 def step():
     torch.save(torch.zeros(3, device="cuda") + 1, "model.pt")
     tempfile.NamedTemporaryFile(delete=False)
+print("before")
 profile_callable(step)
+print("after")
 """
-    process = python(code, tmp_path)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "", "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": ROOT},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["before", "after"]
     assert [path.name for path in tmp_path.rglob("*")] == ["tmp"]
+
+
+def profile_without_an_end(out):
+    def tell_and_wait():
+        os.write(out, b"%d\n" % os.getpid())
+        time.sleep(100)
+
+    profile_callable(tell_and_wait)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_the_copy_ends_with_its_parent(number, tmp_path):
-    process = python("profile_callable(lambda: (print(os.getpid(), flush=True), time.sleep(100)))", tmp_path)
-    with process:
-        copy = process.stdout.readline().strip()
-        process.send_signal(number)
-        assert process.wait(timeout=20) == -number
+def test_the_copy_ends_with_its_parent(number):
+    reader, writer = os.pipe()
+    parent = multiprocessing.get_context("fork").Process(target=profile_without_an_end, args=(writer,))
+    parent.start()
+    os.close(writer)
+    with os.fdopen(reader) as lines:
+        copy = lines.readline().strip()
+    os.kill(parent.pid, number)
+    parent.join(timeout=20)
+    assert parent.exitcode == -number
     wait_for_end(copy)
 
 

@@ -181,8 +181,8 @@ def test_a_revision_without_end_is_refused(repository, monkeypatch, limit):
 
 def test_a_file_that_unpacks_to_a_hundred_times_its_size_takes_no_memory(repository, monkeypatch):
     """Was: held in memory as a whole, of the 4 GiB that a revision may hold."""
-    monkeypatch.setattr(revisions, "_MOST_LISTED_BYTES", 2**20)
-    size_bytes = 100 * 2**20
+    monkeypatch.setattr(revisions, "_MOST_LISTED_BYTES", 2**18)
+    size_bytes = 100 * 2**18
     head = tree_with(repository, (b"100644", b"x.py", b""), (b"100644", b"zeros", bytes(size_bytes)))
     tracemalloc.start()
     try:

@@ -129,7 +129,7 @@ def test_what_has_copied_does_not_copy_again():
     assert again.plan == plan
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(1, 3e4), st.integers(1, 200), st.floats(0.001, 10))
 def test_disks_of_its_own_never_make_a_machine_slower_at_p90(gib, epochs, step_s):
     """An unknown machine with enough vCPUs gets as much from storage as p5.48xlarge, and has no disks."""
@@ -142,7 +142,7 @@ def test_disks_of_its_own_never_make_a_machine_slower_at_p90(gib, epochs, step_s
     assert own.time_s.p90 <= other.time_s.p90 * (1 + 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(1, 3e4), st.integers(1, 100), st.integers(1, 100))
 def test_once_worth_it_a_copy_stays_so_with_more_epochs(gib, epochs, more):
     few, many = (option(machine(gib), epochs=n).plan.copied_s for n in (epochs, epochs + more))

@@ -90,7 +90,6 @@ PLANS = st.builds(
 PLANS = st.builds(unsure, PLANS, RISES, st.sampled_from(QuoteKind))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(PLANS, st.floats(0, 2)), min_size=1, max_size=6))
 def test_together_as_alone(pairs):
     plans = [plan for plan, _ in pairs]
@@ -207,7 +206,7 @@ def test_a_guessed_price_counts_at_its_p90_and_is_billed_as_it_is_drawn():
     assert quantiles_of(costs.usd[0]).p90 == pytest.approx(30.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PLANS.filter(is_spot), st.floats(1, 8))
 def test_a_price_that_may_rise_never_makes_a_job_cheaper(plan, rise):
     today = cost_of(replace(plan, price=None))
@@ -228,7 +227,7 @@ def test_where_time_is_sure_the_cost_has_the_quantiles_of_the_price():
     assert (cost.p50, cost.p90) == (pytest.approx(20.0), pytest.approx(30.0))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.floats(1, 2), min_size=3, max_size=3).map(sorted), st.floats(1, 3000), st.floats(1, 3))
 def test_the_cost_of_a_longer_job_is_never_the_surer_one(rises, work_h, longer):
     plan = unsure(make_plan("A", 2.0, market=Market.SPOT), 1.0)

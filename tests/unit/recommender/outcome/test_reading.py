@@ -120,7 +120,7 @@ def test_seconds_by_family_and_method_still_add_up_to_the_iteration():
         assert grown == pytest.approx(0.2)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(GIBS, st.floats(1, 10), st.floats(0.001, 10))
 def test_more_data_is_never_faster(gib, more, step_s):
     small, large = (option(machine("g5.xlarge", size), step_s=step_s) for size in (gib, gib * more))
@@ -129,7 +129,7 @@ def test_more_data_is_never_faster(gib, more, step_s):
     assert large.cost_usd.p90 >= small.cost_usd.p90 * (1 - 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(GIBS, st.sampled_from([1, 4, 8, 48]), st.sampled_from([1, 2, 4]))
 def test_an_unknown_network_with_more_vcpus_is_never_slower(gib, vcpus, more):
     few, many = (read_s(machine("nobody.knows", gib, num_vcpus=n), 100) for n in (vcpus, vcpus * more))

@@ -43,7 +43,7 @@ def outcome(plan, terms, policy: Recovery, work_h, deadline_h=None):
     return work_s, run, costs_of([plan], [run], DRAWS).usd[0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(HOURS, RATES, st.floats(0.05, 3), st.integers(1, 5), st.floats(0.9, 1.1))
 def test_who_may_move_is_no_worse_off_but_for_the_rent_elsewhere(work_h, rate, away_h, num_zones, rent):
     terms = SpotTerms(
@@ -57,7 +57,7 @@ def test_who_may_move_is_no_worse_off_but_for_the_rent_elsewhere(work_h, rate, a
     assert moved_usd.mean() <= usd.mean() * max(rent, 1.0) * (1 + 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(HOURS, RATES, st.floats(0.05, 3), st.floats(0.8, 4), st.sampled_from(POLICIES[2:]))
 def test_who_falls_back_is_in_time_wherever_on_demand_alone_is(work_h, rate, away_h, times, policy):
     """In every draw in which on demand alone is, unless that machine comes later than what is in reserve."""
@@ -71,7 +71,7 @@ def test_who_falls_back_is_in_time_wherever_on_demand_alone_is(work_h, rate, awa
     assert np.isfinite(usd).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(HOURS, RATES, st.floats(1, 4), st.sampled_from(POLICIES))
 def test_cost_is_price_times_time_of_each_piece(work_h, rate, times, policy):
     plan, there = plan_of(), plan_of().elsewhere

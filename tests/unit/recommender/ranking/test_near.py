@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Option, Recommendation
@@ -118,7 +118,6 @@ def test_one_gpu_in_two_places_is_surely_ordered():
 FIGURES = st.tuples(st.floats(10.0, 12.0), st.sampled_from([40.0, 45.0, 50.0]))
 
 
-@settings(max_examples=30)
 @given(st.lists(FIGURES, min_size=1, max_size=4), st.sampled_from([1.0, 1.1, 1.5]))
 def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(figures, spread):
     points = [(name, *pair) for name, pair in zip("ABCD", figures, strict=False)]

@@ -93,7 +93,7 @@ def test_a_saving_that_comes_and_goes_says_nothing():
     assert cheapest_start(history(price), run_s=4 * HOUR_S, now=NOW) is None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 30))
 def test_what_is_told_is_true_of_the_mean_of_days(seed, run_h):
     draw = np.random.default_rng(seed)
@@ -109,7 +109,7 @@ def test_what_is_told_is_true_of_the_mean_of_days(seed, run_h):
     assert cheapest_start(shuffled, run_s=run_h * HOUR_S, now=NOW) == shift
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1))
 def test_noise_alone_is_hardly_ever_a_pattern(seed):
     """The best of 24 means of 29 days stays far below the standard deviation of a day."""
