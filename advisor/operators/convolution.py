@@ -229,10 +229,12 @@ def num_groups(op: Op) -> int:
 NARROW = {(2, True): (22.7, 13.3, 20.9), (4, True): (6.3, 3.2, 2.8), (2, False): (9.6, 9.3, 4.7)}
 SIGMA_NARROW = 0.51
 _NARROW_CHANNELS = 16
+_RATES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
 def narrow_call(op: Op) -> _Pass | None:
-    """The call if it is recorded, of two dimensions, and in groups of few channels."""
+    """The call if it is of two dimensions and in groups of few channels; None of a profiler's, which tell no
+    stride."""
     try:
         call = _pass_of(op)
     except (IndexError, KeyError, ValueError, TypeError):
@@ -244,8 +246,13 @@ def narrow_call(op: Op) -> _Pass | None:
 def _narrow(op: Op, gpu: GpuSpec) -> FittedTime | None:
     """Instructions bind such kernels: SMs and their clock count, of input and result the larger."""
     call = narrow_call(op)
-    rates = NARROW.get(call.narrow_kind) if call is not None else None
-    if call is None or rates is None or gpu.vendor != "NVIDIA":
+    if call is None or gpu.vendor != "NVIDIA":
+        return None
+    item_bytes, is_depthwise = call.narrow_kind
+    # A board that does not compute in 16 bits does it in FP32.
+    has_rate = _RATES.get(call.source.dtype, "") in gpu.tensor_flops_per_s
+    rates = NARROW.get((item_bytes if item_bytes != 2 or has_rate else 4, is_depthwise))
+    if rates is None:
         return None
     forward, data, weights = rates
     cycles = call.gives_data / data + call.gives_weights / weights or 1 / forward

@@ -224,7 +224,7 @@ def _times_at(
         fitted = formula(ops[i], gpu)
         # A network may promise what no board does: the slower counts.
         if fitted is not None and not time_s[i] > KERNEL_FLOOR_S + fitted.time_s:
-            time_s[i], sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma
+            time_s[i], sigma[i], own_sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma, 0.0
     return CallTimes(time_s=time_s, sigma=sigma, own_sigma=own_sigma)
 
 

@@ -9,9 +9,11 @@ from advisor.core.values import Method, Op, Precision, TensorSpec
 from advisor.operators.convolution import CONVOLUTION
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import shipped
+from advisor.predict.learned import learned_times
 from advisor.predict.methods import op_times
 from tests.builders import make_op, make_trace
 
+FP16 = Precision(amp_dtype="float16", tf32_matmul=False, tf32_cudnn=False)
 GEOMETRY = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "transposed": False}
 
 
@@ -74,6 +76,26 @@ def test_depthwise_filters_in_half_precision_are_no_faster_than_the_fastest_kern
     half = replace(op, inputs=(source, weight), outputs=(source,), bytes=op.bytes // 2)
     time_s, _ = alone(half, "B200-SXM-180GB", tf32=True)
     assert time_s >= (2e-6 + cycles_s("B200-SXM-180GB", 22.7)) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("groups", [16, 256])
+def test_a_board_that_does_not_compute_in_16_bits_takes_the_cycles_of_fp32(groups):
+    def seconds(dtype: str, gpu: str) -> float:
+        op = convolution(groups=groups)
+        source, weight = (replace(each, dtype=dtype) for each in op.inputs)
+        return alone(replace(op, inputs=(source, weight), outputs=(source,)), gpu, tf32=False)[0]
+
+    assert seconds("bfloat16", "V100-SXM-32GB") >= seconds("float16", "V100-SXM-32GB")
+    assert seconds("float16", "P40") >= 0.5 * seconds("float32", "P40")
+
+
+@pytest.mark.parametrize("gpu", ["A100-SXM-80GB", "V100-SXM-32GB", "RTX-3090", "P40"])
+def test_an_operator_s_own_error_is_a_part_of_all(gpu):
+    op = convolution(groups=256)
+    source, weight = (replace(each, dtype="float16") for each in op.inputs)
+    half, spec = replace(op, inputs=(source, weight), outputs=(source,)), resolve_gpu(gpu)
+    known = learned_times([half], spec, constants_for(spec), FP16, shipped())
+    assert known.own_sigma[0] <= known.sigma[0]
 
 
 @pytest.mark.parametrize("groups", [1, 16, 256])
