@@ -233,8 +233,7 @@ _RATES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
 def narrow_call(op: Op) -> _Pass | None:
-    """The call if it is of two dimensions and in groups of few channels; None of a profiler's, which tell no
-    stride."""
+    """The call if it is of two dimensions and in groups of few channels; None where no stride is recorded."""
     try:
         call = _pass_of(op)
     except (IndexError, KeyError, ValueError, TypeError):

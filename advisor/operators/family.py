@@ -256,8 +256,9 @@ class Family:
     caveat: Callable[[Op], Finding | None] = lambda _: None
     """What to say of a call that ``time`` predicts, if anything."""
     fitted: Callable[[Op, GpuSpec], FittedTime | None] | None = None
-    """What a formula says of a call whose few constants were fitted to measured ones; it comes before
-    ``time`` and before scaling a measurement, and where it is slower than a network. None where there is none, or it cannot tell."""
+    """What a formula says of a call whose few constants were fitted to measured ones. It comes before
+    ``time`` and before scaling a measurement, and counts where it is slower than a network. None where there
+    is none, or it cannot tell."""
     learned: tuple[Learned, ...] = ()
     """Its networks; of those that know a call at its rate, the first counts."""
     autocast: Autocast = Autocast()

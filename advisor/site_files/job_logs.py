@@ -35,7 +35,7 @@ MOST_JOBS = 300_000
 MOST_FAULTS = 5
 _MOST_COUNTED = 1_000
 _LONGEST_FAULT = 200
-NEVER_STARTED = "never started"
+NEVER_STARTED, NO_GPU = "never started", "asked for no GPU"
 
 
 def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
@@ -44,7 +44,7 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     Raises InputError: unreadable, no job log, lines that make no sense (five are named), or no job that
     started.
     """
-    records, num_older = _read(path, zone)
+    records, passed_over = _read(path, zone)
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
         raise InputError(_without_sizes(path, records))
@@ -59,7 +59,7 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     still = tuple(job for job in waiting if last_s - job.submit_s <= LONGEST_WAIT_S)
     left_out = Counter(reason for reason in reasons if reason is not None)
     left_out[NEVER_STARTED] += len(waiting) - len(still)
-    left_out[f"older than the newest {MOST_JOBS:,}"] += num_older
+    left_out.update(passed_over)
     return JobLog(
         jobs=started, size_unit=unit or "", left_out=dict(sorted((+left_out).items())), waiting=still
     )
@@ -79,28 +79,34 @@ def _without_sizes(path: Path, records: Iterable[Record]) -> str:
     )
 
 
-def _read(path: Path, zone: tzinfo | None) -> tuple[list[Record], int]:
-    """The newest jobs, and the number of older ones."""
+def _read(path: Path, zone: tzinfo | None) -> tuple[list[Record], Counter[str]]:
+    """The newest jobs, and how many others are passed over, by reason."""
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
         if log_rows.check_length(path) <= MOST_JOBS:
-            return _records(path, log_rows.rows_of(path), zone), 0
-        is_kept, num_older = _are_newest(path, zone)
-        return _records(path, compress(log_rows.rows_of(path), is_kept), zone), num_older
+            return _records(path, log_rows.rows_of(path), zone), Counter()
+        is_kept, passed_over = _are_newest(path, zone)
+        return _records(path, compress(log_rows.rows_of(path), is_kept), zone), passed_over
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {str(path)!r}: {why_unreadable(error)}.") from error
 
 
-def _are_newest(path: Path, zone: tzinfo | None) -> tuple[bytes, int]:
-    """1 for each row of the `MOST_JOBS` newest jobs, else 0; and the number of older jobs."""
+def _are_newest(path: Path, zone: tzinfo | None) -> tuple[bytes, Counter[str]]:
+    """1 for each row of the `MOST_JOBS` newest jobs, else 0; where some ask for GPUs, of those first."""
     import numpy as np
 
-    submit_s = np.fromiter((_submit_s(row, zone) for _, row in log_rows.rows_of(path)), dtype=np.float64)
-    older = np.argsort(submit_s, kind="stable")[:-MOST_JOBS]
-    is_kept = np.ones(len(submit_s), dtype=np.uint8)
-    is_kept[older] = 0
-    return is_kept.tobytes(), int(np.isfinite(submit_s[older]).sum())
+    rows = (
+        (isinstance(row, ValueError) or _gpus(row) > 0, _submit_s(row, zone))
+        for _, row in log_rows.rows_of(path)
+    )
+    read = np.fromiter(rows, dtype=[("has_gpus", np.bool_), ("submit_s", np.float64)])
+    left = read[others := np.lexsort((read["submit_s"], read["has_gpus"]))[:-MOST_JOBS]]
+    is_kept = np.ones(len(read), dtype=np.uint8)
+    is_kept[others] = 0
+    is_job, asks_less = np.isfinite(left["submit_s"]), read["has_gpus"].any() & ~left["has_gpus"]
+    reasons = {NO_GPU: is_job & asks_less, f"older than the newest {MOST_JOBS:,}": is_job & ~asks_less}
+    return is_kept.tobytes(), Counter({why: int(which.sum()) for why, which in reasons.items()})
 
 
 def _submit_s(row: Mapping[str, str] | ValueError, zone: tzinfo | None) -> float:
@@ -148,7 +154,7 @@ def _in_words(path: Path, faults: Iterable[str]) -> str:
 def _why_left_out(record: Record, unit: str | None) -> str | None:
     times = record.times
     if unit == GPUS and not record.sizes.get(GPUS):
-        return "asked for no GPU"  # waits for something else than those that do
+        return NO_GPU  # waits for something else than those that do
     if times.start_s is None:
         return None if record.may_start else NEVER_STARTED
     if not has_run(record):
@@ -192,6 +198,7 @@ SIZE_UNITS: Mapping[str, Sequence[str]] = {
 """What sizes may count, the most telling first, and the columns of each."""
 
 _SLURM_TIME = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})(?:\.\d+)?")
+_TRES = "reqtres", "alloctres"  # the first that tells
 _GPUS = re.compile(r"(?:^|,)gres/gpu=(\d{1,9})")
 _TYPED_GPUS = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d{1,9})")
 _SWF_CANCELLED = "5"
@@ -297,10 +304,15 @@ def _sizes(row: Mapping[str, str]) -> dict[str, float]:
         given = [_size(row[name], name) for name in names if name in row]
         if given:
             sizes[unit] = next((size for size in given if size), 0.0)
-    gpus = [_gpus_of_tres(row[name]) for name in ("reqtres", "alloctres") if name in row]
-    if gpus and not sizes.get("gpus"):
-        sizes["gpus"] = next((count for count in gpus if count), 0.0)
+    if not sizes.get(GPUS) and any(name in row for name in _TRES):
+        sizes[GPUS] = _gpus_of_tres(row)
     return sizes
+
+
+def _gpus(row: Mapping[str, str]) -> float:
+    """As far as can be read."""
+    columns = (log_rows.finite(row[name]) for name in SIZE_UNITS[GPUS] if name in row)
+    return next((count for count in columns if count), 0.0) or _gpus_of_tres(row)
 
 
 def _size(text: str, name: str) -> float:
@@ -312,10 +324,13 @@ def _size(text: str, name: str) -> float:
     return number
 
 
-def _gpus_of_tres(text: str) -> float:
+def _gpus_of_tres(row: Mapping[str, str]) -> float:
     """GPUs of ``"cpu=8,gres/gpu=2,gres/gpu:a100=2,node=1"``: the sum, or else its parts."""
-    total = _GPUS.search(text)
-    return float(total[1]) if total else float(sum(map(int, _TYPED_GPUS.findall(text))))
+    for text in (row[name] for name in _TRES if name in row):
+        total = _GPUS.search(text)
+        if count := int(total[1]) if total else sum(map(int, _TYPED_GPUS.findall(text))):
+            return float(count)
+    return 0.0
 
 
 # --- What sacct prints, as a log -----------------------------------------------------------------------

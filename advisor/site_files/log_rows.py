@@ -27,7 +27,7 @@ from advisor.formats.foreign_files import check_once, open_unpacked
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
 MOST_LINES = 10_000_000
-"""A minute of reading."""
+"""Five minutes of reading."""
 
 SACCT_FORMAT = "JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,ReqTRES,Partition,State"
 """Columns of sacct that tell all we use."""

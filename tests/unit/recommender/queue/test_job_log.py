@@ -59,6 +59,14 @@ def test_of_a_long_log_the_newest_jobs_are_kept(tmp_path, monkeypatch, form, ord
     assert read_job_log(path) == whole
 
 
+def test_of_a_long_log_jobs_with_gpus_are_kept_before_newer_ones_without(tmp_path, monkeypatch):
+    without = [replace(make_job(600.0 + minute), size=0.0) for minute in range(9)]
+    monkeypatch.setattr(job_logs, "MOST_JOBS", 3)
+    log = read_job_log(write(tmp_path, sacct_of([*JOBS, *without])))
+    assert [job.size for job in log.jobs] == [job.size for job in JOBS[-3:]]
+    assert log.left_out == {"asked for no GPU": 9, "older than the newest 3": len(JOBS) - 3}
+
+
 def test_of_a_long_log_no_line_with_a_fault_is_passed_over(tmp_path, monkeypatch):
     text = sacct_of(JOBS)
     monkeypatch.setattr(job_logs, "MOST_JOBS", 2)
