@@ -43,8 +43,9 @@ TRUST = """## Project files
 A `.advisor.yaml` may come with a repository that you do not know. So it may only do what the column
 *a project may* allows, compared with the defaults and your own file
 ([why](decisions/0014-what-a-project-may-set.md)). Each line that goes further is ignored with a warning.
-Its lists of `clusters`, `quotas` and `policy.files` are added to yours. It is a regular file of at most
-64 kB, and the files that it names lie in its own folder.
+Its lists of `clusters`, `quotas` and `policy.files` are added to yours. It must be a regular file of at
+most 64 kB; links are refused. The files that it names lie in its own folder. `advisor init` writes files
+that only you can read.
 
 - `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes. The policies and tables that it
   names are not watched.
@@ -84,7 +85,7 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help-all, each argument and option described once; a group's commands follow it."""
+    """Every command's --help-all, each option described once; a group's commands follow it."""
     group = typer.main.get_command(app)
     known: set[str] = set()
     parts = [f"# Commands\n\n{GENERATED}", LONG_PAGES]
@@ -107,12 +108,8 @@ def _short_help(text: str, known: set[str]) -> str:
         elif words and not words.startswith("--help"):
             known.add(words)
             described.append(record)
-    new = [
-        record for record in re.split(r"\n(?=  \S)", arguments) if "".join(record.split()) not in {"", *known}
-    ]
-    known.update("".join(record.split()) for record in new)
     parts = [usage.replace("Usage: ", "").replace(" [OPTIONS]", "")]
-    parts += ["Arguments:\n" + "\n".join(new)] if new else []
+    parts += ["Arguments:\n" + arguments.rstrip()] if arguments.strip() else []
     parts += ["Options:\n" + "\n".join(described)] if described else []
     if named:
         names = textwrap.fill(

@@ -141,7 +141,7 @@ class SmtpChannel(Section):
     )
     ca_file: UserPath | None = Field(None, description="certificates to trust; null: those of this machine")
     user: Annotated[str, AfterValidator(_one_line)] | None = Field(
-        None, min_length=1, description="who logs in; null: nobody"
+        None, min_length=1, description="who logs in; null: without a login"
     )
     password: Secret | None = Field(None, description="env:NAME or file:PATH")
     sender: Mailbox = Field(alias="from", description="who it comes from")
