@@ -171,7 +171,10 @@ def install_device(session: Session) -> None:
 
 def _profile_the_host(original: Original, *args: object, **kwargs: object) -> None:
     """Each operator would warn that no event of CUDA can be recorded, with 50 ms of stack trace."""
-    original(*args, **kwargs | {name: None for name in ("use_device", "use_cuda") if name in kwargs})
+    removed = [name for name in ("use_device", "use_cuda") if kwargs.get(name)]
+    # Of a profile of the GPU alone nothing would be left.
+    host = {"use_cpu": True} if removed else {}
+    original(*args, **kwargs | dict.fromkeys(removed) | host)
 
 
 def _do_nothing() -> Callable[..., None]:
