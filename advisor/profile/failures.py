@@ -84,6 +84,8 @@ _MODEL = (
     " Of a model of Hugging Face all but the weights is enough: hf download ID --exclude '*.safetensors'"
     " --exclude '*.bin'."
 )
+# Weights are made up for models of transformers alone.
+_FROM_PRETRAINED = re.compile(r'/transformers/\S*", line \d+, in from_pretrained\b')
 _NETWORK = (
     " It wants something from the network that cannot be reached from here: download it once before, and pass"
     f" its path after `--`. For a torch data set, samples of its form can stand in:"
@@ -172,7 +174,7 @@ def _hint_of(recording: Recording) -> str:
         return _NO_INPUT
     refused = recording.get("refused", ())
     if refused:
-        return _refused_hint(message, refused, is_fed=bool(recording.get("fed_fake_data")))
+        return _refused_hint(recording, refused)
     if recording.get("fed_fake_data"):
         return fed_hint(message)
     # The script's own line tells what it asked; its error need not.
@@ -222,14 +224,14 @@ def _says(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isupper() else ""), text) is not None
 
 
-def _refused_hint(message: str, refused: Sequence[str], *, is_fed: bool) -> str:
+def _refused_hint(recording: Recording, refused: Sequence[str]) -> str:
     # The error itself may name them, and once is enough.
-    unsaid = [name for name in refused if name not in message]
+    unsaid = [name for name in refused if name not in recording.get("message", "")]
     named = f" What it could not download before that: {', '.join(map(repr, unsaid))}." if unsaid else ""
-    if not any("://" in name for name in refused):
+    if _FROM_PRETRAINED.search(str(recording.get("traceback", ""))):
         return named + _DOWNLOADS + _MODEL
     fed = f" For a torch data set, samples of its form can stand in: `profile.fake_data` {EXAMPLE}."
-    return named + _DOWNLOADS + ("" if is_fed else fed)
+    return named + _DOWNLOADS + ("" if recording.get("fed_fake_data") else fed)
 
 
 # What to say of a script that an error ended: whose fault it is only where the traceback shows it.

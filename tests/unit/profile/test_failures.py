@@ -244,8 +244,21 @@ def test_what_was_not_downloaded_is_named():
     text = str(explain("crashed", message="OSError: no such model", refused=["bert-base", "imdb"]))
     assert "could not download before that: 'bert-base', 'imdb'" in text
     assert "run it once by itself" in text
-    assert "hf download" in text
-    assert "profile.fake_data" not in text
+
+
+@pytest.mark.parametrize(
+    ("frame", "needs_no_weights"),
+    [
+        ('"/lib/transformers/models/auto/auto_factory.py", line 1, in from_pretrained', True),
+        ('"/lib/transformers/trainer.py", line 1, in train', False),
+        ('"/lib/diffusers/models/modeling_utils.py", line 1, in from_pretrained', False),
+        ('"/lib/huggingface_hub/file_download.py", line 1, in hf_hub_download', False),
+    ],
+)
+def test_only_models_of_transformers_need_no_weights(frame, needs_no_weights):
+    raised = f"Traceback (most recent call last):\n  File {frame}\n    ...\nOSError: no such model"
+    text = str(explain("crashed", message="OSError: no such model", traceback=raised, refused=["org/m"]))
+    assert ("hf download" in text, "profile.fake_data" in text) == (needs_no_weights, not needs_no_weights)
 
 
 MNIST = (
