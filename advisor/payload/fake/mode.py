@@ -178,7 +178,7 @@ class HybridMode(TorchDispatchMode):
         tensor = cast("torch.Tensor", args[0])
         self.recorder.record_read(tensor)
         computed = values.compute(func, args, kwargs)
-        self.has_made_up |= computed is None or values.are_supposed(args)
+        self.has_made_up |= computed is None or bool(values.supposed_of(args))
         return _made_up_value(func, tensor) if computed is None else computed
 
     def _to_cpu(self, source: torch.Tensor, kwargs: Kwargs) -> torch.Tensor:

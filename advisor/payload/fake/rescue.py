@@ -165,8 +165,7 @@ def _like(result: object, mode: Maker) -> object:
 
 
 def _tell_supposed(mode: Maker, inputs: object) -> None:
-    if values.are_supposed(inputs):
-        mode.assumptions[values.ASSUMPTION] = None
+    mode.assumptions.update(dict.fromkeys(values.supposed_of(inputs)))
 
 
 def _num_true(mode: Maker, mask: torch.Tensor, shape: torch.Size) -> int:

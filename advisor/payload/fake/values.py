@@ -77,6 +77,7 @@ _FROM_SHAPE = {
     "aten::zeros_like",
 }  # fmt: skip
 # Scripts ask whether all is well far more often than whether all is lost.
+ALL_IS_WELL = "values that are not computed pass checks: they are finite, and all() holds"
 _IF_ALL_IS_WELL = {"aten::all": True, "aten::_is_all_true": True, "aten::isnan": False}
 
 
@@ -86,20 +87,20 @@ def of(tensor: torch.Tensor) -> torch.Tensor | None:
     return None if entry is None else entry[0]
 
 
-def remember(tensor: torch.Tensor, value: torch.Tensor, *, is_supposed: bool = False) -> None:
-    """Keep the value until the tensor is written to, and whether it follows from supposed choices."""
+def remember(tensor: torch.Tensor, value: torch.Tensor, *, supposed: Sequence[str] = ()) -> None:
+    """Keep the value until the tensor is written to, and the assumptions that it follows from."""
     if _is_small(tensor) and tensor.shape == value.shape:
-        replace(tensor, _advisor_value=(value, _content(tensor), is_supposed))
+        replace(tensor, _advisor_value=(value, _content(tensor), supposed))
 
 
-def are_supposed(inputs: object) -> bool:
-    """Whether what is known of any of these tensors follows from choices that are supposed."""
+def supposed_of(inputs: object) -> list[str]:
+    """The assumptions that what is known of these tensors follows from."""
     entries = (_entry(tensor) for tensor in _tensors(inputs))
-    return any(entry is not None and entry[2] for entry in entries)
+    return list(dict.fromkeys(text for entry in entries if entry is not None for text in entry[2]))
 
 
-def _entry(tensor: torch.Tensor) -> tuple[torch.Tensor, object, bool] | None:
-    entry = cast("tuple[torch.Tensor, object, bool] | None", getattr(tensor, "_advisor_value", None))
+def _entry(tensor: torch.Tensor) -> tuple[torch.Tensor, object, Sequence[str]] | None:
+    entry = cast("tuple[torch.Tensor, object, Sequence[str]] | None", getattr(tensor, "_advisor_value", None))
     return entry if entry is not None and _content(tensor) is entry[1] else None
 
 
@@ -142,7 +143,7 @@ def follow(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> None
         forget_written(func, args, kwargs)
     tensors = list(_tensors(result))
     if is_choice(func) and not _can_follow(func, args):
-        remember(*spread_choices(func, args, kwargs, result), is_supposed=True)
+        remember(*spread_choices(func, args, kwargs, result), supposed=(ASSUMPTION,))
         return
     if not _are_small(tensors):
         return
@@ -150,11 +151,12 @@ def follow(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> None
         return
     computed = compute(func, args, kwargs)
     if computed is not None:
-        is_supposed = are_supposed((args, tuple(kwargs.values())))
+        known_by = supposed_of((args, tuple(kwargs.values())))
         for tensor, value in zip(tensors, _tensors(computed), strict=True):
-            remember(tensor, value, is_supposed=is_supposed)
-    elif (supposed := _if_all_is_well(name, args)) is not None:
-        remember(tensors[0], torch.full(tensors[0].shape, supposed, dtype=torch.bool))
+            remember(tensor, value, supposed=known_by)
+    elif (hoped := _if_all_is_well(name, args)) is not None:
+        value = torch.full(tensors[0].shape, hoped, dtype=torch.bool)
+        remember(tensors[0], value, supposed=(ALL_IS_WELL,))
 
 
 def _if_all_is_well(name: str, args: Args) -> bool | None:

@@ -432,6 +432,31 @@ for _ in range(2):  # the second time by known forms
 result = [found, before, list(mode.assumptions), mode.has_made_up, first_of_four.item(), mode.has_made_up]
 mode.assumptions.update(kept)
 """,
+    "masks of what is not computed": """
+mode = session.mode
+kept = dict(mode.assumptions)
+def found(use):
+    mode.assumptions.clear()
+    mode.has_made_up = False
+    size = use()
+    return [size, list(mode.assumptions), mode.has_made_up]
+large, boxes = torch.rand(100, 100).cuda(), torch.rand(10000, 2).cuda()
+small = torch.tensor([1.0, float("nan")]).cuda()
+loss = nn.Linear(2, 2).cuda()(torch.zeros(2, 2, device="cuda")).mean()
+def checked():
+    if not torch.isfinite(loss) or torch.isnan(loss):
+        raise ValueError("not finite")
+result = [found(use) for use in (
+    lambda: large[~torch.isnan(large)].numel(),
+    lambda: large[large == large].numel(),
+    lambda: torch.masked_select(large, torch.isfinite(large)).numel(),
+    lambda: torch.isfinite(large).nonzero().shape[0],
+    lambda: boxes[(boxes > 0).all(1)].shape[0],
+    lambda: small[~torch.isnan(small)].numel(),
+    checked)]
+mode.assumptions.clear()
+mode.assumptions.update(kept)
+""",
     "what is made for a copy": """
 from types import SimpleNamespace
 events = []
