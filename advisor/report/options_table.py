@@ -238,7 +238,7 @@ def short_table(recommendation: Recommendation) -> Table:
     wide = tuple(row_of(row, place, figures=_time_and_cost(place.option)) for row, place in rows)
     stacked = tuple(row_of(row, place, figures=(_cost_above_time(place.option),)) for row, place in rows)
     both = Column("Cost, time (p90)", USD, wraps=False)
-    total = Column(f"At ${worth.hour_usd:g}/h", USD, wraps=False)
+    total = Column("Total", USD, wraps=False)
     narrow = Table(columns=(*_SHORT, both, total), rows=stacked, keeps_words=False, ends_blank=False)
     wide_columns = (*_SHORT, _TIME, _COST, total)
     return Table(columns=wide_columns, rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE, ends_blank=False)

@@ -310,10 +310,12 @@ def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[doc.Bl
         yield _paragraph(f"With {_script(recommendation)} as it is, no machine does the job.")
     if (held := recommendation.batch_held) is not None:
         fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
-        yield _paragraph(f"With the batch held (--scaling strong), #1 takes {_time_and_cost(held)}{fits}.")
+        takes = f"#1 takes {_time_and_cost(held)}{fits}"
+        yield _paragraph(f"With the script's own batch (--scaling strong), {takes}.")
     said = []
     if recommendation.recommended is not None and (hour_usd := worth_for(recommendation.job).hour_usd):
-        said.append(f"At ${hour_usd:g}/h: cost + work + hours, on average; rare long waits count.")
+        hours = f"${hour_usd:g} for each hour until done"
+        said.append(f"Total: cost + work + {hours}, on average; rare long waits count.")
     if assumed := _assumed_in_short(recommendation.warnings):
         said.append(f"Assumed: {assumed} (--assumptions).")
     hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown

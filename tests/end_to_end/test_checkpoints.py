@@ -58,11 +58,11 @@ def test_the_answer_follows_from_the_text(shell, script, use, place):
 def test_the_headline_says_what_to_add(shell):
     answer = shell.run("recommend", "neither.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())
-    assert "First: add checkpoints (it saves none): $25.00 and 30 min " in text
+    assert "First: add checkpoints (the script writes none): $25.00 and 30 min " in text
     assert "With neither.py as it is, no machine does the job." in text
     answer = shell.run("recommend", "saves.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())
-    assert "First: add checkpoints (it saves some, resumes from none)" in text
+    assert "First: add checkpoints (it saves some, but never resumes)" in text
     answer = shell.run("recommend", "saves.py", *ASKED, "--market", "spot", "--assumptions")
     text = " ".join(answer.out.split())
     assert "make saves.py resume from the checkpoints that it saves (helper.py:4 torch.save)" in text

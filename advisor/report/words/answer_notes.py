@@ -126,7 +126,7 @@ def _(it: about_answers.SummaryCostAndTime) -> str:
 def _(it: about_answers.SummaryWork) -> str:
     lacking = ""
     if "checkpoints" in it.work:
-        lacking = " (it saves some, resumes from none)" if it.saves else " (it saves none)"
+        lacking = " (it saves some, but never resumes)" if it.saves else " (the script writes none)"
     return f"First: add {named_work(it.work)}{lacking}: {effort(it.work_usd, it.work_s)} (--explain 1)"
 
 

@@ -57,15 +57,7 @@ TAGS = {"br", "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul",
 def test_a_recommendation_is_one_screen():
     recommendation = replace(many_options(40), warnings=texts("prices are old"))
     page = Page(recommendation._repr_html_())
-    assert page.rows[0] == [
-        "Why",
-        "#",
-        "GPUs, and where",
-        "To do first",
-        "Time (p90)",
-        "Cost (p90)",
-        "At $2/h",
-    ]
+    assert page.rows[0] == ["Why", "#", "GPUs, and where", "To do first", "Time (p90)", "Cost (p90)", "Total"]
     assert page.rows[1][0].startswith("recommended")
     assert len(page.rows) <= 1 + MOST_LISTED
     for text in ("prices are old", "Not shown: 39 options"):

@@ -46,13 +46,17 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change():
 @pytest.mark.parametrize(
     ("work", "saves", "words"),
     [
-        (["checkpoints"], False, "First: add checkpoints (it saves none): $50.00 and 1 h (--explain 1)"),
-        (["checkpoints"], True, "add checkpoints (it saves some, resumes from none): "),
+        (
+            ["checkpoints"],
+            False,
+            "First: add checkpoints (the script writes none): $50.00 and 1 h (--explain 1)",
+        ),
+        (["checkpoints"], True, "add checkpoints (it saves some, but never resumes): "),
         (["ddp", "learning-rate", "nodes"], False, "First: add DDP: $"),
         (
             ["fsdp", "checkpoints", "software"],
             False,
-            "add FSDP, checkpoints and other packages (it saves none)",
+            "add FSDP, checkpoints and other packages (the script writes none)",
         ),
         (["learning-rate"], False, "First: add a new learning rate: $"),
     ],
