@@ -15,6 +15,7 @@ import pytest
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
+from tests.dask_cluster import wait_for
 from tests.end_to_end.cli import Shell
 from tests.end_to_end.test_misuse import FILES, files_of
 
@@ -123,7 +124,8 @@ def test_ctrl_c_is_one_word_and_leaves_all_files_as_they_were(shell, typed, call
     first.acquire(blocking=False)
     # A process would end with them; here a download that was under way goes on to its end.
     for thread in set(threading.enumerate()) - threads:
-        thread.join(timeout=30)
+        # One that is about to start is not alive yet.
+        wait_for(lambda thread=thread: thread not in threading.enumerate())
     assert came, answer
     assert answer.code == 130, answer
     assert answer.err.splitlines()[-1] == "interrupted"
