@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from math import prod
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
@@ -35,20 +35,22 @@ def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
     return family.higher_roof(op, roofs, op.flops / 2 if is_causal else op.flops)
 
 
-_RATES = {"float16": "fp16", "bfloat16": "bf16"}
 # The memory-efficient kernel was not measured. In the plots of the FlashAttention 2 paper (A100) it has
 # about half the speed, forward and backward.
 _EFFICIENT_SHARE = 0.5
 _SIGMA_ASSUMED = 0.3
 
 
-def _fitted(op: Op, gpu: GpuSpec) -> family.FittedTime | None:
-    """By the kernel that PyTorch takes on the GPU; None for FP32, plain mathematics and other vendors."""
+def _fitted(op: Op) -> family.TimeOnGpu | None:
+    """By the kernel that PyTorch takes on the GPU; None for FP32."""
     call = attention_kernels.attention_call(op)
-    if call is None or gpu.vendor != "NVIDIA":
-        return None
-    rate = _RATES.get(call.dtype, "")
-    if rate not in gpu.tensor_flops_per_s:
+    rate = None if call is None else family.HALF_RATES.get(call.dtype)
+    return None if call is None or rate is None else partial(_fitted_on, call, rate)
+
+
+def _fitted_on(call: attention_kernels.AttentionCall, rate: str, gpu: GpuSpec) -> family.FittedTime | None:
+    """None for plain mathematics, and for other vendors."""
+    if gpu.vendor != "NVIDIA" or rate not in gpu.tensor_flops_per_s:
         return None
     kernel = kernel_of(call, attention_kernels.backend_of(call, gpu))
     if kernel is None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import cast
 
@@ -13,12 +14,14 @@ from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
 from advisor.operators import work
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, channels_last, shrunk, tensor
 from advisor.operators.family import (
+    HALF_RATES,
     Board,
     Compute,
     Family,
     FittedTime,
     Learned,
     Tf32Flag,
+    TimeOnGpu,
     base_name,
     each,
     names,
@@ -229,7 +232,6 @@ def num_groups(op: Op) -> int:
 NARROW = {(2, True): (22.7, 13.3, 20.9), (4, True): (6.3, 3.2, 2.8), (2, False): (9.6, 9.3, 4.7)}
 SIGMA_NARROW = 0.51
 _NARROW_CHANNELS = 16
-_RATES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
 def narrow_call(op: Op) -> _Pass | None:
@@ -242,21 +244,23 @@ def narrow_call(op: Op) -> _Pass | None:
     return call if is_narrow else None
 
 
-def _narrow(op: Op, gpu: GpuSpec) -> FittedTime | None:
+def _narrow(op: Op) -> TimeOnGpu | None:
     """Instructions bind such kernels: SMs and their clock count, of input and result the larger."""
     call = narrow_call(op)
-    if call is None or gpu.vendor != "NVIDIA":
-        return None
+    return None if call is None else partial(_narrow_on, call, op.bytes)
+
+
+def _narrow_on(call: _Pass, num_bytes: int, gpu: GpuSpec) -> FittedTime | None:
     item_bytes, is_depthwise = call.narrow_kind
     # A board that does not compute in 16 bits does it in FP32.
-    has_rate = _RATES.get(call.source.dtype, "") in gpu.tensor_flops_per_s
+    has_rate = HALF_RATES.get(call.source.dtype) in gpu.tensor_flops_per_s
     rates = NARROW.get((item_bytes if item_bytes != 2 or has_rate else 4, is_depthwise))
-    if rates is None:
+    if rates is None or gpu.vendor != "NVIDIA":
         return None
     forward, data, weights = rates
     cycles = call.gives_data / data + call.gives_weights / weights or 1 / forward
     time_s = call.taps_met * cycles / (gpu.num_sms * gpu.boost_clock_hz)
-    return FittedTime(time_s=max(time_s, op.bytes / gpu.memory_bytes_per_s), sigma=SIGMA_NARROW)
+    return FittedTime(time_s=max(time_s, num_bytes / gpu.memory_bytes_per_s), sigma=SIGMA_NARROW)
 
 
 # --- What the network reads ------------------------------------------------------------------------

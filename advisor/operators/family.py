@@ -78,6 +78,10 @@ class FittedTime:
     sigma: float
 
 
+TimeOnGpu = Callable[[GpuSpec], FittedTime | None]
+"""What a call takes on a GPU; None where that cannot be told."""
+
+
 def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTime:
     """The roofline of one kernel: ``launch + max(FLOPs / rate, bytes / bandwidth)``.
 
@@ -255,10 +259,10 @@ class Family:
     """Log-normal, of ``time``; None for the roofline's usual one."""
     caveat: Callable[[Op], Finding | None] = lambda _: None
     """What to say of a call that ``time`` predicts, if anything."""
-    fitted: Callable[[Op, GpuSpec], FittedTime | None] | None = None
-    """What a formula says of a call whose few constants were fitted to measured ones. It comes before
-    ``time`` and before scaling a measurement, and counts where it is slower than a network. None where there
-    is none, or it cannot tell."""
+    fitted: Callable[[Op], TimeOnGpu | None] | None = None
+    """The formula of a call, whose few constants were fitted to measured ones: found once a trace, asked for
+    each GPU. It comes before ``time`` and before scaling a measurement, and counts where it is slower than a
+    network. None where there is none, or it cannot tell."""
     learned: tuple[Learned, ...] = ()
     """Its networks; of those that know a call at its rate, the first counts."""
     autocast: Autocast = Autocast()
@@ -291,11 +295,12 @@ def each(words: str, row: T) -> dict[str, T]:
     return dict.fromkeys(words.split(), row)
 
 
+HALF_RATES = {"float16": "fp16", "bfloat16": "bf16"}
+"""Rates of tensor cores by the types of 16 bits."""
 _DTYPE_RATE = {
     "float64": "fp64",
     "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
+    **HALF_RATES,
     "float8_e4m3fn": "fp8",
     "float8_e5m2": "fp8",
 }

@@ -1,7 +1,7 @@
 """Learned times of a trace's operators on a GPU, by small networks that numpy runs."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.family import Family, FittedTime, Learned, Likeness, Tf32Flag, base_name, rate_for
+from advisor.operators.family import Family, Learned, Likeness, Tf32Flag, TimeOnGpu, base_name, rate_for
 from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import Same, asked_rates, in_fp32
 from advisor.predict.knowledge import Knowledge, Network
@@ -182,7 +182,6 @@ def covariance(likeness: Likeness, left: Floats, right: Floats) -> Floats:
     return np.asarray(likeness.of_all + likeness.of_size * (1 + distance) * np.exp(-distance))
 
 
-Formula = Callable[[Op, GpuSpec], FittedTime | None]
 # Clocks, heat and libraries differ from day to day; a GPU without measurements from those like it
 # (``Learned.unseen_sigma``). Both such that p10..p90 holds 80 % of the kernels and iterations that were held
 # out (docs/accuracy).
@@ -221,7 +220,7 @@ def _times_at(
         sigma[index] = np.hypot(times.sigma[known], _sigma_of_rates(calls, ops, precision)[known])
         own_sigma[index] = np.broadcast_to(times.own_sigma, known.shape)[known]
     for i, formula in _formulas(Same(ops)):
-        fitted = formula(ops[i], gpu)
+        fitted = formula(gpu)
         # A network may promise what no board does: the slower counts.
         if fitted is not None and not time_s[i] > KERNEL_FLOOR_S + fitted.time_s:
             time_s[i], sigma[i], own_sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma, 0.0
@@ -331,7 +330,8 @@ def _grouped(same: Same) -> tuple[Calls, ...]:
 
 
 @lru_cache(maxsize=4)
-def _formulas(same: Same) -> tuple[tuple[int, Formula], ...]:
-    """Where operators stand whose family has a formula, and this."""
-    found = ((i, family_of(op).fitted) for i, op in enumerate(same.ops))
+def _formulas(same: Same) -> tuple[tuple[int, TimeOnGpu], ...]:
+    """Where calls stand that have a formula, and this."""
+    families = ((i, op, family_of(op).fitted) for i, op in enumerate(same.ops))
+    found = ((i, fitted(op)) for i, op, fitted in families if fitted is not None)
     return tuple((i, formula) for i, formula in found if formula is not None)

@@ -99,7 +99,9 @@ def test_every_call_has_a_time_on_every_gpu_that_runs_it(call, gpu):
     assert known is not None
     backend = backend_of(known, gpu)
     assume((backend, known.is_backward) in kernels())
-    time = ATTENTION.fitted(op, gpu)
+    formula = ATTENTION.fitted(op)
+    assert formula is not None
+    time = formula(gpu)
     assert time is not None
     assert time.time_s > 0
     assert time.sigma > 0
