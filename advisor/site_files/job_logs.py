@@ -84,7 +84,7 @@ def _read(path: Path, zone: tzinfo | None) -> tuple[list[Record], Counter[str]]:
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
-        if log_rows.check_length(path) <= MOST_JOBS:
+        if log_rows.count_lines(path, log_rows.MOST_LINES) <= MOST_JOBS:
             return _records(path, log_rows.rows_of(path), zone), Counter()
         is_kept, passed_over = _are_newest(path, zone)
         return _records(path, compress(log_rows.rows_of(path), is_kept), zone), passed_over

@@ -27,7 +27,8 @@ from advisor.formats.foreign_files import check_once, open_unpacked
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
 MOST_LINES = 10_000_000
-"""Five minutes of reading."""
+"""Of a job log: five minutes of reading."""
+_MOST_ROWS = 1_000_000  # of a table, all of which are kept
 
 SACCT_FORMAT = "JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,ReqTRES,Partition,State"
 """Columns of sacct that tell all we use."""
@@ -45,11 +46,12 @@ _SWF = (
 def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
     """Line number and row, or what is wrong with the line; column names in lower case.
 
+    The length is not checked: who reads a file twice counts its lines once.
+
     Raises:
-        InputError: the file is empty, too long or has no header that we know.
+        InputError: the file is empty or has no header that we know.
         OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
     """
-    check_length(path)
     with _opened(path) as text:
         first = next((line for line in _lines(text) if line.strip()), "")
     with _opened(path) as text:
@@ -72,7 +74,7 @@ def table_rows(
         InputError: the file is empty, too long or has another header.
         OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
     """
-    check_length(path, MOST_LINES // 10)  # all of them are kept
+    count_lines(path, _MOST_ROWS)
     with _opened(path) as text:
         yield from _table_rows(_lines(text), ",", path, check_header)
 
@@ -88,8 +90,8 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def check_length(path: Path, most: int = MOST_LINES) -> int:
-    """Count the lines before anything is kept: a small gzip may hold any number of them.
+def count_lines(path: Path, most: int) -> int:
+    """The number of lines, before anything is kept: a small gzip may hold any number of them.
 
     Raises:
         InputError: there are more than ``most``.

@@ -75,7 +75,7 @@ def test_of_a_long_log_no_line_with_a_fault_is_passed_over(tmp_path, monkeypatch
 
 
 def test_a_file_without_end_is_refused_before_anything_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_rows.check_length, "__defaults__", (len(JOBS),))
+    monkeypatch.setattr(log_rows, "MOST_LINES", len(JOBS))
     with pytest.raises(InputError, match=f"more than {len(JOBS)} lines: keep the newest"):
         read_job_log(write(tmp_path, csv_of(JOBS) + "\n"))
 
