@@ -16,7 +16,7 @@ from enum import IntEnum, StrEnum
 from pathlib import Path
 
 from advisor.core import processes as programs
-from advisor.core.units import format_duration, format_usd
+from advisor.core.units import HOUR_S, format_duration, format_usd
 from advisor.core.values import Interval, Quantiles
 
 WARNED_SHARE = 0.8
@@ -25,7 +25,6 @@ MOST_GRACE_SHARE = 0.1
 LAST_SHARE_OF_GRACE = 0.25
 PRICE_AGAIN_S = 600.0
 _SLURM_ANSWERS_WITHIN_S = 20.0
-_S_PER_H = 3600.0
 
 
 class Phase(IntEnum):
@@ -55,7 +54,7 @@ class Limits:
         if self.max_s is not None:
             used.append(Used(elapsed_s, self.max_s, self.grace_s, format_duration))
         if self.max_usd is not None:
-            used.append(Used(spent_usd, self.max_usd, self.grace_s * usd_per_h / _S_PER_H, format_usd))
+            used.append(Used(spent_usd, self.max_usd, self.grace_s * usd_per_h / HOUR_S, format_usd))
         return used
 
 
@@ -155,7 +154,7 @@ class Guard:
 
     def _pay(self, elapsed_s: float) -> None:
         if self._price is not None:
-            self.spent_usd += (elapsed_s - self._seen_s) * self._price / _S_PER_H
+            self.spent_usd += (elapsed_s - self._seen_s) * self._price / HOUR_S
             self._seen_s = elapsed_s
 
     def _price_now(self) -> float | None:
@@ -352,5 +351,5 @@ def pace_of(expected: Expected, step_s: Interval | None, num_steps: int) -> Pace
         more_s = expected.num_steps * (step_s.p50 - expected.step_s.p50)
         job_s = expected.time_s.p50 + more_s
         if expected.usd_per_h is not None:
-            job_usd = expected.cost_usd.p50 + more_s * expected.usd_per_h / _S_PER_H
+            job_usd = expected.cost_usd.p50 + more_s * expected.usd_per_h / HOUR_S
     return Pace(expected=expected, step_s=step_s.p50, num_steps=num_steps, job_s=job_s, job_usd=job_usd)

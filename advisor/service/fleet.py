@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import StoreError
+from advisor.core.units import HOUR_S, HOURS_PER_MONTH
 from advisor.core.values import Market
 from advisor.service.prices.live import now
 from advisor.service.sweeping import Choice, Grid, Job, Swept
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 # Options that say where to look; jobs that differ by them alone are one job.
 _WHERE = ("--gpu", "--provider", "--region", "--market", "--max-nodes")
-_H = 3600.0
-_MONTH_H = 730.0
 _YEAR = timedelta(days=365)
 _LEAST_RECORDED = timedelta(days=30)
 _LEAST_BUSY = 0.05
@@ -63,7 +62,7 @@ class Pick:
 
     def hours(self, candidate: Candidate) -> float:
         """A month of it."""
-        return self.runs_per_month * candidate.choice.time_p50_s / _H
+        return self.runs_per_month * candidate.choice.time_p50_s / HOUR_S
 
 
 def _month_usd(choice: Choice, runs: float) -> float:
@@ -263,7 +262,7 @@ def _committed(pool: Pool, discounts: Mapping[int, float]) -> Pool:
     months, off = max(discounts.items(), key=lambda one: saved(one[1]), default=(0, 0.0))
     if saved(off) <= 0:
         return pool
-    usd = None if pool.usd_per_h is None else saved(off) * pool.usd_per_h * _MONTH_H
+    usd = None if pool.usd_per_h is None else saved(off) * pool.usd_per_h * HOURS_PER_MONTH
     num = sum(busy > 1 - off for busy in pool.busy)
     return replace(pool, months=months, num=num, saved_usd_per_month=usd)
 
@@ -321,7 +320,7 @@ def _planned(picks: Sequence[Pick]) -> list[Pool]:
         if one.market != Market.SPOT and one.instance_type is not None:
             gpus = f"{one.num_gpus // one.num_nodes} x {one.gpu}"
             machine = f"{one.plan.partition('/')[0]}/{one.instance_type} ({gpus})"
-            gangs[machine][one.num_nodes] += pick.runs_per_month * one.held_s / (_MONTH_H * _H)
+            gangs[machine][one.num_nodes] += pick.runs_per_month * one.held_s / (HOURS_PER_MONTH * HOUR_S)
             prices[machine] = one.usd_per_h and one.usd_per_h / one.num_nodes
     return [
         Pool(machine=machine, usd_per_h=prices[machine], busy=_at_random(of), source="planned runs")

@@ -18,7 +18,7 @@ from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
-from advisor.core.units import whole_number
+from advisor.core.units import HOUR_S, whole_number
 from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, recommendation_of
 from advisor.service.listening import Listener
@@ -396,9 +396,6 @@ def machine_here(
     )
 
 
-_S_PER_H = 3600.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCost:
     """The cost of a run before tax; all None where unknown."""
@@ -430,7 +427,7 @@ def cost_of(
     if price is None:
         return RunCost()
     return RunCost(
-        usd=price * duration_s / _S_PER_H,
+        usd=price * duration_s / HOUR_S,
         kind=CostKind.ESTIMATED,
         usd_per_h=price,
         price_retrieved_at=retrieved_at,
