@@ -3,14 +3,13 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.end_to_end.cli import Shell
+from tests.waiting import WAIT_S, wait_for
 
-WAIT_S = 120.0
 Process = subprocess.Popen[bytes]
 
 
@@ -43,14 +42,6 @@ def scheduler(shell: Shell, *more: str) -> Iterator[tuple[str, Process]]:
     with program(shell, "dask_scheduler", *options) as process:
         wait_for(lambda: found.exists() and found.read_text().endswith("}"))
         yield json.loads(found.read_text())["address"].removeprefix("tcp://"), process
-
-
-def wait_for(is_so: Callable[[], object]) -> None:
-    """Until it is; fails after two minutes."""
-    until_s = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 def wait_for_workers(address: str, num: int) -> None:

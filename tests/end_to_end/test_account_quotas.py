@@ -1,9 +1,7 @@
 """What the user's accounts may start: read beside live prices, and what a row says of it."""
 
 import dataclasses
-from collections.abc import Callable
 from contextlib import ExitStack
-from time import monotonic, sleep
 
 import pytest
 
@@ -14,6 +12,7 @@ from tests.clouds.aws_world import small_world
 from tests.clouds.gcp_server import PROJECT, SECRETS
 from tests.end_to_end.cli import Answer
 from tests.end_to_end.test_prices import DAILY, ENDPOINT, Clouds, clouds_of, small_skus
+from tests.waiting import wait_for
 
 AWS = {"L-417A185B": 0.0, "L-DB2E81BA": 2.0, "L-7212CCBC": 0.0, "L-C4BD4855": 0.0, "L-3819A6DF": 64.0}
 GCP = {
@@ -78,17 +77,10 @@ def test_what_the_account_may_not_start_can_be_left_out(clouds):
 def test_the_pull_of_a_day_reads_them_too(clouds):
     clouds.run("prices", **DAILY)
     path = clouds.database.parent / "quotas.json"
-    until(path.exists)
+    # Quotas are read when the prices are kept, behind the answer.
+    wait_for(path.exists, within_s=100)
     assert "L-417A185B" in path.read_text()
     assert path.stat().st_mode & 0o077 == 0, "an account's limits are its owner's"
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Quotas are read when the prices are kept, behind the answer."""
-    deadline_s = monotonic() + 100
-    while not is_so():
-        assert monotonic() < deadline_s
-        sleep(0.05)
 
 
 def test_a_service_that_refuses_costs_one_note_and_what_was_known_stays(clouds):

@@ -15,9 +15,9 @@ import pytest
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
-from tests.dask_cluster import wait_for
 from tests.end_to_end.cli import Shell
 from tests.end_to_end.test_misuse import FILES, files_of
+from tests.waiting import wait_for
 
 JOB = "t.json --epochs 1 --gpu L4 --offline"
 CONFIG = """

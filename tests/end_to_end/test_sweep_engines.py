@@ -18,8 +18,9 @@ from advisor.service import sweep_engines, sweeping
 from advisor.service.sweep_engines import Children
 from advisor.service.sweeping import Job, Request, key_of, rests_on, versions, world_of
 from tests.builders import make_trace
-from tests.dask_cluster import WAIT_S, kept_in, scheduler, sweep_words, wait_for, wait_for_workers, worker
+from tests.dask_cluster import kept_in, scheduler, sweep_words, wait_for_workers, worker
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.waiting import WAIT_S, wait_for
 
 pytest.importorskip("distributed")
 GRID = "subjects: [t*.json.gz]\noptions: {epochs: [1, 2, 3], gpu: ['L4:1', 'A100:8']}\n"

@@ -18,6 +18,7 @@ from tests.delivery import http_server, mail_server
 from tests.delivery.http_server import HttpServer, Reply, Request
 from tests.delivery.mail_server import PASSWORD, USER, MailServer
 from tests.delivery.parts import MAIL, channel_of, make_message
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS:UserWarning")
 # Not forked from us: our threads and servers are not theirs.
@@ -58,15 +59,6 @@ def post_and_stop_at_the_file(there: Connection, folder: str, *arguments: Any) -
     post_in_child(there, *arguments)
 
 
-def wait_until(reached: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(WAIT_S * 100):
-        if reached():
-            return
-        pause.wait(0.01)
-    pytest.fail("it never came so far")
-
-
 def killed(work: Callable[..., None], reached: Callable[[], bool], *arguments: Any) -> None:
     """Start a process, kill it when it has come so far."""
     here, there = SERVED.Pipe()
@@ -74,7 +66,7 @@ def killed(work: Callable[..., None], reached: Callable[[], bool], *arguments: A
     process.start()
     there.close()
     assert here.poll(WAIT_S)
-    wait_until(reached)
+    wait_for(reached, WAIT_S)
     process.kill()
     process.join(WAIT_S)
     assert process.exitcode == -signal.SIGKILL
@@ -169,7 +161,7 @@ def test_of_two_processes_at_once_one_sends(mail, url):
     process = SERVED.Process(target=post_in_child, args=(there, url, settings_of(mail), {"P": PASSWORD}))
     process.start()
     assert here.poll(WAIT_S)
-    wait_until(lambda: "RCPT" in mail.asked)
+    wait_for(lambda: "RCPT" in mail.asked, WAIT_S)
     assert post(url, settings_of(mail), {"P": PASSWORD}).outcome is Outcome.BUSY
     process.kill()
     process.join(WAIT_S)
