@@ -244,5 +244,5 @@ def print_job_file(
     handoff = handoff_of(answer, option, trace, settings.profile, settings.spot, settings.clusters)
     # How to start it is what the file itself says.
     work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]
-    whole = replace(handoff, to_do=tuple(sentences(work)))
+    whole = replace(handoff, to_do=tuple(sentences(work)), grace_s=settings.run.grace)
     print_text(job_file(whole, kind).rstrip())

@@ -22,8 +22,8 @@ LogArgument = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue, user) or SWF;"
-        " or the word slurm, which asks sacct for all jobs of the last 180 days.",
+        help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue, user), SWF, or jobs"
+        " of Kueue or Volcano as JSON; or one of the words slurm, kueue, volcano, which ask for them.",
     ),
 ]
 ZoneOption = Annotated[

@@ -314,8 +314,8 @@ def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[doc.Bl
         yield _paragraph(f"With the script's own batch (--scaling strong), {takes}.")
     said = []
     if recommendation.recommended is not None and (hour_usd := worth_for(recommendation.job).hour_usd):
-        hours = f"${hour_usd:g} for each hour until done"
-        said.append(f"Total: cost + work + {hours}, on average; rare long waits count.")
+        hours = f"${hour_usd:g} for each hour"
+        said.append(f"Total: cost + work + {hours}, as means: high prices and long waits lift it.")
     if assumed := _assumed_in_short(recommendation.warnings):
         said.append(f"Assumed: {assumed} (--assumptions).")
     hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown

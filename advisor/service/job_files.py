@@ -19,9 +19,9 @@ from advisor.core.values import Market, Offer, Option, Recovery, Tier
 
 MARK = "# advisor launch: "
 _RECOVERY = "job_recovery"
-# Of a scheduler's limit: a margin over the p90 of the run, the time to save beyond it, and what is left when
-# the guard has stopped the run.
-_OVER_P90, _TO_SAVE_S, _LEFT_S = 1.2, 300, 60
+# Of a scheduler's limit: a margin over the p90 of the run, what is kept beyond it and the grace of its guard,
+# and what of that is left when the guard has stopped the run.
+_OVER_P90, _SPARE_S, _LEFT_S = 1.2, 180, 60
 _PORT = "--master-port=29500"
 # As SkyPilot calls what GCP's machines have; on AWS the instance type says it.
 _SKY_GPUS = {
@@ -53,6 +53,8 @@ class Handoff:
     """Imports that nothing installs elsewhere: they come from a folder of this machine."""
     walltime_s: float | None = None
     """What the settings ask the cluster's scheduler for; None where they say nothing."""
+    grace_s: float = 120.0
+    """What the guard gives the run to save, before it stops it."""
 
     @property
     def name(self) -> str:
@@ -66,9 +68,14 @@ class Handoff:
         return self.option.train_s.p90 + self.option.plan.startup_s
 
     @property
+    def to_save_s(self) -> int:
+        """Of the walltime, beyond the run; whole minutes."""
+        return math.ceil((self.grace_s + _SPARE_S) / 60) * 60
+
+    @property
     def covers_s(self) -> int:
         """The walltime that is enough: none shorter is safe, and a longer one may start later."""
-        return math.ceil(_OVER_P90 * self.run_p90_s / 600) * 600 + _TO_SAVE_S
+        return math.ceil(_OVER_P90 * self.run_p90_s / 600) * 600 + self.to_save_s
 
     @property
     def set_s(self) -> int:
@@ -78,7 +85,7 @@ class Handoff:
     @property
     def is_as_set(self) -> bool:
         """Whether that is enough; the wait is that of such jobs."""
-        return self.set_s >= self.run_p90_s + _TO_SAVE_S
+        return self.set_s >= self.run_p90_s + self.to_save_s
 
     @property
     def asked_s(self) -> int:

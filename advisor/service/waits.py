@@ -10,7 +10,7 @@ from advisor.core.findings import Finding
 from advisor.core.limits import MAX_MACHINES, check_count
 from advisor.core.values import Market, StartWait
 from advisor.service.listening import Listener
-from advisor.site_files.job_logs import log_or_slurm
+from advisor.site_files.job_logs import log_or_live
 from advisor.site_files.log_rows import zone_named
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
     """
     from advisor.site_files.job_logs import read_job_log
 
-    with log_or_slurm(path) as there:
+    with log_or_live(path) as there:
         log = read_job_log(there, None if timezone is None else zone_named(timezone))
     for reason, count in log.left_out.items():
         listener.note(f"{count:,} jobs left out: {reason}")

@@ -25,7 +25,7 @@ from advisor.core.files import temporary_folder, write_atomically
 from advisor.core.limits import MAX_PLANNED_S, MAX_SIZE
 from advisor.core.units import DAY_S, parse_duration_s
 from advisor.formats.foreign_files import why_unreadable
-from advisor.site_files import log_rows
+from advisor.site_files import kubernetes_jobs, log_rows
 from recommender.queue.waits import GPUS, JobLog, QueuedJob
 
 # No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
@@ -39,7 +39,7 @@ NEVER_STARTED, NO_GPU = "never started", "asked for no GPU"
 
 
 def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
-    """Read ``sacct --parsable2`` output, a CSV file or the Standard Workload Format, gzipped or not.
+    """Read ``sacct --parsable2`` output, CSV, the Standard Workload Format or kubectl's JSON, gzipped or not.
 
     Raises InputError: unreadable, no job log, lines that make no sense (five are named), or no job that
     started.
@@ -333,49 +333,51 @@ def _gpus_of_tres(row: Mapping[str, str]) -> float:
     return 0.0
 
 
-# --- What sacct prints, as a log -----------------------------------------------------------------------
+# --- What a live scheduler tells, as a log ---------------------------------------------------------------
 
 
-SLURM = "slurm"
-"""Stands for the cluster that this machine belongs to, in the place of a log."""
 _SINCE = "now-180days"
+_SACCT = ("sacct", "--allusers", "--allocations", "--parsable2", f"--starttime={_SINCE}")
+SCHEDULERS = {
+    "slurm": (*_SACCT, f"--format={log_rows.SACCT_FORMAT}"),
+    "kueue": kubernetes_jobs.KUEUE,
+    "volcano": kubernetes_jobs.VOLCANO,
+}
+"""What asks each for its jobs: the word stands for the cluster at hand, in the place of a log."""
 # 2 million jobs take a minute.
 _WITHIN_S = 600.0
 _MOST_WORDS = 300
 
 
 @contextmanager
-def log_or_slurm(source: Path) -> Iterator[Path]:
-    """The log itself; of the word ``slurm``, what sacct tells now, as a temporary file.
+def log_or_live(source: Path) -> Iterator[Path]:
+    """The log itself; of the word of a scheduler, what it tells now, as a temporary file.
 
-    Raises InputError: there is no sacct, it refuses, or it does not answer.
+    Raises InputError: its program is missing, refuses, or does not answer.
     """
-    if str(source) != SLURM or source.exists():
+    if (name := str(source)) not in SCHEDULERS or source.exists():
         yield source
         return
-    with temporary_folder("slurm") as folder:
-        path = folder / "sacct"
-        _ask(path)
+    with temporary_folder(name) as folder:
+        _ask(name, path := folder / name)
         yield path
 
 
-def _ask(path: Path) -> None:
-    """Write the jobs of all users of the last 180 days, their times in UTC."""
-    command = ("sacct", "--allusers", "--allocations", "--parsable2", f"--starttime={_SINCE}")
+def _ask(name: str, path: Path) -> None:
+    """Write the jobs of all users, of Slurm those of the last 180 days; times are in UTC."""
+    command = SCHEDULERS[name]
+    asked = f"{name.capitalize()} ({command[0]})"
     utc = {"SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"}
     try:
-        done = processes.run(
-            (*command, f"--format={log_rows.SACCT_FORMAT}"),
-            timeout_s=_WITHIN_S,
-            environment={**os.environ, **utc},
-        )
+        done = processes.run(command, timeout_s=_WITHIN_S, environment={**os.environ, **utc})
     except subprocess.TimeoutExpired as error:
-        raise InputError(f"Slurm (sacct) did not answer within {_WITHIN_S:.0f} s: give a log.") from error
+        raise InputError(f"{asked} did not answer within {_WITHIN_S:.0f} s: give a log.") from error
     except OSError as error:
         raise InputError(
-            "this machine has no sacct, so Slurm cannot be asked: run this on a login node, or give a log."
+            f"{asked} cannot be asked: this machine has no {command[0]}. Run this where it is, such as a"
+            " login node, or give a log."
         ) from error
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split())[:_MOST_WORDS]
-        raise InputError(f"Slurm (sacct) refuses: {said or done.returncode}. Give a log instead.")
+        raise InputError(f"{asked} refuses: {said or done.returncode}. Give a log instead.")
     write_atomically(path, done.stdout)

@@ -1,11 +1,12 @@
 """Rows of the logs that clusters write, and the times in them.
 
-A job log comes in three forms:
+A job log comes in four forms:
 
 - ``sacct --parsable2``: a header, fields between ``|``, nothing quoted
 - CSV: a header, RFC 4180
 - SWF, the Standard Workload Format (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html): 18 numbers a
   line and no header; ``;`` starts a comment
+- JSON of kubectl: Workloads of Kueue, Jobs of Volcano
 
 A log without zones is written in the local time of its cluster, whose clock repeats one hour each autumn and
 skips one each spring. A time in the repeated hour has two readings; what else is known of the job decides.
@@ -23,6 +24,7 @@ from zoneinfo import ZoneInfo
 from advisor.core.errors import InputError
 from advisor.core.units import MINUTE_S
 from advisor.formats.foreign_files import check_once, open_unpacked
+from advisor.site_files import kubernetes_jobs
 
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
@@ -57,6 +59,8 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
     with _opened(path) as text:
         if _is_swf(first):
             yield from _swf_rows(_lines(text))
+        elif first.lstrip().startswith("{"):
+            yield from kubernetes_jobs.rows_of(text)
         else:
             yield from _table_rows(_lines(text), "|" if "|" in first else ",", path, _check_header)
 
@@ -161,7 +165,8 @@ def _check_header(header: list[str], path: Path) -> None:
             raise InputError(
                 f"{str(path)!r} has no column of the {meant} time ({' or '.join(names)}). A job log is what"
                 f" sacct --parsable2 --format={SACCT_FORMAT} prints,"
-                " a CSV file with columns submit, start, gpus, walltime, queue and user, or SWF."
+                " a CSV file with columns submit, start, gpus, walltime, queue and user, SWF, or kubectl's"
+                " JSON."
             )
 
 

@@ -63,15 +63,16 @@ def test_a_script_becomes_a_file_that_starts(shell):
     assert (run["provider"], run["gpu"], run["status"]) == ("aws", "L4", "failed")
 
 
-def test_slurm_is_asked_for_the_walltime_of_the_settings(shell):
+def test_slurm_is_asked_for_the_walltime_of_the_settings_if_it_has_room_for_the_grace(shell):
     shell.write("train.py", SCRIPT)
     lab = "{name: lab, gpu: L4, num_gpus: 1, usd_per_gpu_h: 0, walltime: 5h}"
     # A cluster has several kinds of nodes under one name.
     other = lab.replace("L4", "L40S").replace("5h", "7d")
-    shell.write(".config/advisor/config.yaml", f"clusters: [{lab}, {other}]\n")
+    shell.write(".config/advisor/config.yaml", f"clusters: [{lab}, {other}]\nrun: {{grace: 6h}}\n")
     asked = ("recommend", "train.py", "--epochs", "9", "--offline", "--gpu", "L4:1", "--emit", "sbatch")
     file = shell.run(*asked, "--explain", "cluster/lab/1xL4")
-    assert "#SBATCH --time=5:00:00\n" in file.out, file.err
+    assert "#SBATCH --time=6:13:00\n" in file.out, file.err
+    assert "instead of 5 h" in file.out
 
 
 def test_nobody_who_does_not_say_yes_starts_anything(shell):

@@ -65,7 +65,7 @@ def test_the_first_sentences_are_true_of_the_document(shell):
     document = shell.run(*command, "--json").document
     chosen = next(option for option in document["options"] if option["recommended"])
     assert chosen["price_retrieved_at"][:10] in text[0]
-    usd, usd_p90 = re.match(r"Expect \$([\d.]+) \(90 %: under \$([\d.]+)\)", text[1]).groups()
+    usd, usd_p90 = re.match(r"Median \$([\d.]+) \(90 %: under \$([\d.]+)\)", text[1]).groups()
     assert float(usd) == pytest.approx(chosen["cost_usd"]["p50"], abs=0.005)
     assert float(usd_p90) == pytest.approx(chosen["cost_usd"]["p90"], abs=0.005)
     assert f": {chosen['iterations']:,} steps in" in text[1]

@@ -22,7 +22,7 @@ def test_the_answer_is_a_table_and_says_what_to_take(cells):
     tables = [output["data"]["text/html"] for cell in cells for output in cell.outputs if "data" in output]
     assert any("<table" in table and "recommended" in table for table in tables)
     printed = "".join(output.get("text", "") for cell in cells for output in cell.outputs)
-    assert "Expect $" in printed
+    assert "Median $" in printed
 
 
 def test_the_committed_outputs_are_of_this_notebook(cells):

@@ -114,12 +114,12 @@ def _(it: about_answers.SummaryCostAndTime) -> str:
     done, late = format_duration(it.time_p50_s), format_duration(it.time_p90_s)
     cost, most = format_usd(it.cost_p50_usd), format_usd(it.cost_p90_usd)
     # Both limits are at the p90 of their columns.
-    price, under = f"{cost} (90 %: under {most})", f"under {late}"
+    price, under = f"Median {cost} (90 %: under {most}) and", f"under {late}"
     if not it.is_cost_known:
-        price, under = "an unknown cost (counted as $0.00)", f"90 %: under {late}"
+        price, under = "Unknown cost (counted as $0.00), median", f"90 %: under {late}"
     less = "" if it.is_whole else ", without what runs between steps (see the warning)"
     again = " and start again from zero when the machine is taken away" if it.restarts else ""
-    return f"Expect {price} and {done} ({under}): {steps}{again}{less}"
+    return f"{price} {done} ({under}): {steps}{again}{less}"
 
 
 @in_names.register

@@ -38,7 +38,7 @@ def answer(**limits: float) -> Recommendation:
 def test_sentences_say_what_to_take_what_it_takes_and_what_may_change():
     taken, figures, doubt = sentences(answer().summary)
     assert taken == "Use 1 x LAB (cluster lab)"
-    assert figures == "Expect $10.00 (90 %: under $10.00) and 2 h (under 2 h): 1,000 steps in 1 h"
+    assert figures == "Median $10.00 (90 %: under $10.00) and 2 h (under 2 h): 1,000 steps in 1 h"
     assert doubt.startswith("What would change this advice: ")
     assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand): 30 min for $30.00")
 
@@ -82,7 +82,7 @@ def test_a_rented_machine_has_the_date_of_its_price():
 def test_they_come_first_and_keep_to_the_width():
     text = on_screen(recommendation_document(answer(), top=15), 80)
     head, _, table = text.partition("Status")
-    assert head.startswith("Use 1 x LAB (cluster lab).\nExpect $10.00 (90 %: under $10.00)")
+    assert head.startswith("Use 1 x LAB (cluster lab).\nMedian $10.00 (90 %: under $10.00)")
     assert "recommended" in table
     assert max(map(len, text.splitlines())) <= 80
 
@@ -106,7 +106,7 @@ def test_an_unknown_cost_is_said():
         make_trace(), {("LAB", ONE_GPU): option.estimate}, {"LAB": make_gpu("LAB")}, free,
         make_job(iterations=1000), rng=np.random.default_rng(0),
     )  # fmt: skip
-    assert sentences(alone.summary)[1].startswith("Expect an unknown cost (counted as $0.00) and ")
+    assert sentences(alone.summary)[1].startswith("Unknown cost (counted as $0.00), median ")
 
 
 @pytest.mark.parametrize("where", ["rollouts", "left-out", "between"])

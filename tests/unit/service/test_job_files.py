@@ -157,18 +157,25 @@ def test_the_limit_is_the_first_of_twice_p90_and_the_budget_and_says_which(kind,
 
 
 @pytest.mark.parametrize(
-    ("set_h", "asked", "stops_min", "words"),
+    ("set_h", "grace_s", "asked", "stops_min", "words"),
     [
-        (48, "48:00:00", 2400, "twice its p90, or at $50.00 of rent. Its walltime is as set; 1 d may"),
-        (23, "23:00:00", 1379, "1 min before its walltime, or at $50.00 of rent. Its walltime is as set."),
-        (12, "24:05:00", 1444, "the p90 and a fifth instead of 12 h; longer jobs may start later."),
-        (20, "24:05:00", 1444, "the p90 and a fifth instead of 20 h; "),
+        (48, 120, "48:00:00", 2400, "twice its p90, or at $50.00 of rent. Its walltime is as set; 1 d may"),
+        (
+            23,
+            120,
+            "23:00:00",
+            1379,
+            "1 min before its walltime, or at $50.00 of rent. Its walltime is as set",
+        ),
+        (12, 120, "24:05:00", 1444, "the p90 and a fifth instead of 12 h; longer jobs may start later."),
+        (20, 120, "24:05:00", 1444, "the p90 and a fifth instead of 20 h; "),
+        (23, 3 * 3600, "27:03:00", 1622, "the p90 and a fifth instead of 23 h; "),
     ],
 )
 def test_the_scheduler_is_asked_for_what_the_wait_was_counted_on_where_that_covers_the_run(
-    set_h, asked, stops_min, words
+    set_h, grace_s, asked, stops_min, words
 ):
-    text = job_file(handoff(tier=Tier.CLUSTER, walltime_s=set_h * 3600.0), "sbatch")
+    text = job_file(handoff(tier=Tier.CLUSTER, walltime_s=set_h * 3600.0, grace_s=grace_s), "sbatch")
     assert f"#SBATCH --time={asked}\n" in text
     assert f"--max-time {stops_min}m " in text
     assert words in text

@@ -1,0 +1,81 @@
+"""What kubectl prints of jobs that queue -> rows of a job log: Workloads of Kueue, Jobs of Volcano.
+
+Types: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta1, https://volcano.sh/en/docs/vcjob.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from advisor.formats.foreign_files import read_members
+
+KUEUE = ("kubectl", "get", "workloads.kueue.x-k8s.io", "--all-namespaces", "--output=json")
+VOLCANO = ("kubectl", "get", "jobs.batch.volcano.sh", "--all-namespaces", "--output=json")
+_ENDED = {"Completed", "Failed", "Terminated", "Aborted"}
+
+
+def rows_of(text: TextIO) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number and row of each item of a list.
+
+    Raises ValueError: no JSON, or an item is neither a Workload of Kueue nor a Job of Volcano.
+    """
+    for name, value in read_members(text, streamed="items"):
+        for number, item in enumerate(value if name == "items" and isinstance(value, Iterator) else (), 1):
+            try:
+                yield number, _ROWS[item["apiVersion"].partition("/")[0], item["kind"]](item)
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                raise ValueError(
+                    f"item {number} is neither a Workload of Kueue nor a Job of Volcano, as"
+                    " `kubectl get -o json` prints them"
+                ) from error
+
+
+def _workload(item: dict[str, Any]) -> dict[str, str]:
+    """One that was evicted waits anew from when it was put back; one that is not active is held."""
+    spec, conditions = item["spec"], item.get("status", {}).get("conditions", ())
+    since = {one["type"]: one["lastTransitionTime"] for one in conditions if one["status"] == "True"}
+    eligible = since.get("Requeued", since.get("Evicted"))
+    if not spec.get("active", True):
+        eligible = ""
+    pods = [(one.get("count", 1), one["template"]["spec"]) for one in spec["podSets"]]
+    return _row(
+        item,
+        pods,
+        queue=spec.get("queueName", ""),
+        start=since.get("Admitted", ""),
+        end=since.get("Finished", ""),
+        walltime=spec.get("maximumExecutionTimeSeconds", ""),
+    ) | ({} if eligible is None else {"eligible": eligible})
+
+
+def _volcano_job(item: dict[str, Any]) -> dict[str, str]:
+    """One that was restarted counts with its first start."""
+    spec, conditions = item["spec"], item.get("status", {}).get("conditions", ())
+    times = [(one["status"], one["lastTransitionTime"]) for one in conditions]
+    pods = [(one.get("replicas", 1), one["template"]["spec"]) for one in spec["tasks"]]
+    return _row(
+        item,
+        pods,
+        queue=spec.get("queue", ""),
+        start=next((time for status, time in times if status == "Running"), ""),
+        end=times[-1][1] if times and times[-1][0] in _ENDED else "",
+    )
+
+
+def _row(item: dict[str, Any], pods: Iterable[tuple[int, dict[str, Any]]], **facts: object) -> dict[str, str]:
+    metadata, pods = item["metadata"], list(pods)
+    walltime = facts.pop("walltime", "") or max(
+        (pod.get("activeDeadlineSeconds", 0) for _, pod in pods), default=0
+    )
+    gpus = sum(count * _gpus(container) for count, pod in pods for container in pod["containers"])
+    row = {"submit": metadata["creationTimestamp"], "user": metadata["namespace"], "gpus": gpus, **facts}
+    return {name: str(value) for name, value in (row | {"walltime": walltime or ""}).items()}
+
+
+def _gpus(container: dict[str, Any]) -> int:
+    """Requests of such a resource are its limits, and either may stand alone."""
+    resources = container.get("resources", {})
+    asked = resources.get("requests", {}) | resources.get("limits", {})
+    return sum(int(count) for name, count in asked.items() if name.endswith("/gpu"))
+
+
+_ROWS = {("kueue.x-k8s.io", "Workload"): _workload, ("batch.volcano.sh", "Job"): _volcano_job}
