@@ -123,7 +123,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "first": ["line 7: BilledCost is empty"],
     },
     about_spending.ReportGap: {"num": 4, "names": ["L4"]},
-    about_options.WaitUnsure: {"enough_jobs": 40, "size_unit": "nodes", "size": 1.0},
+    about_options.WaitUnsure: {"enough_jobs": 40, "size_unit": "nodes", "size": 1.0, "times": 3.0},
     about_spending.BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
     about_spending.ChargesUntagged: {"usd": 4.2},
     about_spending.OtherCurrency: {"currency": "EUR", "amount": 12.5, "num_charges": 1},

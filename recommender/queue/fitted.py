@@ -1,5 +1,6 @@
 """The waits of a whole log: quantiles by bin, and which of them answers a question."""
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ from recommender.queue.waits import (
 )
 
 P50, P90 = level_index(0.5), level_index(0.9)
+SURGE_TIMES = 2.0
+"""Waits at the p90 over those that older jobs foretell. In quiet logs the ratio is 0.4 to 1.4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +215,10 @@ def _wait_bin(which: Bin, num_jobs: int, waits_s: Array) -> WaitBin:
 
 
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
-    """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
+    """What makes an answer for a size doubtful: no GPUs or few such jobs in the log, or a surge at its end."""
     warnings: list[Finding] = []
+    if (times := math.exp(fitted.offset_p90)) > SURGE_TIMES:
+        warnings.append(WaitUnsure(why="surge", times=times))
     if fitted.size_unit != GPUS:
         warnings.append(WaitUnsure(why="other-unit", size_unit=fitted.size_unit, size=size))
     if alike.size is None:

@@ -284,8 +284,9 @@ class WaitAssumed(Note):
 
 
 class WaitUnsure(Caution):
-    why: Literal["any-size", "other-unit"]
+    why: Literal["any-size", "other-unit", "surge"]
     enough_jobs: int = 0
+    times: float = 0.0
     size_unit: str = ""
     size: float = 0.0
 

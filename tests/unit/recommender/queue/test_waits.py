@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from itertools import islice
 
@@ -254,6 +255,13 @@ def test_doubts_are_told(fitted):
     assert "fewer than 10 jobs of this size" in sentence(rare)
     (unit,) = warnings_of(replace(fitted, size_unit="cores"), fitted.of(size=4), 4)
     assert "counts cores, not GPUs" in sentence(unit)
+
+
+def test_a_surge_at_the_end_of_a_log_is_said():
+    waits_min = [1 + i % 10 for i in range(400)] + [60 + i % 40 for i in range(40)]
+    surging = fit(job_log(make_job(30 * i, wait_s=60.0 * wait) for i, wait in enumerate(waits_min)))
+    (surge,) = warnings_of(surging, surging.of(size=1), 1)
+    assert re.search(r"in a surge: its p90 wait is 8\.7 times that of before", sentence(surge))
 
 
 def test_a_fit_comes_back_from_its_file_as_it_was(fitted, tmp_path):
