@@ -1,4 +1,4 @@
-"""A cluster's queue simulated, beside the reference: logs of KTH and Curie in ../shared/traces."""
+"""A cluster's queue simulated, beside the reference: logs of ../shared/traces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main() -> None:
     if not TRACES.is_dir():
         print("simulated queue: no ../shared/traces")
         return
-    for log in ("kth_sp2_1996", "cea_curie_sample"):
+    for log in UNITS:
         queue = queue_of(rows_of(log), UNITS[log], Backfill.EASY)
         for one, other in zip(native.simulate_queue(queue), reference.simulate_queue(queue), strict=True):
             np.testing.assert_array_equal(one, other)

@@ -9,12 +9,13 @@ from advisor.core.values import Interval, Quantiles
 from advisor.report import document as doc
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
-from advisor.service.queue_what_ifs import QueueWhatIf
+from advisor.service.queue_what_ifs import ClassWaits, QueueWhatIf
 from advisor.service.waits import FittedMachine, Wait
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score
 
 ANY = "any"
+ALIKE_TIMES = 2.0
 NO_WAIT = "0 s"  # logs count whole seconds
 WAIT = doc.Kind("wait", lambda wait_s: NO_WAIT if wait_s < 1 else format_duration_short(wait_s))
 BIN_COLUMNS = (
@@ -120,11 +121,23 @@ def what_if_document(it: QueueWhatIf) -> doc.Document:
         ),
         rows=tuple(doc.Row((one.walltime_s, *_pairs(one.today_s, one.what_if_s))) for one in it.walltimes),
     )
-    words = f"Simulated: today {today}; what if {then}. Trust the difference where today is like the log."
+    words = f"Simulated: today {today}; what if {then}. {_fidelity(it.classes[0])}"
     blocks: tuple[doc.Block, ...] = (by_size, doc.Lines((words,)))
     if it.walltimes:
         blocks = (*blocks, by_walltime, doc.Lines((_of_one_more(it),)))
     return doc.Document(facts=asdict(it), blocks=blocks)
+
+
+def _fidelity(everything: ClassWaits) -> str:
+    """Whether the simulation of today has the waits of the log, at the p90 and in log minutes."""
+    logged_s, today_s = everything.logged_s.p90, everything.today_s.p90
+    apart = abs(math.log1p(today_s / MINUTE_S) - math.log1p(logged_s / MINUTE_S))
+    if apart <= math.log(ALIKE_TIMES):
+        return "Trust the difference where today is like the log."
+    p90 = f"p90 {WAIT.words(today_s)}, logged {WAIT.words(logged_s)}"
+    return (
+        f"Do not trust the difference: today is not like the log ({p90}), so jobs waited for something else."
+    )
 
 
 def _of_one_more(it: QueueWhatIf) -> str:

@@ -264,7 +264,7 @@ def test_simulate_shows_what_more_gpus_change(busy):
     assert everything["what_if_s"]["p90"] == 0 < everything["today_s"]["p50"]
     assert everything["logged_s"] == {"p50": 0, "p90": 0}
     out = busy.run(*asked).out
-    assert "today 8 gpus, backfill easy; what if 16 gpus, backfill easy" in out
+    assert "today 8 gpus, backfill easy; what if 16 gpus, backfill easy. Do not trust" in out
 
 
 def test_simulate_advises_on_the_walltime(busy):

@@ -323,8 +323,8 @@ TEXTS[about_options.Unknown] = {
 TEXTS[about_options.WaitUnsure] = {
     "any-size": "the log has fewer than {enough_jobs} jobs of this size: the wait is that of all sizes",
     "other-unit": "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
-    "surge": "the queue is in a surge: its p90 wait is {times:.2g} times that of before, which counts here; it"
-    " may grow or end",
+    "surge": "the queue is in a surge: its p90 wait is {times:.2g} times that of before, which counts here;"
+    " it may grow or end",
 }
 
 TEXTS[about_options.Risk] = {"capacity": "capacity not checked", "none": "none known", "wait": "wait"}

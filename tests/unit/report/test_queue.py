@@ -7,9 +7,10 @@ import pytest
 
 from advisor.core.findings import Finding
 from advisor.core.values import Quantiles
-from advisor.report.logs import basis, check_document, wait_document
+from advisor.report.logs import basis, check_document, wait_document, what_if_document
 from advisor.report.logs import queue_fit_document as fit_document
 from advisor.report.printing import Format, print_document
+from advisor.service.queue_what_ifs import ClassWaits, QueueWhatIf
 from advisor.service.waits import Wait
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score, Tails
@@ -164,3 +165,33 @@ def test_a_check_as_json(capsys):
         "tails": {"p10": 0.11, "p99": 0.985},
         "pinball": {"p50": 0.244, "p90": 0.152},
     }
+
+
+@pytest.mark.parametrize(
+    ("logged_s", "today_s", "words"),
+    [
+        (36_000.0, 21_600.0, "Trust the difference where today is like the log."),
+        (0.0, 59.0, "Trust the difference"),
+        (
+            144_000.0,
+            3_180.0,
+            "Do not trust the difference: today is not like the log (p90 53 min, logged 40 h)",
+        ),
+        (60.0, 600.0, "Do not trust"),
+    ],
+)
+def test_a_simulation_that_is_not_like_its_log_says_so(logged_s, today_s, words):
+    logged, today = (Quantiles(p50=0.0, p90=p90_s) for p90_s in (logged_s, today_s))
+    whole = ClassWaits(size="any", num_jobs=3, logged_s=logged, today_s=today, what_if_s=today)
+    it = QueueWhatIf(
+        size_unit="gpus",
+        num_jobs=3,
+        units=(8, 16),
+        backfill=("easy", "easy"),
+        classes=(whole,),
+        walltimes=(),
+        num_moments=0,
+        submit_at=None,
+    )
+    (said,) = what_if_document(it).blocks[-1].lines
+    assert words in said
