@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.cli.listening import note, warn
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.files import write_atomically
@@ -62,7 +62,7 @@ def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Documen
         recorded_as=answer.entry_id,
     )
     hand_out(_part(answer, view) or whole)
-    warn(_most_serious(recommendation.warnings))
+    TERMINAL.warn(_most_serious(recommendation.warnings))
     if view.html is not None:
         write_page(whole, view.html)
     if recommendation.recommended is None:
@@ -95,9 +95,9 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     if answer.patch is None:
         return None
     if answer.patch.diff and not prints_as_it_is(answer.patch):
-        note("the script has characters that are not printed as they are: take the diff from --json")
+        TERMINAL.note("the script has characters that are not printed as they are: take the diff from --json")
     for change, why in answer.patch.refused.items():
-        note(f"{change} is not in the patch: {sentence(why)}")
+        TERMINAL.note(f"{change} is not in the patch: {sentence(why)}")
     return patch_document(answer.patch)
 
 
@@ -151,9 +151,11 @@ def meant_by(number: str, subject: str, recommendation: Recommendation) -> str:
     if plan_id is None:
         return number
     if isinstance(find_option(recommendation, str(plan_id)), Option):
-        note(f"row {number} of the answer shown last is {plan_id}")
+        TERMINAL.note(f"row {number} of the answer shown last is {plan_id}")
         return str(plan_id)
-    note(f"row {number} of the answer shown last is no option of this question: {number} counts its own rows")
+    TERMINAL.note(
+        f"row {number} of the answer shown last is no option of this question: {number} counts its own rows"
+    )
     return number
 
 

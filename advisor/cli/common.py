@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from advisor.cli.listening import TERMINAL, warn
+from advisor.cli.listening import TERMINAL
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import exact_duration, parse_duration_s
@@ -182,7 +182,13 @@ def _plain_errors() -> Iterator[None]:
         is_of_usage = hasattr(error, "format_message") and error.exit_code == InputError.exit_code
         if not is_of_usage or type(error).__name__ == "NoArgsIsHelpError":
             raise
-        raise InputError(_in_one_line(error)) from None
+        message = str(shown(" ".join(error.format_message().split())))
+        message, _, _ = message.partition(", unable to parse")
+        for words, plain in _PLAIN_WORDS.items():
+            message = message.replace(words, plain)
+        end = "" if message.endswith((".", "?", "!")) else "."
+        command = "advisor" if error.ctx is None else error.ctx.command_path
+        raise InputError(f"{message}{end} See {command} --help.") from None
 
 
 _PLAIN_WORDS = {
@@ -190,17 +196,6 @@ _PLAIN_WORDS = {
     "Input should": "it must",
     "must be a valid number": "must be a valid number, without a unit or a sign of a currency",
 }
-
-
-def _in_one_line(error: Click) -> str:
-    """Without what pydantic says of itself, and with the help of the command."""
-    message = str(shown(" ".join(error.format_message().split())))
-    message, _, _ = message.partition(", unable to parse")
-    for words, plain in _PLAIN_WORDS.items():
-        message = message.replace(words, plain)
-    end = "" if message.endswith((".", "?", "!")) else "."
-    command = "advisor" if error.ctx is None else error.ctx.command_path
-    return f"{message}{end} See {command} --help."
 
 
 def duration_s(flag: str, text: str) -> float:
@@ -303,11 +298,12 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Config:
 def settings_with(**flags: object) -> Config:
     """All layers with this command's flags on top (``cloud__max_gpus=4``); warns of strays and refusals."""
     config = load_settings({name.replace("__", "."): value for name, value in flags.items()})
-    warn(config.warnings)
+    if config.warnings:
+        TERMINAL.warn(config.warnings)
     if config.refused:
         from advisor.report.config_tables import refused_in_words
 
-        warn(map(refused_in_words, config.refused))
+        TERMINAL.warn(map(refused_in_words, config.refused))
     return config
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import chosen_format, group, load_settings, option, settings_with
-from advisor.cli.listening import TERMINAL, note, warn
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, PythonOption
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
@@ -66,7 +66,17 @@ def trust(
 
         print_document(trusted_document(), chosen_format(output, as_json))
     elif revoke:
-        _revoke(directory)
+        from advisor.config.layers import PROJECT_FILE
+        from advisor.config.project_layer import forget
+
+        path = directory.absolute() / PROJECT_FILE
+        try:
+            was_trusted = forget(path)
+        except OSError as error:
+            raise InputError(f"cannot forget this: {error}.") from error
+        if not was_trusted:
+            raise InputError(f"{str(path)!r} is not trusted: advisor trust --list shows what is.")
+        typer.echo(f"{path} is trusted no longer")
     else:
         _trust(directory)
 
@@ -92,20 +102,6 @@ def _trust(directory: Path) -> None:
     typer.echo(f"trusted {project.path} until it changes")
     for line in config.refused:
         typer.echo(f"  line {line.line}, from now on: {request_in_words(line)}")
-
-
-def _revoke(directory: Path) -> None:
-    from advisor.config.layers import PROJECT_FILE
-    from advisor.config.project_layer import forget
-
-    path = directory.absolute() / PROJECT_FILE
-    try:
-        was_trusted = forget(path)
-    except OSError as error:
-        raise InputError(f"cannot forget this: {error}.") from error
-    if not was_trusted:
-        raise InputError(f"{str(path)!r} is not trusted: advisor trust --list shows what is.")
-    typer.echo(f"{path} is trusted no longer")
 
 
 def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
@@ -158,7 +154,6 @@ def measure(
     """Measure kernels on this machine's GPU, some 1,700 in about ten minutes, and keep them in a file."""
     from advisor.measure import Extent
     from advisor.report.catalog_tables import recording_document, skipped_lines
-    from advisor.report.words import sentences
     from advisor.service.measured_kernels import MeasureRequest, measure_kernels
 
     if quick and full:
@@ -172,8 +167,8 @@ def measure(
     config = settings_with(profile__python=python)
     answer = measure_kernels(request, config.settings.profile.python, TERMINAL)
     for line in skipped_lines(answer.recording):
-        note(line)
-    warn(sentences(answer.warnings))
+        TERMINAL.note(line)
+    TERMINAL.warn(answer.warnings)
     document = recording_document(answer.recording, out, answer.warnings)
     print_document(document, chosen_format(output, as_json))
 
@@ -191,9 +186,8 @@ def calibrate(
 ) -> None:
     """Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on."""
     from advisor.report.catalog_tables import calibration_document
-    from advisor.report.words import sentences
     from advisor.service.measured_kernels import calibrate_gpu
 
     calibration, path = calibrate_gpu(source, settings_with(profile__python=python).tracing, TERMINAL)
-    warn(sentences(calibration.warnings))
+    TERMINAL.warn(calibration.warnings)
     print_document(calibration_document(calibration, path), chosen_format(output, as_json))

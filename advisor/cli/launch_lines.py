@@ -102,10 +102,11 @@ def read_launch_line(words: Sequence[str]) -> LaunchLine:
     if "deepspeed" in launchers and "--no_local_rank" not in before:
         arguments = ("--local_rank=0", *arguments)
     pythons = [word for word in before if "/" in word and _PYTHON.match(Path(word).name)]
+    in_all, per_node, nodes = (_count(_value(before, names)) for names in (_IN_ALL, _PER_NODE, _NODES))
     return LaunchLine(
         script=script,
         arguments=arguments,
-        world_size=_world_size(before),
+        world_size=in_all or (per_node * (nodes or 1) if per_node else None),
         python=pythons[-1] if pythons else None,
         variables=variables,
     )
@@ -116,7 +117,16 @@ def _around_script(words: Sequence[str]) -> tuple[list[str], Path, tuple[str, ..
     for i, word in enumerate(words):
         after = tuple(words[i + 1 :])
         if word in ("-m", "--module") and after and after[0] not in _LAUNCHING_MODULES:
-            return list(words[:i]), _module_file(after[0]), after[1:]
+            parts = Path(*after[0].split("."))
+            places = [root / parts for root in (Path(), Path("src"))]
+            files = [file for place in places for file in (place.with_suffix(".py"), place / "__main__.py")]
+            found = next((file for file in files if file.is_file()), None)
+            if found is None:
+                raise InputError(
+                    f"there is no module {after[0]!r} here: neither {files[0]} nor {files[1]} exists. Stand"
+                    " in the folder that `python -m` is called from."
+                )
+            return list(words[:i]), found, after[1:]
         if word == "-c" and i and _PYTHON.match(Path(words[i - 1]).name):
             raise InputError("`python -c` has no script to profile: write its code to a .py file.")
         if re.fullmatch("-[a-z]*c", word) and i and Path(words[i - 1]).name in _SHELLS:
@@ -128,20 +138,6 @@ def _around_script(words: Sequence[str]) -> tuple[list[str], Path, tuple[str, ..
     )
 
 
-def _module_file(name: str) -> Path:
-    """The file that ``python -m NAME`` runs, below the folder one stands in."""
-    parts = Path(*name.split("."))
-    places = [root / parts for root in (Path(), Path("src"))]
-    files = [file for place in places for file in (place.with_suffix(".py"), place / "__main__.py")]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
-        raise InputError(
-            f"there is no module {name!r} here: neither {files[0]} nor {files[1]} exists. Stand in the folder"
-            " that `python -m` is called from."
-        )
-    return found
-
-
 def _value(words: Sequence[str], names: Sequence[str]) -> str | None:
     """The value of an option, spelt with dashes or underscores."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
@@ -149,11 +145,6 @@ def _value(words: Sequence[str], names: Sequence[str]) -> str | None:
         if word.startswith("-") and name.replace("_", "-") in names:
             return value if equals else following
     return None
-
-
-def _world_size(words: Sequence[str]) -> int | None:
-    in_all, per_node, nodes = (_count(_value(words, names)) for names in (_IN_ALL, _PER_NODE, _NODES))
-    return in_all or (per_node * (nodes or 1) if per_node else None)
 
 
 def _count(text: str | None) -> int | None:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
@@ -65,42 +65,6 @@ class Narration(Step):
         return status_text(self.line())
 
 
-@contextmanager
-def progress(step: str, *, limit_s: float | None = None) -> Iterator[Narration]:
-    """Show a step of the work as long as it lasts, on standard error."""
-    narration = Narration(step, limit_s=limit_s)
-    if sys.stderr.isatty():
-        from rich.console import Console
-
-        with Console(stderr=True).status(narration):
-            yield narration
-        return
-    ended = threading.Event()
-    arguments = (lambda: ended.wait(EVERY_S), narration.line)
-    thread = threading.Thread(target=tell_until, args=arguments, daemon=True)
-    thread.start()
-    try:
-        yield narration
-    finally:
-        ended.set()
-        thread.join()
-
-
-@contextmanager
-def counting(message: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time that is left on a terminal, a line every ten seconds elsewhere."""
-    if not sys.stderr.isatty():
-        with progress(message) as narration:
-            yield lambda done, total: narration.update(f"{done:,} of {total:,}")
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(message, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
 def tell_until(has_ended: Callable[[], bool], line: Callable[[], str]) -> None:
     """Print a line each time that ``has_ended`` has waited in vain."""
     while not has_ended():
@@ -144,41 +108,55 @@ def _whole(seconds: float) -> str:
     return f"{minutes} min {rest_s} s" if minutes else f"{rest_s} s"
 
 
-def warn(messages: Iterable[str]) -> None:
-    """Warnings go to stderr, so that results stay clean; of very many only the first."""
-    for message in few(messages):
-        print_message("warning", in_flags(message))
-
-
-def note(message: str) -> None:
-    """What is worth knowing and no warning."""
-    print_message("note", message)
-
-
 class Terminal(Listener):
     """Receives what use cases have to say to a person at a terminal, or to a log that a person will read."""
 
     def note(self, message: str) -> None:
         """One line."""
-        note(message)
+        print_message("note", message)
 
     def warn(self, messages: Iterable[str | Finding]) -> None:
-        """One line each."""
+        """One line each on stderr, so that results stay clean; of very many only the first."""
         from advisor.report.words import text_of
 
-        warn(map(text_of, messages))
+        for message in few(map(text_of, messages)):
+            print_message("warning", in_flags(message))
 
-    def step(
-        self, name: str, *, limit_s: float | None = None, at_once: bool = False
-    ) -> AbstractContextManager[Narration]:
+    @contextmanager
+    def step(self, name: str, *, limit_s: float | None = None, at_once: bool = False) -> Iterator[Narration]:
         """A live line; elsewhere than on a terminal a line every ten seconds."""
         if at_once and not sys.stderr.isatty():
-            note(name)
-        return progress(name, limit_s=limit_s)
+            self.note(name)
+        narration = Narration(name, limit_s=limit_s)
+        if sys.stderr.isatty():
+            from rich.console import Console
 
-    def count(self, name: str) -> AbstractContextManager[Callable[[int, int], None]]:
-        """A bar, or a line every ten seconds."""
-        return counting(name)
+            with Console(stderr=True).status(narration):
+                yield narration
+            return
+        ended = threading.Event()
+        arguments = (lambda: ended.wait(EVERY_S), narration.line)
+        thread = threading.Thread(target=tell_until, args=arguments, daemon=True)
+        thread.start()
+        try:
+            yield narration
+        finally:
+            ended.set()
+            thread.join()
+
+    @contextmanager
+    def count(self, name: str) -> Iterator[Callable[[int, int], None]]:
+        """A bar with the time that is left on a terminal, a line every ten seconds elsewhere."""
+        if not sys.stderr.isatty():
+            with self.step(name) as narration:
+                yield lambda done, total: narration.update(f"{done:,} of {total:,}")
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(name, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def name_of(self, argument: str) -> str:
         """The flag."""

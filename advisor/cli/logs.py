@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import WholeLines, chosen_format, option
-from advisor.cli.listening import TERMINAL, warn
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_MACHINES, MAX_SIZE
@@ -100,7 +100,6 @@ def show(
     """Show how long one kind of job waits; without --gpus, all kinds."""
     from advisor.report.logs import queue_fit_document as fit_document
     from advisor.report.logs import wait_document
-    from advisor.report.words import sentences
     from advisor.service.waits import WaitRequest, expected_wait, fitted_waits
 
     output = chosen_format(output, as_json)
@@ -121,7 +120,7 @@ def show(
         waited_s=_seconds("--waited", waited),
     )
     wait = expected_wait(request, TERMINAL)
-    warn(sentences(wait.warnings))
+    TERMINAL.warn(wait.warnings)
     print_document(wait_document(wait), output)
 
 
@@ -164,12 +163,14 @@ def simulate(
 
     if size is None and any(given is not None for given in (walltime, queue, submit_at)):
         raise InputError("--walltime, --queue and --submit-at are of one job: give its --size N as well.")
+    if backfill not in (None, "none", "easy", "conservative"):
+        raise InputError(f"--backfill {backfill[:40]}: it must be none, easy or conservative.")
     request = WhatIfRequest(
         log=log,
         slurm_conf=slurm_conf,
         capacity=capacity,
         added=dict(_added(text) for text in add or ()),
-        backfill=_backfill(backfill),
+        backfill=backfill,
         size=size,
         walltime_s=_seconds("--walltime", walltime),
         partition=queue,
@@ -185,12 +186,6 @@ def _added(text: str) -> tuple[str, int]:
     if added is None or added > MAX_SIZE:
         raise InputError(f"--add {text[:40]}: write how many, such as gpu=8 or 8; -8 takes them away.")
     return name, int(count)
-
-
-def _backfill(text: str | None) -> str | None:
-    if text not in (None, "none", "easy", "conservative"):
-        raise InputError(f"--backfill {text[:40]}: it must be none, easy or conservative.")
-    return text
 
 
 def _time_of_day(text: str | None) -> time | None:

@@ -7,7 +7,7 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.common import WholeLines, chosen_format, duration_s, option, settings_with
-from advisor.cli.listening import TERMINAL, warn
+from advisor.cli.listening import TERMINAL
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import quoted
 from advisor.core.limits import MAX_MACHINES
@@ -117,12 +117,11 @@ def capacity(
     What the credentials do not allow is said, and the rest is shown.
     """
     from advisor.report.prices import capacity_document
-    from advisor.report.words import sentences
     from advisor.service.prices.account_quotas import CapacityRequest, ask_capacity
 
     request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
     answer = ask_capacity(request, settings_with().settings.prices, TERMINAL)
-    warn(sentences(answer.warnings))
+    TERMINAL.warn(answer.warnings)
     document = capacity_document(answer.scores, answer.quotas, answer.warnings)
     print_document(document, chosen_format(output, as_json))
 
@@ -164,7 +163,7 @@ def prices(
     if context.invoked_subcommand is not None:
         return
     from advisor.report.prices import offers_document
-    from advisor.report.words import error_text, sentences
+    from advisor.report.words import error_text
     from advisor.service.prices.offers import PricesRequest, list_prices
 
     request = PricesRequest(
@@ -187,7 +186,7 @@ def prices(
         if output is not Format.TABLE:
             print_document(offers_document([], [], [quoted(error_text(error))]), output)
         raise
-    warn(sentences(answer.warnings))
+    TERMINAL.warn(answer.warnings)
     print_document(offers_document(answer.offers, answer.prices, answer.warnings), output)
 
 

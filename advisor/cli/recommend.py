@@ -14,7 +14,7 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.common import chosen_format, option, settings_with
-from advisor.cli.listening import TERMINAL, note, warn
+from advisor.cli.listening import TERMINAL
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
 from advisor.cli.sending import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.core.changes import parse_split
@@ -125,7 +125,7 @@ def recommend(
         if answer.entry_id is not None:
             keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
             is_table = output is Format.TABLE and view.emit is None
-            (print_lines if is_table else note)(f"Recorded as {answer.entry_id}.")
+            (print_lines if is_table else TERMINAL.note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
 
@@ -172,7 +172,6 @@ def predict(
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
     from advisor.report.estimates import estimates_document
-    from advisor.report.words import sentences
     from advisor.service.predicting import PredictRequest, check
     from advisor.service.predicting import predict as predicted
 
@@ -182,7 +181,7 @@ def predict(
         check(request)
         config = settings_with(input__loader_s_per_sample=loader_s_per_sample, **script.settings())
         answer = predicted(request, config, TERMINAL)
-    warn(sentences((*answer.trace.warnings, *answer.doubts)))
+    TERMINAL.warn((*answer.trace.warnings, *answer.doubts))
     document = estimates_document(answer.trace, answer.estimates, answer.doubts, answer.confirmed)
     print_document(document, chosen_format(output, as_json))
 
@@ -215,7 +214,7 @@ def profile(
     """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
     from advisor.formats.trace_files import write_trace
     from advisor.report.estimates import trace_document
-    from advisor.report.words import in_names, sentences
+    from advisor.report.words import in_names
     from advisor.service.traces import profile_script, read_export
 
     config = settings_with(**how.settings())
@@ -232,7 +231,7 @@ def profile(
         else:
             trace = read_export(from_kineto, origin_gpu, TERMINAL)
     write_trace(trace, path, words=in_names)
-    warn(sentences(trace.warnings))
+    TERMINAL.warn(trace.warnings)
     print_document(trace_document(trace, path), chosen_format(output, as_json))
 
 
@@ -262,7 +261,6 @@ def compare(
     Exits with 4 if neither does the job.
     """
     from advisor.report.plan_comparison import comparison_document
-    from advisor.report.words import sentences
     from advisor.service.recommend.comparing import CompareRequest, check_feasible
     from advisor.service.recommend.comparing import compare as compared
     from advisor.service.recommend.recommending import RecommendRequest
@@ -283,7 +281,7 @@ def compare(
         local__gpu=local_gpu, **offers.settings(), **data_set.settings(), **script.settings()
     )
     answer = compared(CompareRequest(a=a, b=b, job=asked), config, TERMINAL)
-    warn(sentences(answer.warnings))
+    TERMINAL.warn(answer.warnings)
     print_document(comparison_document(answer), chosen_format(output, as_json))
     check_feasible(answer)
 
@@ -315,7 +313,6 @@ def diff(
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
     from advisor.report.plan_comparison import diff_document
-    from advisor.report.words import sentences
     from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
     from advisor.service.recommend.diffing import diff as compared
     from advisor.service.recommend.recommending import RecommendRequest
@@ -333,12 +330,9 @@ def diff(
     config = settings_with(**offers.settings(), **script.settings())
     answer = compared(DiffRequest(base=base, head=head, job=job), config, TERMINAL)
     profiled = dict.fromkeys((*answer.base.warnings, *answer.head.warnings))
-    warn(sentences((*profiled, *answer.warnings)))
+    TERMINAL.warn((*profiled, *answer.warnings))
     print_document(diff_document(answer), chosen_format(output, as_json))
     check_threshold(answer, most_more)
-
-
-# --- Scripts as people name them -----------------------------------------------------------------------
 
 
 @contextmanager
@@ -384,7 +378,7 @@ def _read(typed: LaunchLine, world_size: int | None) -> LaunchLine:
 
     line = read_launch_line((str(typed.script), *typed.arguments))
     words, num_processes = " ".join((str(line.script), *line.arguments)), world_size or line.world_size
-    note(f"profiling {words}" + (f" as one of {num_processes} processes" if num_processes else ""))
+    TERMINAL.note(f"profiling {words}" + (f" as one of {num_processes} processes" if num_processes else ""))
     return line
 
 

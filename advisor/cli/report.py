@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 from advisor.cli.common import moment_or_duration_s, option, settings_with
-from advisor.cli.listening import TERMINAL, note, warn
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import JsonOption, with_groups
 from advisor.cli.sending import PreviewOption, ToOption
 from advisor.core.errors import InputError
@@ -167,7 +167,7 @@ def report(
 def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
     """To stdout or into a file; warnings of what only programs read go to stderr."""
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
-        warn(cast("list[str]", document.facts["warnings"]))
+        TERMINAL.warn(cast("list[str]", document.facts["warnings"]))
     if form is ReportFormat.FOCUS and out is not None and out.suffix == ".parquet":
         from advisor.report.focus_export import to_parquet
 
@@ -215,4 +215,4 @@ def _write(path: Path, payload: bytes) -> None:
         write_atomically(path, payload)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}.") from error
-    note(f"wrote {str(path)!r}")
+    TERMINAL.note(f"wrote {str(path)!r}")

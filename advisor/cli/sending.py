@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, group, option, settings_with
-from advisor.cli.listening import TERMINAL, note
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
 from advisor.report.plain import print_message, print_text
@@ -91,7 +91,7 @@ class Outlet:
         )
         if self.is_preview:
             for preview in previews(message, request, self.settings):
-                note(f"what {preview.channel} would get:")
+                TERMINAL.note(f"what {preview.channel} would get:")
                 print_text(preview.text.removesuffix("\n"))
             return ()
         deliveries = deliver(message, request, self.settings, database=self.database, listener=TERMINAL)

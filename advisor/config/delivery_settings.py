@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from advisor.config.setting_kinds import PositiveDuration, ProjectMay, Section, UserPath
+from advisor.config.setting_kinds import NOTHING, PositiveDuration, Section, UserPath, setting
 from advisor.core.addresses import LINK_LOCAL, is_link_local, why_no_address
 
 SECRET_FORMS = ("env:", "file:")
@@ -210,12 +210,11 @@ CHANNEL_KINDS: Mapping[str, type[Section]] = {
 class DeliverySettings(Section):
     """Where answers are sent with --to."""
 
-    channels: Annotated[
-        Mapping[Name, Annotated[ChannelSettings, Field(discriminator="kind")]], ProjectMay.NOTHING
-    ] = Field({}, description="by name: team-mail: {kind: smtp, ...} (docs/delivery.md)")
-    give_up_after: Annotated[PositiveDuration, Field(le=3600), ProjectMay.NOTHING] = Field(
-        "5m",  # type: ignore[assignment]
-        description="how long a channel is tried that is down or busy, 1h at most",
+    channels: Mapping[Name, Annotated[ChannelSettings, Field(discriminator="kind")]] = setting(
+        NOTHING, {}, "by name: team-mail: {kind: smtp, ...} (docs/delivery.md)"
+    )
+    give_up_after: PositiveDuration = setting(
+        NOTHING, "5m", "how long a channel is tried that is down or busy, 1h at most", le=3600
     )
 
     @field_validator("channels", mode="before")

@@ -262,7 +262,11 @@ def load_config(
     environ = os.environ if environ is None else environ
     env_layers, warnings = _environment(environ)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    below = [_file_layer(path) for path in [user_file()] if path.is_file()]
+    below = [
+        _layer_of(read_document(path, kind=_KIND, advice=_ADVICE), path)
+        for path in [user_file()]
+        if path.is_file()
+    ]
     above = [*env_layers, _Layer(origin=origin, values=given, name_of=name_of)]
     project_layer = _project_layer(cwd or Path.cwd(), trust=trust_project or _trusts_project(environ))
     if project_layer is None:
@@ -289,9 +293,6 @@ def _config(layers: Iterable[_Layer], warnings: Iterable[str]) -> Config:
             if layer.name_of is not None:
                 places[name] = layer.name_of(name)
     return Config(settings=_validate(merged, origins, places), origins=origins, warnings=tuple(warnings))
-
-
-# --- The project's file -----------------------------------------------------------------------------
 
 
 def _project_layer(start: Path, *, trust: bool) -> _ProjectLayer | None:
@@ -333,15 +334,10 @@ def _added(name: str, entries: list[object], origin: str, below: list[_Layer]) -
 
 
 def _refused(project_layer: _ProjectLayer, name: str, why: Why) -> Refused:
-    value, line = _written(project_layer.document, name)
+    place = (name,) if (name,) in project_layer.document.lines else tuple(name.split(".", 1))
+    value, line = project_layer.document.at(place), project_layer.document.line(place)
     path = project_layer.project.path
     return Refused(setting=name, value=value, file=path, line=line, allowed=project_may(name), why=why)
-
-
-def _written(document: Document, name: str) -> tuple[object, int]:
-    """What a file says of a setting, before its paths count from anywhere, and in which line."""
-    place = (name,) if (name,) in document.lines else tuple(name.split(".", 1))
-    return document.at(place), document.line(place)
 
 
 def _trusts_project(environ: Mapping[str, str]) -> bool:
@@ -357,13 +353,6 @@ def _is_same(one: Path, other: Path) -> bool:
     with suppress(OSError):
         return one.samefile(other)
     return False
-
-
-# --- Files and variables ----------------------------------------------------------------------------
-
-
-def _file_layer(path: Path) -> _Layer:
-    return _layer_of(read_document(path, kind=_KIND, advice=_ADVICE), path)
 
 
 def _layer_of(document: Document, path: Path) -> _Layer:
@@ -421,21 +410,16 @@ def _validate(
         raise ConfigError("\n".join(faults)) from error
 
 
-def _keys_beside(location: list[str]) -> list[str]:
-    """What an entry of a list or a channel may hold."""
-    entry = LIST_SECTIONS.get(location[0])
-    if location[:2] == ["delivery", "channels"] and len(location) > _KIND_OF_CHANNEL:
-        entry = CHANNEL_KINDS.get(location[_KIND_OF_CHANNEL])
-    return [field.alias or key for key, field in entry.model_fields.items()] if entry else []
-
-
 def _fault(item: ErrorDetails, origins: Mapping[str, str], places: Mapping[str, str]) -> str:
     location = [str(part) for part in item["loc"]]
     name = ".".join(location)
     origin = origins.get(".".join(location[:2])) or origins.get(location[0])
     where = f" (set by {origin})" if origin else ""
     if item["type"] == "extra_forbidden":
-        keys = _keys_beside(location)
+        entry = LIST_SECTIONS.get(location[0])
+        if location[:2] == ["delivery", "channels"] and len(location) > _KIND_OF_CHANNEL:
+            entry = CHANNEL_KINDS.get(location[_KIND_OF_CHANNEL])
+        keys = [field.alias or key for key, field in entry.model_fields.items()] if entry else []
         hint = did_you_mean(location[-1], keys) if keys else did_you_mean(name, setting_names())
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])

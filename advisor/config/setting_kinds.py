@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import pydantic
+from pydantic.fields import FieldInfo
 
 from advisor.core.errors import UnknownGpuError
 from advisor.core.gpus import resolve_gpu
@@ -25,6 +26,28 @@ class ProjectMay(StrEnum):
     ADD = "add"
     NARROW = "narrow"
     NOTHING = "nothing"
+
+
+ANYTHING, LOWER, SWITCH_ON, ADD, NARROW, NOTHING = ProjectMay
+_PROJECT_MAY = "project_may"
+
+
+def setting(may: ProjectMay, default: object, words: str, **limits: Any) -> Any:
+    """A setting of a section.
+
+    Args:
+        may: what a project that is not trusted may do to it.
+        default: as a file would have it.
+        words: what it means, for files, the documentation and messages.
+        limits: of its value, as pydantic names them.
+    """
+    return pydantic.Field(default, description=words, json_schema_extra={_PROJECT_MAY: may}, **limits)
+
+
+def project_may_of(field: FieldInfo) -> ProjectMay | None:
+    """What `setting` was given; None for a field that was declared otherwise."""
+    extra = field.json_schema_extra
+    return ProjectMay(extra[_PROJECT_MAY]) if isinstance(extra, dict) and _PROJECT_MAY in extra else None
 
 
 class Section(pydantic.BaseModel):

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from advisor.config import setting_kinds as kinds
 from advisor.config.delivery_settings import DeliverySettings
+from advisor.config.setting_kinds import ADD, ANYTHING, LOWER, NARROW, NOTHING, SWITCH_ON, setting
 from advisor.core import limits
 from advisor.core.values import Market
 
@@ -17,57 +18,47 @@ from advisor.core.values import Market
 class CloudSettings(kinds.Section):
     """Which offers of the clouds count."""
 
-    providers: Annotated[tuple[str, ...], kinds.ProjectMay.NARROW] = Field(
-        ("*",),
-        description="clouds to look at; * is all with a price; others by name, such as [aws, gcp, lambda]",
+    providers: tuple[str, ...] = setting(
+        NARROW, ("*",), "clouds to look at; * is all with a price; others by name, such as [aws, gcp, lambda]"
     )
-    regions: Annotated[tuple[str, ...], kinds.ProjectMay.NARROW] = Field(
-        ("*",), description="regions, with wildcards"
+    regions: tuple[str, ...] = setting(NARROW, ("*",), "regions, with wildcards")
+    markets: tuple[Market, ...] = setting(NARROW, (Market.ON_DEMAND, Market.SPOT), "terms of rent")
+    opt_in_regions: tuple[str, ...] = setting(
+        NOTHING, (), "regions your account has enabled, with wildcards, of those closed to new accounts"
     )
-    markets: Annotated[tuple[Market, ...], kinds.ProjectMay.NARROW] = Field(
-        (Market.ON_DEMAND, Market.SPOT), description="terms of rent"
+    max_gpus: kinds.Count = setting(LOWER, 8, "GPUs of one machine at most")
+    max_nodes: kinds.Count = setting(LOWER, 1, "machines that train one job together at most")
+    startup: kinds.Planned = setting(ANYTHING, "5m", "boot and installation, billed")
+    boot_disk_gb: kinds.Gigabytes = setting(
+        ANYTHING, 100, "disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
     )
-    opt_in_regions: Annotated[tuple[str, ...], kinds.ProjectMay.NOTHING] = Field(
-        (), description="regions your account has enabled, with wildcards, of those closed to new accounts"
+    dataset_gb: kinds.Gigabytes = setting(
+        ANYTHING, 0, "data set, copied at the start to a disk that is paid like the boot disk"
     )
-    max_gpus: Annotated[kinds.Count, kinds.ProjectMay.LOWER] = Field(
-        8, description="GPUs of one machine at most"
+    data: str | None = setting(
+        ANYTHING,
+        None,
+        "where it lies: s3://BUCKET@REGION, gs://BUCKET@REGION, a region, or local",
+        min_length=1,
     )
-    max_nodes: Annotated[kinds.Count, kinds.ProjectMay.LOWER] = Field(
-        1, description="machines that train one job together at most"
+    result_gb: kinds.Gigabytes = setting(ANYTHING, 0, "what is brought home over the internet at the end")
+    download_gbit_per_s: float = setting(
+        ANYTHING,
+        1,
+        "how fast the data set arrives; that time is billed, too",
+        ge=limits.MIN_GBIT_PER_S,
+        le=limits.MAX_GBIT_PER_S,
+        allow_inf_nan=False,
     )
-    startup: Annotated[kinds.Planned, kinds.ProjectMay.ANYTHING] = Field(
-        "5m", description="boot and installation, billed"
-    )  # type: ignore[assignment]
-    boot_disk_gb: Annotated[kinds.Gigabytes, kinds.ProjectMay.ANYTHING] = Field(
-        100, description="disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
+    wait_p50: kinds.Planned | None = setting(
+        NOTHING, None, "median time until a cloud machine is yours; null: by its class, from traces"
     )
-    dataset_gb: Annotated[kinds.Gigabytes, kinds.ProjectMay.ANYTHING] = Field(
-        0, description="data set, copied at the start to a disk that is paid like the boot disk"
-    )
-    data: Annotated[Annotated[str, Field(min_length=1)] | None, kinds.ProjectMay.ANYTHING] = Field(
-        None, description="where it lies: s3://BUCKET@REGION, gs://BUCKET@REGION, a region, or local"
-    )
-    result_gb: Annotated[kinds.Gigabytes, kinds.ProjectMay.ANYTHING] = Field(
-        0, description="what is brought home over the internet at the end"
-    )
-    download_gbit_per_s: Annotated[
-        float,
-        Field(ge=limits.MIN_GBIT_PER_S, le=limits.MAX_GBIT_PER_S, allow_inf_nan=False),
-        kinds.ProjectMay.ANYTHING,
-    ] = Field(1, description="how fast the data set arrives; that time is billed, too")
-    wait_p50: Annotated[kinds.Planned | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="median time until a cloud machine is yours; null: by its class, from traces"
-    )
-    wait_p90: Annotated[kinds.Planned | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="time that 9 of 10 requests stay under"
-    )
+    wait_p90: kinds.Planned | None = setting(NOTHING, None, "time that 9 of 10 requests stay under")
 
-    without_quota: Annotated[
-        Annotated[Literal["show", "leave-out"], BeforeValidator(kinds.lower)], kinds.ProjectMay.NOTHING
-    ] = Field(
+    without_quota: Annotated[Literal["show", "leave-out"], BeforeValidator(kinds.lower)] = setting(
+        NOTHING,
         "show",
-        description="machines for which your account, when it was read, has too little quota: show them with"
+        "machines for which your account, when it was read, has too little quota: show them with"
         " what to request, or leave them out",
     )
 
@@ -125,37 +116,32 @@ class RateSettings(kinds.Section):
 class SpotSettings(kinds.Section):
     """What to assume of preemptible machines."""
 
-    preemptions_per_h: Annotated[Annotated[float, Field(ge=0, le=60)] | None, kinds.ProjectMay.NOTHING] = (
-        Field(
+    preemptions_per_h: float | None = setting(
+        NOTHING,
+        None,
+        "how often a machine is taken away per running hour; null: by its class, from traces",
+        ge=0,
+        le=60,
+    )
+    checkpoints: Annotated[Literal["resumes", "saves", "none"], BeforeValidator(kinds.lower)] | None = (
+        setting(
+            ANYTHING,
             None,
-            description="how often a machine is taken away per running hour; null: by its class, from traces",
+            "what scripts do with checkpoints: save and resume from them (resumes), save them alone (saves)"
+            " or neither (none); null: as the script's text shows, or resumes where a checkpoint_interval is"
+            " set",
         )
     )
-    checkpoints: Annotated[
-        Annotated[Literal["resumes", "saves", "none"], BeforeValidator(kinds.lower)] | None,
-        kinds.ProjectMay.ANYTHING,
-    ] = Field(
-        None,
-        description="what scripts do with checkpoints: save and resume from them (resumes), save them alone"
-        " (saves) or neither (none); null: as the script's text shows, or resumes where a checkpoint_interval"
-        " is set",
+    checkpoint_interval: kinds.PositivePlanned | None = setting(
+        ANYTHING, "30m", "time between checkpoints; null if the script saves none and none are to be added"
     )
-    checkpoint_interval: Annotated[kinds.PositivePlanned | None, kinds.ProjectMay.ANYTHING] = Field(
-        "30m",  # type: ignore[assignment]
-        description="time between checkpoints; null if the script saves none and none are to be added",
+    checkpoint: kinds.Planned = setting(ANYTHING, "1m", "time to save one checkpoint")
+    restart: kinds.Planned = setting(ANYTHING, "6m", "time to boot and resume, billed")
+    reacquire: kinds.Planned | None = setting(
+        NOTHING, None, "time until its zone has a machine again, not billed; null: by its class, from traces"
     )
-    checkpoint: Annotated[kinds.Planned, kinds.ProjectMay.ANYTHING] = Field(
-        "1m", description="time to save one checkpoint"
-    )  # type: ignore[assignment]
-    restart: Annotated[kinds.Planned, kinds.ProjectMay.ANYTHING] = Field(
-        "6m", description="time to boot and resume, billed"
-    )  # type: ignore[assignment]
-    reacquire: Annotated[kinds.Planned | None, kinds.ProjectMay.NOTHING] = Field(
-        None,
-        description="time until its zone has a machine again, not billed; null: by its class, from traces",
-    )
-    history: Annotated[kinds.UserPath | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="a log of spot machines, or what advisor spot fit wrote, that corrects the traces"
+    history: kinds.UserPath | None = setting(
+        NOTHING, None, "a log of spot machines, or what advisor spot fit wrote, that corrects the traces"
     )
 
     @model_validator(mode="after")
@@ -168,100 +154,87 @@ class SpotSettings(kinds.Section):
 class PriceSettings(kinds.Section):
     """Where prices come from, and how old they may be."""
 
-    max_age: Annotated[kinds.Duration | None, kinds.ProjectMay.LOWER] = Field(
-        None, description="refuse prices older than this; null warns instead"
-    )
-    refresh: Annotated[
-        Annotated[Literal["auto", "daily", "never"], BeforeValidator(kinds.lower)], kinds.ProjectMay.NOTHING
-    ] = Field(
+    max_age: kinds.Duration | None = setting(LOWER, None, "refuse prices older than this; null warns instead")
+    refresh: Annotated[Literal["auto", "daily", "never"], BeforeValidator(kinds.lower)] = setting(
+        NOTHING,
         "auto",
-        description="whether commands that need prices pull what is due (daily), or only advisor prices"
+        "whether commands that need prices pull what is due (daily), or only advisor prices"
         " refresh does (never); auto: daily, and never where the variable CI is set",
     )
-    refresh_after: Annotated[kinds.PositiveDuration, kinds.ProjectMay.NOTHING] = Field(
-        "1d",  # type: ignore[assignment]
-        description="prices that were pulled longer ago than this are due",
+    refresh_after: kinds.PositiveDuration = setting(
+        NOTHING, "1d", "prices that were pulled longer ago than this are due"
     )
-    refresh_wait: Annotated[kinds.Duration, kinds.ProjectMay.LOWER] = Field(
-        "5s",  # type: ignore[assignment]
-        description="an answer waits this long at most for new prices; later ones serve the next command",
+    refresh_wait: kinds.Duration = setting(
+        LOWER, "5s", "an answer waits this long at most for new prices; later ones serve the next command"
     )
-    refresh_within: Annotated[kinds.PositiveDuration, Field(le=300), kinds.ProjectMay.LOWER] = Field(
-        "1m",  # type: ignore[assignment]
-        description="who has not answered a refresh after this long is given up, 5m at most",
+    refresh_within: kinds.PositiveDuration = setting(
+        LOWER, "1m", "who has not answered a refresh after this long is given up, 5m at most", le=300
     )
-    offline: Annotated[bool, kinds.ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
-    sources: Annotated[tuple[str, ...] | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="in order of trust; null: own rates, accounts, plug-ins, gpuhunt, snapshot"
+    offline: bool = setting(SWITCH_ON, False, "never touch the network")
+    sources: tuple[str, ...] | None = setting(
+        NOTHING, None, "in order of trust; null: own rates, accounts, plug-ins, gpuhunt, snapshot"
     )
-    options: Annotated[Mapping[str, Mapping[str, object]], kinds.ProjectMay.NOTHING] = Field(
-        {}, description="options of a source by its name, such as custom: {files: [...]}"
+    options: Mapping[str, Mapping[str, object]] = setting(
+        NOTHING, {}, "options of a source by its name, such as custom: {files: [...]}"
     )
 
 
 class ProfileSettings(kinds.Section):
     """How scripts are profiled."""
 
-    python: Annotated[kinds.UserPath | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="interpreter of the script; default: the active virtual environment's"
+    python: kinds.UserPath | None = setting(
+        NOTHING, None, "interpreter of the script; default: the active virtual environment's"
     )
-    timeout: Annotated[kinds.Timeout, kinds.ProjectMay.LOWER] = Field(
-        "5m", description="give up on a script after this long"
-    )  # type: ignore[assignment]
-    memory: Annotated[Annotated[kinds.Gigabytes, Field(gt=0)] | None, kinds.ProjectMay.LOWER] = Field(
-        None, description="GB (2^30 bytes) of main memory that a script may hold; null: 80 % of what is free"
+    timeout: kinds.Timeout = setting(LOWER, "5m", "give up on a script after this long")
+    memory: kinds.Gigabytes | None = setting(
+        LOWER, None, "GB (2^30 bytes) of main memory that a script may hold; null: 80 % of what is free", gt=0
     )
-    backend: Annotated[
-        Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(kinds.lower), kinds.ProjectMay.ANYTHING
-    ] = Field("auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU")
-    fake_data: Annotated[str | None, kinds.ProjectMay.ANYTHING] = Field(
-        None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
+    backend: Annotated[Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(kinds.lower)] = setting(
+        ANYTHING, "auto", "measure on this machine's GPU, pretend to have one, or run on the CPU"
     )
-    samples: Annotated[
-        Annotated[int, Field(ge=1, le=limits.MAX_SAMPLES)] | None, kinds.ProjectMay.ANYTHING
-    ] = Field(None, description="how many fake samples a missing data set has")
-    scaling: Annotated[
-        Annotated[Literal["weak", "strong", "unshared"], BeforeValidator(kinds.lower)] | None,
-        kinds.ProjectMay.ANYTHING,
-    ] = Field(
+    fake_data: str | None = setting(
+        ANYTHING, None, "what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
+    )
+    samples: int | None = setting(
+        ANYTHING, None, "how many fake samples a missing data set has", ge=1, le=limits.MAX_SAMPLES
+    )
+    scaling: Annotated[Literal["weak", "strong", "unshared"], BeforeValidator(kinds.lower)] | None = setting(
+        ANYTHING,
         None,
-        description="what scripts hold when GPUs are added: the batch of one (weak), that of all (strong) or"
+        "what scripts hold when GPUs are added: the batch of one (weak), that of all (strong) or"
         " the whole step, which no GPU shares (unshared); null: as seen, else weak, or unshared without a"
         " DataLoader",
     )
-    sandbox: Annotated[bool, kinds.ProjectMay.SWITCH_ON] = Field(
-        False, description="run scripts in bubblewrap: no writing, no network"
+    sandbox: bool = setting(SWITCH_ON, False, "run scripts in bubblewrap: no writing, no network")
+    sandbox_read: tuple[kinds.UserPath, ...] = setting(
+        NOTHING, (), "what else scripts read there: files and folders besides those of docs/sandbox.md"
     )
-    sandbox_read: Annotated[tuple[kinds.UserPath, ...], kinds.ProjectMay.NOTHING] = Field(
-        (), description="what else scripts read there: files and folders besides those of docs/sandbox.md"
-    )
-    env: Annotated[tuple[kinds.VariableName, ...], kinds.ProjectMay.NOTHING] = Field(
-        (),
-        description="names of your variables that scripts get beside what training needs (docs/sandbox.md)",
+    env: tuple[kinds.VariableName, ...] = setting(
+        NOTHING, (), "names of your variables that scripts get beside what training needs (docs/sandbox.md)"
     )
 
 
 class LocalSettings(kinds.Section):
     """The GPUs of this machine."""
 
-    gpu: Annotated[str | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="GPU of this machine; default: what nvidia-smi says"
+    gpu: str | None = setting(NOTHING, None, "GPU of this machine; default: what nvidia-smi says")
+    num_gpus: kinds.Count = setting(NOTHING, 1, "how many of them")
+    usd_per_gpu_h: kinds.UsdPerH | None = setting(
+        NOTHING, None, "electricity and amortisation of one GPU for an hour"
     )
-    num_gpus: Annotated[kinds.Count, kinds.ProjectMay.NOTHING] = Field(1, description="how many of them")
-    usd_per_gpu_h: Annotated[kinds.UsdPerH | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="electricity and amortisation of one GPU for an hour"
+    usd_per_kwh: float | None = setting(
+        NOTHING,
+        None,
+        "price of electricity: costs a GPU at its power limit where usd_per_gpu_h is null",
+        ge=0,
+        le=limits.MAX_USD_PER_KWH,
+        allow_inf_nan=False,
     )
-    usd_per_kwh: Annotated[
-        Annotated[float, Field(ge=0, le=limits.MAX_USD_PER_KWH, allow_inf_nan=False)] | None,
-        kinds.ProjectMay.NOTHING,
-    ] = Field(
-        None, description="price of electricity: costs a GPU at its power limit where usd_per_gpu_h is null"
+    power_limit_w: kinds.Watts | None = setting(
+        NOTHING, None, "what each GPU may draw, in watts; default: as nvidia-smi says of those it finds"
     )
-    power_limit_w: Annotated[kinds.Watts | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="what each GPU may draw, in watts; default: as nvidia-smi says of those it finds"
-    )
-    cpu: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
-        True, description="time some steps of a small script on this machine's CPU, which is an option then"
+    cpu: bool = setting(
+        NOTHING, True, "time some steps of a small script on this machine's CPU, which is an option then"
     )
 
 
@@ -319,125 +292,121 @@ class ClusterSettings(kinds.Section):
 class InputSettings(kinds.Section):
     """How a machine's CPUs feed its GPUs."""
 
-    loader_s_per_sample: Annotated[kinds.CpuSeconds | None, kinds.ProjectMay.ANYTHING] = Field(
-        None, description="CPU seconds to load one sample; null: measured, else assumed by kind of sample"
+    loader_s_per_sample: kinds.CpuSeconds | None = setting(
+        ANYTHING, None, "CPU seconds to load one sample; null: measured, else assumed by kind of sample"
     )
-    num_workers: Annotated[Annotated[int, Field(ge=0, le=10**6)] | None, kinds.ProjectMay.ANYTHING] = Field(
-        None, description="processes that load for one GPU; null: as the script asks its DataLoader"
+    num_workers: int | None = setting(
+        ANYTHING,
+        None,
+        "processes that load for one GPU; null: as the script asks its DataLoader",
+        ge=0,
+        le=10**6,
     )
-    vcpu_speed: Annotated[Annotated[float, Field(ge=0.01, le=100)], kinds.ProjectMay.ANYTHING] = Field(
-        1, description="speed of a rented vCPU, all of them busy, over that of a core that profiled"
+    vcpu_speed: float = setting(
+        ANYTHING,
+        1,
+        "speed of a rented vCPU, all of them busy, over that of a core that profiled",
+        ge=0.01,
+        le=100,
     )
 
 
 class ChoiceSettings(kinds.Section):
     """How the recommended option is chosen."""
 
-    value_of_time_usd_per_h: Annotated[
-        Annotated[float, Field(ge=0, le=limits.MAX_USD_PER_H, allow_inf_nan=False)], kinds.ProjectMay.LOWER
-    ] = Field(
+    value_of_time_usd_per_h: float = setting(
+        LOWER,
         limits.VALUE_OF_TIME_USD_PER_H,
-        description="what an hour until the job is done is worth; 0 recommends the cheapest",
+        "what an hour until the job is done is worth; 0 recommends the cheapest",
+        ge=0,
+        le=limits.MAX_USD_PER_H,
+        allow_inf_nan=False,
     )
-    change_usd: Annotated[
-        Annotated[float, Field(ge=0, le=limits.MAX_USD, allow_inf_nan=False)], kinds.ProjectMay.NOTHING
-    ] = Field(
+    change_usd: float = setting(
+        NOTHING,
         limits.CHANGE_USD,
-        description="what it costs to change a script by more than a line: half an hour of an engineer;"
+        "what it costs to change a script by more than a line: half an hour of an engineer;"
         " checkpoints count by themselves",
+        ge=0,
+        le=limits.MAX_USD,
+        allow_inf_nan=False,
     )
 
 
 class StoreSettings(kinds.Section):
     """The database of prices and runs."""
 
-    url: Annotated[str | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="such as postgresql://user@host/advisor; null: an SQLite file of this user"
+    url: str | None = setting(
+        NOTHING, None, "such as postgresql://user@host/advisor; null: an SQLite file of this user"
     )
-    retention: Annotated[kinds.PositiveDuration, kinds.ProjectMay.NOTHING] = Field(
-        "400d", description="how long prices are remembered"
-    )  # type: ignore[assignment]
-    record: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
-        False, description="keep each recommendation, to set beside what really ran"
-    )
+    retention: kinds.PositiveDuration = setting(NOTHING, "400d", "how long prices are remembered")
+    record: bool = setting(NOTHING, False, "keep each recommendation, to set beside what really ran")
 
 
 class ScheduleSettings(kinds.Section):
     """Commands that run at set times."""
 
-    catch_up: Annotated[kinds.Duration, kinds.ProjectMay.NOTHING] = Field(
+    catch_up: kinds.Duration = setting(
+        NOTHING,
         "1d",
-        description="how late a time that no service was there for is still caught up: the latest one alone",
-    )  # type: ignore[assignment]
-    timeout: Annotated[kinds.Timeout, kinds.ProjectMay.NOTHING] = Field(
-        "1h", description="end a command after this long"
-    )  # type: ignore[assignment]
+        "how late a time that no service was there for is still caught up: the latest one alone",
+    )
+    timeout: kinds.Timeout = setting(NOTHING, "1h", "end a command after this long")
 
 
 class RunSettings(kinds.Section):
     """How the runs of `advisor run -- COMMAND` are watched."""
 
-    metadata: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
-        True, description="ask the metadata service of AWS or GCP which machine this is"
-    )
-    metadata_url: Annotated[str, kinds.ProjectMay.NOTHING] = Field(
-        "http://169.254.169.254", description="where that service answers"
-    )
-    grace: Annotated[kinds.PositivePlanned, kinds.ProjectMay.NOTHING] = Field(
-        "2m",  # type: ignore[assignment]
-        description="what a run gets before its limit to save a checkpoint; a tenth of the limit at most",
+    metadata: bool = setting(NOTHING, True, "ask the metadata service of AWS or GCP which machine this is")
+    metadata_url: str = setting(NOTHING, "http://169.254.169.254", "where that service answers")
+    grace: kinds.PositivePlanned = setting(
+        NOTHING, "2m", "what a run gets before its limit to save a checkpoint; a tenth of the limit at most"
     )
 
 
 class PredictSettings(kinds.Section):
     """How times are predicted."""
 
-    receipts: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
-        True, description="correct predictions for a GPU by how long recorded runs took on it"
+    receipts: bool = setting(
+        NOTHING, True, "correct predictions for a GPU by how long recorded runs took on it"
     )
 
 
 class PolicySettings(kinds.Section):
     """Rules of the organisation, its teams and projects."""
 
-    files: Annotated[tuple[kinds.UserPath, ...], kinds.ProjectMay.ADD] = Field(
-        (), description="policy files that recommend obeys (docs/policy.md)"
-    )
+    files: tuple[kinds.UserPath, ...] = setting(ADD, (), "policy files that recommend obeys (docs/policy.md)")
 
 
 class ReportSettings(kinds.Section):
     """Reports of what was spent."""
 
-    teams: Annotated[
-        Mapping[kinds.Name, Annotated[tuple[kinds.Name, ...], Field(min_length=1)]], kinds.ProjectMay.NOTHING
-    ] = Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
-    organisation: Annotated[kinds.Name | None, kinds.ProjectMay.NOTHING] = Field(
-        None, description="its name in reports; by default that of its policy"
+    teams: Mapping[kinds.Name, Annotated[tuple[kinds.Name, ...], Field(min_length=1)]] = setting(
+        NOTHING, {}, "projects of each team, such as {vision: [resnet, detr]}"
     )
-    bills: Annotated[tuple[kinds.UserPath, ...], kinds.ProjectMay.NOTHING] = Field(
-        (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
+    organisation: kinds.Name | None = setting(
+        NOTHING, None, "its name in reports; by default that of its policy"
     )
-    cost_explorer: Annotated[bool, kinds.ProjectMay.NOTHING] = Field(
-        False, description="also ask AWS Cost Explorer, which takes 0.01 USD a call"
+    bills: tuple[kinds.UserPath, ...] = setting(
+        NOTHING, (), "files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
     )
-    shared: Annotated[tuple[kinds.Name, ...], kinds.ProjectMay.NOTHING] = Field(
-        (), description="projects whose cost all teams share, such as [platform]"
+    cost_explorer: bool = setting(NOTHING, False, "also ask AWS Cost Explorer, which takes 0.01 USD a call")
+    shared: tuple[kinds.Name, ...] = setting(
+        NOTHING, (), "projects whose cost all teams share, such as [platform]"
     )
-    shared_by: Annotated[Literal["spend", "evenly", "gpu-hours"], kinds.ProjectMay.NOTHING] = Field(
-        "spend", description="by which key they share it"
+    shared_by: Literal["spend", "evenly", "gpu-hours"] = setting(
+        NOTHING, "spend", "by which key they share it"
     )
-    tags: Annotated[tuple[kinds.Name, ...], kinds.ProjectMay.NOTHING] = Field(
-        (), description="tags of clouds whose values have a table each, such as [cost-center]"
+    tags: tuple[kinds.Name, ...] = setting(
+        NOTHING, (), "tags of clouds whose values have a table each, such as [cost-center]"
     )
-    tokens_per_step: Annotated[Mapping[kinds.Name, Annotated[int, Field(gt=0)]], kinds.ProjectMay.NOTHING] = (
-        Field({}, description="tokens of an optimizer step by script: what a million tokens cost")
+    tokens_per_step: Mapping[kinds.Name, Annotated[int, Field(gt=0)]] = setting(
+        NOTHING, {}, "tokens of an optimizer step by script: what a million tokens cost"
     )
-    project_tag: Annotated[kinds.Name, kinds.ProjectMay.NOTHING] = Field(
-        "project", description="tag or label of clouds that names a charge's project"
+    project_tag: kinds.Name = setting(
+        NOTHING, "project", "tag or label of clouds that names a charge's project"
     )
-    user_tag: Annotated[kinds.Name, kinds.ProjectMay.NOTHING] = Field(
-        "user", description="tag or label of clouds that names a charge's user"
-    )
+    user_tag: kinds.Name = setting(NOTHING, "user", "tag or label of clouds that names a charge's user")
 
 
 class Settings(kinds.Section):
@@ -445,18 +414,12 @@ class Settings(kinds.Section):
 
     profile: ProfileSettings = ProfileSettings()
     local: LocalSettings = LocalSettings()
-    clusters: Annotated[tuple[ClusterSettings, ...], kinds.ProjectMay.ADD] = Field(
-        (), description="node types of the organisation's cluster"
-    )
+    clusters: tuple[ClusterSettings, ...] = setting(ADD, (), "node types of the organisation's cluster")
     cloud: CloudSettings = CloudSettings()
-    contracts: Annotated[tuple[ContractSettings, ...], kinds.ProjectMay.NOTHING] = Field(
-        (), description="discounts that clouds grant you"
-    )
-    quotas: Annotated[tuple[QuotaSettings, ...], kinds.ProjectMay.ADD] = Field(
-        (), description="what your accounts may run at once"
-    )
-    rates: Annotated[tuple[RateSettings, ...], kinds.ProjectMay.NOTHING] = Field(
-        (), description="rates of disks and of data that leaves, in place of those that ship"
+    contracts: tuple[ContractSettings, ...] = setting(NOTHING, (), "discounts that clouds grant you")
+    quotas: tuple[QuotaSettings, ...] = setting(ADD, (), "what your accounts may run at once")
+    rates: tuple[RateSettings, ...] = setting(
+        NOTHING, (), "rates of disks and of data that leaves, in place of those that ship"
     )
     input: InputSettings = InputSettings()
     choice: ChoiceSettings = ChoiceSettings()
@@ -532,7 +495,7 @@ def project_may(name: str) -> kinds.ProjectMay:
 
     Raises LookupError: its declaration does not say; there is no default.
     """
-    declared = [item for item in setting_field(name).metadata if isinstance(item, kinds.ProjectMay)]
-    if not declared:
+    may = kinds.project_may_of(setting_field(name))
+    if may is None:
         raise LookupError(f"the setting {name!r} does not declare what a project may do: see ProjectMay")
-    return declared[0]
+    return may

@@ -71,7 +71,12 @@ def write_atomically(path: Path, payload: bytes, *, private: bool = False) -> No
         before = None
     stream = None if before is None else _standard_stream(before)
     if before is not None and (stream is not None or not stat.S_ISREG(before.st_mode)):
-        _write_into(path, payload, stream)
+        if path.is_socket():
+            raise OSError(errno.ENXIO, "it is a socket, not a file", str(path))
+        # A stream is written by its own handle, whose place in the file moves on.
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY) if stream is None else os.dup(stream)
+        with os.fdopen(handle, "wb") as out:
+            out.write(payload)
     else:
         _replace(Path(os.path.realpath(path)), payload, before, private=private)
 
@@ -83,15 +88,6 @@ def _standard_stream(status: os.stat_result) -> int | None:
             if os.path.samestat(status, os.fstat(handle)):
                 return handle
     return None
-
-
-def _write_into(path: Path, payload: bytes, stream: int | None) -> None:
-    if path.is_socket():
-        raise OSError(errno.ENXIO, "it is a socket, not a file", str(path))
-    # A stream is written by its own handle, whose place in the file moves on.
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY) if stream is None else os.dup(stream)
-    with os.fdopen(handle, "wb") as out:
-        out.write(payload)
 
 
 def _replace(path: Path, payload: bytes, before: os.stat_result | None, *, private: bool) -> None:

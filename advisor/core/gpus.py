@@ -61,9 +61,6 @@ class _Catalog:
     provider_names: Mapping[str, Mapping[str, str]]
 
 
-# --- Public -------------------------------------------------------------------------------------
-
-
 def catalog_path(name: str) -> Path:
     """Where a shipped catalog is: inside the installed package, else in the checkout beside it.
 
@@ -130,7 +127,10 @@ def resolve_gpus(name: str) -> tuple[GpuSpec, ...]:
     literal = catalog.exact.get(name.strip().casefold())
     names = (literal,) if literal else catalog.normal.get(normal_form(name), ())
     if not names:
-        near = did_you_mean(_hyphenated(name), [*catalog.gpus, *catalog.families])
+        words = re.findall(r"[a-z0-9]+", name.lower())
+        near = did_you_mean(
+            "-".join(word for word in words if word not in _BRAND_WORDS), [*catalog.gpus, *catalog.families]
+        )
         raise UnknownGpuError(f"no GPU is called {name!r}.{near} `advisor gpus` lists all.")
     return tuple(catalog.gpus[member] for member in names)
 
@@ -202,15 +202,6 @@ def normal_form(name: str) -> str:
     return "-".join(word for word in _WORD.findall(name.lower()) if word not in _BRAND_WORDS)
 
 
-# --- Names and counts ---------------------------------------------------------------------------
-
-
-def _hyphenated(name: str) -> str:
-    """The text in the catalog's spelling, so that near matches are found despite brand words."""
-    words = re.findall(r"[a-z0-9]+", name.lower())
-    return "-".join(word for word in words if word not in _BRAND_WORDS)
-
-
 def _parse_counts(text: str, request: str) -> tuple[int, ...]:
     counts: set[int] = set()
     for part in text.split(","):
@@ -224,9 +215,6 @@ def _parse_counts(text: str, request: str) -> tuple[int, ...]:
             )
         counts.update(range(low, high + 1))
     return tuple(sorted(counts))
-
-
-# --- Reading the catalog ------------------------------------------------------------------------
 
 
 @cache
@@ -251,7 +239,17 @@ def read_catalog(path: Path) -> _Catalog:
         }
         exact = {key.casefold(): gpu for key, gpu in document["exact_names"].items()}
         provider_names = document["provider_names"]
-        normal = _normal_names(gpus)
+        own: dict[str, str] = {}
+        for gpu in gpus.values():
+            for form in map(normal_form, (gpu.name, *gpu.aliases)):
+                if not form or own.setdefault(form, gpu.name) != gpu.name:
+                    raise ValueError(f"{form!r} means both {own.get(form)!r} and {gpu.name!r}")
+        names: dict[str, tuple[str, ...]] = {form: (gpu,) for form, gpu in own.items()}
+        for form, member in _family_members(gpus):
+            if form in own:
+                raise ValueError(f"{form!r} is a family of {member!r} and a name of {own[form]!r}")
+            names[form] = (*names.get(form, ()), member)
+        normal = names
         _check_targets(gpus, [exact, *provider_names.values()])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"missing {error}" if isinstance(error, KeyError) else str(error)
@@ -280,21 +278,6 @@ def _spec(name: str, table: _Table, occupancy: OccupancyLimits | None) -> GpuSpe
         if "flops" not in key:
             values[key] = float(values[key])
     return GpuSpec(name=name, occupancy=occupancy, **values)
-
-
-def _normal_names(gpus: Mapping[str, GpuSpec]) -> dict[str, tuple[str, ...]]:
-    """Normal form -> the GPUs it means; raises ValueError where one GPU's name is another's."""
-    own: dict[str, str] = {}
-    for gpu in gpus.values():
-        for form in map(normal_form, (gpu.name, *gpu.aliases)):
-            if not form or own.setdefault(form, gpu.name) != gpu.name:
-                raise ValueError(f"{form!r} means both {own.get(form)!r} and {gpu.name!r}")
-    names: dict[str, tuple[str, ...]] = {form: (gpu,) for form, gpu in own.items()}
-    for form, member in _family_members(gpus):
-        if form in own:
-            raise ValueError(f"{form!r} is a family of {member!r} and a name of {own[form]!r}")
-        names[form] = (*names.get(form, ()), member)
-    return names
 
 
 def _family_members(gpus: Mapping[str, GpuSpec]) -> Iterator[tuple[str, str]]:

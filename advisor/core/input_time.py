@@ -56,6 +56,10 @@ def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEs
     waiting_s = whole_s.p50 - device_s.p50
     note = input_note(estimate, vcpus_per_gpu)
     others = (assumption for assumption in estimate.assumptions if type(assumption) not in _NOTES)
+    assert estimate.input is not None, "asked only where there is input"  # noqa: S101
+    method = Method.MEASURED if estimate.input.kind is None else Method.ASSUMED
+    parts = dict(estimate.by_method)
+    parts[method] = parts.get(method, 0.0) + waiting_s - estimate.loading_s
     return replace(
         estimate,
         iteration_s=whole_s,
@@ -63,7 +67,7 @@ def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEs
         loading_s=waiting_s,
         by_family=_with_waiting(estimate.by_family, waiting_s),
         by_operator=_with_waiting(estimate.by_operator, waiting_s),
-        by_method=_with_method(estimate, waiting_s),
+        by_method={name: part_s for name, part_s in parts.items() if part_s > 0},
         assumptions=(*([] if note is None else [note]), *others),
     )
 
@@ -107,14 +111,6 @@ def _with_waiting(seconds: Mapping[str, float], waiting_s: float) -> Mapping[str
     parts = {name: part_s for name, part_s in seconds.items() if name != WAITING}
     parts |= {WAITING: waiting_s} if waiting_s else {}
     return dict(sorted(parts.items(), key=lambda item: -item[1]))
-
-
-def _with_method(estimate: IterationEstimate, waiting_s: float) -> Mapping[Method, float]:
-    assert estimate.input is not None, "asked only where there is input"  # noqa: S101
-    method = Method.MEASURED if estimate.input.kind is None else Method.ASSUMED
-    parts = dict(estimate.by_method)
-    parts[method] = parts.get(method, 0.0) + waiting_s - estimate.loading_s
-    return {name: part_s for name, part_s in parts.items() if part_s > 0}
 
 
 def input_note(

@@ -292,12 +292,8 @@ def is_random(text: str) -> bool:
     digits = sum(map(str.isdigit, text))
     if digits < 3 or letters < 3 or text.count("/") > 1 or _NUMBER.fullmatch(text):
         return False
-    return _entropy(text) >= 3.2
-
-
-def _entropy(text: str) -> float:
     counts = Counter(text).values()
-    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts) >= 3.2
 
 
 # Where in a text secrets stand: known formats, and what the words around them tell.

@@ -149,30 +149,26 @@ class Guard:
         is_due = self._price is None or elapsed_s - self._priced_s >= PRICE_AGAIN_S
         if self.limits.max_usd is not None and is_due:
             self._priced_s = elapsed_s
-            self._price = self._price_now()
+            why = "no source lists it"
+            try:
+                price = self.usd_per_h()
+            except Exception as error:  # noqa: BLE001 - whatever a price list is, limits are kept
+                price, why = None, f"{type(error).__name__}: {error}"
+            if price is None and not self._has_no_price:
+                self._has_no_price = True
+                then = (
+                    "rent counts once it can"
+                    if self._price is None
+                    else f"it counts as {format_usd(self._price)}/h"
+                )
+                self.say(f"the price cannot be read now ({why}): {then}")
+            self._price = self._price if price is None else price
             self._pay(elapsed_s)
 
     def _pay(self, elapsed_s: float) -> None:
         if self._price is not None:
             self.spent_usd += (elapsed_s - self._seen_s) * self._price / HOUR_S
             self._seen_s = elapsed_s
-
-    def _price_now(self) -> float | None:
-        """Where it cannot be read, the last one goes on, and so does the limit."""
-        why = "no source lists it"
-        try:
-            price = self.usd_per_h()
-        except Exception as error:  # noqa: BLE001 - whatever a price list is, limits are kept
-            price, why = None, f"{type(error).__name__}: {error}"
-        if price is None and not self._has_no_price:
-            self._has_no_price = True
-            then = (
-                "rent counts once it can"
-                if self._price is None
-                else f"it counts as {format_usd(self._price)}/h"
-            )
-            self.say(f"the price cannot be read now ({why}): {then}")
-        return self._price if price is None else price
 
     def _tell(self, used: list[Used], what: str) -> None:
         self.say(f"{' and '.join(map(str, used))} used: {what}" if used else what)

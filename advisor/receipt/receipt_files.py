@@ -88,7 +88,12 @@ def read_steps(folder: Path, duration_s: float) -> tuple[Steps | None, list[str]
             payload = read_plain(path, most_bytes=_MOST_BYTES)
             read_json(payload)
             record = StepRecord.model_validate_json(payload)
-            _check(record, duration_s)
+            if record.span_s > duration_s * _LONGER:
+                raise ValueError("its steps took longer than the command")
+            if any(bucket not in _BUCKETS or steps < 1 for bucket, steps in record.blocks):
+                raise ValueError("it has times that no step takes")
+            if sum(steps for _, steps in record.blocks) > max(record.num_steps - 1, 0):
+                raise ValueError("it timed more steps than it made")
         except (OSError, ValueError) as error:
             warnings.append(f"a record of steps is left out: {_reason(error)}")
             continue
@@ -107,19 +112,6 @@ def _files(folder: Path) -> Iterator[Path]:
     except (OSError, ValueError):  # ValueError: a name that no folder can have
         return iter(())
     return (folder / name for name in names if name.endswith(".json"))
-
-
-def _check(record: StepRecord, duration_s: float) -> None:
-    """Refuse what no process could have seen.
-
-    Raises ValueError: the numbers contradict each other, or the time that the command took.
-    """
-    if record.span_s > duration_s * _LONGER:
-        raise ValueError("its steps took longer than the command")
-    if any(bucket not in _BUCKETS or steps < 1 for bucket, steps in record.blocks):
-        raise ValueError("it has times that no step takes")
-    if sum(steps for _, steps in record.blocks) > max(record.num_steps - 1, 0):
-        raise ValueError("it timed more steps than it made")
 
 
 def _reason(error: Exception) -> str:

@@ -343,7 +343,16 @@ def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
 
 
 def _job(schedule: Schedule, plan: WorkflowPlan, lines: _Lines) -> dict[str, object]:
-    steps = _steps(schedule, plan)
+    run: dict[str, object] = {"run": _literal(shlex.join(("advisor", *exported_words(schedule))))}
+    if plan.secrets or plan.settings:
+        secrets = {name: f"${{{{ secrets.{name} }}}}" for name in plan.secrets}
+        run["env"] = {**secrets, **{name: _literal(text) for name, text in plan.settings.items()}}
+    steps = [
+        {"uses": "actions/checkout@v4", "with": {"persist-credentials": False}},
+        {"uses": "actions/setup-python@v5", "with": {"python-version": "3.12"}},
+        {"run": "pip install gpu-advisor"},
+        run,
+    ]
     if _follows_clock(lines):
         guarded = [{"if": "steps.clock.outputs.counts == 'yes'", **step} for step in steps]
         steps = [_clock_step(schedule.zone, lines), *guarded]
@@ -367,19 +376,6 @@ def _header(schedule: Schedule, lines: _Lines) -> str:
         f"{_HEADER}# {schedule.cron!r} in {schedule.zone} is, in UTC: {in_utc_words}.\n"
         "# All are given; the first step checks which one counts. A time that the clock skips has none.\n"
     )
-
-
-def _steps(schedule: Schedule, plan: WorkflowPlan) -> list[dict[str, object]]:
-    run: dict[str, object] = {"run": _literal(shlex.join(("advisor", *exported_words(schedule))))}
-    if plan.secrets or plan.settings:
-        secrets = {name: f"${{{{ secrets.{name} }}}}" for name in plan.secrets}
-        run["env"] = {**secrets, **{name: _literal(text) for name, text in plan.settings.items()}}
-    return [
-        {"uses": "actions/checkout@v4", "with": {"persist-credentials": False}},
-        {"uses": "actions/setup-python@v5", "with": {"python-version": "3.12"}},
-        {"run": "pip install gpu-advisor"},
-        run,
-    ]
 
 
 def _clock_step(zone: str, lines: _Lines) -> dict[str, object]:

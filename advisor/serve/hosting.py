@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError
 from advisor.delivery.channel import SecretError, Secrets
 from advisor.serve.access import HOST_NAME, LOOPBACK, Access
-from advisor.store.database import open_store
+from advisor.store.database import existing_store, open_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
@@ -125,14 +125,12 @@ def check_store(database: StoreSettings, *, may_make: bool) -> None:
         InputError: there is none, and it may not be made.
         StoreError: it cannot be read.
     """
-    store = open_store(database.url, must_exist=not may_make)
-    if store is None:
-        raise InputError(
-            "there is no database to show yet: `advisor recommend --record` and `advisor run` fill it;"
-            " store.url names another one."
-        )
-    with store:
-        pass
+    with open_store(database.url) if may_make else existing_store(database.url) as store:
+        if store is None:
+            raise InputError(
+                "there is no database to show yet: `advisor recommend --record` and `advisor run` fill it;"
+                " store.url names another one."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,7 +20,7 @@ from advisor.report.document import COUNT, Block, Column, Document, Link, Row, T
 from advisor.report.writers.text_formats import SCHEMA_VERSION
 from advisor.service.listening import Listener
 from advisor.service.prices.live import moment_ago, now
-from advisor.store.database import open_store
+from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -107,15 +107,16 @@ class Reader:
     config: Config
     """Offline, and without Cost Explorer."""
 
-    def store(self) -> AbstractContextManager[Store]:
+    @contextmanager
+    def store(self) -> Iterator[Store]:
         """The database, which was there when the service began.
 
         Raises StoreError: it is gone, or cannot be read.
         """
-        store = open_store(self.config.settings.store.url, must_exist=True)
-        if store is None:
-            raise StoreError("the database is gone: restore it, or start the service anew.")
-        return store
+        with existing_store(self.config.settings.store.url) as store:
+            if store is None:
+                raise StoreError("the database is gone: restore it, or start the service anew.")
+            yield store
 
     def jobs(self, query: JobsQuery) -> Document:
         """Recommendations, the newest first."""
@@ -280,7 +281,7 @@ _COUNT: Mapping[str, object] = {"type": "integer", "minimum": 0}
 
 def views_of(reader: Reader) -> tuple[View, ...]:
     """All of them; those with a title are linked from each page."""
-    run, job, option = (_named(kind) for kind in KEPT)
+    run, job, option = ({"$ref": f"{NAMED}{kind}"} for kind in KEPT)
     runs = {"runs": _list(run), "total_usd": {"type": "number"}}
     runs |= {"num_unknown_costs": _COUNT, "num_left_out": _COUNT}
     one_job = {"job": job, "options": _list(option), "runs": _list(run)}
@@ -318,10 +319,6 @@ _OF_WAITS = (
 )
 
 
-def _named(kind: str) -> Mapping[str, object]:
-    return {"$ref": f"{NAMED}{kind}"}
-
-
 def _list(of: Mapping[str, object]) -> Mapping[str, object]:
     return {"type": "array", "items": of}
 
@@ -346,20 +343,6 @@ _WHY = {
 
 def api_document(views: Sequence[View]) -> Mapping[str, object]:
     """What may be asked below ``/api``, and what is answered."""
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "advisor", "version": __version__, "description": "Read-only; see docs/json.md."},
-        "paths": {f"/api{view.path}": {"get": _operation(view)} for view in views},
-        "components": {
-            "schemas": _schemas(),
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-        },
-        "security": [{"bearer": []}],
-    }
-
-
-def _schemas() -> Mapping[str, object]:
-    """Of what the ledger keeps, as its values are declared; the long lists of a job stand beside it."""
     from advisor.store import ledger
 
     kinds: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
@@ -372,7 +355,16 @@ def _schemas() -> Mapping[str, object]:
         for name in ("alternatives", "options"):
             schema["properties"].pop(name, None)
         schema |= {"required": sorted(schema["properties"]), "additionalProperties": False}
-    return schemas
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "advisor", "version": __version__, "description": "Read-only; see docs/json.md."},
+        "paths": {f"/api{view.path}": {"get": _operation(view)} for view in views},
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"bearer": []}],
+    }
 
 
 def answer_schema(view: View) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
 from advisor.service.recommend.past_runs import compared_runs
 from advisor.spend.charges import Bill
-from advisor.store.database import folder_of, open_store
+from advisor.store.database import existing_store, folder_of, open_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
@@ -72,9 +72,21 @@ def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[R
     Raises:
         InputError: a time, amount, plan or recommendation that cannot be; an id that another run has.
         UnknownGpuError: a name that no GPU has.
-        StoreError: the database cannot be read or written.
     """
-    _check_times(request, listener)
+    started_at, duration_s = request.started_at, request.duration_s
+    start, duration = listener.name_of("started_at"), listener.name_of("duration_s")
+    _check_moment(start, started_at)
+    if not 0 < duration_s < math.inf:
+        raise InputError(f"{duration} must be above 0, got {duration_s:g} s.")
+    if started_at > now():
+        raise InputError(
+            f"{start} {started_at.isoformat()} lies in the future: record a run when it has ended."
+        )
+    if (now() - started_at).total_seconds() < duration_s:
+        raise InputError(
+            f"a run that started at {started_at.isoformat()} and took {format_duration(duration_s)} would end"
+            f" in the future: record it when it has ended, or check {start} (UTC without a zone)."
+        )
     if request.run_id is not None and not request.run_id.strip():
         raise InputError(f"{listener.name_of('run_id')} is empty: give a name, or leave it out.")
     asked = PlanRequest(plan=request.plan, gpu=request.gpu, provider=request.provider, market=request.market)
@@ -130,23 +142,6 @@ def _amount(cost_usd: float | None) -> str:
     return "an unknown amount" if cost_usd is None else f"{cost_usd:g} USD"
 
 
-def _check_times(request: RunRequest, listener: Listener) -> None:
-    started_at, duration_s = request.started_at, request.duration_s
-    start, duration = listener.name_of("started_at"), listener.name_of("duration_s")
-    _check_moment(start, started_at)
-    if not 0 < duration_s < math.inf:
-        raise InputError(f"{duration} must be above 0, got {duration_s:g} s.")
-    if started_at > now():
-        raise InputError(
-            f"{start} {started_at.isoformat()} lies in the future: record a run when it has ended."
-        )
-    if (now() - started_at).total_seconds() < duration_s:
-        raise InputError(
-            f"a run that started at {started_at.isoformat()} and took {format_duration(duration_s)} would end"
-            f" in the future: record it when it has ended, or check {start} (UTC without a zone)."
-        )
-
-
 def _check_moment(argument: str, moment: datetime) -> None:
     """Refuse a time without a zone, or one at which no GPU trained anything."""
     if moment.tzinfo is None:
@@ -158,20 +153,15 @@ def _check_moment(argument: str, moment: datetime) -> None:
 def recommendation_of(database: StoreSettings, wanted: str, listener: Listener) -> LedgerEntry:
     """The recommendation with this id, or the last one of all.
 
-    Raises:
-        InputError: there is none.
-        StoreError: the database cannot be read.
+    Raises InputError: there is none.
     """
     from advisor.store.ledger import find_recommendation, recommendation_ids
 
-    ids: tuple[str, ...] = ()
-    store = open_store(database.url, must_exist=True)
-    if store is not None:
-        with store:
-            ids = recommendation_ids(store)
-            entry = find_recommendation(store, ids[0] if wanted == LAST and ids else wanted)
-            if entry is not None:
-                return entry
+    with existing_store(database.url) as store:
+        ids = recommendation_ids(store) if store else ()
+        entry = find_recommendation(store, ids[0] if wanted == LAST and ids else wanted) if store else None
+    if entry is not None:
+        return entry
     flag, how = listener.name_of("recommendation"), "`advisor recommend --record` prints the id."
     if wanted == LAST:
         raise InputError(f"{flag} {LAST}: no recommendation is recorded yet. {how}")
@@ -249,9 +239,7 @@ class RecordedRuns:
 def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Listener) -> RecordedRuns:
     """Runs in order of time; none where there is no database yet. What cannot be true is a warning each.
 
-    Raises:
-        InputError: ``since`` has no time zone, or lies before any run; no such project.
-        StoreError: the database cannot be read.
+    Raises InputError: ``since`` has no time zone, or lies before any run; no such project.
     """
     from advisor.predict.interval import drifts_of
     from advisor.store.ledger import impossible_runs, runs
@@ -260,10 +248,9 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
     check_project(request.project, database, listener)
     start = _start(request.since)
     _check_moment(listener.name_of("since"), start)
-    store = open_store(database.url, must_exist=True)
-    if store is None:
-        return RecordedRuns(num_left_out=num_refused)
-    with store:
+    with existing_store(database.url) as store:
+        if store is None:
+            return RecordedRuns(num_left_out=num_refused)
         listener.warn(drifts_of(compared_runs(store)))
         impossible = impossible_runs(store, since=start, project=request.project)
         listener.warn([f"{why}. It is in no total." for why in impossible])
@@ -280,9 +267,7 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
         database: with recommendations and runs; without one there is nothing to compare with.
         others: projects that are known besides.
 
-    Raises:
-        InputError: there is no such project.
-        StoreError: the database cannot be read.
+    Raises InputError: there is no such project.
     """
     known = _known_projects(database, others) if name else frozenset()
     if name and known and name not in known:
@@ -311,11 +296,9 @@ def _digits(name: str) -> list[str]:
 def _known_projects(database: StoreSettings, others: Iterable[str | None]) -> frozenset[str]:
     from advisor.store.ledger import project_names
 
-    known = frozenset(filter(None, others))
-    if (store := open_store(database.url, must_exist=True)) is not None:
-        with store:
-            known |= project_names(store)
-    return known - {""}
+    with existing_store(database.url) as store:
+        recorded = project_names(store) if store else frozenset()
+    return recorded.union(filter(None, others)) - {""}
 
 
 def _unknown_project(name: str, known: frozenset[str], listener: Listener) -> InputError:

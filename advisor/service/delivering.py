@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
 from advisor.service.listening import Listener, Step
-from advisor.store.database import open_store
+from advisor.store.database import existing_store, open_store
 
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import ChannelSettings, DeliverySettings
@@ -143,18 +143,14 @@ def previews(
 
 
 def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple[ChannelState, ...]:
-    """Every channel of the settings, and what became of its last delivery.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Every channel of the settings, and what became of its last delivery."""
     from advisor.store.outbox import last_posted
 
-    channels = delivery.channels
-    store = open_store(database.url, must_exist=True)
-    if store is None:
-        return tuple(_state(name, settings, None) for name, settings in channels.items())
-    with store:
-        return tuple(_state(name, each, last_posted(store, name)) for name, each in channels.items())
+    with existing_store(database.url) as store:
+        return tuple(
+            _state(name, settings, last_posted(store, name) if store else None)
+            for name, settings in delivery.channels.items()
+        )
 
 
 def _channels(names: tuple[str, ...], delivery: DeliverySettings) -> dict[str, Channel]:

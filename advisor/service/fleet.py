@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatch
@@ -113,9 +112,6 @@ def _pick(script: str, wants: tuple[str, ...], of: Sequence[Swept], grid: Grid) 
     )
 
 
-# A month's budget ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """A job that takes a faster machine."""
@@ -204,9 +200,6 @@ def _steps(pick: Pick) -> Iterator[Move]:
 
 def _saved(pick: Pick, before: Candidate, to: Candidate) -> float:
     return (pick.hours(before) - pick.hours(to)) / (pick.usd(to) - pick.usd(before))
-
-
-# Commitments -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,9 +341,6 @@ def _at_random(gangs: Mapping[int, float]) -> tuple[float, ...]:
     return (first, *takewhile(lambda odds: odds > _LEAST_BUSY, more))
 
 
-# All of it -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """A sweep and what it says of the fleet."""
@@ -387,9 +377,8 @@ def fleet_of(swept: Sequence[Swept], grid: Grid, database: StoreSettings | None)
 
 
 def _ledger(database: StoreSettings, since: datetime) -> Sequence[Run]:
-    from advisor.store.database import open_store
+    from advisor.store.database import existing_store
     from advisor.store.ledger import runs
 
-    store = open_store(database.url, must_exist=True)
-    with store or nullcontext():
+    with existing_store(database.url) as store:
         return runs(store, since=since) if store else ()

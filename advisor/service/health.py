@@ -16,7 +16,7 @@ from advisor.core.gpus import is_known, load_gpus, resolve_gpu
 from advisor.core.redaction import named_without_secrets
 from advisor.service.listening import Listener
 from advisor.service.recommend.own_machines import cluster_machine
-from advisor.store.database import open_store
+from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
@@ -137,11 +137,10 @@ def _rules(pricing: PricingSettings) -> Check:
 
 
 def _store(settings: StoreSettings) -> Check:
-    store = open_store(settings.url, must_exist=True)
-    if store is None:
-        return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
-    with store:
-        return Check(name="store", state="ok", detail=f"{store.place} can be read and written")
+    none = "no database yet: advisor prices refresh makes it"
+    with existing_store(settings.url) as store:
+        detail = f"{store.place} can be read and written" if store else none
+        return Check(name="store", state="ok", detail=detail)
 
 
 def _torch(settings: ProfileSettings) -> Check:
@@ -192,7 +191,10 @@ def _calibration() -> Check:
             (fine if is_fine else notes).append(text)
         except CatalogError as error:
             damaged.append(str(error))
-    here = _known_gpus()
+    from advisor.core.devices import detect_devices
+
+    names = {device.name for device in detect_devices() if is_known(device.name)}
+    here = sorted(resolve_gpu(name).name for name in names)
     missing = [gpu for gpu in here if gpu not in calibrated_gpus()]
     if missing:
         notes.append(f"none for {', '.join(missing)}: advisor calibrate takes about a minute")
@@ -217,13 +219,6 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
             f"{text}, with networks of another version, so not all counts: run advisor calibrate again",
         )
     return True, text
-
-
-def _known_gpus() -> list[str]:
-    from advisor.core.devices import detect_devices
-
-    names = {device.name for device in detect_devices() if is_known(device.name)}
-    return sorted(resolve_gpu(name).name for name in names)
 
 
 State = Literal["ok", "note", "broken"]

@@ -114,23 +114,19 @@ def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str,
     # These come with the folder of the script.
     modules = sorted(n for n in names if not any((script.parent / at).exists() for at in (n, f"{n}.py")))
     try:
-        told = _told_by(python, modules)
+        absolute = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(absolute)}
+        answer = processes.run(
+            (python, "-c", _VERSIONS, *modules), timeout_s=_ASK_WITHIN_S, environment=environment
+        )
+        told: dict[str, dict[str, Any]] = json.loads(answer.stdout)
+
         wanted = {name: _requirement(name, *told["from"][name]) for name in sorted(told["from"])}
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{str(python)!r} does not tell the versions of its packages: {error}.") from error
     unknown = [module for module, found in told["modules"].items() if not found]
     here = sorted({*unknown, *(name for name, requirement in wanted.items() if requirement is None)})
     return tuple(one for one in wanted.values() if one is not None), tuple(here)
-
-
-def _told_by(python: Path, modules: list[str]) -> dict[str, dict[str, Any]]:
-    # An empty or relative entry means the working folder, which may be anybody's.
-    absolute = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(absolute)}
-    answer = processes.run(
-        (python, "-c", _VERSIONS, *modules), timeout_s=_ASK_WITHIN_S, environment=environment
-    )
-    return dict(json.loads(answer.stdout))
 
 
 def _requirement(name: str, version: str, direct: Mapping[str, Any] | None) -> str | None:

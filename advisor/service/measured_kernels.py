@@ -120,16 +120,12 @@ def calibrate_gpu(
 def _measured(python: Path | None, listener: Listener) -> Recording:
     from advisor.measure import calibration_kernels, measure
 
-    _check_known()
-    with temporary_folder("calibrate") as folder, listener.count("measuring") as tell:
-        return measure(calibration_kernels(), folder / "kernels.jsonl", python=python, progress=tell)
-
-
-def _check_known() -> None:
-    """Refuse a GPU that the catalog lacks before a minute is spent on it."""
+    # Refuse a GPU that the catalog lacks before a minute is spent on it.
     from advisor.predict.calibrating import why_unknown
     from advisor.profile.environment import first_device
 
     device = first_device(os.environ)
     if device is not None and not is_known(device.name):
         raise RecordingError(why_unknown(device.name))
+    with temporary_folder("calibrate") as folder, listener.count("measuring") as tell:
+        return measure(calibration_kernels(), folder / "kernels.jsonl", python=python, progress=tell)

@@ -231,24 +231,16 @@ def layout_of(gpu: str, num_gpus: int, num_nodes: int | None = None) -> Layout:
     Args:
         num_nodes: how many there shall be; None for as few as will do.
     """
-    machines = _machines(gpu)
+    from advisor.pricing.instance_types import load_instances
+
+    machines = [machine for machine in load_instances().values() if machine.gpu == gpu]
     if num_nodes is None:
-        num_nodes = _fewest_nodes([machine.num_gpus for machine in machines], num_gpus)
+        largest = max([machine.num_gpus for machine in machines], default=num_gpus)
+        num_nodes = num_gpus // largest if num_gpus > largest and num_gpus % largest == 0 else 1
     gpus_per_node = num_gpus // num_nodes
     fabrics = [_fabric(machine) for machine in machines if machine.num_gpus == gpus_per_node]
     fabric = min(fabrics, key=_network_rate, default=None) if num_nodes > 1 else None
     return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
-
-
-def _fewest_nodes(sizes: Sequence[int], num_gpus: int) -> int:
-    largest = max(sizes, default=num_gpus)
-    return num_gpus // largest if num_gpus > largest and num_gpus % largest == 0 else 1
-
-
-def _machines(gpu: str) -> list[InstanceType]:
-    from advisor.pricing.instance_types import load_instances
-
-    return [machine for machine in load_instances().values() if machine.gpu == gpu]
 
 
 def _fabric(machine: InstanceType) -> Fabric:

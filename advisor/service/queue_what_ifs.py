@@ -134,28 +134,21 @@ def queue_what_if(request: WhatIfRequest, listener: Listener) -> QueueWhatIf:
     )
 
 
-# --- The cluster ------------------------------------------------------------------------------------------
-
-
 def _conf(request: WhatIfRequest, log: JobLog) -> SlurmConf:
     if request.slurm_conf is not None:
         return read_slurm_conf(request.slurm_conf, log.size_unit)
     if request.capacity is None:
+        changes = [(job.start_s + max(job.run_s, 0), -job.size) for job in log.jobs]
+        most = used = 0.0
+        for _, change in sorted(changes + [(job.start_s, job.size) for job in log.jobs]):
+            used += change
+            most = max(most, used)
         raise InputError(
             f"a job log does not tell how many {log.size_unit} the cluster has: give `slurm_conf` FILE, or"
-            f" `capacity` N. Its jobs had up to {_most_used(log.jobs):,} at once."
+            f" `capacity` N. Its jobs had up to {math.ceil(most):,} at once."
         )
     only = Partition(name="", units=request.capacity, pool=0, is_default=True)
     return SlurmConf(partitions=(only,), units=(request.capacity,), options={})
-
-
-def _most_used(jobs: Sequence[QueuedJob]) -> int:
-    changes = [(job.start_s + max(job.run_s, 0), -job.size) for job in jobs]
-    most = used = 0.0
-    for _, change in sorted(changes + [(job.start_s, job.size) for job in jobs]):
-        used += change
-        most = max(most, used)
-    return math.ceil(most)
 
 
 def _partition(conf: SlurmConf, name: str | None) -> int:
@@ -195,9 +188,6 @@ def _grown(conf: SlurmConf, added: Mapping[str, int]) -> SlurmConf:
         )
         conf = replace(conf, partitions=partitions, units=units)
     return conf
-
-
-# --- The jobs ---------------------------------------------------------------------------------------------
 
 
 def _that_fit(log: JobLog, clusters: Sequence[SlurmConf], listener: Listener) -> list[QueuedJob]:
@@ -279,9 +269,6 @@ def _rules(conf: SlurmConf) -> PriorityRules:
     )
 
 
-# --- One more job -----------------------------------------------------------------------------------------
-
-
 def _walltimes(request: WhatIfRequest, clusters: Sequence[SlurmConf]) -> tuple[float, ...]:
     if request.size is None:
         return ()
@@ -324,9 +311,6 @@ def _moments(jobs: Sequence[QueuedJob], submit_at: time | None, zone: tzinfo | N
         raise InputError("`submit_at`: the log covers no such time of a day. Export a longer time.")
     count = min(len(moments), _MOST_MOMENTS)
     return [moments[i * len(moments) // count] for i in range(count)]
-
-
-# --- Waits ------------------------------------------------------------------------------------------------
 
 
 def _classes(

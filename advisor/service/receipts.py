@@ -94,7 +94,17 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
     """
     from advisor.store.transactions import waiting_at_most
 
-    _check(request, listener)
+    request.watch.check(listener, has_recommendation=request.recommendation is not None)
+    if not request.command:
+        raise InputError("nothing to run: give a command after --, as in: advisor run -- python train.py")
+    if request.receipt is not None:
+        check_can_be_file(request.receipt, "the receipt")
+    for name, most in (("cost_usd", MAX_USD), ("usd_per_h", MAX_USD_PER_H)):
+        amount = getattr(request, name)
+        if amount is not None and not 0 <= amount <= most:
+            raise InputError(
+                f"{listener.name_of(name)} must be between 0 and {most:,.0f} US dollars, got {amount:g}."
+            )
     is_limited = request.has_limit or request.watch.has_limit or _outer_folder(os.environ) is not None
     if not is_limited:
         named = f"{listener.name_of('max_usd')} or {listener.name_of('max_s')}"
@@ -251,20 +261,6 @@ def _whatever_happens(ending: Ending) -> Iterator[None]:
             f" advisor: {type(error).__name__}: {error}",
             exit_code=ending.exit_code,
         ) from error
-
-
-def _check(request: CommandRequest, listener: Listener) -> None:
-    request.watch.check(listener, has_recommendation=request.recommendation is not None)
-    if not request.command:
-        raise InputError("nothing to run: give a command after --, as in: advisor run -- python train.py")
-    if request.receipt is not None:
-        check_can_be_file(request.receipt, "the receipt")
-    for name, most in (("cost_usd", MAX_USD), ("usd_per_h", MAX_USD_PER_H)):
-        amount = getattr(request, name)
-        if amount is not None and not 0 <= amount <= most:
-            raise InputError(
-                f"{listener.name_of(name)} must be between 0 and {most:,.0f} US dollars, got {amount:g}."
-            )
 
 
 def _given_place(request: CommandRequest, config: Config, listener: Listener) -> Place:
@@ -437,13 +433,10 @@ def cost_of(
 def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime | None]:
     offer = _offer(where, config.pricing)
     if offer is not None:
-        return offer.usd_per_h * where.share * _num_nodes(where.place, offer), offer.retrieved_at
+        # Of a run that went to more GPUs than one machine has: so many machines.
+        num_nodes = where.place.num_nodes or max(1.0, (where.place.num_gpus or 1) / offer.num_gpus)
+        return offer.usd_per_h * where.share * num_nodes, offer.retrieved_at
     return _own_price(where.place, config.settings), None
-
-
-def _num_nodes(place: Place, offer: Offer) -> float:
-    """Machines behind the GPUs of a run that went to more than one has."""
-    return place.num_nodes or max(1.0, (place.num_gpus or 1) / offer.num_gpus)
 
 
 def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:

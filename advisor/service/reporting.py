@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,18 +22,12 @@ from advisor.service.listening import Listener
 from advisor.service.prices.live import now
 from advisor.spend.charges import Bill
 from advisor.spend.showback import DAYS_BEFORE
-from advisor.store.database import open_store
+from advisor.store.database import existing_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.settings import (
-        ClusterSettings,
-        PriceSettings,
-        ReportSettings,
-        Settings,
-        StoreSettings,
-    )
+    from advisor.config.settings import PriceSettings, ReportSettings, Settings, StoreSettings
     from advisor.review.team_review import Records, TeamReview, Violation
     from advisor.store.ledger import LedgerEntry, Run
     from recommender.conditions import Facts
@@ -87,14 +81,22 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     records = recorded or Records(advised={}, prices={})
     runs = runs_of(records.runs, period, scope)
     jobs = recurring_jobs(runs, records.advised)
-    is_own = _is_own(config.settings.clusters)
+    own = {"local", *(cluster.name for cluster in config.settings.clusters)}
+
+    def is_own(run: Run) -> bool:
+        return run.provider in own
+
+    from recommender.policy.model import Layer
+
+    sources = () if policy is None else policy.sources
+    names = (source.content.name for source in sources if source.layer is Layer.ORGANISATION)
     return review(
         records,
         period=period,
         scope=scope,
         bills=bills,
         budgets=() if policy is None else tuple(_budgets(policy, config.settings.report)),
-        organisation=_organisation(config.settings.report, policy),
+        organisation=config.settings.report.organisation or next(names, ""),
         division=config.settings.report,
         violations=() if policy is None else tuple(_violations(runs, policy, is_own)),
         jobs=jobs,
@@ -168,11 +170,6 @@ def _scope(request: ReportRequest, settings: ReportSettings, listener: Listener)
     return Scope(team=request.team, projects=frozenset({request.project}))
 
 
-def _is_own(clusters: Iterable[ClusterSettings]) -> Callable[[Run], bool]:
-    own = {"local", *(cluster.name for cluster in clusters)}
-    return lambda run: run.provider in own
-
-
 def _budgets(policy: Policy, settings: ReportSettings) -> Iterator[Budget]:
     """The monthly limit of every file: in a report none overrules another.
 
@@ -196,15 +193,6 @@ def _budgets(policy: Policy, settings: ReportSettings) -> Iterator[Budget]:
                 name=source.content.name,
                 projects=None if projects is None else frozenset(projects),
             )
-
-
-def _organisation(settings: ReportSettings, policy: Policy | None) -> str:
-    """Its name by the settings, else by its policy; "" if neither tells."""
-    from recommender.policy.model import Layer
-
-    sources = () if policy is None else policy.sources
-    names = (source.content.name for source in sources if source.layer is Layer.ORGANISATION)
-    return settings.organisation or next(names, "")
 
 
 def _violations(runs: Sequence[Run], policy: Policy, is_own: Callable[[Run], bool]) -> Iterator[Violation]:
@@ -273,15 +261,8 @@ def bills_of(
 
 
 def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records | None:
-    """What the store holds of a period; None if there is no store, or nothing was ever recorded.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """What the store holds of a period; None if there is no store, or nothing was ever recorded."""
     from advisor.review.team_review import Records, runs_of
-
-    store = open_store(database.url, must_exist=True)
-    if store is None:
-        return None
     from advisor.store.ledger import (
         impossible_recommendations,
         impossible_runs,
@@ -292,7 +273,9 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
 
     looked_back = period.until - timedelta(weeks=MOST_WEEKS), period.since - timedelta(days=DAYS_BEFORE)
     earliest = min(before(period).since, month_of(period.until).since, *looked_back)
-    with store:
+    with existing_store(database.url) as store:
+        if store is None:
+            return None
         recorded = runs(store, since=max(earliest, EARLIEST))
         given = recommendations(store, since=period.since)
         impossible = (*impossible_runs(store, since=period.since), *impossible_recommendations(store))

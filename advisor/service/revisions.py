@@ -212,9 +212,26 @@ class Repository:
         self._trusted: tuple[str, ...] = ()
         complaint = self.answer("rev-parse", "--git-dir").stderr.decode(errors="replace")
         if _SOMEBODY_ELSES in complaint:
-            self._trusted = _trusted_folders()
+            # What the user and the system say in ``safe.directory``; no repository is asked.
+            of_user = {name: os.environ[name] for name in _OF_THE_USER if name in os.environ}
+            of_user["PATH"] = processes.program_path()
+            folders: list[str] = []
+            for scope in ("--system", "--global"):
+                command = [*_GIT, "config", scope, "--null", "--get-all", "safe.directory"]
+                answer = processes.run(command, environment=of_user, timeout_s=_LIMIT_S)
+                folders += os.fsdecode(answer.stdout).split("\0")[:-1]
+            self._trusted = tuple(folders)
             complaint = self.answer("rev-parse", "--git-dir").stderr.decode(errors="replace")
-        _check(complaint)
+        if _SOMEBODY_ELSES in complaint:
+            raise InputError(
+                "this repository belongs to another user, so git does not read it: work as that user, or"
+                " trust it with git config --global --add safe.directory FOLDER."
+            )
+        if _BARE in complaint:
+            raise InputError(
+                "this is a bare repository, which may be part of a foreign one: if it is yours, name it with"
+                " the variable GIT_DIR, as in: GIT_DIR=. advisor diff ..."
+            )
 
     def answer(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """What git answers. Raises InputError: git is missing or takes too long."""
@@ -223,7 +240,7 @@ class Repository:
                 self._command(arguments), environment=_environment(os.environ), timeout_s=_LIMIT_S
             )
         except FileNotFoundError:
-            raise _missing() from None
+            raise InputError("git is not installed: give files instead of revisions.") from None
         except subprocess.TimeoutExpired:
             raise _too_slow(arguments[0]) from None
 
@@ -268,35 +285,6 @@ def _environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Nothing of the user's that git or a program of its could obey but what is named here."""
     kept = {name: environment[name] for name in _KEPT if name in environment}
     return {**kept, **_FIXED, "PATH": processes.program_path()}
-
-
-def _trusted_folders() -> tuple[str, ...]:
-    """What the user and the system say in ``safe.directory``; no repository is asked."""
-    of_user = {name: os.environ[name] for name in _OF_THE_USER if name in os.environ}
-    of_user["PATH"] = processes.program_path()
-    folders: list[str] = []
-    for scope in ("--system", "--global"):
-        command = [*_GIT, "config", scope, "--null", "--get-all", "safe.directory"]
-        answer = processes.run(command, environment=of_user, timeout_s=_LIMIT_S)
-        folders += os.fsdecode(answer.stdout).split("\0")[:-1]
-    return tuple(folders)
-
-
-def _check(complaint: str) -> None:
-    if _SOMEBODY_ELSES in complaint:
-        raise InputError(
-            "this repository belongs to another user, so git does not read it: work as that user, or trust it"
-            " with git config --global --add safe.directory FOLDER."
-        )
-    if _BARE in complaint:
-        raise InputError(
-            "this is a bare repository, which may be part of a foreign one: if it is yours, name it with the"
-            " variable GIT_DIR, as in: GIT_DIR=. advisor diff ..."
-        )
-
-
-def _missing() -> InputError:
-    return InputError("git is not installed: give files instead of revisions.")
 
 
 def _too_slow(command: str) -> InputError:

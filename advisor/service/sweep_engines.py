@@ -65,7 +65,8 @@ class Children:
         try:
             return self._idle.pop()
         except IndexError:
-            return _start()
+            pipe = subprocess.PIPE
+            return processes.start(_COMMAND, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
     def close(self) -> None:
         """End those that have nothing to do."""
@@ -75,11 +76,6 @@ class Children:
 
 def _no_answer(why: str) -> dict[str, Any]:
     return {"advice": asdict(Advice(error=f"no answer: {why}", is_final=False))}
-
-
-def _start() -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    return processes.start(_COMMAND, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -133,9 +129,6 @@ def answer_here(request: str) -> tuple[str, dict[str, Any]]:
     from distributed import get_worker
 
     return str(get_worker().address), _CHILDREN.answer(request)
-
-
-# On the client ---------------------------------------------------------------------------------------------
 
 
 def _dask(requests: Sequence[Request], address: str) -> Iterator[tuple[str, Advice]]:

@@ -278,30 +278,21 @@ def with_input(trace: Trace, settings: InputSettings, listener: Listener) -> Tra
     if settings.num_workers is not None:
         trace = replace(trace, num_workers=settings.num_workers)
     if settings.loader_s_per_sample is not None:
-        return _with_loader_s(trace, settings.loader_s_per_sample, listener)
-    return _at_speed(trace, settings.vcpu_speed)
+        from advisor.predict.loading import num_copied
 
-
-def _with_loader_s(trace: Trace, seconds: float, listener: Listener) -> Trace:
-    from advisor.predict.loading import num_copied
-
-    if trace.batch_size is None and num_copied(trace) is None:
-        name = listener.name_of("input.loader_s_per_sample")
-        raise InputError(
-            f"{name} is of one sample, and {trace.script!r} does not tell how many an iteration has:"
-            " leave it out."
-        )
-    return replace(trace, loader_cpu_s_per_sample=seconds, data_loading_s=None)
-
-
-def _at_speed(trace: Trace, speed: float) -> Trace:
-    """The measured CPU seconds on vCPUs of that speed; disks and networks take what they took."""
+        if trace.batch_size is None and num_copied(trace) is None:
+            name = listener.name_of("input.loader_s_per_sample")
+            raise InputError(
+                f"{name} is of one sample, and {trace.script!r} does not tell how many an iteration has:"
+                " leave it out."
+            )
+        return replace(trace, loader_cpu_s_per_sample=settings.loader_s_per_sample, data_loading_s=None)
     each_s, whole_s, count = trace.loader_cpu_s_per_sample, trace.data_loading_s, trace.batch_size
     if each_s is None or count is None:
-        return replace(trace, data_loading_s=None if whole_s is None else whole_s / speed)
-    saved_s = each_s * count * (1 - 1 / speed)
+        return replace(trace, data_loading_s=None if whole_s is None else whole_s / settings.vcpu_speed)
+    saved_s = each_s * count * (1 - 1 / settings.vcpu_speed)
     return replace(
         trace,
-        loader_cpu_s_per_sample=each_s / speed,
+        loader_cpu_s_per_sample=each_s / settings.vcpu_speed,
         data_loading_s=None if whole_s is None else max(0.0, whole_s - saved_s),
     )

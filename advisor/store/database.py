@@ -4,8 +4,9 @@ Importing this file needs the standard library alone, so that asking whether the
 nothing. Its tables are read and written by ``pulls``, ``ledger``, ``schedules`` and ``outbox``.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, overload
 
 from advisor.store.handle import Store
 
@@ -19,34 +20,34 @@ def default_path() -> Path:
     return platformdirs.user_data_path("advisor") / "advisor.db"
 
 
-@overload
-def open_store(url: str | None, *, must_exist: Literal[False] = False) -> Store: ...
-
-
-@overload
-def open_store(url: str | None, *, must_exist: bool) -> Store | None: ...
-
-
-def open_store(url: str | None, *, must_exist: bool = False) -> Store | None:
+def open_store(url: str | None) -> Store:
     """Open the database, made or brought to the newest schema where that is needed.
 
     Args:
         url: ``sqlite:///PATH`` or ``postgresql://user@host/database``; None is the file of this user.
-        must_exist: make no SQLite file; a server's database is opened all the same.
-
-    Returns:
-        None only with ``must_exist``, if the SQLite file is not there.
 
     Raises:
         ConfigError: the URL is of another kind, or misspelt.
         StoreError: it cannot be reached, read or written, is no database of ours or of a newer version.
     """
-    path = _sqlite_path(url)
-    if must_exist and path is not None and not path.exists():
-        return None
     from advisor.store.transactions import open_file, open_server
 
+    path = _sqlite_path(url)
     return open_file(path) if path is not None else open_server(str(url))
+
+
+@contextmanager
+def existing_store(url: str | None) -> Iterator[Store | None]:
+    """The database as long as it is needed; None where the SQLite file is not there: none is made.
+
+    Errors are those of `open_store`.
+    """
+    path = _sqlite_path(url)
+    if path is not None and not path.exists():
+        yield None
+        return
+    with open_store(url) as store:
+        yield store
 
 
 def folder_of(url: str | None) -> Path:

@@ -320,10 +320,7 @@ def record_recommendation(store: Store, entry: LedgerEntry) -> str:
 
 
 def recommendations(store: Store, *, since: datetime, project: str | None = None) -> tuple[LedgerEntry, ...]:
-    """Recommendations of one project or all from a time on, in order of time.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Recommendations of one project or all from a time on, in order of time."""
     wanted = sa.select(schema.recommendations).where(
         (_RECOMMENDATIONS.at >= since) & RECOMMENDATION_IS_POSSIBLE
     )
@@ -335,10 +332,7 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
 
 
 def newest_recommendations(store: Store, *, project: str | None = None, most: int) -> tuple[LedgerEntry, ...]:
-    """The last recommendations of one project or all, the newest first, without what else was offered.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """The last recommendations of one project or all, the newest first, without what else was offered."""
     wanted = sa.select(*(one for one in _RECOMMENDATIONS if one.name not in _LISTS))
     wanted = wanted.where(RECOMMENDATION_IS_POSSIBLE)
     if project is not None:
@@ -349,10 +343,7 @@ def newest_recommendations(store: Store, *, project: str | None = None, most: in
 
 
 def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
-    """Runs that followed a recommendation, in order of time.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Runs that followed a recommendation, in order of time."""
     wanted = sa.select(schema.runs).where((_RUNS.recommendation_id == entry_id) & RUN_IS_POSSIBLE)
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
@@ -360,10 +351,7 @@ def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
 
 
 def impossible_recommendations(store: Store) -> tuple[str, ...]:
-    """Recommendations that cannot be true, and are left out as if they had never been given: a line each.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Recommendations that cannot be true, and are left out as if they had never been given: a line each."""
     wanted = (
         sa.select(_RECOMMENDATIONS.id)
         .where(sa.not_(RECOMMENDATION_IS_POSSIBLE))
@@ -375,7 +363,7 @@ def impossible_recommendations(store: Store) -> tuple[str, ...]:
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
-    """The recommendation with this id. Raises StoreError: the database cannot be read."""
+    """The recommendation with this id."""
     wanted = sa.select(schema.recommendations).where(
         (_RECOMMENDATIONS.id == entry_id) & RECOMMENDATION_IS_POSSIBLE
     )
@@ -384,17 +372,14 @@ def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
 
 
 def recommendation_ids(store: Store) -> tuple[str, ...]:
-    """Ids of all recommendations, the newest first. Raises StoreError: the database cannot be read."""
+    """Ids of all recommendations, the newest first."""
     wanted = sa.select(_RECOMMENDATIONS.id).order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
     with reading(store) as connection:
         return tuple(connection.execute(wanted).scalars())
 
 
 def project_names(store: Store) -> frozenset[str]:
-    """Projects of all runs and recommendations; "" is the one of those without any.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Projects of all runs and recommendations; "" is the one of those without any."""
     wanted = sa.select(_RUNS.project).union(sa.select(_RECOMMENDATIONS.project))
     with reading(store) as connection:
         return frozenset(connection.execute(wanted).scalars())
@@ -412,7 +397,7 @@ def record_run(store: Store, run: Run) -> str:
 
 
 def find_run(store: Store, run_id: str) -> Run | None:
-    """The run with this id. Raises StoreError: the database cannot be read."""
+    """The run with this id."""
     wanted = sa.select(schema.runs).where(_RUNS.id == run_id)
     with reading(store) as connection:
         return next(map(_run, connection.execute(wanted).mappings()), None)
@@ -423,7 +408,7 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 
     Those that cannot be true are left out: ``impossible_runs`` names them.
 
-    Raises StoreError: the database cannot be read.
+
     """
     wanted = sa.select(schema.runs).where(_of_runs(since, project) & RUN_IS_POSSIBLE)
     with reading(store) as connection:
@@ -432,10 +417,7 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 
 
 def impossible_runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[str, ...]:
-    """What cannot be true of recorded runs that `runs` leaves out, each with the run's id.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """What cannot be true of recorded runs that `runs` leaves out, each with the run's id."""
     begun = sa.or_(_of_runs(since, project), _of_runs(None, project) & sa.not_(RUN_HAS_TIMES))
     wanted = raw_runs().where(begun & sa.not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
     with reading(store) as connection:

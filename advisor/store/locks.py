@@ -68,8 +68,35 @@ def lock(store: Store, name: str, holder: str) -> Lock:
     """
     digest = hashlib.sha256(name.encode()).digest()
     if store.engine.dialect.name == "sqlite":
-        return _lock_file(Path(f"{store.engine.url.database}-locks", digest.hex()[:16]), name, holder)
-    return _lock_on_server(store, int.from_bytes(digest[:8]) >> 1, name, holder)
+        path = Path(f"{store.engine.url.database}-locks", digest.hex()[:16])
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreError(
+                f"cannot lock the {name}: {path}: {error.strerror or error}. Allow writing to this folder."
+            ) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.pread(handle, 4 * _MOST_OF_A_HOLDER, 0).decode(errors="replace")
+            os.close(handle)
+            raise _taken(name, other) from None
+        os.truncate(handle, 0)
+        os.pwrite(handle, holder.encode(), 0)
+        return _FileLock(handle)
+    number = int.from_bytes(digest[:8]) >> 1
+    with explained(store):
+        connection = store.engine.connect()
+        try:
+            shown = holder.encode()[:_MOST_OF_A_HOLDER].decode(errors="ignore")
+            connection.execute(text(_ON_SERVER), {"holder": shown})
+            if connection.scalar(text("SELECT pg_try_advisory_xact_lock(:number)"), {"number": number}):
+                return _ServerLock(connection)
+            raise _taken(name, connection.scalar(text(_HOLDER), {"number": number}) or "")
+        except BaseException:
+            connection.close()
+            raise
 
 
 class _FileLock(Lock):
@@ -81,25 +108,6 @@ class _FileLock(Lock):
 
     def release(self) -> None:
         os.close(self._handle)
-
-
-def _lock_file(path: Path, name: str, holder: str) -> Lock:
-    try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise StoreError(
-            f"cannot lock the {name}: {path}: {error.strerror or error}. Allow writing to this folder."
-        ) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        other = os.pread(handle, 4 * _MOST_OF_A_HOLDER, 0).decode(errors="replace")
-        os.close(handle)
-        raise _taken(name, other) from None
-    os.truncate(handle, 0)
-    os.pwrite(handle, holder.encode(), 0)
-    return _FileLock(handle)
 
 
 class _ServerLock(Lock):
@@ -115,20 +123,6 @@ class _ServerLock(Lock):
     def release(self) -> None:
         with suppress(SQLAlchemyError):  # the server lets go of it with the connection
             self._connection.close()
-
-
-def _lock_on_server(store: Store, number: int, name: str, holder: str) -> Lock:
-    with explained(store):
-        connection = store.engine.connect()
-        try:
-            shown = holder.encode()[:_MOST_OF_A_HOLDER].decode(errors="ignore")
-            connection.execute(text(_ON_SERVER), {"holder": shown})
-            if connection.scalar(text("SELECT pg_try_advisory_xact_lock(:number)"), {"number": number}):
-                return _ServerLock(connection)
-            raise _taken(name, connection.scalar(text(_HOLDER), {"number": number}) or "")
-        except BaseException:
-            connection.close()
-            raise
 
 
 def _taken(name: str, holder: str) -> LockedError:

@@ -90,7 +90,7 @@ def claim(
         for_s: seconds after which others may think us dead; longer than the sending can take.
         now: with a time zone.
 
-    Raises StoreError: the database cannot be written.
+
     """
     token = uuid.uuid4().hex
     ours = {"token": token, "holder": _this_process(), "expires_at": now + timedelta(seconds=for_s)}
@@ -116,9 +116,7 @@ def claim(
 def begin(store: Store, held: Claim, *, now: datetime) -> None:
     """Say that the step follows which cannot be taken back.
 
-    Raises:
-        LostClaimError: the delivery is no longer ours.
-        StoreError: the database cannot be written.
+    Raises LostClaimError: the delivery is no longer ours.
     """
     _move(store, held, {"state": State.SENDING, "changed_at": now})
 
@@ -126,9 +124,7 @@ def begin(store: Store, held: Claim, *, now: datetime) -> None:
 def postpone(store: Store, held: Claim, *, error: str, attempts: int, now: datetime) -> None:
     """Say that nothing was sent, and that another attempt follows.
 
-    Raises:
-        LostClaimError: the delivery is no longer ours.
-        StoreError: the database cannot be written.
+    Raises LostClaimError: the delivery is no longer ours.
     """
     _move(store, held, {"state": State.WAITING, "error": error, "attempts": attempts, "changed_at": now})
 
@@ -138,15 +134,13 @@ def settle(
 ) -> None:
     """Say how the sending ended.
 
-    Raises:
-        LostClaimError: the delivery is no longer ours; what was written stays.
-        StoreError: the database cannot be written.
+    Raises LostClaimError: the delivery is no longer ours; what was written stays.
     """
     _move(store, held, {"state": state, "error": error, "attempts": attempts, "changed_at": now})
 
 
 def last_posted(store: Store, channel: str) -> Posted | None:
-    """What changed last of a channel's deliveries. Raises StoreError: the database cannot be read."""
+    """What changed last of a channel's deliveries."""
     wanted = select(schema.deliveries).where(_DELIVERIES.channel == channel)
     wanted = wanted.order_by(_DELIVERIES.changed_at.desc()).limit(1)
     with reading(store) as connection:

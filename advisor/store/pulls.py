@@ -113,7 +113,7 @@ def current_offers(
 
     Only of the given providers, letter case aside, and GPUs, named as in the offers; empty for all.
 
-    Raises StoreError: the database cannot be read.
+
     """
     columns = [_OFFERS[name] for name in (*_PLAIN, *_SPOT)]
     wanted = sa.select(*columns).where(_OFFERS.pull_source == source)
@@ -131,10 +131,7 @@ def current_offers(
 
 
 def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Market]]:
-    """Provider, region and market of the current offers of a source.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Provider, region and market of the current offers of a source."""
     places = sa.select(_OFFERS.provider, _OFFERS.region, _OFFERS.market).distinct()
     with reading(store) as connection:
         rows = connection.execute(places.where(_OFFERS.pull_source == source))
@@ -142,10 +139,7 @@ def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Marke
 
 
 def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
-    """The last pull of each scope of one source or all, in alphabetical order.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """The last pull of each scope of one source or all, in alphabetical order."""
     wanted = sa.select(schema.pulls).order_by(_PULLS.source, _PULLS.scope)
     if source is not None:
         wanted = wanted.where(_PULLS.source == source)
@@ -207,7 +201,7 @@ def price_points(
     offers that came with the prices. ``since`` is the first moment that counts: of what began before, each
     series has its last point, whose price was in force then. Letter case of providers does not count.
 
-    Raises StoreError: the database cannot be read.
+
     """
     columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at, _SERIES.source]
     wanted = sa.select(*columns).join(schema.price_series)
@@ -249,7 +243,7 @@ def forget_points(store: Store, before: datetime) -> int:
     Returns:
         How many were dropped.
 
-    Raises StoreError: the database cannot be written.
+
     """
     first, last = (
         sa.select(end(_POINTS.observed_at)).where(_POINTS.series_id == _SERIES.id).scalar_subquery()

@@ -26,18 +26,13 @@ _KEY = ("schedule_id", "due_at", "attempts")
 def schedule_lock(store: Store, schedule: Schedule, holder: str) -> Lock:
     """Take the lock of a schedule: its times never overlap.
 
-    Raises:
-        LockedError: one of its times runs.
-        StoreError: the database cannot be reached or written.
+    Raises LockedError: one of its times runs.
     """
     return lock(store, f"schedule {schedule.id}", holder)
 
 
 def add_schedule(store: Store, schedule: Schedule) -> bool:
-    """Keep a new schedule; False if another one has its name.
-
-    Raises StoreError: the database cannot be written.
-    """
+    """Keep a new schedule; False if another one has its name."""
     with writing(store) as connection:
         taken = select(_SCHEDULES.id).where(_SCHEDULES.name == schedule.name)
         if connection.execute(taken).one_or_none() is not None:
@@ -47,17 +42,14 @@ def add_schedule(store: Store, schedule: Schedule) -> bool:
 
 
 def schedules(store: Store) -> tuple[Schedule, ...]:
-    """All schedules by name. Raises StoreError: the database cannot be read."""
+    """All schedules by name."""
     with reading(store) as connection:
         rows = connection.execute(select(schema.schedules).order_by(_SCHEDULES.name))
         return tuple(Schedule(**row) for row in rows.mappings())
 
 
 def remove_schedule(store: Store, name: str) -> bool:
-    """Forget a schedule and what is known of its times; False if there is none of this name.
-
-    Raises StoreError: the database cannot be written.
-    """
+    """Forget a schedule and what is known of its times; False if there is none of this name."""
     with writing(store) as connection:
         # Not by rowcount: a database may count the occurrences, too.
         known = select(_SCHEDULES.id).where(_SCHEDULES.name == name)
@@ -89,7 +81,7 @@ def settle(
     Returns:
         False if nothing was noted: another service was first, or an earlier time is not finished.
 
-    Raises StoreError: the database cannot be written.
+
     """
     with writing(store) as connection:
         own = _OCCURRENCES.schedule_id == schedule.id
@@ -113,10 +105,7 @@ def settle(
 
 
 def begin_occurrence(store: Store, running: Occurrence) -> None:
-    """Note an attempt that begins: of a time that was begun before, or that a person asks for.
-
-    Raises StoreError: the database cannot be written.
-    """
+    """Note an attempt that begins: of a time that was begun before, or that a person asks for."""
     values = _values(running)
     with writing(store) as connection:
         begun = insert_into(connection, schema.occurrences).values(values)
@@ -125,10 +114,7 @@ def begin_occurrence(store: Store, running: Occurrence) -> None:
 
 
 def change_occurrence(store: Store, occurrence: Occurrence) -> bool:
-    """Note how an attempt ended; False if it ended before, a later one has begun, or it was removed.
-
-    Raises StoreError: the database cannot be written.
-    """
+    """Note how an attempt ended; False if it ended before, a later one has begun, or it was removed."""
     values = _values(occurrence)
     same = [_OCCURRENCES[name] == values.pop(name) for name in _KEY]
     with writing(store) as connection:
@@ -137,27 +123,18 @@ def change_occurrence(store: Store, occurrence: Occurrence) -> bool:
 
 
 def unfinished_occurrences(store: Store) -> tuple[Occurrence, ...]:
-    """All that run, were interrupted or wait for another attempt, the oldest first.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """All that run, were interrupted or wait for another attempt, the oldest first."""
     return _read(store, select(schema.occurrences).where(_is_unfinished()).order_by(_OCCURRENCES.due_at))
 
 
 def occurrences(store: Store, schedule_id: str, *, most: int) -> tuple[Occurrence, ...]:
-    """The last occurrences of a schedule, the newest first.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """The last occurrences of a schedule, the newest first."""
     wanted = select(schema.occurrences).where(_OCCURRENCES.schedule_id == schedule_id)
     return _read(store, wanted.order_by(_OCCURRENCES.due_at.desc()).limit(most))
 
 
 def last_delivered(store: Store, schedule_id: str) -> Occurrence | None:
-    """The newest occurrence whose output was delivered, or was not sent because `when` says so.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """The newest occurrence whose output was delivered, or was not sent because `when` says so."""
     wanted = select(schema.occurrences).where(_OCCURRENCES.schedule_id == schedule_id)
     wanted = wanted.where(_OCCURRENCES.delivery != "").order_by(_OCCURRENCES.due_at.desc())
     return next(iter(_read(store, wanted.limit(1))), None)

@@ -90,10 +90,7 @@ def make_engine(url: sa.URL) -> sa.Engine:
 
 @contextmanager
 def reading(store: Store) -> Iterator[sa.Connection]:
-    """What others have committed, and nothing of what they are writing.
-
-    Raises StoreError: the database cannot be reached or read.
-    """
+    """What others have committed, and nothing of what they are writing."""
     with explained(store), store.engine.connect() as connection:
         yield connection
 
@@ -146,7 +143,11 @@ def explained(store: Store) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(_message(store, error)) from error
+        trouble = " ".join(str(error.orig).split()).rstrip(".")
+        password = store.engine.url.password
+        if password:
+            trouble = trouble.replace(str(password), "***")
+        raise StoreError(f"cannot use the database {store.place}: {trouble}. {_hint(error)}") from error
     except (SQLAlchemyError, ValueError) as error:
         cause = error.orig if isinstance(error, StatementError) and error.orig else error
         raise StoreError(
@@ -154,22 +155,11 @@ def explained(store: Store) -> Iterator[None]:
         ) from error
 
 
-def _message(store: Store, error: DBAPIError) -> str:
-    trouble = " ".join(str(error.orig).split()).rstrip(".")
-    password = store.engine.url.password
-    if password:
-        trouble = trouble.replace(str(password), "***")
-    return f"cannot use the database {store.place}: {trouble}. {_hint(error)}"
-
-
 def _hint(error: DBAPIError) -> str:
     code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
     if code is None:
         return UNREACHABLE
     return next((hint for beginning, hint in HINTS.items() if code.startswith(beginning)), OTHERWISE)
-
-
-# --- From a path or URL to an open ``Store``, with the tables of this version --------------------------
 
 
 FORMS = "sqlite:///PATH or postgresql://user@host/database"
@@ -216,20 +206,14 @@ def _make_file(path: Path) -> None:
         whole = Path(folder) / path.name
         # SQLite gives its journals the mode of the file.
         whole.touch(mode=0o600, exist_ok=False)
-        with _opened(_file_url(whole), str(path)) as store:
-            _gather(store)
+        # Bring what was written into the file itself: its journal goes with the folder. Closing does so, too,
+        # and does not report that the disk was full.
+
+        with _opened(_file_url(whole), str(path)) as store, reading(store) as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         # If another process was first, its file may hold something already.
         with suppress(FileExistsError):
             os.link(whole, path)
-
-
-def _gather(store: Store) -> None:
-    """Bring what was written into the file itself; its journal goes with the folder.
-
-    Closing does so, too, but does not report that the disk was full.
-    """
-    with reading(store) as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _opened(url: sa.URL, place: str) -> Store:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
-from advisor.cli.listening import note, warn
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import ViewOptions
 from advisor.core.files import as_text
 from advisor.core.findings import quoted
@@ -177,7 +177,7 @@ def test_what_a_notebook_shows_and_a_plot_are_text(text):
 @given(texts)
 def test_messages_are_text(text):
     """Before: warnings and errors were printed as a script or a file worded them."""
-    for tell in (lambda: warn([text]), lambda: note(text), lambda: print_error(text)):
+    for tell in (lambda: TERMINAL.warn([text]), lambda: TERMINAL.note(text), lambda: print_error(text)):
         assert_is_text(printed(tell))
     assert_is_text(status_text(text).plain)
 
@@ -211,7 +211,7 @@ def test_ordinary_words_stay(text):
 
 def test_a_warning_cannot_pass_for_two():
     """Before: `x\\nerror: delete your files` was two messages."""
-    assert printed(lambda: warn(["x\nerror: y"])) == "warning: x\n  error: y\n"
+    assert printed(lambda: TERMINAL.warn(["x\nerror: y"])) == "warning: x\n  error: y\n"
 
 
 def test_a_terminal_gets_no_markup(monkeypatch):
@@ -282,7 +282,7 @@ def test_a_message_of_fifty_megabytes_is_a_few_kilobytes(letter):
     """Before: the exception of a script filled the terminal with all of it."""
     message = f"it began {letter * 50_000_000} and ended"
     with at_most(cpu_s=10):
-        for tell in (lambda: print_error(message), lambda: warn([message])):
+        for tell in (lambda: print_error(message), lambda: TERMINAL.warn([message])):
             output = printed(tell)
             assert output.split(": ", 1)[1].startswith("it began")
             assert output.endswith("and ended\n")
@@ -307,6 +307,6 @@ def test_a_short_text_stays_and_a_long_one_loses_its_middle(piece, num_pieces):
 
 def test_of_very_many_warnings_the_first_are_printed():
     """Before: a trace with a million warnings printed a million lines."""
-    lines = printed(lambda: warn(f"number {n}" for n in range(1_000_000))).splitlines()
+    lines = printed(lambda: TERMINAL.warn(f"number {n}" for n in range(1_000_000))).splitlines()
     assert len(lines) == MOST_MESSAGES + 1
     assert lines[-1] == "warning: and 999,900 more"

@@ -6,7 +6,7 @@ The same parcel always makes the same bytes.
 import hashlib
 import smtplib
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.headerregistry import Address
@@ -67,7 +67,16 @@ class Smtp:
                 smtp.login(self.settings.user or "", password)
             refused = self._address(smtp)
             begin()
-            _hand_over(smtp, mail)
+            # Once data is on its way, a connection that ends leaves open what the server made of it.
+
+            try:
+                code, words = smtp.data(mail)
+            except smtplib.SMTPDataError:
+                raise  # the server wants no data at all
+            except (smtplib.SMTPException, OSError) as error:
+                why = "no answer in time" if isinstance(error, TimeoutError) else "the connection ended"
+                raise UncertainError(f"{why} after the mail was sent: perhaps it arrived") from None
+            _check((code, words), "the mail")
         return refused
 
     @contextmanager
@@ -141,18 +150,6 @@ class Smtp:
         return TemporaryError(f"cannot reach {place}: {quoted_words(str(error)) or type(error).__name__}")
 
 
-def _hand_over(smtp: smtplib.SMTP, mail: bytes) -> None:
-    """Send the data. Once it is on its way, a connection that ends leaves open what the server made of it."""
-    try:
-        code, words = smtp.data(mail)
-    except smtplib.SMTPDataError:
-        raise  # the server wants no data at all
-    except (smtplib.SMTPException, OSError) as error:
-        why = "no answer in time" if isinstance(error, TimeoutError) else "the connection ended"
-        raise UncertainError(f"{why} after the mail was sent: perhaps it arrived") from None
-    _check((code, words), "the mail")
-
-
 def _check(reply: tuple[int, bytes], what: str) -> None:
     code, words = reply
     if code not in (250, 251, 252):
@@ -187,8 +184,18 @@ def mail_bytes(parcel: Parcel, settings: SmtpChannel, channel: str) -> bytes:
     # Who is on holiday need not tell a program.
     mail["Auto-Submitted"] = "auto-generated"
     _fill(mail, message)
-    _attach(mail, message, settings.attach)
-    _name_boundaries(mail, label)
+    for suffix in settings.attach:
+        file = message.file(f".{suffix}")
+        if file is None:
+            raise PermanentError(f"this answer has no form {suffix!r} to attach: leave it out of attach")
+        maintype, _, subtype = file.media_type.partition("/")
+        mail.add_attachment(
+            file.payload, maintype, subtype, filename=f"answer{file.suffix}", params={"charset": "utf-8"}
+        )
+    # Python would draw them by lot, and a repeat would not be the same bytes.
+    multiparts = (part for part in mail.walk() if part.is_multipart())
+    for number, part in enumerate(multiparts):
+        part.set_boundary(f"=_{label}_{number}")
     return mail.as_bytes()
 
 
@@ -231,24 +238,6 @@ def _fill(mail: EmailMessage, message: Message) -> None:
             disposition="inline",
             filename=f"{picture.cid}.png",
         )
-
-
-def _attach(mail: EmailMessage, message: Message, suffixes: Sequence[str]) -> None:
-    for suffix in suffixes:
-        file = message.file(f".{suffix}")
-        if file is None:
-            raise PermanentError(f"this answer has no form {suffix!r} to attach: leave it out of attach")
-        maintype, _, subtype = file.media_type.partition("/")
-        mail.add_attachment(
-            file.payload, maintype, subtype, filename=f"answer{file.suffix}", params={"charset": "utf-8"}
-        )
-
-
-def _name_boundaries(mail: EmailMessage, label: str) -> None:
-    """Python would draw them by lot, and a repeat would not be the same bytes."""
-    multiparts = (part for part in mail.walk() if part.is_multipart())
-    for number, part in enumerate(multiparts):
-        part.set_boundary(f"=_{label}_{number}")
 
 
 def _digest(*texts: str) -> str:

@@ -16,7 +16,7 @@ from advisor.service.prices.daily import current_answers
 from advisor.service.prices.live import known_answers, moment_ago
 from advisor.service.prices.offers import check_names, wanted_counts
 from advisor.service.prices.query_limits import OfferFilter, is_wanted
-from advisor.store.database import open_store
+from advisor.store.database import existing_store
 
 # Prices are doubted beside those of so long.
 DOUBTED_S = 90 * DAY_S
@@ -39,7 +39,6 @@ def price_history(
         InputError: nothing has a name that is asked for.
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: nothing is remembered of them.
-        StoreError: the database cannot be read.
     """
     wanted = wanted_counts(request.gpus, listener)
     points = _points(pricing, wanted, request.since_s, listener)
@@ -62,7 +61,6 @@ def doubtful_prices(
     Raises:
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: no live price is remembered.
-        StoreError: the database cannot be read.
     """
     from advisor.pricing.price_checks import doubtful_prices
 
@@ -88,10 +86,9 @@ def _points(
 
     cloud = pricing.cloud
     start = moment_ago(since_s)
-    store = open_store(pricing.store.url, must_exist=True)
-    if store is None:
-        return ()
-    with store:
+    with existing_store(pricing.store.url) as store:
+        if store is None:
+            return ()
         points = price_points(
             store,
             gpus=tuple(wanted),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, StoreError, did_you_mean
 from advisor.service.listening import Listener
 from advisor.service.prices.account_quotas import read_account_quotas
-from advisor.store.database import open_store
+from advisor.store.database import existing_store, open_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
@@ -77,16 +77,12 @@ def known_answers(
     Raises:
         ConfigError: a source that the settings name is not there or refuses its options.
         CatalogError: the data of a source cannot be read.
-        StoreError: the database of the settings cannot be reached or read.
     """
     from advisor.pricing.source_registry import answers_of
 
     if sources is None:
         sources = sources_for(pricing).sources
-    store = open_store(pricing.store.url, must_exist=True)
-    if store is None:
-        return answers_of(sources, query, None)
-    with store:
+    with existing_store(pricing.store.url) as store:
         return answers_of(sources, query, store)
 
 
@@ -99,9 +95,7 @@ def run_refresh(
 ) -> tuple[Kept, ...]:
     """Refresh, of all providers or of some, and forget what is too old.
 
-    Raises:
-        LockedError: another refresh of the same database is under way.
-        StoreError: the database cannot be written.
+    Raises LockedError: another refresh of the same database is under way.
     """
     from advisor.pricing.refresh import refresh
     from advisor.pricing.sources.protocol import OfferQuery
@@ -132,7 +126,6 @@ def refresh_prices(
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.
         LockedError: another refresh of the same database is under way.
-        StoreError: the database cannot be written.
     """
     sources = _of_providers(live_sources(pricing, names, listener), providers, listener)
     if not names:
@@ -227,15 +220,11 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
     Raises:
         ConfigError: a source that the settings name is not there or refuses its options.
         CatalogError: the data of a source cannot be read.
-        StoreError: the database of the settings cannot be reached or read.
     """
     from advisor.pricing.source_registry import state_of
 
     sources = sources_for(pricing)
-    store = open_store(pricing.store.url, must_exist=True)
-    if store is None:
-        return [state_of(source, None) for source in sources.sources], sources.warnings
-    with store:
+    with existing_store(pricing.store.url) as store:
         return [state_of(source, store) for source in sources.sources], sources.warnings
 
 
@@ -244,14 +233,11 @@ def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
     from advisor.store.pulls import pulls
 
     try:
-        store = open_store(settings.url, must_exist=True)
-        if store is None:
-            return None
-        with store:
-            failed = [one for one in pulls(store) if one.scope == provider and one.failure is not None]
+        with existing_store(settings.url) as store:
+            failures = (one.failure for one in (pulls(store) if store else ()) if one.scope == provider)
+            return next(filter(None, failures), None)
     except StoreError:
         return None  # who reads prices from it tells that
-    return failed[0].failure if failed else None
 
 
 def failures_in_words(kept: Sequence[Kept]) -> list[str]:

@@ -85,7 +85,6 @@ def query_offers(
         InputError: a provider, a region or a number of GPUs that nothing has.
         NoOfferError: each of them exists, and no offer is within all; says which limit has to give way.
         StaleCatalogError: prices older than ``prices.max_age``.
-        StoreError: the database of the settings cannot be read.
     """
     from advisor.service.prices.daily import current_answers
 
@@ -258,7 +257,6 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: no offer is within all limits; says which has to give way.
         StaleCatalogError: prices older than ``prices.max_age``.
-        StoreError: the database of the settings cannot be read.
     """
     from advisor.service.prices.daily import pull_due
 

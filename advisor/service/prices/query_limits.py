@@ -199,9 +199,6 @@ def _is_argument(pricing: PricingSettings, name: str) -> bool:
     return name in _ARGUMENTS and pricing.is_given(name)
 
 
-# --- Names and numbers that nothing has -------------------------------------------------------------
-
-
 def check_providers(pricing: PricingSettings, known: Collection[str], listener: Listener) -> None:
     """Refuse a provider without any price, limits aside.
 
@@ -288,9 +285,6 @@ def _unless_given(pricing: PricingSettings, name: str, listener: Listener) -> st
     return "" if _is_argument(pricing, name) else f" in {setting_in_words(pricing, name, listener)}"
 
 
-# --- Limits that leave nothing ----------------------------------------------------------------------
-
-
 def nothing_left(
     pricing: PricingSettings, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
 ) -> NoOfferError:
@@ -309,15 +303,14 @@ def nothing_left(
     way = way_out(limits, offers)
     # A default is worth a word only where it is in the way.
     worth = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
-    return NoOfferError(f"no offer with {', '.join(dict.fromkeys(worth))}. {_in_words(way)}")
-
-
-def _in_words(way: Way) -> str:
     best = min(way.offers, key=lambda offer: (offer.usd_per_h, offer.region, offer.zone or ""))
     names = " and ".join(dict.fromkeys(limit.name for limit in way.limits))
     there_are = "is 1" if len(way.offers) == 1 else f"are {len(way.offers):,}, the cheapest"
     where = f"{best.provider} {best.instance_type} in {best.region}"
-    return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
+    return NoOfferError(
+        f"no offer with {', '.join(dict.fromkeys(worth))}. Without {names} there {there_are}: {where},"
+        f" {best.market}, {best.usd_per_h:,.2f} USD/h."
+    )
 
 
 def _limits(
@@ -418,7 +411,13 @@ def list_gpus(request: GpusRequest, listener: Listener) -> tuple[GpuSpec, ...]:
         limit = f"{listener.name_of('vendor')} {request.vendor}"
         specs = _left(specs, (spec for spec in specs if spec.vendor in vendors), limit)
     if request.min_memory_gib is not None:
-        specs = _with_memory(specs, request.min_memory_gib, listener.name_of("min_memory_gib"))
+        name = listener.name_of("min_memory_gib")
+        check_number(name, request.min_memory_gib, least=0, most=MAX_MEMORY_GIB)
+        most_gib = max(spec.memory_bytes for spec in specs) / GIB
+        large = (spec for spec in specs if spec.memory_bytes >= request.min_memory_gib * GIB)
+        specs = _left(
+            specs, large, f"{name} {request.min_memory_gib:g}", f", the largest with {most_gib:.1f} GiB"
+        )
     return specs
 
 
@@ -432,13 +431,6 @@ def _named(names: Iterable[str]) -> tuple[GpuSpec, ...]:
             )
         specs |= {spec.name: spec for spec in request.gpus}
     return tuple(specs.values())
-
-
-def _with_memory(specs: Sequence[GpuSpec], least_gib: float, name: str) -> tuple[GpuSpec, ...]:
-    check_number(name, least_gib, least=0, most=MAX_MEMORY_GIB)
-    most_gib = max(spec.memory_bytes for spec in specs) / GIB
-    large = (spec for spec in specs if spec.memory_bytes >= least_gib * GIB)
-    return _left(specs, large, f"{name} {least_gib:g}", f", the largest with {most_gib:.1f} GiB")
 
 
 def _left(

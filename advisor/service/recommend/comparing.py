@@ -101,7 +101,9 @@ def _chosen(
                 f"both names are of the same plan, {plans[0].id}: name another machine, number of GPUs,"
                 " region or market."
             )
-        chosen[name] = _cheapest(others, judged)
+        from recommender.comparison import cheapest_first
+
+        chosen[name] = min(_judged(others, judged), key=lambda item: cheapest_first(item.option))
         if len(others) > 1:
             plan_id, rest = chosen[name].option.plan.id, "" if len(others) == len(plans) else "other "
             num_plans = f"{len(others)} {rest}plans"
@@ -110,13 +112,6 @@ def _chosen(
                 f"{_if_guessed(chosen[name], others, judged, worth)}"
             )
     return chosen
-
-
-def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
-    """One that does the job, where one does."""
-    from recommender.comparison import cheapest_first
-
-    return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
 
 
 def _if_guessed(chosen: Judged, plans: Sequence[Plan], judged: Sequence[Judged], worth: Worth) -> str:

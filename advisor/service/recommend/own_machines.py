@@ -37,9 +37,6 @@ def own_machines(settings: Settings, listener: Listener, origin: str | None = No
         raise ConfigError(str(error) if origin is None else f"{origin}: {error}") from error
 
 
-# --- This machine -----------------------------------------------------------------------------------
-
-
 def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
     cards = _configured(local) if local.gpu is not None else _detected(listener)
     if not cards:
@@ -107,9 +104,6 @@ def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
     told = [card.power_limit_w or 0.0 for card in cards]
     limit_w = min((watts for watts in told if watts >= MIN_W), default=None)
     return limit_w if local.power_limit_w is None else local.power_limit_w
-
-
-# --- Clusters ---------------------------------------------------------------------------------------
 
 
 def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:

@@ -11,7 +11,7 @@ from advisor.core.errors import StoreError
 from advisor.core.findings import Finding
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
-from advisor.store.database import open_store
+from advisor.store.database import existing_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
@@ -42,11 +42,8 @@ def past_runs(settings: PredictSettings, database: StoreSettings, listener: List
     if not settings.receipts:
         return PastRuns()
     try:
-        store = open_store(database.url, must_exist=True)
-        if store is None:
-            return PastRuns()
-        with store:
-            runs = compared_runs(store)
+        with existing_store(database.url) as store:
+            runs = compared_runs(store) if store else []
     except StoreError as error:
         listener.warn([f"predictions count no receipts: {error}"])
         return PastRuns()
@@ -58,10 +55,7 @@ def past_runs(settings: PredictSettings, database: StoreSettings, listener: List
 
 
 def compared_runs(store: Store) -> list[ComparedRun]:
-    """Runs that followed a recommendation on the GPUs that it named, in order of time.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Runs that followed a recommendation on the GPUs that it named, in order of time."""
     from advisor.predict.interval import ComparedRun
     from advisor.store.ledger import recommendations, runs
 

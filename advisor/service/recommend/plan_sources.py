@@ -72,7 +72,13 @@ def plans_of(
     wanted = wanted_counts(gpus, listener)
     rates = rates_of(config.settings.rates)
     terms = cloud_terms(config.settings.cloud, data, spot.history)
-    nodes = _node_limits(config.pricing, _num_nodes(gpus, num_nodes, listener), listener)
+    said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
+    numbers = said if num_nodes is None else {*said, num_nodes}
+    if len(numbers) > 1:
+        texts = " and ".join(map(str, sorted(numbers)))
+        by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
+        raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
+    nodes = _node_limits(config.pricing, next(iter(numbers), None), listener)
     own = _own(config, wanted, nodes, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = OfferFilter(
@@ -90,20 +96,6 @@ def plans_of(
         return own, (quoted(str(error)),)
     kept = places_by_verdict(rented, policy, spot, everywhere=everywhere)
     return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
-
-
-def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -> int | None:
-    """What is asked for, or what the GPUs say, as ``H100:8x4`` does.
-
-    Raises InputError: they say two numbers.
-    """
-    said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
-    numbers = said if num_nodes is None else {*said, num_nodes}
-    if len(numbers) > 1:
-        texts = " and ".join(map(str, sorted(numbers)))
-        by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
-        raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
-    return next(iter(numbers), None)
 
 
 def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: Listener) -> NodeLimits:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, PolicyViolationError
 from advisor.formats.user_files import at_home
 from advisor.service.listening import Listener
-from advisor.store.database import open_store
+from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import ChoiceSettings, PolicySettings, ReportSettings, StoreSettings
@@ -71,9 +71,7 @@ def check_project_of(
 ) -> None:
     """Refuse a project whose name is nearly that of one in the ledger, a policy or a team.
 
-    Raises:
-        InputError: it is.
-        StoreError: the database cannot be read.
+    Raises InputError: it is.
     """
     if not project:
         return
@@ -135,10 +133,9 @@ def _runs_since(settings: StoreSettings, since: datetime, project: str) -> tuple
     """Runs, and how many of all and of a project have no known cost, or one that cannot be true."""
     from advisor.store.ledger import impossible_runs, runs
 
-    store = open_store(settings.url, must_exist=True)
-    if store is None:
-        return (), 0, 0
-    with store:
+    with existing_store(settings.url) as store:
+        if store is None:
+            return (), 0, 0
         recorded = runs(store, since=since)
         untrue, ours = (impossible_runs(store, since=since, project=one) for one in (None, project))
     unknown = [run.project for run in recorded if run.cost_usd is None]

@@ -25,7 +25,7 @@ from advisor.service.recommend.pipeline import Places, recommendation_of, with_b
 from advisor.service.recommend.plan_sources import data_set_of
 from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
 from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of, with_input
-from advisor.store.database import open_store
+from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
@@ -334,19 +334,15 @@ def _points(
     from advisor.pricing.price_history import seen_from
 
     start = now() - HISTORY
-    store = open_store(settings.url, must_exist=True)
-    if store is None:
-        return ()
-    with store:
+    with existing_store(settings.url) as store:
+        if store is None:
+            return ()
         from advisor.store.pulls import price_points
 
         points = price_points(
             store, sources=sources, instance_types=instance_types, markets=(Market.SPOT,), since=start
         )
     return seen_from(tuple(possible_points(points)), start)
-
-
-# --- Steps that are timed on this machine's CPU --------------------------------------------------------
 
 
 # At 100 GFLOP/s, which a few cores reach, such a step takes 5 s: of larger ones too few end in time.
@@ -366,7 +362,9 @@ def with_cpu(
     if not config.settings.local.cpu or request.gpus or not isinstance(source, Path) or holds_data(source):
         return places
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if not _is_small(trace, memory_bytes):
+    peak_bytes = trace.memory.peak_bytes or memory_bytes
+    is_alone = trace.world_size is None and not trace.is_sharded
+    if not (is_alone and trace.flops <= MOST_FLOPS and peak_bytes <= MOST_OF_MEMORY * memory_bytes):
         return places
     from advisor.workloads.cpu import CPU, CpuSteps
     from advisor.workloads.step_counts import length_of
@@ -382,12 +380,6 @@ def with_cpu(
     return replace(
         places, plans=(*places.plans, steps.plan), gpus={**places.gpus, CPU: steps.spec}, cpu=steps
     )
-
-
-def _is_small(trace: Trace, memory_bytes: int) -> bool:
-    peak_bytes = trace.memory.peak_bytes or memory_bytes
-    is_alone = trace.world_size is None and not trace.is_sharded
-    return is_alone and trace.flops <= MOST_FLOPS and peak_bytes <= MOST_OF_MEMORY * memory_bytes
 
 
 def _name() -> str:

@@ -82,16 +82,28 @@ def run_command(command: Command, may_go_on: Callable[[], bool]) -> Ran:
         try:
             ending = _wait(child, command.timeout_s, may_go_on)
         finally:
-            _end(child)
+            # End the command and whatever it started, politely first.
+            if child.poll() is None:
+                _signal(child, signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(timeout=_LAST_WORDS_S)
+            _signal(child, signal.SIGKILL)
+            child.wait()
         facts = _facts(folder / "answer.json")
         recommended = facts.get("recommended")
+        deliveries = facts.get("deliveries")
+        lost = [
+            f"{one.get('channel')}: {one.get('error') or one['outcome']}"
+            for one in (deliveries if isinstance(deliveries, list) else ())
+            if isinstance(one, dict) and one.get("outcome") in _MAY_BE_SENT_LATER
+        ]
         return Ran(
             ending=ending,
             exit_code=child.returncode if ending is Ending.BY_ITSELF else None,
             output="\n".join(filter(None, (_kept(out), _kept(err)))),
             output_sha256=_sha256(out),
             recommended=recommended if isinstance(recommended, str) else None,
-            undelivered=_undelivered(facts),
+            undelivered="; ".join(lost),
         )
 
 
@@ -118,16 +130,6 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float, may_go_on: Callable[
             return Ending.TIMED_OUT
         if not may_go_on():
             return Ending.STOPPED
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the command and whatever it started, politely first."""
-    if child.poll() is None:
-        _signal(child, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=_LAST_WORDS_S)
-    _signal(child, signal.SIGKILL)
-    child.wait()
 
 
 def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
@@ -165,14 +167,3 @@ def _facts(answer: Path) -> Mapping[str, object]:
         if isinstance(facts, dict):
             return facts
     return {}
-
-
-def _undelivered(facts: Mapping[str, object]) -> str:
-    """What `--to` of the command could not send now and may send later: docs/json.md."""
-    deliveries = facts.get("deliveries")
-    lost = [
-        f"{one.get('channel')}: {one.get('error') or one['outcome']}"
-        for one in (deliveries if isinstance(deliveries, list) else ())
-        if isinstance(one, dict) and one.get("outcome") in _MAY_BE_SENT_LATER
-    ]
-    return "; ".join(lost)

@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -24,7 +23,7 @@ from advisor.schedule.schedulable import channels_in, check_name, check_words, n
 from advisor.service.delivering import check_channels
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
-from advisor.store.database import open_store
+from advisor.store.database import existing_store, open_store
 from advisor.store.handle import Store
 
 _ENV = "env:"
@@ -71,7 +70,6 @@ def add_schedule(
     Raises:
         ConfigError: the settings have no such channel.
         InputError: its times, zone, command or name cannot be, or another one has its name.
-        StoreError: the database cannot be written.
     """
     from advisor.store import schedules as kept
 
@@ -113,48 +111,31 @@ def _schedule(request: ScheduleRequest, name: str) -> Schedule:
 
 
 def planned_schedules(database: StoreSettings) -> tuple[Planned, ...]:
-    """All schedules by name, each with its last occurrence; none where there is no database yet.
-
-    Raises StoreError: the database cannot be read.
-    """
-    with _existing(database) as store:
+    """All schedules by name, each with its last occurrence; none where there is no database yet."""
+    with existing_store(database.url) as store:
         return tuple(_planned(store, schedule, most=1) for schedule in _schedules(store))
 
 
 def planned_schedule(name: str, database: StoreSettings) -> Planned:
     """One schedule with its last occurrences.
 
-    Raises:
-        InputError: there is none of this name.
-        StoreError: the database cannot be read.
+    Raises InputError: there is none of this name.
     """
-    with _existing(database) as store:
+    with existing_store(database.url) as store:
         return _planned(store, _named(name, _schedules(store)), most=_MOST_SHOWN)
 
 
 def remove_schedule(name: str, database: StoreSettings) -> None:
     """Forget a schedule and its occurrences.
 
-    Raises:
-        InputError: there is none of this name.
-        StoreError: the database cannot be written.
+    Raises InputError: there is none of this name.
     """
     from advisor.store import schedules as kept
 
-    with _existing(database) as store:
+    with existing_store(database.url) as store:
         _named(name, _schedules(store))
         assert store is not None, "it holds a schedule of this name"  # noqa: S101
         kept.remove_schedule(store, name)
-
-
-@contextmanager
-def _existing(database: StoreSettings) -> Iterator[Store | None]:
-    store = open_store(database.url, must_exist=True)
-    if store is None:
-        yield None
-        return
-    with store:
-        yield store
 
 
 def _schedules(store: Store | None) -> tuple[Schedule, ...]:
@@ -211,7 +192,6 @@ def schedule_files(
         ConfigError: a schedule names a channel that there is not.
         InputError: a channel needs a file of this machine, neither a name nor all
             were asked for, there is none, or the scheduler cannot have it.
-        StoreError: the database cannot be read.
     """
     if (request.name is None) is not request.is_all:
         raise InputError("name one schedule, or ask for all of them; `advisor schedule list` shows them.")

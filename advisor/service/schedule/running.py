@@ -132,7 +132,7 @@ class ScheduleService:
         Returns:
             When the next schedule is due; None for never.
 
-        Raises StoreError: the database cannot be read or written.
+
         """
         known = schedules(self._world.store)
         # The oldest of each schedule.
@@ -193,7 +193,15 @@ class ScheduleService:
         for before in unfinished_occurrences(self._world.store):
             if before.schedule_id == schedule.id:
                 return self._attempt_again(schedule, before)
-        return self._attempt_first(schedule)
+        world, now = self._world, self._world.now()
+        now_due = due(schedule, now, catch_up_s=world.limits.catch_up_s)
+        running = None if now_due.run_at is None else _running(schedule, now_due.run_at, world)
+        forget_before = now - timedelta(seconds=world.limits.remember_s)
+        if not settle(world.store, schedule, running, now_due.missed, until=now, forget_before=forget_before):
+            return None
+        if now_due.missed:
+            world.log(_missed_in_words(schedule, now_due))
+        return running
 
     def _attempt_again(self, schedule: Schedule, before: Occurrence) -> Occurrence | None:
         world = self._world
@@ -209,17 +217,6 @@ class ScheduleService:
             world.log(f"{schedule.name}: was interrupted, it was due at {_in_utc(before.due_at)}")
         running = _running(schedule, before.due_at, world, attempts=before.attempts + 1)
         begin_occurrence(world.store, running)
-        return running
-
-    def _attempt_first(self, schedule: Schedule) -> Occurrence | None:
-        world, now = self._world, self._world.now()
-        now_due = due(schedule, now, catch_up_s=world.limits.catch_up_s)
-        running = None if now_due.run_at is None else _running(schedule, now_due.run_at, world)
-        forget_before = now - timedelta(seconds=world.limits.remember_s)
-        if not settle(world.store, schedule, running, now_due.missed, until=now, forget_before=forget_before):
-            return None
-        if now_due.missed:
-            world.log(_missed_in_words(schedule, now_due))
         return running
 
     def _carry_out(self, schedule: Schedule, running: Occurrence, lock: Lock) -> None:
@@ -242,9 +239,7 @@ class ScheduleService:
 def run_at_once(schedule: Schedule, world: Surroundings) -> Occurrence:
     """Run a schedule now, whenever it is due, and return how that ended.
 
-    Raises:
-        LockedError: it runs already.
-        StoreError: the database cannot be read or written.
+    Raises LockedError: it runs already.
     """
     with schedule_lock(world.store, schedule, world.name) as lock:
         running = _running(schedule, world.now(), world)
@@ -435,9 +430,6 @@ def _in_utc(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-# --- Services -----------------------------------------------------------------------------------
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 # How soon a service notices that it is to end.
@@ -489,10 +481,7 @@ def serve(database: StoreSettings, limits: ScheduleSettings, voice: Voice, stop:
 
 
 def run_due(database: StoreSettings, limits: ScheduleSettings, voice: Voice) -> None:
-    """Run what is due now, one after the other, and return.
-
-    Raises StoreError: the database cannot be read or written.
-    """
+    """Run what is due now, one after the other, and return."""
     with _surroundings(database, limits, voice, Stop()) as world:
         ScheduleService(world, Inline()).begin_due()
 
@@ -503,7 +492,6 @@ def run_now(name: str, database: StoreSettings, limits: ScheduleSettings, voice:
     Raises:
         InputError: there is none of this name.
         LockedError: it is running already.
-        StoreError: the database cannot be read or written.
     """
     schedule = planned_schedule(name, database).schedule
     with _surroundings(database, limits, voice, Stop()) as world:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.listening import note, warn
+from advisor.cli.listening import TERMINAL
 from advisor.config import layers as config_module
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
@@ -25,8 +25,8 @@ def test_json_is_a_format_that_contradicts_others(output):
 
 
 def test_warnings_and_notes_leave_stdout_clean(capsys):
-    warn(["first", "second"])
-    note("third")
+    TERMINAL.warn(["first", "second"])
+    TERMINAL.note("third")
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == ["warning: first", "warning: second", "note: third"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.cli import listening as module
-from advisor.cli.listening import Narration, in_words, progress, tell_until
+from advisor.cli.listening import TERMINAL, Narration, in_words, tell_until
 from advisor.payload.protocol import Phase
 from advisor.profile.profiling import ProgressEvent
 
@@ -96,7 +96,7 @@ def test_a_line_each_time_the_wait_was_in_vain(clock, capsys):
 
 
 def test_nothing_is_said_of_what_is_quick(capsys):
-    with progress("turning") as narration:
+    with TERMINAL.step("turning") as narration:
         narration.update("quickly")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
@@ -111,7 +111,7 @@ def test_the_lines_end_with_the_step_whatever_happens(monkeypatch):
             super().__init__(**arguments)
 
     monkeypatch.setattr(threading, "Thread", Thread)
-    with pytest.raises(KeyboardInterrupt), progress("turning"):
+    with pytest.raises(KeyboardInterrupt), TERMINAL.step("turning"):
         raise KeyboardInterrupt
     assert [thread.is_alive() for thread in threads] == [False]
 
@@ -125,6 +125,6 @@ def test_a_live_line_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     for name, value in {"TERM": "xterm", "COLUMNS": "100"}.items():
         monkeypatch.setenv(name, value)
-    with progress("profiling [red]train.py", limit_s=300.0) as narration:
+    with TERMINAL.step("profiling [red]train.py", limit_s=300.0) as narration:
         narration.update("importing torch")
     assert "profiling [red]train.py: importing torch (0 s of at most 5 min)" in terminal.getvalue()

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from advisor.core.errors import ConfigError, StoreError
 from advisor.store import transactions
-from advisor.store.database import default_path, open_store
+from advisor.store.database import default_path, existing_store, open_store
 from advisor.store.handle import Store
 from advisor.store.schema import VERSION
 from advisor.store.transactions import reading
@@ -30,7 +30,7 @@ def set_version(url: str, version: str) -> None:
 
 
 def loaded_after(statement: str) -> set[str]:
-    code = f"import sys\nfrom advisor.store import open_store\n{statement}\nprint(*sys.modules)"
+    code = f"import sys\nfrom advisor.store.database import existing_store\n{statement}\nprint(*sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(answer.stdout.split())
 
@@ -45,19 +45,19 @@ def test_without_a_url_it_is_this_users_file(tmp_path, monkeypatch):
 
 def test_a_missing_file_is_made_only_on_demand(tmp_path):
     url = f"sqlite:///{tmp_path}/a.db"
-    assert open_store(url, must_exist=True) is None
+    with existing_store(url) as missing:
+        assert missing is None
     assert list(tmp_path.iterdir()) == []
     with open_store(url):
         pass
-    again = open_store(url, must_exist=True)
-    assert again is not None
-    with again:
+    with existing_store(url) as again:
         assert again.place == str(tmp_path / "a.db")
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
 
 
 def test_asking_for_a_missing_file_costs_no_import(tmp_path):
-    loaded = loaded_after(f"assert open_store('sqlite:///{tmp_path}/a.db', must_exist=True) is None")
+    loaded = loaded_after(f"with existing_store('sqlite:///{tmp_path}/a.db') as store: assert store is None")
+
     assert not loaded & {"sqlalchemy", "pydantic"}
 
 
