@@ -1,5 +1,7 @@
 """Opening: what is made, what is refused and in which words; no password is ever told."""
 
+import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -214,9 +216,9 @@ def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_fills_up_while_a_file_is_made_leaves_none(tmp_path, monkeypatch):
-    def full(_: Store) -> None:
-        raise StoreError("the disk is full")
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(transactions, "_gather", full)
-    assert refusal(f"sqlite:///{tmp_path}/a.db") == "the disk is full"
+    monkeypatch.setattr(transactions.os, "link", full)
+    assert "No space left on device" in refusal(f"sqlite:///{tmp_path}/a.db")
     assert list(tmp_path.iterdir()) == []
