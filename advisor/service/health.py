@@ -32,6 +32,18 @@ print(importlib.metadata.version("torch"))
 """
 TIMEOUT_S = 30.0
 
+State = Literal["ok", "note", "broken"]
+Found = tuple[State, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One part of the installation; ``note`` works but could be better."""
+
+    name: str
+    state: State
+    detail: str
+
 
 def run_checks(load: Callable[[], Config], in_words: Callable[[Refused], str]) -> list[Check]:
     """All checks, in the order of the way through the house.
@@ -40,45 +52,41 @@ def run_checks(load: Callable[[], Config], in_words: Callable[[Refused], str]) -
         load: reads the settings; where they are broken, that is a check of its own.
         in_words: a line of the project's file that does not count.
     """
-    checks: dict[str, Callable[[], Check]] = {
-        "python": _python,
+    checks: dict[str, Callable[[], Found]] = {
+        "python": lambda: ("ok", f"{sys.version.split()[0]} at {sys.executable}"),
         "settings": lambda: _settings(load(), in_words),
         "native": _native,
-        "catalog": _catalog,
+        "catalog": lambda: ("ok", f"{len(load_gpus())} GPUs"),
         "store": lambda: _store(load().settings.store),
-        "rates": lambda: rates(load().settings.prices),
+        "rates": lambda: _rates(load().settings.prices),
         "prices": lambda: _prices(load().pricing),
         "rules": lambda: _rules(load().pricing),
-        "clusters": lambda: clusters(load().settings.clusters),
-        "policies": lambda: policies(load().settings.policy.files),
+        "clusters": lambda: _clusters(load().settings.clusters),
+        "policies": lambda: _policies(load().settings.policy.files),
         "torch": lambda: _torch(load().settings.profile),
         "gpu": _gpu,
         "calibration": _calibration,
     }
-    return [_guarded(name, check) for name, check in checks.items()]
+    return [_made(name, check) for name, check in checks.items()]
 
 
-def _guarded(name: str, check: Callable[[], Check]) -> Check:
+def _made(name: str, check: Callable[[], Found]) -> Check:
     try:
-        return check()
+        state, detail = check()
     except AdvisorError as error:
-        return Check(name=name, state="broken", detail=str(error))
+        state, detail = "broken", str(error)
+    return Check(name=name, state=state, detail=detail)
 
 
-def _python() -> Check:
-    return Check(name="python", state="ok", detail=f"{sys.version.split()[0]} at {sys.executable}")
-
-
-def _settings(config: Config, in_words: Callable[[Refused], str]) -> Check:
+def _settings(config: Config, in_words: Callable[[Refused], str]) -> Found:
     from advisor.config.layers import user_file
 
     files = [str(path) for path in [user_file()] if path.is_file()]
     files += [str(config.project.path)] if config.project else []
-    detail = ", ".join(files) or "defaults only; advisor init writes a first file"
     notes = [*config.warnings, *map(in_words, config.refused), *exposed_passwords(config)]
     if notes:
-        return Check(name="settings", state="note", detail="; ".join(notes))
-    return Check(name="settings", state="ok", detail=detail)
+        return "note", "; ".join(notes)
+    return "ok", ", ".join(files) or "defaults only; advisor init writes a first file"
 
 
 def exposed_passwords(config: Config) -> list[str]:
@@ -95,24 +103,16 @@ def exposed_passwords(config: Config) -> list[str]:
     return [f"{path} holds a password that others may read: chmod 600 {path}" for path in exposed]
 
 
-def _native() -> Check:
+def _native() -> Found:
     from advisor.native import COMPILED, WHY_NOT_COMPILED
 
     if COMPILED:
-        return Check(name="native", state="ok", detail="compiled module loaded")
-    return Check(
-        name="native",
-        state="note",
-        detail=f"Python reference in use, right but slow ({WHY_NOT_COMPILED}): install a C++ compiler, then"
-        " gpu-advisor again",
-    )
+        return "ok", "compiled module loaded"
+    advice = "install a C++ compiler, then gpu-advisor again"
+    return "note", f"Python reference in use, right but slow ({WHY_NOT_COMPILED}): {advice}"
 
 
-def _catalog() -> Check:
-    return Check(name="catalog", state="ok", detail=f"{len(load_gpus())} GPUs")
-
-
-def _prices(pricing: PricingSettings) -> Check:
+def _prices(pricing: PricingSettings) -> Found:
     from advisor.pricing.answers import load_offers
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.daily import current_answers
@@ -121,39 +121,38 @@ def _prices(pricing: PricingSettings) -> Check:
     answers = current_answers(pricing, OfferQuery(), Listener(), may_refresh=False)
     offers = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in offers.offers)
-    detail = f"{len(offers.offers)} offers, newest of {newest:%Y-%m-%d}"
-    return Check(name="prices", state="note" if offers.warnings else "ok", detail=detail)
+    state: State = "note" if offers.warnings else "ok"
+    return state, f"{len(offers.offers)} offers, newest of {newest:%Y-%m-%d}"
 
 
-def _rules(pricing: PricingSettings) -> Check:
+def _rules(pricing: PricingSettings) -> Found:
     """Contracts and quotas, which change nothing where they are misspelt."""
     from advisor.service.prices.offers import idle_in_words
 
     idle = idle_in_words(pricing)
     if idle:
-        return Check(name="rules", state="note", detail="; ".join(idle))
-    counts = f"{len(pricing.contracts)} contracts and {len(pricing.quotas)} quotas"
-    return Check(name="rules", state="ok", detail=counts)
+        return "note", "; ".join(idle)
+    return "ok", f"{len(pricing.contracts)} contracts and {len(pricing.quotas)} quotas"
 
 
-def _store(settings: StoreSettings) -> Check:
-    none = "no database yet: advisor prices refresh makes it"
+def _store(settings: StoreSettings) -> Found:
     with existing_store(settings.url) as store:
-        detail = f"{store.place} can be read and written" if store else none
-        return Check(name="store", state="ok", detail=detail)
+        if store is None:
+            return "ok", "no database yet: advisor prices refresh makes it"
+        return "ok", f"{store.place} can be read and written"
 
 
-def _torch(settings: ProfileSettings) -> Check:
+def _torch(settings: ProfileSettings) -> Found:
     from advisor.profile.environment import candidates
 
     pythons = candidates(settings.python, os.environ)
     for python in pythons:
         version = _torch_version(python)
         if version:
-            return Check(name="torch", state="ok", detail=f"{version} in {python}")
+            return "ok", f"{version} in {python}"
     places = " and ".join(map(str, pythons))
     advice = "activate the script's environment, or name one in profile.python. Saved traces work without."
-    return Check(name="torch", state="note", detail=f"none in {places}: {advice}")
+    return "note", f"none in {places}: {advice}"
 
 
 def _torch_version(python: Path) -> str | None:
@@ -164,22 +163,21 @@ def _torch_version(python: Path) -> str | None:
     return answer.stdout.decode(errors="replace").strip() if answer.returncode == 0 else None
 
 
-def _gpu() -> Check:
+def _gpu() -> Found:
     from advisor.core.devices import detect_devices
 
     devices = detect_devices()
     if not devices:
-        detail = "none here: scripts are profiled without one"
-        return Check(name="gpu", state="ok", detail=detail)
+        return "ok", "none here: scripts are profiled without one"
     unknown = [device.name for device in devices if not is_known(device.name)]
     if unknown:
-        detail = f"not in the catalog, so left out: {', '.join(unknown)}"
-        return Check(name="gpu", state="note", detail=detail)
-    return Check(name="gpu", state="ok", detail=", ".join(resolve_gpu(d.name).name for d in devices))
+        return "note", f"not in the catalog, so left out: {', '.join(unknown)}"
+    return "ok", ", ".join(resolve_gpu(d.name).name for d in devices)
 
 
-def _calibration() -> Check:
+def _calibration() -> Found:
     """Every stored one counts for predictions, whether its GPU is here or not."""
+    from advisor.core.devices import detect_devices
     from advisor.predict.knowledge import calibrated_gpus
 
     fine: list[str] = []
@@ -191,8 +189,6 @@ def _calibration() -> Check:
             (fine if is_fine else notes).append(text)
         except CatalogError as error:
             damaged.append(str(error))
-    from advisor.core.devices import detect_devices
-
     names = {device.name for device in detect_devices() if is_known(device.name)}
     here = sorted(resolve_gpu(name).name for name in names)
     missing = [gpu for gpu in here if gpu not in calibrated_gpus()]
@@ -201,7 +197,7 @@ def _calibration() -> Check:
     if not here and not fine:
         fine.append("no GPU of the catalog here to calibrate")
     state: State = "broken" if damaged else "note" if notes else "ok"
-    return Check(name="calibration", state=state, detail="; ".join([*damaged, *notes, *fine]))
+    return state, "; ".join([*damaged, *notes, *fine])
 
 
 def _stored_calibration(gpu: str) -> tuple[bool, str]:
@@ -214,26 +210,12 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
         return False, f"{gpu} is not in the catalog, so {str(calibration_path(gpu))!r} is not used: delete it"
     text = f"{gpu} {table['source']}"
     if constants_for(load_gpus()[gpu]).is_share_outdated:
-        return (
-            False,
-            f"{text}, with networks of another version, so not all counts: run advisor calibrate again",
-        )
+        text = f"{text}, with networks of another version, so not all counts: run advisor calibrate again"
+        return False, text
     return True, text
 
 
-State = Literal["ok", "note", "broken"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One part of the installation; ``note`` works but could be better."""
-
-    name: str
-    state: State
-    detail: str
-
-
-def rates(settings: PriceSettings) -> Check:
+def _rates(settings: PriceSettings) -> Found:
     """Own rates, of all files that the patterns name."""
     from advisor.pricing.sources.custom import custom_source
     from advisor.pricing.sources.protocol import OfferQuery
@@ -241,12 +223,11 @@ def rates(settings: PriceSettings) -> Check:
     options = settings.options.get("custom", {})
     parts = list(custom_source(options).offers(OfferQuery()))
     if not parts:
-        return Check(name="rates", state="ok", detail="no rates of your own")
-    counts = ", ".join(f"{len(part.offers)} in {part.scope}" for part in parts)
-    return Check(name="rates", state="ok", detail=counts)
+        return "ok", "no rates of your own"
+    return "ok", ", ".join(f"{len(part.offers)} in {part.scope}" for part in parts)
 
 
-def clusters(settings: Sequence[ClusterSettings]) -> Check:
+def _clusters(settings: Sequence[ClusterSettings]) -> Found:
     """Clusters, with the job logs of their waits."""
     good, faults = [], []
     for cluster in settings:
@@ -257,18 +238,18 @@ def clusters(settings: Sequence[ClusterSettings]) -> Check:
             continue
         waits = f", waits from {cluster.wait_log}" if cluster.wait_log is not None else ""
         good.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{waits}")
-    return _check("clusters", faults, good)
+    return _faults_or(faults, good)
 
 
-def policies(files: Sequence[Path]) -> Check:
+def _policies(files: Sequence[Path]) -> Found:
     """Policy files, each fault with its place."""
     from advisor.site_files.policy_files import check_policies
 
     checked = check_policies(files)
-    return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
+    return _faults_or(list(map(str, checked.faults)), list(map(str, files)))
 
 
-def _check(name: str, faults: Sequence[str], good: Sequence[str]) -> Check:
+def _faults_or(faults: Sequence[str], good: Sequence[str]) -> Found:
     if faults:
-        return Check(name=name, state="broken", detail="\n".join(faults))
-    return Check(name=name, state="ok", detail="\n".join(good) or "none in the settings")
+        return "broken", "\n".join(faults)
+    return "ok", "\n".join(good) or "none in the settings"

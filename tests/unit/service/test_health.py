@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,6 +46,10 @@ def house(monkeypatch, tmp_path):
     return facts
 
 
+def made(check: Callable[..., checks.Found], *arguments: Any) -> checks.Check:
+    return checks._made("it", lambda: check(*arguments))
+
+
 def with_cards(monkeypatch, *names: str) -> None:
     cards = tuple(
         devices.Device(name=name, memory_bytes=None, used_bytes=None, utilization=None) for name in names
@@ -52,57 +57,45 @@ def with_cards(monkeypatch, *names: str) -> None:
     monkeypatch.setattr(devices, "detect_devices", lambda: cards)
 
 
-def test_python_names_version_and_place():
-    check = checks._python()
-    assert check.state == "ok"
-    assert check.detail.startswith(".".join(map(str, sys.version_info[:3])))
-    assert sys.executable in check.detail
-
-
 def test_without_files_the_defaults_hold(house):
-    check = checks._settings(load(), str)
+    check = made(checks._settings, load(), str)
     assert check.state == "ok"
     assert "advisor init" in check.detail
 
 
 def test_files_of_settings_are_named_in_order(house, tmp_path):
     house["user"].write_text("")
-    assert checks._settings(load(), str).detail == str(house["user"])
+    assert made(checks._settings, load(), str).detail == str(house["user"])
     path = tmp_path / ".advisor.yaml"
     house["project"] = Project(path=path, sha256="", is_trusted=False)
-    assert checks._settings(load(), str).detail == f"{house['user']}, {path}"
+    assert made(checks._settings, load(), str).detail == f"{house['user']}, {path}"
 
 
 def test_warnings_of_the_settings_are_a_note(house):
     house["warnings"] = ("first", "second")
-    check = checks._settings(load(), str)
+    check = made(checks._settings, load(), str)
     assert (check.state, check.detail) == ("note", "first; second")
 
 
 def test_the_compiled_module_is_ok(monkeypatch):
     monkeypatch.setattr(advisor.native, "COMPILED", True)
-    assert checks._native().state == "ok"
+    assert made(checks._native).state == "ok"
 
 
 def test_the_reference_is_a_note_that_says_why(monkeypatch):
     monkeypatch.setattr(advisor.native, "COMPILED", False)
     monkeypatch.setattr(advisor.native, "WHY_NOT_COMPILED", "no such module")
-    check = checks._native()
+    check = made(checks._native)
     assert check.state == "note"
     assert "no such module" in check.detail
     assert "compiler" in check.detail
-
-
-def test_the_catalog_is_counted():
-    check = checks._catalog()
-    assert (check.state, check.detail.split()[0]) == ("ok", str(len(load_gpus())))
 
 
 @pytest.mark.parametrize(("warnings", "state"), [((), "ok"), (("old",), "note")])
 def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
     offers = tuple(make_offer(retrieved_at=datetime(2026, month, 1, tzinfo=UTC)) for month in (3, 9, 6))
     monkeypatch.setattr(pricing, "load_offers", lambda *_, **__: Offers(offers=offers, warnings=warnings))
-    check = checks._prices(load().pricing)
+    check = made(checks._prices, load().pricing)
     assert check.state == state
     assert check.detail.startswith("3 ")
     assert "2026-09-01" in check.detail
@@ -118,13 +111,13 @@ def with_pythons(monkeypatch, **versions: str | None) -> None:
 
 def test_the_first_interpreter_with_torch_is_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second="2.9", third="2.8")
-    check = checks._torch(load().settings.profile)
+    check = made(checks._torch, load().settings.profile)
     assert (check.state, check.detail) == ("ok", "2.9 in second")
 
 
 def test_without_torch_all_interpreters_are_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second=None)
-    check = checks._torch(load().settings.profile)
+    check = made(checks._torch, load().settings.profile)
     assert check.state == "note"
     assert "first and second" in check.detail
     assert "profile.python" in check.detail
@@ -166,20 +159,20 @@ def test_an_interpreter_that_cannot_be_asked_has_no_torch(error, monkeypatch):
 
 def test_no_gpu_is_fine(monkeypatch):
     with_cards(monkeypatch)
-    check = checks._gpu()
+    check = made(checks._gpu)
     assert check.state == "ok"
     assert "none" in check.detail
 
 
 def test_gpus_have_the_names_of_the_catalog(monkeypatch):
     with_cards(monkeypatch, "Tesla T4", "NVIDIA A100-SXM4-80GB")
-    check = checks._gpu()
+    check = made(checks._gpu)
     assert (check.state, check.detail) == ("ok", "T4, A100-SXM-80GB")
 
 
 def test_gpus_that_the_catalog_lacks_are_a_note(monkeypatch):
     with_cards(monkeypatch, "Tesla T4", "Voodoo 5", "Voodoo 6")
-    check = checks._gpu()
+    check = made(checks._gpu)
     assert check.state == "note"
     assert "Voodoo 5, Voodoo 6" in check.detail
     assert "T4" not in check.detail
@@ -196,13 +189,13 @@ def data_home(monkeypatch, tmp_path):
 def test_without_a_known_gpu_there_is_nothing_to_calibrate(data_home, monkeypatch):
     for cards in ((), ("Voodoo 5",)):
         with_cards(monkeypatch, *cards)
-        assert (checks._calibration().state, "no GPU" in checks._calibration().detail) == ("ok", True)
+        assert (made(checks._calibration).state, "no GPU" in made(checks._calibration).detail) == ("ok", True)
 
 
 def test_gpus_without_a_calibration_are_a_note(data_home, monkeypatch):
     with_cards(monkeypatch, "Tesla T4", "NVIDIA L4", "NVIDIA L4")
     write_calibration("T4", "today", {"streaming_fraction": 0.8})
-    check = checks._calibration()
+    check = made(checks._calibration)
     assert check.state == "note"
     assert check.detail.startswith("none for L4: advisor calibrate")
 
@@ -210,7 +203,7 @@ def test_gpus_without_a_calibration_are_a_note(data_home, monkeypatch):
 def test_a_calibration_is_told_with_its_source(data_home, monkeypatch):
     with_cards(monkeypatch, "Tesla T4")
     write_calibration("T4", "2026-11-21", {"streaming_fraction": 0.8})
-    check = checks._calibration()
+    check = made(checks._calibration)
     assert (check.state, check.detail) == ("ok", "T4 calibrated on this machine, 2026-11-21")
 
 
@@ -218,7 +211,7 @@ def test_calibrations_of_gpus_elsewhere_are_told_too(data_home, monkeypatch):
     with_cards(monkeypatch)
     write_calibration("T4", "2026-11-20", {"streaming_fraction": 0.8})
     write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8}, where=RECORDED)
-    check = checks._calibration()
+    check = made(checks._calibration)
     assert check.state == "ok"
     assert (
         check.detail
@@ -231,7 +224,7 @@ def test_all_damaged_calibrations_are_told_first_with_what_to_do(data_home, monk
     write_calibration("T4", "today", {"streaming_fraction": 7.0})
     write_calibration("H100-SXM-80GB", "today", {"streaming_fraction": 0.0})
     write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8})
-    check = checks._calibration()
+    check = made(checks._calibration)
     assert check.state == "broken"
     first, second, *others = check.detail.split("; ")
     for text, name in ((first, "H100-SXM-80GB.toml"), (second, "T4.toml")):
@@ -247,7 +240,7 @@ def test_a_calibration_with_other_networks_is_a_note(data_home, monkeypatch, net
     with_cards(monkeypatch)
     write_calibration("T4", "2026-11-20", {"learned.gemm": 0.8}, networks=networks)
     write_calibration("L4", "2026-11-21", {"learned.gemm": 0.8}, networks=shipped().fingerprint)
-    check = checks._calibration()
+    check = made(checks._calibration)
     assert check.state == "note"
     assert check.detail == (
         "T4 calibrated on this machine, 2026-11-20, with networks of another version, so not all"
@@ -258,7 +251,7 @@ def test_a_calibration_with_other_networks_is_a_note(data_home, monkeypatch, net
 def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monkeypatch):
     with_cards(monkeypatch)
     path = write_calibration("Voodoo-5", "today", {"streaming_fraction": 0.8})
-    check = checks._calibration()
+    check = made(checks._calibration)
     assert check.state == "note"
     assert f"{str(path)!r} is not used: delete it" in check.detail
 
@@ -267,14 +260,14 @@ def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monke
 
 
 def test_a_database_that_is_not_there_yet_is_fine(house, data_home):
-    check = checks._store(load().settings.store)
+    check = made(checks._store, load().settings.store)
     assert (check.state, check.detail) == ("ok", "no database yet: advisor prices refresh makes it")
 
 
 def test_a_database_is_named(house, data_home):
     with open_store(None):
         pass
-    check = checks._store(load().settings.store)
+    check = made(checks._store, load().settings.store)
     assert check.state == "ok"
     assert check.detail == f"{default_path()} can be read and written"
 
@@ -282,7 +275,7 @@ def test_a_database_is_named(house, data_home):
 def test_a_damaged_database_breaks_the_check_alone(house, data_home):
     default_path().parent.mkdir(parents=True, exist_ok=True)
     default_path().write_bytes(b"no database" * 1000)
-    check = checks._guarded("store", lambda: checks._store(load().settings.store))
+    check = made(checks._store, load().settings.store)
     assert check.state == "broken"
     assert "advisor.db" in check.detail
 
@@ -298,7 +291,7 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
     with_pythons(monkeypatch, ours="2.9")
     with_cards(monkeypatch)
     by_name = {check.name: check for check in checks.run_checks(load, str)}
-    names = [
+    assert list(by_name) == [
         "python",
         "settings",
         "native",
@@ -313,7 +306,8 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
         "gpu",
         "calibration",
     ]
-    assert list(by_name) == names
+    assert by_name["python"].detail == f"{sys.version.split()[0]} at {sys.executable}"
+    assert by_name["catalog"].detail == f"{len(load_gpus())} GPUs"
     assert (by_name["prices"].state, by_name["prices"].detail) == ("broken", "the file is damaged")
     assert [name for name, check in by_name.items() if check.state == "broken"] == ["prices"]
 
@@ -333,4 +327,4 @@ def test_our_own_bugs_are_not_hidden(monkeypatch):
         raise KeyError("a bug")
 
     with pytest.raises(KeyError):
-        checks._guarded("broken", broken)
+        checks._made("broken", broken)
