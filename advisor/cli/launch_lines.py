@@ -113,7 +113,6 @@ def read_launch_line(words: Sequence[str]) -> LaunchLine:
 
 
 def _around_script(words: Sequence[str]) -> tuple[list[str], Path, tuple[str, ...]]:
-    """What stands before the script, the script, and its arguments."""
     for i, word in enumerate(words):
         after = tuple(words[i + 1 :])
         if word in ("-m", "--module") and after and after[0] not in _LAUNCHING_MODULES:
@@ -139,7 +138,6 @@ def _around_script(words: Sequence[str]) -> tuple[list[str], Path, tuple[str, ..
 
 
 def _value(words: Sequence[str], names: Sequence[str]) -> str | None:
-    """The value of an option, spelt with dashes or underscores."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")
         if word.startswith("-") and name.replace("_", "-") in names:
@@ -165,7 +163,6 @@ def _check_accelerate(words: Sequence[str]) -> None:
 
 
 def _shell_script(words: Sequence[str]) -> tuple[Path, tuple[str, ...]] | None:
-    """A shell script and its arguments, if that is what the command runs."""
     for i, word in enumerate(words):
         if word.endswith(".sh") and not word.startswith("-"):
             return Path(word), tuple(words[i + 1 :])
@@ -214,7 +211,6 @@ def _commands(text: str, arguments: tuple[str, ...], name: str) -> Iterator[list
 def _expanded(
     word: str, variables: Mapping[str, str], arguments: tuple[str, ...], name: str
 ) -> tuple[str, ...]:
-    """A word of a shell script with its variables filled in: none, one or several words."""
     if word in ("$@", "${@}", "$*"):
         return arguments
     if "$" not in word and "`" not in word:

@@ -373,7 +373,6 @@ def script_request(
 
 
 def _read(typed: LaunchLine, world_size: int | None) -> LaunchLine:
-    """What the words of a command start, as the user sees it."""
     from advisor.cli.launch_lines import read_launch_line
 
     line = read_launch_line((str(typed.script), *typed.arguments))

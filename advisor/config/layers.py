@@ -63,7 +63,6 @@ def beside(folder: Path, values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _mapped(value: object, keys: Sequence[str], change: Callable[[str], str]) -> object:
-    """A value with the texts changed that the keys lead to."""
     if not keys:
         return change(value) if isinstance(value, str) else value
     key, *deeper = keys
@@ -282,7 +281,6 @@ def load_config(
 
 
 def _config(layers: Iterable[_Layer], warnings: Iterable[str]) -> Config:
-    """What layers make together, the lowest first."""
     origins: dict[str, str] = {}
     merged: dict[str, object] = {}
     places: dict[str, str] = {}

@@ -68,7 +68,6 @@ class Section(pydantic.BaseModel):
 
 
 def _wants_number(annotation: object) -> bool:
-    """Whether numbers are among what a field takes, and truth values are not."""
     kinds = set(_kinds(annotation))
     return bool(kinds & {int, float}) and bool not in kinds
 

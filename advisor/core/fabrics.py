@@ -152,7 +152,6 @@ def stated_fabric(gpu: GpuSpec, link: str | None = None, network: str | None = N
 
 
 def _parsed(text: str, kinds: Mapping[str, Kind], what: str) -> tuple[Kind, float | None]:
-    """The kind and the bytes per second, None where the text has no rate."""
     word, _, rest = text.strip().partition(" ")
     kind, rate = kinds.get(word.lower()), _bytes_per_s(rest.strip())
     if kind is None or (rest.strip() and rate is None):

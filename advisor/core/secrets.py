@@ -272,7 +272,6 @@ def _is_code(value: Value, name: str) -> bool:
 
 
 def _is_weak(value: Value, *, is_said: bool) -> bool:
-    """Of a name that much else has, too."""
     text = value.text
     if _NUMBER.fullmatch(text) or (text.startswith(("<", "[", "{")) and not text[1:2].isalnum()):
         return True

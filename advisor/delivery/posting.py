@@ -155,8 +155,6 @@ class Post:
 
 @dataclass(slots=True, kw_only=True)
 class _Sending:
-    """A claimed delivery, from its first attempt to its end."""
-
     post: Post
     name: str
     channel: Channel

@@ -225,8 +225,6 @@ class GpuUse:
 
 @dataclass(slots=True)
 class _Sums:
-    """Over the samples of some cards."""
-
     num: int = 0
     busy: float = 0.0
     peak_bytes: int = 0

@@ -136,7 +136,6 @@ class Guard:
             self._tell(used, f"the command goes on until {until}, when it is asked to end")
 
     def _ending(self, elapsed_s: float) -> Phase:
-        """What `stop` asks for."""
         if self._end_s is None:
             return Phase.FREE
         left_s = self._end_s - elapsed_s

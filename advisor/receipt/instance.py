@@ -55,8 +55,6 @@ def _asked(url: str, most_s: float) -> Instance | None:
 
 
 class _Service:
-    """A metadata service."""
-
     def __init__(self, url: str, most_s: float) -> None:
         place = urlsplit(url)
         self._host, self._port = place.hostname or "", place.port or 80

@@ -449,7 +449,6 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
 
 
 def _with_steps(receipt: ReceiptFile) -> Run:
-    """The run, with the steps that it made while it was seen."""
     from advisor.receipt.receipt_files import read_steps
 
     if receipt.steps_folder is None:

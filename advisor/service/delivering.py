@@ -177,7 +177,6 @@ def _check_key(key: str) -> None:
 
 
 def _telling(step: Step) -> Callable[[str, float], None]:
-    """Says beside the step why it takes longer."""
     return lambda why, wait_s: step.update(f"{why}; again in {format_duration(wait_s)}")
 
 

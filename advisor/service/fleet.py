@@ -289,7 +289,6 @@ def _recorded(runs: Iterable[Run], end: datetime) -> list[Pool]:
 
 
 def _busy(runs: Sequence[Run], whole_s: float) -> tuple[float, ...]:
-    """The share of the time in which one, two, ... machines were in use at once."""
     changes: Counter[float] = Counter()
     for run in runs:
         start_s = run.started_at.timestamp()

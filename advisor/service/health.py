@@ -216,7 +216,6 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
 
 
 def _rates(settings: PriceSettings) -> Found:
-    """Own rates, of all files that the patterns name."""
     from advisor.pricing.sources.custom import custom_source
     from advisor.pricing.sources.protocol import OfferQuery
 
@@ -228,7 +227,6 @@ def _rates(settings: PriceSettings) -> Found:
 
 
 def _clusters(settings: Sequence[ClusterSettings]) -> Found:
-    """Clusters, with the job logs of their waits."""
     good, faults = [], []
     for cluster in settings:
         try:
@@ -242,7 +240,6 @@ def _clusters(settings: Sequence[ClusterSettings]) -> Found:
 
 
 def _policies(files: Sequence[Path]) -> Found:
-    """Policy files, each fault with its place."""
     from advisor.site_files.policy_files import check_policies
 
     checked = check_policies(files)

@@ -185,7 +185,6 @@ def _comments(handoff: Handoff) -> Iterator[str]:
 
 
 def _limit(handoff: Handoff, *, is_guarded: bool) -> str:
-    """After what the run is stopped, and why then."""
     limit_s, budget = handoff.limit_s, format_usd(handoff.budget_usd or 0)
     if not is_guarded and limit_s < handoff.hangs_after_s:
         return f"Stopped after {format_duration(limit_s)}: the budget of {budget} is used."
@@ -199,7 +198,6 @@ def _limit(handoff: Handoff, *, is_guarded: bool) -> str:
 
 
 def _walltime(handoff: Handoff) -> str:
-    """Where it comes from."""
     if not handoff.is_as_set:
         instead = f" instead of {format_duration(handoff.set_s)}" if handoff.set_s else ""
         return f"the p90 and a fifth{instead}; longer jobs may start later"

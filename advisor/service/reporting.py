@@ -294,7 +294,6 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
 
 
 def _advised(store: Store, runs: Sequence[Run], given: Sequence[LedgerEntry]) -> Mapping[str, LedgerEntry]:
-    """Recommendations by id: those given, and older ones that runs followed."""
     from advisor.store.ledger import find_recommendation
 
     advised = {entry.id: entry for entry in given}
@@ -307,7 +306,6 @@ def _advised(store: Store, runs: Sequence[Run], given: Sequence[LedgerEntry]) ->
 
 
 def _prices(store: Store, runs: Sequence[Run], period: Period) -> Mapping[str, Sequence[PricePoint]]:
-    """Points by GPU of what runs rented, as the period sees them."""
     from advisor.pricing.price_history import seen_from
     from advisor.store.pulls import price_points
 

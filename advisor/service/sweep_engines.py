@@ -61,7 +61,6 @@ class Children:
         return dict(reply)
 
     def _next(self) -> subprocess.Popen[bytes]:
-        """An idle one, which another thread may take first, or a new one."""
         try:
             return self._idle.pop()
         except IndexError:

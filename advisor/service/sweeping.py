@@ -344,7 +344,6 @@ class Sweep:
                 time.sleep(wait_s)
 
     def _last(self) -> dict[str, str]:
-        """Keys of the answers of earlier sweeps, by job."""
         known = _read(self.folder / "last.json")
         return {name: key for name, key in known.items() if isinstance(key, str)}
 

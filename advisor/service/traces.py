@@ -148,7 +148,6 @@ def read_export(path: Path, origin_gpu: str | None, listener: Listener) -> Trace
 
 
 def _refuse_profiling(request: TraceRequest, tracing: TracingSettings, listener: Listener, name: str) -> None:
-    """Refuse what was asked of a profiling that is over."""
     fixed = [f"{listener.name_of('world_size')} was"] if request.world_size is not None else []
     fixed += ["arguments for the script were"] if request.arguments else []
     if fixed:

@@ -39,8 +39,6 @@ _MOST_SHOWN = 40
 
 
 class _IsTime(FunctionElement[bool]):
-    """Whether a column holds a moment."""
-
     type = sa.Boolean()
     name = "is_time"
     inherit_cache = True
@@ -448,7 +446,6 @@ def _once(
 
 
 def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
-    """Values by column."""
     columns: dict[str, object] = {}
     for item in dataclasses.fields(entry):
         value = getattr(entry, item.name)

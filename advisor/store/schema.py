@@ -102,12 +102,10 @@ def _texts(value: str) -> tuple[str, ...]:
 
 
 def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
-    """Columns of one type that are never NULL."""
     return (sa.Column(name, kind, nullable=False) for name in names)
 
 
 def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
-    """Columns of one type that are NULL where something is unknown."""
     return (sa.Column(name, kind) for name in names)
 
 

@@ -114,6 +114,5 @@ class Slack:
 
 
 def _body(parcel: Parcel) -> bytes:
-    """The blocks, and the subject for notifications, where blocks do not show."""
     body = {"text": escape(parcel.message.subject, quote=False), "blocks": parcel.message.blocks}
     return json.dumps(body, indent=2).encode("ascii")

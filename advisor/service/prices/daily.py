@@ -128,7 +128,6 @@ def _process(pricing: PricingSettings, names: Sequence[str]) -> subprocess.Popen
 
 
 def _as_json(pricing: PricingSettings) -> object:
-    """The settings as ``main`` reads them again."""
     from advisor.config.layers import PricingSettings
 
     return TypeAdapter(PricingSettings).dump_python(pricing, mode="json")
@@ -161,7 +160,6 @@ def _follow(
 
 
 def _tell(kept: Sequence[Kept], still: Sequence[str], prices: PriceSettings, listener: Listener) -> None:
-    """One line: what came, or why nothing did."""
     num_offers = sum(part.num_offers for part in kept)
     came = sorted({part.source for part in kept if part.failure is None})
     parts = [f"pulled {num_offers:,} prices of {', '.join(came)}"] if num_offers else []

@@ -113,7 +113,6 @@ def query_offers(
 
 
 def _only_open(offers: Sequence[Offer], asked: OfferFilter) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
-    """Offers in regions open to the account, and a note on the others."""
     kept = tuple(offer for offer in offers if asked.opens is None or asked.opens(offer))
     if len(kept) == len(offers):
         return kept, ()

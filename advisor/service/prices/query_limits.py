@@ -118,7 +118,6 @@ def _sizes_there(asked: OfferFilter, offers: Iterable[Offer]) -> Iterator[tuple[
 
 
 def _no_such_number(text: str, nodes: NodeLimits, single: Collection[int], sizes: Collection[int]) -> str:
-    """What there is instead: machines, or so many nodes of them."""
     if nodes.exactly not in (None, 1) and sizes:
         together = _listed(sorted(sizes))
         return f"{text!r} counts the GPUs of all nodes, and {nodes.exactly} nodes have {together} of them."

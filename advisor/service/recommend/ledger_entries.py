@@ -44,7 +44,6 @@ def keep_recommendation(
 
 
 def _command(arguments: Sequence[str]) -> str:
-    """What asks the same question again, without secrets."""
     from advisor.core.redaction import redact_words
 
     return shlex.join(("advisor", *redact_words(arguments, os.environ)))

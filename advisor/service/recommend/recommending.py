@@ -229,7 +229,6 @@ def places_of(
 
 
 def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] | None:
-    """Published rates of preemption; none where the settings give the rate."""
     from advisor.pricing.spot import load_interruptions
     from recommender.outcome.spot import RATE
 

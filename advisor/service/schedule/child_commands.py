@@ -161,7 +161,6 @@ def _sha256(written: BinaryIO) -> str:
 
 
 def _facts(answer: Path) -> Mapping[str, object]:
-    """The command's answer as JSON; empty where it gave none."""
     with suppress(OSError, ValueError):
         facts = json.loads(answer.read_bytes())
         if isinstance(facts, dict):

@@ -153,7 +153,6 @@ class ScheduleService:
         return min(max((next_at - self._world.now()).total_seconds(), 0.0), LONGEST_WAIT_S)
 
     def _begin(self, schedule: Schedule, unfinished: Occurrence | None) -> datetime | None:
-        """Begin a schedule if it is due, and say when it is due next."""
         try:
             if self._running < MOST_AT_ONCE and self._is_due(schedule, unfinished):
                 self._begin_locked(schedule)
@@ -314,7 +313,6 @@ def occurrence_key(schedule: Schedule, due_at: datetime) -> str:
 def _attempt(
     schedule: Schedule, running: Occurrence, world: Surroundings, may_go_on: _MayGoOn
 ) -> Occurrence | None:
-    """Run the command and deliver its output; None if it was stopped."""
     command = Command(
         words=schedule.command,
         folder=schedule.folder,
@@ -399,7 +397,6 @@ def _failed(ended: Occurrence, why: str) -> Occurrence:
 
 
 def _why_not(schedule: Schedule, ended: Occurrence, before: Occurrence | None) -> str | None:
-    """Why output is not to be sent; None if it is."""
     match schedule.when:
         case DeliverWhen.ALWAYS:
             return None
