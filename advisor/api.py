@@ -186,8 +186,7 @@ def compare(
     )
     trace, hears = request_of(source, arguments), listener or Logged()
     request = RecommendRequest(trace=trace, job=job, policies=tuple(map(Path, policies)))
-    asked = comparing.CompareRequest(a=a, b=b, job=request)
-    answer = comparing.compare(asked, config_of({}, settings, hears), hears)
+    answer = comparing.compare(a, b, request, config_of({}, settings, hears), hears)
     hears.warn(answer.warnings)
     return answer.comparison
 

@@ -59,15 +59,15 @@ def history(
 ) -> None:
     """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
     from advisor.report.prices import history_document
-    from advisor.service.prices.history import HistoryRequest, price_history
+    from advisor.service.prices.history import price_history
     from advisor.service.prices.live import now
 
     output = chosen_format(output, as_json)
     if plot and output is not Format.TABLE:
         raise InputError("--plot draws in the terminal: leave --format and --json out.")
-    request = HistoryRequest(gpus=tuple(gpu or ()), since_s=duration_s("--since", since))
+    since_s = duration_s("--since", since)
     config = settings_with(cloud__providers=provider, cloud__regions=region, cloud__markets=market)
-    series = price_history(request, config.pricing, TERMINAL)
+    series = price_history(gpu or (), since_s, config.pricing, TERMINAL)
     print_document(history_document(series, now(), plot=plot), output)
 
 
@@ -117,10 +117,10 @@ def capacity(
     What the credentials do not allow is said, and the rest is shown.
     """
     from advisor.report.prices import capacity_document
-    from advisor.service.prices.account_quotas import CapacityRequest, ask_capacity
+    from advisor.service.prices.account_quotas import ask_capacity
 
-    request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
-    answer = ask_capacity(request, settings_with().settings.prices, TERMINAL)
+    prices = settings_with().settings.prices
+    answer = ask_capacity(tuple(instance_types), tuple(region), prices, TERMINAL, num_nodes=nodes)
     TERMINAL.warn(answer.warnings)
     document = capacity_document(answer.scores, answer.quotas, answer.warnings)
     print_document(document, chosen_format(output, as_json))
@@ -237,8 +237,8 @@ def gpus(
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.core.gpus import resolve_gpu
     from advisor.report.catalog_tables import gpus_document
-    from advisor.service.prices.query_limits import GpusRequest, list_gpus
+    from advisor.service.prices.query_limits import list_gpus
 
-    request = GpusRequest(names=tuple(names or ()), vendor=vendor, min_memory_gib=min_memory_gib)
     base = resolve_gpu(relative_to) if relative_to else None
-    print_document(gpus_document(list_gpus(request, TERMINAL), base), chosen_format(output, as_json))
+    chosen = list_gpus(names or (), TERMINAL, vendor=vendor, min_memory_gib=min_memory_gib)
+    print_document(gpus_document(chosen, base), chosen_format(output, as_json))

@@ -261,7 +261,7 @@ def compare(
     Exits with 4 if neither does the job.
     """
     from advisor.report.plan_comparison import comparison_document
-    from advisor.service.recommend.comparing import CompareRequest, check_feasible
+    from advisor.service.recommend.comparing import check_feasible
     from advisor.service.recommend.comparing import compare as compared
     from advisor.service.recommend.recommending import RecommendRequest
     from advisor.service.traces import TraceRequest
@@ -280,7 +280,7 @@ def compare(
     config = settings_with(
         local__gpu=local_gpu, **offers.settings(), **data_set.settings(), **script.settings()
     )
-    answer = compared(CompareRequest(a=a, b=b, job=asked), config, TERMINAL)
+    answer = compared(a, b, asked, config, TERMINAL)
     TERMINAL.warn(answer.warnings)
     print_document(comparison_document(answer), chosen_format(output, as_json))
     check_feasible(answer)
@@ -313,7 +313,7 @@ def diff(
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
     from advisor.report.plan_comparison import diff_document
-    from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
+    from advisor.service.recommend.diffing import check_threshold, parse_share
     from advisor.service.recommend.diffing import diff as compared
     from advisor.service.recommend.recommending import RecommendRequest
     from advisor.service.traces import TraceRequest
@@ -328,7 +328,7 @@ def diff(
         num_nodes=offers.nodes,
     )
     config = settings_with(**offers.settings(), **script.settings())
-    answer = compared(DiffRequest(base=base, head=head, job=job), config, TERMINAL)
+    answer = compared(base, head, job, config, TERMINAL)
     profiled = dict.fromkeys((*answer.base.warnings, *answer.head.warnings))
     TERMINAL.warn((*profiled, *answer.warnings))
     print_document(diff_document(answer), chosen_format(output, as_json))

@@ -243,12 +243,10 @@ def list_(
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
     from advisor.report.runs import runs_document
-    from advisor.service.bookkeeping import RunsRequest, recorded_runs
+    from advisor.service.bookkeeping import recorded_runs
 
-    request = RunsRequest(
-        since=None if since is None else moment_or_duration_s("--since", since), project=project
-    )
-    found = recorded_runs(request, settings_with().settings.store, TERMINAL)
+    start = None if since is None else moment_or_duration_s("--since", since)
+    found = recorded_runs(start, project, settings_with().settings.store, TERMINAL)
     document = runs_document(found.runs, num_left_out=found.num_left_out)
     print_document(document, chosen_format(output, as_json))
 

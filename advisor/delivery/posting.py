@@ -27,7 +27,7 @@ from advisor.delivery.channel import (
     UncertainError,
 )
 from advisor.store import outbox
-from advisor.store.handle import Store
+from advisor.store.database import Store
 from advisor.store.outbox import Claim, LostClaimError, State
 
 # Beyond all attempts: recording how they ended.

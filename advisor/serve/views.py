@@ -24,7 +24,7 @@ from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.store.handle import Store
+    from advisor.store.database import Store
 
 
 # Control characters name nothing, and PostgreSQL takes no NUL.
@@ -152,11 +152,10 @@ class Reader:
     def prices(self, query: PricesQuery) -> Document:
         """How prices changed, as ``advisor prices history`` shows it, and how old they are."""
         from advisor.report.prices import history_document
-        from advisor.service.prices.history import HistoryRequest, price_history
+        from advisor.service.prices.history import price_history
         from advisor.store.pulls import pulls
 
-        request = HistoryRequest(gpus=query.gpu, since_s=query.since)
-        series = price_history(request, self.config.pricing, Listener())
+        series = price_history(query.gpu, query.since, self.config.pricing, Listener())
         with self.store() as store:
             pulled = pulls(store)
         at = now()

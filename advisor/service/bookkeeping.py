@@ -25,8 +25,7 @@ from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
 from advisor.service.recommend.past_runs import compared_runs
 from advisor.spend.charges import Bill
-from advisor.store.database import existing_store, folder_of, open_store
-from advisor.store.handle import Store
+from advisor.store.database import Store, existing_store, folder_of, open_store
 
 if TYPE_CHECKING:
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
@@ -219,15 +218,6 @@ def _first(*texts: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunsRequest:
-    """Which runs to list."""
-
-    since: datetime | float | None = None
-    """A moment with a time zone, or seconds before now; None for all."""
-    project: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRuns:
     """Runs in order of time."""
 
@@ -236,8 +226,13 @@ class RecordedRuns:
     """Receipts and recorded runs that cannot be true, which no total holds."""
 
 
-def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Listener) -> RecordedRuns:
+def recorded_runs(
+    since: datetime | float | None, project: str | None, database: StoreSettings, listener: Listener
+) -> RecordedRuns:
     """Runs in order of time; none where there is no database yet. What cannot be true is a warning each.
+
+    Args:
+        since: a moment with a time zone, or seconds before now; None for all, as for ``project``.
 
     Raises InputError: ``since`` has no time zone, or lies before any run; no such project.
     """
@@ -245,17 +240,17 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
     from advisor.store.ledger import impossible_runs, runs
 
     num_refused = enter_left_behind(database, listener)
-    check_project(request.project, database, listener)
-    start = _start(request.since)
+    check_project(project, database, listener)
+    start = _start(since)
     _check_moment(listener.name_of("since"), start)
     with existing_store(database.url) as store:
         if store is None:
             return RecordedRuns(num_left_out=num_refused)
         listener.warn(drifts_of(compared_runs(store)))
-        impossible = impossible_runs(store, since=start, project=request.project)
+        impossible = impossible_runs(store, since=start, project=project)
         listener.warn([f"{why}. It is in no total." for why in impossible])
         return RecordedRuns(
-            runs=runs(store, since=start, project=request.project), num_left_out=num_refused + len(impossible)
+            runs=runs(store, since=start, project=project), num_left_out=num_refused + len(impossible)
         )
 
 

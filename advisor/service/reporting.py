@@ -17,13 +17,12 @@ from advisor.core.values import Offer, Plan, PricePoint, Quantiles, Tier
 from advisor.review.budgets import MOST_WEEKS, Budget, BudgetState, Owner, Period, Scope, month_of
 from advisor.review.savings import Recurring, TodaysMarket, recurring_jobs
 from advisor.review.who_spent import before
-from advisor.service.blas import load_numpy
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
+from advisor.service.recommend.pipeline import load_numpy
 from advisor.spend.charges import Bill
 from advisor.spend.showback import DAYS_BEFORE
-from advisor.store.database import existing_store
-from advisor.store.handle import Store
+from advisor.store.database import Store, existing_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

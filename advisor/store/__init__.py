@@ -2,8 +2,3 @@
 
 Whatever reads or writes it raises StoreError where that cannot be done.
 """
-
-from advisor.store.database import default_path, open_store
-from advisor.store.handle import Store
-
-__all__ = ["Store", "default_path", "open_store"]

@@ -18,8 +18,7 @@ from advisor.core.errors import CloudError, InputError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, quoted
 from advisor.service.listening import Listener
-from advisor.store.database import folder_of
-from advisor.store.handle import Store
+from advisor.store.database import Store, folder_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
@@ -111,15 +110,6 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityRequest:
-    """Machines that are to start at once: any of some types, in regions of AWS."""
-
-    instance_types: tuple[str, ...]
-    regions: tuple[str, ...]
-    num_nodes: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
     """Scores by zone, quotas by region, and what could not be asked."""
 
@@ -128,8 +118,15 @@ class Capacity:
     warnings: tuple[Finding, ...]
 
 
-def ask_capacity(request: CapacityRequest, settings: PriceSettings, listener: Listener) -> Capacity:
-    """Ask AWS whether it would start them.
+def ask_capacity(
+    instance_types: tuple[str, ...],
+    regions: tuple[str, ...],
+    settings: PriceSettings,
+    listener: Listener,
+    *,
+    num_nodes: int,
+) -> Capacity:
+    """Ask AWS whether it would start so many machines at once: any of the types, in these regions.
 
     Raises:
         InputError: ``prices.offline`` is set, or a region is no name.
@@ -141,7 +138,7 @@ def ask_capacity(request: CapacityRequest, settings: PriceSettings, listener: Li
 
     if settings.offline:
         raise InputError("prices.offline is set: AWS cannot be asked without a network.")
-    if wild := [region for region in request.regions if "*" in region or not region]:
+    if wild := [region for region in regions if "*" in region or not region]:
         raise InputError(
             f"{listener.name_of('cloud.regions')} takes names in full, such as us-east-1, not {wild[0]!r}."
         )
@@ -156,13 +153,9 @@ def ask_capacity(request: CapacityRequest, settings: PriceSettings, listener: Li
             return ()
 
     scores = asked(
-        lambda: placement_scores(
-            request.instance_types, num_instances=request.num_nodes, regions=request.regions, options=options
-        )
+        lambda: placement_scores(instance_types, num_instances=num_nodes, regions=regions, options=options)
     )
-    quotas = [
-        quota for region in request.regions for quota in asked(partial(vcpu_quotas, region, options=options))
-    ]
+    quotas = [quota for region in regions for quota in asked(partial(vcpu_quotas, region, options=options))]
     if not scores and not quotas and problems:
         raise CloudError("; ".join(dict.fromkeys(problems)))
     return Capacity(scores=scores, quotas=tuple(quotas), warnings=tuple(map(quoted, dict.fromkeys(problems))))

@@ -1,7 +1,6 @@
 """The history of prices, and doubts about them, from the database of the settings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from advisor.config.layers import PricingSettings
 from advisor.core.errors import NoOfferError
@@ -22,27 +21,19 @@ from advisor.store.database import existing_store
 DOUBTED_S = 90 * DAY_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRequest:
-    """Whose prices, within the clouds, regions and markets of the settings."""
-
-    gpus: tuple[str, ...] = ()
-    since_s: float = DOUBTED_S
-
-
 def price_history(
-    request: HistoryRequest, pricing: PricingSettings, listener: Listener
+    gpus: Sequence[str], since_s: float, pricing: PricingSettings, listener: Listener
 ) -> tuple[Series, ...]:
-    """How prices changed, each source, machine and place by itself.
+    """How prices of these GPUs changed, each source, machine and place by itself.
 
     Raises:
         InputError: nothing has a name that is asked for.
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: nothing is remembered of them.
     """
-    wanted = wanted_counts(request.gpus, listener)
-    points = _points(pricing, wanted, request.since_s, listener)
-    asked = OfferFilter(gpus=request.gpus, wanted=wanted)
+    wanted = wanted_counts(gpus, listener)
+    points = _points(pricing, wanted, since_s, listener)
+    asked = OfferFilter(gpus=gpus, wanted=wanted)
     check_names(pricing, asked, listener, {point.region for point in points})
     series = series_of(points)
     if not series:

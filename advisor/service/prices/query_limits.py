@@ -384,39 +384,31 @@ def _setting(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpusRequest:
-    """Which GPUs to list."""
-
-    names: tuple[str, ...] = ()
-    """GPUs or families; none for all of the catalog."""
-    vendor: str | None = None
-    """Only this one's."""
-    min_memory_gib: float | None = None
-    """Only GPUs with at least so much memory."""
-
-
-def list_gpus(request: GpusRequest, listener: Listener) -> tuple[GpuSpec, ...]:
-    """The GPUs of names and families, each once.
+def list_gpus(
+    names: Sequence[str],
+    listener: Listener,
+    *,
+    vendor: str | None = None,
+    min_memory_gib: float | None = None,
+) -> tuple[GpuSpec, ...]:
+    """The GPUs of names and families, each once, all of the catalog without any: of a vendor, with memory.
 
     Raises:
         InputError: a name with a number of GPUs, an unknown vendor, or a size of memory that cannot be.
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: none is left; says what there is without the limit that leaves none.
     """
-    specs = _named(request.names) if request.names else tuple(load_gpus().values())
-    if request.vendor is not None:
-        vendors = known_vendors([request.vendor])
-        limit = f"{listener.name_of('vendor')} {request.vendor}"
+    specs = _named(names) if names else tuple(load_gpus().values())
+    if vendor is not None:
+        vendors = known_vendors([vendor])
+        limit = f"{listener.name_of('vendor')} {vendor}"
         specs = _left(specs, (spec for spec in specs if spec.vendor in vendors), limit)
-    if request.min_memory_gib is not None:
+    if min_memory_gib is not None:
         name = listener.name_of("min_memory_gib")
-        check_number(name, request.min_memory_gib, least=0, most=MAX_MEMORY_GIB)
+        check_number(name, min_memory_gib, least=0, most=MAX_MEMORY_GIB)
         most_gib = max(spec.memory_bytes for spec in specs) / GIB
-        large = (spec for spec in specs if spec.memory_bytes >= request.min_memory_gib * GIB)
-        specs = _left(
-            specs, large, f"{name} {request.min_memory_gib:g}", f", the largest with {most_gib:.1f} GiB"
-        )
+        large = (spec for spec in specs if spec.memory_bytes >= min_memory_gib * GIB)
+        specs = _left(specs, large, f"{name} {min_memory_gib:g}", f", the largest with {most_gib:.1f} GiB")
     return specs
 
 

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareRequest:
-    """What to compare."""
-
-    a: str
-    """An id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``."""
-    b: str
-    job: RecommendRequest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompareAnswer:
     """Two plans side by side."""
 
@@ -40,10 +30,13 @@ class CompareAnswer:
     warnings: tuple[Finding, ...]
 
 
-def compare(request: CompareRequest, config: Config, listener: Listener) -> CompareAnswer:
+def compare(a: str, b: str, job: RecommendRequest, config: Config, listener: Listener) -> CompareAnswer:
     """Judge two plans by the same draws, each at its cheapest place that does the job.
 
     Names come before the script is profiled, which takes longest: what is wrong with them shows at once.
+
+    Args:
+        a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``; so is b.
 
     Raises:
         InputError: a name is of no plan or of several, both are the same, or the job cannot be meant.
@@ -51,20 +44,20 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
         PolicyViolationError: the policy removes every plan of both names.
         AdvisorError: the script, prices or the database cannot be read.
     """
-    check(request.job, listener)
+    check(job, listener)
     from recommender.comparison import compared
     from recommender.plans.named import num_nodes_of, plans_named
     from recommender.ranking.value import worth_for
 
-    config = _with_nodes(config, max(num_nodes_of(request.a), num_nodes_of(request.b)))
-    places, warnings = places_of(replace(request.job, everywhere=True), config, listener)
-    named = {name: plans_named(name, places.plans) for name in (request.a, request.b)}
-    trace = with_input(trace_of(request.job.trace, config.tracing, listener), config.settings.input, listener)
+    config = _with_nodes(config, max(num_nodes_of(a), num_nodes_of(b)))
+    places, warnings = places_of(replace(job, everywhere=True), config, listener)
+    named = {name: plans_named(name, places.plans) for name in (a, b)}
+    trace = with_input(trace_of(job.trace, config.tracing, listener), config.settings.input, listener)
     asked = {plan.id: plan for plans in named.values() for plan in plans}
     judged = judged_of(trace, places, tuple(asked.values()))
     chosen = _chosen(named, judged, worth_for(places.job), listener)
     return CompareAnswer(
-        comparison=compared(chosen[request.a], chosen[request.b], places.job),
+        comparison=compared(chosen[a], chosen[b], places.job),
         trace=trace,
         warnings=(*trace.warnings, *warnings),
     )

@@ -24,17 +24,6 @@ _NOT_CALLED = (0.0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiffRequest:
-    """What to compare."""
-
-    base: str
-    """Script, trace or ``REVISION:PATH`` before the change."""
-    head: str
-    job: RecommendRequest
-    """How to rank machines for either; the source of its trace does not count."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PartChange:
     """What one operator, or a wait, takes of the whole job on one machine before and after."""
 
@@ -67,8 +56,12 @@ class DiffAnswer:
     warnings: tuple[Finding, ...]
 
 
-def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer:
+def diff(before: str, after: str, job: RecommendRequest, config: Config, listener: Listener) -> DiffAnswer:
     """Rank the same places for both versions of a script, and say what the change does.
+
+    Args:
+        before: script, trace or ``REVISION:PATH``; so is ``after``.
+        job: how to rank machines for either; the source of its trace does not count.
 
     Raises:
         InputError: the job, a name, a revision or a number cannot be meant.
@@ -78,16 +71,16 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
     """
     from recommender.comparison import script_change
 
-    with laid_out(request.base) as before, laid_out(request.head) as after:
-        for version in (before, after):
-            check(replace(request.job, trace=replace(request.job.trace, source=version.path)), listener)
-        places, warnings = places_of(request.job, config, listener)
+    with laid_out(before) as old, laid_out(after) as new:
+        for version in (old, new):
+            check(replace(job, trace=replace(job.trace, source=version.path)), listener)
+        places, warnings = places_of(job, config, listener)
         base, head = (
             with_input(trace, config.settings.input, listener)
-            for trace in _traces((before, after), request.job.trace, config.tracing, listener)
+            for trace in _traces((old, new), job.trace, config.tracing, listener)
         )
     base_ranked, head_ranked = (
-        ranked_on(places, warnings, trace, request.job, config.pricing) for trace in (base, head)
+        ranked_on(places, warnings, trace, job, config.pricing) for trace in (base, head)
     )
     change = script_change(base_ranked, head_ranked)
     return DiffAnswer(

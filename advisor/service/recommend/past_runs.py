@@ -11,8 +11,7 @@ from advisor.core.errors import StoreError
 from advisor.core.findings import Finding
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
-from advisor.store.database import existing_store
-from advisor.store.handle import Store
+from advisor.store.database import Store, existing_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import PredictSettings, StoreSettings

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -156,3 +158,21 @@ def _rng() -> np.random.Generator:
     import numpy as np
 
     return np.random.default_rng(SEED)
+
+
+# Our matrices are small, and more threads of BLAS only wait for each other.
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+def load_numpy() -> None:
+    """Import numpy with one BLAS thread, unless the user set a number or it is there already.
+
+    OpenBLAS reads the variable once, as it is loaded; it is taken back, so that no child process sees it.
+    """
+    if "numpy" in sys.modules or BLAS_THREADS in os.environ:
+        return
+    os.environ[BLAS_THREADS] = "1"
+    try:
+        import numpy as np  # noqa: F401
+    finally:
+        del os.environ[BLAS_THREADS]

@@ -17,11 +17,16 @@ from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Market, Plan, PricePoint, Recommendation, Scaling, Split, Trace
-from advisor.service.blas import load_numpy
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now, sources_for
 from advisor.service.recommend.past_runs import past_runs
-from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
+from advisor.service.recommend.pipeline import (
+    Places,
+    load_numpy,
+    recommendation_of,
+    with_batch_held,
+    with_variants,
+)
 from advisor.service.recommend.plan_sources import data_set_of
 from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
 from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of, with_input

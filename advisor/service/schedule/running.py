@@ -25,8 +25,7 @@ from advisor.schedule.schedulable import schedulable
 from advisor.service.prices.live import now
 from advisor.service.schedule.child_commands import Command, Ending, Ran, run_command
 from advisor.service.schedule.managing import planned_schedule
-from advisor.store.database import open_store
-from advisor.store.handle import Store
+from advisor.store.database import Store, open_store
 from advisor.store.locks import Lock
 from advisor.store.schedules import (
     begin_occurrence,

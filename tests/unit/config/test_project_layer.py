@@ -55,7 +55,6 @@ def test_every_setting_declares_what_a_project_may():
 def test_what_does_not_declare_it_is_an_error(monkeypatch):
     monkeypatch.setattr(setting_field("store.url"), "json_schema_extra", None)
     with pytest.raises(LookupError, match=r"store\.url"):
-
         project_may("store.url")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import os, sys
-from advisor.service.blas import load_numpy
+from advisor.service.recommend.pipeline import load_numpy
 load_numpy()
 import numpy
 numpy.ones((900, 900)) @ numpy.ones((900, 900))

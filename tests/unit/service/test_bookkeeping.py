@@ -18,7 +18,7 @@ from advisor.core.limits import EARLIEST
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
 from advisor.service import bookkeeping as ledger
-from advisor.service.bookkeeping import RunRequest, RunsRequest, keep_receipt, keep_run, recorded_runs
+from advisor.service.bookkeeping import RunRequest, keep_receipt, keep_run, recorded_runs
 from advisor.service.listening import Listener
 from advisor.service.recommend import ledger_entries
 from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
@@ -68,7 +68,7 @@ def kept(config: Config, request: RunRequest) -> tuple[Run, bool]:
 
 def listed(config: Config, since: str | None = None, project: str | None = None) -> tuple[Run, ...]:
     start = None if since is None else moment_or_duration_s("--since", since)
-    return recorded_runs(RunsRequest(since=start, project=project), config.settings.store, TERMINAL).runs
+    return recorded_runs(start, project, config.settings.store, TERMINAL).runs
 
 
 OWN = {"provider": None, "gpu": None, "market": None}

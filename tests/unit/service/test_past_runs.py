@@ -10,7 +10,7 @@ from advisor.config.layers import Config, load_config
 from advisor.core.findings.about_estimates import CorrectedByReceipts, Drift
 from advisor.core.values import Interval, RunStatus
 from advisor.formats.trace_files import write_trace
-from advisor.service.bookkeeping import RunsRequest, recorded_runs
+from advisor.service.bookkeeping import recorded_runs
 from advisor.service.predicting import PredictRequest, predict
 from advisor.service.recommend import past_runs as module
 from advisor.service.recommend.past_runs import PastRuns, compared_runs, past_runs
@@ -108,7 +108,7 @@ def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(co
     assert (type(drift), drift.facts["gpu"]) == (Drift, "L4")
     assert past.drifts_on({"T4"}) == ()
     heard = Heard()
-    assert len(recorded_runs(RunsRequest(), config.settings.store, heard).runs) == 4
+    assert len(recorded_runs(None, None, config.settings.store, heard).runs) == 4
     assert heard.warnings == [drift]  # type: ignore[comparison-overlap]
 
 

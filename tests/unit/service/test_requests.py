@@ -1,4 +1,4 @@
-"""Every use case takes one frozen request, the same for the command line, Python and whatever comes."""
+"""Requests of use cases are frozen values, the same for the command line, Python and whatever comes."""
 
 import dataclasses
 import importlib
@@ -25,11 +25,3 @@ def test_a_request_is_a_frozen_value(request_type):
     assert {*request_type.__slots__} == {field.name for field in fields}  # type: ignore[attr-defined]
     assert all(field.kw_only for field in fields)
     assert not [field.name for field in fields if str(field.type).startswith(("list", "dict", "set"))]
-
-
-def test_each_use_case_has_its_request():
-    names = {one.__name__ for one in requests()}
-    assert names >= {
-        "RecommendRequest", "PredictRequest", "TraceRequest", "PricesRequest", "HistoryRequest",
-        "CapacityRequest", "WaitRequest", "PlanRequest", "RunRequest", "RunsRequest", "MeasureRequest",
-    }  # fmt: skip
