@@ -6,24 +6,31 @@ to the logger ``advisor``: warnings at WARNING, notes and steps at INFO.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from reprlib import repr as shortened
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, get_args
 
-from advisor.api_inputs import Source, changes, cloud, config_of, gpu_name, request_of, texts
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
 from advisor.core.values import Confirmation, IterationEstimate, Job, PriceOrder, Recommendation, Trace
 from advisor.report.python_face import Logged
 from advisor.service.listening import Listener
+from advisor.service.traces import TraceRequest
 
 if TYPE_CHECKING:
+    from advisor.config.layers import Config
     from advisor.pricing.answers import Offers
     from advisor.service.predicting import PredictAnswer, PredictRequest
     from recommender.comparison import PlanComparison
 
 __all__ = ["Logged", "compare", "confirm", "predict", "prices", "profile", "recommend"]
+
+
+Source = str | PathLike[str] | Trace
+"""A training script or a saved trace, or a Trace."""
 
 
 def recommend(
@@ -124,14 +131,17 @@ def recommend(
     )
     hears = listener or Logged()
     check(request, hears)
-    given = {"providers": providers, "regions": regions, "markets": markets}
-    about_job = {
+    given = {
+        "cloud.providers": providers,
+        "cloud.regions": regions,
+        "cloud.markets": markets,
         "cloud.max_nodes": max_nodes,
         "cloud.data": data,
         "cloud.dataset_gb": dataset_gb,
         "profile.scaling": scaling,
+        "prices.offline": offline,
     }
-    config = config_of({**cloud(given), **about_job, "prices.offline": offline}, settings, hears)
+    config = config_of(given, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:
         keep_recommendation(answer, config.settings.store, project)
@@ -253,8 +263,9 @@ def confirm(
     """
     from advisor.service.predicting import PredictRequest
 
+    check_kind("gpu", gpu, str, "the name of one, such as 'L4'")
     trace = request_of(script, arguments, world_size=world_size)
-    request = PredictRequest(trace=trace, gpus=(gpu_name(gpu),), confirm=True)
+    request = PredictRequest(trace=trace, gpus=(gpu,), confirm=True)
     confirmed = _predicted(request, settings, listener).confirmed
     assert confirmed is not None  # noqa: S101 - it was asked for
     return confirmed
@@ -324,8 +335,13 @@ def prices(
         every_zone=every_zone,
     )
     hears = listener or Logged()
-    given = {"providers": providers, "regions": regions, "markets": markets}
-    config = config_of({**cloud(given), "prices.max_age": max_age}, settings, hears)
+    given = {
+        "cloud.providers": providers,
+        "cloud.regions": regions,
+        "cloud.markets": markets,
+        "prices.max_age": max_age,
+    }
+    config = config_of(given, settings, hears)
     return list_prices(request, config.pricing, hears)
 
 
@@ -357,3 +373,71 @@ def profile(
     request = request_of(script, arguments, pretended_gpu=pretended_gpu, world_size=world_size)
     hears = listener or Logged()
     return profile_script(request, config_of({}, settings, hears).settings.profile, hears)
+
+
+# What callers in Python give, as the requests and settings of the use cases.
+
+
+def request_of(
+    source: Source,
+    arguments: Sequence[str],
+    *,
+    origin_gpu: str | None = None,
+    pretended_gpu: str | None = None,
+    world_size: int | None = None,
+) -> TraceRequest:
+    """What is to be profiled or read."""
+    check_kind("source", source, str | PathLike | Trace, "the path of a script or of a saved trace")
+    check_kind("origin_gpu", origin_gpu, str | None, "the name of one, such as 'L4'")
+    check_kind("pretended_gpu", pretended_gpu, str | None, "the name of one, such as 'L4'")
+    path = source if isinstance(source, Trace) else Path(source)
+    return TraceRequest(
+        source=path,
+        arguments=texts("arguments", arguments),
+        origin_gpu=origin_gpu,
+        pretended_gpu=pretended_gpu,
+        world_size=world_size,
+    )
+
+
+def changes(what_if: bool | str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names of the changes to judge, ``all`` for True; none for False, and None stays None."""
+    if what_if is None or isinstance(what_if, bool):
+        return None if what_if is None else ("all",) * what_if
+    return (what_if,) if isinstance(what_if, str) else texts("what_if", what_if)
+
+
+def texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Several texts. Raises InputError: it is none, or one by itself, whose letters would count as texts."""
+    advice = "each text by itself, such as ['one', 'two']"
+    if not isinstance(values, Collection) or isinstance(values, str | bytes | Mapping):
+        raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")
+    for value in values:
+        check_kind(f"each of {name}", value, str, advice)
+    return tuple(values)
+
+
+def config_of(given: Mapping[str, object], settings: Mapping[str, object] | None, hears: Listener) -> Config:
+    """All layers, with what was given on top."""
+    from advisor.config.layers import ARGUMENT, load_config
+    from advisor.report.config_tables import refused_in_words
+
+    named = {name: value for name, value in given.items() if value is not None}
+    config = load_config({**(settings or {}), **named}, origin=ARGUMENT)
+    hears.warn([*config.warnings, *map(refused_in_words, config.refused)])
+    return config
+
+
+def check_kind(name: str, value: object, kind: type | UnionType, advice: str) -> None:
+    """Refuse a value of another kind.
+
+    Args:
+        kind: what it must be.
+        advice: where to get one, a sentence without its full stop.
+
+    Raises InputError: it is something else.
+    """
+    if not isinstance(value, kind):
+        kinds = get_args(kind) or (kind,)
+        wanted = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+        raise InputError(f"{name} must be of type {wanted}, got {shortened(value)}: {advice}.")

@@ -20,39 +20,6 @@ _ENDINGS = (
     "apikey", "authkey", "passphrase", "passwd", "password", "passwort", "pwd", "secret", "secretkey",
     "sshpass", "token", "webhook",
 )  # fmt: skip
-_WORDS = frozenset({
-    "auth", "authorization", "cookie", "cookies", "cred", "credential", "credentials", "creds", "dsn", "jwt",
-    "kubeconfig", "netrc", "otp", "passcode", "passwords", "pat", "psk", "pw", "sas", "secrets", "totp",
-})  # fmt: skip
-# What may follow without another meaning: AWS_ACCESS_KEY_ID, TOKEN_1, PASSWORD_BASE64, SLACK_WEBHOOK_URL.
-_DECORATIONS = frozenset({"b64", "base64", "id", "json", "str", "string", "url", "value"})
-# Tokens of texts and of tokenizers, not of accounts.
-_OF_TEXT = frozenset({
-    "added", "additional", "audio", "avg", "begin", "blank", "bos", "class", "cls", "context", "count", "cur",
-    "current", "decoder", "drop", "each", "encoder", "end", "eos", "eot", "expected", "extra", "fim", "first",
-    "has", "image", "img", "input", "invalid", "is", "last", "mask", "max", "mem", "min", "n", "new", "next",
-    "num", "output", "pad", "padding", "per", "placeholder", "pos", "prefix", "prev", "prompt", "reg",
-    "register", "sep", "skip", "special", "start", "stop", "suffix", "syntax", "text", "this", "time",
-    "total", "trigger", "unexpected", "unk", "unknown", "use", "video", "with", "word",
-})  # fmt: skip
-# Several of them are counted, unless they are these.
-_OF_ACCOUNTS = frozenset({"access", "api", "auth", "bearer", "hf", "hub", "refresh", "security", "session"})
-# Passes of a network.
-_OF_PASSES = frozenset({
-    "a", "backward", "bwd", "by", "each", "eval", "first", "forward", "fwd", "last", "n", "num", "one", "per",
-    "second", "single", "the", "train",
-})  # fmt: skip
-# Keys that open something; of others, a program that prints `key=len` has many.
-_OF_LOCKS = frozenset({
-    "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "consumer",
-    "customer", "deploy", "encryption", "fernet", "gpg", "hmac", "ingest", "ingestion", "jwt", "kaggle",
-    "license", "master", "pgp", "private", "read", "root", "rsa", "secret", "service", "session", "shared",
-    "signing", "ssh", "ssl", "storage", "subscription", "tls", "wandb", "webhook", "write",
-})  # fmt: skip
-_OF_TABLES = frozenset({
-    "cache", "column", "dict", "foreign", "group", "index", "join", "map", "partition", "primary", "public",
-    "shard", "sort", "state", "unique",
-})  # fmt: skip
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|\d+")
 _MOST_CHARACTERS = 200
 
@@ -69,9 +36,15 @@ def is_secret_name(name: str) -> bool:
     return bool(words) and _is_secret(words, is_variable=name.isupper())
 
 
+@cache
+def _names(kind: str) -> frozenset[str]:
+    table = tomllib.loads(catalog_path("secret_names.toml").read_text(encoding="utf-8"))
+    return frozenset(table[kind])
+
+
 def _words(name: str) -> list[str]:
     words = [word.lower() for word in _PARTS.findall(name[-_MOST_CHARACTERS:])]
-    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _DECORATIONS):
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _names("decorations")):
         words.pop()
     return words
 
@@ -79,12 +52,18 @@ def _words(name: str) -> list[str]:
 def _is_secret(words: list[str], *, is_variable: bool) -> bool:
     last, before = words[-1].rstrip("0123456789") or words[-1], words[-2] if len(words) > 1 else ""
     if last in ("token", "tokens"):
-        return before in _OF_ACCOUNTS if last == "tokens" else not before or before not in _OF_TEXT
+        return (
+            before in _names("of_accounts")
+            if last == "tokens"
+            else not before or before not in _names("of_text")
+        )
     if last in ("key", "keys"):
-        return before in _OF_LOCKS or (is_variable and bool(before) and before not in _OF_TABLES)
+        return before in _names("of_locks") or (
+            is_variable and bool(before) and before not in _names("of_tables")
+        )
     if last == "pass":
-        return bool(before) and before not in _OF_PASSES
-    return last in _WORDS or last.endswith(_ENDINGS)
+        return bool(before) and before not in _names("of_passes")
+    return last in _names("words") or last.endswith(_ENDINGS)
 
 
 # The formats of issuers' secrets: catalogs/secrets.toml, searched for by the words that they begin with.
@@ -174,11 +153,6 @@ _WHOLE = re.compile(rf"\S{{1,{_MOST}}}")
 _PLACEHOLDER = re.compile(
     r"\*{2,}|<[\w .|/-]*>|\[[A-Z_ ]+\]|[$%]?\{\{?[^{}]*\}\}?|\$\w+|%\(?\w+\)?s?|x{3,}|\.{3}|\[UNUSED\d+\]"
 )
-_KINDS = frozenset({
-    "any", "none", "null", "nil", "true", "false", "undefined", "str", "string", "int", "integer", "float",
-    "bool", "boolean", "bytes", "list", "dict", "tuple", "optional", "text", "secretstr", "unset", "empty",
-    "missing", "required", "hidden", "redacted", "masked", "yes", "no",
-})  # fmt: skip
 _CODE = re.compile(
     r"(?:os|sys|self|cls|args|opts?|options|cfg|conf|config|settings|params|kwargs|env|environ|request|req|getpass"
     r"|input|getenv|lambda|await|secrets|torch|np|tokens?|tokenizer|batch|model)\b[.(\[:, ]"
@@ -189,12 +163,6 @@ _STRONG = re.compile(
     r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|secret|api_?-?key|private_?-?key|credentials?)s?\d*\Z",
     re.IGNORECASE,
 )
-_OF_PROSE = frozenset({
-    "a", "an", "and", "are", "as", "before", "but", "by", "can", "cannot", "could", "do", "does", "for",
-    "from", "has", "have", "if", "in", "instead", "is", "it", "may", "must", "need", "needs", "not", "of",
-    "on", "option", "or", "set", "so", "than", "that", "the", "then", "this", "to", "was", "when", "where",
-    "which", "while", "will", "with",
-})  # fmt: skip
 _LEAST_WEAK = 8
 
 
@@ -246,10 +214,15 @@ def is_harmless(value: Value, name: str, written: str) -> bool:
         written: the name as it is written, with what stands between it and the value.
     """
     text = value.text
-    if not text or _PLACEHOLDER.fullmatch(text) or text.lower() in _KINDS or text.lower() == name.lower():
+    if (
+        not text
+        or _PLACEHOLDER.fullmatch(text)
+        or text.lower() in _names("stand_ins")
+        or text.lower() == name.lower()
+    ):
         return True
     if written == "--":
-        return text.lower() in _OF_PROSE or (
+        return text.lower() in _names("of_prose") or (
             text.isupper() and text.lower() in (*name.lower().split("-"), "text", "str")
         )
     is_strong = _STRONG.search(name) is not None

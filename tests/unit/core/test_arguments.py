@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.api_inputs import check_each, check_kind
+from advisor.api import check_kind, texts
 from advisor.core.errors import AmbiguousGpuError, InputError, PolicyError, TraceError, UnknownGpuError
 from advisor.core.gpus import load_gpus
 from advisor.core.limits import check_count, check_number
@@ -155,9 +155,11 @@ def test_a_count_is_whole_and_1_or_more_or_refused(value):
     assert refused(lambda: check_count("x", value)) is not is_good
 
 
-@given(ANYTHING)
-def test_a_list_is_a_list_or_refused(value):
-    assert refused(lambda: check_each("x", value, int, "give numbers")) is not isinstance(value, list)
+@given(ANYTHING | st.lists(st.text(max_size=3)))
+def test_a_list_is_a_list_of_texts_or_refused(value):
+
+    is_good = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    assert refused(lambda: texts("x", value)) is not is_good
 
 
 def test_a_message_stays_short_whatever_was_handed_in():
