@@ -19,69 +19,44 @@ from advisor.core.values import CheckpointUse, Job, Market, Scaling
 from advisor.report.printing import Format
 
 
-def gpu_names(incomplete: str) -> list[str]:
+def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What a shell completes: names that begin as typed, in any case; none where they cannot be read."""
+
+    def complete(incomplete: str) -> list[str]:
+        start, rest = incomplete.lower(), slice(len(incomplete), None)
+        try:
+            matching = dict.fromkeys(name for name in names() if name.lower().startswith(start))
+        except Exception:  # noqa: BLE001 - a shell that completes shows no errors
+            return []
+        # typer drops what does not begin as it was typed, and any case will do.
+        return [incomplete + name[rest] for name in matching]
+
+    return complete
+
+
+@completing
+def gpu_names() -> Iterator[str]:
     """GPUs and families of the catalog."""
-    return beginning(incomplete, _gpus)
-
-
-def vendor_names(incomplete: str) -> list[str]:
-    """Makers of the catalog's GPUs."""
-    return beginning(incomplete, _vendors)
-
-
-def provider_names(incomplete: str) -> list[str]:
-    """Clouds with a shipped price."""
-    return beginning(incomplete, lambda: (provider for provider, _ in _places()))
-
-
-def region_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Regions with a shipped price, of the clouds that were named before."""
-    named = ctx.params.get("provider") or ()
-    clouds = {name.lower() for name in ([named] if isinstance(named, str) else named)}
-
-    def regions() -> Iterator[str]:
-        return (region for cloud, region in _places() if not clouds or cloud in clouds)
-
-    return beginning(incomplete, regions)
-
-
-def change_names(incomplete: str) -> list[str]:
-    """Changes of a script that `--what-if` takes."""
-    return beginning(incomplete, lambda: (ALL, *CHANGE_NAMES))
-
-
-def split_names(incomplete: str) -> list[str]:
-    """Ways to divide a model, without their numbers."""
-    return beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
-
-
-def backend_names(incomplete: str) -> list[str]:
-    """What ``--backend`` takes."""
-    return beginning(incomplete, lambda: ("auto", "cuda", "fake", "cpu"))
-
-
-def beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
-    """Names that begin as typed, in any case; none where they cannot be read."""
-    start, rest = incomplete.lower(), slice(len(incomplete), None)
-    try:
-        matching = dict.fromkeys(name for name in names() if name.lower().startswith(start))
-    except Exception:  # noqa: BLE001 - a shell that completes shows no errors
-        return []
-    # typer drops what does not begin as it was typed, and any case will do.
-    return [incomplete + name[rest] for name in matching]
-
-
-def _gpus() -> Iterator[str]:
     from advisor.core.gpus import family_names, load_gpus
 
     yield from load_gpus()
     yield from family_names()
 
 
-def _vendors() -> Iterator[str]:
+@completing
+def vendor_names() -> Iterator[str]:
+    """Makers of the catalog's GPUs."""
     from advisor.core.gpus import load_gpus
 
     yield from (spec.vendor.lower() for spec in load_gpus().values())
+
+
+def region_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Regions with a shipped price, of the clouds that were named before."""
+    named = ctx.params.get("provider") or ()
+    clouds = {name.lower() for name in ([named] if isinstance(named, str) else named)}
+    regions = completing(lambda: (region for cloud, region in _places() if not clouds or cloud in clouds))
+    return regions(incomplete)
 
 
 def _places() -> Iterator[tuple[str, str]]:
@@ -93,6 +68,11 @@ def _places() -> Iterator[tuple[str, str]]:
             for row in csv.DictReader(file):
                 yield row["provider"], row["region"]
 
+
+provider_names = completing(lambda: (provider for provider, _ in _places()))
+change_names = completing(lambda: (ALL, *CHANGE_NAMES))
+split_names = completing(lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
+backend_names = completing(lambda: ("auto", "cuda", "fake", "cpu"))
 
 FormatOption = Annotated[Format, option("How to print results.", "--format", "-f", case_sensitive=False)]
 JsonOption = Annotated[bool, option("Short for --format json.", "--json")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, group, load_settings, option
-from advisor.cli.options import FormatOption, JsonOption, beginning, with_groups
+from advisor.cli.options import FormatOption, JsonOption, completing, with_groups
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.report.plain import flag_of
@@ -26,18 +26,20 @@ app = group("Training scripts for who has none yet: docs/recipes.md.")
 _WORLD = 2
 
 
-def recipe_names(incomplete: str) -> list[str]:
+@completing
+def recipe_names() -> Iterator[str]:
     """Recipes."""
     from advisor.recipes.recipes import RECIPES
 
-    return beginning(incomplete, lambda: RECIPES)
+    yield from RECIPES
 
 
-def model_names(incomplete: str) -> list[str]:
+@completing
+def model_names() -> Iterator[str]:
     """Models of the catalog."""
     from advisor.recipes.models import known_models
 
-    return beginning(incomplete, known_models)
+    yield from known_models()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ def setting(may: ProjectMay, default: object, words: str, **limits: Any) -> Any:
 def project_may_of(field: FieldInfo) -> ProjectMay | None:
     """What `setting` was given; None for a field that was declared otherwise."""
     extra = field.json_schema_extra
-    return ProjectMay(extra[_PROJECT_MAY]) if isinstance(extra, dict) and _PROJECT_MAY in extra else None
+    return ProjectMay(str(extra[_PROJECT_MAY])) if isinstance(extra, dict) and _PROJECT_MAY in extra else None
 
 
 class Section(pydantic.BaseModel):

@@ -6,6 +6,7 @@ workers the main process loads first and computes then, so it takes the sum (doc
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import InputAssumed, InputBound, InputInTurn
@@ -48,25 +49,19 @@ def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEs
     The iteration is the larger of GPU time and input time, their sum where one process does both; the
     quantiles one by one, as if both were slow together.
     """
-    work, device_s = estimate.input, estimate.device_s
+    work = estimate.input
     if work is None:
         return estimate
     load_s = input_s(work, vcpus_per_gpu)
-    whole_s = _together(device_s, load_s, in_turn=estimate.loads_in_turn)
-    waiting_s = whole_s.p50 - device_s.p50
+    changed = _loaded(estimate, load_s)
     note = input_note(estimate, vcpus_per_gpu)
     others = (assumption for assumption in estimate.assumptions if type(assumption) not in _NOTES)
-    assert estimate.input is not None, "asked only where there is input"  # noqa: S101
-    method = Method.MEASURED if estimate.input.kind is None else Method.ASSUMED
+    method = Method.MEASURED if work.kind is None else Method.ASSUMED
     parts = dict(estimate.by_method)
-    parts[method] = parts.get(method, 0.0) + waiting_s - estimate.loading_s
+    parts[method] = parts.get(method, 0.0) + changed["loading_s"] - estimate.loading_s
     return replace(
         estimate,
-        iteration_s=whole_s,
-        input_s=load_s,
-        loading_s=waiting_s,
-        by_family=_with_waiting(estimate.by_family, waiting_s),
-        by_operator=_with_waiting(estimate.by_operator, waiting_s),
+        **changed,
         by_method={name: part_s for name, part_s in parts.items() if part_s > 0},
         assumptions=(*([] if note is None else [note]), *others),
     )
@@ -78,20 +73,24 @@ def reading(estimate: IterationEstimate, read_s: Interval) -> IterationEstimate:
     Args:
         estimate: on the machine, fed by its vCPUs.
     """
-    made_s, device_s = estimate.input_s, estimate.device_s
-    load_s = read_s if made_s is None else _together(made_s, read_s, in_turn=False)
-    whole_s = _together(device_s, load_s, in_turn=estimate.loads_in_turn)
-    waiting_s = whole_s.p50 - device_s.p50
-    assumed_s = estimate.by_method.get(Method.ASSUMED, 0.0) + waiting_s - estimate.loading_s
-    return replace(
-        estimate,
-        iteration_s=whole_s,
-        input_s=load_s,
-        loading_s=waiting_s,
-        by_family=_with_waiting(estimate.by_family, waiting_s),
-        by_operator=_with_waiting(estimate.by_operator, waiting_s),
-        by_method={**estimate.by_method, **({Method.ASSUMED: assumed_s} if assumed_s > 0 else {})},
-    )
+    made_s = estimate.input_s
+    changed = _loaded(estimate, read_s if made_s is None else _together(made_s, read_s, in_turn=False))
+    assumed_s = estimate.by_method.get(Method.ASSUMED, 0.0) + changed["loading_s"] - estimate.loading_s
+    by_method = {**estimate.by_method, **({Method.ASSUMED: assumed_s} if assumed_s > 0 else {})}
+    return replace(estimate, **changed, by_method=by_method)
+
+
+def _loaded(estimate: IterationEstimate, load_s: Interval) -> dict[str, Any]:
+    """Fields of the estimate where its samples take so long, but for the method behind that time."""
+    whole_s = _together(estimate.device_s, load_s, in_turn=estimate.loads_in_turn)
+    waiting_s = whole_s.p50 - estimate.device_s.p50
+    return {
+        "iteration_s": whole_s,
+        "input_s": load_s,
+        "loading_s": waiting_s,
+        "by_family": _with_waiting(estimate.by_family, waiting_s),
+        "by_operator": _with_waiting(estimate.by_operator, waiting_s),
+    }
 
 
 def _together(device_s: Interval, load_s: Interval, *, in_turn: bool) -> Interval:

@@ -347,7 +347,7 @@ def _job(schedule: Schedule, plan: WorkflowPlan, lines: _Lines) -> dict[str, obj
     if plan.secrets or plan.settings:
         secrets = {name: f"${{{{ secrets.{name} }}}}" for name in plan.secrets}
         run["env"] = {**secrets, **{name: _literal(text) for name, text in plan.settings.items()}}
-    steps = [
+    steps: list[dict[str, object]] = [
         {"uses": "actions/checkout@v4", "with": {"persist-credentials": False}},
         {"uses": "actions/setup-python@v5", "with": {"python-version": "3.12"}},
         {"run": "pip install gpu-advisor"},

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
@@ -214,26 +214,20 @@ def _problem(secrets: Secrets, reference: str) -> str | None:
 
 def open_channel(name: str, settings: ChannelSettings, secrets: Secrets) -> Channel:
     """The channel that settings describe; nothing is read or asked yet."""
-    from advisor.config import delivery_settings
+    from advisor.config import delivery_settings as kinds
     from advisor.delivery.channels.bucket import S3, Gcs
     from advisor.delivery.channels.local import LocalFile, Stdout
     from advisor.delivery.channels.smtp import Smtp
     from advisor.delivery.channels.webhook import Slack, Webhook
 
-    match settings:
-        case delivery_settings.FileChannel():
-            return LocalFile(settings=settings, secrets=secrets)
-        case delivery_settings.StdoutChannel():
-            return Stdout(settings=settings, secrets=secrets)
-        case delivery_settings.SmtpChannel():
-            return Smtp(name=name, settings=settings, secrets=secrets)
-        case delivery_settings.SlackChannel():
-            return Slack(settings=settings, secrets=secrets)
-        case delivery_settings.WebhookChannel():
-            return Webhook(settings=settings, secrets=secrets)
-        case delivery_settings.S3Channel():
-            return S3(settings=settings, secrets=secrets)
-        case delivery_settings.GcsChannel():
-            return Gcs(settings=settings, secrets=secrets)
-        case _:
-            assert_never(settings)
+    if isinstance(settings, kinds.SmtpChannel):
+        return Smtp(name=name, settings=settings, secrets=secrets)
+    made: Mapping[type, Callable[..., Channel]] = {
+        kinds.FileChannel: LocalFile,
+        kinds.StdoutChannel: Stdout,
+        kinds.SlackChannel: Slack,
+        kinds.WebhookChannel: Webhook,
+        kinds.S3Channel: S3,
+        kinds.GcsChannel: Gcs,
+    }
+    return made[type(settings)](settings=settings, secrets=secrets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.core.errors import InputError, ProfileError
 from advisor.core.findings.about_traces import World
@@ -195,11 +195,10 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
         ProfileError: the script yields no iteration.
     """
     from advisor.profile import pretend, profile
-    from advisor.profile.epoch import parse_fake_data
     from advisor.profile.sandbox import warning_for_root
 
     assert isinstance(request.source, Path), "a Trace was profiled already"  # noqa: S101
-    script, settings = request.source, settings
+    script = request.source
     backend = _backend(request, settings.backend, listener)
     listener.warn(warning_for_root(in_sandbox=settings.sandbox))
 
@@ -209,19 +208,12 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
             return profile(
                 script,
                 request.arguments,
-                python=settings.python or request.python,
-                timeout_s=settings.timeout,
                 backend=backend,
                 gpu=pretend(request.pretended_gpu) if request.pretended_gpu else None,
-                fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
-                num_samples=settings.samples,
                 world_size=world_size,
-                sandbox=settings.sandbox,
-                sandbox_read=settings.sandbox_read,
-                env=settings.env,
-                variables=request.variables,
                 memory_bytes=None if settings.memory is None else int(settings.memory * 2**30),
                 progress=step.follow,
+                **_how(request, settings),
             )
 
     trace = profiled(f"profiling {script.name}", backend, request.world_size)
@@ -240,23 +232,26 @@ def steps_on_cpu(request: TraceRequest, settings: ProfileSettings, listener: Lis
 
     Raises AdvisorError: it does not run there, or not a step of it ends in time.
     """
-    from advisor.profile.epoch import parse_fake_data
     from advisor.profile.profiling import time_on_cpu
 
     assert isinstance(request.source, Path), "a Trace was profiled already"  # noqa: S101
     with listener.step(f"timing {request.source.name} on this CPU", limit_s=settings.timeout):
-        return time_on_cpu(
-            request.source,
-            request.arguments,
-            python=settings.python or request.python,
-            timeout_s=settings.timeout,
-            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
-            num_samples=settings.samples,
-            sandbox=settings.sandbox,
-            sandbox_read=settings.sandbox_read,
-            env=settings.env,
-            variables=request.variables,
-        )
+        return time_on_cpu(request.source, request.arguments, **_how(request, settings))
+
+
+def _how(request: TraceRequest, settings: ProfileSettings) -> dict[str, Any]:
+    from advisor.profile.epoch import parse_fake_data
+
+    return {
+        "python": settings.python or request.python,
+        "timeout_s": settings.timeout,
+        "fake_data": parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
+        "num_samples": settings.samples,
+        "sandbox": settings.sandbox,
+        "sandbox_read": settings.sandbox_read,
+        "env": settings.env,
+        "variables": request.variables,
+    }
 
 
 def _backend(request: TraceRequest, backend: str, listener: Listener) -> str:

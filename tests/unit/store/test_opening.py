@@ -218,6 +218,6 @@ def test_a_disk_that_fills_up_while_a_file_is_made_leaves_none(tmp_path, monkeyp
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(transactions.os, "link", full)
+    monkeypatch.setattr(os, "link", full)
     assert "No space left on device" in refusal(f"sqlite:///{tmp_path}/a.db")
     assert list(tmp_path.iterdir()) == []
