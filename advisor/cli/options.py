@@ -3,7 +3,7 @@
 import csv
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
 from pathlib import Path
@@ -157,11 +157,17 @@ PolicyOption = Annotated[
 
 
 Command = Callable[..., None]
+_OPTION = "option"
 
 
 def given(group: object, **read: object) -> dict[str, Any]:
     """The fields of a group by name, some as they were read: for a request whose fields have these names."""
-    return {field.name: getattr(group, field.name) for field in fields(group)} | read  # type: ignore[arg-type]
+    return {one.name: getattr(group, one.name) for one in fields(group)} | read  # type: ignore[arg-type]
+
+
+def asked(words: str, *names: str, default: object = None, **more: Any) -> Any:
+    """A field of a group: an option as `option` has it, and its default."""
+    return field(default=default, metadata={_OPTION: option(words, *names, **more)})
 
 
 def with_groups(command: Command) -> Command:
@@ -172,7 +178,7 @@ def with_groups(command: Command) -> Command:
     @wraps(command)
     def flat(**options: object) -> None:
         for name, group in groups.items():
-            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
+            options[name] = group(**{one.name: options.pop(one.name) for one in fields(group)})
         command(**options)
 
     parameters = list(_written_out(command, hints))
@@ -187,10 +193,11 @@ def _written_out(command: Command, hints: dict[str, type]) -> Iterator[Parameter
             yield parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name])
             continue
         of_fields = get_type_hints(hints[name], include_extras=True)
-        for field in fields(hints[name]):
-            yield Parameter(
-                field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=of_fields[field.name]
-            )
+        for one in fields(hints[name]):
+            kind: Any = of_fields[one.name]
+            if _OPTION in one.metadata:
+                kind = Annotated[kind, one.metadata[_OPTION]]
+            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,17 +207,14 @@ class OfferOptions:
     provider: ProviderOption = None
     region: RegionOption = None
     market: MarketOption = None
-    nodes: Annotated[
-        int | None, option("Exact number of machines that train together.", metavar="N", min=1, max=MAX_NODES)
-    ] = None
-    max_nodes: Annotated[
-        int | None,
-        option("Machines that train together at most; default: 1.", metavar="N", min=1, max=MAX_NODES),
-    ] = None
-    max_age: MaxAgeOption = None
-    offline: Annotated[bool | None, option("Never touch the network.", "--offline", show_default=False)] = (
-        None
+    nodes: int | None = asked(
+        "Exact number of machines that train together.", metavar="N", min=1, max=MAX_NODES
     )
+    max_nodes: int | None = asked(
+        "Machines that train together at most; default: 1.", metavar="N", min=1, max=MAX_NODES
+    )
+    max_age: MaxAgeOption = None
+    offline: bool | None = asked("Never touch the network.", "--offline", show_default=False)
 
     def settings(self) -> dict[str, object]:
         """For `settings_with`; the number of nodes is the request's."""
@@ -229,62 +233,41 @@ class ScriptOptions:
     """How a script is profiled."""
 
     python: PythonOption = None
-    timeout: Annotated[
-        str | None, option("Give up on profiling after this long, such as 10m.", metavar="DURATION")
-    ] = None
-    backend: Annotated[
-        str | None,
-        option(
-            "Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
-            " auto, the default, is cuda where there is a free GPU.",
-            metavar="auto|cuda|fake|cpu",
-            autocompletion=backend_names,
-        ),
-    ] = None
-    fake_data: Annotated[
-        str | None,
-        option(
-            "Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
-            metavar="SHAPE",
-        ),
-    ] = None
-    samples: Annotated[
-        int | None,
-        option("How many fake samples a missing data set has.", metavar="N", min=1, max=MAX_SAMPLES),
-    ] = None
-    world: Annotated[
-        int | None,
-        option(
-            "Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
-            metavar="N",
-            min=1,
-            max=MAX_WORLD,
-        ),
-    ] = None
-    sandbox: Annotated[
-        bool | None,
-        option(
-            "Profile in bubblewrap: the script can write nothing and has no network.",
-            "--sandbox/--no-sandbox",
-            show_default=False,
-        ),
-    ] = None
-    sandbox_read: Annotated[
-        list[Path] | None,
-        option(
-            "What the script reads there besides its project, interpreter and caches; may be repeated.",
-            metavar="PATH",
-            show_default=False,
-        ),
-    ] = None
-    env: Annotated[
-        list[str] | None,
-        option(
-            "Hand on this variable, too: scripts get what training needs (repeatable).",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None
+    timeout: str | None = asked("Give up on profiling after this long, such as 10m.", metavar="DURATION")
+    backend: str | None = asked(
+        "Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
+        " auto, the default, is cuda where there is a free GPU.",
+        metavar="auto|cuda|fake|cpu",
+        autocompletion=backend_names,
+    )
+    fake_data: str | None = asked(
+        "Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
+        metavar="SHAPE",
+    )
+    samples: int | None = asked(
+        "How many fake samples a missing data set has.", metavar="N", min=1, max=MAX_SAMPLES
+    )
+    world: int | None = asked(
+        "Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
+        metavar="N",
+        min=1,
+        max=MAX_WORLD,
+    )
+    sandbox: bool | None = asked(
+        "Profile in bubblewrap: the script can write nothing and has no network.",
+        "--sandbox/--no-sandbox",
+        show_default=False,
+    )
+    sandbox_read: list[Path] | None = asked(
+        "What the script reads there besides its project, interpreter and caches; may be repeated.",
+        metavar="PATH",
+        show_default=False,
+    )
+    env: list[str] | None = asked(
+        "Hand on this variable, too: scripts get what training needs (repeatable).",
+        metavar="NAME",
+        show_default=False,
+    )
 
     def settings(self) -> dict[str, object]:
         """For `settings_with`; the world is the request's."""
@@ -296,27 +279,19 @@ class ScriptOptions:
 class JobOptions:
     """How much is to be trained, and within which limits."""
 
-    epochs: Annotated[float | None, option("How many epochs to train.", metavar="N")] = None
+    epochs: float | None = asked("How many epochs to train.", metavar="N")
     iterations: IterationsOption = None
     iterations_per_epoch: IterationsPerEpochOption = None
-    budget: Annotated[float | None, option("For the whole job.", metavar="USD")] = None
-    deadline: Annotated[str | None, option("Until done, waiting included: 12h, 3d.", metavar="DURATION")] = (
-        None
+    budget: float | None = asked("For the whole job.", metavar="USD")
+    deadline: str | None = asked("Until done, waiting included: 12h, 3d.", metavar="DURATION")
+    confidence: float = asked(
+        "Probability with which budget and deadline must hold.", metavar="P", default=0.9
     )
-    confidence: Annotated[
-        float, option("Probability with which budget and deadline must hold.", metavar="P")
-    ] = 0.9
-    value_of_time: Annotated[
-        float | None,
-        option(
-            "What finishing an hour earlier is worth; default: 2; 0 recommends the cheapest.",
-            metavar="USD_PER_H",
-        ),
-    ] = None
+    value_of_time: float | None = asked(
+        "What finishing an hour earlier is worth; default: 2; 0 recommends the cheapest.", metavar="USD_PER_H"
+    )
     suppose: SupposeOption = None
-    risk: Annotated[bool, option("Keep on the frontier what is slower and dearer, but safer.", "--risk")] = (
-        False
-    )
+    risk: bool = asked("Keep on the frontier what is slower and dearer, but safer.", "--risk", default=False)
 
     def job(self) -> Job:
         """The job. Raises InputError: the deadline is no duration, or a model cannot be divided so."""
@@ -337,32 +312,25 @@ class JobOptions:
 class DataOptions:
     """What is read, moved and fed."""
 
-    dataset_gb: Annotated[
-        float | None, option("Data set (GiB), copied to the machine unless it is there.", metavar="GIB")
-    ] = None
-    data: Annotated[
-        str | None,
-        option("Where the data set is: s3://BUCKET@REGION, gs://..., REGION or local.", metavar="PLACE"),
-    ] = None
-    scaling: Annotated[
-        Scaling | None,
-        option(
-            "What the script holds when GPUs are added: the batch of one (weak), of all (strong), or"
-            " the whole step (unshared).",
-            case_sensitive=False,
-            show_default=False,
-        ),
-    ] = None
-    checkpoints: Annotated[
-        CheckpointUse | None,
-        option(
-            "What the script does with checkpoints: saves and resumes from them (resumes), saves them"
-            " alone (saves), or neither (none); default: as its text shows.",
-            case_sensitive=False,
-            show_default=False,
-        ),
-    ] = None
-    result_gb: Annotated[float | None, option("Result to bring home over the internet.", metavar="GB")] = None
+    dataset_gb: float | None = asked(
+        "Data set (GiB), copied to the machine unless it is there.", metavar="GIB"
+    )
+    data: str | None = asked(
+        "Where the data set is: s3://BUCKET@REGION, gs://..., REGION or local.", metavar="PLACE"
+    )
+    scaling: Scaling | None = asked(
+        "What the script holds when GPUs are added: the batch of one (weak), of all (strong), or"
+        " the whole step (unshared).",
+        case_sensitive=False,
+        show_default=False,
+    )
+    checkpoints: CheckpointUse | None = asked(
+        "What the script does with checkpoints: saves and resumes from them (resumes), saves them"
+        " alone (saves), or neither (none); default: as its text shows.",
+        case_sensitive=False,
+        show_default=False,
+    )
+    result_gb: float | None = asked("Result to bring home over the internet.", metavar="GB")
     loader_s_per_sample: LoaderOption = None
 
     def settings(self) -> dict[str, object]:
@@ -385,54 +353,37 @@ ROWS_OF_THE_RANKING = 15
 class ViewOptions:
     """What is shown of an answer."""
 
-    explain: Annotated[
-        str | None, option("Show one option line by line: its id or number.", metavar="ID")
-    ] = None
-    curve: Annotated[
-        str | None,
-        option(
-            "Show a machine over its numbers of GPUs, and where more stop paying: L4, 'aws L4 spot'.",
-            metavar="PLAN",
-        ),
-    ] = None
-    what_if: Annotated[
-        list[str] | None,
-        option(
-            "What a change of the script would bring: all, bf16, fused, ... Repeatable. By default one"
-            " line on the best of them.",
-            metavar="CHANGE",
-            autocompletion=change_names,
-        ),
-    ] = None
-    no_what_if: Annotated[bool, option("Not even the line on the best change.", "--no-what-if")] = False
-    patch: Annotated[
-        bool,
-        option(
-            "Print these changes as a diff of the script; of all, those that surely save time.", "--patch"
-        ),
-    ] = False
-    top: Annotated[
-        int | None,
-        option("Show the first N of the ranking, not those few.", metavar="N", min=1, max=MAX_ROWS),
-    ] = None
-    all_: Annotated[bool, option("Show every option.", "--all")] = False
-    assumptions: Annotated[
-        bool, option("Show all that the answer rests on, instead of the rows.", "--assumptions")
-    ] = False
-    plot: Annotated[bool, option("Draw time over cost in the terminal, instead of the table.", "--plot")] = (
-        False
+    explain: str | None = asked("Show one option line by line: its id or number.", metavar="ID")
+    curve: str | None = asked(
+        "Show a machine over its numbers of GPUs, and where more stop paying: L4, 'aws L4 spot'.",
+        metavar="PLAN",
     )
-    html: Annotated[
-        Path | None, option("Write the answer to this page, too, with a chart to point at.", metavar="FILE")
-    ] = None
-    emit: Annotated[
-        str | None,
-        option(
-            "Print a file that starts the recommended option, or that of --explain: skypilot, dstack, sbatch,"
-            " kubernetes, command; `advisor launch FILE` starts it.",
-            metavar="KIND",
-        ),
-    ] = None
+    what_if: list[str] | None = asked(
+        "What a change of the script would bring: all, bf16, fused, ... Repeatable. By default one"
+        " line on the best of them.",
+        metavar="CHANGE",
+        autocompletion=change_names,
+    )
+    no_what_if: bool = asked("Not even the line on the best change.", "--no-what-if", default=False)
+    patch: bool = asked(
+        "Print these changes as a diff of the script; of all, those that surely save time.",
+        "--patch",
+        default=False,
+    )
+    top: int | None = asked(
+        "Show the first N of the ranking, not those few.", metavar="N", min=1, max=MAX_ROWS
+    )
+    all_: bool = asked("Show every option.", "--all", default=False)
+    assumptions: bool = asked(
+        "Show all that the answer rests on, instead of the rows.", "--assumptions", default=False
+    )
+    plot: bool = asked("Draw time over cost in the terminal, instead of the table.", "--plot", default=False)
+    html: Path | None = asked("Write the answer to this page, too, with a chart to point at.", metavar="FILE")
+    emit: str | None = asked(
+        "Print a file that starts the recommended option, or that of --explain: skypilot, dstack, sbatch,"
+        " kubernetes, command; `advisor launch FILE` starts it.",
+        metavar="KIND",
+    )
 
     @property
     def changes(self) -> tuple[str, ...] | None:

@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, duration_s, group, option, settings_with
+from advisor.cli import options
+from advisor.cli.common import chosen_format, duration_s, group, settings_with
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import (
-    FormatOption,
-    JsonOption,
-    given,
-    gpu_names,
-    provider_names,
-    region_names,
-    with_groups,
-)
 from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
 from advisor.report.plain import print_text
@@ -32,7 +24,9 @@ FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any l
 
 
 @app.command("check")
-def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def check(
+    files: FilesArgument, output: options.FormatOption = Format.TABLE, as_json: options.JsonOption = False
+) -> None:
     """Look for everything that is wrong with policy files, each and together. Exits with 2 if anything is."""
     from advisor.report.policy_verdicts import check_document
     from advisor.site_files.policy_files import check_policies, policy_error
@@ -44,7 +38,9 @@ def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: Js
 
 
 @app.command("show")
-def show(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def show(
+    files: FilesArgument, output: options.FormatOption = Format.TABLE, as_json: options.JsonOption = False
+) -> None:
     """Print the rules that the files make together, each with where it stands and what it overrules."""
     from advisor.report.policy_verdicts import policy_document
     from advisor.site_files.policy_files import read_policies
@@ -66,54 +62,47 @@ def schema() -> None:
 class PlanOptions:
     """The facts of a plan that rules look at."""
 
-    plan: Annotated[
-        str | None, option("As recommend names it: aws/p4d.24xlarge/us-east-1/spot.", metavar="ID")
-    ] = None
-    tier: Annotated[Tier | None, option("local, cluster or cloud.", metavar="TIER", case_sensitive=False)] = (
-        None
+    plan: str | None = options.asked("As recommend names it: aws/p4d.24xlarge/us-east-1/spot.", metavar="ID")
+    tier: Tier | None = options.asked("local, cluster or cloud.", metavar="TIER", case_sensitive=False)
+    provider: str | None = options.asked(
+        "aws, gcp, a cluster, local.", metavar="NAME", autocompletion=options.provider_names
     )
-    provider: Annotated[
-        str | None, option("aws, gcp, a cluster, local.", metavar="NAME", autocompletion=provider_names)
-    ] = None
-    instance_type: Annotated[str | None, option("Machine of a cloud.", metavar="NAME")] = None
-    region: Annotated[
-        str | None, option("Region of a cloud.", metavar="NAME", autocompletion=region_names)
-    ] = None
-    market: Annotated[Market | None, option("on-demand, spot.", metavar="MARKET", case_sensitive=False)] = (
-        None
+    instance_type: str | None = options.asked("Machine of a cloud.", metavar="NAME")
+    region: str | None = options.asked(
+        "Region of a cloud.", metavar="NAME", autocompletion=options.region_names
     )
-    gpu: Annotated[
-        str | None,
-        option("With its number, of all nodes: A100-SXM-80GB:8.", metavar="GPU", autocompletion=gpu_names),
-    ] = None
-    num_nodes: Annotated[
-        int | None, option("Machines of the plan.", "--nodes", metavar="N", min=1, max=MAX_NODES)
-    ] = None
-    usd_per_h: Annotated[float | None, option("Price of the plan.", "--usd-per-hour", metavar="USD")] = None
-    usd_per_job: Annotated[float | None, option("Cost of the job (p90).", metavar="USD")] = None
-    train_s: Annotated[
-        str | None, option("How long the job trains, such as 30h.", "--training-time", metavar="DURATION")
-    ] = None
-    spent_usd: Annotated[
-        float | None, option("Spent since the first of the month.", "--spent-this-month", metavar="USD")
-    ] = None
+    market: Market | None = options.asked("on-demand, spot.", metavar="MARKET", case_sensitive=False)
+    gpu: str | None = options.asked(
+        "With its number, of all nodes: A100-SXM-80GB:8.", metavar="GPU", autocompletion=options.gpu_names
+    )
+    num_nodes: int | None = options.asked(
+        "Machines of the plan.", "--nodes", metavar="N", min=1, max=MAX_NODES
+    )
+    usd_per_h: float | None = options.asked("Price of the plan.", "--usd-per-hour", metavar="USD")
+    usd_per_job: float | None = options.asked("Cost of the job (p90).", metavar="USD")
+    train_s: str | None = options.asked(
+        "How long the job trains, such as 30h.", "--training-time", metavar="DURATION"
+    )
+    spent_usd: float | None = options.asked(
+        "Spent since the first of the month.", "--spent-this-month", metavar="USD"
+    )
 
     def request(self) -> PlanRequest:
         """The plan to explain."""
         from advisor.service.plan_facts import PlanRequest
 
         train_s = None if self.train_s is None else duration_s("--training-time", self.train_s)
-        return PlanRequest(**given(self, train_s=train_s))
+        return PlanRequest(**options.given(self, train_s=train_s))
 
 
 @app.command("explain")
-@with_groups
+@options.with_groups
 def explain(
     files: FilesArgument,
     *,
     plan: PlanOptions,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: options.FormatOption = Format.TABLE,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Say which rules keep or remove a plan: one of the catalog, or one with the facts you give.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, group, load_settings, option
-from advisor.cli.options import FormatOption, JsonOption, completing, with_groups
+from advisor.cli.options import FormatOption, JsonOption, asked, completing, with_groups
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.report.plain import flag_of
@@ -46,21 +46,14 @@ def model_names() -> Iterator[str]:
 class SizeOptions:
     """What a recipe is filled in with."""
 
-    model: Annotated[
-        str | None,
-        option(
-            "Of a recipe: llama-3.1-8b, a Hugging Face id, or the path of a config.json.",
-            metavar="NAME",
-            autocompletion=model_names,
-        ),
-    ] = None
-    tokens: Annotated[
-        str | None, option("Of a recipe: tokens of an epoch, such as 20M or 1.5B.", metavar="N")
-    ] = None
-    sequence: Annotated[int | None, option("Of a recipe: tokens of a sample.", metavar="N", min=1)] = None
-    batch_size: Annotated[
-        int | None, option("Of a recipe: samples of one pass of one GPU.", metavar="N", min=1)
-    ] = None
+    model: str | None = asked(
+        "Of a recipe: llama-3.1-8b, a Hugging Face id, or the path of a config.json.",
+        metavar="NAME",
+        autocompletion=model_names,
+    )
+    tokens: str | None = asked("Of a recipe: tokens of an epoch, such as 20M or 1.5B.", metavar="N")
+    sequence: int | None = asked("Of a recipe: tokens of a sample.", metavar="N", min=1)
+    batch_size: int | None = asked("Of a recipe: samples of one pass of one GPU.", metavar="N", min=1)
 
     def order(self, recipe: str, *, samples: int | None, offline: bool | None) -> Order:
         """The recipe, filled in."""

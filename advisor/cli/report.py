@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from advisor.cli.common import moment_or_duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import JsonOption, with_groups
+from advisor.cli.options import JsonOption, asked, with_groups
 from advisor.cli.sending import PreviewOption, ToOption
 from advisor.core.errors import InputError
 from advisor.core.files import check_can_be_file, write_atomically
@@ -71,19 +71,18 @@ def form_of(asked: ReportFormat | None, out: Path | None) -> ReportFormat:
 class PeriodOptions:
     """Of which time and whom, and what it is held against."""
 
-    since: Annotated[str, option("A date, or how far back: 2026-11-01, 7d, 365d.", metavar="TIME")] = "7d"
-    until: Annotated[str | None, option("The end, in the same forms; default: now.", metavar="TIME")] = None
-    team: Annotated[str | None, option("Projects of this team alone (report.teams).", metavar="NAME")] = None
-    project: Annotated[str | None, option("This project alone.", metavar="NAME")] = None
-    policy: Annotated[list[Path] | None, option("A policy with budgets. Repeatable.", metavar="FILE")] = None
-    bills: Annotated[
-        list[Path] | None,
-        option("What clouds billed: FOCUS, or Google's export. Repeatable.", metavar="FILE"),
-    ] = None
+    since: str = asked("A date, or how far back: 2026-11-01, 7d, 365d.", metavar="TIME", default="7d")
+    until: str | None = asked("The end, in the same forms; default: now.", metavar="TIME")
+    team: str | None = asked("Projects of this team alone (report.teams).", metavar="NAME")
+    project: str | None = asked("This project alone.", metavar="NAME")
+    policy: list[Path] | None = asked("A policy with budgets. Repeatable.", metavar="FILE")
+    bills: list[Path] | None = asked(
+        "What clouds billed: FOCUS, or Google's export. Repeatable.", metavar="FILE"
+    )
 
-    fail_above: Annotated[
-        str | None, option("Exit with 5 once more of a monthly limit is spent: 80%.", metavar="PERCENT")
-    ] = None
+    fail_above: str | None = asked(
+        "Exit with 5 once more of a monthly limit is spent: 80%.", metavar="PERCENT"
+    )
 
     def request(self) -> ReportRequest:
         """The report to make. Raises InputError: a time is none."""

@@ -21,7 +21,7 @@ from advisor.cli.common import (
     settings_with,
 )
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption, given, gpu_names, provider_names, with_groups
+from advisor.cli.options import FormatOption, JsonOption, asked, given, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
 from advisor.receipt.guard import Canary
@@ -48,48 +48,29 @@ NoteOption = Annotated[str, option("Anything worth remembering.", metavar="TEXT"
 class RanOptions:
     """A run that has ended: where it ran, how long, and what it cost."""
 
-    started_at: Annotated[
-        str | None,
-        option("When it started, such as 2026-11-01T09:30+01:00; else UTC.", "--start", metavar="TIME"),
-    ] = None
-    duration_s: Annotated[
-        str | None, option("How long it ran, such as 7h30m.", "--duration", metavar="DURATION")
-    ] = None
-    cost_usd: Annotated[
-        float | None,
-        option("What was or will be billed, before tax; left out, it is unknown.", "--cost", metavar="USD"),
-    ] = None
-    status: Annotated[
-        RunStatus | None,
-        option(
-            "How it ended: finished (default), failed, interrupted, lost.",
-            metavar="STATUS",
-            case_sensitive=False,
-        ),
-    ] = None
-    recommendation: Annotated[
-        str | None,
-        option("An id that `recommend --record` printed; gives plan, script and project.", metavar="ID"),
-    ] = None
+    started_at: str | None = asked(
+        "When it started, such as 2026-11-01T09:30+01:00; else UTC.", "--start", metavar="TIME"
+    )
+    duration_s: str | None = asked("How long it ran, such as 7h30m.", "--duration", metavar="DURATION")
+    cost_usd: float | None = asked(
+        "What was or will be billed, before tax; left out, it is unknown.", "--cost", metavar="USD"
+    )
+    status: RunStatus | None = asked(
+        "How it ended: finished (default), failed, interrupted, lost.", metavar="STATUS", case_sensitive=False
+    )
+    recommendation: str | None = asked(
+        "An id that `recommend --record` printed; gives plan, script and project.", metavar="ID"
+    )
     plan: PlanOption = None
-    provider: Annotated[
-        str | None,
-        option(
-            "A cloud, a cluster of the settings, or local.", metavar="NAME", autocompletion=provider_names
-        ),
-    ] = None
-    gpu: Annotated[
-        str | None, option("One GPU, such as L4:8.", metavar="GPU[:COUNT]", autocompletion=gpu_names)
-    ] = None
-    market: Annotated[
-        Market | None, option("On what terms it was rented.", metavar="MARKET", case_sensitive=False)
-    ] = None
-    script: Annotated[str | None, option("What ran.", metavar="NAME")] = None
+    provider: str | None = asked(
+        "A cloud, a cluster of the settings, or local.", metavar="NAME", autocompletion=provider_names
+    )
+    gpu: str | None = asked("One GPU, such as L4:8.", metavar="GPU[:COUNT]", autocompletion=gpu_names)
+    market: Market | None = asked("On what terms it was rented.", metavar="MARKET", case_sensitive=False)
+    script: str | None = asked("What ran.", metavar="NAME")
     project: ProjectOption = None
     note: NoteOption = ""
-    run_id: Annotated[
-        str | None, option("An id of yours, so that repeating changes nothing.", "--id", metavar="ID")
-    ] = None
+    run_id: str | None = asked("An id of yours, so that repeating changes nothing.", "--id", metavar="ID")
 
     def request(self) -> RunRequest:
         """The run to enter. Raises InputError: it is not given when it started or how long it took."""
