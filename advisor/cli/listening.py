@@ -27,7 +27,6 @@ class Narration(Step):
     """A step of the work, the phase it is in, and since when.
 
     Args:
-        step: such as ``profiling train.py``.
         limit_s: seconds after which it is given up.
         clock: seconds of any beginning.
     """

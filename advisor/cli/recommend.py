@@ -350,7 +350,6 @@ def script_request(
         source: script, trace, notebook, or the first word of a command (torchrun, python, run.sh).
         arguments: of the script, or the other words of the command.
         world_size: processes to profile as; if None, those that the command starts.
-        origin_gpu: where a profiler's export was recorded.
 
     Raises InputError: no script is in the command, or the notebook cannot be read.
     """

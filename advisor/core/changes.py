@@ -28,9 +28,6 @@ def parse_split(names: Iterable[str], argument: str = "suppose") -> Split:
     >>> parse_split(["tensor-8", "pipeline-2"]).gpus_per_copy
     16
 
-    Args:
-        names: each of one kind.
-
     Raises InputError: no such name, or two of one kind.
     """
     shardings: list[Sharding] = []

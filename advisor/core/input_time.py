@@ -68,11 +68,7 @@ def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEs
 
 
 def reading(estimate: IterationEstimate, read_s: Interval) -> IterationEstimate:
-    """The estimate where the samples of an iteration take so long to arrive, while others are made.
-
-    Args:
-        estimate: on the machine, fed by its vCPUs.
-    """
+    """The estimate where the samples of an iteration take so long to arrive, while others are made."""
     made_s = estimate.input_s
     changed = _loaded(estimate, read_s if made_s is None else _together(made_s, read_s, in_turn=False))
     assumed_s = estimate.by_method.get(Method.ASSUMED, 0.0) + changed["loading_s"] - estimate.loading_s

@@ -213,7 +213,6 @@ class TemporaryError(SendingError):
     """Nothing was sent, and later it may work.
 
     Args:
-        message: one line.
         wait_s: how long the other side asks us to wait.
     """
 

@@ -264,7 +264,6 @@ def attempt(channel: Channel, parcel: Parcel, begin: Callable[[], None], *, with
     """Send once; None, or which recipients were refused.
 
     Args:
-        channel: where to.
         begin: is called right before the step that cannot be taken back.
         within_s: for all of it, also if a server sends a byte a second.
 

@@ -335,9 +335,6 @@ def pace_of(expected: Expected, step_s: Interval | None, num_steps: int) -> Pace
     """What the steps so far say of the whole job; None while there are too few.
 
     Only steps differ from the prediction: waiting, start-up and preemptions are taken as predicted.
-
-    Args:
-        num_steps: how many those are.
     """
     if step_s is None or num_steps < LEAST_STEPS:
         return None

@@ -32,11 +32,7 @@ class Instance:
 
 
 def this_instance(url: str, *, most_s: float = MOST_S) -> Instance | None:
-    """The machine that we are on; None if no cloud that we know says so in time.
-
-    Args:
-        url: where the metadata service is.
-    """
+    """The machine that we are on; None if no cloud that we know says so in time."""
     answers: list[Instance | None] = []
     # A thread, since a service that answers letter by letter would outlast the time-out of its socket.
     thread = threading.Thread(target=lambda: answers.append(_asked(url, most_s)), daemon=True)

@@ -76,11 +76,7 @@ def steps_environment(environment: Mapping[str, str], folder: Path) -> dict[str,
 
 
 def read_steps(folder: Path, duration_s: float) -> tuple[Steps | None, list[str]]:
-    """The steps of the leading process, None where there are none; and what cannot be believed.
-
-    Args:
-        duration_s: how long the command ran.
-    """
+    """The steps of the leading process, None where there are none; and what cannot be believed."""
     records: list[StepRecord] = []
     warnings: list[str] = []
     for path in _files(folder):

@@ -209,7 +209,6 @@ def due(schedule: Schedule, now: datetime, *, catch_up_s: float) -> Due:
     """What became due since the schedule was settled.
 
     Args:
-        schedule: settled until some time.
         now: with a time zone.
         catch_up_s: how late, in seconds, the latest time may still run.
 

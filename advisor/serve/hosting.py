@@ -145,8 +145,6 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
     """Serve until SIGTERM or Ctrl-C.
 
     Args:
-        reader: makes what is shown.
-        hosting: where, and for whom.
         told: called with the address.
         beside: such as the schedules; the service ends where it fails.
 

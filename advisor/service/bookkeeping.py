@@ -360,9 +360,6 @@ def _writable(folder: Path) -> str | None:
 def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) -> tuple[bool, list[str]]:
     """Enter a run that has ended into the database, or leave its file for later.
 
-    Args:
-        database: where it is.
-
     Returns:
         Whether the database took it, and what went wrong.
     """

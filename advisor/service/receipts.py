@@ -411,7 +411,6 @@ def cost_of(
 
     Args:
         where: it ran; its machine's price counts by the share of the GPUs that it had.
-        duration_s: how long.
         config: prices at hand and one's own machines; nothing is asked over the network.
         usd: what a person says of the whole run.
         usd_per_h: what a person says of one machine.

@@ -231,10 +231,6 @@ def bills_of(
 ) -> tuple[Bill, ...]:
     """Every bill that is given; Cost Explorer is asked for the period, its month, and as long a time before.
 
-    Args:
-        report: names files, too, and says whether Cost Explorer is asked.
-        listener: follows long files.
-
     Raises:
         BillError: a file cannot be read, or is no bill.
         ConfigError: an option of AWS is wrong.

@@ -399,9 +399,6 @@ def _read(path: Path) -> dict[str, Any]:
 def world_of(pricing: PricingSettings, policy: PolicySettings, settings: str) -> World:
     """What answers rest on, on this machine and now.
 
-    Args:
-        settings: all of them, as text.
-
     Raises AdvisorError: sources of prices cannot be read.
     """
     states, _ = source_states(pricing)

@@ -37,7 +37,6 @@ def with_second_profile(
 
     Args:
         profiled: the script's trace as one of so many processes.
-        listener: notified where that cannot be had.
         is_world_asked: the trace's world is the user's.
         is_scaling_known: someone said what becomes of its batch.
     """

@@ -25,9 +25,6 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
     """Waits by size, walltime and queue, kept in ``out`` if it is given: no rows of the log.
 
     Args:
-        log: the job log.
-        out: where to keep them.
-        listener: notified of what is left out.
         timezone: of times that name none, such as ``"Europe/Berlin"``; None is this machine's.
 
     Raises InputError: no such time zone, the log cannot be read or has too few jobs, or the file cannot be

@@ -101,7 +101,6 @@ class Watch:
         usd_per_h: gives the present price of all machines.
         expected: gives what was predicted, once the machine is known; an `InputError` says why nothing was.
         folder: in which the command's processes count their steps.
-        listener: notified of what happens.
     """
 
     def __init__(

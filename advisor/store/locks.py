@@ -58,7 +58,6 @@ def lock(store: Store, name: str, holder: str) -> Lock:
     """Take a lock, without waiting for it.
 
     Args:
-        store: the database that the others share.
         name: what it is for, such as ``"refresh of prices"``.
         holder: who takes it, for the others to read: user, machine and process.
 

@@ -85,7 +85,6 @@ def claim(
     """Take a delivery over, unless it was sent, perhaps sent, or another process is at it.
 
     Args:
-        store: what all that may send share.
         drops_repeats: whether the channel gets an answer once however often it is sent there.
         for_s: seconds after which others may think us dead; longer than the sending can take.
         now: with a time zone.

@@ -71,7 +71,6 @@ def settle(
     """Note what became due until a moment: the time that runs now, and those that were missed.
 
     Args:
-        store: what the services share.
         schedule: as it was read, its lock held: if anything was settled since, nothing happens.
         running: the first attempt; None if all that became due is too old to run.
         missed: what will never run.

@@ -76,7 +76,6 @@ def query_offers(
 
     Args:
         pricing: which clouds, regions and markets, and how old prices may be.
-        listener: notified of sources that cannot be asked, and of what is pulled.
         may_refresh: pull live prices first where they are due.
         only_open: leave out regions that the account must enable first, and say so.
 

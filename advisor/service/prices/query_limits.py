@@ -91,7 +91,6 @@ def check_counts(
     """Refuse numbers of GPUs that nothing has, wherever it is; of several numbers one will do.
 
     Args:
-        asked: which numbers, and machines of one's own.
         known: all offers there are; asked only for numbers that ``offers`` lacks.
 
     Raises InputError: names those there are.
@@ -246,7 +245,6 @@ def check_regions(
     """Refuse a region, or a pattern of regions, that no offer is in, whatever else is asked for.
 
     Args:
-        pricing: says which regions are wanted.
         known: all regions there are; asked only for patterns that ``at_hand`` does not match.
 
     Raises InputError: with near matches.

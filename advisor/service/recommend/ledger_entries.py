@@ -30,7 +30,6 @@ def keep_recommendation(
     """Enter what was recommended into the ledger, under the answer's id.
 
     Args:
-        database: where the ledger is.
         arguments: of the command line that asked; None where Python did.
 
     Raises StoreError: a number is not finite, or the database cannot be written.

@@ -50,11 +50,8 @@ def plans_of(
     """What could be used or rented, and warnings about it.
 
     Args:
-        config: machines of one's own, clouds, contracts.
-        listener: notified of machines that are left out, and of prices that are pulled.
         gpus: such as ``A100:8``; none for any.
         policy: keeps a denied place from hiding an allowed dearer one.
-        spot: what is known of preemptible machines.
         data: the job's data set; None without one.
         everywhere: also at places that are never the cheapest for a machine.
         num_nodes: of every plan; None for one, or as many as the settings allow.
