@@ -18,18 +18,12 @@ from advisor.core.findings import Finding, Removal, about_options
 from advisor.core.findings.about_spending import PricesNotLive
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
+from advisor.report import recommendation as document
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.option_facts import find_option, numbered, selection, where
 from advisor.report.plain import print_text
 from advisor.report.printing import write_page
-from advisor.report.recommendation import (
-    assumptions_document,
-    in_short,
-    patch_document,
-    prints_as_it_is,
-    recommendation_document,
-)
 from advisor.report.words import sentence, sentences
 
 # On standard error beside an answer.
@@ -53,7 +47,7 @@ def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Documen
         NothingFeasibleError: after the rows with their reasons were shown.
     """
     recommendation = answer.recommendation
-    whole = recommendation_document(
+    whole = document.recommendation_document(
         recommendation,
         top=view.num_rows,
         is_short=view.is_short,
@@ -73,7 +67,7 @@ def _most_serious(warnings: Sequence[Finding]) -> list[str]:
     """At most three lines: what the answer itself names in short is left to --assumptions."""
     # The age of prices is in the headline, too.
     ordered = sorted(warnings, key=lambda one: isinstance(one, PricesNotLive))
-    serious = sentences(one for one in ordered if in_short(one) is None)
+    serious = sentences(one for one in ordered if document.in_short(one) is None)
     if len(serious) <= MOST_WARNINGS:
         return serious
     first = serious[: MOST_WARNINGS - 1]
@@ -83,7 +77,7 @@ def _most_serious(warnings: Sequence[Finding]) -> list[str]:
 def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     recommendation = answer.recommendation
     if view.assumptions:
-        return assumptions_document(recommendation)
+        return document.assumptions_document(recommendation)
     if view.explain is not None:
         return option_document(find(recommendation, view.explain), recommendation)
     if view.curve is not None:
@@ -94,11 +88,11 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
         return curve_document(curve, recommendation)
     if answer.patch is None:
         return None
-    if answer.patch.diff and not prints_as_it_is(answer.patch):
+    if answer.patch.diff and not document.prints_as_it_is(answer.patch):
         TERMINAL.note("the script has characters that are not printed as they are: take the diff from --json")
     for change, why in answer.patch.refused.items():
         TERMINAL.note(f"{change} is not in the patch: {sentence(why)}")
-    return patch_document(answer.patch)
+    return document.patch_document(answer.patch)
 
 
 def find(recommendation: Recommendation, wanted: str) -> Option:

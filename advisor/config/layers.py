@@ -20,6 +20,7 @@ from typing import cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from advisor.config import settings as sections
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.project_layer import (
     Refused,
@@ -31,18 +32,6 @@ from advisor.config.project_layer import (
     with_added,
 )
 from advisor.config.setting_kinds import ProjectMay
-from advisor.config.settings import (
-    LIST_SECTIONS,
-    CloudSettings,
-    ContractSettings,
-    PriceSettings,
-    ProfileSettings,
-    QuotaSettings,
-    Settings,
-    StoreSettings,
-    project_may,
-    setting_names,
-)
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.processes import ANSWER_FILE_VARIABLE, STEPS_FOLDER_VARIABLE
 from advisor.formats.foreign_files import shown
@@ -153,11 +142,11 @@ class _Sourced:
 class PricingSettings(_Sourced):
     """What prices need: which offers count, on whose terms, from which sources, and where they are kept."""
 
-    cloud: CloudSettings
-    contracts: tuple[ContractSettings, ...]
-    quotas: tuple[QuotaSettings, ...]
-    prices: PriceSettings
-    store: StoreSettings
+    cloud: sections.CloudSettings
+    contracts: tuple[sections.ContractSettings, ...]
+    quotas: tuple[sections.QuotaSettings, ...]
+    prices: sections.PriceSettings
+    store: sections.StoreSettings
     may_add_providers: bool
     """False where an untrusted project named the clouds: it may only narrow them."""
 
@@ -166,14 +155,14 @@ class PricingSettings(_Sourced):
 class TracingSettings(_Sourced):
     """What a trace needs: how scripts are profiled."""
 
-    profile: ProfileSettings
+    profile: sections.ProfileSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(_Sourced):
     """All settings, and warnings; a use case takes the groups that it needs."""
 
-    settings: Settings
+    settings: sections.Settings
     warnings: tuple[str, ...]
     project: Project | None = None
     refused: tuple[Refused, ...] = ()
@@ -314,7 +303,7 @@ def _as_allowed(
         why = why_refused(name, before, after, project_layer.project.path.parent)
         if why is not None:
             refused.append(_refused(project_layer, name, why))
-        elif project_may(name) is ProjectMay.ADD:
+        elif sections.project_may(name) is ProjectMay.ADD:
             added = with_added(entries_of(before, name), entries_of(after, name), cast("list[object]", value))
             layers.append(_added(name, added, project_layer.layer.origin, below))
         else:
@@ -335,7 +324,9 @@ def _refused(project_layer: _ProjectLayer, name: str, why: Why) -> Refused:
     place = (name,) if (name,) in project_layer.document.lines else tuple(name.split(".", 1))
     value, line = project_layer.document.at(place), project_layer.document.line(place)
     path = project_layer.project.path
-    return Refused(setting=name, value=value, file=path, line=line, allowed=project_may(name), why=why)
+    return Refused(
+        setting=name, value=value, file=path, line=line, allowed=sections.project_may(name), why=why
+    )
 
 
 def _trusts_project(environ: Mapping[str, str]) -> bool:
@@ -363,7 +354,7 @@ def _layer_of(document: Document, path: Path) -> _Layer:
 
 def _dotted(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
     for section, value in document.items():
-        if section not in Settings.model_fields:
+        if section not in sections.Settings.model_fields:
             yield str(section), value
         elif isinstance(value, Mapping):
             yield from ((f"{section}.{key}", item) for key, item in value.items())
@@ -373,7 +364,7 @@ def _dotted(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
 
 def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
     """``ADVISOR_CLOUD__MAX_GPUS=4``; a value is read as YAML, so that lists and null can be written."""
-    known = {environment_variable(name): name for name in setting_names()}
+    known = {environment_variable(name): name for name in sections.setting_names()}
     layers, warnings = [], []
     for variable in sorted(environ):
         if not variable.startswith(ENV_PREFIX) or variable in _NO_SETTINGS:
@@ -390,7 +381,7 @@ def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
 
 def _validate(
     merged: Mapping[str, object], origins: Mapping[str, str], places: Mapping[str, str]
-) -> Settings:
+) -> sections.Settings:
     nested: dict[str, object] = {}
     for name, value in merged.items():
         section, _, key = name.partition(".")
@@ -399,7 +390,7 @@ def _validate(
         elif isinstance(inner := nested.setdefault(section, {}), dict):
             inner[key] = value
     try:
-        return Settings.model_validate(nested)
+        return sections.Settings.model_validate(nested)
     except ValidationError as error:
         items = error.errors()
         faults = [_fault(item, origins, places) for item in items[:_MOST_FAULTS]]
@@ -414,13 +405,13 @@ def _fault(item: ErrorDetails, origins: Mapping[str, str], places: Mapping[str, 
     origin = origins.get(".".join(location[:2])) or origins.get(location[0])
     where = f" (set by {origin})" if origin else ""
     if item["type"] == "extra_forbidden":
-        entry = LIST_SECTIONS.get(location[0])
+        entry = sections.LIST_SECTIONS.get(location[0])
         if location[:2] == ["delivery", "channels"] and len(location) > _KIND_OF_CHANNEL:
             entry = CHANNEL_KINDS.get(location[_KIND_OF_CHANNEL])
         keys = [field.alias or key for key, field in entry.model_fields.items()] if entry else []
-        hint = did_you_mean(location[-1], keys) if keys else did_you_mean(name, setting_names())
+        hint = did_you_mean(location[-1], keys) if keys else did_you_mean(name, sections.setting_names())
         if len(location) == 1:
-            hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
+            hint = did_you_mean(name, [*sections.Settings.model_fields, *sections.setting_names()])
         return f"unknown setting {shown(name)}{where}.{hint} advisor config show lists them all."
     place = places.get(".".join(location[:2])) or f"setting {name!r}{where}"
     # Someone may have written a password where its name belongs.

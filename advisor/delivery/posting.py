@@ -16,16 +16,7 @@ from advisor.core.deadlines import LateError, within
 from advisor.core.errors import StoreError
 from advisor.core.plugins import error_in_words
 from advisor.core.units import format_duration
-from advisor.delivery.channel import (
-    Channel,
-    Message,
-    Parcel,
-    PermanentError,
-    SecretError,
-    SendingError,
-    TemporaryError,
-    UncertainError,
-)
+from advisor.delivery import channel as sending
 from advisor.store import outbox
 from advisor.store.database import Store
 from advisor.store.outbox import Claim, LostClaimError, State
@@ -125,7 +116,7 @@ class Post:
     on_retry: Callable[[str, float], None] = lambda why, wait_s: None  # noqa: ARG005
     """Called with the reason for another attempt, and in how many seconds it follows."""
 
-    def send(self, name: str, channel: Channel, message: Message, key: str) -> Delivery:
+    def send(self, name: str, channel: sending.Channel, message: sending.Message, key: str) -> Delivery:
         """Send a message to a channel, unless it was sent before or may have been.
 
         Raises StoreError: the outbox cannot be read or written.
@@ -140,7 +131,7 @@ class Post:
             now=self.clock.now(),
         )
         posted = claim.posted
-        parcel = Parcel(message=message, key=key, at=posted.begun_at)
+        parcel = sending.Parcel(message=message, key=key, at=posted.begun_at)
         if claim.token is None:
             return Delivery(
                 channel=name,
@@ -157,8 +148,8 @@ class Post:
 class _Sending:
     post: Post
     name: str
-    channel: Channel
-    parcel: Parcel
+    channel: sending.Channel
+    parcel: sending.Parcel
     claim: Claim
     has_begun: bool = False
     is_uncertain: bool = False
@@ -171,7 +162,7 @@ class _Sending:
                 attempts += 1
                 try:
                     problem = self._attempt()
-                except SendingError as error:
+                except sending.SendingError as error:
                     wait_s = self._wait_s(error, attempts, end_s)
                     if wait_s is None:
                         return self._end(self._state_at_the_end(), attempts, str(error))
@@ -195,18 +186,20 @@ class _Sending:
         outbox.begin(self.post.store, self.claim, now=self.post.clock.now())
         self.has_begun = True
 
-    def _wait_s(self, error: SendingError, attempts: int, end_s: float) -> float | None:
+    def _wait_s(self, error: sending.SendingError, attempts: int, end_s: float) -> float | None:
         """Seconds until the next attempt; None if there is none."""
         self.has_begun = False
-        self.is_uncertain |= isinstance(error, UncertainError)
-        if isinstance(error, PermanentError) or (self.is_uncertain and not self.channel.drops_repeats):
+        self.is_uncertain |= isinstance(error, sending.UncertainError)
+        if isinstance(error, sending.PermanentError) or (
+            self.is_uncertain and not self.channel.drops_repeats
+        ):
             return None
-        asked_s = error.wait_s if isinstance(error, TemporaryError) else None
+        asked_s = error.wait_s if isinstance(error, sending.TemporaryError) else None
         clock = self.post.clock
         wait_s = self.post.patience.wait_s(attempts, asked_s, clock.chance())
         return wait_s if clock.monotonic_s() + wait_s < end_s else None
 
-    def _postpone(self, error: SendingError, attempts: int, wait_s: float) -> None:
+    def _postpone(self, error: sending.SendingError, attempts: int, wait_s: float) -> None:
         now = self.post.clock.now()
         if not self.is_uncertain:
             outbox.postpone(self.post.store, self.claim, error=str(error), attempts=attempts, now=now)
@@ -260,7 +253,9 @@ class _Gate:
             return self._has_begun
 
 
-def attempt(channel: Channel, parcel: Parcel, begin: Callable[[], None], *, within_s: float) -> str | None:
+def attempt(
+    channel: sending.Channel, parcel: sending.Parcel, begin: Callable[[], None], *, within_s: float
+) -> str | None:
     """Send once; None, or which recipients were refused.
 
     Args:
@@ -277,16 +272,16 @@ def attempt(channel: Channel, parcel: Parcel, begin: Callable[[], None], *, with
         return within(within_s, lambda: channel.send(parcel, gate.pass_))
     except LateError:
         words = f"no answer within {format_duration(within_s)}"
-        raise (UncertainError(words) if gate.call_off() else TemporaryError(words)) from None
-    except SecretError as error:
-        raise PermanentError(channel.secrets.hide(str(error))) from None
+        raise (sending.UncertainError(words) if gate.call_off() else sending.TemporaryError(words)) from None
+    except sending.SecretError as error:
+        raise sending.PermanentError(channel.secrets.hide(str(error))) from None
     except (StoreError, LostClaimError):
         raise
-    except SendingError as error:
+    except sending.SendingError as error:
         error.args = (channel.secrets.hide(str(error)),)
         raise
     except Exception as error:  # noqa: BLE001 - libraries may raise anything, and there are other channels
         words = channel.secrets.hide(error_in_words(error))
-        raise (UncertainError(words) if gate.call_off() else PermanentError(words)) from None
+        raise (sending.UncertainError(words) if gate.call_off() else sending.PermanentError(words)) from None
     finally:
         gate.call_off()

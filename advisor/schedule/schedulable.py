@@ -10,21 +10,9 @@ from advisor.core.redaction import redact, redact_words
 from advisor.core.values import DeliverWhen
 
 SCHEDULABLE = (
-    "report",
-    "prices refresh",
-    "prices",
-    "prices check",
-    "prices history",
-    "prices sources",
-    "prices capacity",
-    "recommend",
-    "predict",
-    "sweep",
-    "queue fit",
-    "queue check",
-    "run list",
-    "doctor",
-)
+    "report", "prices refresh", "prices", "prices check", "prices history", "prices sources",
+    "prices capacity", "recommend", "predict", "sweep", "queue fit", "queue check", "run list", "doctor",
+)  # fmt: skip
 """Commands that may be scheduled."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")

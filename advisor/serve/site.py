@@ -15,15 +15,7 @@ from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from advisor.core.errors import (
-    AdvisorError,
-    BillError,
-    ConfigError,
-    InputError,
-    NoOfferError,
-    PolicyError,
-    StoreError,
-)
+from advisor.core import errors
 from advisor.report.document import Document, Lines, Link
 from advisor.report.words import error_text
 from advisor.report.writers.html import to_page, vega_runtime
@@ -64,19 +56,19 @@ _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.item
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
-class BusyError(AdvisorError):
+class BusyError(errors.AdvisorError):
     """More answers are asked for than can be made."""
 
 
-_STATUS: Mapping[type[AdvisorError], int] = {
+_STATUS: Mapping[type[errors.AdvisorError], int] = {
     QueryError: 400,
     # Our own settings are wrong; what is left of wrong inputs is a name that nothing has.
-    ConfigError: 500,
-    PolicyError: 500,
-    BillError: 500,
-    InputError: 404,
-    NoOfferError: 404,
-    StoreError: 503,
+    errors.ConfigError: 500,
+    errors.PolicyError: 500,
+    errors.BillError: 500,
+    errors.InputError: 404,
+    errors.NoOfferError: 404,
+    errors.StoreError: 503,
     BusyError: 503,
 }
 # Upper ends of the buckets of the histogram.
@@ -286,13 +278,13 @@ class Site:
 
             try:
                 body = await self._answers.of((kind, view.path, names, given), make)
-            except AdvisorError as error:
+            except errors.AdvisorError as error:
                 return self._failed(error, kind)
             return Response(body, media_type=kind)
 
         return answer
 
-    def _failed(self, error: AdvisorError, kind: str) -> Response:
+    def _failed(self, error: errors.AdvisorError, kind: str) -> Response:
         status = next((status for type_, status in _STATUS.items() if isinstance(error, type_)), 500)
         why = error_text(error)
         if kind == "application/json":
@@ -315,7 +307,9 @@ class Site:
 
     async def _nothing_here(self, request: Request, _: Exception) -> Response:
         is_api = request.url.path.startswith("/api")
-        return self._failed(InputError("nothing is here."), "application/json" if is_api else "text/html")
+        return self._failed(
+            errors.InputError("nothing is here."), "application/json" if is_api else "text/html"
+        )
 
     async def _vega_script(self, _: Request) -> Response:
         return Response(self._vega, headers=_FOR_EVER, media_type="text/javascript")
@@ -327,7 +321,7 @@ class Site:
         """Whether the database can be read; without a token nothing else is shown."""
         try:
             await self._watched.of("health", self._looked)
-        except StoreError:
+        except errors.StoreError:
             return _json({"status": "the database cannot be read"}, 503)
         return _json({"status": "ok"})
 
@@ -338,7 +332,7 @@ class Site:
     async def _metrics(self, _: Request) -> Response:
         try:
             gauges = await self._watched.of("metrics", self._gauges)
-        except StoreError:
+        except errors.StoreError:
             gauges = b"advisor_store_up 0\n"
         counters = "\n".join(self._served.lines()).encode()
         return Response(gauges + counters + b"\n", media_type="text/plain; version=0.0.4; charset=utf-8")

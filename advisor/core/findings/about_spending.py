@@ -116,16 +116,9 @@ class ChargesUntagged(Caution):
 
 class ReportGap(Note):
     what: Literal[
-        "bill",
-        "estimated",
-        "forecast",
-        "long-charges",
-        "machines",
-        "odd-cells",
-        "prices",
-        "runs",
+        "bill", "estimated", "forecast", "long-charges", "machines", "odd-cells", "prices", "runs",
         "unpriced-jobs",
-    ]
+    ]  # fmt: skip
     num: int = 0
     names: Sequence[str] = ()
 

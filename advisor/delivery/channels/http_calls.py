@@ -7,13 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from advisor.core.addresses import LINK_LOCAL
-from advisor.delivery.channel import (
-    PermanentError,
-    SendingError,
-    TemporaryError,
-    UncertainError,
-    quoted_words,
-)
+from advisor.delivery import channel
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, RequestException, Response
@@ -53,7 +47,7 @@ def post(
         ):
             check(reply, drops_repeats=drops_repeats)
     except LinkLocalError:
-        raise PermanentError(LINK_LOCAL) from None
+        raise channel.PermanentError(LINK_LOCAL) from None
     except requests.RequestException as error:
         raise in_words(error) from None
 
@@ -67,13 +61,15 @@ def check(reply: Response, *, drops_repeats: bool) -> None:
     if 200 <= status < 300:
         return
     if 300 <= status < 400:
-        raise PermanentError(f"the server sends to another address ({status}), which is not followed")
-    said = f"{status} {quoted_words(_beginning(reply))}".strip()
+        raise channel.PermanentError(f"the server sends to another address ({status}), which is not followed")
+    said = f"{status} {channel.quoted_words(_beginning(reply))}".strip()
     if status in _LOST_SIGHT and not drops_repeats:
-        raise UncertainError(f"a gateway lost sight of the server ({said}): perhaps it arrived")
+        raise channel.UncertainError(f"a gateway lost sight of the server ({said}): perhaps it arrived")
     if status in _TEMPORARY:
-        raise TemporaryError(f"the server answers {said}", _retry_after_s(reply.headers.get("Retry-After")))
-    raise PermanentError(f"the server refuses it: {said}")
+        raise channel.TemporaryError(
+            f"the server answers {said}", _retry_after_s(reply.headers.get("Retry-After"))
+        )
+    raise channel.PermanentError(f"the server refuses it: {said}")
 
 
 def _beginning(reply: Response) -> bytes:
@@ -85,7 +81,7 @@ def _beginning(reply: Response) -> bytes:
         return b""
 
 
-def in_words(error: RequestException) -> SendingError:
+def in_words(error: RequestException) -> channel.SendingError:
     """What an exception of requests says about the body: not sent, or unknown."""
     import requests
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
@@ -93,17 +89,19 @@ def in_words(error: RequestException) -> SendingError:
     reason = error.args[0] if error.args else None
     reason = getattr(reason, "reason", reason)
     if isinstance(error, requests.exceptions.SSLError):
-        return PermanentError("no safe connection to the server: check its certificate and the address")
+        return channel.PermanentError(
+            "no safe connection to the server: check its certificate and the address"
+        )
     if isinstance(reason, NewConnectionError | ProxyError):
-        return TemporaryError("cannot reach the server: check the address, the network and the proxy")
+        return channel.TemporaryError("cannot reach the server: check the address, the network and the proxy")
     if isinstance(reason, ConnectTimeoutError):
-        return TemporaryError("the server did not take the connection in time")
+        return channel.TemporaryError("the server did not take the connection in time")
     if isinstance(error, requests.ConnectionError | requests.Timeout):
         why = "no answer in time" if isinstance(error, requests.Timeout) else "the connection ended"
-        return UncertainError(f"{why} after it was sent: perhaps it arrived")
+        return channel.UncertainError(f"{why} after it was sent: perhaps it arrived")
     if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
-        return PermanentError("this is no address that can be asked: check the url")
-    return UncertainError("the reply cannot be read: perhaps it arrived")
+        return channel.PermanentError("this is no address that can be asked: check the url")
+    return channel.UncertainError("the reply cannot be read: perhaps it arrived")
 
 
 def _retry_after_s(value: str | None) -> float | None:

@@ -22,16 +22,8 @@ from advisor.pricing.providers import load_regions
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import shipped_prices
 from advisor.service.listening import Listener
+from advisor.service.prices import query_limits as limits
 from advisor.service.prices.live import now, sources_for
-from advisor.service.prices.query_limits import (
-    ANY,
-    Floor,
-    OfferFilter,
-    check_counts,
-    check_providers,
-    check_regions,
-    nothing_left,
-)
 
 
 def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[Offer], bool]:
@@ -64,7 +56,7 @@ def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[O
 
 def query_offers(
     pricing: PricingSettings,
-    asked: OfferFilter,
+    asked: limits.OfferFilter,
     listener: Listener,
     *,
     may_refresh: bool = False,
@@ -89,7 +81,7 @@ def query_offers(
 
     cloud = pricing.cloud
     query = OfferQuery(
-        providers=() if ANY in cloud.providers else cloud.providers,
+        providers=() if limits.ANY in cloud.providers else cloud.providers,
         regions=cloud.regions,
         gpus=tuple(asked.wanted),
         markets=cloud.markets,
@@ -97,7 +89,9 @@ def query_offers(
     )
     answers = current_answers(pricing, query, listener, may_refresh=may_refresh)
     if query.providers:
-        check_providers(pricing, {provider for answer in answers for provider in answer.providers}, listener)
+        limits.check_providers(
+            pricing, {provider for answer in answers for provider in answer.providers}, listener
+        )
     offers = _at_own_prices(pricing, query, answers, max_age_s=pricing.prices.max_age)
     small = [o for o in offers.offers if asked.max_gpus is None or o.num_gpus <= asked.max_gpus]
     counts = asked.node_counts(small)
@@ -111,7 +105,9 @@ def query_offers(
     return replace(offers, offers=kept, warnings=(*offers.warnings, *closed, *idle))
 
 
-def _only_open(offers: Sequence[Offer], asked: OfferFilter) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
+def _only_open(
+    offers: Sequence[Offer], asked: limits.OfferFilter
+) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
     kept = tuple(offer for offer in offers if asked.opens is None or asked.opens(offer))
     if len(kept) == len(offers):
         return kept, ()
@@ -142,7 +138,7 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
 
 
 def _check_against_all(
-    pricing: PricingSettings, asked: OfferFilter, kept: Sequence[Offer], listener: Listener
+    pricing: PricingSettings, asked: limits.OfferFilter, kept: Sequence[Offer], listener: Listener
 ) -> None:
     """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
     from advisor.service.prices.live import known_answers
@@ -152,16 +148,16 @@ def _check_against_all(
         query = OfferQuery()
         return _at_own_prices(pricing, query, known_answers(pricing, query), max_age_s=None).offers
 
-    check_regions(
+    limits.check_regions(
         pricing, lambda: (o.region for o in everything()), listener, {offer.region for offer in kept}
     )
-    check_counts(asked, everything, kept)
+    limits.check_counts(asked, everything, kept)
     if not kept:
-        raise nothing_left(pricing, asked, everything(), listener)
+        raise limits.nothing_left(pricing, asked, everything(), listener)
 
 
 def check_names(
-    pricing: PricingSettings, asked: OfferFilter, listener: Listener, regions: Collection[str] = ()
+    pricing: PricingSettings, asked: limits.OfferFilter, listener: Listener, regions: Collection[str] = ()
 ) -> None:
     """Refuse what nothing has, for who looks at other prices than the current ones.
 
@@ -181,11 +177,11 @@ def check_names(
     def offers() -> Iterator[Offer]:
         return (offer for answer in answers() for offer in answer.offers)
 
-    if ANY not in pricing.cloud.providers:
+    if limits.ANY not in pricing.cloud.providers:
         known = {provider for answer in answers() for provider in answer.providers}
-        check_providers(pricing, known, listener)
-    check_regions(pricing, lambda: (offer.region for offer in offers()), listener, regions)
-    check_counts(asked, offers)
+        limits.check_providers(pricing, known, listener)
+    limits.check_regions(pricing, lambda: (offer.region for offer in offers()), listener, regions)
+    limits.check_counts(asked, offers)
 
 
 def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> list[str]:
@@ -261,7 +257,7 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
     most = request.max_usd_per_h
     if most is not None:
         check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
-    asked = OfferFilter(
+    asked = limits.OfferFilter(
         gpus=request.gpus,
         wanted=wanted_counts(request.gpus, listener),
         max_usd_per_h=most,
@@ -276,7 +272,7 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
     )
 
 
-def _floors(request: PricesRequest, listener: Listener) -> Iterator[Floor]:
+def _floors(request: PricesRequest, listener: Listener) -> Iterator[limits.Floor]:
     gpus, machines = load_gpus(), load_instances()
 
     def gpu_gib(offer: Offer) -> float | None:
@@ -295,7 +291,7 @@ def _floors(request: PricesRequest, listener: Listener) -> Iterator[Floor]:
         least = getattr(request, argument)
         if least is not None:
             check_number(listener.name_of(argument), least, least=0, most=MAX_MEMORY_GIB)
-            yield Floor(argument=argument, least=least, of=has)
+            yield limits.Floor(argument=argument, least=least, of=has)
 
 
 def _sorted(priced: Iterable[PricedOffer], order: PriceOrder) -> list[PricedOffer]:

@@ -19,14 +19,8 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Market, Plan, PricePoint, Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now, sources_for
+from advisor.service.recommend import pipeline
 from advisor.service.recommend.past_runs import past_runs
-from advisor.service.recommend.pipeline import (
-    Places,
-    load_numpy,
-    recommendation_of,
-    with_batch_held,
-    with_variants,
-)
 from advisor.service.recommend.plan_sources import data_set_of
 from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
 from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of, with_input
@@ -146,7 +140,7 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     Raises InputError: the job is not well formed, or there is no such script.
     """
     check_exists(request.trace.source)
-    load_numpy()
+    pipeline.load_numpy()
     from recommender.engine import check_job
 
     check_job(request.job, listener.name_of)
@@ -183,7 +177,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
 
 def places_of(
     request: RecommendRequest, config: Config, listener: Listener
-) -> tuple[Places, tuple[Finding, ...]]:
+) -> tuple[pipeline.Places, tuple[Finding, ...]]:
     """What could be used or rented for the job, whatever the script does, and warnings about it.
 
     Raises:
@@ -222,7 +216,7 @@ def places_of(
     past = past_runs(config.settings.predict, config.settings.store, listener)
     drifts = past.drifts_on({plan.gpu for plan in plans})
     conditions = Conditions(spot=spot, interruptions=_interruptions(spot), spent=spent)
-    places = Places(
+    places = pipeline.Places(
         plans=tuple(plans),
         gpus=load_gpus(),
         job=job,
@@ -265,7 +259,7 @@ def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
 
 
 def ranked_on(
-    places: Places,
+    places: pipeline.Places,
     warnings: Sequence[Finding],
     trace: Trace,
     request: RecommendRequest,
@@ -279,10 +273,10 @@ def ranked_on(
         PolicyViolationError: the policy removes every place.
     """
     names = what_if_names(request, Listener())
-    ranked = with_later_starts(recommendation_of(trace, places), pricing)
-    ranked = with_batch_held(ranked, trace, places)
+    ranked = with_later_starts(pipeline.recommendation_of(trace, places), pricing)
+    ranked = pipeline.with_batch_held(ranked, trace, places)
     if names != ():
-        ranked = with_variants(ranked, trace, places, names)
+        ranked = pipeline.with_variants(ranked, trace, places, names)
     return replace(ranked, warnings=(*ranked.warnings, *warnings))
 
 
@@ -356,8 +350,8 @@ MOST_OF_MEMORY = 0.5
 
 
 def with_cpu(
-    places: Places, trace: Trace, request: RecommendRequest, config: Config, listener: Listener
-) -> Places:
+    places: pipeline.Places, trace: Trace, request: RecommendRequest, config: Config, listener: Listener
+) -> pipeline.Places:
     """The places with this CPU among them, where the script runs on it within seconds.
 
     Raises InputError: the length of the job is unknown, which shows before the script is timed.

@@ -25,17 +25,9 @@ from advisor.schedule.schedulable import schedulable
 from advisor.service.prices.live import now
 from advisor.service.schedule.child_commands import Command, Ending, Ran, run_command
 from advisor.service.schedule.managing import planned_schedule
+from advisor.store import schedules as kept
 from advisor.store.database import Store, open_store
 from advisor.store.locks import Lock
-from advisor.store.schedules import (
-    begin_occurrence,
-    change_occurrence,
-    last_delivered,
-    schedule_lock,
-    schedules,
-    settle,
-    unfinished_occurrences,
-)
 
 MOST_AT_ONCE = 4
 MOST_ATTEMPTS = 5
@@ -133,9 +125,11 @@ class ScheduleService:
 
 
         """
-        known = schedules(self._world.store)
+        known = kept.schedules(self._world.store)
         # The oldest of each schedule.
-        unfinished = {one.schedule_id: one for one in reversed(unfinished_occurrences(self._world.store))}
+        unfinished = {
+            one.schedule_id: one for one in reversed(kept.unfinished_occurrences(self._world.store))
+        }
         times = [self._begin(schedule, unfinished.get(schedule.id)) for schedule in known]
         return min((at for at in times if at is not None), default=None)
 
@@ -170,7 +164,7 @@ class ScheduleService:
 
     def _begin_locked(self, schedule: Schedule) -> None:
         try:
-            lock = schedule_lock(self._world.store, schedule, self._world.name)
+            lock = kept.schedule_lock(self._world.store, schedule, self._world.name)
         except LockedError:
             return
         try:
@@ -188,14 +182,16 @@ class ScheduleService:
     def _next_attempt(self, schedule: Schedule) -> Occurrence | None:
         """Note what begins now; None if there is nothing, such as after another service was first."""
         # Read again, now that no other service can change it.
-        for before in unfinished_occurrences(self._world.store):
+        for before in kept.unfinished_occurrences(self._world.store):
             if before.schedule_id == schedule.id:
                 return self._attempt_again(schedule, before)
         world, now = self._world, self._world.now()
         now_due = due(schedule, now, catch_up_s=world.limits.catch_up_s)
         running = None if now_due.run_at is None else _running(schedule, now_due.run_at, world)
         forget_before = now - timedelta(seconds=world.limits.remember_s)
-        if not settle(world.store, schedule, running, now_due.missed, until=now, forget_before=forget_before):
+        if not kept.settle(
+            world.store, schedule, running, now_due.missed, until=now, forget_before=forget_before
+        ):
             return None
         if now_due.missed:
             world.log(_missed_in_words(schedule, now_due))
@@ -208,13 +204,13 @@ class ScheduleService:
         if before.attempts >= MOST_ATTEMPTS:
             outcome = f"given up: the service ended during the last of {before.attempts} attempts"
             failed = replace(before, state=OccurrenceState.FAILED, outcome=outcome)
-            change_occurrence(world.store, replace(failed, expires_at=None, ended_at=world.now()))
+            kept.change_occurrence(world.store, replace(failed, expires_at=None, ended_at=world.now()))
             world.log(f"{schedule.name}: {outcome}")
             return None
         if before.state is OccurrenceState.RUNNING:
             world.log(f"{schedule.name}: was interrupted, it was due at {_in_utc(before.due_at)}")
         running = _running(schedule, before.due_at, world, attempts=before.attempts + 1)
-        begin_occurrence(world.store, running)
+        kept.begin_occurrence(world.store, running)
         return running
 
     def _carry_out(self, schedule: Schedule, running: Occurrence, lock: Lock) -> None:
@@ -239,15 +235,15 @@ def run_at_once(schedule: Schedule, world: Surroundings) -> Occurrence:
 
     Raises LockedError: it runs already.
     """
-    with schedule_lock(world.store, schedule, world.name) as lock:
+    with kept.schedule_lock(world.store, schedule, world.name) as lock:
         running = _running(schedule, world.now(), world)
-        begin_occurrence(world.store, running)
+        kept.begin_occurrence(world.store, running)
         try:
             return run_occurrence(schedule, running, world, lock, is_cut_short=lambda: False)
         except KeyboardInterrupt:
             # The person who asked for it: no service runs it again.
             failed = replace(running, state=OccurrenceState.FAILED, outcome="interrupted")
-            change_occurrence(world.store, replace(failed, ended_at=world.now()))
+            kept.change_occurrence(world.store, replace(failed, ended_at=world.now()))
             raise
 
 
@@ -280,7 +276,7 @@ def run_occurrence(
     line = "; ".join(filter(None, (f"{ended.state}, {ended.outcome}", ended.delivery)))
     if ended.expires_at is not None:
         line = f"{ended.outcome}; again at {_in_utc(ended.expires_at)}"
-    is_noted = change_occurrence(world.store, ended)
+    is_noted = kept.change_occurrence(world.store, ended)
     world.log(f"{schedule.name}: {line if is_noted else _LOST}")
     return ended
 
@@ -364,7 +360,7 @@ def _outcome(ran: Ran, limits: Limits) -> str:
 
 
 def _delivered(schedule: Schedule, ended: Occurrence, world: Surroundings, channel: str) -> Occurrence:
-    why_not = _why_not(schedule, ended, last_delivered(world.store, schedule.id))
+    why_not = _why_not(schedule, ended, kept.last_delivered(world.store, schedule.id))
     if why_not is not None:
         return replace(ended, delivery=f"not sent: {why_not}")
     key = occurrence_key(schedule, ended.due_at)

@@ -171,7 +171,7 @@ def test_who_read_too_early_finds_it_taken(store, monkeypatch):
     first, second = VirtualWorld(clock=clock), VirtualWorld(clock=clock)
     before = schedules(store)
     service(store, first).begin_due()
-    monkeypatch.setattr(running, "schedules", lambda _store: before)
+    monkeypatch.setattr("advisor.store.schedules.schedules", lambda _store: before)
     service(store, second, "bob").begin_due()
     assert (len(first.commands), second.commands) == (1, [])
 
@@ -260,7 +260,7 @@ def leaky(monkeypatch):
         locks.append(Leaky(schedule_lock(store, schedule, holder)))
         return locks[-1]
 
-    monkeypatch.setattr(running, "schedule_lock", take)
+    monkeypatch.setattr("advisor.store.schedules.schedule_lock", take)
     return locks
 
 
