@@ -18,7 +18,7 @@ from advisor.core.plugins import error_in_words
 from advisor.core.units import format_duration
 from advisor.delivery import channel as sending
 from advisor.store import outbox
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.outbox import Claim, LostClaimError, State
 
 # Beyond all attempts: recording how they ended.

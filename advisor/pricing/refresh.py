@@ -24,7 +24,7 @@ from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.price_checks import has_possible_prices, named, possible_points
 from advisor.pricing.price_history import with_quantiles
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part, PriceSource, credentials_of
-from advisor.store.database import Store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.store.pulls import Pull

@@ -13,7 +13,7 @@ from advisor.core.plugins import error_in_words, held_back, load, registered
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
 from advisor.pricing.price_checks import has_possible_prices, named
 from advisor.pricing.sources import protocol
-from advisor.store.database import Store
+from advisor.store.handle import Store
 
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
 # a dated file is what is left when no other source knows.

@@ -24,7 +24,7 @@ from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.store.database import Store
+    from advisor.store.handle import Store
 
 
 # Control characters name nothing, and PostgreSQL takes no NUL.

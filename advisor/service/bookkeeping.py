@@ -25,7 +25,8 @@ from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
 from advisor.service.recommend.past_runs import compared_runs
 from advisor.spend.charges import Bill
-from advisor.store.database import Store, existing_store, folder_of, open_store
+from advisor.store.database import existing_store, folder_of, open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile

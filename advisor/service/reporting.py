@@ -22,7 +22,8 @@ from advisor.service.prices.live import now
 from advisor.service.recommend.pipeline import load_numpy
 from advisor.spend.charges import Bill
 from advisor.spend.showback import DAYS_BEFORE
-from advisor.store.database import Store, existing_store
+from advisor.store.database import existing_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

@@ -26,7 +26,7 @@ from advisor.core.files import as_text
 from advisor.core.limits import RUN_BOUNDS, why_out_of_bounds
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from advisor.core.errors import LockedError, StoreError
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import explained
 
 # A machine that vanishes without a word is noticed within a minute, not within two hours.

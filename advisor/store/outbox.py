@@ -20,7 +20,7 @@ from enum import StrEnum
 from sqlalchemy import Connection, RowMapping, Select, and_, select, update
 
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
 
 _DELIVERIES = schema.deliveries.c

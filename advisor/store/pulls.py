@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
 
 LONGEST_REFRESH = timedelta(hours=1)

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, select, update
 
 from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.locks import Lock, lock
 from advisor.store.transactions import insert_into, reading, writing
 

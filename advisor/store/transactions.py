@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError, Statement
 
 from advisor.core.errors import ConfigError, StoreError
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite

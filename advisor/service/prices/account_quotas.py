@@ -18,7 +18,8 @@ from advisor.core.errors import CloudError, InputError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, quoted
 from advisor.service.listening import Listener
-from advisor.store.database import Store, folder_of
+from advisor.store.database import folder_of
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings

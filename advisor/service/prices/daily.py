@@ -25,7 +25,8 @@ from advisor.core.units import format_duration
 from advisor.service.listening import Listener
 from advisor.service.prices import live as live_prices
 from advisor.service.prices.account_quotas import read_account_quotas
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, StoreError, did_you_mean
 from advisor.service.listening import Listener
 from advisor.service.prices.account_quotas import read_account_quotas
-from advisor.store.database import Store, existing_store, open_store
+from advisor.store.database import existing_store, open_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings

@@ -11,7 +11,8 @@ from advisor.core.errors import StoreError
 from advisor.core.findings import Finding
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
-from advisor.store.database import Store, existing_store
+from advisor.store.database import existing_store
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.settings import PredictSettings, StoreSettings

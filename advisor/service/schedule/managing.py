@@ -23,7 +23,8 @@ from advisor.schedule.schedulable import channels_in, check_name, check_words, n
 from advisor.service.delivering import check_channels
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
-from advisor.store.database import Store, existing_store, open_store
+from advisor.store.database import existing_store, open_store
+from advisor.store.handle import Store
 
 _ENV = "env:"
 _MOST_SHOWN = 20

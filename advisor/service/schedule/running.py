@@ -26,7 +26,8 @@ from advisor.service.prices.live import now
 from advisor.service.schedule.child_commands import Command, Ending, Ran, run_command
 from advisor.service.schedule.managing import planned_schedule
 from advisor.store import schedules as kept
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.locks import Lock
 
 MOST_AT_ONCE = 4

@@ -7,7 +7,7 @@ import pytest
 from advisor.core import errors
 from advisor.core.errors import AdvisorError, did_you_mean
 
-# Parent and exit code of each, as the docstring of the module draws them.
+# Parent and exit code of each.
 TREE = {
     "AdvisorError": ("Exception", 1),
     "InputError": ("AdvisorError", 2),
@@ -49,13 +49,6 @@ def test_each_error_has_its_parent_and_exit_code(name):
     assert cls.__bases__[0].__name__ == parent
     assert cls.exit_code == exit_code
     assert issubclass(cls, AdvisorError)
-
-
-def test_the_docstring_draws_the_same_tree():
-    lines = (errors.__doc__ or "").splitlines()
-    drawn = {words[0]: int(words[1]) for words in (line.strip("│├└─ ").split() for line in lines)
-             if len(words) > 1 and words[0] in TREE}  # fmt: skip
-    assert drawn == {name: exit_code for name, (_, exit_code) in TREE.items()}
 
 
 @pytest.mark.parametrize("exit_code", [0, 130])

@@ -18,7 +18,7 @@ from advisor.delivery.channel import (
 )
 from advisor.delivery.posting import Delivery, Outcome, Patience, Post, attempt
 from advisor.store import outbox
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.outbox import State
 from tests.delivery.parts import SetClock, make_message, make_parcel
 

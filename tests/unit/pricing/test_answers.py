@@ -15,7 +15,8 @@ from advisor.pricing.source_registry import answers_of
 from advisor.pricing.sources.protocol import DERIVED, OfferQuery, Part, Place
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentence, sentences
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.pulls import pulls, save_part
 from tests.builders import make_offer
 from tests.findings import said

@@ -24,7 +24,8 @@ from advisor.pricing.refresh import (
 )
 from advisor.pricing.source_registry import state_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.locks import lock
 from advisor.store.pulls import Pull, current_offers, price_points, pulls, save_part
 from tests.builders import make_offer

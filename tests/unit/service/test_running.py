@@ -9,7 +9,8 @@ from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedu
 from advisor.service.schedule import running
 from advisor.service.schedule.child_commands import Command, Ending, Ran
 from advisor.service.schedule.running import MOST_AT_ONCE, MOST_ATTEMPTS, Inline, ScheduleService, run_at_once
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.locks import Lock
 from advisor.store.schedules import (
     add_schedule,

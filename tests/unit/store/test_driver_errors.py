@@ -12,7 +12,8 @@ import sqlalchemy as sa
 
 from advisor.core.errors import StoreError
 from advisor.store import transactions
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.pulls import current_offers, price_points, pulls, save_failure, save_part
 from advisor.store.transactions import HINTS, OTHERWISE, explained
 from tests.builders import make_offer

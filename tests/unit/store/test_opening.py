@@ -12,7 +12,8 @@ import sqlalchemy as sa
 
 from advisor.core.errors import ConfigError, StoreError
 from advisor.store import transactions
-from advisor.store.database import Store, default_path, existing_store, open_store
+from advisor.store.database import default_path, existing_store, open_store
+from advisor.store.handle import Store
 from advisor.store.schema import VERSION
 from advisor.store.transactions import reading
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.store import outbox
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.outbox import Claim, LostClaimError, State
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)

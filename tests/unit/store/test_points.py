@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.store import schema
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.pulls import current_offers, forget_points, price_points, save_part
 from tests.builders import make_offer
 

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.core.errors import LockedError
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.schedules import (
     add_schedule,
     begin_occurrence,

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer, Quantiles
 from advisor.store import ledger, pulls, schema
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.schedules import occurrences, schedules
 from advisor.store.transactions import writing
 from tests.builders import make_offer

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
 from advisor.delivery.posting import Outcome, Patience, Post, attempt
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from tests.delivery.http_server import HttpServer, Reply, Request, serving
 from tests.delivery.mail_server import free_port
 from tests.delivery.parts import SetClock, channel_of, make_message, make_parcel
