@@ -20,7 +20,8 @@ from pathlib import Path
 from sqlalchemy import event
 
 from advisor.core.values import CostKind, Interval, Market, Offer, PricePoint, Quantiles, RunStatus
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.ledger import Alternative, LedgerEntry, Run, record_recommendation, record_run
 from advisor.store.pulls import save_part
 from benchmarks.made_up_bills import write_focus, write_gcp_export

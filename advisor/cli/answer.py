@@ -183,7 +183,7 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
         return f"nothing is feasible. Nearest: {where(option)}, {_why(option, about_options.RemovedBySpot)}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
-    option = min(too_large, key=_missing_bytes)
+    option = min(too_large, key=lambda o: (o.estimate.memory_bytes or 0) - o.estimate.memory_limit_bytes)
     return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, about_options.RemovedByMemory)}."
 
 
@@ -216,10 +216,6 @@ def _gap(item: Nearest) -> str:
     # Rounded down: a confidence that is rounded up would refuse the option again.
     surely = math.floor(min(odds) * 100 + 1e-9) / 100
     return f"within the limits with a probability of {surely:.0%} (--confidence {surely:.2f} allows it)"
-
-
-def _missing_bytes(option: Option) -> int:
-    return (option.estimate.memory_bytes or 0) - option.estimate.memory_limit_bytes
 
 
 def print_job_file(

@@ -61,12 +61,10 @@ class LongCommand(TyperCommand):
         if self.name in COMMON_OPTIONS:
             help_all = copy(params[-1])
             help_all.name, help_all.opts, help_all.callback = "help_all", ["--help-all"], _show_all
-            help_all.help = f"Show all {len(params) - self._num_arguments()} options and exit."
+            num_options = sum(param.param_type_name != "argument" for param in params)
+            help_all.help = f"Show all {num_options} options and exit."
             params.insert(-1, help_all)
         return params
-
-    def _num_arguments(self) -> int:
-        return sum(param.param_type_name == "argument" for param in self.params)
 
     def format_options(self, ctx: Click, formatter: Click) -> None:
         """Arguments, then the common options, then the others if they are asked for."""
@@ -79,15 +77,12 @@ class LongCommand(TyperCommand):
     def _sections(self, ctx: Click) -> Iterator[tuple[str, list[Click]]]:
         params = self.get_params(ctx)
         options = [param for param in params if param.param_type_name == "option"]
-        common = [option for option in options if self._is_common(option)]
+        names = COMMON_OPTIONS.get(self.name or "")
+        common = [one for one in options if names is None or one.opts[0] in {*names, "--help", "--help-all"}]
         yield "Arguments", [param for param in params if param.param_type_name == "argument"]
         yield "Options", common
         if ctx.meta.get(_SHOWS_ALL):
             yield "More options", [option for option in options if option not in common]
-
-    def _is_common(self, option: Click) -> bool:
-        common = COMMON_OPTIONS.get(self.name or "")
-        return common is None or option.name in ("help", "help_all") or option.opts[0] in common
 
 
 def _show_all(ctx: Click, _param: Click, value: bool) -> None:

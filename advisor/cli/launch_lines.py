@@ -204,7 +204,8 @@ def _commands(text: str, arguments: tuple[str, ...], name: str) -> Iterator[list
             variables[assigned[1]] = _VARIABLE.sub(partial(_filled, variables), assigned[2])
             continue
         words = words[1:] if words[:1] == ["exec"] else words
-        if words and is_launch_line(words[0]) and _names_script(words):
+        has_script = any(Path(word).suffix == ".py" or word in ("-m", "--module") for word in words)
+        if has_script and is_launch_line(words[0]):
             yield [part for word in words for part in _expanded(word, variables, arguments, name)]
 
 
@@ -221,10 +222,6 @@ def _expanded(
             f"{word!r} in {name!r} is not known before it runs: give the whole command after --."
         )
     return tuple(filled.split())
-
-
-def _names_script(words: Sequence[str]) -> bool:
-    return any(Path(word).suffix == ".py" or word in ("-m", "--module") for word in words)
 
 
 def _filled(variables: Mapping[str, str], found: re.Match[str]) -> str:

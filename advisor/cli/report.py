@@ -147,7 +147,12 @@ def report(
     config = settings_with(report__cost_explorer=cost_explorer)
     outbound = outlet("report", to, config.settings, preview=preview)
     if outbound.channels:
-        _check_form_of_channels(form, out)
+        if out is not None:
+            raise InputError("--out writes the report to a file and --to sends it: give one of them.")
+        if form in (ReportFormat.FOCUS, ReportFormat.SLACK):
+            raise InputError(
+                f"a channel chooses its own form: leave --format {form.value} out, or leave out --to."
+            )
     review = report_of(request, config, TERMINAL)
     document = _document(review, as_focus=form is ReportFormat.FOCUS)
     if outbound.channels:
@@ -189,15 +194,6 @@ def _document(review: TeamReview | None, *, as_focus: bool) -> Document:
 
         return focus_document(review)
     return review_document(review)
-
-
-def _check_form_of_channels(form: ReportFormat, out: Path | None) -> None:
-    if out is not None:
-        raise InputError("--out writes the report to a file and --to sends it: give one of them.")
-    if form in (ReportFormat.FOCUS, ReportFormat.SLACK):
-        raise InputError(
-            f"a channel chooses its own form: leave --format {form.value} out, or leave out --to."
-        )
 
 
 def _text(document: Document, form: ReportFormat) -> Shown:

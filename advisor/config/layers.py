@@ -37,8 +37,6 @@ from advisor.core.processes import ANSWER_FILE_VARIABLE, STEPS_FOLDER_VARIABLE
 from advisor.formats.foreign_files import shown
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document
 
-_SQLITE = "sqlite:///"
-_IN_A_FILE = "file:"
 _EACH = "*"
 
 
@@ -73,15 +71,12 @@ def _pattern(folder: Path, text: str) -> str:
     return text if text.startswith("~") else str(Path(escape(str(folder))) / text)
 
 
-def _url(folder: Path, text: str) -> str:
-    path = text.removeprefix(_SQLITE)
-    return _SQLITE + _path(folder, path) if text.startswith(_SQLITE) and path else text
+def _after(scheme: str, folder: Path, text: str) -> str:
+    path = text.removeprefix(scheme)
+    return scheme + _path(folder, path) if text.startswith(scheme) and path else text
 
 
-def _secret_file(folder: Path, text: str) -> str:
-    path = text.removeprefix(_IN_A_FILE)
-    return _IN_A_FILE + _path(folder, path) if text.startswith(_IN_A_FILE) and path else text
-
+_secret_file = partial(_after, "file:")
 
 _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("profile.python",): _path,
@@ -91,7 +86,7 @@ _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("prices.options", "snapshot", "folder"): _path,
     ("prices.options", "gpuhunt", "catalog_dir"): _path,
     ("spot.history",): _path,
-    ("store.url",): _url,
+    ("store.url",): partial(_after, "sqlite:///"),
     ("policy.files", _EACH): _path,
     ("delivery.channels", _EACH, "path"): _path,
     ("delivery.channels", _EACH, "ca_file"): _path,

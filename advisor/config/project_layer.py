@@ -205,12 +205,8 @@ def _allows(may: ProjectMay, old: object, new: object) -> bool:
             # An empty list asks for the removal of what is there; any other list is put behind it.
             return bool(entries) or not known
         case ProjectMay.NARROW, tuple(wide), tuple(narrow):
-            return _is_narrower(wide, narrow)
+            return all(any(_covers(one.lower(), glob.lower()) for one in wide) for glob in narrow)
     return False
-
-
-def _is_narrower(old: Iterable[str], new: Iterable[str]) -> bool:
-    return all(any(_covers(wide.lower(), glob.lower()) for wide in old) for glob in new)
 
 
 def _covers(wide: str, glob: str) -> bool:

@@ -14,7 +14,7 @@ them one meaning: "nvidia-tesla-a100" is GCP's A100-SXM-40GB, though "A100" is a
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -245,12 +245,16 @@ def read_catalog(path: Path) -> _Catalog:
                 if not form or own.setdefault(form, gpu.name) != gpu.name:
                     raise ValueError(f"{form!r} means both {own.get(form)!r} and {gpu.name!r}")
         names: dict[str, tuple[str, ...]] = {form: (gpu,) for form, gpu in own.items()}
-        for form, member in _family_members(gpus):
+        families = ((normal_form(one), gpu.name) for gpu in gpus.values() for one in gpu.families)
+        for form, member in families:
             if form in own:
                 raise ValueError(f"{form!r} is a family of {member!r} and a name of {own[form]!r}")
             names[form] = (*names.get(form, ()), member)
         normal = names
-        _check_targets(gpus, [exact, *provider_names.values()])
+        if unknown := {gpu for table in (exact, *provider_names.values()) for gpu in table.values()} - set(
+            gpus
+        ):
+            raise ValueError(f"names point to unknown GPUs {', '.join(sorted(unknown))}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"missing {error}" if isinstance(error, KeyError) else str(error)
         raise CatalogError(f"{path}: {problem}. Install gpu-advisor again.") from error
@@ -278,15 +282,3 @@ def _spec(name: str, table: _Table, occupancy: OccupancyLimits | None) -> GpuSpe
         if "flops" not in key:
             values[key] = float(values[key])
     return GpuSpec(name=name, occupancy=occupancy, **values)
-
-
-def _family_members(gpus: Mapping[str, GpuSpec]) -> Iterator[tuple[str, str]]:
-    for gpu in gpus.values():
-        for family in gpu.families:
-            yield normal_form(family), gpu.name
-
-
-def _check_targets(gpus: Mapping[str, GpuSpec], tables: list[Mapping[str, str]]) -> None:
-    unknown = {gpu for table in tables for gpu in table.values()} - set(gpus)
-    if unknown:
-        raise ValueError(f"names point to unknown GPUs {', '.join(sorted(unknown))}")

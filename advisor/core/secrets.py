@@ -334,7 +334,8 @@ def spans_of_secrets(text: str, *, in_addresses: bool = True) -> list[Span]:
     if cuts := [match.span() for match in _UNSEEN.finditer(text)] if _MAY_HIDE.search(text) else []:
         whole = _without(text, cuts)
         spans += _placed(_spans(whole, in_addresses=in_addresses), cuts)
-    if cuts := list(_broken_lines(text)):
+    broken = (match.span() for match in _BROKEN.finditer(text))
+    if cuts := [cut for cut in broken if cut[0] - text.rfind("\n", 0, cut[0]) > _LEAST_BROKEN_LINE]:
         whole = _without(text, cuts)
         spans += [
             (first, last)
@@ -428,12 +429,6 @@ def _decoded(text: str) -> str | None:
     except (binascii.Error, UnicodeDecodeError):
         return None
     return shown if all(letter.isprintable() or letter in "\r\n\t" for letter in shown) else None
-
-
-def _broken_lines(text: str) -> Iterator[Span]:
-    for match in _BROKEN.finditer(text):
-        if match.start() - text.rfind("\n", 0, match.start()) > _LEAST_BROKEN_LINE:
-            yield match.span()
 
 
 def _without(text: str, cuts: list[Span]) -> str:

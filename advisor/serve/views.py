@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -159,10 +159,7 @@ class Reader:
         with self.store() as store:
             pulled = pulls(store)
         at = now()
-        rows = [
-            Row((one.source, one.scope, one.num_offers, _age(one.succeeded_at, at), one.failure))
-            for one in pulled
-        ]
+        rows = [Row((p.source, p.scope, p.num_offers, _age(p.succeeded_at, at), p.failure)) for p in pulled]
         ages = (*columns("Source", "Scope"), Column("Offers", COUNT), *columns("Age", "Last failure"))
         table = Table(columns=ages, rows=tuple(rows), caption="Age of prices")
         return _with(history_document(series, at), (table,) if rows else ())
@@ -236,11 +233,7 @@ def _label(text: str) -> str:
 
 
 def _age(moment: datetime | None, at: datetime) -> str:
-    return (
-        "never pulled"
-        if moment is None
-        else format_duration_short((at - moment.astimezone(UTC)).total_seconds())
-    )
+    return "never pulled" if moment is None else format_duration_short((at - moment).total_seconds())
 
 
 def _linked(document: Document, hrefs: list[str]) -> Document:
@@ -257,7 +250,7 @@ def _with(document: Document, more: tuple[Block, ...]) -> Document:
     return replace(document, page=lambda: (*(document.blocks if made is None else made()), *more))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class View:
     """A page, and the same below ``/api``."""
 
@@ -287,20 +280,16 @@ def views_of(reader: Reader) -> tuple[View, ...]:
     report: dict[str, object] = {name: {} for name in _OF_REPORTS.split()}
     waits: dict[str, object] = {name: {} for name in _OF_WAITS.split()}
     schedule = {"schedule": _OBJECT, "occurrences": _ROWS}
-    made = (
-        ("/jobs", "Jobs", JobsQuery, reader.jobs, {"jobs": _list(job)}),
-        ("/jobs/{name}", "", Query, reader.job, one_job),
-        ("/runs", "Runs", PeriodQuery, reader.runs, runs),
-        ("/report", "Spending and predictions", ReportQuery, reader.report, report),
-        ("/prices", "Prices", PricesQuery, reader.prices, {"series": _ROWS}),
-        ("/queue", "Queue", QueueQuery, reader.queue, waits),
-        ("/sweeps", "Sweeps", Query, reader.sweeps, {"schedules": _ROWS}),
-        ("/schedules", "Schedules", Query, reader.schedules, {"schedules": _ROWS}),
-        ("/schedules/{name}", "", Query, reader.schedule, schedule),
-    )
-    return tuple(
-        View(path=path, title=title, query=query, document=document, answer=answer)
-        for path, title, query, document, answer in made
+    return (
+        View("/jobs", "Jobs", JobsQuery, reader.jobs, {"jobs": _list(job)}),
+        View("/jobs/{name}", "", Query, reader.job, one_job),
+        View("/runs", "Runs", PeriodQuery, reader.runs, runs),
+        View("/report", "Spending and predictions", ReportQuery, reader.report, report),
+        View("/prices", "Prices", PricesQuery, reader.prices, {"series": _ROWS}),
+        View("/queue", "Queue", QueueQuery, reader.queue, waits),
+        View("/sweeps", "Sweeps", Query, reader.sweeps, {"schedules": _ROWS}),
+        View("/schedules", "Schedules", Query, reader.schedules, {"schedules": _ROWS}),
+        View("/schedules/{name}", "", Query, reader.schedule, schedule),
     )
 
 

@@ -67,7 +67,12 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
     """
     from recommender.conditions import Facts, Spent
 
-    _check_amounts(request)
+    amounts = {"usd_per_h": request.usd_per_h, "usd_per_job": request.usd_per_job, "spent": request.spent_usd}
+    for name, amount in amounts.items():
+        if amount is not None and not 0 <= amount <= MAX_USD:
+            raise InputError(
+                f"an amount of US dollars must be 0 or more, got {amount:g} ({name}): at most {MAX_USD:,.0f}."
+            )
     given = {name: getattr(request, name) for name in _FACTS if getattr(request, name) is not None}
     known = (
         Facts(tier=_tier(config.settings.clusters, request.provider))
@@ -93,15 +98,6 @@ def _rate_per_h(facts: Facts, configured: float | None) -> float:
     num_nodes = facts.num_nodes or 1
     of_one = spot_odds(facts.gpu or "", (facts.num_gpus or 1) // num_nodes).preemptions_per_h
     return (of_one if configured is None else configured) * times_of_one(num_nodes)
-
-
-def _check_amounts(request: PlanRequest) -> None:
-    amounts = {"usd_per_h": request.usd_per_h, "usd_per_job": request.usd_per_job, "spent": request.spent_usd}
-    for name, amount in amounts.items():
-        if amount is not None and not 0 <= amount <= MAX_USD:
-            raise InputError(
-                f"an amount of US dollars must be 0 or more, got {amount:g} ({name}): at most {MAX_USD:,.0f}."
-            )
 
 
 def _tier(clusters: Sequence[ClusterSettings], provider: str | None) -> Tier:

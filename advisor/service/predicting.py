@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import TimeOfUnsupportedGpu
 from advisor.core.gpus import load_gpus, parse_gpu_request
-from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationEstimate, Layout, Split, Trace
+from advisor.core.values import WHOLE, Confirmation, Fabric, IterationEstimate, Layout, Split, Trace
 from advisor.edits.parsed_script import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
@@ -66,6 +67,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
         ProfileError: the script yields no iteration.
     """
     from advisor.predict.iteration import predict_counts
+    from recommender.outcome.reasons import why_unsupported
 
     check(request)
     catalog = load_gpus()
@@ -92,7 +94,10 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
 
     estimates = of(trace)
     estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
-    doubts = (*_unsupported(catalog[name] for name in wanted), *past.drifts_on(wanted))
+    why_not = {name: why for name in wanted if (why := why_unsupported(catalog[name])) is not None}
+    # Times of hardware that no software of today runs on are only of historical interest.
+    unsupported = (TimeOfUnsupportedGpu(gpu=name, why=why) for name, why in why_not.items())
+    doubts = (*unsupported, *past.drifts_on(wanted))
     confirmed = None
     if request.confirm:
         confirmed = confirmation_of(
@@ -130,15 +135,6 @@ def _check_counts(own_sizes: Sequence[int], texts: Sequence[str], world: int | N
                 f" from 1 to {most}, or nodes as {request.gpus[0].name}:8x4 does, or set a larger machine of"
                 " your own (local.num_gpus, clusters)."
             )
-
-
-def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
-    """Times of hardware that no software of today runs on are only of historical interest: say so."""
-    from recommender.outcome.reasons import why_unsupported
-
-    for gpu in gpus:
-        if (why := why_unsupported(gpu)) is not None:
-            yield TimeOfUnsupportedGpu(gpu=gpu.name, why=why)
 
 
 def check_confirmable(request: TraceRequest, num_gpus: int, listener: Listener) -> None:
@@ -239,7 +235,9 @@ def layout_of(gpu: str, num_gpus: int, num_nodes: int | None = None) -> Layout:
         num_nodes = num_gpus // largest if num_gpus > largest and num_gpus % largest == 0 else 1
     gpus_per_node = num_gpus // num_nodes
     fabrics = [_fabric(machine) for machine in machines if machine.num_gpus == gpus_per_node]
-    fabric = min(fabrics, key=_network_rate, default=None) if num_nodes > 1 else None
+    # Of machines alike the slowest network counts, and of networks an unknown one last.
+    slowest = min(fabrics, key=lambda fabric: fabric.network_bytes_per_s or math.inf, default=None)
+    fabric = slowest if num_nodes > 1 else None
     return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
 
 
@@ -247,11 +245,6 @@ def _fabric(machine: InstanceType) -> Fabric:
     from advisor.pricing.node_counts import fabric_of
 
     return fabric_of(machine.provider, machine.instance_type, load_gpus()[machine.gpu])
-
-
-def _network_rate(fabric: Fabric) -> float:
-    """Of machines alike the slowest network counts, and of networks an unknown one last."""
-    return fabric.network_bytes_per_s or float("inf")
 
 
 def _batch_options(source: object) -> dict[str, int]:

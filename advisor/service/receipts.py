@@ -118,7 +118,9 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
     from advisor.receipt.receipt_files import read_steps, steps_environment
 
     database = config.settings.store
-    given = _given_place(request, config, listener)
+    given = Place(provider=None, gpu=None, num_gpus=None, market=None)
+    if request.plan is not None:
+        given = place_of(PlanRequest(plan=request.plan), config, listener)
     outer = _outer_folder(os.environ)
     advised, doubts = _recommendation(request.recommendation, database, listener)
     machine = cache(
@@ -138,16 +140,19 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
             folder=folder,
         )
 
-        def begun_at(moment: datetime) -> Begun:
-            run = _unseen(request, machine(), advised, moment)
-            if outer is not None:
-                return Begun(run=run, where=machine(), file=None)
-            return begin(run, machine(), folder, database)
+        def begun_at(moment: datetime) -> Begun | Exception:
+            try:
+                run = _unseen(request, machine(), advised, moment)
+                if outer is not None:
+                    return Begun(run=run, where=machine(), file=None)
+                return begin(run, machine(), folder, database)
+            except Exception as error:  # noqa: BLE001 - it is raised again when the command has ended
+                return error
 
         environment = steps_environment(os.environ, folder) if outer is None else dict(os.environ)
         look = None if watch is None else watch.look
         with sampling(os.environ) as sampler:
-            ending, begun = run_command(request.command, environment, _or_why_not(begun_at), look)
+            ending, begun = run_command(request.command, environment, begun_at, look)
         with _whatever_happens(ending):
             if isinstance(begun, Exception):
                 raise begun
@@ -238,18 +243,6 @@ def _stopped(run: Run, why: str | None) -> Run:
     )
 
 
-def _or_why_not(begin: Callable[[datetime], Begun]) -> Callable[[datetime], Begun | Exception]:
-    """What happens beside the command must not keep it from ending as it does."""
-
-    def begun_or_why_not(started_at: datetime) -> Begun | Exception:
-        try:
-            return begin(started_at)
-        except Exception as error:  # noqa: BLE001 - it is raised again when the command has ended
-            return error
-
-    return begun_or_why_not
-
-
 @contextmanager
 def _whatever_happens(ending: Ending) -> Iterator[None]:
     """The exit code is the command's own, whatever becomes of its receipt."""
@@ -261,12 +254,6 @@ def _whatever_happens(ending: Ending) -> Iterator[None]:
             f" advisor: {type(error).__name__}: {error}",
             exit_code=ending.exit_code,
         ) from error
-
-
-def _given_place(request: CommandRequest, config: Config, listener: Listener) -> Place:
-    if request.plan is None:
-        return Place(provider=None, gpu=None, num_gpus=None, market=None)
-    return place_of(PlanRequest(plan=request.plan), config, listener)
 
 
 def _recommendation(

@@ -405,8 +405,6 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
     """Runs of one project or all that started at a time or later, in order of time.
 
     Those that cannot be true are left out: ``impossible_runs`` names them.
-
-
     """
     wanted = sa.select(schema.runs).where(_of_runs(since, project) & RUN_IS_POSSIBLE)
     with reading(store) as connection:

@@ -88,8 +88,6 @@ def claim(
         drops_repeats: whether the channel gets an answer once however often it is sent there.
         for_s: seconds after which others may think us dead; longer than the sending can take.
         now: with a time zone.
-
-
     """
     token = uuid.uuid4().hex
     ours = {"token": token, "holder": _this_process(), "expires_at": now + timedelta(seconds=for_s)}

@@ -112,8 +112,6 @@ def current_offers(
     """What a source last said is for rent, scopes in alphabetical order, each in the order of its part.
 
     Only of the given providers, letter case aside, and GPUs, named as in the offers; empty for all.
-
-
     """
     columns = [_OFFERS[name] for name in (*_PLAIN, *_SPOT)]
     wanted = sa.select(*columns).where(_OFFERS.pull_source == source)
@@ -200,8 +198,6 @@ def price_points(
     Two sources may tell different prices of one machine: each point names its own. A GPU is known by the
     offers that came with the prices. ``since`` is the first moment that counts: of what began before, each
     series has its last point, whose price was in force then. Letter case of providers does not count.
-
-
     """
     columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at, _SERIES.source]
     wanted = sa.select(*columns).join(schema.price_series)
@@ -242,8 +238,6 @@ def forget_points(store: Store, before: datetime) -> int:
 
     Returns:
         How many were dropped.
-
-
     """
     first, last = (
         sa.select(end(_POINTS.observed_at)).where(_POINTS.series_id == _SERIES.id).scalar_subquery()

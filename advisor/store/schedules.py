@@ -79,8 +79,6 @@ def settle(
 
     Returns:
         False if nothing was noted: another service was first, or an earlier time is not finished.
-
-
     """
     with writing(store) as connection:
         own = _OCCURRENCES.schedule_id == schedule.id

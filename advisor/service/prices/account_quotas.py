@@ -6,7 +6,7 @@ The file lies beside the database, not in it: a team shares prices, and each of 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
@@ -82,20 +82,16 @@ def _of_aws(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str]
     """Of the regions whose prices the account has shown; a refusal in one is a refusal in all."""
     from advisor.pricing.sources.aws.account import vcpu_quotas
     from advisor.pricing.sources.aws.aws_calls import read_options
+    from advisor.store.pulls import pulls
 
     options = read_options(pricing.prices.options.get("aws", {}))
-    jobs = [partial(vcpu_quotas, region, options=options) for region in _regions_of_aws(store)]
+    regions = sorted({pull.place[1] for pull in pulls(store, "aws") if pull.place is not None})
+    jobs = [partial(vcpu_quotas, region, options=options) for region in regions]
     return {
         ("aws", quota.region, quota.code): quota.num_vcpus
         for quotas in completed(jobs, num_threads=_NUM_THREADS, name="quotas")
         for quota in quotas
     }
-
-
-def _regions_of_aws(store: Store) -> Sequence[str]:
-    from advisor.store.pulls import pulls
-
-    return sorted({pull.place[1] for pull in pulls(store, "aws") if pull.place is not None})
 
 
 def _of_gcp(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:  # noqa: ARG001

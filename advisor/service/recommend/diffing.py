@@ -139,22 +139,21 @@ def part_changes(base: Trace, head: Trace, change: ScriptChange) -> tuple[PartCh
     if change.base is None or change.same is None:
         return ()
     before, after = _parts(base, change.base), _parts(head, change.same)
-    parts = (
-        _part_change(
-            name, phase, before.get((name, phase), _NOT_CALLED), after.get((name, phase), _NOT_CALLED)
+    parts = []
+    for name, phase in {**before, **after}:
+        base_s, base_calls = before.get((name, phase), _NOT_CALLED)
+        head_s, head_calls = after.get((name, phase), _NOT_CALLED)
+        parts.append(
+            PartChange(
+                name=name,
+                phase=phase,
+                base_s=base_s,
+                head_s=head_s,
+                base_calls=base_calls,
+                head_calls=head_calls,
+            )
         )
-        for name, phase in {**before, **after}
-    )
     return tuple(sorted(parts, key=lambda part: -abs(part.more_s)))
-
-
-def _part_change(
-    name: str, phase: Phase | None, before: tuple[float, int], after: tuple[float, int]
-) -> PartChange:
-    (base_s, base_calls), (head_s, head_calls) = before, after
-    return PartChange(
-        name=name, phase=phase, base_s=base_s, head_s=head_s, base_calls=base_calls, head_calls=head_calls
-    )
 
 
 def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:

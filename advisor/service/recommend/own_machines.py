@@ -38,7 +38,8 @@ def own_machines(settings: Settings, listener: Listener, origin: str | None = No
 
 
 def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
-    cards = _configured(local) if local.gpu is not None else _detected(listener)
+    configured = local.gpu and [_Card(resolve_gpu(local.gpu))] * local.num_gpus
+    cards = configured or _detected(listener)
     if not cards:
         hint = f"{listener.name_of('local.gpu')} NAME counts a GPU that you own"
         listener.note(f"this machine has no GPU ({hint})")
@@ -52,11 +53,6 @@ class _Card(NamedTuple):
     spec: GpuSpec
     use: Finding | None = None
     power_limit_w: float | None = None
-
-
-def _configured(local: LocalSettings) -> list[_Card]:
-    assert local.gpu is not None, "asked only where it is configured"  # noqa: S101
-    return [_Card(resolve_gpu(local.gpu))] * local.num_gpus
 
 
 def _detected(listener: Listener) -> list[_Card]:

@@ -223,16 +223,7 @@ def quotas_of(quotas: Sequence[QuotaSettings]) -> list[Quota]:
     """What the settings say that an account may run at once."""
     from recommender.plans.candidates import Quota
 
-    return [
-        Quota(
-            provider=one.provider,
-            vcpus=one.vcpus,
-            instance_types=one.instance_types,
-            regions=one.regions,
-            markets=one.markets,
-        )
-        for one in quotas
-    ]
+    return [Quota(**dict(one)) for one in quotas]
 
 
 def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -224,7 +224,12 @@ def places_of(
         policy=rules,
         corrections=past.corrections,
     )
-    return places, (*_that_matter(doubts, plans), *warnings, *drifts)
+    # Data is copied to rented machines alone, so without one its size is no matter.
+    is_rented = any(plan.offer is not None for plan in plans)
+    matter = (
+        one for one in doubts if is_rented or not (isinstance(one, Unknown) and one.what == "data-size")
+    )
+    return places, (*matter, *warnings, *drifts)
 
 
 def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] | None:
@@ -232,16 +237,6 @@ def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] |
     from recommender.outcome.spot import RATE
 
     return load_interruptions() if RATE in spot.assumed else None
-
-
-def _that_matter(doubts: Sequence[Finding], plans: Sequence[Plan]) -> Iterator[Finding]:
-    """Data is copied to rented machines alone, so without one its size is no matter."""
-    is_rented = any(plan.offer is not None for plan in plans)
-    return (
-        doubt
-        for doubt in doubts
-        if is_rented or not (isinstance(doubt, Unknown) and doubt.what == "data-size")
-    )
 
 
 def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:

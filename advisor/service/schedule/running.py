@@ -123,8 +123,6 @@ class ScheduleService:
 
         Returns:
             When the next schedule is due; None for never.
-
-
         """
         known = kept.schedules(self._world.store)
         # The oldest of each schedule.
