@@ -27,7 +27,7 @@ from advisor.core.limits import RUN_BOUNDS, why_out_of_bounds
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store import schema
 from advisor.store.handle import Store
-from advisor.store.transactions import insert_into, reading, writing
+from advisor.store.transactions import insert_into, selected, writing
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -324,9 +324,7 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
     )
     if project is not None:
         wanted = wanted.where(_RECOMMENDATIONS.project == project)
-    with reading(store) as connection:
-        rows = connection.execute(wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id))
-        return tuple(map(_entry, rows.mappings()))
+    return selected(store, wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id), _entry)
 
 
 def newest_recommendations(store: Store, *, project: str | None = None, most: int) -> tuple[LedgerEntry, ...]:
@@ -336,28 +334,23 @@ def newest_recommendations(store: Store, *, project: str | None = None, most: in
     if project is not None:
         wanted = wanted.where(_RECOMMENDATIONS.project == project)
     ordered = wanted.order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
-    with reading(store) as connection:
-        return tuple(map(_entry, connection.execute(ordered.limit(most)).mappings()))
+    return selected(store, ordered.limit(most), _entry)
 
 
 def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
     """Runs that followed a recommendation, in order of time."""
-    wanted = sa.select(schema.runs).where((_RUNS.recommendation_id == entry_id) & RUN_IS_POSSIBLE)
-    with reading(store) as connection:
-        rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
-        return tuple(map(_run, rows.mappings()))
+    return _runs_in_order(store, (_RUNS.recommendation_id == entry_id) & RUN_IS_POSSIBLE)
 
 
 def impossible_recommendations(store: Store) -> tuple[str, ...]:
     """Recommendations that cannot be true, and are left out as if they had never been given: a line each."""
-    wanted = (
-        sa.select(_RECOMMENDATIONS.id)
-        .where(sa.not_(RECOMMENDATION_IS_POSSIBLE))
-        .order_by(_RECOMMENDATIONS.id)
+    wanted = sa.select(_RECOMMENDATIONS.id).where(sa.not_(RECOMMENDATION_IS_POSSIBLE))
+    why = "a time, name or number is none"
+    return selected(
+        store,
+        wanted.order_by(_RECOMMENDATIONS.id),
+        lambda row: f"the recommendation {str(row['id'])[:40]}: {why}",
     )
-    with reading(store) as connection:
-        ids = connection.execute(wanted).scalars().all()
-    return tuple(f"the recommendation {str(one)[:40]}: a time, name or number is none" for one in ids)
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
@@ -365,22 +358,19 @@ def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
     wanted = sa.select(schema.recommendations).where(
         (_RECOMMENDATIONS.id == entry_id) & RECOMMENDATION_IS_POSSIBLE
     )
-    with reading(store) as connection:
-        return next(map(_entry, connection.execute(wanted).mappings()), None)
+    return next(iter(selected(store, wanted, _entry)), None)
 
 
 def recommendation_ids(store: Store) -> tuple[str, ...]:
     """Ids of all recommendations, the newest first."""
     wanted = sa.select(_RECOMMENDATIONS.id).order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
-    with reading(store) as connection:
-        return tuple(connection.execute(wanted).scalars())
+    return selected(store, wanted, lambda row: row["id"])
 
 
 def project_names(store: Store) -> frozenset[str]:
     """Projects of all runs and recommendations; "" is the one of those without any."""
     wanted = sa.select(_RUNS.project).union(sa.select(_RECOMMENDATIONS.project))
-    with reading(store) as connection:
-        return frozenset(connection.execute(wanted).scalars())
+    return frozenset(selected(store, wanted, lambda row: row["project"]))
 
 
 def record_run(store: Store, run: Run) -> str:
@@ -396,9 +386,7 @@ def record_run(store: Store, run: Run) -> str:
 
 def find_run(store: Store, run_id: str) -> Run | None:
     """The run with this id."""
-    wanted = sa.select(schema.runs).where(_RUNS.id == run_id)
-    with reading(store) as connection:
-        return next(map(_run, connection.execute(wanted).mappings()), None)
+    return next(iter(_runs_in_order(store, _RUNS.id == run_id)), None)
 
 
 def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[Run, ...]:
@@ -406,19 +394,18 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 
     Those that cannot be true are left out: ``impossible_runs`` names them.
     """
-    wanted = sa.select(schema.runs).where(_of_runs(since, project) & RUN_IS_POSSIBLE)
-    with reading(store) as connection:
-        rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
-        return tuple(map(_run, rows.mappings()))
+    return _runs_in_order(store, _of_runs(since, project) & RUN_IS_POSSIBLE)
 
 
 def impossible_runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[str, ...]:
     """What cannot be true of recorded runs that `runs` leaves out, each with the run's id."""
     begun = sa.or_(_of_runs(since, project), _of_runs(None, project) & sa.not_(RUN_HAS_TIMES))
     wanted = raw_runs().where(begun & sa.not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
-    with reading(store) as connection:
-        rows = connection.execute(wanted).mappings().all()
-    return tuple(f"the run {str(row['id'])[:40]}: {first_fault(dict(row))}" for row in rows)
+    return selected(store, wanted, lambda row: f"the run {str(row['id'])[:40]}: {first_fault(dict(row))}")
+
+
+def _runs_in_order(store: Store, which: sa.ColumnElement[bool]) -> tuple[Run, ...]:
+    return selected(store, sa.select(schema.runs).where(which).order_by(_RUNS.started_at, _RUNS.id), _run)
 
 
 def _of_runs(since: datetime | None, project: str | None) -> sa.ColumnElement[bool]:

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, RowMapping, Select, and_, select, update
 
 from advisor.store import schema
 from advisor.store.handle import Store
-from advisor.store.transactions import insert_into, reading, writing
+from advisor.store.transactions import insert_into, selected, writing
 
 _DELIVERIES = schema.deliveries.c
 
@@ -140,9 +140,7 @@ def last_posted(store: Store, channel: str) -> Posted | None:
     """What changed last of a channel's deliveries."""
     wanted = select(schema.deliveries).where(_DELIVERIES.channel == channel)
     wanted = wanted.order_by(_DELIVERIES.changed_at.desc()).limit(1)
-    with reading(store) as connection:
-        row = connection.execute(wanted).mappings().one_or_none()
-    return None if row is None else _posted(row)
+    return next(iter(selected(store, wanted, _posted)), None)
 
 
 def _move(store: Store, held: Claim, values: dict[str, object]) -> None:

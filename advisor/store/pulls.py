@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
 from advisor.store.handle import Store
-from advisor.store.transactions import insert_into, reading, writing
+from advisor.store.transactions import insert_into, reading, selected, writing
 
 LONGEST_REFRESH = timedelta(hours=1)
 """No two refreshes that overtake each other begin further apart."""
@@ -131,9 +131,8 @@ def current_offers(
 def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Market]]:
     """Provider, region and market of the current offers of a source."""
     places = sa.select(_OFFERS.provider, _OFFERS.region, _OFFERS.market).distinct()
-    with reading(store) as connection:
-        rows = connection.execute(places.where(_OFFERS.pull_source == source))
-        return frozenset((provider, region, market) for provider, region, market in rows)
+    wanted = places.where(_OFFERS.pull_source == source)
+    return frozenset(selected(store, wanted, lambda row: (row["provider"], row["region"], row["market"])))
 
 
 def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
@@ -141,8 +140,7 @@ def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
     wanted = sa.select(schema.pulls).order_by(_PULLS.source, _PULLS.scope)
     if source is not None:
         wanted = wanted.where(_PULLS.source == source)
-    with reading(store) as connection:
-        return tuple(map(_pull, connection.execute(wanted).mappings()))
+    return selected(store, wanted, _pull)
 
 
 def _pull(row: sa.RowMapping) -> Pull:
@@ -218,9 +216,7 @@ def price_points(
         columns = [*found.c]
         wanted = sa.select(*columns)
     ordered = wanted.order_by("observed_at", *columns)
-    with reading(store) as connection:
-        rows = connection.execute(ordered).mappings()
-        return tuple(PricePoint(**{**row, "zone": row["zone"] or None}) for row in rows)
+    return selected(store, ordered, lambda row: PricePoint(**{**row, "zone": row["zone"] or None}))
 
 
 def _in_force_since(moment: datetime) -> sa.ScalarSelect[datetime]:

@@ -15,7 +15,7 @@ from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.store import schema
 from advisor.store.handle import Store
 from advisor.store.locks import Lock, lock
-from advisor.store.transactions import insert_into, reading, writing
+from advisor.store.transactions import insert_into, selected, writing
 
 _SCHEDULES = schema.schedules.c
 _OCCURRENCES = schema.occurrences.c
@@ -43,9 +43,8 @@ def add_schedule(store: Store, schedule: Schedule) -> bool:
 
 def schedules(store: Store) -> tuple[Schedule, ...]:
     """All schedules by name."""
-    with reading(store) as connection:
-        rows = connection.execute(select(schema.schedules).order_by(_SCHEDULES.name))
-        return tuple(Schedule(**row) for row in rows.mappings())
+    wanted = select(schema.schedules).order_by(_SCHEDULES.name)
+    return selected(store, wanted, lambda row: Schedule(**row))
 
 
 def remove_schedule(store: Store, name: str) -> bool:
@@ -148,8 +147,7 @@ def _insert(connection: Connection, occurrence: Occurrence) -> None:
 
 
 def _read(store: Store, wanted: Select[tuple[object, ...]]) -> tuple[Occurrence, ...]:
-    with reading(store) as connection:
-        return tuple(Occurrence(**row) for row in connection.execute(wanted).mappings())
+    return selected(store, wanted, lambda row: Occurrence(**row))
 
 
 def _values(entry: Schedule | Occurrence) -> dict[str, object]:

@@ -11,11 +11,11 @@ import os
 import re
 import reprlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError, StatementError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
     from sqlalchemy.engine.interfaces import DBAPIConnection
 
+_Made = TypeVar("_Made")
 
 WAIT_S = 60
 """How long a writer waits for another one, where there is no hurry."""
@@ -93,6 +94,14 @@ def reading(store: Store) -> Iterator[sa.Connection]:
     """What others have committed, and nothing of what they are writing."""
     with explained(store), store.engine.connect() as connection:
         yield connection
+
+
+def selected(
+    store: Store, wanted: sa.Executable, made_of: Callable[[sa.RowMapping], _Made]
+) -> tuple[_Made, ...]:
+    """What a query finds, each row made into a value."""
+    with reading(store) as connection:
+        return tuple(map(made_of, connection.execute(wanted).mappings()))
 
 
 @contextmanager
