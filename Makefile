@@ -14,9 +14,8 @@ endef
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # More for pytest: make test PYTEST_OPTIONS='-m "not slow"'
 PYTEST_OPTIONS ?=
-# Tests of one file share what the file sets up; slow folders come first, as they are named.
-# A process of tests that dies ends them all: xdist would wait for ever for those that it had left.
-PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# One process collects the tests, and forks of it run them, file by file.
+PARALLEL := -p tests.forks --forks $(WORKERS)
 VENV := .venv
 # Whoever works in a container has it set, and each process compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -29,7 +29,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Visit:
-    """A page in a window of its own, and all that it asked for or complained about."""
+    """A page in a window, and all that it asked for or complained about."""
 
     def __init__(
         self, browser: Any, place: Path | str, *, size: tuple[int, int] = DESKTOP, **options: Any
@@ -46,13 +46,29 @@ class Visit:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
         self.page.route("**/*", self._answer)
+        self.url = ""
+        self.go(place)
+
+    def go(self, place: Path | str, *, size: tuple[int, int] | None = None, **media: str) -> "Visit":
+        """Another page in the same window, of this size and to be seen so: a window takes longer to open."""
+        self.asked.clear()
+        self.complaints.clear()
         self.url = place.as_uri() if isinstance(place, Path) else place
-        self._site = self.url if isinstance(place, Path) else self.url[: self.url.index("/", 8) + 1]
+        if size:
+            self.resize(size)
+            self.page.emulate_media(**{"color_scheme": "light", "media": "screen", **media})
         self.page.goto(self.url)
+        return self
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Width and height of the window."""
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
 
     def _answer(self, route: Any) -> None:
         self.asked.append(route.request.url)
-        (route.continue_ if route.request.url.startswith(self._site) else route.abort)()
+        # Of a file itself alone, of a site all.
+        own = self.url if self.url.startswith("file:") else self.url[: self.url.index("/", 8) + 1]
+        (route.continue_ if route.request.url.startswith(own) else route.abort)()
 
     def drawn(self, num_charts: int) -> "Visit":
         """Once all charts are there."""

@@ -48,6 +48,13 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def window(browser, files):
+    """For tests that do to a page what others must not see."""
+    with Visit(browser, files["history"]) as visit:
+        yield visit
+
+
+@pytest.fixture(scope="module")
 def shown(browser, files):
     """Each document in a window of a desktop, with all charts: opened once, as long as nobody scripts it."""
     with ExitStack() as open_windows:
@@ -59,16 +66,12 @@ def shown(browser, files):
         yield visit
 
 
-def resize(page: Any, size: tuple[int, int]) -> None:
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-
-
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_nothing_is_asked_for_nothing_complains_and_nothing_is_too_wide(shown, files, name):
     assert files[name].stat().st_size < 1_500_000
     visit = shown(name)
     for size in (PHONE, DESKTOP):
-        resize(visit.page, size)
+        visit.resize(size)
         wide = "[...document.querySelectorAll('.chart svg')].every(e => e.clientWidth <= innerWidth)"
         visit.page.wait_for_function(wide)
         assert visit.page.evaluate("document.documentElement.scrollWidth") == size[0]
@@ -89,21 +92,20 @@ def test_names_are_text(shown):
     assert "<script>window.pwned=1</script" in page.locator(".chart svg").nth(1).text_content()
 
 
-def test_the_policy_stops_what_slips_through(browser, files):
+def test_the_policy_stops_what_slips_through(window, files):
     inject = """code => {
         const script = document.createElement('script');
         script.textContent = code;
         document.body.append(script);
     }"""
-    with Visit(browser, files["team"]) as visit:
-        visit.drawn(3)
-        visit.page.evaluate(inject, "window.pwned = 1")
-        assert visit.page.evaluate("window.pwned") is None
-        with pytest.raises(playwright.Error):
-            visit.page.evaluate("fetch('http://127.0.0.1:9/')")
-        assert all("Content Security Policy" in line or "CSP" in line for line in visit.complaints)
-        assert len(visit.complaints) >= 2
-        assert visit.asked == [visit.url]
+    page = window.go(files["team"], size=DESKTOP).drawn(3).page
+    page.evaluate(inject, "window.pwned = 1")
+    assert page.evaluate("window.pwned") is None
+    with pytest.raises(playwright.Error):
+        page.evaluate("fetch('http://127.0.0.1:9/')")
+    assert all("Content Security Policy" in line or "CSP" in line for line in window.complaints)
+    assert len(window.complaints) >= 2
+    assert window.asked == [window.url]
 
 
 def unpointed(visit: Visit) -> None:
@@ -121,7 +123,7 @@ def tooltip(visit: Visit) -> str:
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
 def test_pointing_at_an_option_tells_what_it_is(shown, size):
     visit = shown("answer")
-    resize(visit.page, size)
+    visit.resize(size)
     options = visit.page.locator(".chart svg .mark-symbol path")
     # The cheapest and the fastest stand at the edges.
     for option in (options.first, options.last):
@@ -135,7 +137,7 @@ def test_pointing_at_an_option_tells_what_it_is(shown, size):
     assert lines[1] in ("recommended", "frontier")
     assert lines[2].startswith("time ")
     assert lines[3].startswith("cost $")
-    resize(visit.page, DESKTOP)
+    visit.resize(DESKTOP)
     assert visit.complaints == []
 
 
@@ -196,41 +198,38 @@ def test_options_are_sorted_by_the_price_of_an_hour(shown):
 
 
 @pytest.mark.parametrize("name", ["answer", "team", "report"])
-def test_nothing_serious_stands_in_the_way_of_anybody(browser, files, name):
-    with Visit(browser, files[name]) as visit:
-        visit.drawn(NUM_CHARTS[name]).page.locator("summary").first.click()
-        for scheme, size in (("light", DESKTOP), ("dark", PHONE)):
-            visit.page.emulate_media(color_scheme=scheme)
-            resize(visit.page, size)
-            found = axe.Axe().run(visit.page).response["violations"]
-            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+def test_nothing_serious_stands_in_the_way_of_anybody(window, files, name):
+    page = window.go(files[name], size=DESKTOP).drawn(NUM_CHARTS[name]).page
+    page.locator("summary").first.click()
+    for scheme, size in (("light", DESKTOP), ("dark", PHONE)):
+        page.emulate_media(color_scheme=scheme)
+        window.resize(size)
+        found = axe.Axe().run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
 
-def test_dark_pages_are_dark_and_so_are_their_charts(browser, files):
+def test_dark_pages_are_dark_and_so_are_their_charts(window, files):
     colours = """() => [getComputedStyle(document.body).backgroundColor,
         getComputedStyle(document.querySelector('.chart svg .role-axis-label text')).fill]"""
     seen = {}
-    with Visit(browser, files["team"]) as visit:
-        visit.drawn(3)
-        for scheme in ("light", "dark"):
-            visit.page.emulate_media(color_scheme=scheme)
-            seen[scheme] = visit.page.evaluate(colours)
-        visit.page.emulate_media(color_scheme="dark", media="print")
-        on_paper = visit.page.evaluate(colours)
+    page = window.go(files["team"], size=DESKTOP).drawn(3).page
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        seen[scheme] = page.evaluate(colours)
+    page.emulate_media(color_scheme="dark", media="print")
+    on_paper = page.evaluate(colours)
     assert seen["light"] == ["rgb(255, 255, 255)", "rgb(89, 99, 110)"]
     assert seen["dark"] == ["rgb(17, 22, 28)", "rgb(160, 171, 184)"]
     assert on_paper[0] == "rgb(255, 255, 255)"
 
 
-def test_on_paper_no_table_is_cut(browser, files):
+def test_on_paper_no_table_is_cut(window, files):
     for name in ("answer", "history"):
-        with Visit(browser, files[name], size=PAPER) as visit:
-            visit.drawn(NUM_CHARTS[name]).page.emulate_media(media="print")
-            assert visit.page.evaluate("document.documentElement.scrollWidth") == PAPER[0]
-            assert (
-                visit.page.locator("tbody tr").first.evaluate("row => getComputedStyle(row).breakInside")
-                == "avoid"
-            )
+        page = window.go(files[name], size=PAPER).drawn(NUM_CHARTS[name]).page
+        page.emulate_media(media="print")
+        assert page.evaluate("document.documentElement.scrollWidth") == PAPER[0]
+        row = page.locator("tbody tr").first
+        assert row.evaluate("row => getComputedStyle(row).breakInside") == "avoid"
 
 
 def test_without_scripts_charts_are_pictures(browser, files):
@@ -247,46 +246,42 @@ def tab(visit: Visit, name: str) -> Any:
     return visit.page.get_by_role("tabpanel")
 
 
-def test_a_report_has_four_figures_then_a_chart_then_what_to_do_then_tabs(browser, files):
-    with Visit(browser, files["report"]) as visit:
-        page = visit.drawn(4).page
-        assert page.locator(".tiles .name").all_inner_texts() == [
-            "Spent", "Billed", "November, everybody", "Could be saved",
-        ]  # fmt: skip
-        tops = [
-            page.locator(one).first.bounding_box()["y"] for one in (".tiles", "figure", ".cards", ".tabs")
-        ]
-        assert tops == sorted(tops)
-        button = page.locator(".cards button").first
-        button.click()
-        command = page.locator(".cards code").first.inner_text()
-        selected = page.evaluate("getSelection().toString()")
-        assert button.inner_text() == "Copied" or selected == command
-        assert command.startswith("advisor recommend train.py")
-        bills = tab(visit, "Bills")
-        assert bills.count() == 1
-        assert "aws g5.xlarge" in bills.inner_text()
-        page.keyboard.press("ArrowLeft")
-        assert page.get_by_role("tabpanel").locator(".chart svg").first.is_visible()
-        assert visit.complaints == []
+def test_a_report_has_four_figures_then_a_chart_then_what_to_do_then_tabs(window, files):
+    page = window.go(files["report"], size=DESKTOP).drawn(4).page
+    assert page.locator(".tiles .name").all_inner_texts() == [
+        "Spent", "Billed", "November, everybody", "Could be saved",
+    ]  # fmt: skip
+    tops = [page.locator(one).first.bounding_box()["y"] for one in (".tiles", "figure", ".cards", ".tabs")]
+    assert tops == sorted(tops)
+    button = page.locator(".cards button").first
+    button.click()
+    command = page.locator(".cards code").first.inner_text()
+    selected = page.evaluate("getSelection().toString()")
+    assert button.inner_text() == "Copied" or selected == command
+    assert command.startswith("advisor recommend train.py")
+    bills = tab(window, "Bills")
+    assert bills.count() == 1
+    assert "aws g5.xlarge" in bills.inner_text()
+    page.keyboard.press("ArrowLeft")
+    assert page.get_by_role("tabpanel").locator(".chart svg").first.is_visible()
+    assert window.complaints == []
 
 
-def test_on_a_phone_a_row_is_labels_and_values(browser, files):
-    with Visit(browser, files["report"], size=PHONE) as visit:
-        page = visit.drawn(4).page
-        for one in page.get_by_role("tab").all():
-            one.click()
-            over = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
-            assert max(page.evaluate(over)) <= 0, one.inner_text()
-        cell = tab(visit, "Summary").locator("td[data-label='Limit']").first
-        shown = cell.evaluate("e => getComputedStyle(e, '::before').content")
-        assert shown == '"Limit"'
+def test_on_a_phone_a_row_is_labels_and_values(window, files):
+    page = window.go(files["report"], size=PHONE).drawn(4).page
+    for one in page.get_by_role("tab").all():
+        one.click()
+        over = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+        assert max(page.evaluate(over)) <= 0, one.inner_text()
+    cell = tab(window, "Summary").locator("td[data-label='Limit']").first
+    shown = cell.evaluate("e => getComputedStyle(e, '::before').content")
+    assert shown == '"Limit"'
 
 
-def test_without_scripts_and_on_paper_all_tabs_are_there(browser, files):
+def test_without_scripts_and_on_paper_all_tabs_are_there(browser, window, files):
     with Visit(browser, files["report"], java_script_enabled=False) as visit:
         assert all(one.is_visible() for one in visit.page.locator(".tab").all())
-    with Visit(browser, files["report"], size=PAPER) as visit:
-        visit.drawn(4).page.emulate_media(media="print")
-        visit.page.wait_for_selector(".tabs.live", state="attached")
-        assert all(one.is_visible() for one in visit.page.locator(".tab").all())
+    page = window.go(files["report"], size=PAPER).drawn(4).page
+    page.emulate_media(media="print")
+    page.wait_for_selector(".tabs.live", state="attached")
+    assert all(one.is_visible() for one in page.locator(".tab").all())
