@@ -36,7 +36,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 def _hand_out(session: pytest.Session, files: Iterator[int], forks: dict[Connection, int]) -> None:
     while forks:
-        for pipe in wait([*forks]):
+        ready = wait([*forks])
+        for pipe in [one for one in forks if one in ready]:
             try:
                 reports = pipe.recv()
             except EOFError:
@@ -66,7 +67,7 @@ def _forks(
 ) -> Iterator[dict[Connection, int]]:
     """Forks by the pipes to them, without those that have ended; the rest is interrupted at the end."""
     forks: dict[Connection, int] = {}
-    folder = session.config._tmp_path_factory.getbasetemp()
+    folder = vars(session.config)["_tmp_path_factory"].getbasetemp()
     try:
         for n in range(number):
             ours, its = Pipe()
@@ -122,7 +123,7 @@ def _make_own(config: pytest.Config, pipe: Connection, folder: Path) -> None:
     capture.start_global_capturing()
     capture.suspend_global_capture(in_=True)
     folder.mkdir()
-    config._tmp_path_factory._basetemp = folder
+    vars(config)["_tmp_path_factory"]._basetemp = folder
     teller = _Teller(config, pipe)
     plugins.unregister(name="terminalreporter")
     plugins.register(teller, "terminalreporter")
