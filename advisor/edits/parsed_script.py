@@ -157,7 +157,10 @@ def trained_model(script: Script) -> Trained | None:
     if len(calls) != 1:
         return None
     (call,) = calls
-    model, statements = _model_of(call), _statements(script)
+    model, statements = (
+        _model_of(call),
+        (node for node in ast.walk(script.tree) if isinstance(node, ast.stmt)),
+    )
     made = next((one for one in statements if isinstance(one, ast.Assign) and one.value is call), None)
     return None if model is None or made is None else Trained(model=model, statement=made, call=call)
 
@@ -169,10 +172,6 @@ def _model_of(call: ast.Call) -> str | None:
         return None
     owner = given.func.value
     return owner.id if given.func.attr == "parameters" and isinstance(owner, ast.Name) else None
-
-
-def _statements(script: Script) -> Iterator[ast.stmt]:
-    return (node for node in ast.walk(script.tree) if isinstance(node, ast.stmt))
 
 
 def bodies(script: Script) -> Iterator[list[ast.stmt]]:

@@ -52,17 +52,12 @@ def fused(script: parsed_script.Script) -> Placed:
     excluding = (k.arg for call in calls for k in call.keywords if k.arg in _EXCLUDE_FUSED)
     if (name := next(excluding, "")) != "":
         return NotPatched(why="set-already", name=name or "**")
-    if _lightning_clips(script):
+    given = (keyword for call in script.calls("Trainer") for keyword in call.keywords)
+    by_trainer = any(keyword.arg == "gradient_clip_val" for keyword in given)
+    if by_trainer or any(True for _ in script.calls("clip_gradients")):
         return NotPatched(why="fused-not-clipped")
     ends = [max(script.span(one)[1] for one in _arguments(call)) for call in calls]
     return tuple(parsed_script.Edit(start=end, end=end, text=", fused=True") for end in ends)
-
-
-def _lightning_clips(script: parsed_script.Script) -> bool:
-    """Whether Lightning is to clip gradients: under mixed precision it refuses to for a fused optimizer."""
-    given = (keyword for call in script.calls("Trainer") for keyword in call.keywords)
-    by_trainer = any(keyword.arg == "gradient_clip_val" for keyword in given)
-    return by_trainer or any(True for _ in script.calls("clip_gradients"))
 
 
 def _is_of(call: ast.Call, names: tuple[str, ...]) -> bool:
@@ -116,11 +111,28 @@ def bf16(script: parsed_script.Script) -> Placed:
 def _forward(body: list[ast.stmt], model: str) -> list[ast.stmt]:
     """The statements from the first that calls the model to the last before ``loss.backward()``."""
     ends = [i for i, statement in enumerate(body) if _loss_of(statement)]
-    begins = [i for i, statement in enumerate(body) if _calls(statement, model)]
+    begins = [
+        i
+        for i, statement in enumerate(body)
+        if (
+            isinstance(statement, _SIMPLE)
+            and any(
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == model
+                for node in ast.walk(statement)
+            )
+        )
+    ]
     if len(ends) != 1 or not begins or begins[0] >= ends[0]:
         return []
     loss, passed = _loss_of(body[ends[0]]), body[begins[0] : ends[0]]
-    made = [i for i, statement in enumerate(passed) if _assigns(statement, loss)]
+    made = [
+        i
+        for i, statement in enumerate(passed)
+        if any(
+            isinstance(node, ast.Name) and node.id == loss and isinstance(node.ctx, ast.Store)
+            for node in ast.walk(statement)
+        )
+    ]
     return passed[: made[-1] + 1] if made else []
 
 
@@ -131,20 +143,6 @@ def _loss_of(statement: ast.stmt) -> str | None:
         return None
     owner = call.func.value
     return owner.id if call.func.attr == "backward" and isinstance(owner, ast.Name) else None
-
-
-def _calls(statement: ast.stmt, model: str) -> bool:
-    return isinstance(statement, _SIMPLE) and any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == model
-        for node in ast.walk(statement)
-    )
-
-
-def _assigns(statement: ast.stmt, name: str | None) -> bool:
-    return any(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        for node in ast.walk(statement)
-    )
 
 
 def _can_be_indented(script: parsed_script.Script, statements: list[ast.stmt]) -> bool:

@@ -318,7 +318,8 @@ class _Window:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
-                if not self._may_be_cut_off(error):
+                is_near_end = error.pos > len(self._buffer) - _LONGEST_TOKEN or error.msg.startswith(_UNENDED)
+                if not (is_near_end and not self._has_ended):
                     raise ValueError(f"{error.msg} at character {self._dropped + error.pos}") from None
             except RepeatedNameError as error:
                 raise ValueError(f"{error} in what begins at character {self.position}") from None
@@ -334,10 +335,6 @@ class _Window:
             if len(self._buffer) - self._at > MOST_CHARACTERS + _LONGEST_TOKEN:
                 raise _too_large()
             self._read()
-
-    def _may_be_cut_off(self, error: json.JSONDecodeError) -> bool:
-        is_near_end = error.pos > len(self._buffer) - _LONGEST_TOKEN or error.msg.startswith(_UNENDED)
-        return is_near_end and not self._has_ended
 
     def _read(self) -> None:
         """Drop what was read, and double what was not."""

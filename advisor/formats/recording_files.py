@@ -229,21 +229,18 @@ def _read_header(line: bytes, path: Path) -> Header:
 
 def _read_entry(line: bytes, number: int, path: Path) -> Entry:
     try:
-        return _entry(typed(dict, read_json(line)))
+        document = typed(dict, read_json(line))
+        if "reference_s" in document:
+            return typed(_Reference, document).reference_s
+        if "reason" in document:
+            return typed(Skipped, document)
+        measurement = typed(Measurement, document)
+        check_op(measurement.op)
+        if not measurement.op.measured_s:
+            raise ValueError(f"measured_s is {measurement.op.measured_s}")
+        return measurement
     except ValueError as error:
         raise RecordingError(
             f"line {number} of the recording {str(path)!r} is damaged ({error}):"
             " delete it, and repeat the command that made the file."
         ) from error
-
-
-def _entry(document: Mapping[str, object]) -> Entry:
-    if "reference_s" in document:
-        return typed(_Reference, document).reference_s
-    if "reason" in document:
-        return typed(Skipped, document)
-    measurement = typed(Measurement, document)
-    check_op(measurement.op)
-    if not measurement.op.measured_s:
-        raise ValueError(f"measured_s is {measurement.op.measured_s}")
-    return measurement

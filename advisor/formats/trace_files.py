@@ -15,7 +15,7 @@ from typing import get_type_hints
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Text, TraceWarning, about_traces, quoted  # noqa: F401 (its classes are what a trace warns of)
-from advisor.core.values import Kernel, Op, TensorSpec, Trace
+from advisor.core.values import Kernel, Op, Trace
 from advisor.formats.foreign_files import first_bytes, open_unpacked, read_members
 from advisor.formats.typed_json import WrongValueError, reader_of, typed
 
@@ -113,7 +113,11 @@ def _read(file: io.BufferedReader, path: Path) -> Trace:
             members[name] = _ops(value, members, path) if isinstance(value, Iterator) else value
     _check_kind(members, path)
     try:
-        trace = _trace(members)
+        if not isinstance(ops := members["ops"], tuple):
+            raise ValueError("'ops', which is no list")
+        warnings = _warnings(typed(_Warnings, members))
+        # Operators are typed already.
+        trace = replace(typed(Trace, {**members, "ops": (), "warnings": warnings}), ops=ops)
         check_trace(trace)
     except (KeyError, ValueError) as error:
         raise _damaged(path, error) from error
@@ -148,14 +152,6 @@ def _check_kind(members: Mapping[str, object], path: Path) -> None:
 def _damaged(path: Path, error: Exception) -> TraceError:
     why = f"{error} is missing" if isinstance(error, KeyError) else error
     return TraceError(f"the trace {str(path)!r} is damaged: {why}. Profile the script again.")
-
-
-def _trace(members: Mapping[str, object]) -> Trace:
-    if not isinstance(ops := members["ops"], tuple):
-        raise ValueError("'ops', which is no list")
-    warnings = _warnings(typed(_Warnings, members))
-    # Operators are typed already.
-    return replace(typed(Trace, {**members, "ops": (), "warnings": warnings}), ops=ops)
 
 
 def _warnings(told: _Warnings) -> tuple[Finding, ...]:
@@ -232,7 +228,14 @@ def check_op(op: Op) -> None:
     """The same of one operator. Raises ValueError: names the field and its value."""
     _check_printable("the name of an operator", op.name)
     for tensor in (*op.inputs, *op.outputs):
-        _check_tensor(tensor, op.name)
+        for numbers in (tensor.shape, tensor.stride or ()):
+            if len(numbers) > _MOST_DIMENSIONS:
+                raise ValueError(f"a tensor of {op.name} has {len(numbers):,} dimensions")
+        if tensor.stride is not None and len(tensor.stride) != len(tensor.shape):
+            strides, sizes = len(tensor.stride), len(tensor.shape)
+            raise ValueError(f"a tensor of {op.name} has {strides} strides and {sizes} dimensions")
+        if prod(tensor.shape) > _MOST:
+            raise ValueError(f"the shape of a tensor of {op.name} is {reprlib.repr(tensor.shape)}")
     for kernel in op.kernels:
         _check_kernel(kernel, op.name)
     for sources in (flow.sources for flow in op.flows):
@@ -251,17 +254,6 @@ def _check_printable(what: str, text: str) -> None:
     # It goes to the terminal.
     if not text.isprintable():
         raise ValueError(f"{what} is {reprlib.repr(text)}")
-
-
-def _check_tensor(tensor: TensorSpec, owner: str) -> None:
-    for numbers in (tensor.shape, tensor.stride or ()):
-        if len(numbers) > _MOST_DIMENSIONS:
-            raise ValueError(f"a tensor of {owner} has {len(numbers):,} dimensions")
-    if tensor.stride is not None and len(tensor.stride) != len(tensor.shape):
-        strides, sizes = len(tensor.stride), len(tensor.shape)
-        raise ValueError(f"a tensor of {owner} has {strides} strides and {sizes} dimensions")
-    if prod(tensor.shape) > _MOST:
-        raise ValueError(f"the shape of a tensor of {owner} is {reprlib.repr(tensor.shape)}")
 
 
 def _check_kernel(kernel: Kernel, owner: str) -> None:

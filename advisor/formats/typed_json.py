@@ -6,7 +6,7 @@ to what 64 bits hold, another one from 0 to a billion. A tuple is a list in a fi
 
 import reprlib
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -172,13 +172,6 @@ def _nested(depth: int, value: typing.Any) -> object:
     return _instance(bool | int | float | str | NoneType, value)
 
 
-def _members(value: object, names: Iterable[str]) -> dict[str, object]:
-    """The fields of a value of ours."""
-    if not is_dataclass(value):
-        raise WrongValueError(value)
-    return {name: getattr(value, name) for name in names}
-
-
 def _fields(kind: _Hint) -> _Reader:
     hints = typing.get_type_hints(kind, include_extras=True)
     readers = {name: reader_of(one) for name, one in hints.items()}
@@ -192,7 +185,9 @@ def _fields(kind: _Hint) -> _Reader:
 
     def read(value: typing.Any) -> object:
         if not isinstance(value, dict):
-            value = _members(value, readers)
+            if not is_dataclass(value):
+                raise WrongValueError(value)
+            value = {name: getattr(value, name) for name in readers}
         made = {}
         for name, reader in readers.items():
             try:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypedDict, TypeGuard, cast, get_origin, get_type_hints
+from typing import TypedDict, cast, get_origin, get_type_hints
 
 from advisor.core.errors import TraceError
 from advisor.core.values import Kernel, Op, TensorSpec
@@ -190,7 +190,11 @@ def _read(file: io.BufferedReader, path: Path) -> _Found:
     with io.TextIOWrapper(file, "utf-8-sig") as text:
         for name, value in read_members(text, streamed=_EVENTS):
             if name == "schemaVersion":
-                _check_schema(value, path)
+                if not isinstance(value, int) or value > NEWEST_SCHEMA:
+                    raise TraceError(
+                        f"{str(path)!r} has profiler schema {reprlib.repr(value)}, and we know those up to"
+                        f" {NEWEST_SCHEMA}: upgrade gpu-advisor, or profile the script itself."
+                    )
             elif name == "deviceProperties":
                 recording.device_name = _device_name(value)
             elif isinstance(value, Iterator):
@@ -215,14 +219,6 @@ def _take_all(events: Iterator[JsonObject], recording: _Found, path: Path) -> No
             ) from error
 
 
-def _check_schema(version: object, path: Path) -> None:
-    if not isinstance(version, int) or version > NEWEST_SCHEMA:
-        raise TraceError(
-            f"{str(path)!r} has profiler schema {reprlib.repr(version)}, and we know those up to"
-            f" {NEWEST_SCHEMA}: upgrade gpu-advisor, or profile the script itself."
-        )
-
-
 def _host(event: JsonObject) -> HostEvent:
     begin_s = _seconds(event["ts"])
     return HostEvent(
@@ -235,7 +231,6 @@ def _host(event: JsonObject) -> HostEvent:
 
 
 def _launch(event: JsonObject) -> dict[int, Launch]:
-    """By its correlation; none without one."""
     args = _args(event)
     correlation = args.get("correlation")
     if correlation is None:
@@ -426,18 +421,14 @@ def tensors_of(operator: HostEvent) -> Tensors:
     for i, shape in enumerate(dims):
         type_name = str(types[i]).lower() if i < len(types) else ""
         dtype = "float32" if not types else _DTYPES.get(type_name, "")
-        if _is_shape(shape) and dtype:
+        if (
+            dtype
+            and isinstance(shape, list)
+            and 0 < len(shape) <= _MOST_DIMENSIONS
+            and all(isinstance(size, int) and 0 <= size < _MOST_SIZE for size in shape)
+        ):
             tensors.append(TensorSpec(shape=tuple(shape), dtype=dtype))
     return tuple(tensors)
-
-
-def _is_shape(value: object) -> TypeGuard[list[int]]:
-    """Of a tensor that PyTorch could have; products of absurd sizes would take for ever."""
-    return (
-        isinstance(value, list)
-        and 0 < len(value) <= _MOST_DIMENSIONS
-        and all(isinstance(size, int) and 0 <= size < _MOST_SIZE for size in value)
-    )
 
 
 def cost_of_call(operator: HostEvent | None, inputs: Tensors, autograd: Autograd) -> tuple[Tensors, int, int]:

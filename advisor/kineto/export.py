@@ -106,16 +106,11 @@ def _calls(recording: kineto_events.Recording) -> list[Call]:
         key = (id(owner), owner.begin_s) if owner else (number, event.begin_s)
         grouped.setdefault(key, []).append(event)
         owners[key] = owner
-    spans = _optimizer_spans(recording)
+    marks = [mark for mark in recording.marks if mark.name.startswith(OPTIMIZER_MARK)]
+    spans = {thread: _Spans.of(spans) for thread, spans in _by_thread(marks).items()}
     main = {mark.thread for mark in recording.marks}
     calls = [_call(owners[key], events, recording, spans, main) for key, events in grouped.items()]
     return sorted(calls, key=lambda call: call.begin_s)
-
-
-def _optimizer_spans(recording: kineto_events.Recording) -> Mapping[str, _Spans]:
-    """By thread."""
-    marks = [mark for mark in recording.marks if mark.name.startswith(OPTIMIZER_MARK)]
-    return {thread: _Spans.of(spans) for thread, spans in _by_thread(marks).items()}
 
 
 def _by_thread(operators: Sequence[kineto_events.HostEvent]) -> Mapping[str, list[kineto_events.HostEvent]]:
@@ -159,13 +154,11 @@ def _call(
     phase = Phase.FORWARD
     if thread in optimizer_spans and begin_s in optimizer_spans[thread]:
         phase = Phase.OPTIMIZER
-    elif (main_threads and thread not in main_threads) or _is_backward(owner):
+    elif (main_threads and thread not in main_threads) or (
+        owner is not None and (owner.args.get("fwd thread id") or 0) > 0
+    ):
         phase = Phase.BACKWARD
     return Call(operator=owner, phase=phase, begin_s=begin_s, device_events=tuple(events))
-
-
-def _is_backward(owner: kineto_events.HostEvent | None) -> bool:
-    return owner is not None and (owner.args.get("fwd thread id") or 0) > 0
 
 
 def _steps(recording: kineto_events.Recording, calls: Sequence[Call]) -> list[Step]:
@@ -302,7 +295,6 @@ def _is_collective(call: Call) -> bool:
 
 
 def _collectives(calls: Sequence[Call]) -> tuple[Collective, ...]:
-    """That there is communication, and how often; a profile does not tell its size."""
     if not calls:
         return ()
     return (Collective(kind="nccl", num_bytes=None, world_size=None, count=len(calls)),)

@@ -345,7 +345,27 @@ class Queue:
     backfill: Backfill
 
     def __post_init__(self) -> None:
-        _check_cluster(self.cluster)
+        lengths = {
+            len(column)
+            for column in (
+                self.cluster.units_P,
+                self.cluster.pool_P,
+                self.cluster.tier_P,
+                self.cluster.job_factor_P,
+            )
+        }
+        if len(lengths) != 1:
+            raise ValueError("columns of partitions differ in length")
+        num_pools = len(self.cluster.units_Q)
+        _refuse_rows(
+            "partition", (self.cluster.pool_P < 0) | (self.cluster.pool_P >= num_pools), "is of no pool"
+        )
+        _refuse_rows(
+            "partition",
+            self.cluster.units_P > self.cluster.units_Q[self.cluster.pool_P],
+            "has more units than its pool",
+        )
+        _refuse_rows("pool", self.cluster.units_Q > MAX_TIME_S, "has too many units")
         rules = self.rules
         if min(rules.max_age_s, rules.period_s) <= 0 or not 0 <= rules.half_life_s <= MAX_TIME_S:
             raise ValueError("max_age_s and period_s must be positive, half_life_s 0 or more")
@@ -356,20 +376,6 @@ class Queue:
     def num_users(self) -> int:
         """Users are numbered from 0."""
         return 1 + int(np.concatenate([self.jobs.user_J, self.probes.user_J]).max(initial=-1))
-
-
-def _check_cluster(cluster: ClusterColumns) -> None:
-    lengths = {
-        len(column) for column in (cluster.units_P, cluster.pool_P, cluster.tier_P, cluster.job_factor_P)
-    }
-    if len(lengths) != 1:
-        raise ValueError("columns of partitions differ in length")
-    num_pools = len(cluster.units_Q)
-    _refuse_rows("partition", (cluster.pool_P < 0) | (cluster.pool_P >= num_pools), "is of no pool")
-    _refuse_rows(
-        "partition", cluster.units_P > cluster.units_Q[cluster.pool_P], "has more units than its pool"
-    )
-    _refuse_rows("pool", cluster.units_Q > MAX_TIME_S, "has too many units")
 
 
 def _check_jobs(noun: str, jobs: JobColumns, cluster: ClusterColumns) -> None:

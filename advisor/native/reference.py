@@ -125,7 +125,11 @@ def scale_factor(blocks: int, g: float, origin: Side, destination: Side, form: W
         form = WaveForm.LARGE if num_full_waves >= LARGE_WAVES else WaveForm.EXACT
     if form is WaveForm.LARGE:
         return _large_factor(g, origin, destination)
-    return _exact_factor(blocks, g, origin, destination)
+    waves = _ceil_ratio(blocks, destination.wave_size, origin.wave_size)
+    wave_size = destination.wave_size / origin.wave_size
+    memory = origin.memory_bytes_per_s / destination.memory_bytes_per_s * wave_size
+    clock = origin.base_clock_hz / destination.base_clock_hz
+    return float(waves * memory**g * clock ** (1.0 - g))
 
 
 def count_resident_blocks(kernels: KernelArrays, gpus: GpuArrays) -> NDArray[np.int64]:
@@ -236,14 +240,6 @@ def _blocks_by_shared_memory(shared_bytes: int, limits: OccupancyLimits) -> int:
     unit = limits.shared_unit_bytes
     per_block = -(-(shared_bytes + limits.reserved_shared_bytes_per_block) // unit) * unit
     return limits.max_blocks if per_block == 0 else limits.max_shared_bytes // per_block
-
-
-def _exact_factor(blocks: int, g: float, origin: Side, destination: Side) -> float:
-    waves = _ceil_ratio(blocks, destination.wave_size, origin.wave_size)
-    wave_size = destination.wave_size / origin.wave_size
-    memory = origin.memory_bytes_per_s / destination.memory_bytes_per_s * wave_size
-    clock = origin.base_clock_hz / destination.base_clock_hz
-    return float(waves * memory**g * clock ** (1.0 - g))
 
 
 def _large_factor(g: float, origin: Side, destination: Side) -> float:
@@ -414,7 +410,14 @@ class _Simulation:
                 insort(self.pools[self._pool(job)].waiting, self._rank(job, now_s))
                 self.num_submitted += 1
             for pool in self.pools:
-                self._start_jobs(pool, now_s)
+                if self.backfill is Backfill.CONSERVATIVE:
+                    starting = self._due(pool, now_s)
+                elif self.backfill is Backfill.EASY:
+                    starting = self._easy(pool, now_s)
+                else:
+                    starting = self._in_order(pool, now_s)
+                if starting:
+                    pool.waiting = [rank for rank in pool.waiting if rank[-1] not in starting]
         return self.start_s
 
     def _next_s(self) -> int:
@@ -452,21 +455,17 @@ class _Simulation:
     def _rank_again(self, now_s: int) -> None:
         self.ranked_s = now_s
         if self.rules.fair_share_weight:
-            self._share_fairly(now_s)
+            for user in self.users:
+                user.accrue(now_s, self.rules.half_life_s)
+            usages = sorted(user.usage for user in self.users)
+            total = reduce(operator.add, usages, 0.0)  # sum() rounds otherwise from Python 3.12 on
+            for user in self.users:
+                if self.rules.is_fair_tree:
+                    user.factor = (len(usages) - bisect_left(usages, user.usage)) / len(usages)
+                else:
+                    user.factor = math.exp2(-user.usage * len(usages) / total) if total > 0 else 1.0
         for pool in self.pools:
             pool.waiting = sorted(self._rank(job, now_s) for *_, job in pool.waiting)
-
-    def _share_fairly(self, now_s: int) -> None:
-        """Factors of users, who all have equal shares."""
-        for user in self.users:
-            user.accrue(now_s, self.rules.half_life_s)
-        usages = sorted(user.usage for user in self.users)
-        total = reduce(operator.add, usages, 0.0)  # sum() rounds otherwise from Python 3.12 on
-        for user in self.users:
-            if self.rules.is_fair_tree:
-                user.factor = (len(usages) - bisect_left(usages, user.usage)) / len(usages)
-            else:
-                user.factor = math.exp2(-user.usage * len(usages) / total) if total > 0 else 1.0
 
     # --- Starting and ending ----------------------------------------------------------------------------
 
@@ -492,16 +491,6 @@ class _Simulation:
             pool.has_released = True
             for resource in self._resources(job):
                 self.profiles[resource].add(now_s, planned_s, self.size[job])
-
-    def _start_jobs(self, pool: _Pool, now_s: int) -> None:
-        if self.backfill is Backfill.CONSERVATIVE:
-            starting = self._due(pool, now_s)
-        elif self.backfill is Backfill.EASY:
-            starting = self._easy(pool, now_s)
-        else:
-            starting = self._in_order(pool, now_s)
-        if starting:
-            pool.waiting = [rank for rank in pool.waiting if rank[-1] not in starting]
 
     def _in_order(self, pool: _Pool, now_s: int) -> set[int]:
         """Start jobs until one waits for the pool; one that waits for its partition stops only that."""
@@ -567,7 +556,12 @@ class _Simulation:
                 continue
             if before_s is not None:
                 self._plan(job, before_s, self.size[job])
-            self.reserved_s[job] = self._earliest(job, now_s)
+            begin_s, agreed_s = now_s, -1
+            while agreed_s != begin_s:
+                agreed_s = begin_s
+                for resource in self._resources(job):
+                    begin_s = self.profiles[resource].earliest(self.size[job], self.walltime_s[job], begin_s)
+            self.reserved_s[job] = begin_s
             self._plan(job, self.reserved_s[job], -self.size[job])
         pool.has_released = False
         starting = {job for *_, job in pool.waiting if self.reserved_s[job] == now_s}
@@ -579,12 +573,3 @@ class _Simulation:
     def _plan(self, job: int, begin_s: int, size: int) -> None:
         for resource in self._resources(job):
             self.profiles[resource].add(begin_s, begin_s + self.walltime_s[job], size)
-
-    def _earliest(self, job: int, now_s: int) -> int:
-        """The first moment at which both pool and partition have the units for long enough."""
-        begin_s, agreed_s = now_s, -1
-        while agreed_s != begin_s:
-            agreed_s = begin_s
-            for resource in self._resources(job):
-                begin_s = self.profiles[resource].earliest(self.size[job], self.walltime_s[job], begin_s)
-        return begin_s

@@ -5,28 +5,17 @@ from dataclasses import replace
 from functools import cache, partial
 from math import prod
 
-from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
+from advisor.core.values import GpuSpec, Op, TensorSpec
 from advisor.operators import attention_kernels, case, family
 from advisor.operators.case import call
 from advisor.operators.family import names
-from advisor.operators.work import Attributes, Tensors, item_bytes
-
-# --- FLOPs and time --------------------------------------------------------------------------------
+from advisor.operators.work import item_bytes
 
 
 def _attend(query: TensorSpec, key: TensorSpec, value: TensorSpec, products: tuple[int, int]) -> int:
     """``products``: how many products run over the query's and over the value's head size."""
     scores = prod(query.shape[:-1]) * key.shape[-2]
     return 2 * scores * (products[0] * query.shape[-1] + products[1] * value.shape[-1])
-
-
-def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    return _attend(inputs[0], inputs[1], inputs[2], (1, 1))
-
-
-def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    # The scores are computed again.
-    return _attend(inputs[1], inputs[2], inputs[3], (3, 2))
 
 
 def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
@@ -42,14 +31,12 @@ _SIGMA_ASSUMED = 0.3
 
 
 def _fitted(op: Op) -> family.TimeOnGpu | None:
-    """By the kernel that PyTorch takes on the GPU; None for FP32."""
     call = attention_kernels.attention_call(op)
     rate = None if call is None else family.HALF_RATES.get(call.dtype)
     return None if call is None or rate is None else partial(_fitted_on, call, rate)
 
 
 def _fitted_on(call: attention_kernels.AttentionCall, rate: str, gpu: GpuSpec) -> family.FittedTime | None:
-    """None for plain mathematics, and for other vendors."""
     if gpu.vendor != "NVIDIA" or rate not in gpu.tensor_flops_per_s:
         return None
     kernel = kernel_of(call, attention_kernels.backend_of(call, gpu))
@@ -94,11 +81,7 @@ def _efficient_kernel(is_backward: bool) -> attention_kernels.AttentionKernel:
     )
 
 
-# --- What is measured ------------------------------------------------------------------------------
-
-
 def _cases(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    """Flash attention in half precision, the memory-efficient kernel in all, forward and backward."""
     for dtype in case.HALF:
         yield from _flash(case.Draw(f"flash {dtype}", index), caps, dtype)
     for dtype in case.FLOATS:
@@ -117,7 +100,7 @@ def _flash(draw: case.Draw, caps: case.Caps, dtype: str) -> Iterator[case.Case]:
         "_scaled_dot_product_flash_attention_backward", gradient, query, key, value,
         *map(case.result, names), 0.0, is_causal, case.result("seed"), case.result("offset"),
     )  # fmt: skip
-    yield from _both_ways(dtype, forward, backward)
+    yield from case.both_ways("attention", dtype, forward, backward)
 
 
 def _efficient(draw: case.Draw, caps: case.Caps, dtype: str) -> Iterator[case.Case]:
@@ -131,7 +114,7 @@ def _efficient(draw: case.Draw, caps: case.Caps, dtype: str) -> Iterator[case.Ca
         "_scaled_dot_product_efficient_attention_backward", gradient, query, key, value, None,
         *map(case.result, ("out", "sums", "seed", "offset")), 0.0, [True, True, True, False], is_causal,
     )  # fmt: skip
-    yield from _both_ways(dtype, forward, backward)
+    yield from case.both_ways("attention", dtype, forward, backward)
 
 
 def _heads(draw: case.Draw, caps: case.Caps, dtype: str) -> list[case.Argument]:
@@ -154,11 +137,6 @@ def _heads(draw: case.Draw, caps: case.Caps, dtype: str) -> list[case.Argument]:
     ]
 
 
-def _both_ways(dtype: str, forward: case.Call, backward: case.Call) -> Iterator[case.Case]:
-    yield case.Case(family="attention", dtype=dtype, call=forward)
-    yield case.Case(family="attention", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
-
-
 ATTENTION = family.Family(
     word="attention",
     others=names(
@@ -169,13 +147,14 @@ ATTENTION = family.Family(
         **family.each(
             """_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
             _scaled_dot_product_cudnn_attention _scaled_dot_product_flash_attention_for_cpu""",
-            _forward,
+            lambda inputs, *_: _attend(*inputs[:3], (1, 1)),
         ),
+        # The scores are computed again.
         **family.each(
             """_scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward
             _scaled_dot_product_cudnn_attention_backward
             _scaled_dot_product_flash_attention_for_cpu_backward""",
-            _backward,
+            lambda inputs, *_: _attend(*inputs[1:4], (3, 2)),
         ),
     },
     compute=family.Compute(fraction="gemm_fraction", tensor_cores=True),

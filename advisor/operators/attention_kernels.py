@@ -22,7 +22,6 @@ from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 from math import ceil, prod
-from typing import TypedDict, Unpack
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op, TensorSpec
@@ -32,8 +31,7 @@ from advisor.operators.family import base_name
 # PyTorch's names of its kernels begin with it, forward and backward.
 _FUSED = "_scaled_dot_product_"
 # How kernels of FlashAttention 3 are called: instructions of compute capability 9.0 by the class's name.
-_FLASH_3_KERNEL = "flashattn"
-_SM90 = "sm90"
+_FLASH_3_KERNEL = ("flashattn", "sm90")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +76,7 @@ def attention_call(op: Op) -> AttentionCall | None:
     tensors = op.inputs[1:] if is_backward else op.inputs
     if not name.startswith(_FUSED) or len(tensors) < 3:
         return None
+    names = op.attributes.get("backends")
     query, key, value = tensors[:3]
     if any(len(tensor.shape) != 4 or not prod(tensor.shape) for tensor in (query, key, value)):
         return None
@@ -93,16 +92,13 @@ def attention_call(op: Op) -> AttentionCall | None:
         is_backward=is_backward,
         is_trained=is_backward or op.attributes.get("compute_log_sumexp") is not False,
         has_dropout=bool(op.attributes.get("dropout_p")),
-        ran_flash_3=any(_is_flash_3(kernel.name) for kernel in op.kernels),
+        ran_flash_3=any(
+            all(part in kernel.name.lower() for part in _FLASH_3_KERNEL) for kernel in op.kernels
+        ),
         num_bytes=op.bytes,
-        allowed=_allowed(op),
+        allowed=tuple(name for name in names if isinstance(name, str)) if isinstance(names, tuple) else None,
         prefers=op.attributes.get("prefers_backends") is True,
     )
-
-
-def _allowed(op: Op) -> tuple[str, ...] | None:
-    names = op.attributes.get("backends")
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, tuple) else None
 
 
 def _has_mask(
@@ -112,11 +108,6 @@ def _has_mask(
     (queries, _), (keys, size) = query.shape[-2:], value.shape[-2:]
     alike = sum(len(tensor.shape) > 1 and tensor.shape[-2:] == (queries, keys) for tensor in others)
     return alike > (is_backward and keys == size)
-
-
-def _is_flash_3(kernel_name: str) -> bool:
-    name = kernel_name.lower()
-    return _FLASH_3_KERNEL in name and _SM90 in name
 
 
 # Which kernel PyTorch's ``scaled_dot_product_attention`` takes on a GPU; no torch.
@@ -344,33 +335,14 @@ def kernels() -> Mapping[tuple[Backend, bool], AttentionKernel]:
     """
     document = tomllib.loads(catalog_path("attention.toml").read_text(encoding="utf-8"))
     return {
-        (Backend(backend), direction == "backward"): _kernel(**table)
+        (Backend(backend), direction == "backward"): AttentionKernel(
+            **table
+            | {
+                "efficiency": {int(size): share for size, share in table["efficiency"].items()},
+                "architectures": frozenset(table["architectures"]),
+                "measured_sizes": frozenset(table["measured_sizes"]),
+            }
+        )
         for backend, directions in document["kernel"].items()
         for direction, table in directions.items()
     }
-
-
-class _Constants(TypedDict):
-    uneven: float
-    start_tiles: float
-    tail: float
-    traffic: float
-    is_mma_sync: bool
-    sigma: float
-    sigma_unseen: float
-
-
-def _kernel(
-    *,
-    efficiency: Mapping[str, float],
-    architectures: Sequence[str],
-    measured_sizes: Sequence[int],
-    **constants: Unpack[_Constants],
-) -> AttentionKernel:
-    """A table of the file, whose keys are texts."""
-    return AttentionKernel(
-        efficiency={int(size): share for size, share in efficiency.items()},
-        architectures=frozenset(architectures),
-        measured_sizes=frozenset(measured_sizes),
-        **constants,
-    )

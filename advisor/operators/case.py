@@ -159,11 +159,8 @@ def tensor(
         below: integers are drawn from 0 up to this, exclusive.
     """
     spec = {"shape": list(shape), "dtype": dtype, "name": name, "stride": stride, "below": below}
-    return {"tensor": {key: value for key, value in spec.items() if value is not None} | _host(on_host)}
-
-
-def _host(on_host: bool) -> dict[str, bool]:
-    return {"on_host": True} if on_host else {}
+    spec["on_host"] = on_host or None
+    return {"tensor": {key: value for key, value in spec.items() if value is not None}}
 
 
 def result(name: str) -> Argument:
@@ -198,6 +195,12 @@ def argument_bytes(arguments: Argument) -> int:
         spec = arguments.get("tensor")
         return 0 if spec is None else prod(spec["shape"]) * item_bytes(spec["dtype"])
     return sum(map(argument_bytes, arguments)) if isinstance(arguments, list | tuple) else 0
+
+
+def both_ways(family: str, dtype: str, forward: Call, backward: Call) -> Iterator[Case]:
+    """An operator, and its backward one after it."""
+    yield Case(family=family, dtype=dtype, call=forward)
+    yield Case(family=family, dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
 
 
 Shape = tuple[int, ...]

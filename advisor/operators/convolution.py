@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
 from advisor.operators import work
-from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, channels_last, shrunk, tensor
+from advisor.operators.case import RATES, Caps, Case, Draw, call, channels_last, shrunk, tensor
 from advisor.operators.family import (
     HALF_RATES,
     Board,
@@ -165,7 +165,6 @@ def _pass_of(op: Op) -> _Pass | None:
 
 
 def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
-    """Log of the waves that a call's tiles make on the SMs, what the last one leaves idle, and the board."""
     waves = np.exp(calls[:, _TILES_AT].astype(float)) / gpu.num_sms
     board = np.broadcast_to([math.log(gpu.num_sms), math.log(gpu.tdp_w)], (len(calls), 2))
     of_calls = np.stack([np.log(waves), np.log(np.ceil(waves) / waves)], axis=1)
@@ -175,17 +174,10 @@ def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
 WAVES = Board(num_features=4, features=_waves)
 
 
-# --- FLOPs and bytes -------------------------------------------------------------------------------
-
-
 def _convolve(source: TensorSpec, weight: TensorSpec, result: TensorSpec, transposed: bool) -> int:
     """Each weight meets each position of the output, or of the input if transposed."""
     positions = (source if transposed else result).shape[2:]
     return 2 * source.shape[0] * prod(positions) * work.numel(weight)
-
-
-def _forward(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:
-    return _convolve(inputs[0], inputs[1], outputs[0], bool(attributes.get("transposed")))
 
 
 def _backward(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:  # noqa: ARG001
@@ -199,20 +191,13 @@ def _backward_bytes(inputs: work.Tensors, outputs: work.Tensors, attributes: wor
     """Reads the weight for the input's gradient and the input for the weight's."""
     grad_output, source, weight = inputs[:3]
     mask = cast("tuple[bool, ...]", attributes["output_mask"])
-    read = [grad_output]
-    read += [weight] if mask[0] else []
-    read += [source] if mask[1] else []
-    return work.total_bytes(read) + work.total_bytes(outputs)
+    read = [tensor for tensor, is_wanted in zip((weight, source), mask, strict=False) if is_wanted]
+    return work.total_bytes([grad_output, *read, *outputs])
 
 
 # Of the rate of others; fitted to NVIDIA's steps of ResNeXt-101 in FP32 on V100s, EfficientNet's judge
 # (research/docs/accuracy/families.md).
 _OF_GROUPS = 0.12
-
-
-def _share(op: Op) -> float:
-    """Groups are many small products, for which libraries have no blocked kernel."""
-    return _OF_GROUPS if num_groups(op) > 1 else 1.0
 
 
 def num_groups(op: Op) -> int:
@@ -263,8 +248,6 @@ def _narrow_on(call: _Pass, num_bytes: int, gpu: GpuSpec) -> FittedTime | None:
     return FittedTime(time_s=max(time_s, num_bytes / gpu.memory_bytes_per_s), sigma=SIGMA_NARROW)
 
 
-# --- What the network reads ------------------------------------------------------------------------
-
 _MEASURED = {"stride": (1, 1), "dilation": (1, 1), "transposed": False, "groups": 1}
 _MOST_IMAGES = 64
 
@@ -285,8 +268,6 @@ def _features(op: Op) -> tuple[float, ...] | None:
         math.log(work.tiles(m, 128) * work.tiles(n, 64)),
     )
 
-
-# --- What is measured ------------------------------------------------------------------------------
 
 # Images, channels in and out, side, filter: two of ResNet-50's.
 _LARGE = ((64, 128, 128, 56, 3), (64, 512, 512, 14, 3))
@@ -360,7 +341,6 @@ class _Convolution:
 
 
 def _cases(index: int, caps: Caps) -> Iterator[Case]:
-    """One convolution at each rate, forward and backward."""
     for dtype, tf32 in RATES:
         draw = Draw(f"conv {dtype} {tf32}", index)
         layout = draw.choice((None, channels_last))
@@ -369,17 +349,12 @@ def _cases(index: int, caps: Caps) -> Iterator[Case]:
             tensor(shape, dtype, stride=layout(shape) if layout else None)
             for shape in (chosen.source, chosen.weight, chosen.out)
         )
-        geometry = _geometry(chosen)
+        stride, padding = chosen.filter.stride, chosen.filter.padding
+        geometry = [stride] * 2, [padding] * 2, [1, 1], chosen.filter.is_transposed, [0, 0], chosen.groups
         forward = call("convolution", source, weight, None, *geometry)
         backward = call("convolution_backward", out, source, weight, None, *geometry, [True, True, False])
         yield Case(family="conv", dtype=dtype, tf32=tf32, call=forward)
         yield Case(family="conv", dtype=dtype, tf32=tf32, phase=Phase.BACKWARD, call=backward)
-
-
-def _geometry(chosen: _Convolution) -> tuple[Argument, ...]:
-    """Stride, padding, dilation, transposed, output padding, groups: as all operators take them."""
-    stride, padding = chosen.filter.stride, chosen.filter.padding
-    return [stride] * 2, [padding] * 2, [1, 1], chosen.filter.is_transposed, [0, 0], chosen.groups
 
 
 def _drawn(draw: Draw, caps: Caps, dtype: str, tf32: bool) -> _Convolution:
@@ -425,12 +400,20 @@ CONVOLUTION = Family(
         **each(
             """convolution _convolution cudnn_convolution _slow_conv2d_forward convolution_overrideable
             mkldnn_convolution _conv_depthwise2d""",
-            _forward,
+            lambda inputs, outputs, attributes: _convolve(
+                *inputs[:2], outputs[0], bool(attributes.get("transposed"))
+            ),
         ),
         "convolution_backward": _backward,
     },
     traffic={"convolution_backward": _backward_bytes},
-    compute=Compute(fraction="conv_fraction", tensor_cores=True, tf32=Tf32Flag.CUDNN, share=_share),
+    compute=Compute(
+        fraction="conv_fraction",
+        tensor_cores=True,
+        tf32=Tf32Flag.CUDNN,
+        # Groups are many small products, for which libraries have no blocked kernel.
+        share=lambda op: _OF_GROUPS if num_groups(op) > 1 else 1.0,
+    ),
     calibrates="conv_fraction",
     fitted=_narrow,
     learned=(

@@ -38,7 +38,7 @@ COSTS = ("passes", "cycles_per_element", "cycles_per_slow_element", "cycles_per_
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Work(Generic[Numbers]):
     """What one call does, or each of many, the same on any GPU."""
 
@@ -56,10 +56,6 @@ class Work(Generic[Numbers]):
     """That take them at once."""
     block_threads: Numbers
     """How many of an SM's threads a block needs."""
-
-    def least_s(self, gpu: GpuSpec) -> Numbers:
-        """Seconds that its bytes take at the bandwidth of the data sheet."""
-        return self.num_bytes / gpu.memory_bytes_per_s
 
     def unit_times_s(self, gpu: GpuSpec, bytes_per_s: Numbers) -> tuple[Numbers, ...]:
         """Seconds of each of a kind's costs if it were 1, in the order of ``COSTS``."""
@@ -84,7 +80,8 @@ class Work(Generic[Numbers]):
         """
         units_s = self.unit_times_s(gpu, bytes_per_s)
         in_all_s = sum(cost * unit_s for cost, unit_s in zip(costs, units_s, strict=True))
-        times_s: Numbers = launch_s + np.maximum(self.least_s(gpu), factor * in_all_s)
+        least_s = self.num_bytes / gpu.memory_bytes_per_s
+        times_s: Numbers = launch_s + np.maximum(least_s, factor * in_all_s)
         return times_s
 
 
@@ -142,10 +139,7 @@ def parsed(text: str) -> Mapping[str, StreamCost]:
     tables = tomllib.loads(text)
     return {
         kind: StreamCost(
-            **{
-                **table,
-                "architectures": {name: Pace(**pace) for name, pace in table["architectures"].items()},
-            }
+            **table | {"architectures": {name: Pace(**pace) for name, pace in table["architectures"].items()}}
         )
         for kind, table in tables.items()
     }
@@ -213,15 +207,8 @@ def row_work(kind: str, rows: int, columns: int, num_bytes: int) -> Work[float]:
         slow = max(0, columns - _CACHED_COLUMNS)
         if "backward" in kind:
             steps, blocks, threads = rows, -(-columns // _STRIP), _WHOLE_SM
-    return Work(
-        num_bytes=num_bytes,
-        elements=rows * columns,
-        slow_elements=rows * slow,
-        rows=rows,
-        steps=steps,
-        blocks=blocks,
-        block_threads=threads,
-    )
+    plain, slow = plain_work(rows * columns, num_bytes), rows * slow
+    return replace(plain, slow_elements=slow, rows=rows, steps=steps, blocks=blocks, block_threads=threads)
 
 
 def row_kind(kind: str, columns: int, item_bytes: int = 2) -> str:
@@ -256,28 +243,13 @@ def channel_work(kind: str, channels: int, elements: int, item_bytes: int) -> Wo
     if kind.endswith(LONG_CHANNELS):
         # What is read is read again.
         tensors += tensors - 1
-    return Work(
-        num_bytes=tensors * item_bytes * channels * elements,
-        elements=channels * elements,
-        slow_elements=0,
-        rows=channels,
-        steps=elements,
-        blocks=channels,
-        block_threads=_CHANNEL_BLOCK,
-    )
+    plain = plain_work(channels * elements, tensors * item_bytes * channels * elements)
+    return replace(plain, rows=channels, steps=elements, blocks=channels, block_threads=_CHANNEL_BLOCK)
 
 
 def plain_work(elements: int, num_bytes: int) -> Work[float]:
     """The work of a kernel that takes element by element."""
-    return Work(
-        num_bytes=num_bytes,
-        elements=elements,
-        slow_elements=0,
-        rows=0,
-        steps=0,
-        blocks=0,
-        block_threads=_BLOCK,
-    )
+    return Work(num_bytes, elements, slow_elements=0, rows=0, steps=0, blocks=0, block_threads=_BLOCK)
 
 
 _MEASURED_PICKS = 16384

@@ -2,38 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from math import prod
 
 from advisor.core.values import Op, Phase
 from advisor.operators import case, family
 from advisor.operators.case import tensor
 from advisor.operators.cycles import Stream, is_half, plain_work, stream_costs
-from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, total_bytes
-
-# --- Bytes -----------------------------------------------------------------------------------------
-
-
-def _writes_only(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    """Fills and random numbers; an input gives the shape alone."""
-    return total_bytes(outputs)
-
-
-def _copies(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    """In-place copies do not read what they overwrite."""
-    return total_bytes(inputs[len(outputs) :]) + total_bytes(outputs)
-
-
-def _copies_all_but_last(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    """FSDP2 copies its shards into their place in a buffer, or gradients into one."""
-    return 2 * total_bytes(inputs[:-1])
-
-
-def _copies_first(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    """FSDP2 copies what was gathered into the layer's parameters."""
-    return 2 * total_bytes(inputs[:1])
-
-
-# --- What the network reads ------------------------------------------------------------------------
+from advisor.operators.work import MOVES, PerElement, total_bytes
 
 _LEARNED = family.names(
     """add add_ sub sub_ rsub mul mul_ div div_ pow relu relu_ gelu gelu_backward tanh tanh_ tanh_backward
@@ -47,12 +21,13 @@ _TANH = family.names("tanh tanh_ sigmoid")
 def _features(op: Op) -> tuple[float, ...]:
     """Powers and hyperbolic tangents take so many instructions that some boards wait for them."""
     name = family.base_name(op.name)
-    return (math.log(op.bytes), math.log(1 + _num_tensors(op)), float(name == "pow"), float(name in _TANH))
-
-
-def _num_tensors(op: Op) -> int:
     largest = max(math.prod(tensor.shape) for tensor in (*op.inputs, *op.outputs))
-    return sum(math.prod(tensor.shape) == largest for tensor in (*op.inputs, *op.outputs))
+    return (
+        math.log(op.bytes),
+        math.log(1 + sum(math.prod(tensor.shape) == largest for tensor in (*op.inputs, *op.outputs))),
+        float(name == "pow"),
+        float(name in _TANH),
+    )
 
 
 _CURVES = family.names(
@@ -71,8 +46,6 @@ def _stream(op: Op) -> Stream | None:
     elements = max(math.prod(tensor.shape) for tensor in op.outputs)
     return Stream(cost=stream_costs()[kind], work=plain_work(elements, op.bytes))
 
-
-# --- What is measured ------------------------------------------------------------------------------
 
 _LARGE = (32768, 2048)
 
@@ -116,7 +89,6 @@ _BACKWARD: Mapping[str, case.Make] = {
 
 
 def _cases(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    """Element-wise operators, copies and casts, each with a size and dtype of its own."""
     yield from case.streams("elementwise", _FORWARD, Phase.FORWARD, index, caps)
     yield from case.streams("elementwise", _BACKWARD, Phase.BACKWARD, index, caps)
 
@@ -167,15 +139,22 @@ ELEMENTWISE = family.Family(
         ),
     },
     traffic={
+        # An input gives the shape alone.
         **family.each(
             """zero zeros ones full fill zeros_like ones_like full_like new_zeros new_ones new_full arange
             linspace eye scalar_tensor rand randn randint randperm rand_like randn_like randint_like uniform
             normal random exponential bernoulli _foreach_zero""",
-            _writes_only,
+            lambda _, outputs, _attributes: total_bytes(outputs),
         ),
-        **family.each("copy _foreach_copy", _copies),
-        **family.each("fsdp::all_gather_copy_in fsdp::chunk_cat", _copies_all_but_last),
-        "fsdp::split_with_sizes_copy": _copies_first,
+        # In-place copies do not read what they overwrite.
+        **family.each(
+            "copy _foreach_copy", lambda inputs, outputs, _: total_bytes([*inputs[len(outputs) :], *outputs])
+        ),
+        # FSDP2 copies its shards or gradients into a buffer, and what was gathered into parameters.
+        **family.each(
+            "fsdp::all_gather_copy_in fsdp::chunk_cat", lambda inputs, *_: 2 * total_bytes(inputs[:-1])
+        ),
+        "fsdp::split_with_sizes_copy": lambda inputs, *_: 2 * total_bytes(inputs[:1]),
     },
     calibrates="streaming_fraction",
     stream=_stream,
@@ -206,23 +185,17 @@ PCIE_FRACTION = 0.8
 _COPIES = "advisor::h2d_copy advisor::d2h_copy"
 
 
-def _crosses_link(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    return max(total_bytes(inputs), total_bytes(outputs))
-
-
 def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
     link_s = op.bytes / (PCIE_FRACTION * roofs.gpu.pcie_bytes_per_s)
     return family.RooflineTime(time_s=roofs.launch_s + link_s, constant="")
 
 
 def _transfer_cases(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    """Copies between page-locked memory of the host and the device."""
     for name in ("h2d_copy", "d2h_copy"):
         draw = case.Draw(name, index)
         shape = (min(draw.size(2**10, 2**26), caps.num_bytes // 8),)
         on_host, on_device = tensor(shape, "float32", on_host=True), tensor(shape, "float32")
         ends = (on_host, on_device) if name == "h2d_copy" else (on_device, on_host)
-        assert prod(shape) > 0  # noqa: S101 - caps are larger than one element
         operation = case.Call(operator=f"advisor::{name}", arguments=ends)
         yield case.Case(family="transfer", dtype="float32", call=operation)
 
@@ -230,7 +203,7 @@ def _transfer_cases(index: int, caps: case.Caps) -> Iterator[case.Case]:
 TRANSFER = family.Family(
     word="host transfer",
     nominal=family.each(_COPIES, MOVES),
-    traffic=family.each(_COPIES, _crosses_link),
+    traffic=family.each(_COPIES, lambda inputs, outputs, _: max(total_bytes(inputs), total_bytes(outputs))),
     time=_time,
     cases={"transfer": _transfer_cases},
 )

@@ -4,39 +4,17 @@ from collections.abc import Iterator
 from math import prod
 
 from advisor.core.values import Op, Phase
+from advisor.operators import work
 from advisor.operators.case import FLOATS, Caps, Case, Draw, call, shrunk, tensor
 from advisor.operators.cycles import Stream, plain_work, scatter_work, stream_costs
 from advisor.operators.family import Family, base_name, each, names
-from advisor.operators.work import (
-    MOVES,
-    SORTED_BYTES,
-    Attributes,
-    PerElement,
-    Tensors,
-    each_once,
-    item_bytes,
-    numel,
-    tensor_bytes,
-    total_bytes,
-)
-
-# --- Bytes -----------------------------------------------------------------------------------------
-
-
-def _gathers(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    """Reads as many elements as it writes, not the whole table, and the indices."""
-    return 2 * total_bytes(outputs) + total_bytes(inputs[1:])
+from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, item_bytes, numel, total_bytes
 
 
 def _scatters(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
     """Reads indices and values; reads and writes as many elements of the target."""
     *indices, values = inputs[1:] or inputs
-    return total_bytes(indices) + 3 * tensor_bytes(values)
-
-
-def _scatters_into_copy(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
-    """The same into a copy of the target."""
-    return _scatters(inputs, outputs, attributes) + 2 * tensor_bytes(inputs[0])
+    return total_bytes(indices) + 3 * work.tensor_bytes(values)
 
 
 def _gathers_bags(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
@@ -44,19 +22,6 @@ def _gathers_bags(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> 
     table, indices = inputs[:2]
     rows = numel(indices) * table.shape[-1] * item_bytes(table.dtype)
     return rows + total_bytes(inputs[1:]) + total_bytes(outputs)
-
-
-def _coalesces(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
-    """Sorts keys and adds up values of equal ones."""
-    return SORTED_BYTES * inputs[0].shape[-1] + each_once(inputs, outputs, attributes)
-
-
-# --- Products with a sparse matrix -----------------------------------------------------------------
-
-
-def _sparse_product(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    """A multiply-add for each entry and each column of the dense matrix."""
-    return 2 * _entries(inputs)[0].shape[-1] * _dense_width(inputs, outputs)
 
 
 def _sparse_product_bytes(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
@@ -67,7 +32,6 @@ def _sparse_product_bytes(inputs: Tensors, outputs: Tensors, attributes: Attribu
 
 
 def _entries(inputs: Tensors) -> Tensors:
-    """Indices and values of the sparse operand."""
     first = _first_of_entries(inputs)
     return inputs[first : first + 2]
 
@@ -87,9 +51,6 @@ def _first_of_entries(inputs: Tensors) -> int:
     return [tensor.dtype for tensor in inputs].index("int64")
 
 
-# --- Time ------------------------------------------------------------------------------------------
-
-
 def _stream(op: Op) -> Stream | None:
     """An SM looks up an element in about two clocks, whatever its dtype; gradients are sorted first."""
     name = base_name(op.name)
@@ -98,15 +59,11 @@ def _stream(op: Op) -> Stream | None:
     if name == "embedding":
         return Stream(cost=stream_costs()["look-up"], work=plain_work(prod(op.outputs[0].shape), op.bytes))
     table, width = op.outputs[0].shape[0], max(op.outputs[0].shape[-1], 1)
-    work = scatter_work(prod(op.inputs[0].shape) // width, table, width, op.bytes)
-    return Stream(cost=stream_costs()["look-up backward"], work=work)
-
-
-# --- What is measured ------------------------------------------------------------------------------
+    scattered = scatter_work(prod(op.inputs[0].shape) // width, table, width, op.bytes)
+    return Stream(cost=stream_costs()["look-up backward"], work=scattered)
 
 
 def _cases(index: int, caps: Caps) -> Iterator[Case]:
-    """Embeddings forward and backward, and the other ways to pick rows and elements."""
     draw = Draw("lookup", index)
     dtype = draw.choice(FLOATS)
     sizes = draw.size(256, 65536), draw.size(16, 2048, 8), draw.size(64, 65536)
@@ -137,7 +94,11 @@ def _cases(index: int, caps: Caps) -> Iterator[Case]:
 EMBEDDING = Family(
     word="embedding",
     others=names("_embedding_bag_backward _embedding_bag_dense_backward index_select_backward"),
-    flops=each("_sparse_mm _sparse_addmm", _sparse_product),
+    # A multiply-add for each entry and each column of the dense matrix.
+    flops=each(
+        "_sparse_mm _sparse_addmm",
+        lambda inputs, outputs, _: 2 * _entries(inputs)[0].shape[-1] * _dense_width(inputs, outputs),
+    ),
     nominal={
         **each(
             "embedding_dense_backward index_add scatter_add index_put _index_put_impl scatter_reduce",
@@ -147,12 +108,23 @@ EMBEDDING = Family(
         **each("_coalesce sparse_mask", MOVES),
     },
     traffic={
-        **each("embedding index index_select gather sparse_mask", _gathers),
+        # As many elements are read as written, not the whole table, and the indices.
+        **each(
+            "embedding index index_select gather sparse_mask",
+            lambda inputs, outputs, _: 2 * total_bytes(outputs) + total_bytes(inputs[1:]),
+        ),
         **each("_embedding_bag _embedding_bag_forward_only", _gathers_bags),
         **each("_sparse_mm _sparse_addmm", _sparse_product_bytes),
-        "_coalesce": _coalesces,
+        # Sorts keys and adds up values of equal ones.
+        "_coalesce": lambda inputs, *others: (
+            work.SORTED_BYTES * inputs[0].shape[-1] + work.each_once(inputs, *others)
+        ),
         **each("index_add_ scatter_add_ index_put_ _index_put_impl_ scatter_ index_copy_", _scatters),
-        **each("index_add scatter_add index_put scatter index_copy", _scatters_into_copy),
+        # The same into a copy of the target.
+        **each(
+            "index_add scatter_add index_put scatter index_copy",
+            lambda inputs, *others: _scatters(inputs, *others) + 2 * work.tensor_bytes(inputs[0]),
+        ),
     },
     stream=_stream,
     cases={"embedding": _cases},

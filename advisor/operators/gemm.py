@@ -191,25 +191,6 @@ FP8_GEMM = Learned(
 
 _BATCHED = 3
 
-# --- FLOPs -----------------------------------------------------------------------------------------
-
-
-def _product(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    return 2 * numel(outputs[0]) * inputs[0].shape[-1]
-
-
-def _product_with_addend(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    return 2 * numel(outputs[0]) * inputs[1].shape[-1]
-
-
-def _batch_reducing_product(
-    inputs: Tensors,
-    outputs: Tensors,
-    attributes: Attributes,  # noqa: ARG001
-) -> int:
-    batches, _, inner = inputs[1].shape
-    return 2 * numel(outputs[0]) * inner * batches
-
 
 def _product_of_groups(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
     """Groups share the rows, columns or inner sizes of a matrix, or are a batch of two; experts are groups.
@@ -220,12 +201,6 @@ def _product_of_groups(inputs: Tensors, outputs: Tensors, attributes: Attributes
     batches = left[0] if len(left) == len(right) == _BATCHED else 1
     return 2 * batches * left[-2] * left[-1] * right[-1]
 
-
-def _dot(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    return 2 * numel(inputs[0])
-
-
-# --- What the network reads ------------------------------------------------------------------------
 
 _TILES = (16, 32, 64, 128)
 _LONGEST_OF_BATCHES, _FEW_BLOCKS = 4096, 64
@@ -243,11 +218,6 @@ def _features(op: Op) -> tuple[float, ...] | None:
     # transposed right operand only they were measured.
     is_gradient = _is_stored_transposed(op.inputs[first], unless_known=False) and len(right) == 2
     is_shared = is_gradient and k > _LONGEST_OF_BATCHES and tiles(m, 128) * tiles(n, 64) <= _FEW_BLOCKS
-    return (*_sizes(batch, m, n, k), float(layout or is_shared))
-
-
-def _sizes(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:
-    """B products of [M, K] with [K, N]."""
     return (
         *(math.log(size) for size in (batch, m, n, k)),
         -math.log(1 / m + 1 / n + 1 / k),
@@ -255,6 +225,7 @@ def _sizes(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:
         *(padding(k, tile) for tile in (4, 16, 32)),
         *(alignment(size) for size in (m, n, k)),
         *(math.log(batch * tiles(m, tile) * tiles(n, tile)) for tile in _TILES[1:]),
+        float(layout or is_shared),
     )
 
 
@@ -284,7 +255,6 @@ def _products(index: int, caps: Caps) -> Iterator[Case]:
 
 
 def _batched_products(index: int, caps: Caps) -> Iterator[Case]:
-    """Products of attention heads and their like."""
     for dtype, tf32 in RATES:
         draw = Draw(f"bmm {dtype} {tf32}", index)
         batch = draw.size(2, 512)
@@ -338,11 +308,17 @@ GEMM = Family(
     word="gemm",
     others=names("linear linear_backward"),
     flops={
-        **each("mm bmm matmul _scaled_mm _int_mm mv", _product),
-        **each("addmm baddbmm _addmm_activation addmv", _product_with_addend),
-        "addbmm": _batch_reducing_product,
+        **each(
+            "mm bmm matmul _scaled_mm _int_mm mv",
+            lambda inputs, outputs, _: 2 * numel(outputs[0]) * inputs[0].shape[-1],
+        ),
+        **each(
+            "addmm baddbmm _addmm_activation addmv",
+            lambda inputs, outputs, _: 2 * numel(outputs[0]) * inputs[1].shape[-1],
+        ),
+        "addbmm": lambda inputs, outputs, _: 2 * numel(outputs[0]) * math.prod(inputs[1].shape[::2]),
         **each("_grouped_mm _scaled_grouped_mm", _product_of_groups),
-        **each("dot vdot", _dot),
+        **each("dot vdot", lambda inputs, *_: 2 * numel(inputs[0])),
     },
     compute=Compute(fraction="gemm_fraction", tensor_cores=True),
     calibrates="gemm_fraction",

@@ -4,13 +4,11 @@ import math
 from collections.abc import Iterator
 from typing import cast
 
-from advisor.core.values import Op, Phase
+from advisor.core.values import Op
 from advisor.operators import case, cycles
 from advisor.operators.convolution import is_channels_last
 from advisor.operators.family import FULL_RATES, Autocast, Family, Learned, base_name, each, names
 from advisor.operators.work import PerElement, item_bytes, padding
-
-# --- What the network reads ------------------------------------------------------------------------
 
 # How many dimensions at the end are normalised together: given by a weight, or one.
 _LAYER_NORM = {"native_layer_norm": 1, "native_layer_norm_backward": 4}
@@ -106,23 +104,20 @@ def _normalised(op: Op) -> int | None:
     return None if dim is None else shape[cast("int", dim)] if shape else 1
 
 
-# --- What is measured ------------------------------------------------------------------------------
-
 _EPSILON = 1e-5
 _ROWS, _COLUMNS = 32768, 2048
 
 
 def _norms(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    """Layer, group, batch and RMS norm, forward and backward."""
     for row_norm in (_layer_norm, _rms_norm):
         draw = case.Draw(row_norm.__name__, index)
         dtype = draw.choice(case.FLOATS)
         rows, columns = _matrix(draw, caps, dtype, draw.choice((1, 8, 64)))
-        yield from _both_ways("norm", dtype, *row_norm(rows, columns, dtype))
+        yield from case.both_ways("norm", dtype, *row_norm(rows, columns, dtype))
     for image_norm in (_group_norm, _batch_norm):
         draw = case.Draw(image_norm.__name__, index)
         dtype = draw.choice(case.FLOATS)
-        yield from _both_ways("norm", dtype, *image_norm(_image(draw, caps, dtype), dtype))
+        yield from case.both_ways("norm", dtype, *image_norm(_image(draw, caps, dtype), dtype))
 
 
 def _layer_norm(rows: int, columns: int, dtype: str) -> tuple[case.Call, case.Call]:
@@ -131,7 +126,7 @@ def _layer_norm(rows: int, columns: int, dtype: str) -> tuple[case.Call, case.Ca
         "native_layer_norm", source, [columns], scale, scale, _EPSILON, results=("out", "mean", "rstd")
     )
     backward = case.call(
-        "native_layer_norm_backward", _gradient((rows, columns), dtype), source, [columns],
+        "native_layer_norm_backward", _named("gradient", (rows, columns), dtype), source, [columns],
         case.result("mean"), case.result("rstd"), scale, scale, [True, True, True],
     )  # fmt: skip
     return forward, backward
@@ -141,7 +136,7 @@ def _rms_norm(rows: int, columns: int, dtype: str) -> tuple[case.Call, case.Call
     source, scale = _named("source", (rows, columns), dtype), _named("scale", (columns,), dtype)
     forward = case.call("_fused_rms_norm", source, [columns], scale, _EPSILON, results=("out", "rstd"))
     backward = case.call(
-        "_fused_rms_norm_backward", _gradient((rows, columns), dtype), source, [columns],
+        "_fused_rms_norm_backward", _named("gradient", (rows, columns), dtype), source, [columns],
         case.result("rstd"), scale, [True, True],
     )  # fmt: skip
     return forward, backward
@@ -155,7 +150,7 @@ def _group_norm(shape: tuple[int, ...], dtype: str) -> tuple[case.Call, case.Cal
         "native_group_norm", source, scale, scale, *sizes, _EPSILON, results=("out", "mean", "rstd")
     )
     backward = case.call(
-        "native_group_norm_backward", _gradient(shape, dtype), source, case.result("mean"),
+        "native_group_norm_backward", _named("gradient", shape, dtype), source, case.result("mean"),
         case.result("rstd"), scale, *sizes, [True, True, True],
     )  # fmt: skip
     return forward, backward
@@ -167,7 +162,7 @@ def _batch_norm(shape: tuple[int, ...], dtype: str) -> tuple[case.Call, case.Cal
     statistics = [_named(name, shape[1:2], "float32") for name in ("weight", "bias", "mean", "variance")]
     weight, _, mean, variance = statistics
     kept = (weight, mean, variance, case.result("save_mean"), case.result("save_variance"))
-    gradient = _gradient(shape, dtype)
+    gradient = _named("gradient", shape, dtype)
     if dtype == "bfloat16":
         forward = case.call(
             "native_batch_norm", source, *statistics, True, 0.1, _EPSILON,
@@ -186,20 +181,14 @@ def _batch_norm(shape: tuple[int, ...], dtype: str) -> tuple[case.Call, case.Cal
 
 
 def _softmaxes(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    """Softmax of attention scores, log-softmax of classes, forward and backward."""
     for name, multiple in (("_softmax", 64), ("_log_softmax", 1)):
         draw = case.Draw(name, index)
         dtype = draw.choice(case.FLOATS)
         shape = _matrix(draw, caps, dtype, multiple)
         forward = case.call(name, _named("source", shape, dtype), 1, False, results=("out",))
-        backward = case.call(
-            f"{name}_backward_data",
-            _gradient(shape, dtype),
-            case.result("out"),
-            1,
-            case.dtype_argument(dtype),
-        )
-        yield from _both_ways("softmax", dtype, forward, backward)
+        gradient, kind = _named("gradient", shape, dtype), case.dtype_argument(dtype)
+        backward = case.call(f"{name}_backward_data", gradient, case.result("out"), 1, kind)
+        yield from case.both_ways("softmax", dtype, forward, backward)
 
 
 def _matrix(draw: case.Draw, caps: case.Caps, dtype: str, multiple: int) -> tuple[int, int]:
@@ -220,15 +209,6 @@ def _image(draw: case.Draw, caps: case.Caps, dtype: str) -> tuple[int, ...]:
 
 def _named(name: str, shape: tuple[int, ...], dtype: str) -> case.Argument:
     return case.tensor(shape, dtype, name=name)
-
-
-def _gradient(shape: tuple[int, ...], dtype: str) -> case.Argument:
-    return case.tensor(shape, dtype, name="gradient")
-
-
-def _both_ways(family: str, dtype: str, forward: case.Call, backward: case.Call) -> Iterator[case.Case]:
-    yield case.Case(family=family, dtype=dtype, call=forward)
-    yield case.Case(family=family, dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
 
 
 def _calibration_cases() -> Iterator[case.Case]:

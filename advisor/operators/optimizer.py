@@ -5,25 +5,7 @@ from collections.abc import Iterator
 from advisor.core.values import Phase
 from advisor.operators.case import Argument, Call, Caps, Case, Draw, call, shrunk, tensor
 from advisor.operators.family import Family, each
-from advisor.operators.work import Attributes, Tensors, first_list, item_bytes, numel, total_bytes
-
-# --- FLOPs and bytes -------------------------------------------------------------------------------
-
-
-def _step(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    return 12 * sum(numel(tensor) for tensor in first_list(inputs, attributes))
-
-
-def _unscale(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
-    return sum(numel(tensor) for tensor in first_list(inputs, attributes))
-
-
-def _step_bytes(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
-    """The schema marks gradients as written, which fused steps do only when they unscale."""
-    return total_bytes(inputs) + total_bytes(outputs) - total_bytes(first_list(inputs, attributes))
-
-
-# --- What is measured ------------------------------------------------------------------------------
+from advisor.operators.work import first_list, item_bytes, numel, total_bytes
 
 _DTYPE = "float32"
 # Matrices and vectors of a transformer's layer, whose width is drawn.
@@ -33,20 +15,16 @@ _MOST_LISTS = 4
 
 
 def _cases(index: int, caps: Caps) -> Iterator[Case]:
-    """Fused Adam, AdamW and SGD, and each operator of the default (foreach) ones, on float32."""
     draw = Draw("optimizer", index)
-    shapes = _parameters(draw.size(32, 2048, 8), draw.size(1, 12), caps)
-    for operation in (*_fused(shapes), *_on_lists(shapes)):
-        yield Case(family="optimizer", dtype=_DTYPE, phase=Phase.OPTIMIZER, call=operation)
 
-
-def _parameters(width: int, num_layers: int, caps: Caps) -> list[tuple[int, ...]]:
     def fits(width: int, num_layers: int) -> bool:
         # A layer has twelve squares of its width.
         return 2 * _MOST_LISTS * num_layers * 12 * width**2 * item_bytes(_DTYPE) <= caps.num_bytes
 
-    width, num_layers = shrunk((width, num_layers), fits, least=1)
-    return [tuple(side * width for side in sides if side) for _ in range(num_layers) for sides in _LAYER]
+    width, num_layers = shrunk((draw.size(32, 2048, 8), draw.size(1, 12)), fits, least=1)
+    shapes = [tuple(side * width for side in sides if side) for _ in range(num_layers) for sides in _LAYER]
+    for operation in (*_fused(shapes), *_on_lists(shapes)):
+        yield Case(family="optimizer", dtype=_DTYPE, phase=Phase.OPTIMIZER, call=operation)
 
 
 def _list(shapes: list[tuple[int, ...]]) -> list[Argument]:
@@ -80,9 +58,20 @@ def _on_lists(shapes: list[tuple[int, ...]]) -> Iterator[Call]:
 OPTIMIZER = Family(
     word="optimizer",
     flops={
-        **each("_fused_sgd_ _fused_adam_ _fused_adamw_", _step),
-        "_amp_foreach_non_finite_check_and_unscale_": _unscale,
+        **each(
+            "_fused_sgd_ _fused_adam_ _fused_adamw_",
+            lambda inputs, _, attributes: 12 * sum(map(numel, first_list(inputs, attributes))),
+        ),
+        "_amp_foreach_non_finite_check_and_unscale_": lambda inputs, _, attributes: sum(
+            map(numel, first_list(inputs, attributes))
+        ),
     },
-    traffic=each("_fused_sgd _fused_adam _fused_adamw", _step_bytes),
+    # The schema marks gradients as written, which fused steps do only when they unscale.
+    traffic=each(
+        "_fused_sgd _fused_adam _fused_adamw",
+        lambda inputs, outputs, attributes: (
+            total_bytes(inputs) + total_bytes(outputs) - total_bytes(first_list(inputs, attributes))
+        ),
+    ),
     cases={"optimizer": _cases},
 )

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import TypedDict, Unpack, cast
+from typing import cast
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import RatesFrom, RecurrentOfUnknownSize
@@ -91,13 +91,6 @@ def steps_time_s(steps: Steps, constants: StepConstants, gpu: GpuSpec, peak_flop
     return math.fsum(num * step_s(rows) for rows, num in steps.num_by_rows.items())
 
 
-class _Shares(TypedDict):
-    latency_s: float
-    compute: float
-    memory: float
-    traffic: float
-
-
 @cache
 def step_constants() -> Mapping[tuple[str, bool], StepConstants]:
     """Those of ``catalogs/recurrent.toml``, by ``"vector"`` or ``"tensor"`` and whether it is backward.
@@ -106,15 +99,12 @@ def step_constants() -> Mapping[tuple[str, bool], StepConstants]:
     """
     document = tomllib.loads(catalog_path("recurrent.toml").read_text(encoding="utf-8"))
     return {
-        (cores, direction == "backward"): _constants(**table)
+        (cores, direction == "backward"): StepConstants(
+            **table | {"cell_s": {int(gates): seconds for gates, seconds in table["cell_s"].items()}}
+        )
         for cores, directions in document["steps"].items()
         for direction, table in directions.items()
     }
-
-
-def _constants(*, cell_s: Mapping[str, float], **shares: Unpack[_Shares]) -> StepConstants:
-    """A table of the file, whose keys are texts."""
-    return StepConstants(cell_s={int(gates): seconds for gates, seconds in cell_s.items()}, **shares)
 
 
 _ELEMENT_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
@@ -129,8 +119,6 @@ UNKNOWN_SHARE = 0.3
 _SIGMA = 0.33
 STEPWISE = RatesFrom(of="step-by-step")
 UNKNOWN_STEPS = RecurrentOfUnknownSize(share_of_rate=UNKNOWN_SHARE)
-
-# --- FLOPs -----------------------------------------------------------------------------------------
 
 
 def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
@@ -149,13 +137,6 @@ def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int: 
         total += 2 * rows * directions * gates * hidden * (width + state)
         total += 2 * rows * directions * hidden * number("proj_size")
     return total
-
-
-def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
-    return 2 * _forward(inputs, outputs, attributes)
-
-
-# --- Time ------------------------------------------------------------------------------------------
 
 
 def steps_of(op: Op) -> Steps | None:
@@ -185,7 +166,6 @@ def steps_of(op: Op) -> Steps | None:
 
 
 def _num_by_rows(op: Op) -> Mapping[int, int]:
-    """How many steps have how many sequences; empty where the trace does not tell."""
     packed, shape = op.attributes.get("batch_sizes"), op.inputs[0].shape if op.inputs else ()
     if isinstance(packed, tuple) and packed:
         return Counter(rows for rows in packed if isinstance(rows, int) and rows > 0) if shape else {}
@@ -196,7 +176,6 @@ def _num_by_rows(op: Op) -> Mapping[int, int]:
 
 
 def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
-    """What all steps do at once, then the steps."""
     steps = steps_of(op)
     if steps is None:
         return family.higher_roof(op, roofs)
@@ -222,17 +201,10 @@ def _steps_s(op: Op, steps: Steps, roofs: family.Roofs) -> float:
     return min(tensor, of_cores("vector", roofs.gpu.vector_flops_per_s["fp32"]))
 
 
-def _share(op: Op) -> float:
-    return 1.0 if steps_of(op) else UNKNOWN_SHARE
-
-
 def _caveat(op: Op) -> Finding | None:
     if family.base_name(op.name) not in _LAYERS:
         return None
     return STEPWISE if steps_of(op) else UNKNOWN_STEPS
-
-
-# --- What is measured ------------------------------------------------------------------------------
 
 
 def _cases(index: int, caps: Caps) -> Iterator[Case]:
@@ -295,10 +267,13 @@ def _weights(width: int, hidden: int, layers: int, gates: int, dtype: str) -> li
 RECURRENT = family.Family(
     word="recurrent",
     others=family.names("_thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell_backward"),
-    flops=dict(zip(_LAYERS, (_forward, _backward), strict=True)),
+    flops={"_cudnn_rnn": _forward, "_cudnn_rnn_backward": lambda *call: 2 * _forward(*call)},
     nominal=family.each("_thnn_fused_lstm_cell _thnn_fused_gru_cell", PerElement(of_output=10)),
     compute=family.Compute(
-        fraction="gemm_fraction", tensor_cores=True, tf32=family.Tf32Flag.CUDNN, share=_share
+        fraction="gemm_fraction",
+        tensor_cores=True,
+        tf32=family.Tf32Flag.CUDNN,
+        share=lambda op: 1.0 if steps_of(op) else UNKNOWN_SHARE,
     ),
     time=_time,
     sigma=_SIGMA,

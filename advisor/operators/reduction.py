@@ -9,8 +9,6 @@ from advisor.operators import case, work
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Autocast, Family, each, names
 
-# --- FLOPs and bytes -------------------------------------------------------------------------------
-
 
 def _window(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:  # noqa: ARG001
     sides = cast("tuple[int, ...]", attributes["kernel_size"])
@@ -23,13 +21,6 @@ def _picks_targets(inputs: work.Tensors, outputs: work.Tensors, attributes: work
     return picked + work.total_bytes(inputs[1:]) + work.total_bytes(outputs)
 
 
-def _second_gives_shape(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:  # noqa: ARG001
-    """Backward operators that take the forward's input for its shape alone."""
-    return work.total_bytes(inputs[:1]) + work.total_bytes(inputs[2:]) + work.total_bytes(outputs)
-
-
-# --- What is measured ------------------------------------------------------------------------------
-
 _REDUCTIONS: Mapping[str, case.Make] = {
     "sum of columns": case.mapped("sum.dim_IntList", 1, [0], True),
     "mean of rows": case.mapped("mean.dim", 1, [1], True),
@@ -38,12 +29,10 @@ _REDUCTIONS: Mapping[str, case.Make] = {
 
 
 def _reductions(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    """Sums over rows, columns and all: gradients of biases, pooled features, gradient clipping."""
     yield from case.streams("reduction", _REDUCTIONS, Phase.BACKWARD, index, caps)
 
 
 def _pooling(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    """Maximum pooling as in ResNet and VGG, forward and backward."""
     draw = case.Draw("pooling", index)
     dtype = draw.choice(case.FLOATS)
     kernel, padding = draw.choice(((3, 1), (2, 0)))
@@ -62,8 +51,7 @@ def _pooling(index: int, caps: case.Caps) -> Iterator[case.Case]:
     backward = case.call(
         "max_pool2d_with_indices_backward", gradient, source, *window, case.result("indices")
     )
-    yield case.Case(family="pooling", dtype=dtype, call=forward)
-    yield case.Case(family="pooling", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+    yield from case.both_ways("pooling", dtype, forward, backward)
 
 
 def _losses(index: int, caps: case.Caps) -> Iterator[case.Case]:
@@ -78,8 +66,7 @@ def _losses(index: int, caps: case.Caps) -> Iterator[case.Case]:
     gradient = case.tensor((), "float32", name="gradient")
     forward = case.call("nll_loss_forward", scores, targets, None, 1, -100, results=("loss", "total"))
     backward = case.call("nll_loss_backward", gradient, scores, targets, None, 1, -100, case.result("total"))
-    yield case.Case(family="loss", dtype="float32", call=forward)
-    yield case.Case(family="loss", dtype="float32", prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+    yield from case.both_ways("loss", "float32", forward, backward)
 
 
 REDUCTION = Family(
@@ -108,10 +95,11 @@ REDUCTION = Family(
     },
     traffic={
         **each("nll_loss_forward nll_loss2d_forward", _picks_targets),
+        # They take the forward's input for its shape alone.
         **each(
             """nll_loss_backward nll_loss2d_backward max_pool2d_with_indices_backward avg_pool2d_backward
             _adaptive_avg_pool2d_backward""",
-            _second_gives_shape,
+            lambda inputs, outputs, _: work.total_bytes([inputs[0], *inputs[2:], *outputs]),
         ),
     },
     calibrates=ELEMENTWISE.calibrates,

@@ -59,6 +59,8 @@ class Rows:
 def joined(families: tuple[Family, ...]) -> Rows:
     """The tables of several families. Raises ValueError: two of them claim one name."""
     learned = [(family, network) for family in families for network in family.learned]
+    known = {name for family in families for network in family.learned for name in network.names}
+    networks = [network for family in families for network in family.learned]
     return Rows(
         families=families,
         family=_table((name, family) for family in families for name in family.names),
@@ -66,15 +68,11 @@ def joined(families: tuple[Family, ...]) -> Rows:
         nominal=_table(row for family in families for row in family.nominal.items()),
         traffic=_table(row for family in families for row in family.traffic.items()),
         network=_table((network.name, (family, network)) for family, network in learned),
-        networks_of_name=_networks_of_name(families),
+        networks_of_name={
+            name: tuple(network for network in networks if name in network.names) for name in sorted(known)
+        },
         cases=_table(row for family in families for row in family.cases.items()),
     )
-
-
-def _networks_of_name(families: tuple[Family, ...]) -> dict[str, tuple[Learned, ...]]:
-    known = {name for family in families for network in family.learned for name in network.names}
-    networks = [network for family in families for network in family.learned]
-    return {name: tuple(network for network in networks if name in network.names) for name in sorted(known)}
 
 
 def _table(pairs: Iterable[tuple[str, Row]]) -> dict[str, Row]:
@@ -154,7 +152,10 @@ def cost_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes
     """
     warning = None
     flops = flops_of(name, inputs, outputs, attributes)
-    if flops is None and _is_heavy(name):
+    if flops is None and (
+        not name.startswith(("aten::", "fsdp::", "bitsandbytes::"))
+        or any(word in name for word in _HEAVY_WORDS)
+    ):
         warning = OperatorUnknown(operator=name)
     base, table = name.removeprefix("aten::"), rows().traffic
     traffic = table.get(base) or table.get(base.rstrip("_"), each_once)
@@ -178,9 +179,3 @@ def flops_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attribute
         return 0 if name.startswith("advisor::") else None
     is_list = base.startswith("_foreach_")
     return nominal.flops(*((inputs, outputs) if is_list else (inputs[:1], outputs[:1])))
-
-
-def _is_heavy(name: str) -> bool:
-    return not name.startswith(("aten::", "fsdp::", "bitsandbytes::")) or any(
-        word in name for word in _HEAVY_WORDS
-    )

@@ -90,18 +90,12 @@ def _root(script: Path) -> Path:
 
 
 def _files(script: Path, root: Path) -> list[Path]:
-    """The script, and the files of modules that were imported from below its folder."""
     named = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
     files = (name for name in named if isinstance(name, str) and name.endswith(".py"))
     # Of the name first: thousands of modules are installed, and to resolve their paths takes long.
     paths = (Path(name).resolve() for name in files if _INSTALLED.isdisjoint(name.split(os.sep)))
     beside = (path for path in paths if root in path.parents and _INSTALLED.isdisjoint(path.parts))
     return list(dict.fromkeys((script, *beside)))[:_MOST_FILES]
-
-
-def _is_of_module(call: ast.Call, name: str) -> bool:
-    """``model.train()`` calls no function ``train`` of the script."""
-    return isinstance(call.func, ast.Attribute) and name in ("train", "eval") and len(call.args) < 2
 
 
 class _Text:
@@ -144,7 +138,9 @@ class _Text:
     def _note(self, call: ast.Call, around: tuple[str, ...], *, in_loop: bool) -> None:
         self._calls.append((call, around, in_loop))
         name = _last(call.func)
-        if name is None or _is_of_module(call, name):
+        if name is None or (
+            isinstance(call.func, ast.Attribute) and name in ("train", "eval") and len(call.args) < 2
+        ):
             return
         if in_loop:
             self.called_in_loops.add(name)

@@ -50,14 +50,6 @@ def start(job: Job, *parts: object) -> None:
     load_payload(job["module"]).run(job, *parts)
 
 
-def _yield_to_the_project() -> None:
-    """Our own editable installation hooks imports before ``sys.path``; the user's modules go first."""
-    ours = [finder for finder in sys.meta_path if "advisor" in getattr(finder, "known_source_files", ())]
-    for finder in ours:
-        sys.meta_path.remove(finder)
-        sys.meta_path.append(finder)
-
-
 def die_with_the_parent() -> None:
     """Linux ends us when our parent is killed; elsewhere the timeout has to do."""
     if sys.platform == "linux":
@@ -72,7 +64,10 @@ def main() -> None:
     # Python put the folder of this file first; the user's modules must be found, not ours.
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
-    _yield_to_the_project()
+    ours = [finder for finder in sys.meta_path if "advisor" in getattr(finder, "known_source_files", ())]
+    for finder in ours:
+        sys.meta_path.remove(finder)
+        sys.meta_path.append(finder)
     start(job)
 
 

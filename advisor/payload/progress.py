@@ -142,16 +142,12 @@ def _watch(job: ScriptJob, most_bytes: int, script: int) -> None:
     while not pause.wait(_LOOK_EVERY_S):
         held = held_bytes() or 0
         if held > most_bytes and not Path(job["result"]).exists():
-            _end(job, held, script)
-
-
-def _end(job: ScriptJob, held: int, script: int) -> None:
-    # Not before: a frame that is held keeps all tensors of its function.
-    stack = traceback.StackSummary.extract(traceback.walk_stack(sys._current_frames().get(script)))
-    stack.reverse()
-    message = f"{held / 2**30:.1f} GiB of the {(job['memory_bytes'] or 0) / 2**30:.1f} GiB"
-    write_result(job, Status.FULL_MEMORY, {"message": message, **own_line(stack)})
-    leave()
+            # Not before: a frame that is held keeps all tensors of its function.
+            stack = traceback.StackSummary.extract(traceback.walk_stack(sys._current_frames().get(script)))
+            stack.reverse()
+            message = f"{held / 2**30:.1f} GiB of the {(job['memory_bytes'] or 0) / 2**30:.1f} GiB"
+            write_result(job, Status.FULL_MEMORY, {"message": message, **own_line(stack)})
+            leave()
 
 
 def held_bytes() -> int | None:

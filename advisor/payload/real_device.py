@@ -56,7 +56,6 @@ class WatchingMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: OpOverload, types: Types, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
-        """Run one operator and record it if it concerns the device."""
         self.stopper.check()
         kwargs = kwargs or {}
         if any(desugars_itself(kind) for kind in types):
@@ -180,13 +179,19 @@ class Measurement:
         """Go on to what the next span is for."""
         samples = samples_of(span)
         if count != self._last_count + 1:
-            self._restart()
+            if self._profiler is not None:
+                self._stop_watching(self._profiler)
+            self._events, self._samples, self._num_watched = [], [], 0
         self._last_count = count
         if self._profiler is not None:
             self._num_watched += 1
             if samples == self._usual_samples() or self._num_watched == _WATCHED_SPANS:
                 self._stop_watching(self._profiler)
-                self._finish(span)
+                self.result = {
+                    "iteration_s": self._iteration_s(),
+                    "memory": self._memory(span["memory"]),
+                    "device_name": torch.cuda.get_device_name(),
+                }
         elif self._events:
             self._mark(samples)
             if len(self._events) > TIMED_SPANS:
@@ -194,12 +199,6 @@ class Measurement:
         elif count >= WARM_UP_SPANS and is_steady:
             torch.cuda.reset_peak_memory_stats()
             self._mark(samples)
-
-    def _restart(self) -> None:
-        """Another optimizer turned out to bound the iteration: what was timed is a part of it."""
-        if self._profiler is not None:
-            self._stop_watching(self._profiler)
-        self._events, self._samples, self._num_watched = [], [], 0
 
     def _mark(self, samples: int) -> None:
         event = torch.cuda.Event(enable_timing=True)
@@ -228,13 +227,6 @@ class Measurement:
         profiler.stop()
         profiler.export_chrome_trace(self._timeline)
         self._profiler = None
-
-    def _finish(self, span: Iteration) -> None:
-        self.result = {
-            "iteration_s": self._iteration_s(),
-            "memory": self._memory(span["memory"]),
-            "device_name": torch.cuda.get_device_name(),
-        }
 
     def _memory(self, owned: Memory) -> Memory:
         """The allocator's peak; activations are what the owned tensors leave of it."""

@@ -20,7 +20,15 @@ def write_result(job: Job, status: Status, details: Details) -> None:
     target = Path(job["result"])
     temporary = target.with_suffix(".part")
     # The version first: nothing else may be read of a result of another one.
-    document = {"format_version": VERSION, "status": status, **_cut_words(details)}
+    kept = details.copy()
+    for text in ("message", "traceback"):
+        if text in kept:
+            kept[text] = _cut(kept[text])
+    if "refused" in kept:
+        kept["refused"] = [_cut(text) for text in kept["refused"][:_MOST_TEXTS]]
+    if "warnings" in kept:
+        kept["warnings"] = [_cut_facts(warning) for warning in kept["warnings"][:_MOST_TEXTS]]
+    document = {"format_version": VERSION, "status": status, **kept}
     temporary.write_text(json.dumps(document), encoding="utf-8")
     temporary.replace(target)
 
@@ -38,18 +46,6 @@ def leave() -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(0)
-
-
-def _cut_words(details: Details) -> Details:
-    kept = details.copy()
-    for text in ("message", "traceback"):
-        if text in kept:
-            kept[text] = _cut(kept[text])
-    if "refused" in kept:
-        kept["refused"] = [_cut(text) for text in kept["refused"][:_MOST_TEXTS]]
-    if "warnings" in kept:
-        kept["warnings"] = [_cut_facts(warning) for warning in kept["warnings"][:_MOST_TEXTS]]
-    return kept
 
 
 def _cut_facts(warning: Notice) -> Notice:

@@ -107,32 +107,26 @@ CALLS = 3
 def _of_function(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None) -> Outcome:
     """What the last of a few calls under the fake GPU did, in a process that was forked for it."""
     try:
-        return _profile_function(job, step, setup)
+        import torch
+
+        from .backend import start_session
+        from .recording.iteration import Iterations
+
+        # OpenMP's threads did not come along in the fork: who waits for them waits for ever.
+        torch.set_num_threads(1)
+        session = start_session(job)
+        iterations = Iterations(session, by_call=True)
+        iterations.install()
+        with session.mode:
+            state = () if setup is None else (setup(),)
+            iterations.start_span()
+            for _ in range(CALLS):
+                step(*state)
+                iterations.end_call()
+        return found(session, iterations, iterations.last or {})
     except BaseException as error:  # noqa: BLE001 - the parent raises it for its caller
         message = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Status.CRASHED, {"message": message, **_frames(error)}
-
-
-def _profile_function(
-    job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None
-) -> Outcome:
-    import torch
-
-    from .backend import start_session
-    from .recording.iteration import Iterations
-
-    # OpenMP's threads did not come along in the fork: who waits for them waits for ever.
-    torch.set_num_threads(1)
-    session = start_session(job)
-    iterations = Iterations(session, by_call=True)
-    iterations.install()
-    with session.mode:
-        state = () if setup is None else (setup(),)
-        iterations.start_span()
-        for _ in range(CALLS):
-            step(*state)
-            iterations.end_call()
-    return found(session, iterations, iterations.last or {})
 
 
 def _frames(error: BaseException) -> Details:
@@ -143,7 +137,6 @@ def _frames(error: BaseException) -> Details:
 
 
 def _of_script(job: ScriptJob, outcome: Outcome) -> Outcome:
-    """The outcome, with what the text of a script that trains says beside it."""
     from .checkpoints import checkpointing_of
 
     status, details = outcome
@@ -153,7 +146,6 @@ def _of_script(job: ScriptJob, outcome: Outcome) -> Outcome:
 
 
 def _ended(status: Status | None, details: Details, session: Session, iterations: Iterations) -> Outcome:
-    """What remains of a script that came to its end before enough was seen."""
     details = {
         **details,
         "backend": session.backend,
@@ -175,7 +167,6 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
 
 
 def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Details]:
-    """How the script failed; no status where it came to an end."""
     from .backend import watched
     from .progress import StopProfiling
     from .recording.random_steps import seed_all

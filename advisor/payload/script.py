@@ -101,7 +101,6 @@ def syntax_details(error: SyntaxError) -> Details:
 
 
 def _is_python(source: bytes) -> bool:
-    """Whether it is text, and not a program for another interpreter by its first line."""
     first = source.split(b"\n", 1)[0]
     if any(byte < 32 and byte not in b"\t\n\v\f\r" for byte in source) or (
         first.startswith(b"#!") and b"python" not in first
@@ -154,16 +153,11 @@ def _is_scripts_own(error: BaseException) -> bool:
     if not steps:
         return True
     if steps[-1].tb_frame.f_code.co_filename.startswith(_hidden()):
-        return _is_systems(error, steps[-1])
+        return isinstance(error, OSError) and error.errno is not None and _opcode(steps[-1]) not in _RAISES
     if _opcode(steps[-1]) in _RAISES:
         return True
     is_of_operator = isinstance(error, _OF_OPERATORS) and not isinstance(error, RecursionError)
     return not is_of_operator and "FakeTensor" not in str(error)
-
-
-def _is_systems(error: BaseException, last: TracebackType) -> bool:
-    """Whether torch or a patch only handed on what the operating system answered."""
-    return isinstance(error, OSError) and error.errno is not None and _opcode(last) not in _RAISES
 
 
 def _hidden() -> tuple[str, ...]:

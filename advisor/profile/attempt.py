@@ -374,7 +374,6 @@ def _timeline(recording: Recording | None, path: Path) -> Timeline | None:
 
 
 def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Recording | None:
-    """The recording with what only the parent knows of the sandbox."""
     if recording is None or inside is None:
         return recording
     warnings: list[Notice] = [
@@ -438,18 +437,24 @@ class Terminal:
             self.stdin: int = subprocess.DEVNULL
         else:
             self.stdin = self._theirs
-            self._settings = _set_up(self._theirs)
+            import termios
+
+            settings = termios.tcgetattr(self._theirs)
+            settings[0], settings[3] = 0, 0
+            settings[1] &= ~termios.OPOST
+            settings[6][termios.VMIN] = settings[6][termios.VTIME] = 0
+            termios.tcsetattr(self._theirs, termios.TCSANOW, settings)
+            termios.tcsetwinsize(self._theirs, (ROWS, COLUMNS))
+            self._settings = termios.tcgetattr(self._theirs)
         self.stdout = self._theirs
         os.set_blocking(self._ours, False)
 
     def __enter__(self) -> Terminal:
-        """Itself, to be closed."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
-        """Close both ends."""
         # Ours alone would see a hang-up whenever the script closes its own, so theirs is kept until now.
         os.close(self._theirs)
         os.close(self._ours)
@@ -498,19 +503,6 @@ class Terminal:
             if not settings[3] & termios.ICANON:
                 termios.tcsetattr(self._theirs, termios.TCSANOW, self._settings)
             os.write(self._ours, _CTRL_D)
-
-
-def _set_up(terminal: int) -> _Attributes:
-    """Reading gives end-of-file at once, and output stays as it is written; its settings."""
-    import termios
-
-    settings = termios.tcgetattr(terminal)
-    settings[0], settings[3] = 0, 0
-    settings[1] &= ~termios.OPOST
-    settings[6][termios.VMIN] = settings[6][termios.VTIME] = 0
-    termios.tcsetattr(terminal, termios.TCSANOW, settings)
-    termios.tcsetwinsize(terminal, (ROWS, COLUMNS))
-    return termios.tcgetattr(terminal)
 
 
 def plain(text: str) -> str:

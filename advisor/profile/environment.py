@@ -147,12 +147,6 @@ def _checked(python: Path) -> Path:
         raise InputError(
             f"`profile.python` {str(python)!r} is not an interpreter that can be run. {_NAME_AN_EXECUTABLE}"
         )
-    _check_is_python(python)
-    return python
-
-
-def _check_is_python(python: Path) -> None:
-    """Ask harmlessly: any other program would take our files for its own arguments."""
     command = processes.isolated(python, "-S", "-c", "print('Python ' + 'speaks')")
     try:
         answer = processes.run(command, timeout_s=_ANSWER_S)
@@ -162,6 +156,7 @@ def _check_is_python(python: Path) -> None:
         ) from error
     if answer.stdout.strip() != b"Python speaks":
         raise InputError(f"`profile.python` {str(python)!r} is no Python interpreter. {_NAME_AN_EXECUTABLE}")
+    return python
 
 
 def _can_run(path: Path) -> bool:

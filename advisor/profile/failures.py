@@ -243,7 +243,6 @@ _MADE_UP = (
 
 
 def _at_own_line(recording: Recording) -> str:
-    """Where in the user's own code it happened, after a space; nothing if that is not known."""
     file, line, text = map(recording.get, ("file", "line", "text"))
     return f" at line {line} of {file!r}, {text!r}" if file and line else ""
 
@@ -360,7 +359,6 @@ _FRAMEWORKS = {
 
 
 def _foreign_framework(script: str) -> str | None:
-    """What is wrong with a script of another framework, in words; None if it imports none, or torch."""
     try:
         text = Path(script).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -29,7 +29,9 @@ def main() -> None:
     os.set_inheritable(int(report), False)
     signal.signal(signal.SIGTERM, _on_signal)
     _tie_to(int(advisor))
-    _leave_no_core()
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    least = 0 if most == 0 or sys.platform != "linux" else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (least, least))
     try:
         pid = os.posix_spawnp(command[0], command, os.environ, setsigdef=_IGNORED)
     except OSError as error:
@@ -53,15 +55,7 @@ def _tie_to(advisor: int) -> None:
         os._exit(1)
 
 
-def _leave_no_core() -> None:
-    """A crash writes no core file and starts no program that collects them: to Linux, 1 means neither."""
-    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    least = 0 if most == 0 or sys.platform != "linux" else 1
-    resource.setrlimit(resource.RLIMIT_CORE, (least, least))
-
-
 def _on_signal(number: int, _: FrameType | None) -> None:
-    """Advisor's at the timeout, the kernel's when advisor was killed."""
     _end_what_is_left()
     _end_like(-number)
 

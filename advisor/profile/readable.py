@@ -91,12 +91,9 @@ def _known(environment: Mapping[str, str]) -> Sequence[Path]:
     # Where the home of Hugging Face's caches is another.
     caches = [environment.get("HF_HOME"), os.path.join(environment.get("XDG_CACHE_HOME", ""), "huggingface")]  # noqa: PTH118
     named += [os.path.join(cache, name) for cache in caches if cache for name in ("token", "stored_tokens")]  # noqa: PTH118
-    return [*(home / name for name in IN_HOME), Path(_MOUNTED), *_our_own(), *map(Path, named)]
-
-
-def _our_own() -> list[Path]:
-    """Settings and database hold addresses with passwords."""
-    return [user_config_path("advisor"), user_data_path("advisor")]
+    # Our own settings and database hold addresses with passwords.
+    own = user_config_path("advisor"), user_data_path("advisor")
+    return [*(home / name for name in IN_HOME), Path(_MOUNTED), *own, *map(Path, named)]
 
 
 def _real(path: Path) -> Path | None:

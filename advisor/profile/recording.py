@@ -188,7 +188,6 @@ def _damaged(why: str) -> str:
 
 
 def _shown(result: Result) -> Recording:
-    """The result with what a person reads cut and without secrets."""
     shown: dict[str, object] = {**result}
     for key, most in _MOST_CHARACTERS.items():
         if isinstance(text := shown.get(key), str):
@@ -204,7 +203,6 @@ def _shown(result: Result) -> Recording:
 
 
 def _shown_warnings(warnings: Sequence[Notice]) -> list[Notice]:
-    """The first warnings, of codes that we know and with their facts; others are texts."""
     kept = [_known(warning) for warning in warnings[:_MOST_TEXTS]]
     left = len(warnings) - len(kept)
     return [*kept, _quoted(f"[... {left:,} more ...]")] if left else kept

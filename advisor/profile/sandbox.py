@@ -388,7 +388,7 @@ def _machine() -> list[str]:
             arguments += ["--symlink", os.readlink(path), path]  # noqa: PTH115
         else:
             arguments += _read_only([path])
-    arguments += _read_only(f"/etc/{name}" for name in (*IN_ETC, *_pythons_in_etc()))
+    arguments += _read_only([*(f"/etc/{name}" for name in IN_ETC), *map(str, Path("/etc").glob("python3*"))])
     arguments += _read_only(f"/sys/{name}" for name in IN_SYS)
     arguments += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", *_read_only(IN_RUN)]
     # Loaders hand on tensors in /dev/shm, and the user nobody must be able to.
@@ -407,10 +407,6 @@ def _homes() -> list[Path]:
     """By its own name and where its links lead; that of a daemon may be the programs' folder."""
     homes = dict.fromkeys((home_folder(), home_folder().resolve()))
     return [home for home in homes if home != Path("/") and not home.is_relative_to("/usr")]
-
-
-def _pythons_in_etc() -> list[str]:
-    return [path.name for path in Path("/etc").glob("python3*")]
 
 
 def _read_only(paths: Iterable[str]) -> list[str]:

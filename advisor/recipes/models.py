@@ -123,7 +123,6 @@ def _read(path: Path) -> str:
 
 
 def _fetch(name: str, *, offline: bool) -> str:
-    """Its configuration, from Hugging Face; no credentials are sent."""
     otherwise = "Download its config.json and give that file's path as `model`."
     if offline:
         raise InputError(f"the model {name!r} is not in the catalog, and the network is off. {otherwise}")

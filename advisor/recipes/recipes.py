@@ -290,7 +290,12 @@ def rendered(script: str, settings: Mapping[str, object], replaced: Mapping[str,
     bodies = (f"# {part.summary}\n\n{part.body}" for part in parts)
     text = "\n\n\n".join(("\n\n".join((own.docstring, imports, head)), *bodies, functions)) + "\n"
     for name, value in settings.items():
-        text = _with_constant(text, name, value)
+        pattern = re.compile(rf"^{name} = .*?(?P<comment>  #.*)?$", re.MULTILINE)
+        found = pattern.search(text)
+        if found is None:
+            raise KeyError(name)
+        line = f"{name} = {_literal(value)}{found['comment'] or ''}"
+        text = text[: found.start()] + line + text[found.end() :]
     return text
 
 
@@ -350,7 +355,6 @@ def _is_part(node: ast.Import | ast.ImportFrom) -> bool:
 
 
 def _imports(nodes: Iterable[ast.Import | ast.ImportFrom]) -> str:
-    """Each name once, the standard library first."""
     whole: set[str] = set()
     names: dict[str, set[str]] = {}
     for node in nodes:
@@ -376,15 +380,6 @@ def _section(whole: set[str], names: Mapping[str, set[str]], *, is_standard: boo
         return (name.partition(".")[0] in sys.stdlib_module_names) is is_standard
 
     return "\n".join(lines())
-
-
-def _with_constant(text: str, name: str, value: object) -> str:
-    pattern = re.compile(rf"^{name} = .*?(?P<comment>  #.*)?$", re.MULTILINE)
-    found = pattern.search(text)
-    if found is None:
-        raise KeyError(name)
-    line = f"{name} = {_literal(value)}{found['comment'] or ''}"
-    return text[: found.start()] + line + text[found.end() :]
 
 
 def _literal(value: object) -> str:

@@ -85,7 +85,6 @@ def _does_not_fit(estimate: values.IterationEstimate, trace: values.Trace) -> Fi
 
 
 def _scaling(num_gpus: int, trace: values.Trace, steps: values.Steps) -> Iterator[Finding]:
-    """What the steps on more or fewer GPUs than were profiled rest on."""
     if num_gpus == steps.num_ranks:
         return
     is_assumed = steps.source is values.ScalingSource.ASSUMED
@@ -108,13 +107,12 @@ def _sharing(trace: values.Trace, steps: values.Steps, num_gpus: int) -> Iterato
         return
     if not steps.split.is_none:
         yield from _division(steps.split)
-    elif not _is_parallel(trace) and steps.scaling is not values.Scaling.UNSHARED:
-        yield from _data_parallel(trace)
-
-
-def _is_parallel(trace: values.Trace) -> bool:
     # A script that made a group elsewhere does so under torchrun.
-    return bool(trace.collectives) or trace.work_elsewhere is not None
+    elif (
+        not (bool(trace.collectives) or trace.work_elsewhere is not None)
+        and steps.scaling is not values.Scaling.UNSHARED
+    ):
+        yield from _data_parallel(trace)
 
 
 def _data_parallel(trace: values.Trace) -> Iterator[Finding]:

@@ -76,7 +76,12 @@ class FakeData:
         num_samples = self._num_samples or _published_length(cls, _arguments(create, args, kwargs))
         if num_samples is None:
             self._forget_lengths()
-        self._warn(Warned.DATA_SET_REPLACED, name=cls.__name__, error=_short(error), num_samples=num_samples)
+        self._warn(
+            Warned.DATA_SET_REPLACED,
+            name=cls.__name__,
+            error=f"{type(error).__name__}: {' '.join(str(error).split())}"[:200],
+            num_samples=num_samples,
+        )
         names = self._class_names()
         replace(data, __class__=_missing(cls, self, num_samples or STAND_IN_LENGTH, names))
         # What the constructor came to before it failed are not the fake samples' classes.
@@ -98,19 +103,15 @@ class _FakeDataset(Dataset[object]):
         self._source, self._replaced = source, replaced
 
     def __len__(self) -> int:
-        """As many as the replaced data set has."""
         return len(cast("Sized", self._replaced))
 
     def __getitem__(self, index: object) -> object:
-        """A sample; what the index is does not matter."""
         return self._source.sample(index if isinstance(index, int) else 0)
 
     def __iter__(self) -> Iterator[object]:
-        """Each index once: any index has a sample, so that Python would never see the end."""
         return (self[index] for index in range(len(self)))
 
     def __getattr__(self, name: str) -> object:
-        """Scripts ask the data set of a loader for its classes and the like."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._replaced, name)
@@ -123,11 +124,9 @@ class _FakeStream(IterableDataset[object]):
         self._source, self._replaced = source, replaced
 
     def __len__(self) -> int:
-        """As many as the replaced data set has."""
         return len(cast("Sized", self._replaced))
 
     def __iter__(self) -> Iterator[object]:
-        """Samples."""
         num_samples = length(self._replaced)
         indices = itertools.count() if num_samples is None else range(num_samples)
         return (self._source.sample(index) for index in indices)
@@ -172,7 +171,3 @@ def _arguments(create: Callable[..., None], args: Args, kwargs: Kwargs) -> dict[
         return dict(kwargs)
     bound.apply_defaults()
     return {**bound.arguments, **kwargs}  # those that the constructor only passes on, too
-
-
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

@@ -118,11 +118,18 @@ class KnownForms:
             return self._work(func, types, args, kwargs), None
         known = self._calls.get(form)
         if known is not None:
-            return self._result(known, tensors), known
+            made = [self._part(part, tensors) for part in known.parts]
+            return (made[0] if known.container is None else known.container(made)), known
         result = self._work(func, types, args, kwargs)
         # An operator that changed the form of its inputs does more than we could do in its place.
         if len(self._calls) < _MOST_FORMS and self._form(func, args, kwargs, []) == form:
-            self._learn(func, form, tensors, result)
+            is_many = type(result) is list or type(result) is tuple
+            results = cast("Sequence[object]", result) if is_many else (result,)
+            places = _places_of(tensors)
+            parts = tuple(self._learnt(value, tensors, places) for value in results)
+            if all(part is not NotImplemented for part in parts):
+                has_values = values.may_be_known(func, result)
+                self._calls[form] = KnownCall(type(result) if is_many else None, parts, has_values=has_values)
         return result, None
 
     def _form(self, func: OpOverload, args: Args, kwargs: Kwargs, tensors: list[FakeTensor]) -> Form | None:
@@ -168,10 +175,6 @@ class KnownForms:
         is_dense = tensor.layout is torch.strided and not (tensor.is_conj() or tensor.is_neg())
         return is_ours and is_dense and tensor._fake_device.type == "cuda" and not tensor.is_quantized
 
-    def _result(self, known: KnownCall, tensors: list[FakeTensor]) -> object:
-        made = [self._part(part, tensors) for part in known.parts]
-        return made[0] if known.container is None else known.container(made)
-
     def _part(self, part: object, tensors: list[FakeTensor]) -> object:
         if isinstance(part, _Made):
             return self._make(part, tensors)
@@ -191,15 +194,6 @@ class KnownForms:
         vars(made).update(self._plain)
         return made
 
-    def _learn(self, func: OpOverload, form: Form, tensors: list[FakeTensor], result: object) -> None:
-        is_many = type(result) is list or type(result) is tuple
-        results = cast("Sequence[object]", result) if is_many else (result,)
-        places = _places_of(tensors)
-        parts = tuple(self._learnt(value, tensors, places) for value in results)
-        if all(part is not NotImplemented for part in parts):
-            has_values = values.may_be_known(func, result)
-            self._calls[form] = KnownCall(type(result) if is_many else None, parts, has_values=has_values)
-
     def _learnt(self, value: object, tensors: list[FakeTensor], places: _Places) -> object:
         if value is None or type(value) is int:
             return value
@@ -213,10 +207,11 @@ class KnownForms:
             return NotImplemented
         shape, stride = tuple(value.shape), value.stride()
         part = _Made(shape, stride, value.dtype, int(value.storage_offset()), shared[0] if shared else None)
-        return part if self._is_same(self._make(part, tensors), value) else NotImplemented
-
-    def _is_same(self, made: FakeTensor, value: FakeTensor) -> bool:
-        return vars(value) == self._plain and _facts(made) == _facts(value)
+        return (
+            part
+            if (vars(value) == self._plain and _facts(self._make(part, tensors)) == _facts(value))
+            else NotImplemented
+        )
 
 
 def _places_of(tensors: list[FakeTensor]) -> _Places:

@@ -90,7 +90,6 @@ class HybridMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: OpOverload, types: Types, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
-        """Run or pretend to run one operator."""
         self.stopper.check()
         kwargs = kwargs or {}
         if any(map(desugars_itself, types)):

@@ -49,7 +49,12 @@ class _Pass(NamedTuple):
 
     def result(self) -> object:
         """As of one more pass."""
-        made = [_tensor(leaf) if isinstance(leaf, _TensorForm) else leaf for leaf in self.leaves]
+        made = [
+            torch.empty_strided(leaf.shape, leaf.stride, dtype=leaf.dtype, device="cuda")
+            if isinstance(leaf, _TensorForm)
+            else leaf
+            for leaf in self.leaves
+        ]
         return _pytree.tree_unflatten(made, self.spec)
 
 
@@ -139,7 +144,6 @@ def _state(module: torch.nn.Module) -> list[object]:
 
 
 def _form_of(value: object) -> object:
-    """None of what is neither a tensor nor a plain value."""
     if isinstance(value, torch.Tensor):
         return (*_tensor_form(value), value.device) if value.layout is torch.strided else None
     return (type(value), value) if isinstance(value, _PLAIN) else None
@@ -147,7 +151,3 @@ def _form_of(value: object) -> object:
 
 def _tensor_form(tensor: torch.Tensor) -> _TensorForm:
     return _TensorForm(tuple(tensor.shape), tensor.stride(), tensor.dtype)
-
-
-def _tensor(form: _TensorForm) -> torch.Tensor:
-    return torch.empty_strided(form.shape, form.stride, dtype=form.dtype, device="cuda")

@@ -123,7 +123,6 @@ def _clone(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
 
 
 def _map(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
-    """The same entries with other values."""
     return _cast(source.dtype, mode, source)
 
 
@@ -159,7 +158,6 @@ def _transposed(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
 
 
 def _add(mode: Maker, left: torch.Tensor, right: torch.Tensor, *_: object) -> torch.Tensor:
-    """Entries of both; onto a dense tensor all of it."""
     if not (is_sparse(left) and is_sparse(right)):
         return _like(mode, left if is_sparse(right) else right)
     count = left._nnz() + right._nnz()
@@ -169,7 +167,6 @@ def _add(mode: Maker, left: torch.Tensor, right: torch.Tensor, *_: object) -> to
 
 
 def _add_in_place(mode: Maker, left: torch.Tensor, right: torch.Tensor, *_: object) -> torch.Tensor:
-    """A sparse one has the entries of both then, as gradients have that accumulate."""
     if is_sparse(left):
         mode.pretend(aten.copy_sparse_to_sparse_.default, (), (left, _add(mode, left, right)), {})
     return left
@@ -203,7 +200,6 @@ def _to_dense(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
 def _embedding_bag_backward(
     mode: Maker, gradient: torch.Tensor, indices: torch.Tensor, *others: object
 ) -> torch.Tensor:
-    """A row for each look-up."""
     num_weights, width = cast("int", others[4]), gradient.shape[1]
     rows = mode.empty((indices.numel(), width), gradient.dtype)
     return _made(mode, indices.reshape(1, -1), rows, (num_weights, width))

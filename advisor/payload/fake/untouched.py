@@ -60,18 +60,15 @@ def zeros(
     if math.prod(shape) * dtype.itemsize > _SMALL_BYTES or kind == _UNWRITTEN:
         # More than this machine can address: torch then says so in its own words.
         with suppress(OSError, OverflowError, ValueError):
-            mapping = _map(num_elements * dtype.itemsize)
+            num_bytes = num_elements * dtype.itemsize
+            # Windows has no such flags, and others not all of them.
+            flags = sum(getattr(mmap, name, 0) for name in _FLAGS)
+            mapping = mmap.mmap(-1, num_bytes, flags=flags) if flags else mmap.mmap(-1, num_bytes)
     if mapping is None:
         return torch.empty_strided(shape, stride, dtype=dtype).zero_()
     pages = torch.frombuffer(mapping, dtype=torch.uint8)
     replace(pages.untyped_storage(), _advisor_untouched=kind)
     return pages.view(dtype).as_strided(shape, stride)
-
-
-def _map(num_bytes: int) -> mmap.mmap:
-    # Windows has no such flags, and others not all of them.
-    flags = sum(getattr(mmap, name, 0) for name in _FLAGS)
-    return mmap.mmap(-1, num_bytes, flags=flags) if flags else mmap.mmap(-1, num_bytes)
 
 
 def _kind(tensor: torch.Tensor) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sized
-from types import CodeType, FrameType
+from types import FrameType
 from typing import TypeVar, cast
 
 import torch
@@ -39,7 +39,6 @@ def batches_of_epoch(loader: torch.utils.data.DataLoader[object]) -> int | None:
 
 
 def _sampler_of(loader: torch.utils.data.DataLoader[object]) -> object:
-    """What draws the samples of an epoch."""
     sampler: object = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
     # Ultralytics' loader never ends because its batch sampler repeats another one.
     while isinstance(sampler, torch.utils.data.BatchSampler):
@@ -100,26 +99,22 @@ _NOMINAL, _ACCUMULATED = "nbs", "accumulate"
 def nominal_batch(frame: FrameType | None) -> int | None:
     """The nominal batch size of the script whose frames led here; None if it names none."""
     while frame is not None:
-        if _mentions_both(frame.f_code):
-            nominal = _named(_variables(frame))
+        names = {
+            *frame.f_code.co_names,
+            *frame.f_code.co_varnames,
+            *frame.f_code.co_cellvars,
+            *frame.f_code.co_freevars,
+        }
+        if {_NOMINAL, _ACCUMULATED} <= names:
+            variables = dict(frame.f_locals)
+            # Until Python 3.13 a function's frame keeps what was read of it: a batch of the GPU's memory.
+            if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
+                frame.f_locals.clear()
+            nominal = _named(variables)
             if nominal is not None:
                 return nominal
         frame = frame.f_back
     return None
-
-
-def _mentions_both(code: CodeType) -> bool:
-    names = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
-    return {_NOMINAL, _ACCUMULATED} <= names
-
-
-def _variables(frame: FrameType) -> dict[str, object]:
-    """The frame's variables by name, without keeping them alive."""
-    variables = dict(frame.f_locals)
-    # Until Python 3.13 a function's frame keeps what was read of it, a batch of the GPU's memory among it.
-    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
-        frame.f_locals.clear()
-    return variables
 
 
 def _named(names: Mapping[str, object]) -> int | None:
@@ -189,7 +184,6 @@ def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:
 
 
 def _repeated(operators: list[Operator], numbers: list[list[int]], factor: int) -> list[Operator]:
-    """Counts what runs in each pass, from the first batch on the GPU to the last gradient, so often."""
     pairs = list(zip(operators, numbers, strict=True))
     begin = min((n for entry, own in pairs if entry["name"] == _BATCH for n in own), default=0)
     end = max((n for entry, own in pairs if entry["phase"] == "backward" for n in own), default=begin)

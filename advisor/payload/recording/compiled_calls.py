@@ -119,7 +119,7 @@ class Compiled:
         found = {
             name: _num_in(regions, numbers)
             for name, numbers in self._recorder.value_calls.items()
-            if not _is_captured(is_read=name == READ)
+            if not getattr(sys.modules.get("torch._dynamo.config"), _CAPTURES[name == READ], False)
         }
         return {name: number for name, number in found.items() if number}
 
@@ -133,10 +133,5 @@ class Compiled:
         return [*self._whole, *((first, now) for first, _ in self._entered[:1])], compiled
 
 
-def _is_captured(*, is_read: bool) -> bool:
-    return bool(getattr(sys.modules.get("torch._dynamo.config"), _CAPTURES[is_read], False))
-
-
 def _num_in(regions: list[Region], numbers: list[int]) -> int:
-    """How many of the sorted numbers the regions hold."""
     return sum(bisect_left(numbers, end) - bisect_left(numbers, first) for first, end in regions)

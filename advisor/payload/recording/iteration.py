@@ -383,7 +383,9 @@ class Iterations:
         self._session.recorder.end_step()
         if self._period.leave_step(optimizer):
             return
-        if self._period.is_bound_by(optimizer) and not self._holds_training():
+        if self._period.is_bound_by(optimizer) and not (
+            self._num_backward_calls > 0 or self._session.recorder.has_forward_work()
+        ):
             return  # Schedulers are wound forward by steps without gradients.
         ends, moved = self._period.end_step(optimizer)
         if self._by_call:
@@ -392,9 +394,6 @@ class Iterations:
             self.num_spans = self._most_samples = 0
         if ends:
             self._close_span()
-
-    def _holds_training(self) -> bool:
-        return self._num_backward_calls > 0 or self._session.recorder.has_forward_work()
 
     def _after_backward(self) -> None:
         self._num_backward_calls += 1
@@ -540,7 +539,9 @@ class Iterations:
             part = part_of(tensor)
             _tag(self._session, tensor if part is None else part, "parameter")
             _tag(self._session, gradient_of(tensor), "gradient")
-            if part is not None or _holds_a_part(tensor):
+            if part is not None or any(
+                not placement.is_replicate() for placement in getattr(tensor, "placements", ())
+            ):
                 self._session.world.is_sharded = True
 
     def _tag_gradients(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -585,8 +586,3 @@ def _tag(session: Session, value: object, kind: str) -> None:
         session.memory.tag(value._values(), kind)
     elif value.layout is torch.strided:
         session.memory.tag(value, kind)
-
-
-def _holds_a_part(tensor: torch.Tensor) -> bool:
-    """Whether it is a DTensor of which other ranks have other parts, or would if there were any."""
-    return any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))

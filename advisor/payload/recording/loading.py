@@ -396,21 +396,17 @@ class Batches:
         self._indices = _count_indices(batches)
 
     def __iter__(self) -> Batches:
-        """Itself, as iterators do."""
         return self
 
     def __len__(self) -> int:
-        """Of the loader's own iterator."""
         return len(self._batches)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> object:
-        """Libraries look at the loader's own iterator."""
         if name == "_batches":
             raise AttributeError(name)  # asked by copy and pickle, before it is there
         return getattr(self._batches, name)
 
     def __next__(self) -> object:
-        """The next batch, timed and counted."""
         if self._is_idle_evaluation() and not breaks_at_an_end(sys._getframe(1)):
             self._hooks.cut(self._num_given, length(self._loader))
             self._loading.ended(self._use, is_passed_on=_is_generator(sys._getframe(1)))
@@ -433,7 +429,6 @@ class Batches:
         return batch
 
     def _timed(self) -> tuple[object, float, float]:
-        """A batch, and the seconds and CPU seconds of its making."""
         with self._as_a_worker():
             watch = Stopwatch()
             batch = next(self._batches)

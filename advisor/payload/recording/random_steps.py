@@ -165,7 +165,6 @@ def _are_apart(one: float, other: float) -> bool:
 
 
 def _traffic(span: Iteration) -> float:
-    """Elements that the step's calls read and write."""
     return float(
         sum(
             operator["count"]

@@ -213,7 +213,12 @@ class Flow:
 
     def call(self, entry: Entry, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """One call of the entry has run."""
-        serials, forward = [*map(self._memory.serial, operands)], self._forward_of_now()
+        # With gradients recorded it is checkpointing, which runs the forward pass again.
+        running = None if torch.is_grad_enabled() else torch._C._current_autograd_node()
+        serials, forward = (
+            [*map(self._memory.serial, operands)],
+            (None if running is None else self._forward.get(running._sequence_nr())),
+        )
         sources = tuple(map(self._source, serials))
         key = (
             None if forward is None else (forward.node.entry, forward.is_of_view),
@@ -251,11 +256,6 @@ class Flow:
         if is_in_place and number in self._forward:
             number -= 1  # what the backward pass needs was copied in between, which has a node of its own
         self._forward.setdefault(number, forward)
-
-    def _forward_of_now(self) -> Forward | None:
-        # With gradients recorded it is checkpointing, which runs the forward pass again.
-        running = None if torch.is_grad_enabled() else torch._C._current_autograd_node()
-        return None if running is None else self._forward.get(running._sequence_nr())
 
 
 def flows(entries: Sequence[Entry]) -> Iterator[list[OperatorFlow]]:
@@ -428,7 +428,9 @@ class Recorder:
         entry = self._count(Call(signature.name, phase, inputs, outputs, attributes), call)
         if phase != "optimizer":
             self._follow(entry, signature, args, kwargs, result)
-        if signature.needs_values and _is_of_values(signature.name, inputs):
+        if signature.needs_values and (
+            signature.name != "aten::index" or any(dtype in ("bool", "uint8") for _, dtype, _ in inputs[1:])
+        ):
             self.value_calls.setdefault(signature.name, []).append(entry.numbers[-1])
 
     def record_copy(
@@ -571,11 +573,6 @@ class Recorder:
 
 def _is_sparse(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is torch.sparse_coo
-
-
-def _is_of_values(name: str, inputs: tuple[TensorKey, ...]) -> bool:
-    """Of an index by numbers the shape is known, of one by a mask it is not."""
-    return name != "aten::index" or any(dtype in ("bool", "uint8") for _, dtype, _ in inputs[1:])
 
 
 def _plain(spec: TensorKey) -> Tensor:

@@ -215,7 +215,6 @@ def _others_s() -> dict[int, float]:
 
 
 def _dispatch_s() -> float:
-    """CPU seconds that the modes of now add to an operator."""
     with_modes_s = _operator_s()
     with _python_dispatch._disable_current_modes():
         return max(0.0, with_modes_s - _operator_s())

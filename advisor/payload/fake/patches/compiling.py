@@ -64,7 +64,6 @@ def _mode(settings: dict[str, Any]) -> str | None:
 
 
 def _marked(session: Session, given: Function, mode: str | None) -> object:
-    """What is given, remembered if it is a module; else a function that tells when it runs."""
     if mode is None or isinstance(given, torch.nn.Module):
         session.compiled.is_asked = True
     if mode is None:

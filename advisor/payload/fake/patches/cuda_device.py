@@ -337,7 +337,6 @@ def _current_stream(device: object = None) -> Stream:  # noqa: ARG001
 
 @contextlib.contextmanager
 def _on(stream: Stream | None) -> Iterator[Stream | None]:
-    """Work goes to the stream; to the same as before if it is None."""
     _entered.append(_current_stream() if stream is None else stream)
     try:
         yield stream

@@ -208,27 +208,23 @@ def install_dtensor(session: Session) -> None:
     def init(create: Original, self: Any, *args: object, **kwargs: object) -> None:
         create(self, *args, **kwargs)
         replace(mesh, __init__=create)
-        _change_class(session)
+        torch_names.check(torch_names.MESH_NAMES)
+        from torch.distributed.tensor import DTensor, _sharding_prop
+
+        replace(
+            DTensor,
+            device=property(lambda tensor: tensor._local_tensor.device),
+            is_cuda=property(lambda tensor: tensor._local_tensor.is_cuda),
+            is_cpu=property(lambda tensor: tensor._local_tensor.is_cpu),
+            is_meta=property(lambda tensor: False),  # noqa: ARG005
+        )
+        replace(_sharding_prop, detect_fake_mode=lambda *_: session.pretending.fake_mode)
+        name = "_propagate_tensor_meta_non_cached"
+        propagator = _sharding_prop.ShardingPropagator
+        if hasattr(propagator, name):
+            wrap(propagator, name, _without_modes)
 
     wrap(mesh, "__init__", init)
-
-
-def _change_class(session: Session) -> None:
-    torch_names.check(torch_names.MESH_NAMES)
-    from torch.distributed.tensor import DTensor, _sharding_prop
-
-    replace(
-        DTensor,
-        device=property(lambda tensor: tensor._local_tensor.device),
-        is_cuda=property(lambda tensor: tensor._local_tensor.is_cuda),
-        is_cpu=property(lambda tensor: tensor._local_tensor.is_cpu),
-        is_meta=property(lambda tensor: False),  # noqa: ARG005
-    )
-    replace(_sharding_prop, detect_fake_mode=lambda *_: session.pretending.fake_mode)
-    name = "_propagate_tensor_meta_non_cached"
-    propagator = _sharding_prop.ShardingPropagator
-    if hasattr(propagator, name):
-        wrap(propagator, name, _without_modes)
 
 
 def _without_modes(original: Original, *args: object, **kwargs: object) -> object:

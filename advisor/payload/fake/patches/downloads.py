@@ -250,7 +250,6 @@ class Silence:
         self._tell = tell
 
     def __call__(self, *_: object, **__: object) -> object:
-        """Go on with a chain of calls."""
         if self._tell is not None:
             self._tell()
         return self
@@ -267,14 +266,12 @@ class Silence:
         """Forget it."""
 
     def __enter__(self) -> object:
-        """Begin nothing."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Hide no exception."""
 
     def __iter__(self) -> object:
-        """There is nothing."""
         return iter(())
 
     def __bool__(self) -> bool:
@@ -287,7 +284,9 @@ class Silence:
 def _silence(session: Session, names: tuple[str, ...] | None, module: ModuleType) -> None:
     tell = functools.partial(_tell, session, module.__name__.partition(".")[0])
     if names is None:
-        public = [name for name, value in vars(module).items() if _is_function(value)]
+        public = [
+            name for name, value in vars(module).items() if (callable(value) and not isinstance(value, type))
+        ]
         names = tuple(name for name in public if not name.startswith("_"))
     for name in names:
         if hasattr(module, name):
@@ -296,10 +295,6 @@ def _silence(session: Session, names: tuple[str, ...] | None, module: ModuleType
 
 def _tell(session: Session, tracker: str) -> None:
     session.warn(Warned.NOT_DONE, what="tracking", name=tracker)
-
-
-def _is_function(value: object) -> bool:
-    return callable(value) and not isinstance(value, type)
 
 
 def _disable_wandb(session: Session, module: ModuleType) -> None:

@@ -172,7 +172,12 @@ def _rename(session: Session, original: Original, src: AnyPath, dst: AnyPath, **
     replaces = saved.is_real(dst) and not saved.is_made(dst)
     is_simple = saved.is_made(src) and not replaces and saved.find(dst) is None
     if folders or (stand_in is None and (is_simple or not saved.is_real(src))):
-        _rename_own(session, original, src, dst, folders)
+        saved_folder = None if folders else session.saved.folder(src)
+        original(src, dst, **folders)
+        if not folders:
+            session.saved.note_made(dst)
+        if saved_folder is not None:
+            original(saved_folder, session.saved.place(dst))
         return
     if replaces and os.path.isdir(dst):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), src, None, dst)
@@ -184,18 +189,6 @@ def _rename(session: Session, original: Original, src: AnyPath, dst: AnyPath, **
     # What the owner has in its place is not uncovered by this.
     if saved.is_real(src):
         (shutil.rmtree if os.path.isdir(src) else os.remove)(src)
-
-
-def _rename_own(
-    session: Session, original: Original, src: AnyPath, dst: AnyPath, folders: dict[str, object]
-) -> None:
-    """What the script made itself, with what was saved to it if it is a folder."""
-    saved_folder = None if folders else session.saved.folder(src)
-    original(src, dst, **folders)
-    if not folders:
-        session.saved.note_made(dst)
-    if saved_folder is not None:
-        original(saved_folder, session.saved.place(dst))
 
 
 def _mirror(session: Session, src: AnyPath, target: str) -> None:

@@ -396,13 +396,12 @@ def install_optimizers(session: Session) -> None:  # noqa: ARG001
 
     def group(original: Original, *args: Any, **kwargs: Any) -> object:
         groups = original(*args, **kwargs)
-        return {(_visible(device), dtype): group for (device, dtype), group in groups.items()}
+        return {
+            ((torch.device("cuda", 0) if device.type == "meta" else device), dtype): group
+            for (device, dtype), group in groups.items()
+        }
 
     wrap(torch._C, "_group_tensors_by_device_and_dtype", group)
-
-
-def _visible(device: torch.device) -> torch.device:
-    return torch.device("cuda", 0) if device.type == "meta" else device
 
 
 _RANDOM = (

@@ -219,8 +219,6 @@ def install_deepspeed(session: Session) -> None:
 
 
 def _after(module: ModuleType, dotted: str, then: Callable[[Any], None]) -> None:
-    """Call ``then(instance)`` when such a method has run."""
-
     def run(method: Original, self: object, *args: object, **kwargs: object) -> object:
         result = method(self, *args, **kwargs)
         then(self)

@@ -103,7 +103,6 @@ def _refused_on_cuda(original: Original, *parts: object, **kwargs: Any) -> objec
 
 
 def _of_parts(original: Original, indices: Any, values: Any = None, *size: Any, **kwargs: Any) -> object:
-    """A sparse tensor is where its values are, and its indices follow."""
     device = plain_device(kwargs.pop("device", None))
     if device is None:
         device = values.device if isinstance(values, torch.Tensor) else _default_device()
