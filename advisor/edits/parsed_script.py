@@ -157,11 +157,8 @@ def trained_model(script: Script) -> Trained | None:
     if len(calls) != 1:
         return None
     (call,) = calls
-    model, statements = (
-        _model_of(call),
-        (node for node in ast.walk(script.tree) if isinstance(node, ast.stmt)),
-    )
-    made = next((one for one in statements if isinstance(one, ast.Assign) and one.value is call), None)
+    model, nodes = _model_of(call), ast.walk(script.tree)
+    made = next((one for one in nodes if isinstance(one, ast.Assign) and one.value is call), None)
     return None if model is None or made is None else Trained(model=model, statement=made, call=call)
 
 

@@ -14,6 +14,7 @@ import statistics
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TypedDict, cast, get_origin, get_type_hints
 
@@ -168,11 +169,12 @@ class _Found:
                 f" (categories: {', '.join(sorted(self.categories)) or 'none'}). Record with"
                 " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] and export_chrome_trace."
             )
+        begin = attrgetter("begin_s")
         return Recording(
-            operators=tuple(sorted(self.operators, key=_begin)),
-            marks=tuple(sorted(self.marks, key=_begin)),
+            operators=tuple(sorted(self.operators, key=begin)),
+            marks=tuple(sorted(self.marks, key=begin)),
             launches=self.launches,
-            device_events=tuple(sorted(self.device_events, key=_begin)),
+            device_events=tuple(sorted(self.device_events, key=begin)),
             device_name=self.device_name,
         )
 
@@ -294,10 +296,6 @@ def _whole(value: object) -> int:
 def _external_id(args: Arguments) -> int | None:
     # 0 stands for "none" where a kernel was launched outside of any operator.
     return args.get("external id") or None
-
-
-def _begin(event: HostEvent | DeviceEvent) -> float:
-    return event.begin_s
 
 
 def _device_name(devices: object) -> str | None:

@@ -97,24 +97,20 @@ def join(recording: kineto_events.Recording) -> tuple[tuple[Step, ...], Unjoined
 
 def _calls(recording: kineto_events.Recording) -> list[Call]:
     by_id = {op.args["external id"]: op for op in recording.operators if op.args.get("external id")}
-    threads = _by_thread(recording.operators)
-    grouped: dict[tuple[int, float], list[kineto_events.DeviceEvent]] = {}
+    threads = grouped(recording.operators, lambda operator: operator.thread)
+    by_call: dict[tuple[int, float], list[kineto_events.DeviceEvent]] = {}
     owners: dict[tuple[int, float], kineto_events.HostEvent | None] = {}
     for number, event in enumerate(recording.device_events):
         owner = _owner(event, recording, by_id, threads)
         # Without an operator each event is a call of its own.
         key = (id(owner), owner.begin_s) if owner else (number, event.begin_s)
-        grouped.setdefault(key, []).append(event)
+        by_call.setdefault(key, []).append(event)
         owners[key] = owner
     marks = [mark for mark in recording.marks if mark.name.startswith(OPTIMIZER_MARK)]
-    spans = {thread: _Spans.of(spans) for thread, spans in _by_thread(marks).items()}
+    spans = {thread: _Spans.of(own) for thread, own in grouped(marks, lambda mark: mark.thread).items()}
     main = {mark.thread for mark in recording.marks}
-    calls = [_call(owners[key], events, recording, spans, main) for key, events in grouped.items()]
+    calls = [_call(owners[key], events, recording, spans, main) for key, events in by_call.items()]
     return sorted(calls, key=lambda call: call.begin_s)
-
-
-def _by_thread(operators: Sequence[kineto_events.HostEvent]) -> Mapping[str, list[kineto_events.HostEvent]]:
-    return grouped(operators, lambda operator: operator.thread)
 
 
 def _owner(
@@ -254,7 +250,7 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
 def _trace(recording: kineto_events.Recording, path: Path, origin_gpu: str | None) -> Trace:
     origin = _origin(path, recording, origin_gpu)
     steps, unjoined = join(recording)
-    step = _median_step(steps)
+    step = sorted(steps, key=lambda step: step.device_s)[(len(steps) - 1) // 2]
     exchanged = [call for call in step.calls if _is_collective(call)]
     computed = [call for call in step.calls if not _is_collective(call)]
     autograd = kineto_events.Autograd.of(recording.operators)
@@ -305,10 +301,6 @@ def _exchange_warnings(calls: Sequence[Call]) -> list[Finding]:
         return []
     seconds = sum(event.duration_s for call in calls for event in call.device_events)
     return [KernelsLeftOut(which="exchange", num_kernels=len(calls), time_s=seconds)]
-
-
-def _median_step(steps: Sequence[Step]) -> Step:
-    return sorted(steps, key=lambda step: step.device_s)[(len(steps) - 1) // 2]
 
 
 def _ops(call: Call, autograd: kineto_events.Autograd) -> list[Op]:

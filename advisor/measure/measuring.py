@@ -25,16 +25,7 @@ from advisor.formats.foreign_files import is_gzip
 from advisor.operators.case import Call, Caps, Case, call, tensor
 from advisor.operators.registry import rows
 from advisor.payload import protocol
-from advisor.payload.protocol import (
-    VERSION,
-    Device,
-    MeasuredLine,
-    MeasuringJob,
-    MeasuringLine,
-    Result,
-    SkippedLine,
-    Status,
-)
+from advisor.payload.protocol import Result, Status
 from advisor.profile import environment
 from advisor.profile.attempt import CHILD, TEMPORARY_NAME, Ending, job_folder, run_child
 from advisor.profile.failures import log_tail, torch_problem
@@ -129,7 +120,7 @@ class Keeper:
         """The process reported its device, so that it can be used in principle."""
         self._tell()
 
-    def take(self, line: MeasuringLine) -> None:
+    def take(self, line: protocol.MeasuringLine) -> None:
         """Keep what one line tells.
 
         Raises RecordingError: the device is not the recording's, or the file cannot be written.
@@ -155,7 +146,7 @@ class Keeper:
         if self._progress is not None:
             self._progress(self._total - len(self.missing), self._total)
 
-    def _meet(self, device: Device) -> None:
+    def _meet(self, device: protocol.Device) -> None:
         self.has_device = True
         header = header_of(device, self._backend)
         if self._header is None:
@@ -166,7 +157,7 @@ class Keeper:
         recording_files.drop_half_line(self._path)
 
 
-def header_of(device: Device, backend: str) -> recording_files.Header:
+def header_of(device: protocol.Device, backend: str) -> recording_files.Header:
     """What a recording says of a device that reported itself, and nvidia-smi of it."""
     state = device_state(environment.first_visible(os.environ) if backend == "cuda" else "")
     return recording_files.Header(
@@ -191,9 +182,20 @@ def _catalog_name(device_name: str) -> str | None:
 
 def _existing(path: Path, backend: str) -> recording_files.Recording | None:
     if not path.exists():
-        _check_place(path)
+        if not path.parent.is_dir():
+            raise RecordingError(f"there is no folder {str(path.parent)!r} for the recording: make it first.")
+        if path.suffix == ".gz":
+            raise RecordingError(
+                f"a recording is written line by line and cannot be zipped meanwhile: name it"
+                f" {str(path.with_suffix(''))!r}, and run gzip afterwards; zipped ones can be read."
+            )
         return None
-    _check_is_file(path)
+    if path.is_dir():
+        example = str(path / "kernels.jsonl")
+        raise RecordingError(f"{str(path)!r} is a folder: name a file in it with `out`, such as {example!r}.")
+    # Devices have no end to read to, and pipes nothing to continue.
+    if not path.is_file():
+        raise RecordingError(f"{str(path)!r} is no file that can be kept: choose another with `out`.")
     recording = recording_files.read_recording(path)
     if recording.header.backend != backend:
         raise RecordingError(
@@ -211,25 +213,6 @@ def _check_can_grow(path: Path) -> None:
         )
 
 
-def _check_is_file(path: Path) -> None:
-    if path.is_dir():
-        example = str(path / "kernels.jsonl")
-        raise RecordingError(f"{str(path)!r} is a folder: name a file in it with `out`, such as {example!r}.")
-    # Devices have no end to read to, and pipes nothing to continue.
-    if not path.is_file():
-        raise RecordingError(f"{str(path)!r} is no file that can be kept: choose another with `out`.")
-
-
-def _check_place(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise RecordingError(f"there is no folder {str(path.parent)!r} for the recording: make it first.")
-    if path.suffix == ".gz":
-        raise RecordingError(
-            f"a recording is written line by line and cannot be zipped meanwhile: name it"
-            f" {str(path.with_suffix(''))!r}, and run gzip afterwards; zipped ones can be read."
-        )
-
-
 def _check_same(kept: recording_files.Header, new: recording_files.Header, path: Path) -> None:
     facts: list[tuple[str, str | None, str | None]] = [("device", kept.device_name, new.device_name)]
     facts += [(name, kept.versions.get(name), new.versions[name]) for name in ("torch", "cuda", "cudnn")
@@ -242,7 +225,7 @@ def _check_same(kept: recording_files.Header, new: recording_files.Header, path:
             )
 
 
-def _entry_of(line: MeasuredLine | SkippedLine) -> recording_files.Entry:
+def _entry_of(line: protocol.MeasuredLine | protocol.SkippedLine) -> recording_files.Entry:
     if "reason" in line:
         return recording_files.Skipped(case=line["case"], reason=line["reason"])
     (op,), _ = operators_of([line["operator"]])
@@ -335,8 +318,8 @@ def _first_with_torch(
 def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None, Ending]:
     with job_folder() as folder:
         progress_path, result_path = folder / "progress.jsonl", folder / "result.json"
-        job: MeasuringJob = {
-            "version": VERSION,
+        job: protocol.MeasuringJob = {
+            "version": protocol.VERSION,
             "module": "grid_run",
             "backend": backend,
             "cases": [described(key, case) for key, case in keeper.missing.items()],

@@ -66,7 +66,6 @@ class KernelArrays:
     threads_per_block_K: NDArray[np.int64]
     """The product of its block, int64."""
     registers_per_thread_K: NDArray[np.int64]
-    """Int64."""
     shared_bytes_K: NDArray[np.int64]
     """Static and dynamic shared memory of a block, int64."""
     duration_s_K: NDArray[np.float64]
@@ -113,11 +112,8 @@ class GpuArrays:
     """G GPUs, one array a quantity, all with G rows and C-contiguous."""
 
     num_sms_G: NDArray[np.int64]
-    """Int64."""
     base_clock_hz_G: NDArray[np.float64]
-    """Float64."""
     memory_bytes_per_s_G: NDArray[np.float64]
-    """Memory bandwidth, float64."""
     peak_flops_per_s_G: NDArray[np.float64]
     """The peak that with the bandwidth makes the ridge point, float64."""
     limits_GL: NDArray[np.int64]
@@ -160,8 +156,7 @@ def has_known_resources(kernel: Kernel) -> bool:
 def limits_row(spec: GpuSpec) -> tuple[int, ...]:
     """The occupancy limits of a GPU in the order of ``LIMIT_COLUMNS``."""
     if spec.occupancy is None:
-        message = f"{spec.name} has no occupancy limits: wave scaling covers CUDA GPUs only"
-        raise ValueError(message)
+        raise ValueError(f"{spec.name} has no occupancy limits: wave scaling covers CUDA GPUs only")
     return tuple(getattr(spec.occupancy, column) for column in LIMIT_COLUMNS)
 
 
@@ -172,8 +167,7 @@ def limits_from_row(row_L: NDArray[np.int64]) -> OccupancyLimits:
 
 def _fp32_flops_per_s(spec: GpuSpec) -> float:
     if "fp32" not in spec.vector_flops_per_s:
-        message = f"{spec.name} has no fp32 peak in vector_flops_per_s: pass peak_flops_per_s"
-        raise ValueError(message)
+        raise ValueError(f"{spec.name} has no fp32 peak in vector_flops_per_s: pass peak_flops_per_s")
     return spec.vector_flops_per_s["fp32"]
 
 
@@ -219,8 +213,7 @@ def check_gpus(gpus: GpuArrays) -> None:
 def check_origin(origin: GpuArrays) -> None:
     """Raise ValueError unless the origin is one GPU."""
     if origin.num_gpus != 1:
-        message = f"num_gpus of origin is {origin.num_gpus}: must be 1"
-        raise ValueError(message)
+        raise ValueError(f"num_gpus of origin is {origin.num_gpus}: must be 1")
 
 
 def _check_least(name: str, value_K: NDArray[np.int64], least: int) -> None:
@@ -243,8 +236,7 @@ def _refuse(
     indices = np.flatnonzero(bad)
     if indices.size:
         index = int(indices[0])
-        message = f"{name} of {noun} {index} is {values[index]}: {rule}"
-        raise ValueError(message)
+        raise ValueError(f"{name} of {noun} {index} is {values[index]}: {rule}")
 
 
 # A cluster's queue as columns of numbers, the form in which its simulation takes it.
@@ -345,32 +337,18 @@ class Queue:
     backfill: Backfill
 
     def __post_init__(self) -> None:
-        lengths = {
-            len(column)
-            for column in (
-                self.cluster.units_P,
-                self.cluster.pool_P,
-                self.cluster.tier_P,
-                self.cluster.job_factor_P,
-            )
-        }
-        if len(lengths) != 1:
+        cluster, rules = self.cluster, self.rules
+        columns = cluster.units_P, cluster.pool_P, cluster.tier_P, cluster.job_factor_P
+        if len(set(map(len, columns))) != 1:
             raise ValueError("columns of partitions differ in length")
-        num_pools = len(self.cluster.units_Q)
-        _refuse_rows(
-            "partition", (self.cluster.pool_P < 0) | (self.cluster.pool_P >= num_pools), "is of no pool"
-        )
-        _refuse_rows(
-            "partition",
-            self.cluster.units_P > self.cluster.units_Q[self.cluster.pool_P],
-            "has more units than its pool",
-        )
-        _refuse_rows("pool", self.cluster.units_Q > MAX_TIME_S, "has too many units")
-        rules = self.rules
+        pool_P, units_Q = cluster.pool_P, cluster.units_Q
+        _refuse_rows("partition", (pool_P < 0) | (pool_P >= len(units_Q)), "is of no pool")
+        _refuse_rows("partition", cluster.units_P > units_Q[pool_P], "has more units than its pool")
+        _refuse_rows("pool", units_Q > MAX_TIME_S, "has too many units")
         if min(rules.max_age_s, rules.period_s) <= 0 or not 0 <= rules.half_life_s <= MAX_TIME_S:
             raise ValueError("max_age_s and period_s must be positive, half_life_s 0 or more")
         for noun, jobs in (("job", self.jobs), ("probe", self.probes)):
-            _check_jobs(noun, jobs, self.cluster)
+            _check_jobs(noun, jobs, cluster)
 
     @property
     def num_users(self) -> int:

@@ -23,20 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import OccupancyLimits
-from advisor.native.arrays import (
-    Backfill,
-    Column,
-    GpuArrays,
-    JobColumns,
-    KernelArrays,
-    Queue,
-    Unlaunchable,
-    WaveForm,
-    check_gpus,
-    check_kernels,
-    check_origin,
-    limits_from_row,
-)
+from advisor.native import arrays
+from advisor.native.arrays import Column, GpuArrays, JobColumns, KernelArrays, Queue, Unlaunchable, WaveForm
 
 MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_REGISTERS_PER_BLOCK: Final = 65_536
@@ -137,10 +125,10 @@ def count_resident_blocks(kernels: KernelArrays, gpus: GpuArrays) -> NDArray[np.
 
     Raises ValueError: a launch or a limit is out of range; the message names it.
     """
-    check_kernels(kernels)
-    check_gpus(gpus)
+    arrays.check_kernels(kernels)
+    arrays.check_gpus(gpus)
     resident_KG = np.zeros((kernels.num_kernels, gpus.num_gpus), dtype=np.int64)
-    limits = [limits_from_row(row_L) for row_L in gpus.limits_GL]
+    limits = [arrays.limits_from_row(row_L) for row_L in gpus.limits_GL]
     for k in range(kernels.num_kernels):
         threads = int(kernels.threads_per_block_K[k])
         registers = int(kernels.registers_per_thread_K[k])
@@ -192,7 +180,7 @@ def scale_kernels(
             unless ``unlaunchable`` is NaN, on a destination; the message names it.
     """
     form, unlaunchable = WaveForm(form), Unlaunchable(unlaunchable)
-    check_origin(origin)
+    arrays.check_origin(origin)
     resident_KG = count_resident_blocks(kernels, destinations)
     resident_origin_K = count_resident_blocks(kernels, origin)[:, 0]
     time_s_KG = np.empty(resident_KG.shape, dtype=np.float64)
@@ -410,9 +398,9 @@ class _Simulation:
                 insort(self.pools[self._pool(job)].waiting, self._rank(job, now_s))
                 self.num_submitted += 1
             for pool in self.pools:
-                if self.backfill is Backfill.CONSERVATIVE:
+                if self.backfill is arrays.Backfill.CONSERVATIVE:
                     starting = self._due(pool, now_s)
-                elif self.backfill is Backfill.EASY:
+                elif self.backfill is arrays.Backfill.EASY:
                     starting = self._easy(pool, now_s)
                 else:
                     starting = self._in_order(pool, now_s)
@@ -487,7 +475,7 @@ class _Simulation:
         self._take(job, -self.size[job], now_s)
         pool, planned_s = self.pools[self._pool(job)], self.start_s[job] + self.walltime_s[job]
         del pool.running[bisect_left(pool.running, (planned_s, job))]
-        if self.backfill is Backfill.CONSERVATIVE and planned_s > now_s:
+        if self.backfill is arrays.Backfill.CONSERVATIVE and planned_s > now_s:
             pool.has_released = True
             for resource in self._resources(job):
                 self.profiles[resource].add(now_s, planned_s, self.size[job])

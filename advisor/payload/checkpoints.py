@@ -23,27 +23,16 @@ _MOST_FILES, _MOST_BYTES, _MOST_PLACES = 200, 2 * 2**20, 8
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
 
 # By what an import calls them.
-_SAVING = frozenset(
-    {
-        "torch.save",
-        "torch.serialization.save",
-        "torch.distributed.checkpoint.save",
-        "torch.distributed.checkpoint.async_save",
-        "torch.distributed.checkpoint.save_state_dict",
-        "safetensors.torch.save_file",
-        "safetensors.torch.save_model",
-    }
-)
-_READING = frozenset(
-    {
-        "torch.load",
-        "torch.serialization.load",
-        "torch.distributed.checkpoint.load",
-        "torch.distributed.checkpoint.load_state_dict",
-        "safetensors.torch.load_file",
-        "safetensors.torch.load_model",
-    }
-)
+_SAVING = (
+    "torch.save", "torch.serialization.save", "torch.distributed.checkpoint.save",
+    "torch.distributed.checkpoint.async_save", "torch.distributed.checkpoint.save_state_dict",
+    "safetensors.torch.save_file", "safetensors.torch.save_model",
+)  # fmt: skip
+_READING = (
+    "torch.load", "torch.serialization.load", "torch.distributed.checkpoint.load",
+    "torch.distributed.checkpoint.load_state_dict", "safetensors.torch.load_file",
+    "safetensors.torch.load_model",
+)  # fmt: skip
 # Methods of libraries, whatever their object is called.
 _SAVING_METHODS = frozenset({"save_checkpoint", "save_pretrained", "save_state"})
 _RESTORING_METHODS = frozenset({"load_checkpoint", "load_state"})

@@ -156,6 +156,9 @@ class Measurement:
         watch: is called when watching begins.
     """
 
+    num_spans = WARM_UP_SPANS + TIMED_SPANS + 1
+    """Those that are needed if all are alike."""
+
     def __init__(self, session: Session, timeline: str, watch: Callable[[], None]) -> None:
         self._session = session
         self._timeline = timeline
@@ -169,11 +172,6 @@ class Measurement:
         self._peak_bytes = 0
         self.result: Iteration | None = None
         """What was measured, None until all is."""
-
-    @property
-    def num_spans(self) -> int:
-        """Spans that are needed if all are alike."""
-        return WARM_UP_SPANS + TIMED_SPANS + 1
 
     def end_span(self, count: int, span: Iteration, *, is_steady: bool) -> None:
         """Go on to what the next span is for."""

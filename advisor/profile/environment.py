@@ -52,34 +52,25 @@ _IS_ALLOWED = re.compile("|".join(map(translate, _ALLOWED)))
 
 # Shared credential files and metadata services would answer although the variables are gone.
 ADDED = {
-    "AWS_CONFIG_FILE": os.devnull,
-    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AZURE_CONFIG_DIR": os.devnull,
-    "CLOUDSDK_CONFIG": os.devnull,
-    "DOCKER_CONFIG": os.devnull,
-    "HF_TOKEN_PATH": os.devnull,
-    "KAGGLE_CONFIG_DIR": os.devnull,
-    "KUBECONFIG": os.devnull,
-    "NETRC": os.devnull,
-    "NO_GCE_CHECK": "true",
+    **dict.fromkeys(
+        ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFIG",
+         "DOCKER_CONFIG", "HF_TOKEN_PATH", "KAGGLE_CONFIG_DIR", "KUBECONFIG", "NETRC"),
+        os.devnull,
+    ),
+    **dict.fromkeys(("AWS_EC2_METADATA_DISABLED", "NO_GCE_CHECK"), "true"),
     # Only what lies in the caches is used.
-    "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
+    **dict.fromkeys(("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1"),
     # Experiment trackers; `payload/fake/patches/downloads.py` silences those that have no such variable.
     "CLEARML_OFFLINE_MODE": "1",
-    "COMET_MODE": "disabled",
     "NEPTUNE_MODE": "debug",
-    "SWANLAB_MODE": "disabled",
-    "WANDB_MODE": "disabled",
+    **dict.fromkeys(("COMET_MODE", "SWANLAB_MODE", "WANDB_MODE"), "disabled"),
     "PYTHONUNBUFFERED": "1",
     # glibc keeps what the script frees. Whether it returned the memory of a batch was chance, and to get it
     # anew took up to five times as long as to fill it.
     "MALLOC_MMAP_THRESHOLD_": str(32 * MIB),  # the most that glibc takes
     "MALLOC_TRIM_THRESHOLD_": str(1024 * GIB),
-}
+}  # fmt: skip
 
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 

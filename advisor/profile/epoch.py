@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from advisor.core.errors import InputError, did_you_mean
@@ -46,22 +47,18 @@ def epoch_of(recording: Result) -> Epoch:
             warnings=(about_traces.LengthUnknown(why="no-batch"),),
         )
     iterations, warnings = _iterations(loading)
+    cpu_s, num_samples = loading["cpu_seconds"], loading["samples"]
     return Epoch(
         # Batches of a critic's several steps are not accumulated.
         accumulation=max(1, loading["fetches"] // max(1, recording["most_steps"])),
-        batch_size=loading["samples"],
+        batch_size=num_samples,
         samples_per_epoch=loading["num_samples"],
         iterations_per_epoch=iterations,
         seconds=loading["seconds"],
-        cpu_s_per_sample=_each(loading["cpu_seconds"], loading["samples"]),
+        cpu_s_per_sample=None if cpu_s is None or not num_samples else cpu_s / num_samples,
         num_workers=loading["num_workers"],
         batch_variation=loading["batch_variation"],
-        warnings=(
-            *warnings,
-            *_length_warnings(loading),
-            *_rival_warnings(loading),
-            *_batch_warnings(loading),
-        ),
+        warnings=(*warnings, *_warnings(loading)),
     )
 
 
@@ -77,10 +74,6 @@ def _of_own_samples(recording: Result, passes: int) -> Epoch:
     )
 
 
-def _each(seconds: float | None, num_samples: int | None) -> float | None:
-    return None if seconds is None or not num_samples else seconds / num_samples
-
-
 def _iterations(loading: Loading) -> tuple[int | None, list[Finding]]:
     if loading["num_batches"] is not None:
         return math.ceil(loading["num_batches"] / loading["fetches"]), []
@@ -92,24 +85,15 @@ def _iterations(loading: Loading) -> tuple[int | None, list[Finding]]:
     return per_epoch, [about_traces.SamplerWithoutLength(num_iterations=per_epoch)]
 
 
-def _length_warnings(loading: Loading) -> list[Finding]:
+def _warnings(loading: Loading) -> Iterator[Finding]:
     samples, batches = loading["num_samples"] or 0, loading["num_batches"] or 0
-    if samples < _ENDLESS_SAMPLES and batches < _ENDLESS_BATCHES:
-        return []
-    return [about_traces.DataWithoutEnd(num_samples=samples, num_batches=batches)]
-
-
-def _rival_warnings(loading: Loading) -> list[Finding]:
-    if not loading["rivals"]:
-        return []
-    return [about_traces.SeveralLoaders(num_batches=loading["num_batches"], others=loading["rivals"])]
-
-
-def _batch_warnings(loading: Loading) -> list[Finding]:
-    if not loading["is_dynamic"] or loading["batch_sizes"] is None:
-        return []
-    smallest, largest = loading["batch_sizes"]
-    return [about_traces.BatchesDiffer(smallest=smallest, largest=largest, batch_size=loading["samples"])]
+    if samples >= _ENDLESS_SAMPLES or batches >= _ENDLESS_BATCHES:
+        yield about_traces.DataWithoutEnd(num_samples=samples, num_batches=batches)
+    if loading["rivals"]:
+        yield about_traces.SeveralLoaders(num_batches=loading["num_batches"], others=loading["rivals"])
+    if loading["is_dynamic"] and loading["batch_sizes"] is not None:
+        smallest, largest = loading["batch_sizes"]
+        yield about_traces.BatchesDiffer(smallest=smallest, largest=largest, batch_size=loading["samples"])
 
 
 # ``--fake-data``: the grammar that says what one sample of a missing data set looks like.
@@ -181,10 +165,7 @@ def _field(text: str) -> FakeField:
     sizes = () if shape is None else tuple(_size(size) for size in shape.split("x"))
     if kind == CLASS and len(sizes) != 1:
         raise ValueError("a class needs the number of classes before it, such as 1000:class")
-    num_elements = 1
-    for size in sizes:
-        num_elements *= size
-    if num_elements > _MOST_ELEMENTS:
+    if (num_elements := math.prod(sizes)) > _MOST_ELEMENTS:
         raise ValueError(f"a sample of {num_elements:,} elements is too large")
     return FakeField(name=None if name is None else name.strip(), shape=sizes, kind=kind)
 

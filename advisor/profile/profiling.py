@@ -142,7 +142,10 @@ def profile(
         GpuUnusableError: ``cuda`` was asked for and cannot be used.
         ProfileError: the script failed or made no optimizer step.
     """
-    _check_counts(num_samples=(num_samples, MAX_SAMPLES), world_size=(world_size, MAX_WORLD))
+    counts = ("num_samples", num_samples, MAX_SAMPLES), ("world_size", world_size, MAX_WORLD)
+    for name, count, most in counts:
+        if count is not None:
+            check_count(name, count, most=most)
     script, python = Path(script), None if python is None else Path(python)
     _check_script(script)
     if sandbox:
@@ -214,13 +217,6 @@ def _trace_somewhere(
         trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
         reason = str(error.args[0]).partition("\n")[0]
         return replace(trace, warnings=(ProfiledWithoutGpu(reason=reason), *trace.warnings))
-
-
-def _check_counts(**counts: tuple[int | None, int]) -> None:
-    """Of each a number that may be left out, and the most it may be."""
-    for name, (count, most) in counts.items():
-        if count is not None:
-            check_count(name, count, most=most)
 
 
 def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:

@@ -108,10 +108,9 @@ def _sharing(trace: values.Trace, steps: values.Steps, num_gpus: int) -> Iterato
     if not steps.split.is_none:
         yield from _division(steps.split)
     # A script that made a group elsewhere does so under torchrun.
-    elif (
-        not (bool(trace.collectives) or trace.work_elsewhere is not None)
-        and steps.scaling is not values.Scaling.UNSHARED
-    ):
+    elif trace.collectives or trace.work_elsewhere is not None:
+        return
+    elif steps.scaling is not values.Scaling.UNSHARED:
         yield from _data_parallel(trace)
 
 

@@ -61,8 +61,7 @@ def follow_equal_ranks(func: OpOverload, args: Args, kwargs: Kwargs, num_ranks: 
 
 
 def _operation(func: OpOverload, args: Args, kwargs: Kwargs) -> int | None:
-    names = [argument.name for argument in func._schema.arguments]
-    operation: Any = {**dict(zip(names, args, strict=False)), **kwargs}.get("reduce_op")
+    operation = _named(func, args, kwargs).get("reduce_op")
     if isinstance(operation, str):
         return _NAMES.get(operation.lower(), -1)
     return None if operation is None else int(operation.op())

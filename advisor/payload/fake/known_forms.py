@@ -207,11 +207,8 @@ class KnownForms:
             return NotImplemented
         shape, stride = tuple(value.shape), value.stride()
         part = _Made(shape, stride, value.dtype, int(value.storage_offset()), shared[0] if shared else None)
-        return (
-            part
-            if (vars(value) == self._plain and _facts(self._make(part, tensors)) == _facts(value))
-            else NotImplemented
-        )
+        is_exact = vars(value) == self._plain and _facts(self._make(part, tensors)) == _facts(value)
+        return part if is_exact else NotImplemented
 
 
 def _places_of(tensors: list[FakeTensor]) -> _Places:

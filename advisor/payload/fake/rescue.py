@@ -6,13 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    UnsupportedFakeTensorException,
-    UnsupportedOperatorException,
-)
+from torch._subclasses import fake_tensor
 from torch.utils._pytree import tree_map
 
 from . import sparse, values
@@ -72,10 +66,6 @@ def _stats(mode: Maker, data: torch.Tensor, *_: object) -> object:
     return tuple(mode.empty((data.shape[1],), dtype) for _ in range(2))
 
 
-def _elements(mode: Maker, data: torch.Tensor, *_: object) -> object:
-    return mode.empty(data.shape, data.dtype, data.stride())
-
-
 def _backward_sums(
     mode: Maker,
     gradient: torch.Tensor,
@@ -96,25 +86,12 @@ def _backward_sums(
     return of_mean, of_product, *parameters
 
 
-SYNC_BATCH_NORM_RULES: dict[OpOverload, Callable[..., object]] = {
-    aten.batch_norm_stats.default: _stats,
-    aten.batch_norm_gather_stats_with_counts.default: _stats,
-    aten.batch_norm_elemt.default: _elements,
-    aten.batch_norm_backward_reduce.default: _backward_sums,
-    aten.batch_norm_backward_elemt.default: _elements,
-}
-
-
 ShapeRule = Callable[..., object]
 HANDLED = (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedFakeTensorException,
-    UnsupportedOperatorException,
+    fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException,
+    fake_tensor.UnsupportedFakeTensorException, fake_tensor.UnsupportedOperatorException,
     NotImplementedError,
-)
-
-
+)  # fmt: skip
 # The shape of what they take follows from the second input alone.
 _BY_INDEX = ("aten::index", "aten::masked_select")
 
@@ -229,17 +206,13 @@ def _ctc_loss(
     return mode.empty((batch,), log_probs.dtype), mode.empty(alphas, log_probs.dtype)
 
 
-def _ctc_loss_backward(mode: Maker, _: torch.Tensor, log_probs: torch.Tensor, *__: object) -> object:
-    return mode.empty(log_probs.shape, log_probs.dtype)
-
-
 def _longest(
     mode: Maker, targets: torch.Tensor, lengths: torch.Tensor | Sequence[int], num_sequences: int
 ) -> int:
     """Labels of the longest target; padded targets have room for it, joined ones do not tell."""
     if not isinstance(lengths, torch.Tensor):
         return max(lengths, default=0)
-    known = values.of(lengths) if isinstance(lengths, FakeTensor) else lengths
+    known = values.of(lengths) if isinstance(lengths, fake_tensor.FakeTensor) else lengths
     if known is not None and known.device.type == "cpu":
         return int(known.max()) if known.numel() else 0
     if targets.dim() > 1:
@@ -265,10 +238,6 @@ def _pack_sequence(mode: Maker, data: torch.Tensor, lengths: torch.Tensor, *_: o
     sizes = [sum(length > step for length in values) for step in range(max(values))]
     packed = mode.empty((sum(sizes), *data.shape[2:]), data.dtype)
     return packed, torch.tensor(sizes)
-
-
-def _pack_sequence_backward(mode: Maker, gradient: torch.Tensor, shape: Sequence[int], *_: object) -> object:
-    return mode.empty(tuple(shape), gradient.dtype)
 
 
 def _rms_norm(mode: Maker, source: torch.Tensor, normalized: Sequence[int], *_: object) -> object:
@@ -297,7 +266,7 @@ _KNOWN: dict[str, ShapeRule] = {
     "aten::index": _index,
     "aten::_unique2": _unique,
     "aten::_ctc_loss": _ctc_loss,
-    "aten::_ctc_loss_backward": _ctc_loss_backward,
+    "aten::_ctc_loss_backward": lambda mode, _, log_probs, *__: mode.empty(log_probs.shape, log_probs.dtype),
     "torchvision::nms": _nms,
 }
 # Operators that FakeTensorMode has no rule for, or a wrong one.
@@ -309,6 +278,14 @@ SHAPE_RULES: dict[OpOverload, ShapeRule] = {
     aten._fused_rms_norm.default: _rms_norm,
     **({aten._grouped_mm.default: _grouped_product} if hasattr(aten, "_grouped_mm") else {}),
     aten._pack_padded_sequence.default: _pack_sequence,
-    aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
-    **SYNC_BATCH_NORM_RULES,
+    aten._pack_padded_sequence_backward.default: lambda mode, gradient, shape, *_: mode.empty(
+        tuple(shape), gradient.dtype
+    ),
+    aten.batch_norm_stats.default: _stats,
+    aten.batch_norm_gather_stats_with_counts.default: _stats,
+    aten.batch_norm_backward_reduce.default: _backward_sums,
+    **dict.fromkeys(
+        (aten.batch_norm_elemt.default, aten.batch_norm_backward_elemt.default),
+        lambda mode, data, *_: mode.empty(data.shape, data.dtype, data.stride()),
+    ),
 }

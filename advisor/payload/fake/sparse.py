@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -56,10 +56,8 @@ def is_sparse(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is torch.sparse_coo
 
 
-class _Copy(Protocol):
-    """Brings a dense tensor to the other side."""
-
-    def __call__(self, source: torch.Tensor, kwargs: Kwargs, /) -> torch.Tensor: ...
+# Brings a dense tensor to the other side.
+_Copy = Callable[[torch.Tensor, "Kwargs"], torch.Tensor]
 
 
 def refuse(func: OpOverload, *values: object) -> None:
@@ -82,7 +80,7 @@ def rule_of(func: OpOverload, args: Args, kwargs: Kwargs) -> Callable[..., objec
         return partial(_cast, cast("torch.dtype | None", kwargs.get("dtype")))
     rule = _RULES.get(func)
     if rule is None and torch.Tag.pointwise in func.tags and is_sparse(args[0]):
-        return _itself if func._schema.is_mutable else _map
+        return (lambda _, source, *__: source) if func._schema.is_mutable else _map
     return rule
 
 
@@ -140,10 +138,6 @@ def _detach(mode: Maker, source: torch.Tensor) -> torch.Tensor:
     return _made(mode, source._indices(), source._values(), source.shape, source.is_coalesced())
 
 
-def _itself(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:  # noqa: ARG001
-    return source
-
-
 def _coalesce(mode: Maker, source: torch.Tensor) -> torch.Tensor:
     """Entries at the same place become one, of which there are no more than places."""
     indices, entries = source._indices(), source._values()
@@ -183,20 +177,6 @@ def _product(mode: Maker, left: torch.Tensor, right: torch.Tensor) -> torch.Tens
     return mode.empty((*left.shape[:-1], *right.shape[1:]), left.dtype)
 
 
-def _product_with_addend(
-    mode: Maker, addend: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *_: object
-) -> torch.Tensor:
-    return mode.empty((left.shape[0], right.shape[1]), addend.dtype)
-
-
-def _number(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
-    return mode.empty((), source.dtype)
-
-
-def _to_dense(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
-    return mode.empty(source.shape, source.dtype)
-
-
 def _embedding_bag_backward(
     mode: Maker, gradient: torch.Tensor, indices: torch.Tensor, *others: object
 ) -> torch.Tensor:
@@ -219,9 +199,12 @@ _RULES: dict[OpOverload, Callable[..., object]] = {
     aten.sparse_mask.default: _masked,
     aten.mm.default: _product,
     aten.mv.default: _product,
-    aten._sparse_addmm.default: _product_with_addend,
-    aten.addmm.default: _product_with_addend,
-    aten.norm.Scalar: _number,
-    aten.norm.ScalarOpt_dim: _number,
-    aten._to_dense.default: _to_dense,
+    **dict.fromkeys(
+        (aten._sparse_addmm.default, aten.addmm.default),
+        lambda mode, addend, left, right, *_: mode.empty((left.shape[0], right.shape[1]), addend.dtype),
+    ),
+    **dict.fromkeys(
+        (aten.norm.Scalar, aten.norm.ScalarOpt_dim), lambda mode, source, *_: mode.empty((), source.dtype)
+    ),
+    aten._to_dense.default: lambda mode, source, *_: mode.empty(source.shape, source.dtype),
 }

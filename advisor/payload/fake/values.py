@@ -38,18 +38,13 @@ ASSUMPTION = "what scores decide is chosen equally often"
 _DIMENSION = {aten.topk.default: 2, aten.argmax.default: 1, aten.max.dim: 1, aten.multinomial.default: None}
 
 
-def is_choice(func: OpOverload) -> bool:
-    """Whether the operator chooses along a dimension."""
-    return func in _DIMENSION
-
-
 def spread_choices(
     func: OpOverload, args: Args, kwargs: Kwargs, result: object
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The indices that an operator chose, and the same as a CPU tensor in which all are equally often.
 
     Args:
-        func: for which ``is_choice`` holds.
+        func: which chooses along a dimension.
         result: of its call: indices, or values and indices.
     """
     chosen = cast("torch.Tensor", result[-1] if isinstance(result, (list, tuple)) else result)
@@ -142,7 +137,7 @@ def follow(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> None
     if func._schema.is_mutable:
         forget_written(func, args, kwargs)
     tensors = list(_tensors(result))
-    if is_choice(func) and not _can_follow(func, args):
+    if func in _DIMENSION and not _can_follow(func, args):
         remember(*spread_choices(func, args, kwargs, result), supposed=(ASSUMPTION,))
         return
     if not _are_small(tensors):
@@ -171,7 +166,7 @@ def _if_all_is_well(name: str, args: Args) -> bool | None:
 
 def may_be_known(func: OpOverload, result: object) -> bool:
     """Whether ``follow`` has anything to do for a result of this form."""
-    return func._schema.is_mutable or is_choice(func) or _are_small(list(_tensors(result)))
+    return func._schema.is_mutable or func in _DIMENSION or _are_small(list(_tensors(result)))
 
 
 def forget_written(func: OpOverload, args: Args, kwargs: Kwargs) -> None:

@@ -215,10 +215,8 @@ class Flow:
         """One call of the entry has run."""
         # With gradients recorded it is checkpointing, which runs the forward pass again.
         running = None if torch.is_grad_enabled() else torch._C._current_autograd_node()
-        serials, forward = (
-            [*map(self._memory.serial, operands)],
-            (None if running is None else self._forward.get(running._sequence_nr())),
-        )
+        serials = [*map(self._memory.serial, operands)]
+        forward = None if running is None else self._forward.get(running._sequence_nr())
         sources = tuple(map(self._source, serials))
         key = (
             None if forward is None else (forward.node.entry, forward.is_of_view),

@@ -131,15 +131,12 @@ _NOTHING = (
 )  # fmt: skip
 
 
-class _DeviceContext:
+class _DeviceContext(contextlib.AbstractContextManager[None]):
     """Stands in for ``torch.cuda.device(index)``."""
 
     def __init__(self, device: object = None) -> None:
         self.idx = 0 if device is None else device
         plain_device(device)
-
-    def __enter__(self) -> None:
-        pass
 
     def __exit__(self, *error: object) -> None:
         pass
@@ -156,7 +153,6 @@ def install_device(session: Session) -> None:
     answers: dict[str, object] = {name: _do_nothing() for name in _NOTHING}
     answers.update(_identity_answers(session.gpu, session.world))
     answers.update(_memory_answers(session))
-    answers.update(_random_answers())
     for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
         for name, answer in answers.items():
             if module is torch.cuda or hasattr(module, name):
@@ -208,6 +204,9 @@ def _identity_answers(gpu: PretendedGpu, world: World) -> dict[str, object]:
         "is_current_stream_capturing": lambda: False,
         "utilization": lambda device=None: 0,  # noqa: ARG005
         "cudart": lambda: SimpleNamespace(cudaProfilerStart=_do_nothing(), cudaProfilerStop=_do_nothing()),
+        "initial_seed": lambda: 0,
+        "get_rng_state": lambda device=None: torch.zeros(16, dtype=torch.uint8),  # noqa: ARG005
+        "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
     }
 
 
@@ -236,14 +235,6 @@ def _statistics(memory: MemoryTracker) -> Counter[str]:
     in_use = {"current": memory.current_bytes, "peak": memory.peak_bytes}
     kinds = ("allocated", "active", "reserved")
     return Counter({f"{kind}_bytes.all.{when}": size for kind in kinds for when, size in in_use.items()})
-
-
-def _random_answers() -> dict[str, object]:
-    return {
-        "initial_seed": lambda: 0,
-        "get_rng_state": lambda device=None: torch.zeros(16, dtype=torch.uint8),  # noqa: ARG005
-        "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
-    }
 
 
 def _claim_build() -> None:
@@ -277,8 +268,7 @@ class Event:
     def wait(self, stream: object = None) -> None:
         """Do nothing."""
 
-    def synchronize(self) -> None:
-        """Do nothing."""
+    synchronize = wait
 
 
 class Stream:
@@ -298,14 +288,10 @@ class Stream:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def wait_stream(self, stream: object) -> None:
+    def synchronize(self, *_: object, **__: object) -> None:
         """Do nothing."""
 
-    def wait_event(self, event: Any) -> None:
-        """Do nothing."""
-
-    def synchronize(self) -> None:
-        """Do nothing."""
+    wait_stream = wait_event = synchronize
 
     def record_event(self, event: Event | None = None) -> Event:
         """An event at this point."""
@@ -351,10 +337,11 @@ def install_streams(session: Session) -> None:  # noqa: ARG001
 
     Replace the classes and the functions that hand out streams.
     """
-    replace(torch.cuda, Event=Event, Stream=Stream)
     replace(torch.cuda.streams, Event=Event, Stream=Stream)
     replace(
         torch.cuda,
+        Event=Event,
+        Stream=Stream,
         current_stream=_current_stream,
         default_stream=lambda device=None: _MAIN,  # noqa: ARG005
         set_stream=lambda stream: None,  # noqa: ARG005

@@ -52,12 +52,9 @@ def install_process_group(session: Session) -> None:
     import torch.distributed as dist
     from torch.distributed import device_mesh, distributed_c10d
 
-    originals: dict[str, Callable[..., Any]] = {
-        "init": dist.init_process_group,
-        "new": distributed_c10d._new_process_group_helper,
-    }
-    originals["backend"] = dist.get_backend
-    signature = inspect.signature(originals["init"])
+    init, backend_of = dist.init_process_group, dist.get_backend
+    new: Callable[..., Any] = distributed_c10d._new_process_group_helper
+    signature = inspect.signature(init)
     names: list[str] = []
     backends: dict[object, str] = {}
 
@@ -69,12 +66,12 @@ def install_process_group(session: Session) -> None:
         size = session.world.size_of_group(given.get("world_size", -1))
         names[:] = [str(given.get("backend") or "nccl").lower()]
         rank = rank if rank >= 0 else int(os.environ.get("RANK", 0))
-        originals["init"]("fake", rank=rank, world_size=size, store=FakeStore())
+        init("fake", rank=rank, world_size=size, store=FakeStore())
 
     # Of the positional arguments the fourth is the backend; options and device are NCCL's.
     def new_process_group(*args: object, **kwargs: object) -> object:
         kwargs.update(backend_options=None, device_id=None)
-        made = originals["new"](*args[:3], "fake", *args[4:6], **kwargs)
+        made = new(*args[:3], "fake", *args[4:6], **kwargs)
         if args[3] not in ("fake", None):
             backends[made[0]] = str(args[3]).lower()
         return made
@@ -84,8 +81,8 @@ def install_process_group(session: Session) -> None:
     replace(distributed_c10d, _new_process_group_helper=new_process_group)
 
     # Scripts choose by it; that ours is fake is not theirs to know.
-    def get_backend(group: object = None) -> object:
-        return originals["backend"](group) and backends.get(group, names[0])
+    def get_backend(group: Any = None) -> object:
+        return backend_of(group) and backends.get(group, names[0])
 
     for module in (dist, distributed_c10d):
         replace(module, get_backend=get_backend, is_nccl_available=lambda: True)
@@ -146,15 +143,15 @@ def install_spawning(session: Session) -> None:
 
     Replace ``spawn`` and ``start_processes``; count what ``Process.start`` starts.
     """
-    _count_processes(session)
+
+    def start(original: Original, self: Any) -> None:
+        session.num_processes += 1
+        original(self)
+
+    wrap(multiprocessing.process.BaseProcess, "start", start)
 
     def spawn(
-        fn: Callable[..., object],
-        args: Any = (),
-        nprocs: int = 1,
-        join: bool = True,
-        *_: object,
-        **__: object,
+        fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, *_: object, **__: object
     ) -> object:
         if nprocs < 1:
             raise ValueError(f"nprocs must be 1 or more, not {nprocs}")
@@ -167,14 +164,6 @@ def install_spawning(session: Session) -> None:
     module.spawn = module.start_processes = spawn
 
 
-def _count_processes(session: Session) -> None:
-    def start(original: Original, self: Any) -> None:
-        session.num_processes += 1
-        original(self)
-
-    wrap(multiprocessing.process.BaseProcess, "start", start)
-
-
 def install_distributed_data_parallel(session: Session) -> None:  # noqa: ARG001
     """``DistributedDataParallel`` does not compare its parameters with those of other ranks.
 
@@ -183,11 +172,7 @@ def install_distributed_data_parallel(session: Session) -> None:  # noqa: ARG001
 
     Leave out the comparison.
     """
-    replace(torch.nn.parallel.distributed, _verify_param_shape_across_processes=_agree)
-
-
-def _agree(*_: object, **__: object) -> bool:
-    return True
+    replace(torch.nn.parallel.distributed, _verify_param_shape_across_processes=lambda *_, **__: True)
 
 
 def install_dtensor(session: Session) -> None:

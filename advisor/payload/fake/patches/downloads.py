@@ -250,6 +250,7 @@ class Silence:
         self._tell = tell
 
     def __call__(self, *_: object, **__: object) -> object:
+        """Go on with a chain of calls."""
         if self._tell is not None:
             self._tell()
         return self

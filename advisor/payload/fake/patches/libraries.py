@@ -27,40 +27,25 @@ _CONVOLUTION = (
     "SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w,"
     " SymInt groups, SymInt offset_groups, bool use_mask"
 )
-_SCHEMAS = (
-    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
-    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    f"roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor",
-    (
-        "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale,"
-        f" int rois_zero_point, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor"
-    ),
-    (
-        f"_roi_align_backward(Tensor grad, Tensor rois, {_POOLED}, {_SIZES}, int sampling_ratio,"
-        " bool aligned) -> Tensor"
-    ),
-    f"roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor)",
-    f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOLED}, {_SIZES}) -> Tensor",
-    f"ps_roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio) -> (Tensor, Tensor)",
-    (
-        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED},"
-        f" int sampling_ratio, {_SIZES}) -> Tensor"
-    ),
-    f"ps_roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor)",
-    (
-        f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, {_SIZES})"
-        " -> Tensor"
-    ),
-    (
-        f"deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, {_CONVOLUTION})"
-        " -> Tensor"
-    ),
-    (
-        "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask,"
-        f" Tensor bias, {_CONVOLUTION}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
-    ),
-)
+_SCHEMAS = f"""box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor;
+    nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor;
+    qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor;
+    roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor;
+    qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale,
+        int rois_zero_point, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor;
+    _roi_align_backward(Tensor grad, Tensor rois, {_POOLED}, {_SIZES}, int sampling_ratio, bool aligned)
+        -> Tensor;
+    roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor);
+    _roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOLED}, {_SIZES}) -> Tensor;
+    ps_roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio) -> (Tensor, Tensor);
+    _ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, int sampling_ratio,
+        {_SIZES}) -> Tensor;
+    ps_roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor);
+    _ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, {_SIZES}) -> Tensor;
+    deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, {_CONVOLUTION})
+        -> Tensor;
+    _deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias,
+        {_CONVOLUTION}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"""
 
 
 def install_torchvision_ops(session: Session) -> None:
@@ -77,8 +62,8 @@ def install_torchvision_ops(session: Session) -> None:
         if not extension._has_ops():
             # The library object must outlive the process.
             session.torchvision_library = library = torch.library.Library("torchvision", "FRAGMENT")
-            for schema in _SCHEMAS:
-                library.define(schema)
+            for schema in _SCHEMAS.split(";"):
+                library.define(" ".join(schema.split()))
             # Older versions have no gradients in Python: their operators must go on refusing.
             if importlib.util.find_spec("torchvision._autograd_registrations") is not None:
                 extension.__dict__.update(_has_ops=lambda: True, _check_cuda_version=lambda: -1)
@@ -95,12 +80,12 @@ def install_transformers_tracing(session: Session) -> None:  # noqa: ARG001
 
     Replace the question in the versions that ask it.
     """
-    when_imported("transformers.utils.import_utils", _never_tracing)
 
+    def never_tracing(module: ModuleType) -> None:
+        if hasattr(module, "is_fake_tensor"):
+            module.__dict__["is_fake_tensor"] = lambda x: False  # noqa: ARG005
 
-def _never_tracing(module: ModuleType) -> None:
-    if hasattr(module, "is_fake_tensor"):
-        module.__dict__["is_fake_tensor"] = lambda x: False  # noqa: ARG005
+    when_imported("transformers.utils.import_utils", never_tracing)
 
 
 def install_bitsandbytes(session: Session) -> None:

@@ -29,17 +29,9 @@ def install_fake_data(session: Session) -> None:
     dataset: Any = torch.utils.data.Dataset
     loader = torch.utils.data.DataLoader
 
-    def init(
-        create: Original,
-        self: object,
-        dataset: torch.utils.data.Dataset[object],
-        *args: object,
-        **kwargs: object,
-    ) -> None:
-        if session.fake_data is not None:
-            create(self, session.fake_data.instead_of(dataset), *args, **kwargs)
-        else:
-            create(self, dataset, *args, **kwargs)
+    def init(create: Original, self: object, dataset: Any, *args: object, **kwargs: object) -> None:
+        fake = session.fake_data
+        create(self, dataset if fake is None else fake.instead_of(dataset), *args, **kwargs)
 
     def init_subclass(cls: Any, /, **kwargs: object) -> None:
         super(dataset, cls).__init_subclass__(**kwargs)
@@ -130,14 +122,11 @@ def install_data_loader(session: Session) -> None:
         finally:
             iterating.pop()
 
-    def iterate_watched(iterate: Original, self: Loader) -> object:
-        return watch(self, iterate)
-
     # Subclasses such as Ultralytics' ask for an iterator by its private name.
     def begin_watched(begin: Original, self: Loader) -> object:
         return begin(self) if self in iterating else watch(self, begin)
 
-    wrap(loader, "__iter__", iterate_watched)
+    wrap(loader, "__iter__", lambda iterate, self: watch(self, iterate))
     wrap(loader, "_get_iterator", begin_watched)
     if session.backend != "cuda":
         replace(loader, __init__=init)

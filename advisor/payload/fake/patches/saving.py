@@ -268,14 +268,7 @@ def _patch_reader(session: Session, module: ModuleType) -> None:
 def _redirect_safetensors(session: Session, module: ModuleType) -> None:
     """Where tensors have values, the library itself writes, elsewhere."""
     for name in ("save_file", "save_model"):
-        wrap(module, name, functools.partial(_write_elsewhere, session))
-
-
-def _write_elsewhere(
-    session: Session, original: Original, tensors: Any, filename: Any, *args: object, **kwargs: object
-) -> None:
-    session.warn(Warned.NOT_DONE, what="writing", name="safetensors")
-    original(tensors, session.saved.place(filename), *args, **kwargs)
+        _redirect(session, name, "filename", module)
 
 
 def _patch_torch(session: Session, module: ModuleType) -> None:
@@ -303,17 +296,15 @@ def _patch_torch(session: Session, module: ModuleType) -> None:
     replace(module, save_file=save_file, save_model=save_model)
     # Tied weights are identified by their address, which is 0 for all tensors of the pretended GPU.
     _answer_for_fakes(session, module, "storage_ptr", lambda tensor: tensor.untyped_storage()._cdata)
-    _answer_for_fakes(session, module, "_is_complete", _fills_its_storage)
+    _answer_for_fakes(
+        session, module, "_is_complete", lambda tensor: tensor.nbytes == tensor.untyped_storage().nbytes()
+    )
 
 
 def _answer_for_fakes(session: Session, module: Any, name: str, answer: Callable[[Any], Any]) -> None:
     original = getattr(module, name, None)
     if original is not None:
         setattr(module, name, lambda tensor: (answer if session.is_fake(tensor) else original)(tensor))
-
-
-def _fills_its_storage(tensor: torch.Tensor) -> bool:
-    return bool(tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes())
 
 
 def _write(tensors: Any, path: str, metadata: Any) -> None:
