@@ -53,7 +53,7 @@ def open_regular(path: Path) -> io.BufferedReader:
 
     Raises OSError: it is missing, may not be read, or is a folder, pipe, socket or device.
     """
-    file = io.FileIO(path, opener=_without_waiting)
+    file = io.FileIO(path, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device: write its contents to a file", str(path))
@@ -104,11 +104,6 @@ def is_gzip(path: Path) -> bool:
     """Whether a file begins as gzip does. Raises OSError: as `open_regular`."""
     with open_regular(path) as file:
         return file.read(2) == _GZIP
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    # To open a pipe without a writer would wait for one.
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 class _Unpacked(io.RawIOBase):

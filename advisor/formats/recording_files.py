@@ -40,7 +40,6 @@ class Measurement:
     spread: float
     """Median absolute deviation of the samples over their median."""
     num_samples: int
-    """How many there were."""
 
     @property
     def time_s(self) -> float:
@@ -75,7 +74,6 @@ class Header:
     max_sm_clock_hz: Above0 | None
     power_limit_w: Above0 | None
     recorded_on: str
-    """ISO date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

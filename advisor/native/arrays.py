@@ -299,7 +299,6 @@ class ClusterColumns:
     job_factor_P: NDArray[np.float64]
     """0 to 1, what ``partition_weight`` is multiplied by."""
     units_Q: Column
-    """Units of a pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

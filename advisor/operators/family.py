@@ -220,7 +220,6 @@ class Learned:
     least_sigma: float = 0.0
     """Log-normal, of what no network can tell of a kernel, such as which one a library chose."""
     board: Board = POWER_AND_CAPABILITY
-    """What it is given of the GPU."""
     quantile: float = QUANTILE
     """The part of the kernels that are faster than it aims at."""
     few_weigh_more: bool = False
@@ -239,13 +238,11 @@ class Family:
     others: frozenset[str] = frozenset()
     """Base names beside those of the tables."""
     flops: Mapping[str, Formula] = field(default_factory=dict)
-    """FLOPs by name."""
     nominal: Mapping[str, PerElement] = field(default_factory=dict)
     """FLOPs of cheap operators by name, which also stands for ``name_`` and ``_foreach_name``."""
     traffic: Mapping[str, Formula] = field(default_factory=dict)
     """Bytes by name, for operators that do not move each of their tensors once."""
     compute: Compute = Compute()
-    """At which rate its FLOPs run."""
     bandwidth: str = "streaming_fraction"
     """The fitted constant of its memory traffic."""
     calibrates: str | None = None
@@ -254,7 +251,6 @@ class Family:
     """What a call streams that is no roofline, because what an SM does in a clock counts as well; None for
     others."""
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
-    """Seconds of any other call under the GPU's roofs."""
     sigma: float | None = None
     """Log-normal, of ``time``; None for the roofline's usual one."""
     caveat: Callable[[Op], Finding | None] = lambda _: None
@@ -266,7 +262,6 @@ class Family:
     learned: tuple[Learned, ...] = ()
     """Its networks; of those that know a call at its rate, the first counts."""
     autocast: Autocast = Autocast()
-    """What autocast does to it."""
     cases: Mapping[str, Generate] = field(default_factory=dict)
     """What is measured, by the word of ``advisor measure --only``."""
     calibration_cases: Callable[[], Iterable[Case]] = lambda: iter(())

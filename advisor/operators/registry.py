@@ -137,7 +137,6 @@ class Cost:
     flops: int
     """0 where no formula is known."""
     bytes: int
-    """Read and written in device memory."""
     warning: Finding | None = None
     """Set if the operator computes and no formula is known."""
 

@@ -93,9 +93,7 @@ class _Text:
     def __init__(self, path: Path, root: Path) -> None:
         self.name = str(path.relative_to(root))
         self.functions: set[str] = set()
-        """Names of functions and methods that it defines."""
         self.called_in_loops: set[str] = set()
-        """Names that are called in a loop."""
         self.called_by: dict[str, set[str]] = {}
         """Names that each of its functions calls."""
         self._calls: list[tuple[ast.Call, tuple[str, ...], bool]] = []

@@ -269,7 +269,7 @@ def operator_of(name: str) -> TorchOperator:
     Raises NoSuchOperatorError: this torch has none.
     """
     if name in COPIES:
-        return _copy
+        return lambda source, target: target.copy_(source, non_blocking=True)
     namespace, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     try:
@@ -277,10 +277,6 @@ def operator_of(name: str) -> TorchOperator:
     except AttributeError as error:
         raise NoSuchOperatorError(f"torch {torch.__version__} has no {name}") from error
     return operator
-
-
-def _copy(source: torch.Tensor, target: torch.Tensor) -> object:
-    return target.copy_(source, non_blocking=True)
 
 
 def _fill(tensor: torch.Tensor, below: int | None) -> None:

@@ -50,7 +50,6 @@ class WatchingMode(TorchDispatchMode):
         self.marks_calls = False
         """Whether each call leaves a mark in a profiler's timeline."""
         self.has_made_up = False
-        """Never."""
         self._device_type = device_type
 
     def __torch_dispatch__(

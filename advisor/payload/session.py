@@ -106,7 +106,6 @@ class Session:
         self.autocast_library: torch.library.Library | None = None
         self.torchvision_library: torch.library.Library | None = None
         self.fake_data: FakeData | None = None
-        """What takes the place of the script's data, None for its own."""
         self.warnings: dict[str, Notice] = {}
         """What the user should know about this run, in order, each once."""
         self.refused: dict[str, None] = {}
@@ -114,7 +113,6 @@ class Session:
         self.variables = Variables()
         """Those that the script asked for and was not given."""
         self.num_processes = 0
-        """How many the script started by multiprocessing.Process."""
         self.saved = SavedFiles()
         """Where the script's checkpoints go instead of their place."""
         self.has_sparse_gradients = False

@@ -78,7 +78,6 @@ class Ending:
     returncode: int | None
     """Of the process, negative for a signal; None if it ran into the timeout."""
     log: str
-    """The end of what the script printed."""
 
 
 def run_child(

@@ -34,7 +34,6 @@ class ProgressEvent:
     """One message of the child."""
 
     phase: Phase
-    """What it does."""
     step: int | None = None
     """The optimizer step that is under way or, in an evaluation, was made last."""
     num_steps: int | None = None

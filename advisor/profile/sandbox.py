@@ -294,13 +294,11 @@ class Inside:
     """The script that a sandbox is for."""
 
     script: Path
-    """The file."""
     arguments: tuple[str, ...] = ()
     """Of the script; those that are paths may be read."""
     added: tuple[Path, ...] = ()
     """What else may be read, by `profile.sandbox_read`."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Of the script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

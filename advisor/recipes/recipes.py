@@ -34,7 +34,6 @@ class Recipe:
     name: str
     summary: str
     model: str
-    """The default."""
     bytes_per_param: float
     """Of weights, gradients and moments."""
     unit: str = "tokens"

@@ -22,11 +22,8 @@ class CpuSteps:
     cpu: str
     """As the system names it."""
     times_s: tuple[float, ...]
-    """Of each step, loading included."""
     memory_bytes: int
-    """Of the machine."""
     num_vcpus: int
-    """Hardware threads."""
 
     @property
     def spec(self) -> values.GpuSpec:

@@ -47,7 +47,6 @@ class FakeData:
         self._fields, self._num_samples = fields, num_samples
         self._warn, self._forget_lengths = warn, forget_lengths
         self.num_replaced = 0
-        """DataLoaders that were fed."""
 
     def sample(self, index: int) -> object:
         """One sample: a tuple, a dict, or the only field."""

@@ -76,13 +76,11 @@ class KnownCall:
         self.container = container
         """Of the results, None for one alone."""
         self.parts = parts
-        """The results."""
         self.has_values = has_values
         """The values of the results may be known; then they follow from more than the form."""
         self.described: Description | None = None
         """The recorder's description, None where it counts no such call or was not asked yet."""
         self.is_described = False
-        """Whether it was asked."""
 
 
 class KnownForms:

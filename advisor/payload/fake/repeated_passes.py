@@ -43,7 +43,6 @@ class _Pass(NamedTuple):
     """Forms of tensors, and plain values."""
     spec: _pytree.TreeSpec
     num_calls: int
-    """Operators that it runs."""
     num_alike: int = 1
     """Passes so far that were the same."""
 

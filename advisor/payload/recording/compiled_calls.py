@@ -49,7 +49,6 @@ class Compiled:
 
     def __init__(self, recorder: Recorder) -> None:
         self.is_asked = False
-        """``torch.compile`` was called."""
         self.everywhere: str | None = None
         """The mode of a real GPU's compiler, which runs what was compiled itself."""
         # By identity, since a script's modules may compare in ways of their own.

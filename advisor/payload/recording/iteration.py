@@ -304,7 +304,6 @@ class Iterations:
         self._seen_backward = False
         self._num_evaluations = 0
         self.num_spans = 0
-        """Complete spans so far."""
         self.last: Iteration | None = None
         """The newest complete span, as it goes into the result."""
         self.is_steady = False

@@ -243,7 +243,6 @@ class Loading:
 
     def __init__(self, backend: str = "fake") -> None:
         self.num_spans = 0
-        """How many were started."""
         self.is_timed = True
         """The batches are the script's own, so their time and their sizes mean something."""
         self.is_measured = backend == "cuda"

@@ -22,7 +22,6 @@ class MemoryTracker:
 
     def __init__(self) -> None:
         self.current_bytes = 0
-        """Of all storages alive."""
         self.peak_bytes = 0
         """The most that were ever alive at once."""
         self._live: dict[int, tuple[int, int, weakref.ref[torch.UntypedStorage]]] = {}

@@ -53,7 +53,6 @@ class Signature:
         self.operands = [(index, one[0], one[2]) for index, one in enumerate(self.arguments) if one[1]]
         """Position and name of the arguments that take tensors, and whether they are written to."""
         self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
-        """Positions of the arguments that are written to."""
         self.needs_values = any(tag.name in _OF_VALUES for tag in func.tags)
         """Its result's shape, or what Python learns of it, follows from values."""
         self.of_sparse = self._renamed(_OF_SPARSE.get(self.name))
@@ -157,7 +156,6 @@ class Entry:
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
-        """Of the calls."""
         self.parameters: set[int | None] = set()
         """That they read, by the numbers of their storages."""
         self.nodes: dict[object, Node] = {}

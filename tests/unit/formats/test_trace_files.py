@@ -95,33 +95,33 @@ def test_round_trip(tmp_path_factory, ops):
     assert read_trace(path) == trace
 
 
-def test_a_file_of_before_there_were_worlds(tmp_path):
-    write_trace(make_trace(), tmp_path / "t.json")
-    document = json.loads((tmp_path / "t.json").read_text())
-    later = (
-        "world_size",
-        "is_sharded",
-        "has_sparse_gradients",
-        "awaits_reductions",
-        "loader_cpu_s_per_sample",
-        "compile_mode",
-        "launch",
-        "batch_variation",
-        "parallel_by",
-    )
-    for name in later:
-        del document[name]
-    (tmp_path / "t.json").write_text(json.dumps(document))
-    assert read_trace(tmp_path / "t.json") == make_trace()
+def rewritten(path, change, trace=None):
+    """A trace's file, its document changed in place or to what the change returns."""
+    write_trace(make_trace() if trace is None else trace, path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(change(document) or document))
+    return path
 
 
-def test_a_file_of_before_operands_were_followed(tmp_path):
-    write_trace(make_trace(), tmp_path / "t.json")
-    document = json.loads((tmp_path / "t.json").read_text())
-    for entry in document["ops"]:
-        del entry["flows"]
-    (tmp_path / "t.json").write_text(json.dumps(document))
-    assert read_trace(tmp_path / "t.json") == make_trace()
+LATER = (
+    "world_size", "is_sharded", "has_sparse_gradients", "awaits_reductions", "loader_cpu_s_per_sample",
+    "compile_mode", "launch", "batch_variation", "parallel_by",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: {name: value for name, value in document.items() if name not in LATER},
+        # Before operands were followed.
+        lambda document: [entry.pop("flows") for entry in document["ops"]] and document,
+        # Tools such as jq sort the names: the operators may stand anywhere.
+        lambda document: dict(sorted(document.items())),
+        lambda document: dict(sorted(document.items(), reverse=True)),
+    ],
+)
+def test_older_files_and_sorted_ones(tmp_path, change):
+    assert read_trace(rewritten(tmp_path / "t.json", change)) == make_trace()
 
 
 FLOW = {"id": 3, "count": 1, "sources": [0], "new_parameters": 0, "forward": None, "is_of_view": False}
@@ -142,30 +142,29 @@ FLOW = {"id": 3, "count": 1, "sources": [0], "new_parameters": 0, "forward": Non
     ],
 )
 def test_flows_that_cannot_be(tmp_path, changes, message):
-    write_trace(make_trace(ops=(make_op("aten::op0"),)), tmp_path / "t.json")
-    document = json.loads((tmp_path / "t.json").read_text())
-    document["ops"][0] |= {"flows": [FLOW | changes]}
-    (tmp_path / "t.json").write_text(json.dumps(document))
+    path = rewritten(
+        tmp_path / "t.json",
+        lambda document: document["ops"][0].update(flows=[FLOW | changes]),
+        make_trace(ops=(make_op("aten::op0"),)),
+    )
     with pytest.raises(TraceError, match=re.escape(message)):
-        read_trace(tmp_path / "t.json")
+        read_trace(path)
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
 def test_plain_and_zipped(tmp_path, name):
     write_trace(make_trace(), tmp_path / name)
     assert read_trace(tmp_path / name) == make_trace()
+    assert is_trace(tmp_path / name)
     assert (tmp_path / name).read_bytes()[:1] == (b"\x1f" if name.endswith("gz") else b"{")
+    # Nothing else is left behind.
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_equal_traces_are_equal_files(tmp_path):
     for name in ("a.json.gz", "b.json.gz"):
         write_trace(make_trace(), tmp_path / name)
     assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
-
-
-def test_writing_leaves_nothing_else_behind(tmp_path):
-    write_trace(make_trace(), tmp_path / "t.json")
-    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
 
 
 def test_a_folder_that_is_not_there(tmp_path):
@@ -196,141 +195,75 @@ def test_a_flipped_byte(written):
         read_trace(written)
 
 
-def test_missing(tmp_path):
-    with pytest.raises(TraceError, match="advisor profile"):
-        read_trace(tmp_path / "no.json")
-
-
-def test_somebody_elses_json(tmp_path):
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        (None, "advisor profile"),
+        (b'{"traceEvents": []}', "not a trace of advisor profile"),
+        (bytes(range(256)), "damaged"),
+        (gzip.compress(b"hello"), "damaged"),
+        (b'{"format": "advisor-trace", "x": ' + b"[" * 100_000, "damaged"),
+    ],
+)
+def test_what_is_no_trace(tmp_path, payload, words):
     path = tmp_path / "t.json"
-    path.write_text('{"traceEvents": []}')
-    with pytest.raises(TraceError, match="not a trace of advisor profile"):
+    if payload is not None:
+        path.write_bytes(payload)
+    assert is_trace(path) == (b"advisor-trace" in (payload or b""))
+    with pytest.raises(TraceError, match=words):
         read_trace(path)
 
 
-def test_newer_schema(tmp_path):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    document = json.loads(path.read_text()) | {"schema_version": SCHEMA_VERSION + 1}
-    path.write_text(json.dumps(document))
-    with pytest.raises(TraceError, match="upgrade gpu-advisor"):
-        read_trace(path)
+def of_op(**members):
+    return lambda document: document["ops"][0].update(members)
 
 
-@pytest.mark.parametrize("field", ["ops", "memory", "batch_size", "precision"])
-def test_a_missing_field(tmp_path, field):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    document = json.loads(path.read_text())
-    del document[field]
-    path.write_text(json.dumps(document))
-    with pytest.raises(TraceError, match="damaged"):
-        read_trace(path)
+def of_tensor(**members):
+    return lambda document: document["ops"][0]["inputs"][0].update(members)
 
 
-def test_binary_noise(tmp_path):
-    path = tmp_path / "t.json"
-    path.write_bytes(bytes(range(256)))
-    with pytest.raises(TraceError, match="damaged"):
-        read_trace(path)
-
-
-def test_gzip_of_something_else(tmp_path):
-    path = tmp_path / "t.json.gz"
-    path.write_bytes(gzip.compress(b"hello"))
-    with pytest.raises(TraceError, match="damaged"):
-        read_trace(path)
+def attribute(value):
+    return lambda document: document["ops"][0]["attributes"].update(a=value)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("change", "words"),
     [
-        ("flops", -1),
-        ("flops", "many"),
-        ("bytes", 1.5),
-        ("count", True),
-        ("measured_s", "slow"),
-        ("measured_s", -1.0),
+        (lambda document: document.update(schema_version=SCHEMA_VERSION + 1), "upgrade gpu-advisor"),
+        *(
+            (lambda document, name=name: {key: document[key] for key in document if key != name}, "damaged")
+            for name in ("ops", "memory", "batch_size", "precision")
+        ),
+        (of_op(flops=-1), "flops"),
+        (of_op(flops="many"), "flops"),
+        (of_op(bytes=1.5), "bytes"),
+        (of_op(count=True), "count"),
+        (of_op(measured_s="slow"), "measured_s"),
+        (of_op(measured_s=-1.0), "measured_s"),
+        (lambda document: document.update(ops=[]), "no operators"),
+        (of_tensor(shape=[1] * 65), "a tensor of aten::mm has 65 dimensions"),
+        (of_tensor(stride=[1] * 65), "a tensor of aten::mm has 65 dimensions"),
+        (of_tensor(stride={}), "stride of inputs of aten::mm is {}"),
+        (of_tensor(stride=[1, 1, 1]), "a tensor of aten::mm has 3 strides and 2 dimensions"),
+        (attribute([[[[[[[[[[1]]]]]]]]]]), "a of attributes of aten::mm is nested too deeply"),
     ],
 )
-def test_numbers_that_cannot_be(tmp_path, field, value):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    document = json.loads(path.read_text())
-    document["ops"][0][field] = value
-    path.write_text(json.dumps(document))
-    with pytest.raises(TraceError, match=field):
+def test_traces_that_cannot_be(tmp_path, change, words):
+    path = rewritten(tmp_path / "t.json", change)
+    with pytest.raises(TraceError, match=words):
         read_trace(path)
+
+
+def test_attributes_may_be_nested(tmp_path):
+    op = read_trace(rewritten(tmp_path / "t.json", attribute([[[1, 2]]]))).ops[0]
+    assert op.attributes["a"] == (((1, 2),),)
 
 
 def test_a_kernel_without_threads(tmp_path):
     empty = replace(KERNEL, grid=(0, 1, 1))
-    path = tmp_path / "t.json"
-    write_trace(make_trace(ops=(replace(make_op(), kernels=(empty,)),)), path)
+    write_trace(make_trace(ops=(replace(make_op(), kernels=(empty,)),)), tmp_path / "t.json")
     with pytest.raises(TraceError, match="grid"):
-        read_trace(path)
-
-
-def test_no_operators(tmp_path):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(ops=()), path)
-    with pytest.raises(TraceError, match="no operators"):
-        read_trace(path)
-
-
-def test_nested_beyond_reason(tmp_path):
-    path = tmp_path / "t.json"
-    path.write_text('{"format": "advisor-trace", "x": ' + "[" * 100_000)
-    with pytest.raises(TraceError, match="damaged"):
-        read_trace(path)
-
-
-def test_what_is_a_trace(tmp_path):
-    for name in ("a.json", "a.json.gz"):
-        write_trace(make_trace(), tmp_path / name)
-        assert is_trace(tmp_path / name)
-    (tmp_path / "b.json").write_text('{"traceEvents": []}')
-    assert not is_trace(tmp_path / "b.json")
-    assert not is_trace(tmp_path / "missing")
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "words"),
-    [
-        ("shape", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
-        ("stride", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
-        ("stride", {}, "stride of inputs of aten::mm is {}"),
-        ("stride", [1, 1, 1], "a tensor of aten::mm has 3 strides and 2 dimensions"),
-        ("attribute", [[[[[[[[[[1]]]]]]]]]], "a of attributes of aten::mm is nested too deeply"),
-        ("attribute", [[[1, 2]]], None),
-    ],
-)
-def test_a_tensor_has_dimensions_as_pytorch_allows(tmp_path, place, value, words):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    document = json.loads(path.read_text())
-    op = document["ops"][0]
-    (op["attributes"] if place == "attribute" else op["inputs"][0])[
-        "a" if place == "attribute" else place
-    ] = value
-    path.write_text(json.dumps(document))
-    if words is None:
-        assert read_trace(path)
-    else:
-        with pytest.raises(TraceError, match=words):
-            read_trace(path)
-
-
-def test_the_operators_may_stand_anywhere(tmp_path):
-    """Tools such as jq sort the names."""
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    whole = read_trace(path)
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps(dict(sorted(document.items()))))
-    assert read_trace(path) == whole
-    path.write_text(json.dumps(dict(sorted(document.items(), reverse=True)), indent=4))
-    assert read_trace(path) == whole
+        read_trace(tmp_path / "t.json")
 
 
 def test_alike_operators_become_one_object_and_others_stay_apart(tmp_path):
