@@ -147,14 +147,14 @@ ATTENTION = family.Family(
         **family.each(
             """_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
             _scaled_dot_product_cudnn_attention _scaled_dot_product_flash_attention_for_cpu""",
-            lambda inputs, *_: _attend(*inputs[:3], (1, 1)),
+            lambda inputs, *_: _attend(inputs[0], inputs[1], inputs[2], (1, 1)),
         ),
         # The scores are computed again.
         **family.each(
             """_scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward
             _scaled_dot_product_cudnn_attention_backward
             _scaled_dot_product_flash_attention_for_cpu_backward""",
-            lambda inputs, *_: _attend(*inputs[1:4], (3, 2)),
+            lambda inputs, *_: _attend(inputs[1], inputs[2], inputs[3], (3, 2)),
         ),
     },
     compute=family.Compute(fraction="gemm_fraction", tensor_cores=True),

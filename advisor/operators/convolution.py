@@ -401,7 +401,7 @@ CONVOLUTION = Family(
             """convolution _convolution cudnn_convolution _slow_conv2d_forward convolution_overrideable
             mkldnn_convolution _conv_depthwise2d""",
             lambda inputs, outputs, attributes: _convolve(
-                *inputs[:2], outputs[0], bool(attributes.get("transposed"))
+                inputs[0], inputs[1], outputs[0], bool(attributes.get("transposed"))
             ),
         ),
         "convolution_backward": _backward,

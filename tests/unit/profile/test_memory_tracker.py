@@ -8,8 +8,6 @@ import pytest
 
 from advisor.payload.recording.memory import MemoryTracker
 
-KIND_BYTES = ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes")
-
 
 class Storage:
     """What the tracker asks of a torch storage; its address stays free for reuse after its end."""
@@ -96,132 +94,81 @@ def test_an_address_that_is_used_again_is_a_new_storage(tracker):
     del second
 
 
-def test_kinds_and_activations_add_up_to_the_peak(tracker):
-    tracker.start_span()
-    kept = [
-        tracked(tracker, size, kind)
-        for size, kind in ((512, "parameter"), (1024, "gradient"), (2048, "optimizer"), (4096, None))
-    ]
-    usage = tracker.usage()
-    assert [usage[name] for name in KIND_BYTES] == [512, 1024, 2048, 4096]
-    assert usage["peak_bytes"] == 512 + 1024 + 2048 + 4096
-    assert len(kept) == 4
+def play(tracker: MemoryTracker, story: list[Any]) -> Any:
+    """Usage after a story: tensors are made of so many bytes, perhaps of a kind, and ended by ``-name``."""
+    alive = {}
+    acts = {"span": tracker.start_span, "step": tracker.begin_step, "end": tracker.end_step}
+    for word in story:
+        if isinstance(word, tuple):
+            name, *facts = word
+            alive[name] = tracked(tracker, *facts)
+        elif word in acts:
+            acts[word]()
+        else:
+            del alive[word.removeprefix("-")]
+    return tracker.usage()
 
 
-def test_passes_have_a_peak_of_their_own_and_activations_a_most(tracker):
-    weight = tracked(tracker, 2048, "parameter")
-    tracker.start_span()
-    activation = tracked(tracker, 4096)
-    del activation
-    gradient = tracked(tracker, 2048, "gradient")
-    late = tracked(tracker, 2560)
-    del late
-    tracker.begin_step()
-    copies = tracked(tracker, 8192)
-    tracker.end_step()
-    usage = tracker.usage()
-    assert (usage["peak_bytes"], usage["activation_bytes"]) == (2 * 2048 + 8192, 8192)
-    assert (usage["pass_peak_bytes"], usage["pass_activation_bytes"]) == (2 * 2048 + 2560, 2560)
-    # Before the gradient was there.
-    assert usage["most_activation_bytes"] == 4096
-    del weight, gradient, copies
+P, G, S = "parameter", "gradient", "optimizer"
+STORIES = {
+    "kinds and activations add up to the peak": (
+        ["span", ("w", 512, P), ("g", 1024, G), ("o", 2048, S), ("a", 4096)],
+        {"parameter": 512, "gradient": 1024, "optimizer": 2048, "activation": 4096, "peak": 7680},
+    ),
+    # Activations are the most before the gradient is there.
+    "passes have a peak of their own": (
+        [
+            ("w", 2048, P), "span", ("a", 4096), "-a", ("g", 2048, G), ("late", 2560), "-late",
+            "step", ("copies", 8192), "end",
+        ],
+        {"peak": 2 * 2048 + 8192, "activation": 8192, "pass_peak": 2 * 2048 + 2560, "pass_activation": 2560,
+         "most_activation": 4096},
+    ),
+    "what was alive before the span counts": (
+        [("w", 2048, P), "span", ("a", 512)], {"parameter": 2048, "activation": 512, "peak": 2560},
+    ),
+    "a span without events has the memory of its start": (
+        [("w", 2048, P), ("other", 512), "span"], {"parameter": 2048, "activation": 512, "peak": 2560},
+    ),
+    "a span forgets a higher peak": ([("setup", 8192), "-setup", "span", ("a", 512)], {"peak": 512}),
+    "the start of a span can be its peak": (
+        [("rest", 4096), "span", "-rest", ("late", 512)], {"peak": 4096, "activation": 4096},
+    ),
+    "what ended before the peak is no part of it": (
+        ["span", ("early", 1024), "-early", ("late", 2048)], {"peak": 2048, "activation": 2048},
+    ),
+    "of two equal peaks the first counts": (
+        ["span", ("a", 1024), "-a", ("w", 1024, P)], {"activation": 1024, "parameter": 1024, "peak": 1024},
+    ),
+    "of a freed gradient and a new one the new one counts": (
+        [("old", 1024, G), "span", "-old", ("new", 1024, G)], {"gradient": 1024},
+    ),
+    "freed gradients are no total": ([("a", 1024, G), "span", "-a", ("g", 1024, G), "-g"], {"gradient": 0}),
+    "freed parameters are totals": (["span", ("w", 1024, P), "-w"], {"parameter": 1024}),
+    "freed state is a total": (["span", ("o", 1024, S), "-o"], {"optimizer": 1024}),
+    "gradients born after the peak exceed it": (
+        ["span", ("a", 4096), "-a", ("g", 1024, G)], {"gradient": 1024, "activation": 4096, "peak": 4096},
+    ),
+    "kinds survive spans as long as their storage": (
+        [("w", 512, P), ("gone", 1024, P), "-gone", "span", "span"], {"parameter": 512},
+    ),
+    "a step inside of another is a part of it": (
+        [("w", 2048, P), "span", "step", ("cast", 4096), "step", "end", ("gathered", 8192), "end"],
+        {"pass_peak": 2048, "peak": 2048 + 4096 + 8192},
+    ),
+    "what is kept is no activation and part of no state": (
+        [("w", 2048, P), ("buffer", 8192, "kept"), "span", ("a", 512)],
+        {"parameter": 2048, "gradient": 0, "optimizer": 0, "activation": 512, "peak": 2048 + 8192 + 512,
+         "most_activation": 512},
+    ),
+}  # fmt: skip
 
 
-def test_what_was_alive_before_the_span_counts(tracker):
-    weight = tracked(tracker, 2048, "parameter")
-    tracker.start_span()
-    activation = tracked(tracker, 512)
-    usage = tracker.usage()
-    assert (usage["parameter_bytes"], usage["activation_bytes"], usage["peak_bytes"]) == (2048, 512, 2560)
-    del weight, activation
-
-
-def test_a_span_without_events_has_the_memory_of_its_start(tracker):
-    weight = tracked(tracker, 2048, "parameter")
-    other = tracked(tracker, 512)
-    tracker.start_span()
-    usage = tracker.usage()
-    assert (usage["parameter_bytes"], usage["activation_bytes"], usage["peak_bytes"]) == (2048, 512, 2560)
-    del weight, other
-
-
-def test_the_peak_of_a_span_forgets_a_higher_one_before(tracker):
-    setup = tracked(tracker, 8192)
-    del setup
-    tracker.start_span()
-    activation = tracked(tracker, 512)
-    assert tracker.usage()["peak_bytes"] == 512
-    assert tracker.peak_bytes == 8192
-    del activation
-
-
-def test_the_start_of_a_span_can_be_its_peak(tracker):
-    rest = tracked(tracker, 4096)
-    tracker.start_span()
-    del rest
-    late = tracked(tracker, 512)
-    usage = tracker.usage()
-    assert (usage["peak_bytes"], usage["activation_bytes"]) == (4096, 4096)
-    del late
-
-
-def test_what_ended_before_the_peak_is_no_part_of_it(tracker):
-    tracker.start_span()
-    early = tracked(tracker, 1024)
-    del early
-    late = tracked(tracker, 2048)
-    usage = tracker.usage()
-    assert (usage["peak_bytes"], usage["activation_bytes"]) == (2048, 2048)
-    del late
-
-
-def test_of_two_equal_peaks_the_first_counts(tracker):
-    tracker.start_span()
-    activation = tracked(tracker, 1024)
-    del activation
-    weight = tracked(tracker, 1024, "parameter")
-    usage = tracker.usage()
-    assert (usage["activation_bytes"], usage["parameter_bytes"], usage["peak_bytes"]) == (1024, 1024, 1024)
-    del weight
-
-
-def test_a_gradient_that_was_freed_in_the_span_is_no_total(tracker):
-    old = tracked(tracker, 1024, "gradient")
-    tracker.start_span()
-    del old
-    new = tracked(tracker, 1024, "gradient")
-    assert tracker.usage()["gradient_bytes"] == 1024
-    del new
-    assert tracker.usage()["gradient_bytes"] == 0
-
-
-@pytest.mark.parametrize("kind", ["parameter", "optimizer"])
-def test_freed_parameters_and_state_of_the_span_are_totals(tracker, kind):
-    tracker.start_span()
-    tensor = tracked(tracker, 1024, kind)
-    del tensor
-    assert tracker.usage()[f"{kind}_bytes"] == 1024
-
-
-def test_gradients_born_after_the_peak_exceed_it(tracker):
-    tracker.start_span()
-    activation = tracked(tracker, 4096)
-    del activation
-    gradient = tracked(tracker, 1024, "gradient")
-    usage = tracker.usage()
-    assert (usage["gradient_bytes"], usage["activation_bytes"], usage["peak_bytes"]) == (1024, 4096, 4096)
-    del gradient
-
-
-def test_kinds_survive_a_new_span_as_long_as_their_storage(tracker):
-    weight = tracked(tracker, 512, "parameter")
-    gone = tracked(tracker, 1024, "parameter")
-    del gone
-    tracker.start_span()
-    assert tracker.usage()["parameter_bytes"] == 512
-    tracker.start_span()
-    assert tracker.usage()["parameter_bytes"] == 512
-    del weight
+@pytest.mark.parametrize("name", STORIES)
+def test_bytes_by_kind_and_at_the_peak(tracker, name):
+    story, expected = STORIES[name]
+    usage = play(tracker, story)
+    assert {kind: usage[f"{kind}_bytes"] for kind in expected} == expected
 
 
 def test_the_last_kind_wins(tracker):
@@ -259,28 +206,3 @@ def test_storages_may_end_while_they_are_counted(tracker, count):
     finally:
         sys.settrace(before)
     assert len(tensors) < 5000
-
-
-def test_a_step_inside_of_another_is_a_part_of_it(tracker):
-    weight = tracked(tracker, 2048, "parameter")
-    tracker.start_span()
-    tracker.begin_step()
-    cast = tracked(tracker, 4096)
-    tracker.begin_step()
-    tracker.end_step()
-    gathered = tracked(tracker, 8192)
-    tracker.end_step()
-    usage = tracker.usage()
-    assert (usage["pass_peak_bytes"], usage["peak_bytes"]) == (2048, 2048 + 4096 + 8192)
-    del weight, cast, gathered
-
-
-def test_what_is_kept_is_no_activation_and_part_of_no_state(tracker):
-    weight = tracked(tracker, 2048, "parameter")
-    buffer = tracked(tracker, 8192, "kept")
-    tracker.start_span()
-    activation = tracked(tracker, 512)
-    usage = tracker.usage()
-    assert [usage[name] for name in KIND_BYTES] == [2048, 0, 0, 512]
-    assert (usage["peak_bytes"], usage["most_activation_bytes"]) == (2048 + 8192 + 512, 512)
-    del weight, buffer, activation
