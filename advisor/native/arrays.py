@@ -20,18 +20,10 @@ from numpy.typing import NDArray
 from advisor.core.values import GpuSpec, Kernel, OccupancyLimits
 
 LIMIT_COLUMNS: Final = (
-    "max_threads",
-    "max_blocks",
-    "max_registers",
-    "max_registers_per_thread",
-    "max_shared_bytes",
-    "max_shared_bytes_per_block",
-    "reserved_shared_bytes_per_block",
-    "register_unit",
-    "shared_unit_bytes",
-    "warp_allocation_unit",
-    "warp_size",
-)
+    "max_threads", "max_blocks", "max_registers", "max_registers_per_thread", "max_shared_bytes",
+    "max_shared_bytes_per_block", "reserved_shared_bytes_per_block", "register_unit", "shared_unit_bytes",
+    "warp_allocation_unit", "warp_size",
+)  # fmt: skip
 """Columns of ``GpuArrays.limits_GL``; the C++ core reads them in this order."""
 
 ASSUMED_REGISTERS_PER_THREAD: Final = 32

@@ -151,42 +151,18 @@ TELLING_SIZES = (
 )  # fmt: skip
 
 TENSOR_GEMM = Learned(
-    name="tensor_gemm",
-    names=frozenset(_FIRST_OPERAND),
-    num_features=18,
-    features=_product_features,
-    counts_flops=True,
-    steps=25000,
-    units=128,
-    rates=frozenset({"fp16", "bf16", "tf32"}),
-    coupled={"tf32": 0.15},
-    held_out_share=0.8,
-    least_sigma=0.04,
-    is_of_fitted=True,
-    measured_by=frozenset({"gemm_fraction.fp16"}),
-    board=WAVES,
-    board_noise=0.1,
-    quantile=0.5,
-    few_weigh_more=True,
-    likeness=LIKENESS,
-)
+    name="tensor_gemm", names=frozenset(_FIRST_OPERAND), num_features=18, features=_product_features,
+    counts_flops=True, steps=25000, units=128, rates=frozenset({"fp16", "bf16", "tf32"}),
+    coupled={"tf32": 0.15}, held_out_share=0.8, least_sigma=0.04, is_of_fitted=True,
+    measured_by=frozenset({"gemm_fraction.fp16"}), board=WAVES, board_noise=0.1, quantile=0.5,
+    few_weigh_more=True, likeness=LIKENESS,
+)  # fmt: skip
 FP8_GEMM = Learned(
-    name="fp8_gemm",
-    names=frozenset({_SCALED}),
-    num_features=20,
-    features=_scaled_features,
-    counts_flops=True,
-    steps=2500,
-    units=128,
-    rates=frozenset({"fp8"}),
-    is_of_fitted=True,
-    measured_by=frozenset({"gemm_fraction.fp8"}),
-    board=WAVES,
-    board_noise=0.1,
-    quantile=0.5,
-    few_weigh_more=True,
-    likeness=LIKENESS,
-)
+    name="fp8_gemm", names=frozenset({_SCALED}), num_features=20, features=_scaled_features,
+    counts_flops=True, steps=2500, units=128, rates=frozenset({"fp8"}), is_of_fitted=True,
+    measured_by=frozenset({"gemm_fraction.fp8"}), board=WAVES, board_noise=0.1, quantile=0.5,
+    few_weigh_more=True, likeness=LIKENESS,
+)  # fmt: skip
 
 
 _BATCHED = 3

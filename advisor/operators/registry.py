@@ -24,17 +24,8 @@ from advisor.operators.reduction import REDUCTION
 from advisor.operators.work import Attributes, Formula, PerElement, Tensors, each_once
 
 FAMILIES: tuple[Family, ...] = (
-    GEMM,
-    CONVOLUTION,
-    RECURRENT,
-    ATTENTION,
-    NORM,
-    ELEMENTWISE,
-    REDUCTION,
-    EMBEDDING,
-    OPTIMIZER,
-    TRANSFER,
-)
+    GEMM, CONVOLUTION, RECURRENT, ATTENTION, NORM, ELEMENTWISE, REDUCTION, EMBEDDING, OPTIMIZER, TRANSFER,
+)  # fmt: skip
 # Most operators stream through memory: so does, as far as anybody knows, one that is in no table.
 _DEFAULT = ELEMENTWISE
 # Namespaces of PyTorch and of this program.

@@ -50,90 +50,49 @@ class Recipe:
     """Of the script, by name, that this recipe sets."""
 
 
-RECIPES: Mapping[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe(
-            name="lora",
-            summary="Adapters on a frozen language model in bfloat16.",
-            model="llama-3.1-8b",
-            bytes_per_param=2.1,
-        ),
-        Recipe(
-            name="qlora",
-            summary="Adapters on a frozen language model whose weights have four bits.",
-            model="llama-3.1-8b",
-            bytes_per_param=0.7,
-        ),
-        Recipe(
-            name="full",
-            summary="All weights of a language model, in bfloat16.",
-            model="llama-3.1-8b",
-            bytes_per_param=8,
-        ),
-        Recipe(
-            name="pretrain",
-            summary="A language model from random weights, with bfloat16 autocast.",
-            model="llama-3.2-1b",
-            bytes_per_param=16,
-        ),
-        Recipe(
-            name="vit",
-            summary="A vision transformer on images of 224 pixels, with bfloat16 autocast.",
-            model="vit-b16",
-            bytes_per_param=16,
-            unit="samples",
-            kinds=("vit",),
-            script="classify_images",
-            batch=(64, 1),
-            sequence=None,
-        ),
-        Recipe(
-            name="resnet",
-            summary="A ResNet on images of 224 pixels, with bfloat16 autocast and channels last.",
-            model="resnet-50",
-            bytes_per_param=16,
-            unit="samples",
-            kinds=("resnet",),
-            script="classify_images",
-            batch=(128, 1),
-            sequence=None,
-            constants=(("CHANNELS_LAST", True),),
-        ),
-        Recipe(
-            name="dreambooth",
-            summary="A diffusion U-Net on encoded images and texts, with bfloat16 autocast.",
-            model="sd-1.5",
-            bytes_per_param=16,
-            unit="samples",
-            kinds=("unet",),
-            batch=(4, 1),
-            sequence=None,
-        ),
-        Recipe(
-            name="bert",
-            summary="An encoder that classifies texts, with bfloat16 autocast.",
-            model="bert-base",
-            bytes_per_param=16,
-            unit="samples",
-            kinds=("bert", "roberta"),
-            script="classify_texts",
-            batch=(32, 1),
-            sequence=128,
-        ),
-        Recipe(
-            name="whisper",
-            summary="Whisper on clips of 30 seconds, with bfloat16 autocast.",
-            model="whisper-small",
-            bytes_per_param=16,
-            unit="samples",
-            kinds=("whisper",),
-            script="transcribe",
-            batch=(16, 1),
-            sequence=128,
-        ),
-    )
-}
+_ALL = (
+    Recipe(
+        name="lora", summary="Adapters on a frozen language model in bfloat16.",
+        model="llama-3.1-8b", bytes_per_param=2.1,
+    ),
+    Recipe(
+        name="qlora", summary="Adapters on a frozen language model whose weights have four bits.",
+        model="llama-3.1-8b", bytes_per_param=0.7,
+    ),
+    Recipe(
+        name="full", summary="All weights of a language model, in bfloat16.",
+        model="llama-3.1-8b", bytes_per_param=8,
+    ),
+    Recipe(
+        name="pretrain", summary="A language model from random weights, with bfloat16 autocast.",
+        model="llama-3.2-1b", bytes_per_param=16,
+    ),
+    Recipe(
+        name="vit", summary="A vision transformer on images of 224 pixels, with bfloat16 autocast.",
+        model="vit-b16", kinds=("vit",), script="classify_images", batch=(64, 1), sequence=None,
+        unit="samples", bytes_per_param=16,
+    ),
+    Recipe(
+        name="resnet", summary="A ResNet on images of 224 pixels, with bfloat16 autocast and channels last.",
+        model="resnet-50", kinds=("resnet",), script="classify_images", batch=(128, 1), sequence=None,
+        constants=(("CHANNELS_LAST", True),), unit="samples", bytes_per_param=16,
+    ),
+    Recipe(
+        name="dreambooth", summary="A diffusion U-Net on encoded images and texts, with bfloat16 autocast.",
+        model="sd-1.5", kinds=("unet",), batch=(4, 1), sequence=None, unit="samples", bytes_per_param=16,
+    ),
+    Recipe(
+        name="bert", summary="An encoder that classifies texts, with bfloat16 autocast.",
+        model="bert-base", kinds=("bert", "roberta"), script="classify_texts", batch=(32, 1), sequence=128,
+        unit="samples", bytes_per_param=16,
+    ),
+    Recipe(
+        name="whisper", summary="Whisper on clips of 30 seconds, with bfloat16 autocast.",
+        model="whisper-small", kinds=("whisper",), script="transcribe", batch=(16, 1), sequence=128,
+        unit="samples", bytes_per_param=16,
+    ),
+)  # fmt: skip
+RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

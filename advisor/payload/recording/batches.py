@@ -223,12 +223,9 @@ def _with_gradients(memory: Memory) -> Memory:
 
 # Whose code stands between the script and the optimizer: a module, or all below it.
 _LIBRARIES = {
-    "transformers.trainer": "transformers",
-    "accelerate": "accelerate",
-    "lightning": "lightning",
-    "lightning_fabric": "lightning",
-    "pytorch_lightning": "lightning",
-}
+    "transformers.trainer": "transformers", "accelerate": "accelerate", "lightning": "lightning",
+    "lightning_fabric": "lightning", "pytorch_lightning": "lightning",
+}  # fmt: skip
 
 
 def parallel_by(frame: FrameType | None) -> str | None:
