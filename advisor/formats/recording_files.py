@@ -9,6 +9,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -111,10 +112,8 @@ def start_recording(path: Path, header: Header) -> None:
     Raises RecordingError: the folder is missing, not writable, or the disk is full.
     """
     line = {"format": FORMAT, "schema_version": SCHEMA_VERSION, **asdict(header)}
-    try:
+    with _writing(path):
         write_atomically(path, _line(line))
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 def append_entry(path: Path, entry: Entry) -> None:
@@ -123,11 +122,8 @@ def append_entry(path: Path, entry: Entry) -> None:
     Raises RecordingError: the file cannot be written, or the disk is full.
     """
     line = {"reference_s": entry} if isinstance(entry, float) else asdict(entry)
-    try:
-        with path.open("ab") as out:
-            out.write(_line(line))
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    with _writing(path), path.open("ab") as out:
+        out.write(_line(line))
 
 
 def drop_half_line(path: Path) -> None:
@@ -135,11 +131,8 @@ def drop_half_line(path: Path) -> None:
 
     Raises RecordingError: the file cannot be written.
     """
-    try:
-        with path.open("r+b") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    with _writing(path), path.open("r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def read_recording(path: Path) -> Recording:
@@ -193,11 +186,15 @@ def _line(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
-def _unwritable(path: Path, error: OSError) -> RecordingError:
-    return RecordingError(
-        f"cannot write the recording to {str(path)!r}: {error.strerror}. What is in it is kept: make room"
-        " and repeat the command, or choose another place with `out`."
-    )
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RecordingError(
+            f"cannot write the recording to {str(path)!r}: {error.strerror}. What is in it is kept: make room"
+            " and repeat the command, or choose another place with `out`."
+        ) from error
 
 
 def _read_header(line: bytes, path: Path) -> Header:

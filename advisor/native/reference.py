@@ -373,14 +373,8 @@ class _Simulation:
         self.free, self.profiles = list(self.units), [_Profile(units) for units in self.units]
         self.pools = [_Pool() for _ in cluster.units_Q]
         self.users = [_User() for _ in range(queue.num_users)]
-        self.is_ranked = any(
-            (
-                self.rules.age_weight,
-                self.rules.size_weight,
-                self.rules.fair_share_weight,
-                self.rules.partition_weight,
-            )
-        )
+        weights = ("age_weight", "size_weight", "fair_share_weight", "partition_weight")
+        self.is_ranked = any(getattr(self.rules, weight) for weight in weights)
         self.ends: list[tuple[int, int]] = []
         self.reserved_s: dict[int, int] = {}
         self.start_s = [-1] * len(self.submit_s)

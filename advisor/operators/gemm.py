@@ -205,8 +205,6 @@ def _features(op: Op) -> tuple[float, ...] | None:
     )
 
 
-# --- What is measured ------------------------------------------------------------------------------
-
 # Rows, columns, inner: a square product, a feed-forward layer, a batch of attention scores.
 _LARGE = ((4096, 4096, 4096), (8192, 4096, 1024))
 _HEADS = (96, 1024, 1024, 128)

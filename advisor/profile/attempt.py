@@ -405,9 +405,6 @@ def job_folder() -> Iterator[Path]:
         ) from error
 
 
-# --- The terminal that a script prints to --------------------------------------------------------------
-
-
 _TAIL_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 # What a system keeps of output that was not read yet is far less.

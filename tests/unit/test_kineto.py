@@ -300,9 +300,6 @@ def test_half_precision_is_read(tmp_path):
     assert [tensor.dtype for tensor in op.inputs] == ["bfloat16", "float16", "int64"]
 
 
-# --- Wrong ------------------------------------------------------------------------------------------
-
-
 def test_missing(tmp_path):
     with pytest.raises(TraceError, match="cannot read"):
         read_kineto(tmp_path / "no.json")
@@ -347,9 +344,6 @@ def test_a_profile_without_steps(tmp_path):
     export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]))
     with pytest.raises(TraceError, match=r"prof\.step"):
         read_kineto(export.write(tmp_path))
-
-
-# --- Real files -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

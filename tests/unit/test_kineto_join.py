@@ -73,9 +73,6 @@ def owner(*arguments: Any, **options: Any) -> str | None:
     return call.operator.name if call.operator else None
 
 
-# --- Whose kernel it is -----------------------------------------------------------------------------
-
-
 def test_the_kernels_own_id_wins_over_its_launchs():
     operators = [op("own", 10, 20, external_id=1), op("of launch", 30, 40, external_id=2)]
     assert owner(operators, [kernel(50, correlation=7, external=1)], {7: launch(35, external=2)}) == "own"
@@ -125,9 +122,6 @@ def test_far_away_operators_are_not_searched():
     assert owner([op("outer", 10, 100), *many[1:]], [kernel(200, correlation=7)], {7: launch(50)}) == "outer"
 
 
-# --- Calls ------------------------------------------------------------------------------------------
-
-
 def test_kernels_of_one_operator_are_one_call_in_order():
     operators = [op("mm", 10, 20, external_id=1)]
     call = only_call(operators, [kernel(90, 3, external=1), kernel(50, 2, external=1)])
@@ -151,9 +145,6 @@ def test_a_lost_kernel_begins_at_its_launch_or_else_on_the_gpu():
     assert only_call([op("x", 1, 2)], [kernel(50, correlation=7)], {7: launch(40)}).begin_s == 40
     assert only_call([op("x", 1, 2)], [kernel(50, correlation=7)]).begin_s == 50
     assert only_call([op("x", 1, 2)], [kernel(50)]).begin_s == 50
-
-
-# --- Phases -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -192,9 +183,6 @@ def test_without_a_launch_the_time_on_the_gpu_tells():
     marks = (WHOLE, ("Optimizer.step#SGD.step", 100, 200))
     step = only_step([op("x", 1, 2)], [kernel(50), kernel(150)], marks=marks)
     assert [call.phase for call in step.calls] == [Phase.FORWARD, Phase.OPTIMIZER]
-
-
-# --- Steps ------------------------------------------------------------------------------------------
 
 
 def calls_by_step(marks: tuple[tuple[str, float, float], ...], begins: list[float]) -> dict[str, list[float]]:
@@ -280,9 +268,6 @@ def test_optimizer_steps_within_each_other_share_no_call():
 def test_kernels_outside_of_all_steps_are_an_error(marks):
     with pytest.raises(TraceError, match="optimizer steps"):
         calls_by_step(marks, [500])
-
-
-# --- What could not be joined -----------------------------------------------------------------------
 
 
 def test_lost_kernels_are_counted_by_number_and_by_time():

@@ -44,9 +44,6 @@ def cost(operator: HostEvent, autograd: Autograd = NO_AUTOGRAD) -> tuple[Any, in
     return cost_of_call(operator, tensors_of(operator), autograd)
 
 
-# --- Inputs -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [
@@ -77,9 +74,6 @@ def test_without_dtypes_float32_is_assumed(types):
 def test_without_shapes_there_are_no_tensors():
     assert tensors_of(host("aten::x", types=["float"])) == ()
     assert tensors_of(HostEvent(name="x", thread="", begin_s=0, end_s=0, args={})) == ()
-
-
-# --- What ties backward to forward ------------------------------------------------------------------
 
 
 def test_of_nested_forward_operators_the_innermost_counts():
@@ -120,9 +114,6 @@ def test_the_node_around_an_operator():
     assert autograd.node_of(host("x", begin=15, end=16)) is None
     assert autograd.node_of(host("x", begin=30, end=31, thread="1/9")) is other
     assert autograd.node_of(host("x", begin=30, end=31, thread="1/7")) is None
-
-
-# --- Outputs and costs ------------------------------------------------------------------------------
 
 
 def test_without_operator_or_shapes_the_cost_is_unknown():
@@ -174,9 +165,6 @@ def test_arguments_of_an_older_torch_leave_the_bytes():
     # Its attributes are not in the profile.
     outputs, flops, num_bytes = cost(host("aten::_cudnn_rnn", [(4, 6), (3, 6)]))
     assert (outputs, flops, num_bytes) == ((spec(4, 6),), 0, 4 * (24 + 18 + 24))
-
-
-# --- Convolutions -----------------------------------------------------------------------------------
 
 
 def backward_of(name: str, *, dims: Any = (RESULT, WEIGHT), sequence: int = 5) -> tuple[Any, int, int]:

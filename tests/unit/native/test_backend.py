@@ -76,9 +76,6 @@ def test_arrays_are_never_converted_behind_the_callers_back():
         native.count_resident_blocks(floats, make_gpus({}))  # type: ignore[arg-type]
 
 
-# --- The GIL --------------------------------------------------------------------------------------
-
-
 def runs_beside(work: Callable[[], object]) -> bool:
     """Whether this thread got to run while another was inside ``work``.
 

@@ -26,9 +26,6 @@ def scale_one(
     return float(time_s_KG[0, 0])
 
 
-# --- Forms ----------------------------------------------------------------------------------------
-
-
 def test_many_waves_of_unknown_intensity_follow_bandwidth_alone(backend):
     gpu = {"bandwidth": 2e12, "sms": 10, "clock": 3e9}
     assert scale_one(backend, {}, gpu) == pytest.approx(MILLISECOND / 2)
@@ -83,9 +80,6 @@ def test_resident_blocks_enter_the_wave_size(backend):
     assert scale_one(backend, kernel, {"cc": "7.5"}, WaveForm.LARGE) == pytest.approx(2e-3)
 
 
-# --- Which form -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("blocks", "form"),
     [
@@ -108,9 +102,6 @@ def test_a_kernel_that_fills_one_of_the_two_is_not_small(backend):
     assert scale_one(backend, kernel, {"sms": 160}) != scale_one(
         backend, kernel, {"sms": 160}, WaveForm.EXACT
     )
-
-
-# --- Shapes ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("num_kernels", "num_gpus"), [(0, 0), (0, 3), (2, 0), (0, 1)])
@@ -139,8 +130,6 @@ def test_the_largest_launch_does_not_overflow(backend):
 def test_zero_duration_stays_zero(backend):
     assert scale_one(backend, {"duration": 0.0}, {"sms": 3}) == 0.0
 
-
-# --- Refused --------------------------------------------------------------------------------------
 
 TOO_BIG = {"threads": 1024, "registers": 65}  # cannot launch anywhere
 OVER_48_KIB = {"shared": 60 * 1024}  # launches on 7.0, not on 6.1

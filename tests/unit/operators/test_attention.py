@@ -54,9 +54,6 @@ def time_on(op: Op, gpu: GpuSpec) -> FittedTime | None:
     return None if formula is None else formula(gpu)
 
 
-# --- what a trace tells ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("backward", [False, True])
 def test_sizes_are_those_of_query_key_and_value(backward):
     call = call_of(
@@ -87,8 +84,6 @@ def test_what_is_no_attention_of_heads_tells_nothing():
     assert attention_call(replace(op, name="aten::_flash_attention_forward")) is None
     assert attention_call(make_attention(batch=0)) is None
 
-
-# --- which kernel ----------------------------------------------------------------------------------
 
 A100, T4, V100, L40S, H100, B200, RTX_5090, P100 = (
     "A100-SXM-80GB", "T4", "V100-SXM-16GB", "L40S", "H100-SXM-80GB", "B200-SXM-180GB", "RTX-5090",
@@ -212,9 +207,6 @@ def test_names_of_backends_that_nobody_knows_are_no_backends():
 def test_flash_attention_3_is_forbidden_with_flash_attention():
     call = replace(call_of(make_attention(allowed=("cudnn",))), ran_flash_3=True)
     assert backend_of(call, resolve_gpu(H100)) is Backend.CUDNN
-
-
-# --- its time --------------------------------------------------------------------------------------
 
 
 def test_a_started_wave_of_blocks_is_a_whole_one():

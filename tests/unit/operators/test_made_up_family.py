@@ -47,9 +47,6 @@ EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
 CAVEAT = quoted("butterflies: assumed to run in one kernel")
 
 
-# --- What would be the file -----------------------------------------------------------------------
-
-
 def _flops(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
     """A butterfly of two multiply-adds for each element and level."""
     points = inputs[0].shape[-1]
@@ -93,8 +90,6 @@ FFT = Family(
     cases={"fft": _cases},
     calibration_cases=lambda: iter([_butterfly(4096)]),
 )  # fmt: skip
-
-# --- and its row ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)

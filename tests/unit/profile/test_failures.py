@@ -189,9 +189,6 @@ def test_training_without_a_gpu_says_how_to_use_it():
     assert "--device cuda" in str(explain("no_gpu_work"))
 
 
-# --- This machine's GPU ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("explanation", "words"),
     [

@@ -317,9 +317,6 @@ def test_hooks_are_installed_and_also_see_modules_that_raise(run, monkeypatch):
     }
 
 
-# --- Several optimizers ----------------------------------------------------------------------------
-
-
 def test_the_rarest_step_bounds_the_iteration(run):
     critic, generator = make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1)])
     run.iterations._optimizer_made(generator)
@@ -364,9 +361,6 @@ def test_steps_without_training_between_them_are_no_iterations(run):
     run.backward()
     run.step(optimizer)
     assert run.told == [1]
-
-
-# --- Closures --------------------------------------------------------------------------------------
 
 
 def step_with_closure(run: Run, optimizer: Any, evaluations: int, *, keyword: bool) -> list[str]:
@@ -434,9 +428,6 @@ def test_inside_another_optimizers_step_the_phase_stays(run):
     run.iterations._after_step(outer, (), {})
     assert run.recorder.phase == "forward"
     assert run.told == [1]
-
-
-# --- No optimizer ----------------------------------------------------------------------------------
 
 
 def test_updates_by_hand_end_iterations(run):

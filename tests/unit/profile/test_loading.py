@@ -178,9 +178,6 @@ def test_a_real_loader_of_endless_data(loading):
     assert (loading.usage()["num_batches"], loading.usage()["num_samples"]) == (None, None)
 
 
-# --- Sizes and epochs ------------------------------------------------------------------------------
-
-
 class Opaque:
     """A batch of somebody's own: nothing about it tells its size but what was drawn for it."""
 
@@ -310,9 +307,6 @@ def test_loaders_side_by_side_take_turns_in_the_main_process(loading, num_worker
     assert loading.usage()["cpu_seconds"] == expected / 2
 
 
-# --- Several loaders -------------------------------------------------------------------------------
-
-
 def endless(loading: Loading, loader: Loader) -> Any:
     while True:
         yield from fresh(loading, loader)
@@ -390,9 +384,6 @@ def test_of_several_loaders_the_one_that_drives_the_loop_counts(loading, loop, b
 def test_loaders_of_one_length_leave_nothing_to_guess(loading):
     next(zipped(loading, Loader([samples(8)] * 5), Loader([samples(2)] * 5)))
     assert loading.usage()["rivals"] == []
-
-
-# --- Time ------------------------------------------------------------------------------------------
 
 
 class Spying(torch.utils.data.Dataset):
@@ -476,9 +467,6 @@ def test_the_script_keeps_its_threads_where_a_sample_fails(loading, two_threads,
     with pytest.raises(ValueError, match="no such file"):
         list(loading.watch(loader, iter))
     assert torch.get_num_threads() == 2
-
-
-# --- Workers that are not there --------------------------------------------------------------------
 
 
 def know(worker_id: int) -> None:
@@ -572,9 +560,6 @@ def test_a_real_distributed_sampler(loading, drop_last):
     usage = loading.usage()
     assert (len(loader), usage["num_batches"], usage["num_samples"]) == (4, 16, 103)
     assert usage["samples"] == len(sampler)
-
-
-# --- Loaders that are subclasses -----------------------------------------------------------------------
 
 
 class Repeat:

@@ -36,9 +36,6 @@ def program(path: Path) -> Path:
     return path
 
 
-# --- Interpreters ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "base", [".pyenv/versions/3.12.1", ".local/share/uv/python/cpython-3.12.1", "miniconda3"]
 )
@@ -98,9 +95,6 @@ def test_what_is_no_description_is_passed_over(text, tmp_path):
     site.mkdir(parents=True)
     (site / "direct_url.json").write_text(text)
     assert tmp_path / "env" in interpreter_files(program(tmp_path / "env/bin/python"), tmp_path)
-
-
-# --- Projects, caches, data ------------------------------------------------------------------------
 
 
 def test_the_repository_of_the_script_and_the_working_folder(home, tmp_path, monkeypatch):

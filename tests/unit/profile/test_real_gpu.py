@@ -130,9 +130,6 @@ def pretended_launches(events):
     )  # fmt: skip
 
 
-# --- What ends a measurement before its time -------------------------------------------------------
-
-
 class Mode:
     """A dispatch mode that counts entering and leaving."""
 

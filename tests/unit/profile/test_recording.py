@@ -270,9 +270,6 @@ def test_of_a_long_log_the_end_is_shown():
     assert "line 84" not in text
 
 
-# --- What was measured -----------------------------------------------------------------------------
-
-
 def event(duration_s, name="gemm", kind="kernel", **args):
     whole = {"grid": [1, 2, 3], "block": [128, 1, 1], "registers per thread": 32, "shared memory": 0, **args}
     return DeviceEvent(
