@@ -205,9 +205,6 @@ class Patch:
 def patch_of(text: str, path: str, names: Iterable[str]) -> Patch:
     """The changes of these names written into a script, one after the other.
 
-    Args:
-        path: of the script, as the diff names it.
-
     Raises InputError: the script is no Python that this version can parse.
     """
     new, changes, refused = text, [], {}

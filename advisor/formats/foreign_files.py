@@ -254,11 +254,7 @@ def _too_large() -> ValueError:
 
 
 class _Window:
-    """The part of a text that is being looked at.
-
-    Attributes:
-        position: where it is in the whole text, in characters from 0.
-    """
+    """The part of a text that is being looked at."""
 
     def __init__(self, text: TextIO) -> None:
         self._text = text

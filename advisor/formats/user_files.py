@@ -48,9 +48,6 @@ def at_home(path: str | Path) -> Path:
 def read_text(path: Path, *, kind: str) -> str:
     """The text of a file, a byte order mark left out.
 
-    Args:
-        kind: what it should be, for messages, such as ``"settings file"``.
-
     Raises ConfigError: unreadable, not UTF-8 or too large.
     """
     try:

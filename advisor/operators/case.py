@@ -41,11 +41,7 @@ def radical_inverse(index: int, base: int) -> float:
 
 
 class Draw:
-    """The sizes of one case: each call takes the next dimension of the point.
-
-    Args:
-        index: which point of it, from 0.
-    """
+    """The sizes of one case: each call takes the next dimension of the point."""
 
     def __init__(self, name: str, index: int) -> None:
         self._name = name

@@ -83,11 +83,7 @@ TimeOnGpu = Callable[[GpuSpec], FittedTime | None]
 
 
 def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTime:
-    """The roofline of one kernel: ``launch + max(FLOPs / rate, bytes / bandwidth)``.
-
-    Args:
-        flops: that the kernel does, by default all of the call's.
-    """
+    """The roofline of one kernel: ``launch + max(FLOPs / rate, bytes / bandwidth)``."""
     compute_s = (op.flops if flops is None else flops) / roofs.rate.flops_per_s
     memory_s = op.bytes / roofs.bytes_per_s
     return RooflineTime(

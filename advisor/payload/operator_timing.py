@@ -198,12 +198,6 @@ class NoSuchOperatorError(Exception):
 class Build:
     """One set of tensors for a case; calls that are prepared are made at once.
 
-    Args:
-        device: where its tensors lie.
-
-    Attributes:
-        operator: what to call; its arguments are ``args`` and ``kwargs``.
-
     Raises NoSuchOperatorError: torch lacks an operator.
     """
 

@@ -21,11 +21,7 @@ _EVERY_S = 0.2
 
 
 class Teller:
-    """Writes lines, but not more than someone could read.
-
-    Args:
-        clock: seconds of any beginning.
-    """
+    """Writes lines, but not more than someone could read."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write = write
@@ -47,11 +43,7 @@ class Teller:
 
 
 class Position:
-    """Where a run is between its start and its last optimizer step.
-
-    Args:
-        tell: as ``Teller.tell``.
-    """
+    """Where a run is between its start and its last optimizer step."""
 
     def __init__(self, tell: Tell, num_steps: int) -> None:
         self._tell = tell

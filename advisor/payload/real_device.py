@@ -125,11 +125,7 @@ _NO_TASK = -1
 
 
 class CpuClock:
-    """Times steps on the CPU, some of them or as many as end within some seconds.
-
-    Args:
-        clock: seconds of any beginning.
-    """
+    """Times steps on the CPU, some of them or as many as end within some seconds."""
 
     num_spans = CPU_SPANS
 
@@ -149,11 +145,7 @@ class CpuClock:
 
 
 class Measurement:
-    """What is done at the end of which span.
-
-    Args:
-        watch: is called when watching begins.
-    """
+    """What is done at the end of which span."""
 
     num_spans = WARM_UP_SPANS + TIMED_SPANS + 1
     """Those that are needed if all are alike."""

@@ -416,11 +416,7 @@ _SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\
 
 
 class Terminal:
-    """Both ends of it; where the system has none to give, a pipe.
-
-    Attributes:
-        stdin, stdout: for ``subprocess.Popen``.
-    """
+    """Both ends of it; where the system has none to give, a pipe."""
 
     def __init__(self) -> None:
         self._settings: _Attributes | None = None

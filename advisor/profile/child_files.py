@@ -64,12 +64,7 @@ def _unusable(path: Path, what: str) -> str:
 
 
 class Lines:
-    """Tells the whole lines that were appended to a file since it was last looked at.
-
-    Args:
-        path: not looked at where it is no regular file, or larger than any of our processes makes it.
-        tell: called with each line.
-    """
+    """Tells the whole lines that were appended to a file since it was last looked at."""
 
     def __init__(self, path: Path, tell: Callable[[str], None] | None) -> None:
         self._path = path

@@ -65,11 +65,7 @@ class Hidden:
 
 
 def hidden(environment: Mapping[str, str], needed: Iterable[Path]) -> Hidden:
-    """What of the list is on this machine.
-
-    Args:
-        needed: what the script cannot do without.
-    """
+    """What of the list is on this machine."""
     kept = [path.resolve() for path in needed]
     paths: list[Path] = []
     left: list[Path] = []

@@ -240,9 +240,6 @@ def trace_of(
 ) -> Trace:
     """A trace of the recorded iteration, each operator with its cost.
 
-    Args:
-        arguments: the script's command line, without secrets.
-
     Raises:
         UnknownGpuError: the GPU that it ran on is not in the catalog.
         ProfileError: the recording is not of any iteration that can be.

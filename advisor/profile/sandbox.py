@@ -210,11 +210,7 @@ def give_to_nobody(folder: Path, *, back: bool = False) -> None:
 
 
 def can_read(start: Sequence[str], paths: Sequence[Path], environment: Mapping[str, str]) -> bool:
-    """Whether the user nobody can start the interpreter, read ``paths``, and write to the temporary folder.
-
-    Args:
-        start: of a command in the sandbox, its interpreter included.
-    """
+    """Whether the user nobody can start the interpreter, read the paths, and write temporary files."""
     home = os.path.expanduser("~")  # noqa: PTH111
     words = [home if Path(home).is_dir() else "/", *map(str, paths)]
     try:

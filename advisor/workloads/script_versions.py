@@ -122,12 +122,7 @@ def changed(
     job: values.Job,
     corrections: Mapping[str, Correction] | None = None,
 ) -> Version | values.Variant:
-    """The script with the change of this name; a variant without workloads where it does not apply.
-
-    Args:
-        name: one of ``CHANGES``.
-        gpus: as of ``as_written``.
-    """
+    """The script with the change of this name; a variant without workloads where it does not apply."""
     change = CHANGES[name](trace)
     if isinstance(change, Finding):
         return values.Variant(name=name, why_not=change)

@@ -84,12 +84,7 @@ class KnownCall:
 
 
 class KnownForms:
-    """Answers calls of known form, and learns from the others.
-
-    Args:
-        mode: the FakeTensorMode that the tensors belong to.
-        work: works out what is not known.
-    """
+    """Answers calls of known form, and learns from the others."""
 
     def __init__(self, mode: FakeTensorMode, work: Work) -> None:
         self.is_used = False

@@ -58,11 +58,7 @@ class _Pass(NamedTuple):
 
 
 class RepeatedPasses:
-    """Runs top-level modules without gradients, or repeats what they gave.
-
-    Args:
-        iterations: called with a pass that was not computed.
-    """
+    """Runs top-level modules without gradients, or repeats what they gave."""
 
     def __init__(self, session: Session, iterations: Iterations) -> None:
         self._session, self._iterations = session, iterations
@@ -114,12 +110,7 @@ class RepeatedPasses:
     def _made(
         self, result: object, num_storages: int, num_bytes: int
     ) -> tuple[tuple[object, ...], _pytree.TreeSpec] | None:
-        """Leaves and form of a result, if its tensors are new, without values, and all that is left.
-
-        Args:
-            num_storages: that were counted before it.
-            num_bytes: more in use than before it.
-        """
+        """Leaves and form of a result, if its tensors are new, without values, and all that is left."""
         memory = self._session.memory
         leaves, spec = _pytree.tree_flatten(result)
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]

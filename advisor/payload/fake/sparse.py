@@ -42,9 +42,6 @@ class CompressedLayoutError(NotImplementedError):
 def refuse_compressed(func: OpOverload, layout: object) -> None:
     """Stop at an operator that makes a compressed sparse tensor.
 
-    Args:
-        layout: that was asked for, None for no special one.
-
     Raises CompressedLayoutError: it does.
     """
     if func in _COMPRESSING or layout in _COMPRESSED:

@@ -41,12 +41,7 @@ _DIMENSION = {aten.topk.default: 2, aten.argmax.default: 1, aten.max.dim: 1, ate
 def spread_choices(
     func: OpOverload, args: Args, kwargs: Kwargs, result: object
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The indices that an operator chose, and the same as a CPU tensor in which all are equally often.
-
-    Args:
-        func: which chooses along a dimension.
-        result: of its call: indices, or values and indices.
-    """
+    """The indices that an operator chose, and the same as a CPU tensor in which all are equally often."""
     chosen = cast("torch.Tensor", result[-1] if isinstance(result, (list, tuple)) else result)
     scores, place = cast("torch.Tensor", args[0]), _DIMENSION[func]
     given = args[place] if place is not None and place < len(args) else kwargs.get("dim")

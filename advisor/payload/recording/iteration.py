@@ -102,11 +102,7 @@ def watch_backward(begin: Callable[[], None], end: Callable[[], None]) -> None:
 
 
 class Evaluations:
-    """Counts what an iteration holds besides training.
-
-    Attributes:
-        num_passes: forward passes without gradients, of models in evaluation mode, that stay in it.
-    """
+    """Counts what an iteration holds besides training."""
 
     def __init__(self) -> None:
         self._num_between: int | None = None  # in spans before, but for what comes before the first step

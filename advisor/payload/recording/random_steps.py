@@ -92,11 +92,7 @@ def _forms(span: Iteration) -> Counter[tuple[str, str]]:
 
 
 class Steps:
-    """Collects steady steps until they are enough.
-
-    Args:
-        clock: seconds of any beginning.
-    """
+    """Collects steady steps until they are enough."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.draws = Draws()

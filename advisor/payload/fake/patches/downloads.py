@@ -240,11 +240,7 @@ def install_loggers(session: Session) -> None:
 
 
 class Silence:
-    """Takes whatever is called on it, entered, indexed or asked of it.
-
-    Args:
-        tell: is called when the script calls it; libraries import trackers that are unused.
-    """
+    """Takes whatever is called on it, entered, indexed or asked of it."""
 
     def __init__(self, tell: Callable[[], None] | None = None) -> None:
         self._tell = tell
