@@ -4,16 +4,12 @@
 ``WHY_NOT_COMPILED`` holds the import error for ``advisor doctor``. Arguments are values of ``arrays``.
 """
 
-COMPILED: bool
-WHY_NOT_COMPILED: str | None = None
-
-try:
-    from advisor.native._native import count_resident_blocks, scale_kernels, simulate_queue
-except ImportError as error:
-    from advisor.native.reference import count_resident_blocks, scale_kernels, simulate_queue
-
-    COMPILED, WHY_NOT_COMPILED = False, str(error)
-else:
-    COMPILED = True
+from advisor.native.compiled import (
+    COMPILED,
+    WHY_NOT_COMPILED,
+    count_resident_blocks,
+    scale_kernels,
+    simulate_queue,
+)
 
 __all__ = ["COMPILED", "WHY_NOT_COMPILED", "count_resident_blocks", "scale_kernels", "simulate_queue"]
