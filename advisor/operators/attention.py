@@ -9,7 +9,6 @@ from advisor.core.values import GpuSpec, Op, TensorSpec
 from advisor.operators import attention_kernels, case, family
 from advisor.operators.case import call
 from advisor.operators.family import names
-from advisor.operators.work import item_bytes
 
 
 def _attend(query: TensorSpec, key: TensorSpec, value: TensorSpec, products: tuple[int, int]) -> int:
@@ -123,11 +122,8 @@ def _heads(draw: case.Draw, caps: case.Caps, dtype: str) -> list[case.Argument]:
     sizes = draw.size(1, 64), draw.size(2, 32), draw.size(64, 4096, draw.choice((1, 64, 64)))
 
     def fits(batch: int, heads: int, steps: int) -> bool:
-        flops = 10 * batch * heads * steps**2 * size
-        return (
-            flops <= caps.most_flops(dtype)
-            and 8 * batch * heads * steps * size * item_bytes(dtype) <= caps.num_bytes
-        )
+        elements = batch * heads * steps * size
+        return caps.allow(8 * elements, dtype, flops=10 * elements * steps)
 
     batch, heads, steps = case.shrunk(sizes, fits, least=1)
     stride = (steps * heads * size, size, heads * size, 1)

@@ -93,9 +93,10 @@ class Caps:
     num_bytes: int
     """Of all tensors."""
 
-    def most_flops(self, dtype: str, tf32: bool = False) -> int:
-        """FLOPs that a call may do; with tensor cores four times as many take no longer."""
-        return self.flops * (4 if tf32 or dtype in HALF else 1)
+    def allow(self, elements: int, dtype: str, *, flops: int = 0, tf32: bool = False) -> bool:
+        """Whether so many elements and FLOPs are few enough; tensor cores do four times as many."""
+        most_flops = self.flops * (4 if tf32 or dtype in HALF else 1)
+        return flops <= most_flops and elements * item_bytes(dtype) <= self.num_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

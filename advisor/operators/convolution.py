@@ -334,10 +334,7 @@ class _Convolution:
         positions = self.source if self.filter.is_transposed else self.out
         flops = 2 * self.batch * prod(positions[2:]) * prod(self.weight)
         elements = prod(self.source) + prod(self.out) + prod(self.weight)
-        return (
-            2 * flops <= caps.most_flops(dtype, tf32)
-            and 2 * elements * work.item_bytes(dtype) <= caps.num_bytes
-        )
+        return caps.allow(2 * elements, dtype, flops=2 * flops, tf32=tf32)
 
 
 def _cases(index: int, caps: Caps) -> Iterator[Case]:

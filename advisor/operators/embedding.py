@@ -67,11 +67,9 @@ def _cases(index: int, caps: Caps) -> Iterator[Case]:
     draw = Draw("lookup", index)
     dtype = draw.choice(FLOATS)
     sizes = draw.size(256, 65536), draw.size(16, 2048, 8), draw.size(64, 65536)
-
-    def fits(rows: int, width: int, picks: int) -> bool:
-        return 4 * max(rows, picks) * width * item_bytes(dtype) <= caps.num_bytes
-
-    rows, width, picks = shrunk(sizes, fits)
+    rows, width, picks = shrunk(
+        sizes, lambda rows, width, picks: caps.allow(4 * max(rows, picks) * width, dtype)
+    )
     table, indices = tensor((rows, width), dtype), tensor((picks,), "int64", below=rows)
     picked = tensor((picks, width), dtype)
     wide = tensor((picks, width), "int64", below=rows)

@@ -248,9 +248,7 @@ def _product_sizes(draw: Draw, caps: Caps, rate: tuple[str, bool], batch: int) -
     def fits(rows: int, columns: int, inner: int) -> bool:
         elements = rows * inner + inner * columns + rows * columns
         flops = 2 * batch * rows * columns * inner
-        return (
-            flops <= caps.most_flops(dtype, tf32) and batch * elements * item_bytes(dtype) <= caps.num_bytes
-        )
+        return caps.allow(batch * elements, dtype, flops=flops, tf32=tf32)
 
     return shrunk(sizes, fits)
 

@@ -193,17 +193,15 @@ def _softmaxes(index: int, caps: case.Caps) -> Iterator[case.Case]:
 
 def _matrix(draw: case.Draw, caps: case.Caps, dtype: str, multiple: int) -> tuple[int, int]:
     sizes = draw.size(32, 65536), draw.size(64, 32768, multiple)
-    rows, columns = case.shrunk(sizes, lambda *it: 4 * it[0] * it[1] * item_bytes(dtype) <= caps.num_bytes)
+    rows, columns = case.shrunk(sizes, lambda *it: caps.allow(4 * math.prod(it), dtype))
     return rows, columns
 
 
 def _image(draw: case.Draw, caps: case.Caps, dtype: str) -> tuple[int, ...]:
     batch, channels, side = draw.size(1, 256), draw.size(16, 1024, 8), draw.size(4, 128)
-
-    def fits(batch: int, side: int) -> bool:
-        return 4 * batch * channels * side**2 * item_bytes(dtype) <= caps.num_bytes
-
-    batch, side = case.shrunk((batch, side), fits, least=2)
+    batch, side = case.shrunk(
+        (batch, side), lambda batch, side: caps.allow(4 * batch * channels * side**2, dtype), least=2
+    )
     return batch, channels, side, side
 
 

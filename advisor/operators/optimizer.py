@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.core.values import Phase
 from advisor.operators.case import Argument, Call, Caps, Case, Draw, call, shrunk, tensor
 from advisor.operators.family import Family, each
-from advisor.operators.work import first_list, item_bytes, numel, total_bytes
+from advisor.operators.work import first_list, numel, total_bytes
 
 _DTYPE = "float32"
 # Matrices and vectors of a transformer's layer, whose width is drawn.
@@ -16,12 +16,12 @@ _MOST_LISTS = 4
 
 def _cases(index: int, caps: Caps) -> Iterator[Case]:
     draw = Draw("optimizer", index)
-
-    def fits(width: int, num_layers: int) -> bool:
-        # A layer has twelve squares of its width.
-        return 2 * _MOST_LISTS * num_layers * 12 * width**2 * item_bytes(_DTYPE) <= caps.num_bytes
-
-    width, num_layers = shrunk((draw.size(32, 2048, 8), draw.size(1, 12)), fits, least=1)
+    # A layer has twelve squares of its width.
+    width, num_layers = shrunk(
+        (draw.size(32, 2048, 8), draw.size(1, 12)),
+        lambda width, num_layers: caps.allow(2 * _MOST_LISTS * num_layers * 12 * width**2, _DTYPE),
+        least=1,
+    )
     shapes = [tuple(side * width for side in sides if side) for _ in range(num_layers) for sides in _LAYER]
     for operation in (*_fused(shapes), *_on_lists(shapes)):
         yield Case(family="optimizer", dtype=_DTYPE, phase=Phase.OPTIMIZER, call=operation)

@@ -24,7 +24,7 @@ from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op, Phase
 from advisor.operators import family
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, result, shrunk, tensor
-from advisor.operators.work import Attributes, PerElement, Tensors, item_bytes
+from advisor.operators.work import Attributes, PerElement, Tensors
 
 # Tensor cores take rows by this many.
 _ROWS = 32
@@ -245,9 +245,7 @@ def _recurrent_sizes(
     def fits(steps: int, batch: int, width: int, hidden: int) -> bool:
         flops = 2 * layers * steps * batch * gates * hidden * (width + 2 * hidden)
         elements = steps * batch * (width + layers * (gates + 2) * hidden)
-        return (
-            2 * flops <= caps.most_flops(dtype, tf32) and 2 * elements * item_bytes(dtype) <= caps.num_bytes
-        )
+        return caps.allow(2 * elements, dtype, flops=2 * flops, tf32=tf32)
 
     return shrunk(sizes, fits)
 

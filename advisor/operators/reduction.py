@@ -38,11 +38,9 @@ def _pooling(index: int, caps: case.Caps) -> Iterator[case.Case]:
     kernel, padding = draw.choice(((3, 1), (2, 0)))
     channels = draw.size(16, 512, 8)
     sizes = draw.size(1, 256), draw.size(8, 128, 2)
-
-    def fits(batch: int, side: int) -> bool:
-        return 5 * batch * channels * side**2 * work.item_bytes(dtype) <= caps.num_bytes
-
-    batch, side = case.shrunk(sizes, fits, least=4)
+    batch, side = case.shrunk(
+        sizes, lambda batch, side: caps.allow(5 * batch * channels * side**2, dtype), least=4
+    )
     side = max(4, side // 2 * 2)
     source = case.tensor((batch, channels, side, side), dtype, name="source")
     window = ([kernel] * 2, [2, 2], [padding] * 2, [1, 1], False)
@@ -58,9 +56,7 @@ def _losses(index: int, caps: case.Caps) -> Iterator[case.Case]:
     """What cross entropy does besides the log-softmax, which autocast makes float32."""
     draw = case.Draw("nll_loss", index)
     sizes = draw.size(32, 65536), draw.size(64, 32768)
-    rows, classes = case.shrunk(
-        sizes, lambda *it: 4 * prod(it) * work.item_bytes("float32") <= caps.num_bytes
-    )
+    rows, classes = case.shrunk(sizes, lambda *it: caps.allow(4 * prod(it), "float32"))
     scores = case.tensor((rows, classes), "float32", name="scores")
     targets = case.tensor((rows,), "int64", below=classes, name="targets")
     gradient = case.tensor((), "float32", name="gradient")

@@ -68,7 +68,6 @@ def _package_root(path: Path) -> Path | None:
 # A file that is no Python: something else, or Python with a mistake in a line.
 
 _LONGEST = 200
-_BINARY = set(range(32)) - set(b"\t\n\v\f\r")
 
 
 def problem_of(script: Path) -> tuple[Status, Details] | None:
