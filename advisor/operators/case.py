@@ -139,14 +139,9 @@ def call(operator: str, *arguments: Argument, results: Sequence[str] = (), **key
 
 
 def tensor(
-    shape: Sequence[int],
-    dtype: str,
-    *,
-    name: str | None = None,
-    stride: Sequence[int] | None = None,
-    below: int | None = None,
-    on_host: bool = False,
-) -> Argument:
+    shape: Sequence[int], dtype: str, *, name: str | None = None, stride: Sequence[int] | None = None,
+    below: int | None = None, on_host: bool = False,
+) -> Argument:  # fmt: skip
     """A tensor of random values.
 
     Args:

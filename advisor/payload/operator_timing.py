@@ -233,14 +233,9 @@ class Build:
         return self._named[described] if kind == "result" else getattr(torch, described)
 
     def _tensor(
-        self,
-        shape: list[int],
-        dtype: str,
-        name: str | None = None,
-        stride: list[int] | None = None,
-        below: int | None = None,
-        on_host: bool = False,
-    ) -> object:
+        self, shape: list[int], dtype: str, name: str | None = None, stride: list[int] | None = None,
+        below: int | None = None, on_host: bool = False,
+    ) -> object:  # fmt: skip
         if name in self._named:
             return self._named[name]
         kind = getattr(torch, dtype)

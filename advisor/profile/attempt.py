@@ -81,14 +81,9 @@ class Ending:
 
 
 def run_child(
-    command: Sequence[str | Path],
-    *,
-    environment: dict[str, str],
-    progress_path: Path,
-    timeout_s: float,
-    progress: Progress | None,
-    stall_s: float = math.inf,
-) -> Ending:
+    command: Sequence[str | Path], *, environment: dict[str, str], progress_path: Path, timeout_s: float,
+    progress: Progress | None, stall_s: float = math.inf,
+) -> Ending:  # fmt: skip
     """Run a command to its end, or kill it and its process group at the timeout.
 
     It has a pseudo-terminal without a keyboard, and its parent never had a credential (``launcher.py``).

@@ -284,14 +284,9 @@ _LOG_CHARACTERS = 4000
 
 
 def failure(
-    recording: Recording | None,
-    *,
-    script: str,
-    python: str,
-    returncode: int | None,
-    log: str,
+    recording: Recording | None, *, script: str, python: str, returncode: int | None, log: str,
     timeout_s: float,
-) -> AdvisorError:
+) -> AdvisorError:  # fmt: skip
     """The error for a run without a trace; ``log`` is already free of secrets."""
     if recording is None:
         return ProfileError(_vanished(script, returncode, timeout_s) + log_tail(log))

@@ -169,18 +169,10 @@ MOST_CPU_S = 60.0
 
 
 def time_on_cpu(
-    script: Path,
-    arguments: Sequence[str],
-    *,
-    python: Path | None,
-    timeout_s: float,
-    fake_data: Sequence[FakeField],
-    num_samples: int | None,
-    sandbox: bool,
-    sandbox_read: Sequence[Path],
-    env: Sequence[str],
-    variables: Mapping[str, str],
-) -> tuple[float, ...]:
+    script: Path, arguments: Sequence[str], *, python: Path | None, timeout_s: float,
+    fake_data: Sequence[FakeField], num_samples: int | None, sandbox: bool, sandbox_read: Sequence[Path],
+    env: Sequence[str], variables: Mapping[str, str],
+) -> tuple[float, ...]:  # fmt: skip
     """Seconds of some steps of a script that sees no GPU; arguments as of :func:`profile`.
 
     Raises InputError, ProfileError: it does not run so, or no step ends within a minute.

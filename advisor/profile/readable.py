@@ -353,13 +353,9 @@ def home_folder() -> Path:
 
 
 def readable(
-    interpreter: Path | None,
-    script: Path | None,
-    *,
-    arguments: Sequence[str] = (),
-    added: Sequence[Path] = (),
-    environment: Mapping[str, str],
-) -> Readable:
+    interpreter: Path | None, script: Path | None, *, arguments: Sequence[str] = (),
+    added: Sequence[Path] = (), environment: Mapping[str, str],
+) -> Readable:  # fmt: skip
     """What a run may read.
 
     Args:

@@ -191,14 +191,9 @@ def check_gpus(plans: Iterable[values.Plan], gpus: Mapping[str, values.GpuSpec])
 
 
 def _version(
-    variant: values.Variant,
-    trace: values.Trace,
-    gpus: Mapping[str, values.GpuSpec],
-    job: values.Job,
-    length: Length,
-    predicted: Predicting,
-    change: tuple[Finding, ...] = (),
-) -> Version:
+    variant: values.Variant, trace: values.Trace, gpus: Mapping[str, values.GpuSpec], job: values.Job,
+    length: Length, predicted: Predicting, change: tuple[Finding, ...] = (),
+) -> Version:  # fmt: skip
     script = values.Script(
         name=trace.script,
         arguments=trace.arguments,

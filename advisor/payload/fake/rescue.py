@@ -67,14 +67,9 @@ def _stats(mode: Maker, data: torch.Tensor, *_: object) -> object:
 
 
 def _backward_sums(
-    mode: Maker,
-    gradient: torch.Tensor,
-    data: torch.Tensor,
-    mean: torch.Tensor,
-    invstd: torch.Tensor,
-    weight: torch.Tensor | None,
-    *wanted: bool,
-) -> object:
+    mode: Maker, gradient: torch.Tensor, data: torch.Tensor, mean: torch.Tensor, invstd: torch.Tensor,
+    weight: torch.Tensor | None, *wanted: bool,
+) -> object:  # fmt: skip
     """Two sums for all ranks, then the gradients of weight and bias, each where it is wanted."""
     for_input, for_weight, for_bias = wanted
     of_mean = mode.empty(mean.shape, mean.dtype) if for_input else None

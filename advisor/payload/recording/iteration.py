@@ -274,13 +274,9 @@ class Iterations:
     """
 
     def __init__(
-        self,
-        session: Session,
-        on_span: Callable[[int], None] = lambda _: None,
-        *,
-        by_call: bool = False,
+        self, session: Session, on_span: Callable[[int], None] = lambda _: None, *, by_call: bool = False,
         position: Position | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._session = session
         self._on_span = on_span
         self._by_call = by_call

@@ -377,14 +377,9 @@ class Batches:
     """
 
     def __init__(
-        self,
-        loading: Loading,
-        loader: torch.utils.data.DataLoader[object],
-        batches: Iterator[object],
-        *,
-        worker: Worker | None = None,
-        hooks: Hooks = NO_HOOKS,
-    ) -> None:
+        self, loading: Loading, loader: torch.utils.data.DataLoader[object], batches: Iterator[object], *,
+        worker: Worker | None = None, hooks: Hooks = NO_HOOKS,
+    ) -> None:  # fmt: skip
         self._loading, self._loader, self._batches = loading, loader, batches
         self._worker = worker
         self._use = loading.use_of(loader)

@@ -403,14 +403,9 @@ class Recorder:
         return Description(signature, tuple(inputs), tuple(outputs), tuple(attributes))
 
     def count(
-        self,
-        described: Description | None,
-        args: Args,
-        kwargs: Kwargs,
-        result: object,
-        *,
+        self, described: Description | None, args: Args, kwargs: Kwargs, result: object, *,
         call: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Count one call that was described before."""
         if described is None:
             for tensor in self._tensors(args[:1]):

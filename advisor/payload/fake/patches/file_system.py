@@ -238,14 +238,9 @@ def _make_in_its_place(session: Session, original: Original, path: AnyPath, mode
 
 
 def _open_removed(
-    session: Session,
-    original: Original,
-    path: AnyPath,
-    flags: int,
-    mode: int = 0o777,
-    *,
+    session: Session, original: Original, path: AnyPath, flags: int, mode: int = 0o777, *,
     dir_fd: int | None = None,
-) -> object:
+) -> object:  # fmt: skip
     if dir_fd is not None or not flags & os.O_CREAT:
         return original(path, flags, mode, dir_fd=dir_fd)
     if session.saved.find(path) is not None or session.saved.is_in_mirror(path):

@@ -90,16 +90,10 @@ def install_attention(session: Session) -> None:
     functional = torch.nn.functional
 
     def attention(
-        original: Original,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> object:
+        original: Original, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+        scale: float | None = None, enable_gqa: bool = False,
+    ) -> object:  # fmt: skip
         if not _is_on_gpu(session, query) or query.dim() != 4:
             return original(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -159,14 +153,9 @@ def _fused_can(session: Session, query: torch.Tensor, value: torch.Tensor) -> bo
 
 
 def _efficient(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-) -> object:
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None,
+    dropout_p: float, is_causal: bool, scale: float | None,
+) -> object:  # fmt: skip
     if mask is not None:
         mask = _additive(mask, query.dtype)
         mask = mask.expand(*query.shape[:3], key.size(2))
@@ -193,14 +182,9 @@ def install_ctc_loss(session: Session) -> None:
     """
 
     def ctc_loss(
-        original: Original,
-        log_probs: torch.Tensor,
-        targets: torch.Tensor,
-        input_lengths: object,
-        target_lengths: object,
-        *args: object,
-        **kwargs: object,
-    ) -> object:
+        original: Original, log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: object,
+        target_lengths: object, *args: object, **kwargs: object,
+    ) -> object:  # fmt: skip
         if session.is_fake(log_probs) and isinstance(target_lengths, torch.Tensor):
             target_lengths = target_lengths.to(log_probs.device)
         return original(log_probs, targets, input_lengths, target_lengths, *args, **kwargs)

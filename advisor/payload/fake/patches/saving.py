@@ -224,13 +224,9 @@ def _elsewhere(session: Session, original: Original, *args: object, **kwargs: ob
 
 
 def _save_model(
-    session: Session,
-    original: Original,
-    trainer: Any,
-    output_dir: Any = None,
-    *args: object,
+    session: Session, original: Original, trainer: Any, output_dir: Any = None, *args: object,
     **kwargs: object,
-) -> object:
+) -> object:  # fmt: skip
     folder = session.saved.place(output_dir or trainer.args.output_dir)
     return original(trainer, folder, *args, **kwargs)
 
@@ -363,13 +359,9 @@ def _patch(session: Session, package: ModuleType) -> None:
         return done
 
     def load(
-        original_load: Original,
-        state_dict: dict[str, Any],
-        *,
-        checkpoint_id: Any = None,
-        storage_reader: object = None,
-        **kwargs: object,
-    ) -> object:
+        original_load: Original, state_dict: dict[str, Any], *, checkpoint_id: Any = None,
+        storage_reader: object = None, **kwargs: object,
+    ) -> object:  # fmt: skip
         path = _path(checkpoint_id, storage_reader)
         folder = None if path is None else session.saved.folder(path)
         if folder is None or not os.path.exists(os.path.join(folder, _FILE)):

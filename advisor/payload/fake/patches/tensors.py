@@ -138,20 +138,9 @@ def _default_device() -> torch.device | str:
     return "cpu"
 
 
-def _new_tensor(
-    tensor: torch.Tensor,
-    data: object,
-    *,
-    dtype: torch.dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> object:
-    return torch.tensor(
-        data,
-        dtype=dtype or tensor.dtype,
-        device=tensor.device if device is None else device,
-        requires_grad=requires_grad,
-    )
+def _new_tensor(tensor: Any, data: object, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> object:
+    device = tensor.device if device is None else device
+    return torch.tensor(data, dtype=dtype or tensor.dtype, device=device, **kwargs)
 
 
 class _Generator(torch.Generator):
@@ -185,15 +174,9 @@ def install_tensor_device(session: Session) -> None:
             return tensor
         return original(tensor, *given, **named)
 
-    def cuda(
-        tensor: torch.Tensor,
-        device: object = None,
-        non_blocking: bool = False,
-        memory_format: object = torch.preserve_format,
-    ) -> object:
-        move: Original = tensor.to
+    def cuda(tensor: Any, device: object = None, non_blocking: bool = False, **kwargs: object) -> object:
         plain_device(device)
-        return move(_CUDA, non_blocking=non_blocking, memory_format=memory_format)
+        return tensor.to(_CUDA, non_blocking=non_blocking, **kwargs)
 
     replace(
         torch.Tensor,
