@@ -80,13 +80,9 @@ def make_gpus(*gpus: dict[str, Any]) -> GpuArrays:
 def make_kernels(*kernels: dict[str, Any]) -> KernelArrays:
     """Kernels of 256 threads and 32 registers, 1 ms, of unknown intensity: 8 resident blocks on 7.0."""
     default: dict[str, Any] = {
-        "blocks": 100_000,
-        "threads": 256,
-        "registers": 32,
-        "shared": 0,
-        "duration": 1e-3,
+        "blocks": 100_000, "threads": 256, "registers": 32, "shared": 0, "duration": 1e-3,
         "intensity": math.nan,
-    }
+    }  # fmt: skip
     rows = [default | kernel for kernel in kernels]
 
     def column(key: str, dtype: type) -> np.ndarray:
