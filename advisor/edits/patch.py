@@ -56,17 +56,14 @@ def fused(script: parsed_script.Script) -> Placed:
     by_trainer = any(keyword.arg == "gradient_clip_val" for keyword in given)
     if by_trainer or any(True for _ in script.calls("clip_gradients")):
         return NotPatched(why="fused-not-clipped")
-    ends = [max(script.span(one)[1] for one in _arguments(call)) for call in calls]
+    arguments = [[*call.args, *(keyword.value for keyword in call.keywords)] for call in calls]
+    ends = [max(script.span(one)[1] for one in given) for given in arguments]
     return tuple(parsed_script.Edit(start=end, end=end, text=", fused=True") for end in ends)
 
 
 def _is_of(call: ast.Call, names: tuple[str, ...]) -> bool:
     function = call.func
     return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in names
-
-
-def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def channels_last(script: parsed_script.Script) -> Placed:

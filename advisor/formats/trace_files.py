@@ -190,7 +190,7 @@ def known_warning(code: object) -> type[Finding] | None:
 
 def warning_of(kind: type[Finding], facts: object) -> Finding:
     """The warning with these facts. Raises ValueError: they are not the facts of this warning."""
-    hints = _fact_types(kind)
+    hints = {name: hint for name, hint in get_type_hints(kind).items() if name in kind.fact_names}
     needed = {name for name in hints if not hasattr(kind, name)}
     if not isinstance(facts, dict) or not needed <= facts.keys() <= hints.keys():
         raise ValueError(f"the facts of {kind.code} are {reprlib.repr(facts)}")
@@ -200,11 +200,6 @@ def warning_of(kind: type[Finding], facts: object) -> Finding:
         except WrongValueError as wrong:
             raise wrong.of(name).of(kind.code) from None
     return kind(**facts)
-
-
-def _fact_types(kind: type[Finding]) -> Mapping[str, object]:
-    hints = get_type_hints(kind)
-    return {name: hints[name] for name in kind.fact_names}
 
 
 def check_trace(trace: Trace) -> None:

@@ -272,7 +272,10 @@ def _trace(recording: kineto_events.Recording, path: Path, origin_gpu: str | Non
         data_loading_s=None,
         num_workers=None,
         memory=_memory(recording, len(steps)),
-        collectives=_collectives(exchanged),
+        # That there is communication, and how often; a profile does not tell its size.
+        collectives=(Collective(kind="nccl", num_bytes=None, world_size=None, count=len(exchanged)),)
+        if exchanged
+        else (),
         warnings=(*_warnings(steps, step, unjoined, recording), *_exchange_warnings(exchanged)),
     )
 
@@ -288,12 +291,6 @@ def _origin(path: Path, recording: kineto_events.Recording, given: str | None) -
 
 def _is_collective(call: Call) -> bool:
     return all("nccl" in event.name.lower() for event in call.device_events)
-
-
-def _collectives(calls: Sequence[Call]) -> tuple[Collective, ...]:
-    if not calls:
-        return ()
-    return (Collective(kind="nccl", num_bytes=None, world_size=None, count=len(calls)),)
 
 
 def _exchange_warnings(calls: Sequence[Call]) -> list[Finding]:
@@ -312,8 +309,9 @@ def _ops(call: Call, autograd: kineto_events.Autograd) -> list[Op]:
         return ops
     inputs = kineto_events.tensors_of(call.operator) if call.operator else ()
     outputs, flops, num_bytes = kineto_events.cost_of_call(call.operator, inputs, autograd)
+    short = kernels[0].name.removeprefix("void ").partition("<")[0].partition("(")[0]
     op = Op(
-        name=call.operator.name if call.operator else f"unjoined::{_short(kernels[0].name)}",
+        name=call.operator.name if call.operator else f"unjoined::{short}",
         phase=call.phase,
         inputs=inputs,
         outputs=outputs,
@@ -343,10 +341,6 @@ def _traffic_op(event: kineto_events.DeviceEvent, phase: Phase) -> Op:
         count=1,
         measured_s=event.duration_s,
     )
-
-
-def _short(name: str) -> str:
-    return name.removeprefix("void ").partition("<")[0].partition("(")[0]
 
 
 def _memory(recording: kineto_events.Recording, num_steps: int) -> MemoryUse:

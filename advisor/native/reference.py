@@ -108,7 +108,8 @@ def scale_factor(blocks: int, g: float, origin: Side, destination: Side, form: W
     """Time on the destination / time on the origin; ``scale_kernels`` has the formulas."""
     if form is WaveForm.AUTO:
         if blocks < origin.wave_size and blocks < destination.wave_size:
-            return _small_factor(blocks, g, origin, destination)
+            clock = origin.base_clock_hz / destination.base_clock_hz
+            return float((clock * _ceil_ratio(blocks, destination.num_sms, origin.num_sms)) ** (1.0 - g))
         num_full_waves = blocks // max(origin.wave_size, destination.wave_size)
         form = WaveForm.LARGE if num_full_waves >= LARGE_WAVES else WaveForm.EXACT
     if form is WaveForm.LARGE:
@@ -235,12 +236,6 @@ def _large_factor(g: float, origin: Side, destination: Side) -> float:
     clock = origin.base_clock_hz / destination.base_clock_hz
     compute = origin.wave_size / destination.wave_size * clock
     return float(memory**g * compute ** (1.0 - g))
-
-
-def _small_factor(blocks: int, g: float, origin: Side, destination: Side) -> float:
-    clock = origin.base_clock_hz / destination.base_clock_hz
-    turns = _ceil_ratio(blocks, destination.num_sms, origin.num_sms)
-    return float((clock * turns) ** (1.0 - g))
 
 
 def _ceil_ratio(blocks: int, destination_size: int, origin_size: int) -> float:

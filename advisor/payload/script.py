@@ -151,16 +151,13 @@ def _is_scripts_own(error: BaseException) -> bool:
     steps = list(_steps(error))
     if not steps:
         return True
-    if steps[-1].tb_frame.f_code.co_filename.startswith(_hidden()):
+    hidden = _PAYLOAD, str(Path(str(sys.modules["torch"].__file__)).parent)
+    if steps[-1].tb_frame.f_code.co_filename.startswith(hidden):
         return isinstance(error, OSError) and error.errno is not None and _opcode(steps[-1]) not in _RAISES
     if _opcode(steps[-1]) in _RAISES:
         return True
     is_of_operator = isinstance(error, _OF_OPERATORS) and not isinstance(error, RecursionError)
     return not is_of_operator and "FakeTensor" not in str(error)
-
-
-def _hidden() -> tuple[str, ...]:
-    return _PAYLOAD, str(Path(str(sys.modules["torch"].__file__)).parent)
 
 
 def _steps(error: BaseException) -> Iterator[TracebackType]:

@@ -103,7 +103,14 @@ class Length:
         # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
         iterations = math.ceil(round(per_epoch * self.job.epochs, 6))
         if iterations > MAX_ITERATIONS:
-            raise _too_many(self.job.epochs, per_epoch)
+            epochs = self.job.epochs
+            raise InputError(
+                f"{epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
+                " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
+                finding=TooManyEpochs(
+                    epochs=epochs, iterations_per_epoch=per_epoch, most_iterations=MAX_ITERATIONS
+                ),
+            )
         return iterations
 
     def _steps(self, num_batches: int, num_gpus: int) -> int:
@@ -128,12 +135,4 @@ def length_of(trace: Trace, job: Job) -> Length:
             is_of_profiler=trace.backend == "kineto",
             has_loader=trace.num_workers is not None and _has_loader(trace),
         ),
-    )
-
-
-def _too_many(epochs: float, per_epoch: int) -> InputError:
-    return InputError(
-        f"{epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
-        " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
-        finding=TooManyEpochs(epochs=epochs, iterations_per_epoch=per_epoch, most_iterations=MAX_ITERATIONS),
     )

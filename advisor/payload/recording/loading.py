@@ -210,11 +210,8 @@ def _are_zipped(one: Place, other: Place) -> bool:
 def _ends_a_zip(use: LoaderUse) -> tuple[bool, int, float]:
     """The least of what is zipped ends it: what is not repeated, passed through no generator, short."""
     num_batches = length(use.loader)
-    return _is_cycled(use.batches()), len(use.place), math.inf if num_batches is None else num_batches
-
-
-def _is_cycled(batches: object) -> bool:
-    return any(isinstance(holder, itertools.cycle) for holder in gc.get_referrers(batches))
+    is_cycled = any(isinstance(holder, itertools.cycle) for holder in gc.get_referrers(use.batches()))
+    return is_cycled, len(use.place), math.inf if num_batches is None else num_batches
 
 
 # Of few batches one that something disturbed would decide; more of them are made for their time alone.

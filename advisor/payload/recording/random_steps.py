@@ -115,7 +115,8 @@ class Steps:
         loading = span["loading"]
         of_any_size = loading is not None and loading["is_dynamic"]
         if is_clean and self._last is not None and (of_any_size or self._last[0] == samples):
-            self._differ |= _are_apart(self._last[1], traffic)
+            before = self._last[1]
+            self._differ |= abs(before - traffic) > LEAST_DIFFERENCE * max(before, traffic)
         self._last = (samples, traffic) if is_clean else None
         if not is_steady and not self._kept:
             return False
@@ -154,10 +155,6 @@ class Steps:
             "step_counts": counts,
             "typical_step": spans.index(typical),
         }
-
-
-def _are_apart(one: float, other: float) -> bool:
-    return abs(one - other) > LEAST_DIFFERENCE * max(one, other)
 
 
 def _traffic(span: Iteration) -> float:

@@ -394,7 +394,8 @@ class Recorder:
             signature = self._signatures[func] = Signature(func)
         if not signature.runs_kernel:
             return None
-        if signature.of_sparse is not None and any(map(_is_sparse, args)):
+        are_sparse = (getattr(one, "layout", None) is torch.sparse_coo for one in args)
+        if signature.of_sparse is not None and any(are_sparse):
             signature = signature.of_sparse
         inputs, written, attributes = self._split(signature, args, kwargs)
         outputs = [self._spec(tensor) for tensor in self._tensors(result)] or written
@@ -560,10 +561,6 @@ class Recorder:
         if isinstance(value, (list, tuple)):
             return tuple(self._attribute(item) for item in value)
         return self._dtype(value) if isinstance(value, torch.dtype) else str(value)
-
-
-def _is_sparse(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.layout is torch.sparse_coo
 
 
 def _plain(spec: TensorKey) -> Tensor:

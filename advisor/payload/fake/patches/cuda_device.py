@@ -217,13 +217,10 @@ def _set_device(device: object) -> None:
 def _memory_answers(session: Session) -> dict[str, object]:
     memory, total = session.memory, session.gpu.memory_bytes
 
+    in_use = ("memory_allocated", "memory_reserved", "memory_cached")
     return {
-        "memory_allocated": lambda device=None: memory.current_bytes,  # noqa: ARG005
-        "memory_reserved": lambda device=None: memory.current_bytes,  # noqa: ARG005
-        "memory_cached": lambda device=None: memory.current_bytes,  # noqa: ARG005
-        "max_memory_allocated": lambda device=None: memory.peak_bytes,  # noqa: ARG005
-        "max_memory_reserved": lambda device=None: memory.peak_bytes,  # noqa: ARG005
-        "max_memory_cached": lambda device=None: memory.peak_bytes,  # noqa: ARG005
+        **{name: lambda device=None: memory.current_bytes for name in in_use},  # noqa: ARG005
+        **{f"max_{name}": lambda device=None: memory.peak_bytes for name in in_use},  # noqa: ARG005
         "memory_stats": lambda device=None: _statistics(memory),  # noqa: ARG005
         "memory_summary": lambda *_, **__: "",
         "mem_get_info": lambda device=None: (total - memory.current_bytes, total),  # noqa: ARG005
@@ -357,7 +354,7 @@ def install_accelerator(session: Session) -> None:
 
     Replace the queries that exist in this version of torch.
     """
-    memory = session.memory
+    memory = _memory_answers(session)
     answers: dict[str, object] = {
         "is_available": lambda: True,
         "device_count": session.world.count_gpus,
@@ -370,11 +367,8 @@ def install_accelerator(session: Session) -> None:
         "set_stream": lambda stream: None,  # noqa: ARG005
         "synchronize": lambda device=None: None,  # noqa: ARG005
         "empty_cache": lambda: None,
-        "memory_allocated": lambda device=None: memory.current_bytes,  # noqa: ARG005
-        "memory_reserved": lambda device=None: memory.current_bytes,  # noqa: ARG005
-        "max_memory_allocated": lambda device=None: memory.peak_bytes,  # noqa: ARG005
-        "max_memory_reserved": lambda device=None: memory.peak_bytes,  # noqa: ARG005
         "reset_peak_memory_stats": lambda device=None: None,  # noqa: ARG005
+        **{name: answer for name, answer in memory.items() if name.endswith(("_allocated", "_reserved"))},
     }
     for name, answer in answers.items():
         if hasattr(torch.accelerator, name):

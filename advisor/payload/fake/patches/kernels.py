@@ -94,7 +94,8 @@ def install_attention(session: Session) -> None:
         attn_mask: torch.Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
         scale: float | None = None, enable_gqa: bool = False,
     ) -> object:  # fmt: skip
-        if not _is_on_gpu(session, query) or query.dim() != 4:
+        # C++ asks a DTensor for its device, too, and its mathematics would mix plain tensors with it.
+        if not session.is_fake(getattr(query, "_local_tensor", query)) or query.dim() != 4:
             return original(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
@@ -112,11 +113,6 @@ def install_attention(session: Session) -> None:
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
 
     wrap(functional, "scaled_dot_product_attention", attention)
-
-
-def _is_on_gpu(session: Session, tensor: torch.Tensor) -> bool:
-    # C++ asks a DTensor for its device, too, and its mathematics would mix plain tensors with it.
-    return session.is_fake(getattr(tensor, "_local_tensor", tensor))
 
 
 def _repeat_heads(query: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
