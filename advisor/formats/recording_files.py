@@ -168,10 +168,7 @@ def _read(file: io.BufferedReader, path: Path) -> Recording:
 
 
 def _whole_lines(file: io.BufferedReader) -> Iterator[bytes]:
-    """Lines with an end, one at a time: the first damaged one is the last that is read.
-
-    Raises ValueError: too many, or one is too long.
-    """
+    """Lines with an end, one at a time: the first damaged one is the last that is read."""
     num_lines = 0
     while (line := file.readline(_MOST_LINE_BYTES)).endswith(b"\n"):
         num_lines += 1

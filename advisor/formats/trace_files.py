@@ -101,12 +101,7 @@ def is_trace(path: Path) -> bool:
 
 
 def _read(file: io.BufferedReader, path: Path) -> Trace:
-    """Decode the operators as they come: what is no trace is refused at the first of them.
-
-    Raises:
-        TraceError: it is no trace, too new or damaged.
-        EOFError, zlib.error, ValueError: it is no JSON, or too large.
-    """
+    """Decode the operators as they come: what is no trace is refused at the first of them."""
     members: dict[str, object] = {}
     with io.TextIOWrapper(file, "utf-8-sig") as text:
         for name, value in read_members(text, streamed="ops"):

@@ -173,10 +173,7 @@ def _steps(recording: kineto_events.Recording, calls: Sequence[Call]) -> list[St
 
 
 def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
-    """Steps of one process follow each other.
-
-    Raises TraceError: one shares more than half of its time with the next one.
-    """
+    """Steps of one process follow each other."""
     for (name, begin, end), (next_name, next_begin, next_end) in itertools.pairwise(spans):
         shorter_s = min(end - begin, next_end - next_begin)
         if min(end, next_end) - next_begin > _MOST_SHARED * shorter_s:

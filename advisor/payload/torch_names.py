@@ -113,10 +113,7 @@ class MissingNameError(Exception):
 
 
 def check_all() -> None:
-    """Look up what this torch must have, but for the names of meshes.
-
-    Raises MissingNameError: torch lacks one.
-    """
+    """Look up what this torch must have, but names of meshes. Raises MissingNameError: it lacks one."""
     import torch
 
     check(NAMES)

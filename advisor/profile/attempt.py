@@ -352,10 +352,7 @@ def _attempt(
 
 
 def _timeline(recording: Recording | None, path: Path) -> Timeline | None:
-    """What ran on a real GPU, if the recording says that it was measured.
-
-    Raises ProfileError: there is no timeline, or something else in its place.
-    """
+    """What ran on a real GPU, if the recording says that it was measured."""
     if recording is None or recording["status"] != Status.OK or "iteration_s" not in recording:
         return None
     file = open_foreign(path, _MOST_TIMELINE_BYTES)

@@ -40,10 +40,7 @@ class CompressedLayoutError(NotImplementedError):
 
 
 def refuse_compressed(func: OpOverload, layout: object) -> None:
-    """Stop at an operator that makes a compressed sparse tensor.
-
-    Raises CompressedLayoutError: it does.
-    """
+    """Stop at an operator that makes a compressed sparse tensor. Raises CompressedLayoutError."""
     if func in _COMPRESSING or layout in _COMPRESSED:
         raise CompressedLayoutError
 
