@@ -1,7 +1,5 @@
 """Files that people write by hand: read with a size limit, YAML strictly, faults in words."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ scaling, and its published code for the small-kernel case.
 
 # ruff: noqa: N806 -- the capital letters are shape suffixes
 
-from __future__ import annotations
-
 import heapq
 import math
 import operator
