@@ -73,8 +73,14 @@ IN_SANDBOX = {"message": "mine", "in_sandbox": True}
             (status, {"message": "2.1"}, ["'/p/python'", "`profile.python`"], [])
             for status in ("no_torch", "old_torch", "broken_torch", "missing_module")
         ),
-        ("no_torch", {"message": "1.9"}, ["has no torch"], ["too old", "Repair"]),
-        ("old_torch", {"message": "1.9"}, ["1.9", "2.6", "too old"], ["has no torch", "Repair"]),
+        ("not_python", {"message": "invalid syntax"}, ["not a Python", ".py file"], []),
+        ("no_torch", {"message": "1.9"}, ["has no torch", "pip install torch"], ["too old", "Repair"]),
+        (
+            "old_torch",
+            {"message": "1.9"},
+            ["1.9", "2.6", "too old", "pip install -U"],
+            ["has no torch", "Repair"],
+        ),
         ("broken_torch", {"message": "1.9"}, ["1.9", "cannot be imported"], ["has no torch", "too old"]),
         (
             "strange_torch",
@@ -101,7 +107,13 @@ IN_SANDBOX = {"message": "mine", "in_sandbox": True}
             [],
         ),
         ("no_iteration", STARTED | {"num_processes": 0}, ["'dir/train.py'"], ["Process"]),
-        ("crashed", {"message": "ValueError: bad..."}, ["ValueError: bad. "], []),
+        ("no_iteration", STARTED | {"num_processes": 0}, ["optimizer.step()", "came to its end"], []),
+        (
+            "crashed",
+            {"message": "ValueError: bad..."},
+            ["raised ValueError: bad. ", "third optimizer step"],
+            [],
+        ),
         (
             "crashed",
             REFUSED,

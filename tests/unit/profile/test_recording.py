@@ -3,12 +3,11 @@ from typing import Any
 
 import pytest
 
-from advisor.core.errors import InputError, ProfileError, UnknownGpuError
+from advisor.core.errors import ProfileError, UnknownGpuError
 from advisor.core.values import Collective, Flow, Phase
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.kineto.events import DeviceEvent
 from advisor.payload.protocol import VERSION
-from advisor.profile.failures import failure
 from advisor.profile.recording import Timeline, read_recording, trace_of
 from tests.findings import named, texts
 
@@ -123,13 +122,33 @@ def test_batches_of_a_critics_steps_are_not_accumulated(fetches, most_steps, acc
     assert (trace.accumulation, trace.batch_size) == (accumulation, 64 * fetches)
 
 
-def test_a_guess_which_loader_drives_is_told():
-    loading = LOADING | {"num_batches": 100, "rivals": [5, None]}
-    warning = named(trace_of(recording(loading=loading), "train.py", []).warnings)[-1]
-    assert "3 DataLoaders" in warning
-    assert "the one with 100 batches" in warning
-    assert "5 batches, batches without end" in warning
-    assert "`iterations_per_epoch`" in warning
+@pytest.mark.parametrize(
+    ("changes", "expected", "words"),
+    [
+        ({"fetches": 0, "samples": None}, {"batch_size": None}, ["no batch was loaded"]),
+        (
+            {"num_batches": None, "num_samples": None},
+            {"samples_per_epoch": None, "iterations_per_epoch": None},
+            ["no length"],
+        ),
+        ({"num_batches": None}, {"iterations_per_epoch": 20019}, ["`iterations_per_epoch`"]),
+        (
+            {"num_batches": None, "samples": None},
+            {"iterations_per_epoch": None, "batch_size": None},
+            ["`iterations_per_epoch`"],
+        ),
+        ({"is_dynamic": True, "batch_sizes": [12, 64]}, {"batch_size": 64}, ["12 to 64"]),
+        (
+            {"num_batches": 100, "rivals": [5, None]},
+            {"iterations_per_epoch": 100},
+            ["3 DataLoaders", "the one with 100 batches", "5 batches, batches without end"],
+        ),
+    ],
+)
+def test_what_a_loader_leaves_open_is_told(changes, expected, words):
+    trace = trace_of(recording(loading=LOADING | changes), "train.py", [])
+    assert {name: getattr(trace, name) for name in expected} == expected
+    assert [word for word in words if word not in named(trace.warnings)[-1]] == []
 
 
 @pytest.mark.parametrize(("num_optimizers", "accumulation"), [(1, 3), (2, 1)])
@@ -139,37 +158,6 @@ def test_without_a_loader_the_epoch_is_unknown(num_optimizers, accumulation):
     assert trace.accumulation == accumulation
     assert trace.batch_size is trace.samples_per_epoch is trace.iterations_per_epoch is None
     assert "no torch DataLoader" in named(trace.warnings)[-1]
-
-
-def test_a_loader_that_was_not_asked():
-    trace = trace_of(recording(loading=LOADING | {"fetches": 0, "samples": None}), "train.py", [])
-    assert trace.batch_size is None
-    assert "no batch was loaded" in named(trace.warnings)[-1]
-
-
-def test_data_without_length():
-    loading = LOADING | {"num_batches": None, "num_samples": None}
-    trace = trace_of(recording(loading=loading), "train.py", [])
-    assert trace.samples_per_epoch is trace.iterations_per_epoch is None
-    assert "no length" in named(trace.warnings)[-1]
-
-
-def test_a_sampler_without_length_makes_an_epoch_of_the_data_set():
-    trace = trace_of(recording(loading=LOADING | {"num_batches": None}), "train.py", [])
-    assert trace.iterations_per_epoch == 20019
-    assert "`iterations_per_epoch`" in named(trace.warnings)[-1]
-
-
-def test_batches_of_unknown_size_and_number():
-    loading = LOADING | {"num_batches": None, "samples": None}
-    trace = trace_of(recording(loading=loading), "train.py", [])
-    assert trace.iterations_per_epoch is trace.batch_size is None
-    assert "`iterations_per_epoch`" in named(trace.warnings)[-1]
-
-
-def test_batches_that_differ_in_size_are_told():
-    loading = LOADING | {"is_dynamic": True, "batch_sizes": [12, 64]}
-    assert "12 to 64" in named(trace_of(recording(loading=loading), "train.py", []).warnings)[-1]
 
 
 def test_operators_that_cannot_be_costed_are_named_once():
@@ -224,50 +212,6 @@ def test_a_recording_that_cannot_be_read(text, message, tmp_path):
     (tmp_path / "result.json").write_text(text)
     with pytest.raises(ProfileError, match=message):
         read_recording(tmp_path / "result.json")
-
-
-def explain(status, returncode=0, log="", **details):
-    evidence = None if status is None else {"status": status, **details}
-    return failure(
-        evidence, script="train.py", python="/bin/python", returncode=returncode, log=log, timeout_s=30.0
-    )
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "parts"),
-    [
-        (explain("not_python", message="invalid syntax"), InputError, ["not a Python", ".py file"]),
-        (explain("no_torch"), InputError, ["/bin/python", "`profile.python`", "pip install torch"]),
-        (explain("old_torch", message="1.13"), InputError, ["1.13", "2.6", "pip install -U"]),
-        (explain("broken_torch", message="OSError: x"), InputError, ["OSError: x", "`profile.python`"]),
-        (explain("missing_module", message="timm"), ProfileError, ["'timm'", "/bin/python"]),
-        (
-            explain("no_iteration", message="it came to its end", log="a\nb"),
-            ProfileError,
-            ["optimizer.step()", "came to its end", "last output:\na\nb"],
-        ),
-        (
-            explain("crashed", message="ValueError: x", traceback="the frames"),
-            ProfileError,
-            ["raised ValueError: x", "third optimizer step", "\n\nthe frames"],
-        ),
-        (explain("crashed", message="bug", internal=True), ProfileError, ["inside advisor", "report"]),
-        (explain(None, None), ProfileError, ["within 30 s", "`profile.timeout`"]),
-        (explain(None, -9), ProfileError, ["killed", "memory"]),
-        (explain(None, -11), ProfileError, ["SIGSEGV"]),
-        (explain(None, 3), ProfileError, ["exit code 3"]),
-    ],
-)
-def test_every_failure_says_what_to_do(error, kind, parts):
-    assert type(error) is kind
-    for part in parts:
-        assert part in str(error)
-
-
-def test_of_a_long_log_the_end_is_shown():
-    text = str(explain(None, 3, log="\n".join(f"line {number}" for number in range(100))))
-    assert "line 99" in text
-    assert "line 84" not in text
 
 
 def event(duration_s, name="gemm", kind="kernel", **args):
