@@ -71,7 +71,10 @@ def check(
 @queue_app.command("show")
 def show(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE_OR_LOG", help="What queue fit wrote, or a job log.")
+        Path,
+        typer.Argument(
+            metavar="FILE_OR_LOG", help="What queue fit wrote, or a job log; or slurm, kueue or volcano."
+        ),
     ],
     gpus: Annotated[
         int | None, option("GPUs the job asks for.", metavar="N", min=1, max=MAX_MACHINES)

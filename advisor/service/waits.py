@@ -53,11 +53,11 @@ def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> Q
 
 
 def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
-    """What `fit_waits` wrote, or the same of a log. Raises InputError: it is neither."""
+    """What `fit_waits` wrote, or the same of a log or a live scheduler. Raises InputError: it is none."""
     from advisor.site_files.fitted_files import load_fit
 
-    with listener.step(f"reading {source.name}"):
-        return load_fit(source, timezone)
+    with listener.step(f"reading {source.name}"), log_or_live(source) as there:
+        return load_fit(there, timezone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class WaitRequest:
     """One kind of job."""
 
     source: Path
-    """What `fit_waits` wrote, or a log."""
+    """What `fit_waits` wrote, a log, or the word of a live scheduler."""
     num_gpus: int
     """That it asks for."""
     walltime_s: float | None = None

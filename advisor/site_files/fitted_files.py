@@ -56,7 +56,7 @@ def write_fit_file(path: Path, kind: FitKind, body: Mapping[str, object]) -> Non
 
 
 def is_fit_file(path: Path) -> bool:
-    """Whether it is JSON, which no log is; what is no file is none either.
+    """Whether it is JSON, as no log is but what kubectl prints; what is no file is none either.
 
     Raises InputError: it cannot be read.
     """
@@ -64,9 +64,10 @@ def is_fit_file(path: Path) -> bool:
         return False
     try:
         with open_regular(path) as file:
-            return file.read(64).lstrip()[:1] == b"{"
+            begin = file.read(64).lstrip()
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    return begin.startswith(b"{") and b'"apiVersion"' not in begin
 
 
 def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service.listening import Listener
-from advisor.service.waits import fit_waits
+from advisor.service.waits import fit_waits, fitted_waits
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.waits import QueuedJob
 
@@ -130,11 +130,13 @@ def test_a_live_cluster_is_asked_by_kubectl(word, kind, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     items = [kueue("01:00:00Z", count=1 + i, Admitted="03:00:00Z") for i in range(40)]
-    (tmp_path / "log").write_text(json.dumps({"items": items}))
+    (tmp_path / "log").write_text(json.dumps({"apiVersion": "v1", "items": items}))
     program = tmp_path / "kubectl"
     program.write_text('#!/bin/sh\necho "$@" > asked\ncat log\n')
     program.chmod(0o755)
-    assert fit_waits(Path(word), None, Listener()).num_jobs == 40
+    assert fit_waits(Path(word), None, Listener()) == fitted_waits(tmp_path / "log", Listener())
+    # As `queue show` does, of the file too.
+    assert fitted_waits(Path(word), Listener()).num_jobs == 40
     assert (tmp_path / "asked").read_text().startswith(f"get {kind}.")
     program.write_text('#!/bin/sh\necho "Error from server (Forbidden)" >&2\nexit 1\n')
     with pytest.raises(InputError, match=r"\(kubectl\) refuses: Error from server \(Forbidden\)"):

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service.listening import Listener
-from advisor.service.waits import check_waits, fit_waits
+from advisor.service.waits import check_waits, fit_waits, fitted_waits
 from recommender.queue.fitted import fit
 from tests.jobs import job_log, make_job, sacct_of
 
@@ -37,6 +37,7 @@ def test_jobs_of_all_users_are_asked_for_in_utc(folder):
     says(folder, "cat log")
     fitted = fit_waits(SLURM, None, Listener())
     assert (fitted.num_jobs, fitted.bins) == (400, fit(job_log(JOBS)).bins)
+    assert fitted_waits(SLURM, Listener()) == fitted  # as `queue show` does
     # Not what the clock of Newfoundland says.
     assert fitted.first_submit_s == JOBS[0].submit_s
     asked = (folder / "asked").read_text()
