@@ -215,7 +215,7 @@ def _wait_bin(which: Bin, num_jobs: int, waits_s: Array) -> WaitBin:
 
 
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
-    """What makes an answer for a size doubtful: no GPUs or few such jobs in the log, or a surge at its end."""
+    """What makes an answer for a size doubtful: no GPUs or few such jobs in the log, or a surge."""
     warnings: list[Finding] = []
     if (times := math.exp(fitted.offset_p90)) > SURGE_TIMES:
         warnings.append(WaitUnsure(why="surge", times=times))
