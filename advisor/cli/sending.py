@@ -90,9 +90,9 @@ class Outlet:
             key=key or key_of_environment(),
         )
         if self.is_preview:
-            for preview in previews(message, request, self.settings):
-                TERMINAL.note(f"what {preview.channel} would get:")
-                print_text(preview.text.removesuffix("\n"))
+            for channel, text in previews(message, request, self.settings).items():
+                TERMINAL.note(f"what {channel} would get:")
+                print_text(text.removesuffix("\n"))
             return ()
         deliveries = deliver(message, request, self.settings, database=self.database, listener=TERMINAL)
         print_document(deliveries_document(deliveries), output)

@@ -42,14 +42,6 @@ class DeliveryRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a channel would be sent."""
-
-    channel: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelState:
     """A channel of the settings."""
 
@@ -121,8 +113,8 @@ def deliver(
 
 def previews(
     message: Message, request: DeliveryRequest, delivery: DeliverySettings, *, clock: Clock | None = None
-) -> tuple[Preview, ...]:
-    """What `deliver` would send now; nothing is sent, and no secret is read.
+) -> dict[str, str]:
+    """What `deliver` would send now, by channel; nothing is sent, and no secret is read.
 
     Raises:
         ConfigError: there is no such channel, or it wants a form that this answer does not have.
@@ -133,13 +125,13 @@ def previews(
 
     check_channels(request.channels, delivery)
     parcel = Parcel(message=message, key=_key(message, request), at=(clock or Clock()).now())
-    shown = []
+    shown = {}
     for name, channel in _channels(request.channels, delivery).items():
         try:
-            shown.append(Preview(channel=name, text=channel.preview(parcel)))
+            shown[name] = channel.preview(parcel)
         except SendingError as error:
             raise ConfigError(f"{name}: {error}.") from None
-    return tuple(shown)
+    return shown
 
 
 def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple[ChannelState, ...]:

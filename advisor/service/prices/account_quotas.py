@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -32,21 +32,13 @@ Limits = Mapping[tuple[str, str, str], int]
 """By provider, region and the quota's name there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountQuotas:
-    """What was read last, and when; empty where nothing ever was."""
-
-    limits: Limits = field(default_factory=dict)
-    read_on: date | None = None
-
-
 def read_account_quotas(pricing: PricingSettings, sources: Collection[str], store: Store) -> tuple[str, ...]:
     """Ask the accounts of the price sources ``aws`` and ``gcp``, and keep what they say.
 
     Returns:
         A line for each account that could not be asked; what was known of it stays.
     """
-    before = known_quotas(pricing.store).limits
+    before, _ = known_quotas(pricing.store)
     limits, problems = dict(before), []
     for name, ask in (("aws", _of_aws), ("gcp", _of_gcp)):
         if name not in sources:
@@ -64,14 +56,14 @@ def read_account_quotas(pricing: PricingSettings, sources: Collection[str], stor
     return tuple(problems)
 
 
-def known_quotas(settings: StoreSettings) -> AccountQuotas:
-    """What was read last; nothing where the file is missing or not ours."""
+def known_quotas(settings: StoreSettings) -> tuple[Limits, str]:
+    """What was read last, and on which day; nothing and "" where the file is missing or not ours."""
     try:
         document = json.loads(_path(settings).read_bytes())
         limits = {(str(p), str(r), str(q)): int(limit) for p, r, q, limit in document["limits"]}
-        return AccountQuotas(limits=limits, read_on=date.fromisoformat(document["read_on"]))
+        return limits, date.fromisoformat(document["read_on"]).isoformat()
     except (OSError, ValueError, TypeError, KeyError):
-        return AccountQuotas()
+        return {}, ""
 
 
 def _path(settings: StoreSettings) -> Path:

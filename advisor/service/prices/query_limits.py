@@ -151,16 +151,8 @@ class Limit:
     """It says what is looked for rather than where or at what price, so it gives way last."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """The smallest set of limits without which offers are left, and those offers."""
-
-    limits: tuple[Limit, ...]
-    offers: tuple[Offer, ...]
-
-
-def way_out(limits: Sequence[Limit], offers: Iterable[Offer]) -> Way:
-    """What has to give way: as few limits as possible, of those the ones that let in the fewest offers.
+def way_out(limits: Sequence[Limit], offers: Iterable[Offer]) -> tuple[tuple[Limit, ...], tuple[Offer, ...]]:
+    """What has to give way, and what is left without: few limits, of those the ones that let in the fewest.
 
     The fewest, since they are what comes nearest to what was asked. Of equally many limits those without a
     subject go first: who asks for a GPU in Europe wants to know where it is rather than what else is there.
@@ -175,7 +167,7 @@ def way_out(limits: Sequence[Limit], offers: Iterable[Offer]) -> Way:
         return len(failed), any(limit.is_subject for limit in failed), len(by_failed[failed])
 
     failed = min(by_failed, key=rank)
-    return Way(limits=failed, offers=tuple(by_failed[failed]))
+    return failed, tuple(by_failed[failed])
 
 
 ANY = "*"
@@ -297,12 +289,12 @@ def nothing_left(
             f"no known price is of {', '.join(asked.wanted)}: `advisor prices` shows what is for rent."
         )
     limits = _limits(pricing, asked, offers, listener)
-    way = way_out(limits, offers)
+    in_the_way, left = way_out(limits, offers)
     # A default is worth a word only where it is in the way.
-    worth = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
-    best = min(way.offers, key=lambda offer: (offer.usd_per_h, offer.region, offer.zone or ""))
-    names = " and ".join(dict.fromkeys(limit.name for limit in way.limits))
-    there_are = "is 1" if len(way.offers) == 1 else f"are {len(way.offers):,}, the cheapest"
+    worth = [limit.text for limit in limits if limit in in_the_way or not limit.is_default]
+    best = min(left, key=lambda offer: (offer.usd_per_h, offer.region, offer.zone or ""))
+    names = " and ".join(dict.fromkeys(limit.name for limit in in_the_way))
+    there_are = "is 1" if len(left) == 1 else f"are {len(left):,}, the cheapest"
     where = f"{best.provider} {best.instance_type} in {best.region}"
     return NoOfferError(
         f"no offer with {', '.join(dict.fromkeys(worth))}. Without {names} there {there_are}: {where},"

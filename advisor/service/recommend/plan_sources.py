@@ -211,12 +211,9 @@ def account_limits(pricing: PricingSettings) -> AccountLimits:
     """What the user's accounts said that they may start."""
     from recommender.plans.candidates import AccountLimits
 
-    known = known_quotas(pricing.store)
-    return AccountLimits(
-        limits=known.limits,
-        read_on="" if known.read_on is None else known.read_on.isoformat(),
-        leaves_out=pricing.cloud.without_quota == "leave-out",
-    )
+    limits, read_on = known_quotas(pricing.store)
+    leaves_out = pricing.cloud.without_quota == "leave-out"
+    return AccountLimits(limits=limits, read_on=read_on, leaves_out=leaves_out)
 
 
 def quotas_of(quotas: Sequence[QuotaSettings]) -> list[Quota]:

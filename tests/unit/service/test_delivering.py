@@ -110,10 +110,10 @@ def test_a_name_that_no_channel_has_is_refused_before_anything_is_sent(tmp_path)
 
 def test_a_preview_is_what_is_sent_and_sends_nothing(tmp_path):
     channels, time = config_of(FILES).settings.delivery, SetClock()
-    (shown,) = previews(make_message(), request("one"), channels, clock=time.clock)
+    shown = previews(make_message(), request("one"), channels, clock=time.clock)
     assert not (tmp_path / "data").exists()
     assert outcomes("one") == {"one": Outcome.SENT}
-    assert shown.text == f"one-2026-11-23.md\n\n{Path('one-2026-11-23.md').read_text()}"
+    assert shown == {"one": f"one-2026-11-23.md\n\n{Path('one-2026-11-23.md').read_text()}"}
     with pytest.raises(ConfigError, match="one: this answer has no form"):
         previews(make_message(files=()), request("one"), channels)
 
