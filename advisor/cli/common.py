@@ -78,7 +78,8 @@ class LongCommand(TyperCommand):
         params = self.get_params(ctx)
         options = [param for param in params if param.param_type_name == "option"]
         names = COMMON_OPTIONS.get(self.name or "")
-        common = [one for one in options if names is None or one.opts[0] in {*names, "--help", "--help-all"}]
+        always = ("help", "help_all")
+        common = [one for one in options if names is None or one.name in always or one.opts[0] in names]
         yield "Arguments", [param for param in params if param.param_type_name == "argument"]
         yield "Options", common
         if ctx.meta.get(_SHOWS_ALL):
