@@ -136,9 +136,6 @@ def waited(plan: Plan, factor: float) -> Plan:
     return replace(plan, wait_s=replace(wait_s, **changed))
 
 
-# --- Regret -----------------------------------------------------------------------------------------
-
-
 def regrets(asked: Asked) -> Mapping[str, float | None]:
     """By what is other than expected: what following the advice costs more than the best, as a share of that.
 
@@ -164,9 +161,6 @@ def _regret(asked: Asked, there: Answer) -> float | None:
         return None
     best_usd = total_usd(there.chosen, worth)
     return total_usd(pick, worth) / best_usd - 1 if best_usd > 0 else 0.0
-
-
-# --- The stated fact --------------------------------------------------------------------------------
 
 
 def flips(asked: Asked, fact: Tipping) -> Mapping[str, bool] | None:

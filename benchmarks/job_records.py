@@ -81,9 +81,6 @@ def read_records(shared: Path) -> Records:
     )
 
 
-# --- Later prices -----------------------------------------------------------------------------------------
-
-
 def at_later_prices(trace: Trace, places: Places, records: Records) -> Iterator[float | None]:
     """The regret at each moment of the record; None where the pick then misses a limit of the job."""
     for then, now, model in records.moments:
@@ -140,9 +137,6 @@ def _offers(panel: Panel, column: int, gpus: set[str]) -> Iterator[Offer]:
                     region=region, market=market, usd_per_h=usd, source="a record",
                     retrieved_at=moment(int(panel.days[column])),
                 )  # fmt: skip
-
-
-# --- Traces of spot machines ------------------------------------------------------------------------------
 
 
 def on_traces(answer: Recommendation, places: Places, rings: Sequence[Ring]) -> float:

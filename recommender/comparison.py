@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from advisor.core.findings import Finding, about_answers
 from advisor.core.notebook import html_of
@@ -60,16 +61,13 @@ class PlanComparison:
         return html_of(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
-    """One of the two."""
+class _Side(NamedTuple):
+    """One of the two, A or B, and the probability that it is done first."""
 
     name: str
-    """``"A"`` or ``"B"``."""
     option: Option
     whole: Whole
     p_sooner: float
-    """Probability that it is done first."""
 
 
 def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
@@ -78,8 +76,7 @@ def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
     by_means = all(math.isfinite(option.expected.time_s) for option in options)
     whole = _whole(a.option, worth, by_means=by_means), _whole(b.option, worth, by_means=by_means)
     p_sooner = chance_below(a.time_s, b.time_s)
-    first = _Side(name="A", option=a.option, whole=whole[0], p_sooner=p_sooner)
-    second = _Side(name="B", option=b.option, whole=whole[1], p_sooner=1 - p_sooner)
+    sides = _Side("A", a.option, whole[0], p_sooner), _Side("B", b.option, whole[1], 1 - p_sooner)
     is_cost_known = all(option.plan.usd_per_h is not None for option in options)
     return PlanComparison(
         a=a.option,
@@ -89,7 +86,7 @@ def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
         p_a_cheaper=chance_below(a.cost_usd, b.cost_usd) if is_cost_known else None,
         p_a_sooner=p_sooner,
         even_usd_per_h=_even_usd_per_h(*whole) if is_cost_known else None,
-        verdict=_verdict(first, second, worth),
+        verdict=_verdict(*sides, worth),
     )
 
 
@@ -119,9 +116,6 @@ def _pays_for_time(one: Whole, other: Whole) -> bool:
 
 def _is_less(one: float, other: float) -> bool:
     return one < other and not math.isclose(one, other, rel_tol=TOLERANCE)
-
-
-# --- What decides ----------------------------------------------------------------------------------
 
 
 def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
@@ -224,65 +218,50 @@ class ScriptChange:
     @property
     def measure(self) -> Measure:
         """Cost, or time where a machine has no known price or costs nothing."""
-        pair = (self.base, self.now)
-        priced = all(option is not None and _is_priced(option) for option in pair)
-        return Measure.COST if priced else Measure.TIME
+        pair = [option for option in (self.base, self.now) if option is not None and option.cost_usd.p50 > 0]
+        return Measure.COST if sum(o.plan.usd_per_h is not None for o in pair) == 2 else Measure.TIME
 
     @property
     def relative(self) -> float | None:
         """Median after over median before, less 1: 0.23 is 23 % more; None without both."""
-        if self.base is None or self.now is None:
-            return None
-        return _amount(self.now, self.measure) / _amount(self.base, self.measure) - 1
+        pair = [option for option in (self.now, self.base) if option is not None]
+        by_cost = self.measure is Measure.COST
+        amounts = [option.cost_usd.p50 if by_cost else option.time_s.p50 for option in pair]
+        return amounts[0] / amounts[1] - 1 if len(amounts) == 2 else None
 
 
 def script_change(base: Recommendation, head: Recommendation) -> ScriptChange:
-    """Compare the answers for two versions of a script; both rank the same plans.
-
-    Args:
-        base: for the version before.
-        head: for the version after.
-    """
+    """Compare the answers for a script before and after a change; both rank the same plans."""
     before, after = base.chosen, head.chosen
     return ScriptChange(
         base=before,
         same=None if before is None else head.option(before.plan.id),
         head=after,
-        machines=tuple(_machines(base, head, (before, after))),
+        machines=tuple(_machines(base, head)),
     )
 
 
-def change_findings(change: ScriptChange) -> tuple[Finding, ...]:
+def change_findings(change: ScriptChange) -> Iterator[Finding]:
     """The change in short: its price, what no longer fits, and whether another machine is better now."""
-    return tuple(_findings(change))
-
-
-def _findings(change: ScriptChange) -> Iterator[Finding]:
     base, same, head = change.base, change.same, change.head
     if head is None:
         yield about_answers.ChangeEndsAll(machine=None if base is None else machine(base))
     elif base is None:
         yield about_answers.ChangeMoves(was_possible=False, machine=machine(head), **_figures("head", head))
     else:
-        yield from _between(change, base, head)
+        yield _between(change, base, head)
     yield from _fits(change)
     if same is not None and same.feasible and head is not None and head.plan.id != same.plan.id:
         yield about_answers.ChangeMoves(was_possible=True, machine=machine(head), **_figures("head", head))
 
 
-def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Finding]:
-    same = change.same
-    facts: dict[str, Any] = {"measure": change.measure, "relative": change.relative, **_figures("base", base)}
+def _between(change: ScriptChange, base: Option, head: Option) -> Finding:
+    same, facts = change.same, {"machine": machine(base), **_figures("base", base)}
+    facts |= {"measure": change.measure, "relative": change.relative}
     if same is not None and same.feasible:
-        yield about_answers.ChangeCosts(machine=machine(base), **facts, **_figures("head", same))
-        return
-    yield about_answers.ChangeRulesOut(
-        machine=machine(base),
-        why=None if same is None else why_removed(same),
-        instead=machine(head),
-        **facts,
-        **_figures("head", head),
-    )
+        return about_answers.ChangeCosts(**facts, **_figures("head", same))
+    why = None if same is None else why_removed(same)
+    return about_answers.ChangeRulesOut(why=why, instead=machine(head), **facts, **_figures("head", head))
 
 
 def _fits(change: ScriptChange) -> Iterator[Finding]:
@@ -311,26 +290,19 @@ def _figures(name: str, option: Option) -> dict[str, Any]:
     }
 
 
-def _machines(
-    base: Recommendation, head: Recommendation, chosen: Iterable[Option | None]
-) -> list[MachineChange]:
+def _machines(base: Recommendation, head: Recommendation) -> list[MachineChange]:
     """Those chosen, then one number of each GPU: first those ruled in or out, each group by cost."""
     befores, afters = _cheapest(base.options), _cheapest(head.options)
-    first = {_key(option) for option in chosen if option is not None}
-    changes = [
-        MachineChange(gpu=gpu, num_gpus=num_gpus, base=befores.get(key), head=afters.get(key))
-        for key in {**befores, **afters}
-        for gpu, num_gpus in [key]
-        if any(option is not None and option.feasible for option in (befores.get(key), afters.get(key)))
-    ]
-
-    def order(change: MachineChange) -> tuple[bool, bool, float]:
+    first = {_key(answer.chosen) for answer in (base, head) if answer.chosen is not None}
+    keyed: list[tuple[tuple[bool, bool, float], MachineChange]] = []
+    for key in {**befores, **afters}:
+        change = MachineChange(gpu=key[0], num_gpus=key[1], base=befores.get(key), head=afters.get(key))
         pair = [option for option in (change.base, change.head) if option is not None]
-        turns = len({option.feasible for option in pair}) > 1
-        cost_usd = min(option.counted_usd for option in pair if option.feasible)
-        return (change.gpu, change.num_gpus) not in first, not turns, cost_usd
-
-    ordered = sorted(changes, key=order)
+        costs_usd = [option.counted_usd for option in pair if option.feasible]
+        if costs_usd:
+            turns = len({option.feasible for option in pair}) > 1
+            keyed.append(((key not in first, not turns, min(costs_usd)), change))
+    ordered = [change for _, change in sorted(keyed, key=itemgetter(0))]
     by_gpu = {change.gpu: change for change in reversed(ordered)}
     return [c for c in ordered if (c.gpu, c.num_gpus) in first or by_gpu[c.gpu] is c]
 
@@ -350,11 +322,3 @@ def cheapest_first(option: Option) -> tuple[bool, float, str]:
 
 def _key(option: Option) -> tuple[str, int]:
     return option.plan.gpu, option.plan.num_gpus
-
-
-def _is_priced(option: Option) -> bool:
-    return option.plan.usd_per_h is not None and option.cost_usd.p50 > 0
-
-
-def _amount(option: Option, measure: Measure) -> float:
-    return option.cost_usd.p50 if measure is Measure.COST else option.time_s.p50

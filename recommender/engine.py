@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +14,14 @@ from advisor.core.findings.about_answers import CloudWaitAssumed, NothingToChoos
 from advisor.core.findings.about_estimates import Supposed
 from advisor.core.findings.about_options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
 from advisor.core.findings.about_traces import EvaluationSeen, LengthUnknown
-from advisor.core.values import AssumedWait, Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
-from recommender.conditions import Conditions
+from advisor.core.values import AssumedWait, Job, Option, Plan, Recommendation, Script, Tier, Workload
+from recommender.conditions import Conditions, Spent
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
-from recommender.ranking.choice import Ranking, best_of, nearest_rows, rank, shortlist
+from recommender.outcome.spot import SpotTerms
+from recommender.ranking.choice import best_of, nearest_rows, rank, shortlist
 from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
-from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
+from recommender.ranking.ways import as_it_is, evaluate_ways, with_work
 
 if TYPE_CHECKING:
     from recommender.policy.merge import Policy
@@ -75,15 +76,22 @@ def judge(
             " GPUs, providers, regions or markets.",
             finding=NothingToChooseFrom(),
         )
-    known = conditions or Conditions()
+    known, draws = conditions or Conditions(), make_draws(rng)
     if policy is None:
-        return evaluate_ways(workloads, plans, job, make_draws(rng), known)
-    draws = make_draws(rng)
-    return _under(policy, known, lambda ruled: evaluate_ways(workloads, plans, job, draws, known, ruled))
+        return evaluate_ways(workloads, plans, job, draws, known)
+    from recommender.policy.judge import check_any_left, under_policy
+
+    spent = known.spent or Spent(all_usd=0.0, project_usd=0.0)
+
+    def ruled(options: Sequence[Option], spot: SpotTerms) -> Sequence[Option]:
+        return under_policy(options, policy, spent, spot)
+
+    judged = evaluate_ways(workloads, plans, job, draws, known, ruled)
+    check_any_left([item.option for item in judged])
+    return judged
 
 
 def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendation:
-    """The options of judged plans, the feasible ones ranked."""
     judged = with_more_vcpus(judged)
     late = [item.option for item in judged if item.option.removed_by == (RemovedByDeadline.code,)]
     is_whole = not any(
@@ -93,36 +101,26 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
     ranking = rank(feasible, job, late, script=script, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}
     options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
-    unchanged, worked_on = _best(as_it_is(judged, script), job), _best(with_work(judged), job)
+    unchanged, worked_on = (
+        best_of(found, job) if found else None for found in (as_it_is(judged, script), with_work(judged))
+    )
+    best_id = ranking.recommended
     return Recommendation(
         script=script,
         job=job,
         options=options,
         frontier=ranking.frontier,
-        recommended=ranking.recommended,
+        recommended=best_id,
         rule=ranking.rule,
         warnings=_warnings(script, options, job),
         picks=ranking.picks,
         summary=ranking.summary,
         as_it_is=unchanged,
         with_work=worked_on,
-        shortlist=_shortlist(options, ranking, job, unchanged, worked_on),
+        shortlist=nearest_rows(options, job)
+        if best_id is None
+        else shortlist(options, ranking.picks, job, best_id=best_id, as_it_is=unchanged, with_work=worked_on),
     )
-
-
-def _shortlist(
-    options: Sequence[Option], ranking: Ranking, job: Job, unchanged: Option | None, worked_on: Option | None
-) -> tuple[Listed, ...]:
-    if ranking.recommended is None:
-        return nearest_rows(options, job)
-    return shortlist(
-        options, ranking.picks, job, best_id=ranking.recommended, as_it_is=unchanged, with_work=worked_on
-    )
-
-
-def _best(options: Iterable[Option], job: Job) -> Option | None:
-    found = list(options)
-    return best_of(found, job) if found else None
 
 
 def _check_plans(workloads: Sequence[Workload], plans: Sequence[Plan]) -> None:
@@ -139,17 +137,6 @@ def _check_plans(workloads: Sequence[Workload], plans: Sequence[Plan]) -> None:
         raise InputError("two plans have the same id: leave one out.")
 
 
-def _under(policy: Policy, known: Conditions, judged_by: Callable[[Ruling], list[Judged]]) -> list[Judged]:
-    """What is judged under the policy."""
-    from recommender.conditions import Spent
-    from recommender.policy.judge import check_any_left, under_policy
-
-    spent = known.spent or Spent(all_usd=0.0, project_usd=0.0)
-    judged = judged_by(lambda options, spot: under_policy(options, policy, spent, spot))
-    check_any_left([item.option for item in judged])
-    return judged
-
-
 def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
     """Refuse what cannot be meant. Raises InputError: says which number is wrong and what is allowed."""
     epochs, iterations = name_of("epochs"), name_of("iterations")
@@ -160,14 +147,16 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
     for field in ("iterations", "iterations_per_epoch"):
         if (count := getattr(job, field)) is not None:
             limits.check_count(name_of(field), count, most=limits.MAX_ITERATIONS)
-    most = {"epochs": limits.MAX_EPOCHS, "budget_usd": limits.MAX_USD, "deadline_s": limits.MAX_PLANNED_S}
-    for field, limit in most.items():
+    allowed: dict[str, dict[str, float]] = {
+        "epochs": {"above": 0, "most": limits.MAX_EPOCHS},
+        "budget_usd": {"above": 0, "most": limits.MAX_USD},
+        "deadline_s": {"above": 0, "most": limits.MAX_PLANNED_S},
+        "value_of_time_usd_per_h": {"least": 0, "most": limits.MAX_USD_PER_H},
+        "change_usd": {"least": 0, "most": limits.MAX_USD},
+    }
+    for field, bounds in allowed.items():
         if (value := getattr(job, field)) is not None:
-            limits.check_number(name_of(field), value, above=0, most=limit)
-    of_nothing_on = {"value_of_time_usd_per_h": limits.MAX_USD_PER_H, "change_usd": limits.MAX_USD}
-    for field, limit in of_nothing_on.items():
-        if (value := getattr(job, field)) is not None:
-            limits.check_number(name_of(field), value, least=0, most=limit)
+            limits.check_number(name_of(field), value, **bounds)
     limits.check_number(name_of("confidence"), job.confidence, above=0)
     if not 0 < job.confidence < 1:
         raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")
@@ -180,12 +169,9 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
     ]
     if not job.split.is_none:
         warnings.append(Supposed(split=job.split.name))
-    if any(
-        (isinstance(reason, Unknown) and reason.what == "sharing")
-        for option in options
-        for reason in option.reasons
-    ):
-        warnings.append(Unknown(what="sharing"))
+    sharing = Unknown(what="sharing")
+    if any(sharing in option.reasons for option in options):
+        warnings.append(sharing)
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(Unknown(what="hourly-cost", names=free))

@@ -12,7 +12,6 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
 from recommender.plans.named import places_of, plans_with_words, words_of_name
 from recommender.ranking import value
-from recommender.ranking.value import total_usd
 from recommender.ranking.what_tips import machine
 
 
@@ -47,10 +46,8 @@ class ScalingCurve:
 def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
     """The curve of the machine that a name means: its GPU, provider and market, in any region it leaves open.
 
-    Args:
-        name: an id of a plan, or words of one, its number of GPUs included or not.
-
-    Raises InputError: no plan has this name.
+    The name is an id of a plan, or words of one, its number of GPUs included or not. Raises InputError: no
+    plan has it.
     """
     worth, by_id = value.worth_for(job), {option.plan.id: option for option in options}
     named = plans_with_words(name, [option.plan for option in options])
@@ -87,16 +84,13 @@ def _best(options: Sequence[Option], worth: value.Worth) -> Option:
 def _points(options: Sequence[Option], worth: value.Worth) -> Iterator[CurvePoint]:
     before: Option | None = None
     for option in options:
-        saved = None if before is None or not option.feasible else _usd_per_h_saved(before, option, worth)
-        yield CurvePoint(option=option, total_usd=total_usd(option, worth), usd_per_h_saved=saved)
+        saved = None
+        if before is not None and option.feasible:
+            saved_h = (value.whole_s(before) - value.whole_s(option)) / HOUR_S
+            more_usd = value.whole_usd(option, worth) - value.whole_usd(before, worth)
+            saved = more_usd / saved_h if saved_h > 0 else math.inf
+        yield CurvePoint(option=option, total_usd=value.total_usd(option, worth), usd_per_h_saved=saved)
         before = option if option.feasible else before
-
-
-def _usd_per_h_saved(fewer: Option, more: Option, worth: value.Worth) -> float:
-    saved_h = (value.whole_s(fewer) - value.whole_s(more)) / HOUR_S
-    return (
-        (value.whole_usd(more, worth) - value.whole_usd(fewer, worth)) / saved_h if saved_h > 0 else math.inf
-    )
 
 
 def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: value.Worth) -> Finding:
@@ -108,15 +102,11 @@ def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: value.W
     more = feasible[place if is_last else place + 1]
     fewer = feasible[max(place - is_last, 0)].option
     saved = more.usd_per_h_saved
+    change_usd = value.change_usd(more.option, worth) - value.change_usd(fewer, worth)
     return CurveStops(
         machine=machine(best),
         next_num_gpus=None if is_last else more.option.plan.num_gpus,
         usd_per_h_saved=None if saved is None or math.isinf(saved) else saved,
-        change_usd=_change_between(fewer, more.option, worth),
+        change_usd=change_usd,
         value_usd_per_h=worth.hour_usd,
     )
-
-
-def _change_between(fewer: Option, more: Option, worth: value.Worth) -> float:
-    """What changing the script for more GPUs adds to the step."""
-    return value.change_usd(more, worth) - value.change_usd(fewer, worth)

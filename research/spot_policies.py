@@ -314,9 +314,6 @@ def summary(cases: Sequence[Case]) -> dict[str, float]:
     }
 
 
-# --- Whether the hour of the day, or what other zones do, foretells a zone -------------------------------
-
-
 def brier_by_hour(trace: Trace) -> tuple[float, float]:
     """Mean squared error of the odds of a machine in the second half, by one share and by 24 of the first.
 

@@ -9,12 +9,11 @@ A larger batch takes as much longer as it is larger. The optimizer's time stays,
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
-from advisor.core.values import Z90, Collective, MemoryUse, Op, Phase, Trace
-from advisor.predict.distinct import Same
+from advisor.core.values import Z90, MemoryUse, Op, Phase, Trace
+from advisor.predict.distinct import kept
 from advisor.predict.exchange.collectives import kinds_of_each_pass
 from advisor.predict.footprint import copied_bytes
 from advisor.predict.methods import OpTimes
@@ -59,22 +58,19 @@ def batch_share(trace: Trace, share: float) -> BatchShare:
 def trace_at(trace: Trace, share: BatchShare) -> Trace:
     """The trace with its samples, passes and memory at a share; operators keep their shapes and costs."""
     loading_s, batch_size = trace.data_loading_s, trace.batch_size
+    recurring = kinds_of_each_pass(trace) if share.passes != 1 else ()
+    collectives = (
+        replace(one, count=_times(one.count, share.passes)) if one.kind in recurring else one
+        for one in trace.collectives
+    )
     return replace(
         trace,
         batch_size=None if batch_size is None else max(1, round(batch_size * share.whole)),
         accumulation=_times(trace.accumulation, share.passes),
         data_loading_s=None if loading_s is None else loading_s * share.whole,
         memory=memory_at(trace, share.batch),
-        ops=_ops_at(Same(trace.ops), share.passes) if share.passes != 1 else trace.ops,
-        collectives=_collectives_at(trace, share.passes) if share.passes != 1 else trace.collectives,
-    )
-
-
-def _collectives_at(trace: Trace, passes: float) -> tuple[Collective, ...]:
-    recurring = kinds_of_each_pass(trace)
-    return tuple(
-        replace(one, count=_times(one.count, passes)) if one.kind in recurring else one
-        for one in trace.collectives
+        ops=_ops_at(trace.ops, share.passes) if share.passes != 1 else trace.ops,
+        collectives=tuple(collectives),
     )
 
 
@@ -84,13 +80,11 @@ def times_at(times: OpTimes, share: BatchShare, optimizer: float = 1.0) -> OpTim
     return replace(times, time_s=time_s)
 
 
-@lru_cache(maxsize=8)
-def _ops_at(same: Same, passes: float) -> tuple[Op, ...]:
-    return tuple(_op_at(op, passes) for op in same.ops)
-
-
-def _op_at(op: Op, passes: float) -> Op:
-    return op if op.phase is Phase.OPTIMIZER else replace(op, count=_times(op.count, passes))
+@kept(8)
+def _ops_at(ops: tuple[Op, ...], passes: float) -> tuple[Op, ...]:
+    return tuple(
+        op if op.phase is Phase.OPTIMIZER else replace(op, count=_times(op.count, passes)) for op in ops
+    )
 
 
 def _times(count: int, passes: float) -> int:

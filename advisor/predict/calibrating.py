@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from advisor.core.errors import CalibrationError, RecordingError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import ClocksDrifted, KernelsDisagree
 from advisor.core.gpus import resolve_gpu
+from advisor.core.iterables import grouped
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
 from advisor.operators.family import compute_rate, wanted_rate
@@ -124,22 +125,30 @@ def calibrate(recording: Recording) -> Calibration:
     def predict_s(op: Op, precision: Precision) -> float:
         return op_time(op, gpu, before, precision).time_s
 
+    by_constant = grouped(recording.measurements, lambda kernel: _own_constant(kernel, gpu, before) or "")
     fitted = tuple(
         fit_offset(name, before.fractions[name], kernels, predict_s, KERNEL_FLOOR_S)
-        for name, kernels in sorted(_by_constant(recording, gpu, before).items())
+        for name, kernels in sorted(by_constant.items())
+        if name
     )
     fitted += learned_offsets(recording.measurements, gpu, shipped())
     if not fitted:
+        families = dict.fromkeys(family.word for family in rows().families if family.calibrates)
         raise CalibrationError(
             "the recording holds no kernel of 50 microseconds or more of these families:"
-            f" {', '.join(_calibrated())}. advisor calibrate without `source` measures what is needed."
+            f" {', '.join(families)}. advisor calibrate without `source` measures what is needed."
         )
+    versions, wide = recording.header.versions, [one for one in fitted if one.spread > _WIDE]
+    parts = [f"{name} {versions[name]}" for name in ("driver", "torch") if versions.get(name)]
+    disagree = (
+        KernelsDisagree(constant=one.name, num_kernels=one.num_kernels, spread=one.spread) for one in wide
+    )
     return Calibration(
         gpu=gpu.name,
-        source=_source(recording.header),
+        source=", ".join([recording.header.recorded_on, *parts]),
         constants=fitted,
         kernels=learned_kernels(recording.measurements, gpu, shipped()),
-        warnings=(*drift_warnings(recording), *_spread_warnings(fitted)),
+        warnings=(*drift_warnings(recording), *disagree),
     )
 
 
@@ -148,8 +157,7 @@ def learned_offsets(
 ) -> tuple[FittedConstant, ...]:
     """For each family of networks, the part of the rate it expects that the GPU reaches.
 
-    Args:
-        kernels: measured ones; those too small, or that no network knows, do not count.
+    Kernels too small, or that no network knows, do not count.
     """
     asked = _as_trained(knowledge, gpu)
     constants = constants_for(gpu, asked)
@@ -157,11 +165,11 @@ def learned_offsets(
     def predict_s(op: Op, precision: Precision) -> float:
         return float(learned_times([op], gpu, constants, precision, asked).time_s[0])
 
-    by_network: dict[str, list[Measurement]] = {}
-    for kernel in kernels:
-        network = _network_of(kernel, gpu, constants)
-        if network is not None and not math.isnan(predict_s(kernel.op, kernel.precision)):
-            by_network.setdefault(network, []).append(kernel)
+    def network_of(kernel: Measurement) -> str:
+        network = _network_of(kernel, gpu, constants) or ""
+        return network if network and not math.isnan(predict_s(kernel.op, kernel.precision)) else ""
+
+    learned = {network: learned for network, (_, learned) in rows().network.items()}
     return tuple(
         fit_offset(
             f"{CORRECTIONS}.{network}",
@@ -170,19 +178,19 @@ def learned_offsets(
             predict_s,
             KERNEL_FLOOR_S,
             most=MOST_CORRECTION,
-            quantile=rows().network[network][1].quantile,
+            quantile=learned[network].quantile,
             # Where the rate is a constant of the GPU, nothing else is known of it.
-            trust=1.0 if rows().network[network][1].is_of_fitted else _TRUST,
+            trust=1.0 if learned[network].is_of_fitted else _TRUST,
         )
-        for network, known in sorted(by_network.items())
+        for network, known in sorted(grouped(kernels, network_of).items())
+        if network
     )
 
 
 def learned_kernels(kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Knowledge) -> Kernels:
     """For each family of networks that learns from each kernel: its sizes, and the part of the rate reached.
 
-    Args:
-        kernels: measured ones; those as short as a launch, or that no such network knows, do not count.
+    Kernels as short as a launch, or that no such network knows, do not count.
     """
     asked = _as_trained(knowledge, gpu)
     constants = constants_for(gpu, asked)
@@ -248,17 +256,6 @@ def drift_warnings(recording: Recording) -> tuple[Finding, ...]:
     return (ClocksDrifted(drift=recording.drift),) if recording.drift > MOST_DRIFT else ()
 
 
-def _by_constant(
-    recording: Recording, gpu: GpuSpec, constants: FittedConstants
-) -> Mapping[str, list[Measurement]]:
-    by_constant: dict[str, list[Measurement]] = {}
-    for kernel in recording.measurements:
-        name = _own_constant(kernel, gpu, constants)
-        if name is not None:
-            by_constant.setdefault(name, []).append(kernel)
-    return by_constant
-
-
 def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
     """The constant that a kernel tells of: it is large, and bound by its own family's roof and rate.
 
@@ -269,21 +266,3 @@ def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants)
     is_own = name.partition(".")[0] == family.calibrates
     is_substitute = compute_rate(kernel.op, family, gpu, constants, kernel.precision).is_substitute
     return name if kernel.time_s >= _LEAST_S and is_own and not is_substitute else None
-
-
-def _calibrated() -> list[str]:
-    """The families whose kernels tell a constant."""
-    return list(dict.fromkeys(family.word for family in rows().families if family.calibrates))
-
-
-def _source(header: Header) -> str:
-    parts = [f"{name} {header.versions[name]}" for name in ("driver", "torch") if header.versions.get(name)]
-    return ", ".join([header.recorded_on, *parts])
-
-
-def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> Iterator[Finding]:
-    for constant in fitted:
-        if constant.spread > _WIDE:
-            yield KernelsDisagree(
-                constant=constant.name, num_kernels=constant.num_kernels, spread=constant.spread
-            )

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from advisor.predict.knowledge import (
     KERNELS,
     Constants,
     Knowledge,
-    Tables,
     corrections_of,
     is_of_other_networks,
     kernels_of,
@@ -57,8 +56,6 @@ def _board_of(gpu: GpuSpec) -> _Board:
     return _Board(gpu.name, gpu.architecture, gpu.vendor, *traits, supply_of(gpu))
 
 
-# What a GPU loses where its power is limited.
-#
 # A board of 700 W that may draw 500 lowers its clocks until it does. What its cores bind then takes ``1 +
 # 0.49 (700 / 500 - 1)^1.75 = 1.10`` times as long; what memory binds takes as long as before. The law is
 # fitted to epochs of jobs that draw all a V100, an A40 or an RTX 6000 may, down to 0.35 of it (Zeus,
@@ -68,11 +65,7 @@ FACTOR, POWER = 0.49, 1.75
 
 
 def slowed(missing: float) -> float:
-    """By which what cores bind takes longer.
-
-    Args:
-        missing: power without the limit over power under it, less 1.
-    """
+    """By which what cores bind takes longer: ``missing`` is power without over power with a limit, less 1."""
     return 1 + FACTOR * math.pow(missing, POWER)
 
 
@@ -134,7 +127,8 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
                 uncalibrated.setdefault(name, value)
     measured = frozenset(name for name, source in origin.items() if source.facts.get("of") in _OF_THIS_GPU)
     corrections = {} if is_outdated else corrections_of(calibration)
-    fitted = _fitted(board.name, knowledge.tables)
+    own = knowledge.tables["gpu"].get(board.name)
+    fitted = None if own is None else frozenset(_flat(own))
     kernels = {} if is_outdated or board.name in knowledge.corrections else kernels_of(calibration)
     return FittedConstants(
         fractions=values,
@@ -147,10 +141,6 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
         uncalibrated=uncalibrated,
         supply=1.0 if fitted and fitted & _OF_PRODUCTS else board.supply,
     )
-
-
-def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
-    return frozenset(_flat(tables["gpu"][gpu])) if gpu in tables["gpu"] else None
 
 
 # From a board's own products, under its own power.
@@ -168,9 +158,7 @@ _SLOT_W = 75.0
 def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list[tuple[Finding, Constants]]:
     fitted, assumed = knowledge.tables["gpu"], knowledge.tables["assumed"]
     others = [_board_of(load_gpus()[name]) for name in fitted if name != board.name]
-    alike = [
-        other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)
-    ]
+    alike = [o for o in others if (o.vendor, o.is_on_slot) == (board.vendor, board.is_on_slot)]
     relatives = [other.name for other in alike if other.architecture == board.architecture]
     calibrated = Constant(of="calibrated", source=str(calibration.get("source")))
     return [
@@ -197,7 +185,6 @@ def _of_assumption(architecture: str | None) -> Finding:
 
 @lru_cache(maxsize=32)
 def _median(gpus: tuple[str, ...], knowledge: Knowledge) -> Constants:
-    """Of each constant that any of these fitted GPUs has."""
     flat = [_flat(knowledge.tables["gpu"][gpu]) for gpu in gpus]
     names = sorted({name for table in flat for name in table})
     return {name: statistics.median(table[name] for table in flat if name in table) for name in names}
@@ -217,11 +204,7 @@ def _flat(table: Constants) -> dict[str, float]:
 def described(origin: Mapping[str, Finding], used: Collection[str] | None = None) -> tuple[Finding, ...]:
     """Where constants come from: ``assumed for Ampere: gemm (bf16, fp16, tf32)``, one finding a source.
 
-    The rates of a constant are left out where it is all of them.
-
-    Args:
-        origin: of ``FittedConstants``.
-        used: the constants of interest, by default all.
+    The rates of a constant are left out where it is all of them. Only constants that are used count.
     """
     chosen = {name: source for name, source in origin.items() if used is None or name in used}
     parts = []
@@ -230,14 +213,9 @@ def described(origin: Mapping[str, Finding], used: Collection[str] | None = None
         for name in sorted(name for name, whence in chosen.items() if whence == source):
             kind, _, rate = name.partition(".")
             kinds.setdefault(kind, []).append(rate)
-        rates_of = {
-            kind.removesuffix("_fraction"): [] if _is_every(rates, kind, origin) else rates
-            for kind, rates in kinds.items()
-        }
+        for kind, rates in kinds.items():
+            if rates == [""] or len(rates) == sum(name.startswith(f"{kind}.") for name in origin):
+                kinds[kind] = []
+        rates_of = {kind.removesuffix("_fraction"): rates for kind, rates in kinds.items()}
         parts.append(RooflineConstants(source=source, rates_by_constant=rates_of))
     return tuple(parts)
-
-
-def _is_every(rates: Sequence[str], kind: str, origin: Mapping[str, Finding]) -> bool:
-    """Whether it is all rates of a constant, or one that has none."""
-    return rates == [""] or len(rates) == sum(name.startswith(f"{kind}.") for name in origin)

@@ -5,9 +5,10 @@ sequence's identity: comparing thousands of operators would cost more than it sa
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,24 @@ class Same:
         return id(self.ops)
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kept(most: int) -> Callable[[F], F]:
+    """Keep what a function makes of operators, for the last so many sequences and other arguments."""
+
+    def decorated(make: F) -> F:
+        of = lru_cache(maxsize=most)(lambda same, *others, **named: make(same.ops, *others, **named))
+
+        @wraps(make)
+        def found(ops: Sequence[Op], *others: Any, **named: Any) -> Any:
+            return of(Same(ops), *others, **named)
+
+        return cast(F, found)
+
+    return decorated
+
+
 class SameTrace:
     """A trace that equals another of the same sequence of operators, precision, memory and batch."""
 
@@ -50,17 +69,11 @@ class SameTrace:
         return hash(self._facts)
 
 
+@kept(8)
 def asked_rates(ops: Sequence[Op], precision: Precision) -> tuple[tuple[str, Family], ...]:
     """The rate that each operator asks for, and its family."""
-    return _asked_rates(Same(ops), precision)
-
-
-@lru_cache(maxsize=8)
-def _asked_rates(same: Same, precision: Precision) -> tuple[tuple[str, Family], ...]:
-    families = map(family_of, same.ops)
-    return tuple(
-        (wanted_rate(op, family, precision), family) for op, family in zip(same.ops, families, strict=True)
-    )
+    pairs = ((op, family_of(op)) for op in ops)
+    return tuple((wanted_rate(op, family, precision), family) for op, family in pairs)
 
 
 def in_fp32(ops: Sequence[Op], precision: Precision, switch: Tf32Flag, gpu: GpuSpec) -> Precision | None:
@@ -77,20 +90,16 @@ def in_fp32(ops: Sequence[Op], precision: Precision, switch: Tf32Flag, gpu: GpuS
     return None if asked_rates(ops, precision) == asked_rates(ops, off) else off
 
 
+@kept(4)
 def merged(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     """The operators with equal ones joined, their counts added; the first of each keeps its place."""
-    return _merged(Same(ops))
-
-
-@lru_cache(maxsize=4)
-def _merged(same: Same) -> tuple[Op, ...]:
     calls: dict[int, int] = {}
-    for op in same.ops:
+    for op in ops:
         calls[id(op)] = calls.get(id(op), 0) + op.count
-    members = grouped({id(op): op for op in same.ops}.values(), _key)
-    if len(members) == len(same.ops):
-        return tuple(same.ops)
-    return tuple(_joined(ops, calls) for ops in members.values())
+    members = grouped({id(op): op for op in ops}.values(), _key)
+    if len(members) == len(ops):
+        return tuple(ops)
+    return tuple(_joined(equal, calls) for equal in members.values())
 
 
 def _joined(ops: Sequence[Op], calls: Mapping[int, int]) -> Op:
@@ -108,17 +117,13 @@ def _joined(ops: Sequence[Op], calls: Mapping[int, int]) -> Op:
     return replace(ops[0], count=count, flows=tuple(flows))
 
 
+@kept(2)
 def shared(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     """The operators, equal ones as one object, so that what is made of each can be kept by its identity."""
-    return _shared(Same(ops))
-
-
-@lru_cache(maxsize=2)
-def _shared(same: Same) -> tuple[Op, ...]:
     first: dict[tuple[object, ...], Op] = {}
-    objects = {id(op): op for op in same.ops}
+    objects = {id(op): op for op in ops}
     equal = {each: first.setdefault((op.count, *_key(op)), op) for each, op in objects.items()}
-    return tuple([equal[id(op)] for op in same.ops])
+    return tuple([equal[id(op)] for op in ops])
 
 
 def _key(op: Op) -> tuple[object, ...]:
@@ -151,19 +156,14 @@ class OpColumns:
     """Base names that no PyTorch release defines, sorted."""
 
 
+@kept(4)
 def columns_of(ops: Sequence[Op]) -> OpColumns:
     """The operators' columns, kept for the next GPU they are asked for."""
-    return _columns_of(Same(ops))
-
-
-@lru_cache(maxsize=4)
-def _columns_of(same: Same) -> OpColumns:
-    ops = tuple(same.ops)
     families = tuple(map(family_of, ops))
     words, word_index = _distinct([family.word for family in families])
     names, name_index = _distinct([base_name(op.name) for op in ops])
     return OpColumns(
-        ops=ops,
+        ops=tuple(ops),
         families=families,
         words=words,
         word_index=word_index,
@@ -178,13 +178,10 @@ def _columns_of(same: Same) -> OpColumns:
 
 
 def _distinct(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The distinct ones in the order in which they come, and which of them each is."""
     place = {value: i for i, value in enumerate(dict.fromkeys(values))}
     return tuple(place), np.array([place[value] for value in values])
 
 
-# What repeats in a model: blocks between which activations can be checkpointed, and which FSDP gathers.
-#
 # A transformer calls the same products in each of its layers, and adds what they give to a stream of one
 # shape, which is all that checkpointing keeps of a layer. A model without such a pattern is taken as a
 # chain of its products, cut into about the square root of their number of segments (Chen et al., "Training
@@ -211,22 +208,23 @@ class Blocks:
 
 def blocks_of(trace: Trace) -> Blocks:
     """The blocks of the model that a trace is of."""
-    return _blocks_of(Same(trace.ops), trace.accumulation)
+    return _blocks_of(trace.ops, trace.accumulation)
 
 
-@lru_cache(maxsize=8)
-def _blocks_of(same: Same, passes: int) -> Blocks:
-    ops = [op for op in same.ops if op.phase is Phase.FORWARD]
+@kept(8)
+def _blocks_of(ops: Sequence[Op], passes: int) -> Blocks:
+    ops = [op for op in ops if op.phase is Phase.FORWARD]
     products = [op for op in ops if family_of(op).compute.tensor_cores]
     num = _repeats(products, passes)
-    if num is None:
-        return _chain(products, passes)
+    if num is None:  # a chain of them
+        links = sum(op.count for op in products) // passes
+        mean_bytes = made_bytes(products) / passes / links if links else 0.0
+        segments = max(round(math.sqrt(links)), 1)
+        return Blocks(num=segments, boundary_bytes=mean_bytes, outside_share=0.0, repeats=False)
     inside = [op for op in ops if _repeats_often(op, num, passes)]
     total = made_bytes(ops)
-    outside = total - made_bytes(inside)
-    return Blocks(
-        num=num, boundary_bytes=_stream_bytes(inside), outside_share=outside / total if total else 0.0
-    )
+    outside_share = (total - made_bytes(inside)) / total if total else 0.0
+    return Blocks(num=num, boundary_bytes=_stream_bytes(inside), outside_share=outside_share)
 
 
 def _repeats(products: Sequence[Op], passes: int) -> int | None:
@@ -245,23 +243,12 @@ def _repeats_often(op: Op, num: int, passes: int) -> bool:
 
 def _stream_bytes(ops: Sequence[Op]) -> float:
     """What blocks add to: the largest sum of two alike, or else the smallest that a product gives."""
-    sums = [op for op in ops if base_name(op.name) in ("add", "add_") and _adds_alike(op)]
-    if sums:
-        return max(tensor_bytes(op.outputs[0]) for op in sums)
+    sums = (op for op in ops if base_name(op.name) in ("add", "add_") and len(op.inputs) > 1)
+    alike = [op for op in sums if len({tensor.shape for tensor in (*op.inputs, *op.outputs)}) == 1]
+    if alike:
+        return max(tensor_bytes(op.outputs[0]) for op in alike)
     products = [op for op in ops if family_of(op).compute.tensor_cores]
     return min((tensor_bytes(op.outputs[0]) for op in products if op.outputs), default=0)
-
-
-def _chain(products: Sequence[Op], passes: int) -> Blocks:
-    num = sum(op.count for op in products) // passes
-    mean_bytes = made_bytes(products) / passes / num if num else 0.0
-    return Blocks(
-        num=max(round(math.sqrt(num)), 1), boundary_bytes=mean_bytes, outside_share=0.0, repeats=False
-    )
-
-
-def _adds_alike(op: Op) -> bool:
-    return len(op.inputs) > 1 and len({tensor.shape for tensor in (*op.inputs, *op.outputs)}) == 1
 
 
 def made_bytes(ops: Iterable[Op]) -> float:

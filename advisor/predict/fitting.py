@@ -9,33 +9,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from operator import itemgetter
 from types import MappingProxyType
 
-from advisor.core.values import (
-    WHOLE,
-    Fit,
-    GpuSpec,
-    Interval,
-    IterationEstimate,
-    LargestBatch,
-    Layout,
-    Phase,
-    Remedy,
-    Sharding,
-    Split,
-    TensorSpec,
-    Trace,
-)
+from advisor.core import values
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
-from advisor.predict.distinct import Blocks, Same, SameTrace
+from advisor.predict.distinct import Blocks, SameTrace, kept
 from advisor.predict.exchange.collectives import shares_state
 from advisor.predict.exchange.data_parallel import Exchange, SharedModel, exchange_of_zero, shared_state_ranks
 from advisor.predict.footprint import Footprint, Overheads, footprint, need_bytes, overheads, sharded
 from advisor.predict.interval import spread
 from advisor.predict.what_if.precision import under_autocast
 
-Need = Callable[[float], Interval]
+Need = Callable[[float], values.Interval]
 """What one GPU must hold with a share of the profiled batch in each pass."""
 
 # A batch that is larger by more is not worth a guess.
@@ -44,12 +31,12 @@ _MOST_SHARE = 1024
 _PARTS = 1000
 
 
-def largest_batch(trace: Trace, need: Need, limit_bytes: float) -> LargestBatch:
+def largest_batch(trace: values.Trace, need: Need, limit_bytes: float) -> values.LargestBatch:
     """The most samples of an iteration that fit into so much memory, its number of passes held."""
     passes = trace.accumulation
     share = largest_share(need, limit_bytes)
     if trace.batch_size is None:
-        return LargestBatch(share=share, certain=None, likely=None)
+        return values.LargestBatch(share=share, certain=None, likely=None)
     samples = max(trace.batch_size // passes, 1)
 
     limit = samples * _MOST_SHARE
@@ -57,7 +44,7 @@ def largest_batch(trace: Trace, need: Need, limit_bytes: float) -> LargestBatch:
     guess = samples * _on_a_line(none, all_of_it, limit_bytes)
     certain = _most(lambda num: need(num / samples).p90 <= limit_bytes, limit, guess)
     likely = _most(lambda num: need(num / samples).p50 <= limit_bytes, limit, samples * share)
-    return LargestBatch(share=share, certain=passes * certain, likely=passes * likely)
+    return values.LargestBatch(share=share, certain=passes * certain, likely=passes * likely)
 
 
 def largest_share(need: Need, limit_bytes: float) -> float:
@@ -68,12 +55,11 @@ def largest_share(need: Need, limit_bytes: float) -> float:
 
 
 def arguments_of_largest(
-    trace: Trace, largest: LargestBatch, defaults: Mapping[str, int] = MappingProxyType({})
+    trace: values.Trace, largest: values.LargestBatch, defaults: Mapping[str, int] = MappingProxyType({})
 ) -> list[str] | None:
     """The arguments with the largest batch that is likely to fit; None where none of them is the batch.
 
-    Args:
-        defaults: options of the script that count in samples, each with its value where it is not given.
+    ``defaults`` are options of the script that count in samples, each with its value where it is not given.
     """
     samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
     left_out = [name for name, value in defaults.items() if str(value) == samples]
@@ -149,7 +135,7 @@ class StepSeconds:
         return self.forward + self.backward + self.optimizer + self.exchange + self.rest
 
 
-Timed = Callable[[SameTrace], Mapping[Phase, float]]
+Timed = Callable[[SameTrace], Mapping[values.Phase, float]]
 """Seconds of the operators of a trace on the same GPUs, by phase."""
 
 
@@ -157,9 +143,9 @@ Timed = Callable[[SameTrace], Mapping[Phase, float]]
 class Version:
     """The script with some changes, on one GPU of a layout."""
 
-    trace: Trace
-    gpu: GpuSpec
-    layout: Layout
+    trace: values.Trace
+    gpu: values.GpuSpec
+    layout: values.Layout
     tensors: Footprint
     beside: Overheads
     seconds: StepSeconds
@@ -173,12 +159,12 @@ class Version:
     """Of activations that were not recorded."""
     batch: float = 1.0
     """Of one pass, over the profiled one."""
-    split: Split = WHOLE
+    split: values.Split = values.WHOLE
     """How the model is divided."""
     alters: bool = False
     """The model that comes out is another."""
 
-    def need_bytes(self, batch: float | None = None) -> Interval:
+    def need_bytes(self, batch: float | None = None) -> values.Interval:
         """What one GPU must hold, with another share of the batch if one is given."""
         share = self.batch if batch is None else batch
         return need_bytes(self.tensors, self.beside, share, sigma_activations=self.sigma_activations)
@@ -192,76 +178,59 @@ def with_autocast(version: Version) -> Version | None:
     tensors = None if changed is None else footprint(changed, version.layout, version.split)
     if changed is None or tensors is None:
         return None
-    by_phase = version.timed(SameTrace(changed))
-    return replace(
-        version,
-        trace=changed,
-        tensors=tensors,
-        seconds=replace(
-            version.seconds,
-            forward=by_phase[Phase.FORWARD],
-            backward=by_phase[Phase.BACKWARD],
-            optimizer=by_phase[Phase.OPTIMIZER],
-        ),
-        sigma=math.hypot(version.sigma, _SIGMA_PRECISION),
-    )
+    by_phase = {phase.value: s for phase, s in version.timed(SameTrace(changed)).items()}
+    seconds = replace(version.seconds, **by_phase)
+    sigma = math.hypot(version.sigma, _SIGMA_PRECISION)
+    return replace(version, trace=changed, tensors=tensors, seconds=seconds, sigma=sigma)
 
 
 @lru_cache(maxsize=8)
-def _under_autocast(same: SameTrace, dtype: str) -> Trace | None:
+def _under_autocast(same: SameTrace, dtype: str) -> values.Trace | None:
     return under_autocast(same.trace, dtype)
 
 
 def with_bf16_weights(version: Version) -> Version | None:
     """Weights, gradients and optimizer state in bf16 as well; products too, where they are not yet."""
-    if "bf16" not in version.gpu.tensor_flops_per_s or not _trains_in_full_precision(version.trace):
+    if "bf16" not in version.gpu.tensor_flops_per_s or not _stepped(version.trace.ops)[0]:
         return None
     lowered = version if version.trace.precision.amp_dtype else with_autocast(version)
     if lowered is None:
         return None
-    tensors = lowered.tensors
-    halved = replace(
-        tensors,
-        weights=tensors.weights / 2,
-        gradients=tensors.gradients / 2,
-        gradients_at_peak=tensors.gradients_at_peak / 2,
-        optimizer=tensors.optimizer / 2,
-        step_temporary=tensors.step_temporary / 2,
-        buckets=tensors.buckets / 2,
-        copies=0.0,
-    )
+    halved = replace(_scaled(lowered.tensors, 1 / 2), weights=lowered.tensors.weights / 2, copies=0.0)
     return replace(lowered, tensors=halved, alters=True)
 
 
-def with_8_bit_optimizer(version: Version) -> Version | None:
-    """An optimizer that keeps its state in eight bits, such as bitsandbytes'."""
-    tensors = version.tensors
-    if not _trains_in_full_precision(version.trace) or not tensors.optimizer:
-        return None
-    return replace(version, tensors=replace(tensors, optimizer=tensors.optimizer * _EIGHT_BIT))
-
-
-def with_lora(version: Version) -> Version | None:
-    """Fine-tuning that trains adapters of low rank beside weights that stay as they are."""
-    share = _trained_share(version.trace)
-    if share is None:
-        return None
-    tensors, seconds = version.tensors, version.seconds
-    frozen = replace(
+def _scaled(tensors: Footprint, share: float) -> Footprint:
+    """With such a share of gradients, optimizer state and what belongs to them."""
+    return replace(
         tensors,
-        weights=tensors.weights * (1 + share),
         gradients=tensors.gradients * share,
         gradients_at_peak=tensors.gradients_at_peak * share,
         optimizer=tensors.optimizer * share,
         step_temporary=tensors.step_temporary * share,
         buckets=tensors.buckets * share,
     )
+
+
+def with_8_bit_optimizer(version: Version) -> Version | None:
+    """An optimizer that keeps its state in eight bits, such as bitsandbytes'."""
+    tensors = version.tensors
+    if not _stepped(version.trace.ops)[0] or not tensors.optimizer:
+        return None
+    return replace(version, tensors=replace(tensors, optimizer=tensors.optimizer * _EIGHT_BIT))
+
+
+def with_lora(version: Version) -> Version | None:
+    """Fine-tuning that trains adapters of low rank beside weights that stay as they are."""
+    _, share = _stepped(version.trace.ops)
+    if share is None:
+        return None
+    tensors, seconds = version.tensors, version.seconds
+    trained_s = {"backward": _LORA_BACKWARD * seconds.backward, "optimizer": share * seconds.optimizer}
     return replace(
         version,
-        tensors=frozen,
-        seconds=replace(
-            seconds, backward=_LORA_BACKWARD * seconds.backward, optimizer=share * seconds.optimizer
-        ),
+        tensors=replace(_scaled(tensors, share), weights=tensors.weights * (1 + share)),
+        seconds=replace(seconds, **trained_s),
         sigma=math.hypot(version.sigma, _SIGMA_LORA),
         alters=True,
     )
@@ -303,17 +272,18 @@ def with_checkpointing(version: Version) -> Version | None:
     )
 
 
-def with_sharding(version: Version, sharding: Sharding) -> Version | None:
+def with_sharding(version: Version, sharding: values.Sharding) -> Version | None:
     """The model shared by the GPUs of the layout; gathers of weights do not all hide behind the passes."""
     split = version.split
     layout, seconds, tensors = split.copies(version.layout), version.seconds, version.tensors
-    is_shared = split.sharding is not Sharding.NONE or shares_state(version.trace)
-    if is_shared or layout.num_gpus == 1 or (sharding is Sharding.HYBRID and layout.num_nodes == 1):
+    is_shared = split.sharding is not values.Sharding.NONE or shares_state(version.trace)
+    if is_shared or layout.num_gpus == 1 or (sharding is values.Sharding.HYBRID and layout.num_nodes == 1):
         return None
+    model = SharedModel(
+        weights_bytes=tensors.weights, gradients_bytes=tensors.gradients, blocks=tensors.blocks.num
+    )
     exchange = exchange_of_zero(
-        SharedModel(
-            weights_bytes=tensors.weights, gradients_bytes=tensors.gradients, blocks=tensors.blocks.num
-        ),
+        model,
         sharding,
         version.trace,
         seconds.forward + seconds.backward,
@@ -341,35 +311,24 @@ def with_batch(version: Version, batch: float) -> Version:
     return replace(version, batch=batch, seconds=slow, sigma=math.hypot(version.sigma, share.sigma))
 
 
-def _in_layers(trace: Trace, blocks: Blocks) -> list[TensorSpec]:
+def _in_layers(trace: values.Trace, blocks: Blocks) -> list[values.TensorSpec]:
     """The matrices that each layer has; the words' and the head's stay in 16 bits."""
     if not blocks.repeats:
         return []
-    stepped = _parameters(Same(trace.ops))
+    steps = [op for op in trace.ops if op.phase is values.Phase.OPTIMIZER and len(op.outputs) > 1]
+    # What the optimizer steps over is the first list of its call.
+    stepped = max((op.inputs[: len(op.outputs)] for op in steps), key=len, default=())
     counts = Counter(tensor.shape for tensor in stepped)
     return [t for t in stepped if len(t.shape) == 2 and counts[t.shape] >= blocks.num]
 
 
-def _parameters(same: Same) -> tuple[TensorSpec, ...]:
-    """What the optimizer steps over: the first list of its call."""
-    steps = [op for op in same.ops if op.phase is Phase.OPTIMIZER]
-    lists = [op.inputs[: len(op.outputs)] for op in steps if len(op.outputs) > 1]
-    return max(lists, key=lambda tensors: len(tensors), default=())
+@kept(8)
+def _stepped(ops: tuple[values.Op, ...]) -> tuple[bool, float | None]:
+    """Whether the optimizer steps over matrices in full precision, and what adapters would leave of them.
 
-
-def _trains_in_full_precision(trace: Trace) -> bool:
-    return _stepped(Same(trace.ops))[0]
-
-
-def _trained_share(trace: Trace) -> float | None:
-    """Of the weights, what adapters beside every matrix have; None for a model without matrices."""
-    return _stepped(Same(trace.ops))[1]
-
-
-@lru_cache(maxsize=8)
-def _stepped(same: Same) -> tuple[bool, float | None]:
-    """Whether the optimizer steps over matrices in full precision, and what adapters would leave of them."""
-    steps = [op for op in same.ops if op.phase is Phase.OPTIMIZER]
+    None for a model without matrices.
+    """
+    steps = [op for op in ops if op.phase is values.Phase.OPTIMIZER]
     is_full = any(t.dtype == _FULL and len(t.shape) > 1 for op in steps for t in op.inputs)
     shapes = [t.shape for t in max(steps, key=lambda op: len(op.inputs)).inputs] if steps else []
     matrices = [shape for shape in shapes if len(shape) == 2 and min(shape) > _RANK]
@@ -379,8 +338,6 @@ def _stepped(same: Same) -> tuple[bool, float | None]:
     return is_full, min(adapters / sum(map(math.prod, shapes)), 1.0)
 
 
-# What would fit: the largest batch of a script, and the changes after which its batch fits.
-#
 # Changes of different kinds are combined only where none is enough alone. They are ranked by what they cost
 # in time; those after which another model comes out, such as low-rank adapters, come last.
 
@@ -390,7 +347,11 @@ _KINDS: tuple[tuple[Change, ...], ...] = (
     (("autocast", with_autocast), ("bf16-weights", with_bf16_weights)),
     (("8-bit-optimizer", with_8_bit_optimizer), ("lora", with_lora), ("qlora", with_qlora)),
     (("checkpointing", with_checkpointing),),
-    tuple((one.value, partial(with_sharding, sharding=one)) for one in Sharding if one is not Sharding.NONE),
+    tuple(
+        (one.value, partial(with_sharding, sharding=one))
+        for one in values.Sharding
+        if one is not values.Sharding.NONE
+    ),
 )
 _BY_NAME = {name: change for kind in _KINDS for name, change in kind}
 _KIND_OF = {name: place for place, kind in enumerate(_KINDS) for name, _ in kind}
@@ -404,46 +365,41 @@ Versions = dict[tuple[str, ...], Version]
 
 
 def fitted(
-    estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed, *, slowdown: float
-) -> IterationEstimate:
+    estimate: values.IterationEstimate,
+    trace: values.Trace,
+    gpu: values.GpuSpec,
+    timed: Timed,
+    *,
+    slowdown: float,
+) -> values.IterationEstimate:
     """The estimate with the largest batch, and where it does not fit with what would make it.
 
-    Args:
-        trace: of the script as it is, with the batch that each GPU takes.
-        slowdown: of kernels while GPUs exchange, as a share of their time.
+    The trace has the batch that each GPU takes; ``slowdown`` is of kernels while GPUs exchange, as a share of
+    their time.
     """
     tensors = footprint(trace, estimate.layout, estimate.split)
     if tensors is None:
         return estimate
     beside, limit_bytes = overheads(trace, gpu, estimate.layout), estimate.memory_limit_bytes
     largest = largest_batch(trace, partial(need_bytes, tensors, beside), limit_bytes)
-    if estimate.fit is not Fit.NO:
+    if estimate.fit is not values.Fit.NO:
         return replace(estimate, largest_batch=largest)
+    # Without what receipts corrected.
+    whole_s, exchange_s = (s / estimate.correction for s in (estimate.device_s.p50, estimate.communication_s))
+    by_phase = {phase.value: seconds for phase, seconds in timed(SameTrace(trace)).items()}
+    rest_s = max(whole_s - exchange_s - sum(by_phase.values()), 0.0)
     version = Version(
         trace=trace,
         gpu=gpu,
         layout=estimate.layout,
         tensors=tensors,
         beside=beside,
-        seconds=_seconds(estimate, timed(SameTrace(trace))),
+        seconds=StepSeconds(**by_phase, exchange=exchange_s, rest=rest_s),
         timed=timed,
         slowdown=slowdown,
         split=estimate.split,
     )
     return replace(estimate, largest_batch=largest, remedies=remedies(version, limit_bytes))
-
-
-def _seconds(estimate: IterationEstimate, by_phase: Mapping[Phase, float]) -> StepSeconds:
-    """Operators by phase, and what else the iteration takes, without what receipts corrected."""
-    whole_s = estimate.device_s.p50 / estimate.correction
-    exchange_s = estimate.communication_s / estimate.correction
-    return StepSeconds(
-        forward=by_phase[Phase.FORWARD],
-        backward=by_phase[Phase.BACKWARD],
-        optimizer=by_phase[Phase.OPTIMIZER],
-        exchange=exchange_s,
-        rest=max(whole_s - exchange_s - sum(by_phase.values()), 0.0),
-    )
 
 
 def changed(script: Version, names: Iterable[str]) -> Version | None:
@@ -454,37 +410,28 @@ def changed(script: Version, names: Iterable[str]) -> Version | None:
     return version
 
 
-def remedies(script: Version, limit_bytes: float) -> tuple[Remedy, ...]:
+def remedies(script: Version, limit_bytes: float) -> tuple[values.Remedy, ...]:
     """The changes after which the script fits, as few at once as it takes, the least slow first."""
     versions: Versions = {(): script}
     for _ in range(len(_KINDS) + 1):
         smaller = _with_smaller_batches(versions, limit_bytes)
         versions = dict(_with_one_more(versions))
-        found = [
-            (version.alters, remedy.slower.p50, remedy.need_bytes.p50, remedy)
-            for names, version in (versions | dict(smaller)).items()
-            for remedy in [_remedy(names, version, script, limit_bytes)]
-            if remedy.fit is not Fit.NO
-        ]
+        found = []
+        for names, version in (versions | dict(smaller)).items():
+            need, sigma = version.need_bytes(), math.hypot(version.sigma, _SIGMA_LEAST)
+            slower, fit = version.seconds.total / script.seconds.total, values.Fit.of(need, limit_bytes)
+            if fit is not values.Fit.NO:
+                remedy = values.Remedy(
+                    changes=names, batch_size=_samples(version), need_bytes=need, fit=fit,
+                    slower=spread(slower, sigma),
+                )  # fmt: skip
+                found.append(((version.alters, slower, need.p50), remedy))
         if found:
-            return tuple(remedy for *_, remedy in sorted(found, key=lambda item: item[:3]))
+            return tuple(remedy for _, remedy in sorted(found, key=itemgetter(0)))
     return ()
 
 
-def _remedy(names: tuple[str, ...], version: Version, script: Version, limit_bytes: float) -> Remedy:
-    need = version.need_bytes()
-    sigma = math.hypot(version.sigma, _SIGMA_LEAST)
-    return Remedy(
-        changes=names,
-        batch_size=_samples(version),
-        need_bytes=need,
-        fit=Fit.of(need, limit_bytes),
-        slower=spread(version.seconds.total / script.seconds.total, sigma),
-    )
-
-
 def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], Version]]:
-    """Each of them with each change of a later kind."""
     for names, version in versions.items():
         first = _KIND_OF[names[-1]] + 1 if names else 0
         for name, change in itertools.chain.from_iterable(_KINDS[first:]):
@@ -505,7 +452,6 @@ def _with_smaller_batches(
 
 
 def _samples(version: Version) -> int | None:
-    """Of one pass."""
     trace = version.trace
     if trace.batch_size is None:
         return None

@@ -2,37 +2,23 @@
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
+from advisor.core import values
 from advisor.core.gpus import catalog_path
 from advisor.core.units import MIB
-from advisor.core.values import (
-    WHOLE,
-    Z90,
-    GpuSpec,
-    Interval,
-    Layout,
-    MemoryEstimate,
-    MemoryPart,
-    Phase,
-    Sharding,
-    Split,
-    Trace,
-)
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.family import base_name
 from advisor.operators.gemm import GEMM
 from advisor.operators.registry import family_of
 from advisor.operators.work import tensor_bytes
-from advisor.predict.distinct import Blocks, Same, blocks_of
+from advisor.predict.distinct import Blocks, blocks_of, kept
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
 from advisor.predict.exchange.data_parallel import shared_state_ranks
 
-# What the tensors of a script hold at the two moments that can be the peak of an iteration.
-#
 # A pass peaks when the backward pass begins: all activations are there, and few gradients. The optimizer's
 # step has no activations, but all gradients and what the optimizer computes beside its state. A large batch
 # makes the first the peak, a small one or checkpointing the second.
@@ -88,39 +74,37 @@ class Footprint:
         always = self.weights + self.optimizer + self.buckets
         return Peak(gradients, activations, temporary, always + gradients + activations + temporary)
 
-    def parts(self, batch: float = 1.0) -> Mapping[MemoryPart, float]:
+    def parts(self, batch: float = 1.0) -> Mapping[values.MemoryPart, float]:
         """The peak's bytes by part."""
         peak = self.peak(batch)
         return {
-            MemoryPart.WEIGHTS: self.weights,
-            MemoryPart.GRADIENTS: peak.gradients,
-            MemoryPart.OPTIMIZER: self.optimizer,
-            MemoryPart.ACTIVATIONS: peak.activations,
-            MemoryPart.TEMPORARY: peak.temporary,
-            MemoryPart.COMMUNICATION: self.buckets,
+            values.MemoryPart.WEIGHTS: self.weights,
+            values.MemoryPart.GRADIENTS: peak.gradients,
+            values.MemoryPart.OPTIMIZER: self.optimizer,
+            values.MemoryPart.ACTIVATIONS: peak.activations,
+            values.MemoryPart.TEMPORARY: peak.temporary,
+            values.MemoryPart.COMMUNICATION: self.buckets,
         }
 
 
-def footprint(trace: Trace, layout: Layout, split: Split = WHOLE) -> Footprint | None:
-    """That of the script on one GPU of the layout; None where a profile tells too little.
-
-    Args:
-        layout: how many they are.
-        split: what copies of that share.
-    """
+def footprint(
+    trace: values.Trace, layout: values.Layout, split: values.Split = values.WHOLE
+) -> Footprint | None:
+    """That of the script on one GPU of the layout; None where a profile tells too little."""
     copies = split.copies(layout)
     whole = _of_a_copy(trace, copies)
     return None if whole is None else sharded(whole, split.sharding, copies)
 
 
-def _of_a_copy(trace: Trace, layout: Layout) -> Footprint | None:
+def _of_a_copy(trace: values.Trace, layout: values.Layout) -> Footprint | None:
     memory, ranks = trace.memory, sharded_over(trace)
     if memory.peak_bytes is None or memory.activation_bytes is None or ranks not in (None, layout.num_gpus):
         return None
     weights, gradients = memory.parameter_bytes or 0, memory.gradient_bytes or 0
     state = weights + (memory.optimizer_bytes or 0)
-    peak_bytes = _or_else(memory.pass_peak_bytes, memory.peak_bytes)
-    held_bytes = _or_else(memory.pass_activation_bytes, memory.activation_bytes)
+    peak_bytes = memory.peak_bytes if memory.pass_peak_bytes is None else memory.pass_peak_bytes
+    held_bytes = memory.pass_activation_bytes
+    held_bytes = memory.activation_bytes if held_bytes is None else held_bytes
     most_bytes = max(memory.most_activation_bytes or 0, held_bytes)
     copies = min(copied_bytes(trace), held_bytes)
     beside_bytes = max(peak_bytes - held_bytes - state, 0)
@@ -141,13 +125,9 @@ def _of_a_copy(trace: Trace, layout: Layout) -> Footprint | None:
     )
 
 
-def _or_else(value: int | None, other: int) -> int:
-    return other if value is None else value
-
-
-def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
+def sharded(whole: Footprint, sharding: values.Sharding, layout: values.Layout) -> Footprint:
     """What each GPU of the layout holds of a model that each of them held in whole."""
-    if sharding is Sharding.NONE or layout.num_gpus == 1:
+    if sharding is values.Sharding.NONE or layout.num_gpus == 1:
         return whole
     ranks = shared_state_ranks(sharding, layout)
     part = replace(
@@ -156,10 +136,10 @@ def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
         step_temporary=whole.step_temporary / ranks,
         buckets=min(whole.gradients, _BUCKET_BYTES),
     )
-    if sharding is Sharding.ZERO_1:
+    if sharding is values.Sharding.ZERO_1:
         return part
     part = replace(part, gradients=whole.gradients / ranks, gradients_at_peak=whole.gradients_at_peak / ranks)
-    if sharding is Sharding.ZERO_2:
+    if sharding is values.Sharding.ZERO_2:
         return part
     return replace(
         part,
@@ -169,94 +149,94 @@ def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
     )
 
 
-def copied_bytes(trace: Trace) -> float:
+def copied_bytes(trace: values.Trace) -> float:
     """Weights that autocast casts once in each pass, and keeps until it ends."""
-    return _copied_bytes(Same(trace.ops)) / trace.accumulation
+    return _copied_bytes(trace.ops) / trace.accumulation
 
 
-@lru_cache(maxsize=8)
-def _copied_bytes(same: Same) -> int:
-    parameters = {tensor.shape for op in same.ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs}
+@kept(8)
+def _copied_bytes(ops: Sequence[values.Op]) -> int:
+    parameters = {tensor.shape for op in ops if op.phase is values.Phase.OPTIMIZER for tensor in op.inputs}
     return sum(
         op.count * tensor_bytes(op.outputs[0])
-        for op in same.ops
-        if op.phase is Phase.FORWARD
+        for op in ops
+        if op.phase is values.Phase.FORWARD
         and base_name(op.name) == "_to_copy"
         and op.inputs[0].shape in parameters
         and tensor_bytes(op.outputs[0]) < tensor_bytes(op.inputs[0])
     )
 
 
-def _step_temporary_bytes(trace: Trace, state_bytes: int) -> int:
+def _step_temporary_bytes(trace: values.Trace, state_bytes: int) -> int:
     """What the step's peak holds beside the state, or else the most that one of its operators makes anew."""
     memory = trace.memory
     if memory.pass_peak_bytes is not None and (memory.peak_bytes or 0) > memory.pass_peak_bytes:
         return max((memory.peak_bytes or 0) - state_bytes, 0)
-    return _most_made_bytes(Same(trace.ops))
+    return _most_made_bytes(trace.ops)
 
 
-@lru_cache(maxsize=8)
-def _most_made_bytes(same: Same) -> int:
-    made = (op for op in same.ops if op.phase is Phase.OPTIMIZER and not base_name(op.name).endswith("_"))
+@kept(8)
+def _most_made_bytes(ops: Sequence[values.Op]) -> int:
+    made = (op for op in ops if op.phase is values.Phase.OPTIMIZER and not base_name(op.name).endswith("_"))
     return max((sum(map(tensor_bytes, op.outputs)) for op in made), default=0)
 
 
 # Threads that an SM of an unknown kind can hold (CUDA programming guide, compute capability 7.0).
 _THREADS = 2048
-NOTHING = Interval(p10=0.0, p50=0.0, p90=0.0)
+NOTHING = values.Interval(p10=0.0, p50=0.0, p90=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overheads:
     """What is held beside tensors."""
 
-    parts: Mapping[MemoryPart, Interval]
+    parts: Mapping[values.MemoryPart, values.Interval]
     """Bytes that no batch changes."""
-    fixed: Interval
+    fixed: values.Interval
     """Their sum."""
-    fragmentation: Interval
+    fragmentation: values.Interval
     """What the allocator reserves, over what tensors hold at the peak."""
 
 
-def overheads(trace: Trace, gpu: GpuSpec, layout: Layout) -> Overheads:
+def overheads(trace: values.Trace, gpu: values.GpuSpec, layout: values.Layout) -> Overheads:
     """Those of the script on one GPU of the layout.
 
     A peak that a real GPU's allocator measured has the libraries' scratch space in it.
     """
-    words = frozenset() if trace.backend == "cuda" else _words(Same(trace.ops))
+    words = frozenset() if trace.backend == "cuda" else _words(trace.ops)
     return overheads_of(words, gpu, layout)
 
 
-@lru_cache(maxsize=8)
-def _words(same: Same) -> frozenset[str]:
-    return frozenset(family_of(op).word for op in same.ops)
+@kept(8)
+def _words(ops: Sequence[values.Op]) -> frozenset[str]:
+    return frozenset(family_of(op).word for op in ops)
 
 
-def overheads_of(families: frozenset[str], gpu: GpuSpec, layout: Layout) -> Overheads:
+def overheads_of(families: frozenset[str], gpu: values.GpuSpec, layout: values.Layout) -> Overheads:
     """Those of a script whose operators are of families with these words, and take scratch space."""
     channels = _facts()["communication"]["channels_mib"]
     parts = {
-        MemoryPart.COMMUNICATION: _interval(channels) if layout.num_gpus > 1 else NOTHING,
-        MemoryPart.WORKSPACE: added(_workspaces(families, gpu)),
-        MemoryPart.CONTEXT: _context(gpu),
+        values.MemoryPart.COMMUNICATION: _interval(channels) if layout.num_gpus > 1 else NOTHING,
+        values.MemoryPart.WORKSPACE: added(_workspaces(families, gpu)),
+        values.MemoryPart.CONTEXT: _context(gpu),
     }
     return Overheads(parts=parts, fixed=added(list(parts.values())), fragmentation=fragmentation())
 
 
-def fragmentation() -> Interval:
+def fragmentation() -> values.Interval:
     """What the caching allocator reserves, over what tensors hold at the peak."""
     return _interval(_facts()["fragmentation"]["share"], unit=1)
 
 
-def added(intervals: list[Interval]) -> Interval:
+def added(intervals: list[values.Interval]) -> values.Interval:
     """The sum of independent quantities: medians add up, widths in quadrature."""
     p50 = sum(one.p50 for one in intervals)
     below = sum((one.p50 - one.p10) ** 2 for one in intervals) ** 0.5
     above = sum((one.p90 - one.p50) ** 2 for one in intervals) ** 0.5
-    return Interval(p10=p50 - below, p50=p50, p90=p50 + above)
+    return values.Interval(p10=p50 - below, p50=p50, p90=p50 + above)
 
 
-def _workspaces(families: frozenset[str], gpu: GpuSpec) -> list[Interval]:
+def _workspaces(families: frozenset[str], gpu: values.GpuSpec) -> list[values.Interval]:
     facts = _facts()
     products = facts["products"]
     is_large = _capability(gpu) >= products["large_from_capability"]
@@ -267,23 +247,23 @@ def _workspaces(families: frozenset[str], gpu: GpuSpec) -> list[Interval]:
     return [_interval(mib) for word, mib in spaces.items() if word in families]
 
 
-def _context(gpu: GpuSpec) -> Interval:
+def _context(gpu: values.GpuSpec) -> values.Interval:
     facts = _facts()["context"]
     threads = gpu.num_sms * (_THREADS if gpu.occupancy is None else gpu.occupancy.max_threads)
     stacks = threads * facts["stack_bytes_per_thread"]
     modules = _interval(facts["modules_mib"])
-    return Interval(p10=modules.p10 + stacks, p50=modules.p50 + stacks, p90=modules.p90 + stacks)
+    return values.Interval(p10=modules.p10 + stacks, p50=modules.p50 + stacks, p90=modules.p90 + stacks)
 
 
-def _capability(gpu: GpuSpec) -> float:
+def _capability(gpu: values.GpuSpec) -> float:
     try:
         return float(gpu.compute_capability)
     except ValueError:
         return 0.0
 
 
-def _interval(facts: Mapping[str, float], unit: float = MIB) -> Interval:
-    return Interval(p10=facts["low"] * unit, p50=facts["mid"] * unit, p90=facts["high"] * unit)
+def _interval(facts: Mapping[str, float], unit: float = MIB) -> values.Interval:
+    return values.Interval(p10=facts["low"] * unit, p50=facts["mid"] * unit, p90=facts["high"] * unit)
 
 
 @cache
@@ -296,7 +276,9 @@ def _facts() -> Mapping[str, Any]:
 _SIGMA_PER_DOUBLING = 0.02
 
 
-def memory_need(trace: Trace, gpu: GpuSpec, layout: Layout, split: Split = WHOLE) -> MemoryEstimate | None:
+def memory_need(
+    trace: values.Trace, gpu: values.GpuSpec, layout: values.Layout, split: values.Split = values.WHOLE
+) -> values.MemoryEstimate | None:
     """What one GPU of the layout must hold for the script; None where its profile tells too little."""
     tensors = footprint(trace, layout, split)
     return None if tensors is None else need_of(tensors, overheads(trace, gpu, layout))
@@ -304,7 +286,7 @@ def memory_need(trace: Trace, gpu: GpuSpec, layout: Layout, split: Split = WHOLE
 
 def need_of(
     tensors: Footprint, beside: Overheads, batch: float = 1.0, *, sigma_activations: float = 0.0
-) -> MemoryEstimate:
+) -> values.MemoryEstimate:
     """The need with such a share of the profiled batch in each pass.
 
     Args:
@@ -316,19 +298,19 @@ def need_of(
     for part, interval in beside.parts.items():
         parts[part] = parts.get(part, 0) + round(interval.p50)
     # The rest, so that parts add up.
-    parts[MemoryPart.FRAGMENTATION] = round(need.p50) - sum(parts.values())
-    return MemoryEstimate(parts={part: parts[part] for part in MemoryPart}, need_bytes=need)
+    parts[values.MemoryPart.FRAGMENTATION] = round(need.p50) - sum(parts.values())
+    return values.MemoryEstimate(parts={part: parts[part] for part in values.MemoryPart}, need_bytes=need)
 
 
 def need_bytes(
     tensors: Footprint, beside: Overheads, batch: float = 1.0, *, sigma_activations: float = 0.0
-) -> Interval:
+) -> values.Interval:
     """As :func:`need_of`, all parts together: a search for the largest batch asks often."""
     peak = tensors.peak(batch)
     lost, fixed = beside.fragmentation, beside.fixed
     sigma = math.hypot(sigma_activations, _SIGMA_PER_DOUBLING * math.log2(batch) if batch > 0 else 0.0)
-    off = Z90 * sigma * peak.activations
+    off = values.Z90 * sigma * peak.activations
     p50 = round(lost.p50 * peak.total + fixed.p50)
     below = math.hypot(off, (lost.p50 - lost.p10) * peak.total, fixed.p50 - fixed.p10)
     above = math.hypot(off, (lost.p90 - lost.p50) * peak.total, fixed.p90 - fixed.p50)
-    return Interval(p10=p50 - below, p50=p50, p90=p50 + above)
+    return values.Interval(p10=p50 - below, p50=p50, p90=p50 + above)

@@ -1,46 +1,26 @@
 """``predict(trace, gpu, num_gpus)``: time and memory of one iteration on a GPU of the catalog."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 
+from advisor.core import values
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import BatchNotProfiled, Supposed
 from advisor.core.findings.about_options import Unknown
 from advisor.core.input_time import assumed_note, fed
-from advisor.core.values import (
-    WHOLE,
-    Bound,
-    FittedConstants,
-    GpuSpec,
-    InputWork,
-    IterationEstimate,
-    Launch,
-    Layout,
-    Method,
-    Phase,
-    Split,
-    Trace,
-)
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import SameTrace, merged
-from advisor.predict.exchange.collectives import (
-    gathered_bytes,
-    holds_buckets,
-    resharded,
-    shard_growth,
-    sharded_over,
-    undivided,
-)
+from advisor.predict.exchange.collectives import gathered_bytes, resharded, shard_growth, undivided
 from advisor.predict.exchange.data_parallel import COPY_BACK, bucket_copies, shared_state_ranks
 from advisor.predict.fitting import fitted
 from advisor.predict.footprint import memory_need
 from advisor.predict.host import Copies
-from advisor.predict.interval import Correction, corrected, widened
+from advisor.predict.interval import Correction, corrected
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
 from advisor.predict.methods import OpTimes, in_a_step, no_faster_than, op_times
@@ -49,28 +29,16 @@ from advisor.predict.split import Rank, check_split, in_flight, in_micro_batches
 from advisor.predict.step_time import OpSums, RankStep, bounds_with_waits, phases_s, step_time, sums_of
 from advisor.predict.utilization import at_limit, bounds_of, counted, sigma_of_limit, step_work
 from advisor.predict.what_if.compiled import as_run
-from advisor.predict.what_if.precision import allow_tf32, under_autocast
-
-__all__ = [
-    "allow_tf32",
-    "holds_buckets",
-    "predict",
-    "predict_counts",
-    "prediction_on",
-    "sharded_over",
-    "under_autocast",
-    "widened",
-]
 
 
 def predict(
-    trace: Trace,
-    gpu: GpuSpec,
-    num_gpus: int | Layout = 1,
+    trace: values.Trace,
+    gpu: values.GpuSpec,
+    num_gpus: int | values.Layout = 1,
     *,
     knowledge: Knowledge | None = None,
-    split: Split = WHOLE,
-) -> IterationEstimate:
+    split: values.Split = values.WHOLE,
+) -> values.IterationEstimate:
     """Time per iteration of ``trace`` on ``num_gpus`` of ``gpu``, the batch per GPU held.
 
     Args:
@@ -87,15 +55,15 @@ def predict(
 
 
 def predict_counts(
-    trace: Trace,
-    gpu: GpuSpec,
-    counts: Sequence[int | Layout],
+    trace: values.Trace,
+    gpu: values.GpuSpec,
+    counts: Sequence[int | values.Layout],
     *,
     knowledge: Knowledge | None = None,
     share_of: Callable[[int], float] = lambda _: 1.0,
     correction: Correction | None = None,
-    split: Split = WHOLE,
-) -> tuple[IterationEstimate, ...]:
+    split: values.Split = values.WHOLE,
+) -> tuple[values.IterationEstimate, ...]:
     """As :func:`predict` for several counts of one GPU; operators are timed once.
 
     Args:
@@ -103,7 +71,8 @@ def predict_counts(
         correction: what earlier runs on this GPU say; None without any.
         split: as there; all layouts suit it.
     """
-    layouts = _layouts(counts)
+    # Integers of numpy are as good as Python's.
+    layouts = [n if isinstance(n, values.Layout) else values.Layout(gpus_per_node=int(n)) for n in counts]
     if not trace.ops:
         raise InputError("the trace has no operators: there is nothing to predict.")
     check_split(trace, split, layouts)
@@ -114,14 +83,14 @@ def predict_counts(
 
 
 def prediction_on(
-    trace: Trace,
-    gpu: GpuSpec,
+    trace: values.Trace,
+    gpu: values.GpuSpec,
     *,
     knowledge: Knowledge | None = None,
     share_of: Callable[[int], float] = lambda _: 1.0,
     correction: Correction | None = None,
-    split: Split = WHOLE,
-) -> Callable[[Layout], IterationEstimate]:
+    split: values.Split = values.WHOLE,
+) -> Callable[[values.Layout], values.IterationEstimate]:
     """The same of whichever layout comes to be asked about; arguments as there, and checked there."""
     knowledge = knowledge or shipped()
     trace = trace if split.is_none else undivided(trace)
@@ -131,7 +100,7 @@ def prediction_on(
     timed_at, changed_s = cache(partial(clock.timed, rank)), cache(clock.changed_s)
     copies = cache(partial(clock.copies, rank.trace))
 
-    def estimate(layout: Layout) -> IterationEstimate:
+    def estimate(layout: values.Layout) -> values.IterationEstimate:
         limit_w = counted(layout.power_limit_w, gpu, clock.constants)
         timed = timed_at(limit_w)
         share = in_micro_batches(batch_share(rank.trace, share_of(layout.num_gpus)), rank.trace, split)
@@ -159,7 +128,7 @@ class _Timed:
     times: OpTimes
     """Without what they rest on, of which ``notes`` tells: it may be kept for many GPUs."""
     sums: OpSums
-    by_bound: Mapping[Bound, float]
+    by_bound: Mapping[values.Bound, float]
     notes: list[Finding]
 
 
@@ -167,11 +136,11 @@ class _Timed:
 class _Clock:
     """Times operators on one GPU, under a limit of power or none."""
 
-    gpu: GpuSpec
-    constants: FittedConstants
+    gpu: values.GpuSpec
+    constants: values.FittedConstants
     knowledge: Knowledge
 
-    def times(self, trace: Trace, limit_w: float | None) -> OpTimes:
+    def times(self, trace: values.Trace, limit_w: float | None) -> OpTimes:
         """Of the trace's operators, as they are."""
         alone = op_times(trace, self.gpu, self.constants, self.knowledge)
         times = in_a_step(alone, self.knowledge.excess)
@@ -190,12 +159,12 @@ class _Clock:
             notes=method_notes(trace, self.gpu, self.constants, times),
         )
 
-    def copies(self, trace: Trace, limit_w: float | None) -> Copies | None:
+    def copies(self, trace: values.Trace, limit_w: float | None) -> Copies | None:
         """How DDP would copy the trace's gradients; None where their shapes are unknown."""
         ops = bucket_copies(trace)
         if not ops:
             return None
-        times = self.times(replace(trace, ops=ops, launch=Launch.EAGER), limit_w)
+        times = self.times(replace(trace, ops=ops, launch=values.Launch.EAGER), limit_w)
         is_back = np.array([op.name == COPY_BACK for op in ops])
         return Copies(
             num_calls=sum(op.count for op in ops),
@@ -205,18 +174,13 @@ class _Clock:
 
     def changed_s(
         self, share: BatchShare, limit_w: float | None, changed: SameTrace
-    ) -> Mapping[Phase, float]:
+    ) -> Mapping[values.Phase, float]:
         """Seconds by phase of a changed script, with a share of the profiled batch."""
         times = self.times(as_run(changed.trace, self.gpu.vendor), limit_w)
         return phases_s(times_at(times, replace(share, passes=1.0)))
 
 
-def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:
-    """A number of GPUs stands for so many of one node; integers of numpy are as good as Python's."""
-    return [count if isinstance(count, Layout) else Layout(gpus_per_node=int(count)) for count in counts]
-
-
-def _at_share(step: RankStep, timed: _Timed) -> IterationEstimate:
+def _at_share(step: RankStep, timed: _Timed) -> values.IterationEstimate:
     """The estimate where each GPU takes a share of the profiled batch, without its input."""
     trace, share, layout, split = step.trace, step.share, step.layout, step.rank.split
     growth = shard_growth(trace, layout.num_gpus) / shared_state_ranks(split.sharding, split.copies(layout))
@@ -239,12 +203,19 @@ def _at_share(step: RankStep, timed: _Timed) -> IterationEstimate:
     return _estimate(replace(step, trace=there, sums=sums), bounds, notes)
 
 
-def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[Finding]) -> IterationEstimate:
+def _estimate(
+    step: RankStep, by_bound: Mapping[values.Bound, float], notes: Sequence[Finding]
+) -> values.IterationEstimate:
     trace, gpu, measured_s, split = step.trace, step.gpu, step.measured_s, step.rank.split
     time, memory = step_time(step), memory_need(trace, gpu, step.layout, split)
     bounds = bounds_with_waits(step, by_bound, time)
     work = input_work(trace) if measured_s is None else work_beside_measured(trace, measured_s)
-    return IterationEstimate(
+    by_method = step.sums.by_method
+    by_method = by_method | {
+        values.Method.ROOFLINE: by_method[values.Method.ROOFLINE] + sum(time.waits.values())
+    }
+    assumed = assumed_note(work)
+    return values.IterationEstimate(
         gpu=gpu.name,
         layout=step.layout,
         iteration_s=time.device_s,
@@ -253,7 +224,7 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
         input_s=None,
         by_bound=bounds,
         by_family=_sorted(time.waits | step.sums.by_family),
-        by_method=_with_waits(step.sums.by_method, time.waits),
+        by_method={method: seconds for method, seconds in by_method.items() if seconds},
         by_operator=_sorted(time.waits | step.sums.by_operator),
         communication_s=time.exchange.seconds,
         loading_s=0.0,
@@ -265,24 +236,11 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
             *([] if split.is_none else [Supposed(split=split.name)]),
             *notes,
             *limit_notes(step, bounds, has_memory=memory is not None),
-            *_input_notes(trace, work, time.device_s.p50),
+            *([Unknown(what="loading")] if is_uncounted(trace, time.device_s.p50) else []),
+            *([] if assumed is None else [assumed]),
         ),
     )
 
 
-def _input_notes(trace: Trace, work: InputWork | None, device_s: float) -> Iterator[Finding]:
-    if is_uncounted(trace, device_s):
-        yield Unknown(what="loading")
-    assumed = assumed_note(work)
-    if assumed is not None:
-        yield assumed
-
-
 def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
-
-
-def _with_waits(by_method: Mapping[Method, float], waits: Mapping[str, float]) -> Mapping[Method, float]:
-    seconds = dict(by_method)
-    seconds[Method.ROOFLINE] += sum(waits.values())
-    return {method: s for method, s in seconds.items() if s}

@@ -52,7 +52,6 @@ class Network:
         return np.array([self._member(number, values) for number in range(len(self.weights[0]))])
 
     def _member(self, number: int, values: Array) -> Array:
-        """What one member says: [N, 3]."""
         *hidden, last = zip(self.weights, self.biases, strict=True)
         for weights, biases in hidden:
             values = silu(values @ weights[number] + biases[number])
@@ -222,12 +221,7 @@ def read_calibration(gpu: str) -> Constants | None:
 
 
 def is_of_other_networks(table: Constants, fingerprint: str | None) -> bool:
-    """Whether a calibration corrects networks that are not these, so that its corrections mean nothing here.
-
-    Args:
-        table: of `read_calibration`.
-        fingerprint: of ``Knowledge``.
-    """
+    """Whether a calibration corrects networks that are not these: its corrections mean nothing here."""
     return CORRECTIONS in table and table.get(FINGERPRINT) != fingerprint
 
 
@@ -264,8 +258,10 @@ def write_calibration(
     Raises CalibrationError: the folder cannot be written, or the disk is full.
     """
     path = calibration_path(gpu)
+    # Without what would end a string of TOML.
+    plain = "".join(letter for letter in source if letter.isprintable() and letter not in '"\\')
     lines = ["# Written by advisor calibrate; delete it to go back to the catalog's constants."]
-    lines += [f'source = "{_plain(f"{CALIBRATED} {where}, {source}")}"']
+    lines += [f'source = "{CALIBRATED} {where}, {plain}"']
     lines += [] if networks is None else [f'{FINGERPRINT} = "{networks}"']
     lines += [f"{name} = {value:.4f}" for name, value in sorted(constants.items())]
     lines += _kernel_lines(kernels or {})
@@ -289,11 +285,6 @@ def _kernel_lines(kernels: Kernels) -> Iterator[str]:
         yield "]"
 
 
-def _plain(text: str) -> str:
-    """The text without what would end a string of TOML."""
-    return "".join(letter for letter in text if letter.isprintable() and letter not in '"\\')
-
-
 def _check(table: Constants) -> None:
     if not str(table.get("source", "")).startswith(CALIBRATED):
         raise ValueError(f"its source does not begin with {CALIBRATED!r}")
@@ -309,7 +300,7 @@ def _check(table: Constants) -> None:
             raise ValueError(f"it holds {name!r}, which is no constant")
         most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
         for fraction in value.values() if isinstance(value, Mapping) else [value]:
-            if name not in _TEXTS and not _is_between(0, fraction, most):
+            if name not in _TEXTS and not _is_up_to(fraction, most):
                 raise ValueError(f"{name} is {fraction!r}")
 
 
@@ -318,20 +309,15 @@ def _check_kernels(kernels: Mapping[str, object]) -> None:
         likeness = rows().network[network][1].likeness if network in rows().network else None
         if likeness is None:
             raise ValueError(f"{KERNELS} has {network!r}, which is no network that learns from them")
-        width = len(likeness.lengths) + 1
-        if not isinstance(told, list) or not all(_is_kernel(kernel, width) for kernel in told):
-            raise ValueError(f"a kernel of {network} is not {width} positive numbers")
+        most = [_MOST_SIZE] * len(likeness.lengths) + [MOST_CORRECTION]
+        for kernel in told if isinstance(told, list) else [None]:
+            numbers = kernel if isinstance(kernel, list) else []
+            if len(numbers) != len(most) or not all(map(_is_up_to, numbers, most)):
+                raise ValueError(f"a kernel of {network} is not {len(most)} positive numbers")
 
 
-def _is_kernel(kernel: object, width: int) -> bool:
-    if not isinstance(kernel, list) or len(kernel) != width:
-        return False
-    *sizes, share = kernel
-    return all(_is_between(0, size, _MOST_SIZE) for size in sizes) and _is_between(0, share, MOST_CORRECTION)
-
-
-def _is_between(low: float, value: object, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and low < value <= most
+def _is_up_to(value: object, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
 
 
 CONSTANTS, NETWORKS, CARD, STEPS = "fitted.toml", "learned.npz", "learned.json", "steps.toml"
@@ -421,8 +407,8 @@ def shipped() -> Knowledge:
 def read_excess(path: Path) -> Mapping[str, float]:
     """The excess of a ``steps.toml``.
 
-    Raises:
-        CatalogError: the file is missing or broken, or has what is no kind or no log of a factor from 1 on.
+    Raises CatalogError: the file is missing or broken, or has what is no kind or no log of a factor from 1
+    on.
     """
     try:
         excess = tomllib.loads(path.read_text(encoding="utf-8"))["excess"]
@@ -432,7 +418,7 @@ def read_excess(path: Path) -> Mapping[str, float]:
         for kind, log in excess.items():
             if kind not in words:
                 raise ValueError(f"{kind!r} is none of {', '.join(sorted(words))}")
-            if log != 0 and not _is_between(0, log, _MOST_EXCESS):
+            if log != 0 and not _is_up_to(log, _MOST_EXCESS):
                 raise ValueError(f"{kind!r} is {log!r}, not from 0 to {_MOST_EXCESS:g}")
         return {kind: float(log) for kind, log in excess.items()}
     except (OSError, ValueError, KeyError) as error:

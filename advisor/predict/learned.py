@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.family import Family, Learned, Likeness, Tf32Flag, TimeOnGpu, base_name, rate_for
 from advisor.operators.registry import family_of, rows
-from advisor.predict.distinct import Same, asked_rates, in_fp32
+from advisor.predict.distinct import asked_rates, in_fp32, kept
 from advisor.predict.knowledge import Knowledge, Network
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
@@ -92,6 +92,7 @@ class CallTimes:
     own_sigma: Floats | float = 0.0
 
 
+@kept(4)
 def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
     """The calls that a network knows by name and shape, by network; at which rates is the GPU's to say."""
     networks = rows().networks_of_name
@@ -116,14 +117,7 @@ def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
 
 
 def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float) -> CallTimes:
-    """Seconds of each call on ``gpu`` without its launch.
-
-    Args:
-        network: that knows the calls.
-        calls: N calls.
-        gpu: the destination.
-        peak_flops_per_s: the data sheet's rate each call runs at, [N] or one for all.
-    """
+    """Seconds of N calls on ``gpu`` without launches, at the data sheet's rate of each, [N], or of all."""
     board = calls.learned.board
     low, high = network.low[-board.num_features :], network.high[-board.num_features :]
     boards = np.clip(board.features(calls.features, gpu), low, high).astype(np.float32)
@@ -206,20 +200,25 @@ def _times_at(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> CallTimes:
     time_s, sigma, own_sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan), np.zeros(len(ops))
-    for calls in _grouped(Same(ops)):
+    for calls in grouped(ops):
         network, learned = knowledge.networks.get(calls.network), calls.learned
         if network is None or learned.vendor != gpu.vendor:
             continue
-        peaks = _peaks(calls, ops, gpu, constants, precision)
+        rates, which = _rates_of(ops, calls, precision)
+        family = rows().network[calls.network][0]
+        of_rates = [peak_flops_per_s(rate, family, learned, gpu, constants) for rate in rates]
+        peaks = np.array(of_rates)[which]
         known = ~np.isnan(peaks) & np.isnan(time_s[calls.index])
         if not known.any():
             continue
         times = _of_this_board(kernel_times(network, calls, gpu, peaks), calls, constants)
+        # What a rate that was not measured may differ by from the one that it is coupled to.
+        coupled = np.array([learned.coupled.get(rate, 0.0) for rate in rates])[which]
         index = calls.index[known]
         time_s[index] = times.time_s[known]
-        sigma[index] = np.hypot(times.sigma[known], _sigma_of_rates(calls, ops, precision)[known])
+        sigma[index] = np.hypot(times.sigma[known], coupled[known])
         own_sigma[index] = np.broadcast_to(times.own_sigma, known.shape)[known]
-    for i, formula in _formulas(Same(ops)):
+    for i, formula in _formulas(ops):
         fitted = formula(gpu)
         # A network may promise what no board does: the slower counts.
         if fitted is not None and not time_s[i] > KERNEL_FLOOR_S + fitted.time_s:
@@ -277,25 +276,12 @@ def _of_day(learned: Learned, constants: FittedConstants) -> float:
     return 0.0 if is_burst else SIGMA_DAY
 
 
-def _sigma_of_rates(calls: Calls, ops: Sequence[Op], precision: Precision) -> Floats:
-    """What a rate that was not measured may differ by from the one that it is coupled to."""
-    rates, index = _rates_of(calls, Same(ops), precision)
-    return np.array([calls.learned.coupled.get(rate, 0.0) for rate in rates])[index]
-
-
-def _peaks(
-    calls: Calls, ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision
-) -> Floats:
-    """The FLOP rate that each call's penalty is of; NaN where the network has not seen the call's rate."""
-    family, learned = rows().network[calls.network]
-    rates, index = _rates_of(calls, Same(ops), precision)
-    return np.array([peak_flops_per_s(rate, family, learned, gpu, constants) for rate in rates])[index]
-
-
-@lru_cache(maxsize=64)
-def _rates_of(calls: Calls, same: Same, precision: Precision) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+@kept(64)
+def _rates_of(
+    ops: Sequence[Op], calls: Calls, precision: Precision
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The distinct rates that the calls ask for, and which of them each does."""
-    asked = asked_rates(same.ops, precision)
+    asked = asked_rates(ops, precision)
     rates = [asked[i][0] for i in calls.index.tolist()]
     place = {rate: i for i, rate in enumerate(dict.fromkeys(rates))}
     return tuple(place), np.array([place[rate] for rate in rates])
@@ -324,14 +310,8 @@ def peak_flops_per_s(
     return rate.flops_per_s if learned.is_of_fitted else rate.peak_flops_per_s
 
 
-@lru_cache(maxsize=4)
-def _grouped(same: Same) -> tuple[Calls, ...]:
-    return grouped(same.ops)
-
-
-@lru_cache(maxsize=4)
-def _formulas(same: Same) -> tuple[tuple[int, TimeOnGpu], ...]:
-    """Where calls stand that have a formula, and this."""
-    families = ((i, op, family_of(op).fitted) for i, op in enumerate(same.ops))
+@kept(4)
+def _formulas(ops: Sequence[Op]) -> tuple[tuple[int, TimeOnGpu], ...]:
+    families = ((i, op, family_of(op).fitted) for i, op in enumerate(ops))
     found = ((i, fitted(op)) for i, op, fitted in families if fitted is not None)
     return tuple((i, formula) for i, formula in found if formula is not None)

@@ -1,18 +1,19 @@
 """What the samples of an iteration take: measured where it was profiled, else assumed by their kind."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 from advisor.core.errors import CatalogError
 from advisor.core.findings import Change
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.gpus import catalog_path
 from advisor.core.values import InputWork, Interval, Op, TensorSpec, Trace
-from advisor.predict.distinct import Same
+from advisor.predict.distinct import kept
 from advisor.predict.interval import SIGMA_LOADING, spread, widened
 
 LOADERS_FILE = "loaders.toml"
@@ -53,20 +54,16 @@ def kind_of(batch: TensorSpec) -> str:
     return TOKENS if is_text else ARRAY
 
 
-def copied_batches(trace: Trace) -> tuple[Op, ...]:
+@kept(4)
+def copied_batches(ops: Sequence[Op]) -> tuple[Op, ...]:
     """The copies that bring an iteration's samples to the GPU, the largest first."""
-    return _copied(Same(trace.ops))
-
-
-@lru_cache(maxsize=4)
-def _copied(same: Same) -> tuple[Op, ...]:
-    copies = [op for op in same.ops if op.name == _COPY and op.inputs and op.inputs[0].shape]
+    copies = [op for op in ops if op.name == _COPY and op.inputs and op.inputs[0].shape]
     return tuple(sorted(copies, key=lambda op: -op.count * prod(op.inputs[0].shape)))
 
 
 def num_copied(trace: Trace) -> int | None:
     """Samples of an iteration, by the first dimension of what is copied most; None without a copy."""
-    copies = copied_batches(trace)
+    copies = copied_batches(trace.ops)
     return copies[0].count * copies[0].inputs[0].shape[0] if copies else None
 
 
@@ -77,21 +74,21 @@ def assumed_cpu_s(trace: Trace) -> tuple[str, Interval] | None:
 
     Raises CatalogError: the catalog is missing or broken.
     """
-    copies = copied_batches(trace)
+    copies = copied_batches(trace.ops)
     if not copies:
         return None
     priors = load_loader_priors()
-    parts = [(priors[kind_of(op.inputs[0])].cpu_s, op.count * _num_elements(op.inputs[0])) for op in copies]
+    parts = []
+    for op in copies:
+        kind, shape = kind_of(op.inputs[0]), op.inputs[0].shape
+        number = (_num_pixels(shape) or 0) if kind == IMAGE else prod(shape)
+        parts.append((priors[kind].cpu_s, op.count * number))
     whole = Interval(
         p10=sum(each.p10 * number for each, number in parts),
         p50=sum(each.p50 * number for each, number in parts),
         p90=sum(each.p90 * number for each, number in parts),
     )
     return kind_of(copies[0].inputs[0]), widened(whole, SIGMA_LOADING)
-
-
-def _num_elements(batch: TensorSpec) -> int:
-    return (_num_pixels(batch.shape) or 0) if kind_of(batch) == IMAGE else prod(batch.shape)
 
 
 def _num_pixels(shape: tuple[int, ...]) -> int | None:
@@ -113,22 +110,21 @@ def read_loader_priors(path: Path) -> dict[str, LoaderPrior]:
 
     Raises CatalogError: it cannot be read, lacks a kind, or quantiles are no times in order.
     """
+    priors = {}
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {kind: _prior(tables[kind]) for kind in KINDS}
+        for kind in KINDS:
+            entry = tables[kind]
+            p10, p50, p90 = (float(str(entry[f"{name}_ns"])) * _NS for name in ("p10", "p50", "p90"))
+            if not 0 < p10 <= p50 <= p90:
+                raise ValueError(f"quantiles of {p10:g}, {p50:g} and {p90:g} s are no times in order")
+            cpu_s, source, as_of = Interval(p10=p10, p50=p50, p90=p90), entry["source"], entry["as_of"]
+            priors[kind] = LoaderPrior(cpu_s=cpu_s, source=str(source), as_of=str(as_of))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise CatalogError(
             f"{path}: {error}. Build the catalog again (research/build_loaders.py) or reinstall gpu-advisor."
         ) from error
-
-
-def _prior(entry: Mapping[str, object]) -> LoaderPrior:
-    p10, p50, p90 = (float(str(entry[f"{name}_ns"])) * _NS for name in ("p10", "p50", "p90"))
-    if not 0 < p10 <= p50 <= p90:
-        raise ValueError(f"quantiles of {p10:g}, {p50:g} and {p90:g} s are no times in order")
-    return LoaderPrior(
-        cpu_s=Interval(p10=p10, p50=p50, p90=p90), source=str(entry["source"]), as_of=str(entry["as_of"])
-    )
+    return priors
 
 
 # Below this a single run tells more about the machine's other work than about loading.
@@ -181,10 +177,8 @@ def work_beside_measured(trace: Trace, iteration_s: float) -> InputWork | None:
     if work is None or work.kind is None or work.num_workers is None:
         return work
     most_s = work.num_workers * iteration_s
-    cpu_s = Interval(
-        p10=min(work.cpu_s.p10, most_s), p50=min(work.cpu_s.p50, most_s), p90=min(work.cpu_s.p90, most_s)
-    )
-    return replace(work, cpu_s=cpu_s)
+    p10, p50, p90 = (min(s, most_s) for s in (work.cpu_s.p10, work.cpu_s.p50, work.cpu_s.p90))
+    return replace(work, cpu_s=Interval(p10=p10, p50=p50, p90=p90))
 
 
 def is_uncounted(trace: Trace, device_s: float) -> bool:
@@ -192,16 +186,12 @@ def is_uncounted(trace: Trace, device_s: float) -> bool:
     return 0 < (trace.data_loading_s or 0.0) < SHORTEST_S and device_s < SHORTEST_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feeding:
-    """A change of the input pipeline."""
+class Feeding(NamedTuple):
+    """A change of the input pipeline: in a word, the trace of the changed script, and what to change."""
 
     name: str
-    """In a word."""
     trace: Trace
-    """Of the changed script."""
     step: Change
-    """What to change."""
 
 
 def faster_feeding(trace: Trace) -> Iterator[Feeding]:
@@ -210,21 +200,14 @@ def faster_feeding(trace: Trace) -> Iterator[Feeding]:
     if work is None:
         return
     if trace.num_workers is not None:
-        yield Feeding(
-            name="workers", trace=replace(trace, num_workers=None), step=EditScript(what="use-workers")
-        )
-    packed_s = _packed_s(trace)
-    if packed_s is not None and work.num_samples and packed_s < work.cpu_s.p50:
+        yield Feeding("workers", replace(trace, num_workers=None), EditScript(what="use-workers"))
+    # To read and collate samples of which nothing is decoded.
+    numbers = sum(op.count * prod(op.inputs[0].shape) for op in copied_batches(trace.ops))
+    packed_s = load_loader_priors()[ARRAY].cpu_s.p50 * numbers
+    if numbers and work.num_samples and packed_s < work.cpu_s.p50:
         each_s = packed_s / work.num_samples
         packed = replace(trace, loader_cpu_s_per_sample=each_s, data_loading_s=None)
-        yield Feeding(name="packed", trace=packed, step=EditScript(what="pack-data"))
+        yield Feeding("packed", packed, EditScript(what="pack-data"))
     if work.wait_s:
         quick = replace(trace, data_loading_s=work.cpu_s.p50)
-        yield Feeding(name="nvme", trace=quick, step=EditScript(what="use-nvme"))
-
-
-def _packed_s(trace: Trace) -> float | None:
-    """CPU seconds to read and collate an iteration's samples where nothing is decoded; None without any."""
-    copies = copied_batches(trace)
-    each_s = load_loader_priors()[ARRAY].cpu_s.p50
-    return each_s * sum(op.count * prod(op.inputs[0].shape) for op in copies) if copies else None
+        yield Feeding("nvme", quick, EditScript(what="use-nvme"))

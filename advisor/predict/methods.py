@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,17 +25,9 @@ from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Family, RooflineTime, Tf32Flag, base_name, compute_rate
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.registry import family_of
+from advisor.predict import interval
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of, in_fp32, merged
-from advisor.predict.interval import (
-    LEFT_IN_A_STEP,
-    SIGMA_LAB,
-    SIGMA_MEASURED,
-    SIGMA_ROOFLINE_ASSUMED,
-    SIGMA_ROOFLINE_FITTED,
-    SIGMA_VOLUMES,
-    SIGMA_WAVE,
-)
+from advisor.predict.distinct import OpColumns, asked_rates, columns_of, in_fp32, kept, merged
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned import CallTimes, learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, roofs_of, time_under
@@ -64,7 +56,7 @@ class _Streams:
 
 def stream_times(ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants) -> CallTimes:
     """One call of each operator on ``gpu``, as far as it streams."""
-    streams = _streams_of(Same(ops))
+    streams = _streams_of(ops)
     time_s, sigma = np.full((2, len(ops)), np.nan)
     if not streams.kinds:
         return CallTimes(time_s=time_s, sigma=sigma)
@@ -78,26 +70,22 @@ def stream_times(ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants) ->
     return CallTimes(time_s=time_s, sigma=sigma)
 
 
-@lru_cache(maxsize=4)
-def _streams_of(same: Same) -> _Streams:
-    families = [family_of(op) for op in same.ops]
-    each = [family.stream(op) for op, family in zip(same.ops, families, strict=True)]
+@kept(4)
+def _streams_of(ops: Sequence[Op]) -> _Streams:
+    families = [family_of(op) for op in ops]
+    each = [family.stream(op) for op, family in zip(ops, families, strict=True)]
     known = [(i, stream) for i, stream in enumerate(each) if stream is not None]
     kinds = {id(stream.cost): stream.cost for _, stream in known}
     place = {kind: i for i, kind in enumerate(kinds)}
+    names = [each.name for each in fields(Work)]
+    work = {name: np.array([getattr(stream.work, name) for _, stream in known], float) for name in names}
     return _Streams(
         index=np.array([i for i, _ in known], np.int64),
-        work=_columns([stream.work for _, stream in known]),
+        work=Work(**work),
         costs=np.array([stream.cost.costs for _, stream in known]).T,
         kinds=tuple(kinds.values()),
         kind_index=np.array([place[id(stream.cost)] for _, stream in known], np.int64),
         bandwidths=tuple(families[i].bandwidth for i, _ in known),
-    )
-
-
-def _columns(works: Sequence[Work[float]]) -> Work[Floats]:
-    return Work(
-        **{each.name: np.array([getattr(work, each.name) for work in works], float) for each in fields(Work)}
     )
 
 
@@ -148,13 +136,13 @@ class OpTimes:
         in a step.
         """
         if not self.time_s.any():
-            return SIGMA_ROOFLINE_ASSUMED
+            return interval.SIGMA_ROOFLINE_ASSUMED
         in_a_step = IN_A_STEP[self.methods]
-        of_family = LEFT_IN_A_STEP * np.sqrt(np.maximum(self.sigma**2 - self.own_sigma**2, 0.0))
+        of_family = interval.LEFT_IN_A_STEP * np.sqrt(np.maximum(self.sigma**2 - self.own_sigma**2, 0.0))
         errors_s = (
             np.bincount(self.columns.word_index, weights=np.where(in_a_step, 0.0, of_family) * self.time_s),
             self.own_sigma * self.time_s,
-            [(np.where(in_a_step, self.sigma, SIGMA_LAB) * self.time_s).sum()],
+            [(np.where(in_a_step, self.sigma, interval.SIGMA_LAB) * self.time_s).sum()],
         )
         return float(np.linalg.norm(np.concatenate(errors_s)) / self.time_s.sum())
 
@@ -168,14 +156,7 @@ class OpTimes:
         figures = (self.time_s.tolist(), self.sigma.tolist(), self.methods.tolist())
         rows = zip(columns.ops, columns.families, *figures, strict=True)
         for i, (op, family, time_s, sigma, method) in enumerate(rows):
-            yield OpTime(
-                op=op,
-                family=family,
-                time_s=time_s,
-                sigma=sigma,
-                method=METHODS[method],
-                constant=self.constants.get(i, ""),
-            )
+            yield OpTime(op, family, time_s, sigma, METHODS[method], self.constants.get(i, ""))
 
 
 def no_faster_than(times: OpTimes, undivided: OpTimes, ranks: int) -> OpTimes:
@@ -222,9 +203,9 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
     streamed = stream_times(trace.ops, gpu, constants)
     for method, better_s, its_sigma in (
         (Method.ROOFLINE, streamed.time_s, streamed.sigma),
-        (Method.WAVE, scaled_s, SIGMA_WAVE),
+        (Method.WAVE, scaled_s, interval.SIGMA_WAVE),
         (Method.LEARNED, learned.time_s, learned.sigma),
-        (Method.MEASURED, measured_s, SIGMA_MEASURED),
+        (Method.MEASURED, measured_s, interval.SIGMA_MEASURED),
     ):
         known = ~np.isnan(better_s)
         call_s, sigma = np.where(known, better_s, call_s), np.where(known, its_sigma, sigma)
@@ -247,7 +228,6 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
 def _rooflines(
     trace: Trace, members: Sequence[int], gpu: GpuSpec, constants: FittedConstants
 ) -> Iterator[tuple[int, RooflineTime]]:
-    """Of one call of each of these operators."""
     roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
     asked = asked_rates(trace.ops, trace.precision)
     for i in members:
@@ -269,13 +249,11 @@ def _roofline_sigma(op: Op, family: Family, time: RooflineTime, constants: Fitte
     if own is not None:
         return own
     if family is CONVOLUTION and any(len(tensor.shape) == _VOLUMES for tensor in op.inputs):
-        return SIGMA_VOLUMES
+        return interval.SIGMA_VOLUMES
     is_fitted = time.constant in constants.measured or not time.constant
-    return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
+    return interval.SIGMA_ROOFLINE_FITTED if is_fitted else interval.SIGMA_ROOFLINE_ASSUMED
 
 
-# What operators take in a whole step beyond what they take alone.
-#
 # Kernels are timed one by one, short and cool. In a step they follow each other for hours, in the software
 # and on the hosts of many labs: ``t = t_alone exp(excess)``, by the kind of operator. Nothing is faster than
 # alone. Source: ``catalogs/steps.toml`` (``python -m research.training.fit_steps``;
@@ -283,12 +261,7 @@ def _roofline_sigma(op: Op, family: Family, time: RooflineTime, constants: Fitte
 
 
 def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
-    """Operators as they run in a step; what was measured in one stays.
-
-    Args:
-        times: of the operators alone.
-        excess: logs of factors by kind, as ``Knowledge.excess``.
-    """
+    """Operators as they run in a step, by ``Knowledge.excess``; what was measured in one stays."""
     kinds, index = kinds_of(times)
     factors = np.array([math.exp(excess.get(kind, 0.0)) for kind in kinds])[index]
     return replace(times, time_s=np.where(IN_A_STEP[times.methods], 1.0, factors) * times.time_s)
@@ -325,9 +298,6 @@ def operator_times(
     trace: Trace, gpu: GpuSpec, *, knowledge: Knowledge | None = None
 ) -> Mapping[Called, Calls]:
     """What each operator of one iteration takes on one ``gpu``, launches and communication aside.
-
-    Args:
-        knowledge: constants and networks, by default what ships.
 
     Raises CatalogError: constants or networks are missing or broken.
     """

@@ -1,25 +1,17 @@
 """What an estimate rests on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
 from advisor.core.findings import Finding, about_estimates
 from advisor.core.findings.about_options import RemovedByAttention, Unknown
-from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
-from advisor.operators.attention_kernels import (
-    SWITCHES,
-    AttentionCall,
-    Backend,
-    attention_call,
-    backend_of,
-    is_refused,
-)
+from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Op, Precision, Trace
+from advisor.operators import attention_kernels
 from advisor.operators.family import Family, rate_for
 from advisor.predict.constants import described
-from advisor.predict.distinct import Same, asked_rates
+from advisor.predict.distinct import asked_rates, kept
 from advisor.predict.exchange.collective_time import batch_variation
 from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
 from advisor.predict.exchange.data_parallel import BUCKET_BYTES
@@ -41,8 +33,12 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     if trace.compile_mode is not None:
         notes.append(about_estimates.StepCompiled(mode=trace.compile_mode))
     notes += described(constants.origin, used)
-    notes += _rate_notes(trace, gpu, constants)
-    notes += _caveats(times)
+    asked = _rates_in_order(trace.ops, trace.precision)
+    of_rates = (rate_for(name, family, gpu, constants).note for name, family in asked)
+    notes += dict.fromkeys(note for note in of_rates if note is not None)
+    families, ops = times.columns.families, times.columns.ops
+    caveats = {families[i].caveat(ops[i]) for i in times.by(Method.ROOFLINE)} - {None}
+    notes += sorted((note for note in caveats if note is not None), key=lambda note: note.code)
     scaled = [trace.ops[i] for i in times.by(Method.WAVE)]
     if scaled and rests_on_unknown_resources(scaled):
         notes.append(Unknown(what="wave-resources"))
@@ -56,44 +52,34 @@ def _attention_notes(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
 
     Other vendors' kernels have rules of their own.
     """
-    calls = _attention_calls(Same(trace.ops)) if gpu.vendor == "NVIDIA" else ()
-    refused = [call for call in calls if is_refused(call, gpu)]
+    calls = _attention_calls(trace.ops) if gpu.vendor == "NVIDIA" else ()
+    refused = [call for call in calls if attention_kernels.is_refused(call, gpu)]
     for call in refused[:1]:
         yield RemovedByAttention(
             gpu=gpu.name,
-            backends=[name for name in call.allowed or () if name in SWITCHES],
+            backends=[name for name in call.allowed or () if name in attention_kernels.SWITCHES],
             dtype=call.dtype,
             head_size=call.key_size,
         )
-    unfused = (call for call in calls if backend_of(call, gpu) is Backend.MATH and call not in refused)
+    unfused = (
+        call
+        for call in calls
+        if attention_kernels.backend_of(call, gpu) is attention_kernels.Backend.MATH and call not in refused
+    )
     for call in islice(unfused, 1):
         yield about_estimates.AttentionUnfused(gpu=gpu.name, dtype=call.dtype, head_size=call.key_size)
 
 
-@lru_cache(maxsize=8)
-def _attention_calls(same: Same) -> tuple[AttentionCall, ...]:
-    """Each distinct one."""
-    calls = (attention_call(op) for op in same.ops)
+@kept(8)
+def _attention_calls(ops: Sequence[Op]) -> tuple[attention_kernels.AttentionCall, ...]:
+    calls = (attention_kernels.attention_call(op) for op in ops)
     return tuple(dict.fromkeys(call for call in calls if call is not None))
 
 
-def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> list[Finding]:
-    asked = _in_order(Same(trace.ops), trace.precision)
-    notes = (rate_for(name, family, gpu, constants).note for name, family in asked)
-    return list(dict.fromkeys(note for note in notes if note is not None))
-
-
-@lru_cache(maxsize=4)
-def _in_order(same: Same, precision: Precision) -> tuple[tuple[str, Family], ...]:
-    """The distinct rates that operators ask for, by name and family."""
-    distinct = dict.fromkeys(asked_rates(same.ops, precision))
+@kept(4)
+def _rates_in_order(ops: Sequence[Op], precision: Precision) -> tuple[tuple[str, Family], ...]:
+    distinct = dict.fromkeys(asked_rates(ops, precision))
     return tuple(sorted(distinct, key=lambda pair: (pair[0], pair[1].word)))
-
-
-def _caveats(times: OpTimes) -> list[Finding]:
-    families, ops = times.columns.families, times.columns.ops
-    notes = (families[i].caveat(ops[i]) for i in times.by(Method.ROOFLINE))
-    return sorted({note for note in notes if note is not None}, key=lambda note: note.code)
 
 
 def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
@@ -118,12 +104,7 @@ def _families(times: OpTimes, method: Method) -> set[str]:
 
 
 def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: bool) -> list[Finding]:
-    """What bounds the iteration, and what is not counted.
-
-    Args:
-        by_bound: seconds of the iteration by what binds.
-        has_memory: whether its memory is known.
-    """
+    """What bounds the iteration, of which ``by_bound`` are the seconds, and what is not counted."""
     trace, num_gpus = step.trace, step.layout.num_gpus
     notes: list[Finding] = [
         about_estimates.KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
@@ -132,12 +113,10 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         notes.append(about_estimates.Launching(launching_s=asdict(launching_s(trace, step.stepping))))
     notes += _power(step)
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
-    notes.append(
-        about_estimates.HostLaunches(how="bound")
-        if is_host_bound
-        else about_estimates.HostLaunches(how="hidden")
-    )
-    notes.append(_memory() if has_memory else Unknown(what="memory-of-profile"))
+    notes.append(about_estimates.HostLaunches(how="bound" if is_host_bound else "hidden"))
+    lost = fragmentation()
+    by_part = about_estimates.MemoryByPart(fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)
+    notes.append(by_part if has_memory else Unknown(what="memory-of-profile"))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(Unknown(what="gradients"))
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
@@ -166,8 +145,3 @@ def _notes_on_several(trace: Trace, num_gpus: int, slowdown: float, spread: floa
         yield about_estimates.Sharded(how="state", num_gpus=num_gpus)
     if world is None and num_gpus > 1:
         yield about_estimates.DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=slowdown, spread=spread)
-
-
-def _memory() -> Finding:
-    lost = fragmentation()
-    return about_estimates.MemoryByPart(fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)

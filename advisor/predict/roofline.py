@@ -55,8 +55,6 @@ def time_under(roofs: Roofs, op: Op, family: Family) -> RooflineTime:
     return family.time(op, roofs if rate is roofs.rate else replace(roofs, rate=rate))
 
 
-# Wave scaling of measured kernels to another GPU, summed per operator.
-#
 # Formulas and sources are in ``advisor.native``. Intensity is the operator's FLOPs over its bytes, since a
 # profiler counts neither for a single kernel; the ridge point takes the peak of the rate the operator runs
 # at.
@@ -96,9 +94,10 @@ def _resident_members(ops: Sequence[Op], gpu: GpuSpec) -> list[int]:
 
 def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> NDArray[np.float64]:
     owners = [i for i, op in enumerate(ops) for _ in op.kernels]
+    intensities = [op.flops / op.bytes if op.flops and op.bytes else None for op in ops]
     kernels = KernelArrays.from_kernels(
         [kernel for op in ops for kernel in op.kernels],
-        intensity_flops_per_byte=[_intensity(ops[i]) for i in owners],
+        intensity_flops_per_byte=[intensities[i] for i in owners],
     )
     scaled = native.scale_kernels(
         kernels,
@@ -109,10 +108,6 @@ def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> ND
     times_s = np.zeros(len(ops))
     np.add.at(times_s, owners, scaled[:, 0])
     return times_s
-
-
-def _intensity(op: Op) -> float | None:
-    return op.flops / op.bytes if op.flops and op.bytes else None
 
 
 def rests_on_unknown_resources(ops: Sequence[Op]) -> bool:

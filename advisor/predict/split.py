@@ -10,7 +10,6 @@ from math import exp
 from advisor.core.errors import InputError
 from advisor.core.values import Z90, GpuSpec, Layout, MemoryUse, Op, Phase, Split, TensorSpec, Trace
 from advisor.operators.family import base_name, names
-from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare, memory_at
 from advisor.predict.distinct import SameTrace, blocks_of, made_bytes
@@ -20,28 +19,16 @@ from advisor.predict.exchange.data_parallel import Exchange, together
 from advisor.predict.footprint import copied_bytes
 from advisor.predict.what_if.batch import recosted
 
-# The layers of a model in stages, one after the other, which take micro-batches in turn.
-#
 # Of M micro-batches and P stages all but the first stage wait for the first micro-batch, so that an
 # iteration takes ``M + P - 1`` times what a stage takes of one. Each stage holds the activations of up to P
 # of them, if a backward pass goes before the next forward one (Narayanan et al., SC 2021).
 
 
-def is_of_layers(op: Op, num_layers: int, passes: int) -> bool:
-    """Whether an operator runs in each layer."""
-    return op.phase is not Phase.OPTIMIZER and op.count // passes >= num_layers
-
-
-def stage_ops(ops: Sequence[Op], num_layers: int, passes: int, stages: int) -> tuple[Op, ...]:
-    """What the busiest stage runs, in the same order: its layers, and all that is outside of layers."""
-    share = -(-num_layers // stages) / num_layers
-
-    def of_stage(op: Op) -> Op:
-        if op.phase is Phase.OPTIMIZER:
-            return _stepped(op, num_layers, share)
-        return replace(op, count=_part(op.count, share)) if is_of_layers(op, num_layers, passes) else op
-
-    return tuple(map(of_stage, ops))
+def _of_stage(op: Op, num_layers: int, share: float, *, in_layers: bool) -> Op:
+    """What the busiest stage runs of an operator: its layers' share, and all that is outside of layers."""
+    if op.phase is Phase.OPTIMIZER:
+        return _stepped(op, num_layers, share)
+    return replace(op, count=_part(op.count, share)) if in_layers else op
 
 
 def _part(count: int, share: float) -> int:
@@ -55,11 +42,7 @@ def _stepped(op: Op, num_layers: int, share: float) -> Op:
         return op
     lists = [op.inputs[start : start + size] for start in range(0, len(op.inputs), size)]
     inputs = tuple(tensor for one in lists for tensor in _kept(one, num_layers, share))
-    outputs = tuple(_kept(op.outputs, num_layers, share))
-    cost = cost_of(op.name, inputs, outputs, dict(op.attributes))
-    return replace(
-        op, inputs=inputs, outputs=outputs, flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=()
-    )
+    return recosted(op, inputs, tuple(_kept(op.outputs, num_layers, share)))
 
 
 def _kept(tensors: Sequence[TensorSpec], num_layers: int, share: float) -> Iterator[TensorSpec]:
@@ -97,8 +80,6 @@ def in_flight(trace: Trace, split: Split) -> Trace:
     return trace if passes == 1 else replace(trace, memory=memory_at(trace, passes))
 
 
-# The layers of a transformer divided among GPUs of a node, as Megatron-LM divides them.
-#
 # Heads, the inner width and the vocabulary are divided: the first product of a pair by its columns, the
 # second by its rows (Shoeybi et al., "Megatron-LM", arXiv 1909.08053). What works on the stream between
 # blocks, such as norms and sums, stays whole. A trace has shapes, but not which product comes first: of
@@ -142,7 +123,7 @@ def widths_of(ops: Sequence[Op]) -> Widths | None:
     rows: Counter[int] = Counter()
     for op in with_stream:
         rows[op.inputs[-2].shape[0]] += op.count
-    tokens = rows.most_common(1)[0][0]
+    tokens = max(rows, key=lambda size: rows[size])
     given = [op.outputs[0] for op in with_stream if op.outputs[0].shape == (tokens, hidden)]
     return Widths(
         hidden=hidden,
@@ -181,9 +162,8 @@ def _divided(op: Op, widths: Widths, ranks: int) -> Op:
 def _axis(shape: tuple[int, ...], widths: Widths, *, is_weight: bool) -> int | None:
     """The dimension of a tensor that is divided; None where each rank has all of it."""
     if len(shape) == 4:
-        return (
-            1 if shape[0] * shape[2] == widths.tokens else 2 if shape[0] * shape[1] == widths.tokens else None
-        )
+        heads = (1, 2), (2, 1)
+        return next((axis for axis, other in heads if shape[0] * shape[other] == widths.tokens), None)
     if len(shape) == 3 and shape[0] * shape[1] != widths.tokens and shape[1] > 1:
         return 0 if shape[0] in widths.groups else 1 if shape[0] * shape[2] == widths.tokens else None
     if shape and shape[-1] in widths.divided:
@@ -275,25 +255,30 @@ def _rank_of(same: SameTrace, split: Split) -> Rank:
     trace, blocks = same.trace, blocks_of(same.trace)
     if (why := why_undivided(trace, split)) is not None:
         raise InputError(f"{split.name}: {why}.")
-    widths = widths_of(trace.ops)
-    staged = stage_ops(trace.ops, blocks.num, trace.accumulation, split.pipeline)
+    widths, num_layers = widths_of(trace.ops), -(-blocks.num // split.pipeline)
+    in_layers = [
+        op.phase is not Phase.OPTIMIZER and op.count // trace.accumulation >= blocks.num for op in trace.ops
+    ]
+    pairs, share = zip(trace.ops, in_layers, strict=True), num_layers / blocks.num
+    staged = tuple(_of_stage(op, blocks.num, share, in_layers=is_inside) for op, is_inside in pairs)
     ops = staged if widths is None or split.tensor == 1 else divided_ops(staged, widths, split.tensor)
     return Rank(
         trace=_with_ops(trace, ops),
         undivided=replace(trace, ops=staged),
         split=split,
-        num_layers=-(-blocks.num // split.pipeline),
-        in_layers=tuple(is_of_layers(op, blocks.num, trace.accumulation) for op in trace.ops),
+        num_layers=num_layers,
+        in_layers=tuple(in_layers),
         stream_bytes=blocks.boundary_bytes if widths is None else widths.stream_bytes,
     )
 
 
 def _with_ops(trace: Trace, ops: tuple[Op, ...]) -> Trace:
     part = replace(trace, ops=ops, iteration_s=None)
+    own, all_ops = ([op for op in one if op.phase is Phase.FORWARD] for one in (ops, trace.ops))
     weights = _ratio(_stepped_bytes(ops), _stepped_bytes(trace.ops))
     if weights is None:
-        weights = _ratio(_forward_flops(ops), _forward_flops(trace.ops)) or 1.0
-    activations = _ratio(_forward_bytes(ops), _forward_bytes(trace.ops)) or 1.0
+        weights = _ratio(_flops(own), _flops(all_ops)) or 1.0
+    activations = _ratio(made_bytes(own), made_bytes(all_ops)) or 1.0
     return replace(part, memory=_memory(trace, copied_bytes(part), weights, activations))
 
 
@@ -308,9 +293,8 @@ def _memory(trace: Trace, copies: float, weights: float, activations: float) -> 
         return None if num_bytes is None else round(num_bytes * weights)
 
     pass_bytes = memory.peak_bytes if memory.pass_peak_bytes is None else memory.pass_peak_bytes
-    held_bytes = (
-        memory.activation_bytes if memory.pass_activation_bytes is None else memory.pass_activation_bytes
-    )
+    held_bytes = memory.pass_activation_bytes
+    held_bytes = memory.activation_bytes if held_bytes is None else held_bytes
     peak = None
     if pass_bytes is not None and held_bytes is not None:
         # Of the step, which has no activations, all is state and what is made beside it.
@@ -335,22 +319,9 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def _stepped_bytes(ops: Sequence[Op]) -> int:
-    """Of the tensors of the optimizer's largest call."""
     steps = [op.inputs for op in ops if op.phase is Phase.OPTIMIZER]
     largest = max(steps, key=lambda inputs: len(inputs), default=())
-    return sum(tensor_bytes(tensor) for tensor in largest)
-
-
-def _forward(ops: Iterable[Op]) -> list[Op]:
-    return [op for op in ops if op.phase is Phase.FORWARD]
-
-
-def _forward_bytes(ops: Sequence[Op]) -> float:
-    return made_bytes(_forward(ops))
-
-
-def _forward_flops(ops: Sequence[Op]) -> float:
-    return sum(op.flops * op.count for op in _forward(ops))
+    return sum(map(tensor_bytes, largest))
 
 
 # Log-normal, of an iteration of a script that was never profiled.
@@ -385,8 +356,6 @@ def sigma_of_split(split: Split, layout: Layout) -> float:
     return 0.0 if split.is_none or layout.num_gpus == 1 else _SIGMA_SHARDED
 
 
-# What the GPUs that hold one copy of a model exchange, none of which hides behind computation.
-#
 # Ranks that divide layers all-reduce the stream after attention and after the inner product, forward and
 # backward; once more behind the words and in front of them (Shoeybi et al., arXiv 1909.08053). Stages hand
 # on the stream, and its gradient back: each rank a part, which the next stage's ranks gather (Narayanan et
@@ -412,31 +381,22 @@ class Within:
 
 
 def exchange_within(rank: Rank, batch: float, gpu: GpuSpec, layout: Layout) -> Within:
-    """What one pass exchanges.
-
-    Args:
-        batch: of a pass, over the profiled one.
-        gpu: of which kind all are.
-    """
+    """What one pass exchanges, of a batch over the profiled one."""
     split, num_bytes = rank.split, rank.stream_bytes * batch
     reduce, send, gather = _FREE, _FREE, _FREE
     group = Layout(gpus_per_node=split.tensor, fabric=layout.fabric)
     if split.tensor > 1:
         reduce = collective_time("all_reduce", num_bytes, group, gpu)
     if split.pipeline > 1:
-        send = collective_time("send", num_bytes / split.tensor, _neighbours(layout), gpu)
+        # A stage sends to the next node where there are several, with all GPUs of its own at once.
+        per_node = layout.gpus_per_node if layout.num_nodes > 1 else 2
+        next_to = Layout(gpus_per_node=per_node, num_nodes=min(layout.num_nodes, 2), fabric=layout.fabric)
+        send = collective_time("send", num_bytes / split.tensor, next_to, gpu)
         gather = collective_time("all_gather", num_bytes, group, gpu)
     return Within(
         layers=_sum((_REDUCTIONS_OF_A_LAYER * rank.num_layers, reduce), (2, send), (2, gather)),
         words=_sum((_REDUCTIONS_OF_WORDS, reduce)),
     )
-
-
-def _neighbours(layout: Layout) -> Layout:
-    """A stage sends to the next node where there are several, with all GPUs of its own at once."""
-    num_nodes = min(layout.num_nodes, 2)
-    per_node = layout.gpus_per_node if num_nodes > 1 else 2
-    return Layout(gpus_per_node=per_node, num_nodes=num_nodes, fabric=layout.fabric)
 
 
 def _sum(*parts: tuple[int, CollectiveTime]) -> Exchange:

@@ -13,20 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core import values
 from advisor.core.input_time import WAITING
-from advisor.core.values import (
-    Z90,
-    Bound,
-    GpuSpec,
-    Interval,
-    IterationEstimate,
-    Launch,
-    Layout,
-    Method,
-    Phase,
-    Sharding,
-    Trace,
-)
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange import data_parallel
 from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
@@ -43,12 +31,12 @@ class OpSums:
 
     time_s: NDArray[np.float64]
     """Of each operator, all its calls, [N]."""
-    by_phase: Mapping[Phase, float]
+    by_phase: Mapping[values.Phase, float]
     sigma: float
     """Log-normal, of their sum."""
     by_family: dict[str, float]
     by_operator: dict[str, float]
-    by_method: dict[Method, float]
+    by_method: dict[values.Method, float]
 
     @property
     def gpu_s(self) -> float:
@@ -58,12 +46,12 @@ class OpSums:
     @property
     def backward_s(self) -> float:
         """Of the backward pass."""
-        return self.by_phase[Phase.BACKWARD]
+        return self.by_phase[values.Phase.BACKWARD]
 
     @property
     def passes_s(self) -> float:
         """Of forward and backward passes."""
-        return self.gpu_s - self.by_phase[Phase.OPTIMIZER]
+        return self.gpu_s - self.by_phase[values.Phase.OPTIMIZER]
 
 
 def sums_of(times: OpTimes) -> OpSums:
@@ -83,10 +71,14 @@ def sums_of(times: OpTimes) -> OpSums:
     )
 
 
-def phases_s(times: OpTimes) -> Mapping[Phase, float]:
+def phases_s(times: OpTimes) -> Mapping[values.Phase, float]:
     """Seconds of the operators of each phase."""
     backward, optimizer = times.columns.is_backward, times.columns.is_optimizer
-    members = {Phase.FORWARD: ~(backward | optimizer), Phase.BACKWARD: backward, Phase.OPTIMIZER: optimizer}
+    members = {
+        values.Phase.FORWARD: ~(backward | optimizer),
+        values.Phase.BACKWARD: backward,
+        values.Phase.OPTIMIZER: optimizer,
+    }
     return {phase: float(times.time_s[member].sum()) for phase, member in members.items()}
 
 
@@ -108,10 +100,10 @@ STAGES = "waiting for other stages"
 class RankStep:
     """What one GPU does in a step, and among which others."""
 
-    trace: Trace
+    trace: values.Trace
     """Of its share of the batch and of the model."""
-    gpu: GpuSpec
-    layout: Layout
+    gpu: values.GpuSpec
+    layout: values.Layout
     """Of all GPUs."""
     power_limit_w: float | None
     """That slows it down; None without one."""
@@ -139,7 +131,7 @@ class RankStep:
 class StepTime:
     """Seconds of a step, and what of it is waiting."""
 
-    device_s: Interval
+    device_s: values.Interval
     """All but the input."""
     host_s: float
     """By which launching takes longer than the kernels."""
@@ -158,19 +150,28 @@ class StepTime:
 
 def step_time(step: RankStep) -> StepTime:
     """Seconds of a step of all GPUs."""
-    own_s, within = _own_s(step), exchange_within(step.rank, step.share.batch, step.gpu, step.layout)
+    if step.measured_s is not None:
+        own_s = beside(step.measured_s, step.sums.gpu_s, step.sums.sigma)
+    else:
+        copies = step.copies or Copies()
+        own_s = launched(step.trace, step.sums.by_phase, step.sums.sigma, step.stepping, copies)
+    within = exchange_within(step.rank, step.share.batch, step.gpu, step.layout)
     # They stand with the exchange where times are listed, and are a rank's own kernels.
     copies_s = 0.0 if step.copies is None or step.measured_s is not None else step.copies.seconds
     # A host that is slower than the kernels stretches the passes that exchanges hide behind.
     stretch = own_s.p50 / (step.sums.gpu_s + copies_s)
     exchange = data_parallel.together(_exchange(step, stretch), within.of_passes(step.trace.accumulation))
-    others_s, sigma_others_s = _others_s(step, own_s.p50)
+    others_s = _waiting(step, batch_variation(step.trace) * step.sums.passes_s / own_s.p50) * own_s.p50
+    # Where ranks draw batches alike, they do not wait for them.
+    sigma_others_s = (others_s - _waiting(step) * own_s.p50) / values.Z90
     stages_s = _stages_s(step, own_s.p50, within)
     device_s = own_s.p50 + others_s + stages_s + exchange.seconds - copies_s
     variance = exchange.sigma_s**2 + sigma_others_s**2 + _variance(step, own_s.p50, device_s)
+    gpu_s = step.sums.gpu_s + copies_s
     return StepTime(
         device_s=widened(part_of(device_s, own_s), math.sqrt(variance) / device_s),
-        host_s=_beyond(own_s.p50, step.sums.gpu_s + copies_s),
+        # What sums of the same seconds in another order differ by is nothing to wait for.
+        host_s=0.0 if math.isclose(own_s.p50, gpu_s) else own_s.p50 - gpu_s,
         others_s=others_s,
         stages_s=stages_s,
         exchange=exchange,
@@ -178,34 +179,19 @@ def step_time(step: RankStep) -> StepTime:
 
 
 def bounds_with_waits(
-    step: RankStep, by_bound: Mapping[Bound, float], time: StepTime
-) -> Mapping[Bound, float]:
+    step: RankStep, by_bound: Mapping[values.Bound, float], time: StepTime
+) -> Mapping[values.Bound, float]:
     """What binds a step: the slowest GPU is late with what all of them do, whatever binds it."""
-    own = _with_host(step, by_bound, time.host_s)
+    own, gpu_s = dict(by_bound), sum(by_bound.values())
+    if step.measured_s is None and time.host_s:
+        # Where launching takes longer than the kernels, the host decides over all the time that they take.
+        is_longer = launching_s(step.trace, step.stepping).p50 > gpu_s
+        own = (
+            {values.Bound.HOST: gpu_s + time.host_s} if is_longer else own | {values.Bound.HOST: time.host_s}
+        )
     late = 1 + (time.others_s + time.stages_s) / sum(own.values())
-    network = {Bound.NETWORK: time.exchange.seconds} if time.exchange.seconds else {}
+    network = {values.Bound.NETWORK: time.exchange.seconds} if time.exchange.seconds else {}
     return {bound: seconds * late for bound, seconds in own.items()} | network
-
-
-def _beyond(whole_s: float, part_s: float) -> float:
-    """What sums of the same seconds in another order differ by is nothing that anybody waits for."""
-    return 0.0 if math.isclose(whole_s, part_s) else whole_s - part_s
-
-
-def _own_s(step: RankStep) -> Interval:
-    """Of one GPU and its host."""
-    if step.measured_s is not None:
-        return beside(step.measured_s, step.sums.gpu_s, step.sums.sigma)
-    copies = step.copies or Copies()
-    return launched(step.trace, step.sums.by_phase, step.sums.sigma, step.stepping, copies)
-
-
-def _others_s(step: RankStep, alone_s: float) -> tuple[float, float]:
-    """Until the slowest GPU is there, and the standard deviation of what batches that differ add."""
-    varied = batch_variation(step.trace) * step.sums.passes_s / alone_s
-    others_s = _waiting(step, varied) * alone_s
-    # Where ranks draw batches alike, they do not wait for them.
-    return others_s, (others_s - _waiting(step) * alone_s) / Z90
 
 
 def _waiting(step: RankStep, of_batches: float = 0.0) -> float:
@@ -222,15 +208,10 @@ def _waiting(step: RankStep, of_batches: float = 0.0) -> float:
     copies = scaling.waiting(layout.num_gpus // split.pipeline) - first
     drawn = of_batches * slowest(split.copies(layout).num_gpus)
     within = (first + (passes - 1) * behind) / passes
-    return within + math.hypot(copies / math.sqrt(_passes_alone(step)), drawn)
-
-
-def _passes_alone(step: RankStep) -> float:
-    """Passes of a copy between two waits for the others; who shards the model gathers it in each pass."""
-    trace, sharding = step.trace, step.rank.split.sharding
-    if sharded_over(trace) or sharding in (Sharding.ZERO_3, Sharding.HYBRID):
-        return 1.0
-    return trace.accumulation / exchanging_passes(trace)
+    # Passes of a copy between two waits for the others; who shards the model gathers it in each pass.
+    gathers = sharded_over(step.trace) or split.sharding in (values.Sharding.ZERO_3, values.Sharding.HYBRID)
+    passes_alone = 1.0 if gathers else passes / exchanging_passes(step.trace)
+    return within + math.hypot(copies / math.sqrt(passes_alone), drawn)
 
 
 def _stages_s(step: RankStep, alone_s: float, within: Within) -> float:
@@ -246,7 +227,7 @@ def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
     """In square seconds, of what is as sure or unsure on one GPU as on many, and of scaling itself."""
     trace, gpu_s, is_measured = step.trace, step.sums.gpu_s, step.measured_s is not None
     is_several = step.layout.num_gpus > 1
-    is_joined = trace.launch is not Launch.EAGER and not is_measured
+    is_joined = trace.launch is not values.Launch.EAGER and not is_measured
     are_gradients_unknown = is_several and trace.memory.gradient_bytes is None
     errors_s = (
         step.share.sigma * gpu_s,
@@ -288,27 +269,14 @@ def _exchange(step: RankStep, stretch: float) -> data_parallel.Exchange:
     return data_parallel.together(shared, data_parallel.exchange_beside_gradients(trace, gpu, copies))
 
 
-def _with_host(step: RankStep, by_bound: Mapping[Bound, float], host_s: float) -> Mapping[Bound, float]:
-    """Where launching takes longer than the kernels, the host decides over all the time that they take."""
-    if step.measured_s is not None or not host_s:
-        return by_bound
-    gpu_s = sum(by_bound.values())
-    if launching_s(step.trace, step.stepping).p50 > gpu_s:
-        return {Bound.HOST: gpu_s + host_s}
-    return {**by_bound, Bound.HOST: host_s}
-
-
-def waits_s(estimate: IterationEstimate) -> Mapping[str, float]:
+def waits_s(estimate: values.IterationEstimate) -> Mapping[str, float]:
     """Median seconds of one iteration in which the GPU waits, by what it waits for."""
-    return {
-        HOST: estimate.by_operator.get(HOST, 0.0),
-        OTHERS: estimate.by_operator.get(OTHERS, 0.0),
-        STAGES: estimate.by_operator.get(STAGES, 0.0),
+    return {wait: estimate.by_operator.get(wait, 0.0) for wait in (HOST, OTHERS, STAGES)} | {
         data_parallel.COMMUNICATION: estimate.communication_s,
         WAITING: max(estimate.iteration_s.p50 - estimate.device_s.p50, 0.0),
     }
 
 
-def computing_s(estimate: IterationEstimate) -> float:
+def computing_s(estimate: values.IterationEstimate) -> float:
     """Median seconds of one iteration in which the GPU computes."""
     return max(estimate.iteration_s.p50 - sum(waits_s(estimate).values()), 0.0)

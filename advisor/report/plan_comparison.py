@@ -305,7 +305,7 @@ _CHANGEABLE = (
 
 def diff_document(answer: DiffAnswer) -> doc.Document:
     """What a change of a script costs."""
-    findings = change_findings(answer.change)
+    findings = tuple(change_findings(answer.change))
     blocks: list[doc.Block] = [_headline(one) for one in findings]
     blocks += _machines(answer.change.machines)
     blocks += _parts(answer)

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from advisor.core.errors import ConfigError, PolicyError, did_you_mean
 from advisor.formats.user_files import Place, fault_in_words, read_document
 from recommender.policy.merge import Fault, Policy, Source, merge
-from recommender.policy.model import Approval, Condition, PolicyFile, Prefer, lockable_keys, section_models
+from recommender.policy.model import LOCKABLE, SECTIONS, Approval, Condition, PolicyFile, Prefer
 
 ADVICE = "docs/policy.md shows how policies are written, `advisor policy schema` what they may hold."
 MOST_FAULTS = 50
@@ -139,10 +139,10 @@ def _near(place: Place) -> str:
     """Near matches among the keys of the place, or of the keys anywhere."""
     name = str(place[-1])
     models: dict[str, type[BaseModel]] = {"prefer": Prefer, "approval": Approval, "if": Condition}
-    models.update(section_models())
+    models.update(SECTIONS)
     around = next((str(part) for part in reversed(place[:-1]) if isinstance(part, str)), "")
     keys = _keys(models.get(around, PolicyFile))
-    dotted = [key for key in lockable_keys() if key.endswith(f".{name}")]
+    dotted = [key for key in LOCKABLE if key.endswith(f".{name}")]
     hint = did_you_mean(name, keys) or did_you_mean(f"{around}.{name}", dotted)
     return hint or f" There are {', '.join(keys)}."
 

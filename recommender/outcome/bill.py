@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.core.units import HOUR_S
 from advisor.core.values import Plan, Price
-from recommender.outcome.draws import Z90, Z_HIGHEST, Array, Draws
+from recommender.outcome.draws import Z90, Z_HIGHEST, Array
 from recommender.outcome.spot import is_spot
 
 STORAGE, RESULT, MOVING = "storage", "data transfer", "moving the data"
@@ -48,10 +48,9 @@ def costs_usd(
     once_usd = plan.egress_usd + plan.transfer_usd
     # What is free stays so for a run that never ends.
     stored_usd = plan.storage_usd_per_h * kept_s / HOUR_S if plan.storage_usd_per_h else 0.0
-    for over_median in over_medians:
-        rent_usd = (
-            plan.usd_per_h * (billed_s * over_median) / HOUR_S if plan.usd_per_h else np.zeros_like(run_s)
-        )
+    usd_per_h = plan.usd_per_h
+    for over in over_medians:
+        rent_usd = usd_per_h * (billed_s * over) / HOUR_S if usd_per_h else np.zeros_like(run_s)
         yield once_usd + rent_usd + stored_usd
 
 
@@ -72,14 +71,9 @@ def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: flo
         parts["price rise"] = rise_usd
     rest = cost_p50_usd - sum(parts.values())
     if not math.isfinite(rest) or abs(rest) > TOLERANCE * cost_p50_usd:
-        parts[_name_of_rest(plan, run_h * HOUR_S)] = rest
+        of_billing = "billing minimum" if run_h * HOUR_S < plan.minimum_billed_s else "billing step"
+        parts["preemptions" if is_spot(plan) else of_billing] = rest
     return parts
-
-
-def _name_of_rest(plan: Plan, run_s: float) -> str:
-    if is_spot(plan):
-        return "preemptions"
-    return "billing minimum" if run_s < plan.minimum_billed_s else "billing step"
 
 
 # --- What an hour of a rented machine comes to cost while the job runs, drawn from its price -------------
@@ -98,12 +92,6 @@ def price_rise(plan: Plan, run_days: float) -> float:
     return plan.price.p90_over(run_days) / plan.price.usd_per_h.p50
 
 
-def rent_factors(plan: Plan, draws: Draws, rise: float) -> Array:
-    """Draws [n] of the rent over its median; what one GPU costs in one region is one draw."""
-    region = "" if plan.offer is None else plan.offer.region
-    return rent_over_median(draws.price_of(f"{plan.provider}/{plan.gpu}/{region}"), rise)
-
-
 def rent_over_median(z: Array, rise: float) -> Array:
     """For standard normal draws ``z`` [n]: at least 1, and the rise at their p90."""
     return np.asarray(np.exp(np.maximum(z, 0.0) / Z90 * math.log(rise)), dtype=np.float64)
@@ -120,13 +108,10 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
     In between, the logarithm of the price is linear in the draw, and in the days: what is no dearer at all of
     these never is. Digits beyond a billionth of a dollar depend on the processor.
     """
-    rent = plan.usd_per_h or 0.0
-    price = plan.price
-    rises = (
-        [1.0] * (1 + len(Price.RUN_DAYS))
-        if price is None
-        else [p90 / price.usd_per_h.p50 for p90 in price.p90s]
-    )
+    rent, price = plan.usd_per_h or 0.0, plan.price
+    rises = [1.0] * (1 + len(Price.RUN_DAYS))
+    if price is not None:
+        rises = [p90 / price.usd_per_h.p50 for p90 in price.p90s]
     counted = [rent * rise for rise in rises] if is_guessed(plan) else [rent] * len(rises)
     dearest = [rent * rise ** (Z_HIGHEST / Z90) for rise in rises]
     return tuple(round(usd_per_h, 9) for usd_per_h in (*counted, *dearest))

@@ -58,21 +58,18 @@ class Draws:
     def waits_of(self, wait_s: Quantiles | None) -> Array:
         """Draws [n] of the seconds until a machine is there; none where it is unknown."""
         if ("wait", wait_s) not in self.kept:
-            self.kept["wait", wait_s] = (
-                np.zeros_like(self.wait) if wait_s is None else waits(wait_s, self.wait)
-            )
+            drawn = np.zeros_like(self.wait) if wait_s is None else waits(wait_s, self.wait)
+            self.kept["wait", wait_s] = drawn
         return self.kept["wait", wait_s]
 
     def _partly_own(self, what: Literal["prediction", "price"], correlation: float, name: str) -> Array:
         if (what, name) not in self.kept:
-            self.kept[what, name] = self._mixed(getattr(self, what), correlation, name)
+            shared: Array = getattr(self, what)
+            own = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).permutation(shared)
+            mixed = math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own
+            # Their order, on the strata: quantiles stay exact.
+            self.kept[what, name] = np.sort(shared)[np.argsort(np.argsort(mixed))]
         return self.kept[what, name]
-
-    def _mixed(self, shared: Array, correlation: float, name: str) -> Array:
-        own = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).permutation(shared)
-        mixed = math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own
-        # Their order, on the strata: quantiles stay exact.
-        return np.asarray(np.sort(shared)[np.argsort(np.argsort(mixed))], dtype=np.float64)
 
 
 def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:
@@ -107,55 +104,37 @@ def waits(quantiles: Quantiles, z: Array) -> Array:
 
     The wait for a rented machine, and that of a job log, have a distribution of their own.
     """
-    if isinstance(quantiles, StartWait):
-        return _start_waits(quantiles, z)
-    if isinstance(quantiles, EmpiricalWait):
-        return _empirical(quantiles, z)
+    if isinstance(quantiles, StartWait):  # ``StartWait.after_s`` of each draw
+        wait = quantiles
+        p_longer = np.array([math.erfc(score) for score in (z / math.sqrt(2)).tolist()]) / 2
+        log_share = np.maximum(np.log((1 - wait.p_at_once) / p_longer), 0.0)
+        return np.asarray(wait.at_once_s + wait.later_p50_s * (log_share / math.log(2)) ** wait.bend)
+    if isinstance(quantiles, EmpiricalWait):  # straight in log minutes over normal scores, nothing beyond
+        at = [NormalDist().inv_cdf(level) for level in quantiles.levels]
+        log_minutes = np.log1p(np.array(quantiles.waits_s) / MINUTE_S)
+        return np.asarray(np.expm1(np.interp(z, at, log_minutes)) * MINUTE_S)
     if quantiles.p50 >= 1:
         upper = quantiles.p90 / quantiles.p50
-        interval = Interval(p10=quantiles.p50 / upper, p50=quantiles.p50, p90=quantiles.p90)
-        return log_normal(interval, z)
-    return np.asarray(np.maximum(z, 0) / Z90 * quantiles.p90, dtype=np.float64)
-
-
-def _start_waits(wait: StartWait, z: Array) -> Array:
-    """``StartWait.after_s`` of each draw."""
-    p_longer = np.array([math.erfc(score) for score in (z / math.sqrt(2)).tolist()]) / 2
-    log_share = np.maximum(np.log((1 - wait.p_at_once) / p_longer), 0.0)
-    return np.asarray(wait.at_once_s + wait.later_p50_s * (log_share / math.log(2)) ** wait.bend)
-
-
-def _empirical(wait: EmpiricalWait, z: Array) -> Array:
-    """Between its quantiles straight in log minutes over normal scores; beyond them none."""
-    at = [NormalDist().inv_cdf(level) for level in wait.levels]
-    log_minutes = np.log1p(np.array(wait.waits_s) / MINUTE_S)
-    return np.asarray(np.expm1(np.interp(z, at, log_minutes)) * MINUTE_S, dtype=np.float64)
+        return log_normal(Interval(p10=quantiles.p50 / upper, p50=quantiles.p50, p90=quantiles.p90), z)
+    return np.asarray(np.maximum(z, 0) / Z90 * quantiles.p90)
 
 
 def quantiles_of_rows(values: Array) -> list[Quantiles]:
-    """Median and 90 % quantile of each row by Weibull's positions; infinite where the draws there are.
-
-    Args:
-        values: [rows, n].
-    """
-    n = values.shape[1]
-    positions = [_position(probability, n) for probability in (0.5, 0.9)]
+    """Median and 90 % quantile of each row [rows, n] by Weibull's positions; infinite where the draws are."""
     ordered = np.sort(values, axis=1)  # a sixth of the time of np.partition at these few
-    quantiles = [_between(ordered[:, below], ordered[:, above], share) for below, above, share in positions]
-    return [Quantiles(p50=p50, p90=p90) for p50, p90 in zip(*(f.tolist() for f in quantiles), strict=True)]
+    rows = zip(*(_quantiles(ordered, probability) for probability in (0.5, 0.9)), strict=True)
+    return [Quantiles(p50=p50, p90=p90) for p50, p90 in rows]
 
 
-def _position(probability: float, n: int) -> tuple[int, int, float]:
-    """The draws below and above a quantile, and how far it lies from the one to the other."""
+def _quantiles(ordered: Array, probability: float) -> list[float]:
+    n = ordered.shape[1]
     position = probability * (n + 1) - 1
     below = min(max(math.floor(position + 1e-9), 0), n - 1)
     share = max(position - below, 0.0)
-    return below, min(below + 1, n - 1) if share > 1e-9 else below, share
-
-
-def _between(low: Array, high: Array, share: float) -> Array:
+    low, high = ordered[:, below], ordered[:, min(below + 1, n - 1) if share > 1e-9 else below]
     with np.errstate(invalid="ignore"):  # infinity less infinity
-        return np.where(low == high, low, low + share * (high - low))
+        quantiles: list[float] = np.where(low == high, low, low + share * (high - low)).tolist()
+    return quantiles
 
 
 def chance_below(values: Array, than: Array) -> float:

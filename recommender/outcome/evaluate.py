@@ -1,9 +1,11 @@
 """Workloads x plans -> options: time, cost, odds and risk of one job."""
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,23 +44,46 @@ class Judged:
     """The same plan the other way, where checkpoints make a difference; None without one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Figures:
-    """Of one plan: quantiles and means of its draws, and odds of the limits that are set."""
+class _Times(NamedTuple):
+    """Of one run: quantiles and means of its draws, and the odds of the deadline."""
 
-    drawn: tuple[Array, Array, Array]
-    """Those of the training, of all of the time, and of the cost as it counts, [3, n]."""
+    run: Run
     train_s: Quantiles
     time_s: Quantiles
+    mean_train_s: float
+    mean_time_s: float
+    p_in_time: float | None
+
+
+class _Figures(NamedTuple):
+    """Of one plan: quantiles and means of its draws, and the odds of the budget."""
+
+    times: _Times
     cost_usd: Quantiles
     steady_usd: Quantiles
     counted_usd: Quantiles
-    expected: Means
-    odds: Mapping[str, float | None]
+    mean_usd: float
+    mean_counted_usd: float
+    p_in_budget: float | None
+    drawn_usd: Array
+    """As it counts, [n]."""
+    own_share: float
+
+    @property
+    def expected(self) -> Means:
+        """The means, and the wait that is left of them."""
+        time_s, startup_s = self.times.mean_time_s, self.times.run.startup_s
+        startup_s = float(startup_s.mean()) if isinstance(startup_s, np.ndarray) else startup_s
+        return Means(
+            wait_s=time_s - self.times.mean_train_s - startup_s if math.isfinite(time_s) else 0.0,
+            time_s=time_s,
+            cost_usd=self.mean_usd,
+            counted_usd=self.mean_counted_usd,
+            own_share=self.own_share,
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fed:
+class _Fed(NamedTuple):
     """A workload on a kind of machine; plans with equal ones train alike."""
 
     workload: Workload
@@ -79,11 +104,8 @@ def evaluate_all(
 ) -> Iterator[Judged]:
     """What each plan means for the job; plans with the same GPUs share their draws.
 
-    A plan of an option may differ from the one given: it copies its data to its own disks first where that is
-    faster.
-
-    Args:
-        workloads: of one variant of the script, one for each GPU and layout of the plans.
+    Workloads are of one variant of the script, one for each GPU and layout of the plans. A plan of an option
+    may differ from the one given: it copies its data to its own disks first where that is faster.
     """
     feed = _feeding(workloads, draws)
 
@@ -95,13 +117,8 @@ def evaluate_all(
     terms, machines = [terms_of(plan) for plan in plans], [feed(plan) for plan in plans]
     figures = _figures_of(plans, [machine.work_s for machine in machines], terms, draws, job)
     for plan, machine, spot, own in zip(plans, machines, terms, figures, strict=True):
-        train_s, time_s, counted_usd = own.drawn
-        yield Judged(
-            option=_option(plan, machine, job, own, spot),
-            train_s=train_s,
-            time_s=time_s,
-            cost_usd=counted_usd,
-        )
+        option, run = _option(plan, machine, job, own, spot), own.times.run
+        yield Judged(option=option, train_s=run.train_s, time_s=run.time_s, cost_usd=own.drawn_usd)
 
 
 def _feeding(workloads: Iterable[Workload], draws: Draws) -> Callable[[Plan], _Fed]:
@@ -113,12 +130,7 @@ def _feeding(workloads: Iterable[Workload], draws: Draws) -> Callable[[Plan], _F
         workload = by_layout[gpu, layout]
         estimate = fed(workload.estimate, vcpus)
         estimate = estimate if read_s is None else reading(estimate, read_s)
-        return _Fed(
-            workload=workload,
-            estimate=estimate,
-            read_s=read_s,
-            work_s=work_of(estimate, workload.iterations, draws),
-        )
+        return _Fed(workload, estimate, read_s, work_of(estimate, workload.iterations, draws))
 
     def feed(plan: Plan) -> _Fed:
         per_epoch = by_layout[plan.gpu, plan.layout].iterations_per_epoch
@@ -153,20 +165,7 @@ def _what_decides(plan: Plan, run: Run) -> object:
     return id(run), *bill, plan.egress_usd, plan.transfer_usd
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Times:
-    """Of one run: quantiles and means of its draws, and the odds of the deadline."""
-
-    run: Run
-    train_s: Quantiles
-    time_s: Quantiles
-    mean_train_s: float
-    mean_time_s: float
-    in_time: float | None
-
-
 def _times_of(runs: Sequence[Run], job: Job) -> Iterator[tuple[int, _Times]]:
-    """By the identity of the run."""
     for start in range(0, len(runs), CHUNK):
         chunk = runs[start : start + CHUNK]
         train_s, time_s = np.array([run.train_s for run in chunk]), np.array([run.time_s for run in chunk])
@@ -174,18 +173,7 @@ def _times_of(runs: Sequence[Run], job: Job) -> Iterator[tuple[int, _Times]]:
             quantiles_of_rows(train_s), quantiles_of_rows(time_s), train_s.mean(axis=1).tolist(),
             time_s.mean(axis=1).tolist(), _odds(np.array([run.due_s for run in chunk]), job.deadline_s),
         )  # fmt: skip
-        for run, train, time, mean_train_s, mean_time_s, in_time in zip(chunk, *columns, strict=True):
-            yield (
-                id(run),
-                _Times(
-                    run=run,
-                    train_s=train,
-                    time_s=time,
-                    mean_train_s=mean_train_s,
-                    mean_time_s=mean_time_s,
-                    in_time=in_time,
-                ),
-            )
+        yield from ((id(row[0]), _Times(*row)) for row in zip(chunk, *columns, strict=True))
 
 
 def _figures(times: Sequence[_Times], costs: Costs, job: Job) -> Iterator[_Figures]:
@@ -196,18 +184,7 @@ def _figures(times: Sequence[_Times], costs: Costs, job: Job) -> Iterator[_Figur
         costs.counted_usd.mean(axis=1).tolist(), _odds(costs.usd, job.budget_usd), costs.counted_usd,
         costs.own_shares,
     )  # fmt: skip
-    rows = zip(times, *columns, strict=True)
-    for of_run, cost, steady, counted, mean_usd, mean_counted_usd, in_budget, counted_usd, own_share in rows:
-        yield _Figures(
-            drawn=(of_run.run.train_s, of_run.run.time_s, counted_usd),
-            train_s=of_run.train_s,
-            time_s=of_run.time_s,
-            cost_usd=cost,
-            steady_usd=steady,
-            counted_usd=counted,
-            expected=_means(of_run, mean_usd, mean_counted_usd, own_share),
-            odds={"budget": in_budget, "deadline": of_run.in_time},
-        )
+    return itertools.starmap(_Figures, zip(times, *columns, strict=True))
 
 
 def _quantiles_beside(values: Array, others: Array, known: Sequence[Quantiles]) -> list[Quantiles]:
@@ -219,13 +196,6 @@ def _quantiles_beside(values: Array, others: Array, known: Sequence[Quantiles]) 
     return quantiles
 
 
-def _means(times: _Times, usd: float, counted_usd: float, own_share: float) -> Means:
-    time_s, startup_s = times.mean_time_s, times.run.startup_s
-    startup_s = float(startup_s.mean()) if isinstance(startup_s, np.ndarray) else startup_s
-    wait_s = time_s - times.mean_train_s - startup_s if math.isfinite(time_s) else 0.0
-    return Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted_usd, own_share=own_share)
-
-
 def _odds(values: Array, limit: float | None) -> Sequence[float | None]:
     if limit is None:
         return [None] * len(values)
@@ -235,21 +205,22 @@ def _odds(values: Array, limit: float | None) -> Sequence[float | None]:
 
 def _option(plan: Plan, machine: _Fed, job: Job, figures: _Figures, terms: SpotTerms) -> Option:
     workload, estimate = machine.workload, machine.estimate
+    times, expected = figures.times, figures.expected
     work_s, usd = workload.iterations * estimate.iteration_s.p50, figures.cost_usd.p50
     return Option(
         plan=plan,
         estimate=estimate,
         iterations=workload.iterations,
         wait_s=plan.wait_s,
-        train_s=figures.train_s,
-        time_s=figures.time_s,
+        train_s=times.train_s,
+        time_s=times.time_s,
         cost_usd=figures.cost_usd,
         counted_usd=figures.counted_usd.p50,
-        expected=figures.expected,
+        expected=expected,
         cost_breakdown_usd=breakdown_usd(plan, usd, work_s, usd - figures.steady_usd.p50),
-        p_within_budget=figures.odds["budget"],
-        p_within_deadline=figures.odds["deadline"],
-        risk=risk_of(plan, terms, figures.expected.run_days),
+        p_within_budget=figures.p_in_budget,
+        p_within_deadline=times.p_in_time,
+        risk=risk_of(plan, terms, expected.run_days),
         script_changes=tuple(changes_of(plan, workload, terms, work_s)),
         reasons=tuple(_reasons(plan, machine, work_s, terms, job, figures)),
         what_if=workload.variant.name,
@@ -259,27 +230,18 @@ def _option(plan: Plan, machine: _Fed, job: Job, figures: _Figures, terms: SpotT
 def _reasons(
     plan: Plan, machine: _Fed, work_s: float, terms: SpotTerms, job: Job, figures: _Figures
 ) -> Iterator[Finding]:
+    median_s, p_budget, p_deadline = figures.times.time_s.p50, figures.p_in_budget, figures.times.p_in_time
     refused = refusal(
-        plan,
-        work_s,
-        terms,
-        median_time_s=figures.time_s.p50,
-        deadline_s=job.deadline_s,
-        p_within_deadline=figures.odds["deadline"],
+        plan, work_s, terms, median_time_s=median_s, deadline_s=job.deadline_s, p_within_deadline=p_deadline
     )
     if refused is not None:
         yield refused
-    yield from _misses(job, figures)
+    if job.budget_usd is not None and p_budget is not None and p_budget < job.confidence:
+        yield RemovedByBudget(cost_usd=figures.cost_usd.p50, budget_usd=job.budget_usd, p=p_budget)
+    if job.deadline_s is not None and p_deadline is not None and p_deadline < job.confidence:
+        yield RemovedByDeadline(time_s=median_s, deadline_s=job.deadline_s, p=p_deadline)
     yield from restarts_of(plan, machine.workload.script, terms)
     yield from reasons_of(plan, machine.workload, machine.estimate)
     note = reading_note(plan, machine.estimate, machine.read_s)
     if note is not None:
         yield note
-
-
-def _misses(job: Job, figures: _Figures) -> Iterator[Finding]:
-    budget, deadline = figures.odds["budget"], figures.odds["deadline"]
-    if job.budget_usd is not None and budget is not None and budget < job.confidence:
-        yield RemovedByBudget(cost_usd=figures.cost_usd.p50, budget_usd=job.budget_usd, p=budget)
-    if job.deadline_s is not None and deadline is not None and deadline < job.confidence:
-        yield RemovedByDeadline(time_s=figures.time_s.p50, deadline_s=job.deadline_s, p=deadline)

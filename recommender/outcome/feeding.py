@@ -10,19 +10,15 @@ from advisor.core.findings.about_options import CopiedLocally, Reading, ReadOnce
 from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
-from advisor.pricing.instance_types import load_instances
+from advisor.pricing.instance_types import InstanceType, load_instances
 from advisor.pricing.node_counts import network_rate
 from advisor.pricing.storage import disk_bytes_per_s
 from recommender.outcome.spot import SpotTerms, is_spot
 
-# How long a rented machine reads its data set, each epoch anew: over its network, or from its own
-# disks
-#
 # Data in the machine's region comes from object storage, other data from the network disk that it was copied
 # to, whose own rate is a limit as well (catalogs/disks.csv). Either goes through the machine's network. Reads
 # get half of its rate, between a quarter and all of it. Memory keeps what it holds of files from a disk. A
 # plan may copy the data to the machine's own disks first.
-
 
 # What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines
 # for performance (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html), from
@@ -82,11 +78,16 @@ def _source_bytes_per_s(plan: Plan) -> float:
     return min(network, disk_bytes_per_s(plan.provider, plan.read_gib)) if plan.transfer_gib else network
 
 
+def instance_of(plan: Plan) -> InstanceType | None:
+    """The catalog's entry of the machine; None of one's own, and where it is not there."""
+    offer = plan.offer
+    return None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+
+
 def local_disks_bytes(plan: Plan) -> int:
     """Of the disks that the price of one machine includes; 0 where none are known."""
-    offer = plan.offer
-    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
-    return 0 if known is None or known.local_ssd_bytes is None else known.local_ssd_bytes
+    known = instance_of(plan)
+    return (known and known.local_ssd_bytes) or 0
 
 
 def network_bits_per_s(plan: Plan) -> float:
@@ -131,12 +132,9 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
     )
 
 
-# Whether a machine reads its data set over the network each epoch, or copies it to its own disks once
-#
 # Both take time alone, which is billed by the same hour: the faster way is the cheaper one, too. A spot
 # machine that comes back has empty disks, and copies again. Each node copies all of the data, since shuffled
 # samples may fall to any of them.
-
 
 # Of their capacity, written in a second. Google names 350 MB/s for one local SSD of 375 GB, and 195 for each
 # of 16 (https://cloud.google.com/compute/docs/disks/local-ssd, from memory, 2026-11-23).
@@ -157,8 +155,7 @@ def kept_in_memory(plan: Plan) -> Plan | None:
     A script has nothing to do for it: the system keeps the files that were read. What comes from object
     storage is no file. The first reading is billed before training: that it may hide some is not counted.
     """
-    offer, data_bytes = plan.offer, plan.read_gib * GIB
-    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+    known, data_bytes = instance_of(plan), plan.read_gib * GIB
     memory_bytes = (known and known.memory_bytes) or 0
     if plan.copied_s or not plan.transfer_gib or not data_bytes or not memory_bytes:
         return None
@@ -176,10 +173,7 @@ def surer_read(plan: Plan, p90_s: Callable[[Plan], float], terms_of: Callable[[P
     """The plan, the one that copies first, or the one that reads once: whichever is done earlier at p90.
 
     Where reading hides in the median, a network that gives less may still make the job twice as long.
-
-    Args:
-        plan: that reads over the network, or has copied already.
-        p90_s: of a plan's training without preemptions.
+    ``p90_s`` is of a plan's training without preemptions.
     """
 
     def done_s(asked: Plan) -> float:

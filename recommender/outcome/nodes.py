@@ -35,12 +35,7 @@ def times_of_one(num_nodes: int) -> float:
 
 
 def drawn_over_median(num_nodes: Array, z: Array) -> Array:
-    """``N^a`` over its median, for standard normal draws of a that are cut to 0 .. 1.
-
-    Args:
-        num_nodes: [plans].
-        z: [n].
-    """
+    """``N^a`` over its median [plans, n], for standard normal draws [n] of a that are cut to 0 .. 1."""
     exponents = np.clip(EXPONENT_P50 + _SIGMA * z, 0.0, 1.0) - EXPONENT_P50
     return np.asarray(num_nodes[:, None] ** exponents, dtype=np.float64)
 

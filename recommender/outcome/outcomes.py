@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
+from advisor.core.iterables import grouped
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import AssumedWait, Elsewhere, Interval, IterationEstimate, Plan
-from recommender.outcome.bill import costs_usd, is_guessed, price_rise, rent_factors
+from recommender.outcome.bill import costs_usd, is_guessed, price_rise, rent_over_median
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.feeding import EITHER_SIDE
 from recommender.outcome.nodes import drawn_over_median
@@ -125,7 +127,10 @@ def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Dra
 
 
 def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> Run:
-    startup_s = _startup_s(plan, draws)
+    startup_s: Array | float = plan.startup_s
+    if plan.copied_s:  # of a network that reads slower, a copy takes longer as well
+        doubt = Interval(p10=1 / EITHER_SIDE, p50=1.0, p90=EITHER_SIDE)
+        startup_s += plan.copied_s * (log_normal(doubt, draws.prediction_of(plan.gpu)) - 1)
     kept_s = startup_s + train_s
     time_s = draws.waits_of(plan.wait_s) + kept_s
     return Run(
@@ -138,51 +143,31 @@ def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> Run:
     )
 
 
-def _startup_s(plan: Plan, draws: Draws) -> Array | float:
-    """Draws [n], or one number: of a network that reads slower, a copy takes longer as well."""
-    if not plan.copied_s:
-        return plan.startup_s
-    doubt = Interval(p10=1 / EITHER_SIDE, p50=1.0, p90=EITHER_SIDE)
-    return plan.startup_s + plan.copied_s * (log_normal(doubt, draws.prediction_of(plan.gpu)) - 1)
-
-
 def _spot_seconds(
     pairs: Sequence[tuple[Array, SpotTerms]], draws: Draws
 ) -> dict[tuple[int, int | None], tuple[Array, Array]]:
     """Draws [n] of the seconds until done and of those billed, by the identities of work and terms."""
     distinct = {(id(work_s), id(terms)): (work_s, terms) for work_s, terms in pairs}
-    alike: dict[object, list[tuple[int, int]]] = {}
-    for key, (_, terms) in distinct.items():
-        alike.setdefault(_cadence(terms), []).append(key)
+    alike = grouped(distinct, lambda key: _CADENCE(distinct[key][1]))
     found: dict[tuple[int, int | None], tuple[Array, Array]] = {}
     for keys in alike.values():
         for start in range(0, len(keys), CHUNK):
             members = keys[start : start + CHUNK]
-            makespan_h, billed_h = _spot_hours([distinct[key] for key in members], draws)
+            works_s, terms = zip(*(distinct[key] for key in members), strict=True)
+            rates_per_h, works_h = _rates_per_h(terms, draws), np.array(works_s) / HOUR_S
+            away_h = _reacquire_h(terms, rates_per_h, draws)
+            makespan_h, billed_h = drawn_hours(
+                works_h, terms[0], rate_per_h=rates_per_h, reacquire_h=away_h, z=draws.preemption
+            )
             rows = zip(makespan_h * HOUR_S, billed_h * HOUR_S, strict=True)
             found.update(zip(members, rows, strict=True))
     return found
 
 
-def _cadence(terms: SpotTerms) -> tuple[float | None, ...]:
-    """What runs that are drawn together must have in common."""
-    return (
-        terms.checkpoint_interval_h, terms.checkpoint_h, terms.restart_h, terms.dispersion_up,
-        terms.dispersion_down,
-    )  # fmt: skip
-
-
-def _spot_hours(pairs: Sequence[tuple[Array, SpotTerms]], draws: Draws) -> tuple[Array, Array]:
-    """Draws [runs, n] of work in seconds on terms of one cadence: hours until done and hours billed."""
-    works_s, terms = zip(*pairs, strict=True)
-    rates_per_h = _rates_per_h(terms, draws)
-    return drawn_hours(
-        np.array(works_s) / HOUR_S,
-        terms[0],
-        rate_per_h=rates_per_h,
-        reacquire_h=_reacquire_h(terms, rates_per_h, draws),
-        z=draws.preemption,
-    )
+# What runs that are drawn together must have in common.
+_CADENCE = attrgetter(
+    "checkpoint_interval_h", "checkpoint_h", "restart_h", "dispersion_up", "dispersion_down"
+)
 
 
 _Usd = tuple[Array, Array, Array]
@@ -237,7 +222,9 @@ def _over_medians(plan: Plan, run: Run, draws: Draws) -> list[Array | float]:
     rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
     if rise <= 1:
         return [1.0]
-    return [1.0, rent_factors(plan, draws, rise), *([rise] if is_guessed(plan) else [])]
+    # What one GPU costs in one region is one draw.
+    z = draws.price_of(f"{plan.provider}/{plan.gpu}/{'' if plan.offer is None else plan.offer.region}")
+    return [1.0, rent_over_median(z, rise), *([rise] if is_guessed(plan) else [])]
 
 
 def _three(usd: Sequence[Array]) -> _Usd:
@@ -254,7 +241,6 @@ def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
 
 
 def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) -> Array:
-    """Draws [plans, n] of the mean time until a machine is free again."""
     medians, sigmas, most = np.array([(t.reacquire_h, t.sigma_reacquire, t.most_away_h) for t in terms]).T
     drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.reacquire)
     return np.asarray(np.minimum(drawn, most[:, None] / np.maximum(rate_per_h, 1e-12)), dtype=np.float64)

@@ -7,90 +7,65 @@ from pathlib import PurePath
 
 import numpy as np
 
+from advisor.core import values
 from advisor.core.findings import Finding, about_options
 from advisor.core.findings.about_estimates import AddCheckpoints, EditScript, SaveCheckpoints, StartOnNodes
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
-from advisor.core.values import (
-    CheckpointUse,
-    Fit,
-    GpuSpec,
-    Interval,
-    IterationEstimate,
-    MemoryPart,
-    Plan,
-    Script,
-    Tier,
-    Workload,
-)
-from advisor.pricing.instance_types import load_instances
 from advisor.pricing.providers import is_community_host
 from advisor.pricing.sources.protocol import DERIVED
 from recommender.outcome.bill import cost_usd, price_rise
-from recommender.outcome.feeding import vcpus_per_gpu
+from recommender.outcome.feeding import instance_of, vcpus_per_gpu
 from recommender.outcome.nodes import times_of_one
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot, makespan_and_billed_h
 
-# --- Whether PyTorch still runs on a GPU, by compute capability; what the host asks of the packages ------
-#
 # Sources: CUDA 12.0 release notes (Kepler removed), CUDA 13.0 release notes (Maxwell, Pascal and Volta
 # removed). PyTorch's wheels follow the CUDA version they are built with.
 
-
 CUDA_12_LEAST = (5, 0)
 CUDA_13_LEAST = (7, 5)
-ARM = "arm64"
 
 
-def capability(gpu: GpuSpec) -> tuple[int, int] | None:
+def capability(gpu: values.GpuSpec) -> tuple[int, int] | None:
     """``(7, 5)`` for "7.5"; None for what is no CUDA device."""
     major, dot, minor = gpu.compute_capability.partition(".")
     return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None
 
 
-def is_unsupported(gpu: GpuSpec) -> bool:
-    """True where no PyTorch 2 build with CUDA 12 or later has code for the GPU (Kepler: K80)."""
+def why_unsupported(gpu: values.GpuSpec) -> Finding | None:
+    """Why no PyTorch 2 build with CUDA 12 or later has code for the GPU (Kepler: K80); None where one has."""
     version = capability(gpu)
-    return version is not None and version < CUDA_12_LEAST
-
-
-def why_unsupported(gpu: GpuSpec) -> Finding | None:
-    """Why PyTorch no longer runs on the GPU; None where it does."""
-    if not is_unsupported(gpu):
+    if version is None or version >= CUDA_12_LEAST:
         return None
     return about_options.RemovedBySoftware(compute_capability=gpu.compute_capability)
 
 
-def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
+def software_changes(plan: values.Plan, gpu: values.GpuSpec) -> Iterator[Finding]:
     """What the user's environment needs to run there."""
-    needed: list[Finding] = []
     version = capability(gpu)
     if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
-        needed.append(EditScript(what="install-for-cuda-12", name=gpu.architecture))
+        yield EditScript(what="install-for-cuda-12", name=gpu.architecture)
     if version is None and gpu.compute_capability:
-        needed.append(EditScript(what="install-for-vendor", name=gpu.vendor))
-    if plan.offer is not None and plan.offer.architecture == ARM:
-        needed.append(EditScript(what="install-aarch64"))
-    return needed
-
-
-# --- What the user must know about a plan, and change in the script for it -------------------------------
+        yield EditScript(what="install-for-vendor", name=gpu.vendor)
+    if plan.offer is not None and plan.offer.architecture == "arm64":
+        yield EditScript(what="install-aarch64")
 
 
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
 _RISKS = {
-    Tier.LOCAL: about_options.Risk(of="none"),
-    Tier.CLUSTER: about_options.Risk(of="wait"),
-    Tier.CLOUD: about_options.Risk(of="capacity"),
+    values.Tier.LOCAL: about_options.Risk(of="none"),
+    values.Tier.CLUSTER: about_options.Risk(of="wait"),
+    values.Tier.CLOUD: about_options.Risk(of="capacity"),
 }
 
 
-def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> Iterator[Finding]:
+def reasons_of(
+    plan: values.Plan, workload: values.Workload, estimate: values.IterationEstimate
+) -> Iterator[Finding]:
     """Why it fits or not, what feeds it, and which of its figures are unknown or assumed.
 
-    Args:
-        estimate: the workload's, fed by the plan's machine.
+    The estimate is the workload's, fed by the plan's machine.
     """
     if plan.blocked is not None:
         yield plan.blocked
@@ -99,7 +74,12 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
     yield from (note for note in estimate.assumptions if isinstance(note, about_options.RemovedByAttention))
     yield from workload.memory_notes
     yield from host_memory_notes(plan, estimate)
-    yield from _input(plan, estimate)
+    note = input_note(estimate, vcpus_per_gpu(plan), names_gpu_time=True)
+    yield from [] if note is None else [note]
+    # What is known to hide, whatever it takes, is not worth a word.
+    may_show = estimate.input_s and estimate.input_s.p90 > estimate.device_s.p50
+    assumed = assumed_note(estimate.input) if may_show else None
+    yield from [] if assumed is None else [assumed]
     yield from workload.scaling_notes
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
         yield about_options.PriceDerived(source=plan.offer.source)
@@ -112,17 +92,9 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
         yield about_options.Unknown(what="wait")
 
 
-def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
-    note = input_note(estimate, vcpus_per_gpu(plan), names_gpu_time=True)
-    assumed = assumed_note(estimate.input)
-    if note is not None:
-        yield note
-    # What is known to hide, whatever it takes, is not worth a word.
-    if assumed is not None and estimate.input_s and estimate.input_s.p90 > estimate.device_s.p50:
-        yield assumed
-
-
-def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) -> Iterator[Finding]:
+def changes_of(
+    plan: values.Plan, workload: values.Workload, spot: SpotTerms, train_s: float
+) -> Iterator[Finding]:
     """What to change in the script; ``train_s`` is without preemptions."""
     work = workload.script_work
     yield from work.change
@@ -143,31 +115,26 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
         yield _checkpoints(workload.script, interval_h * HOUR_S, best_checkpoint_interval_h(spot) * HOUR_S)
 
 
-def _checkpoints(script: Script, interval_s: float, best_interval_s: float) -> Finding:
+def _checkpoints(script: values.Script, interval_s: float, best_interval_s: float) -> Finding:
     """How often to save, and the work for it in a script that does not resume."""
     known, name = script.checkpoints, PurePath(script.name).name
-    if known is None or known.use is CheckpointUse.RESUMES:
-        assumed_of = name if known is None else None
-        return SaveCheckpoints(interval_s=interval_s, best_interval_s=best_interval_s, assumed_of=assumed_of)
-    return AddCheckpoints(
-        interval_s=interval_s,
-        best_interval_s=best_interval_s,
-        script=name,
-        saves=known.use is CheckpointUse.SAVES,
-        saved_at=next(iter(known.saves), None),
-    )
+    intervals = {"interval_s": interval_s, "best_interval_s": best_interval_s}
+    if known is None or known.use is values.CheckpointUse.RESUMES:
+        return SaveCheckpoints(**intervals, assumed_of=name if known is None else None)
+    saves, saved_at = known.use is values.CheckpointUse.SAVES, next(iter(known.saves), None)
+    return AddCheckpoints(**intervals, script=name, saves=saves, saved_at=saved_at)
 
 
-def restarts_of(plan: Plan, script: Script, spot: SpotTerms) -> Iterator[Finding]:
+def restarts_of(plan: values.Plan, script: values.Script, spot: SpotTerms) -> Iterator[Finding]:
     """That a preemption starts the script again from zero, where it does not resume by itself."""
     known, preempted = script.checkpoints, is_spot(plan) and spot.preemptions_per_h > 0
     if preempted and spot.checkpoint_interval_h is None and known is not None:
         yield about_options.RestartsFromZero(
-            script=PurePath(script.name).name, saves=known.use is not CheckpointUse.NONE
+            script=PurePath(script.name).name, saves=known.use is not values.CheckpointUse.NONE
         )
 
 
-def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
+def risk_of(plan: values.Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
     """What can go wrong there, and where its rate comes from."""
     if not is_spot(plan):
         return _RISKS[plan.tier]
@@ -183,15 +150,12 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
     )
 
 
-# --- Spot plans that preemptions make hopeless, refused with the figures ---------------------------------
-
-
 # A plan whose expected makespan is more than this many times the undisturbed one is no plan.
 HOPELESS_TIMES = 5.0
 
 
 def refusal(
-    plan: Plan,
+    plan: values.Plan,
     work_s: float,
     terms: SpotTerms,
     *,
@@ -225,7 +189,9 @@ def refusal(
     )
 
 
-def _better(plan: Plan, work_h: float, terms: SpotTerms, makespan_h: float) -> Mapping[str, float] | None:
+def _better(
+    plan: values.Plan, work_h: float, terms: SpotTerms, makespan_h: float
+) -> Mapping[str, float] | None:
     """What the best checkpoint interval would make of it, if it helps."""
     interval_h = best_checkpoint_interval_h(terms)
     if not 0 < interval_h < work_h:
@@ -238,13 +204,12 @@ def _better(plan: Plan, work_h: float, terms: SpotTerms, makespan_h: float) -> M
     return {"checkpoint_interval_h": interval_h, "training_h": hours[0], "cost_usd": usd}
 
 
-def _expected_usd(plan: Plan, makespan_h: float, billed_h: float) -> float:
+def _expected_usd(plan: values.Plan, makespan_h: float, billed_h: float) -> float:
     kept_s, run_s = (np.array([plan.startup_s + hours * HOUR_S]) for hours in (makespan_h, billed_h))
     return float(cost_usd(plan, run_s=run_s, kept_s=kept_s)[0])
 
 
 def _figures(terms: SpotTerms) -> tuple[float, float, float | None, float, float]:
-    """All that the expectation depends on."""
     cadence = (terms.checkpoint_interval_h, terms.checkpoint_h, terms.restart_h)
     return terms.preemptions_per_h, terms.reacquire_h, *cadence
 
@@ -269,26 +234,26 @@ def _expected_h(
 # Nothing of the host's memory is recorded, so each part is a distribution that is judged, from memory,
 # 2026-11-26. p10, p50 and p90 are added as if all were small or large together.
 
-_SYSTEM_BYTES = Interval(p10=0.5e9, p50=1e9, p90=2e9)
+_SYSTEM_BYTES = values.Interval(p10=0.5e9, p50=1e9, p90=2e9)
 # A Python with torch and the libraries of CUDA, for each GPU.
-_PROCESS_BYTES = Interval(p10=1.5e9, p50=3e9, p90=5e9)
+_PROCESS_BYTES = values.Interval(p10=1.5e9, p50=3e9, p90=5e9)
 # Of a process that loads data: it begins as a copy of the training process and shares most of its pages.
-_WORKER_BYTES = Interval(p10=0.1e9, p50=0.4e9, p90=1e9)
-_UNKNOWN_WORKERS = Interval(p10=0, p50=2, p90=8)
+_WORKER_BYTES = values.Interval(p10=0.1e9, p50=0.4e9, p90=1e9)
+_UNKNOWN_WORKERS = values.Interval(p10=0, p50=2, p90=8)
 # Weights are streamed to the GPU, made on the host first, or read there from a file beside that.
-_COPIES_OF_WEIGHTS = Interval(p10=0, p50=1, p90=2)
+_COPIES_OF_WEIGHTS = values.Interval(p10=0, p50=1, p90=2)
 
 
-def host_bytes(estimate: IterationEstimate) -> Interval | None:
+def host_bytes(estimate: values.IterationEstimate) -> values.Interval | None:
     """What the processes of one node need, cached files aside; None where the weights are unknown."""
-    if estimate.memory is None or MemoryPart.WEIGHTS not in estimate.memory.parts:
+    if estimate.memory is None or values.MemoryPart.WEIGHTS not in estimate.memory.parts:
         return None
     num_workers = None if estimate.input is None else estimate.input.num_workers
-    return _need(estimate.memory.parts[MemoryPart.WEIGHTS], num_workers, estimate.layout.gpus_per_node)
+    return _need(estimate.memory.parts[values.MemoryPart.WEIGHTS], num_workers, estimate.layout.gpus_per_node)
 
 
 @lru_cache(1024)
-def _need(weights_bytes: int, num_workers: int | None, gpus_per_node: int) -> Interval:
+def _need(weights_bytes: int, num_workers: int | None, gpus_per_node: int) -> values.Interval:
     """Thousands of machines share a few of them."""
 
     def at(name: str) -> float:
@@ -297,19 +262,18 @@ def _need(weights_bytes: int, num_workers: int | None, gpus_per_node: int) -> In
         each += getattr(_COPIES_OF_WEIGHTS, name) * weights_bytes
         return float(getattr(_SYSTEM_BYTES, name) + gpus_per_node * each)
 
-    return Interval(p10=at("p10"), p50=at("p50"), p90=at("p90"))
+    return values.Interval(p10=at("p10"), p50=at("p50"), p90=at("p90"))
 
 
-def host_memory_notes(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
+def host_memory_notes(plan: values.Plan, estimate: values.IterationEstimate) -> Iterator[Finding]:
     """Why the machine's memory is too small, or may be; nothing where either is unknown."""
-    offer, need = plan.offer, host_bytes(estimate)
-    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+    known, need = instance_of(plan), host_bytes(estimate)
     if need is None or known is None or known.memory_bytes is None:
         return
-    fit = Fit.of(need, known.memory_bytes)
-    if fit is Fit.NO:
+    fit = values.Fit.of(need, known.memory_bytes)
+    if fit is values.Fit.NO:
         yield about_options.RemovedByHostMemory(needed_bytes=need.p50, available_bytes=known.memory_bytes)
-    elif fit is Fit.LIKELY:
+    elif fit is values.Fit.LIKELY:
         yield about_options.HostMemoryTight(
             needed_bytes=need.p50, needed_p90_bytes=need.p90, available_bytes=known.memory_bytes
         )

@@ -22,7 +22,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
 from advisor.core.units import HOUR_S
 from advisor.core.values import Elsewhere, Job, Market, Plan, Recovery, StartWait
-from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds
+from advisor.pricing.spot import Interruptions, spot_odds
 from recommender.outcome.nodes import slowest_boot, times_of_one
 from recommender.outcome.watched import Watched, with_history
 
@@ -99,12 +99,9 @@ def terms_of_plans(
 ) -> Callable[[Plan], SpotTerms]:
     """The terms of plans: what is assumed is that of their class, corrected by their log.
 
-    A rate that was not given is no lower than the provider's published floor. Plans of one machine and region
-    get the same object, as do those of one class where nothing is published.
-
-    Args:
-        terms: of any spot machine.
-        buckets: by instance type and region; None where the rate is configured, which then holds as it is.
+    A rate that was not given is no lower than the provider's published floor: its buckets are by instance
+    type and region, None where the rate is configured. Plans of one machine and region get the same object,
+    as do those of one class where nothing is published.
     """
     of_class: dict[tuple[str, int, int], SpotTerms] = {}
     of_machine: dict[object, SpotTerms] = {}
@@ -160,15 +157,19 @@ def _of_nodes(terms: SpotTerms, num_nodes: int) -> SpotTerms:
 
 def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
     odds, seen = spot_odds(plan.gpu, plan.layout.gpus_per_node), seen_of(plan, terms.history)
+    source: Finding = RateAssumed(
+        basis=odds.basis, num_traces=odds.num_traces, source=odds.source, as_of=str(odds.as_of)
+    )
     if seen is not None:
         odds = with_history(odds, seen)
+        source = RateOfLog(num_preemptions=seen.num_losses, up_h=seen.up_h)
     if RATE in terms.assumed:
         terms = replace(
             terms,
             preemptions_per_h=odds.preemptions_per_h,
             sigma_rate=odds.sigma_rate,
             most_per_h=odds.most_per_h,
-            rate_source=_source(odds, seen),
+            rate_source=source,
         )
     if REACQUIRE in terms.assumed:
         terms = replace(
@@ -179,36 +180,27 @@ def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
     return terms
 
 
-def _source(odds: SpotOdds, seen: Watched | None) -> Finding:
-    if seen is not None:
-        return RateOfLog(num_preemptions=seen.num_losses, up_h=seen.up_h)
-    return RateAssumed(
-        basis=odds.basis, num_traces=odds.num_traces, source=odds.source, as_of=str(odds.as_of)
-    )
-
-
 def _floored(
     plan: Plan, terms: SpotTerms, buckets: Mapping[tuple[str, str], Interruptions] | None
 ) -> SpotTerms:
-    offer = plan.offer
+    offer, rate_per_h = plan.offer, terms.preemptions_per_h
     if not buckets or offer is None or offer.provider != "aws":
         return terms
     bucket = buckets.get((offer.instance_type, offer.region))
     if bucket is None:
         return terms
     floor = bucket.least_preemptions_per_h
-    if floor <= terms.preemptions_per_h and isinstance(terms.rate_source, RateOfLog):
+    if floor <= rate_per_h and isinstance(terms.rate_source, RateOfLog):
         return terms
     source = RatePublished(
-        is_floor=floor > terms.preemptions_per_h,
+        is_floor=floor > rate_per_h,
         source=bucket.source,
         as_of=str(bucket.as_of),
         low_pct=bucket.low_pct,
         high_pct=bucket.high_pct,
         least_preemptions_per_h=floor,
     )
-    rate = max(floor, terms.preemptions_per_h)
-    return replace(terms, preemptions_per_h=rate, rate_source=source)
+    return replace(terms, preemptions_per_h=max(floor, rate_per_h), rate_source=source)
 
 
 def makespan_and_billed_h(
@@ -246,15 +238,17 @@ def drawn_hours(
         num_failures = np.maximum(num_segments * failures, 1e-12)
         varied = terms.dispersion_up * (1 + failures)
         p_any = _p_any(rate * (work_h + num_segments * cost), terms.dispersion_up)
-        z_of_any = _within(z, p_any)
+        # The upper ``p_any`` of a standard normal draw as a draw of its own; minus infinity below it.
+        share = (np.interp(z, _SCORES, _PROBABILITIES) - (1 - p_any)) / p_any
+        z_of_any = np.where(share > 0, np.interp(share, _PROBABILITIES, _SCORES), -np.inf)
         repeated = _luck(z_of_any, (varied + 1 / 3) / num_failures, p_any)
         away = _luck(z_of_any, (varied + terms.dispersion_down) / num_failures, p_any)
         undisturbed_h = work_h + num_segments * cost
         drawn_billed = undisturbed_h + repeated * (billed - undisturbed_h)
         drawn_makespan = drawn_billed + away * (makespan - billed)
-    return np.where(np.isfinite(makespan), drawn_makespan, np.inf), np.where(
-        np.isfinite(billed), drawn_billed, np.inf
-    )
+    drawn = (makespan, drawn_makespan), (billed, drawn_billed)
+    hours_h, billed_h = (np.where(np.isfinite(mean), one, np.inf) for mean, one in drawn)
+    return hours_h, billed_h
 
 
 def _segments(work_h: Array, terms: SpotTerms, rate_per_h: Array | float) -> tuple[Array, Array, Array]:
@@ -277,12 +271,6 @@ def _p_any(expected: Array, dispersion: float) -> Array:
     return np.asarray((short + long) / 2)
 
 
-def _within(z: Array, p_any: Array) -> Array:
-    """The upper ``p_any`` of a standard normal draw as a draw of its own; minus infinity below it."""
-    share = (np.interp(z, _SCORES, _PROBABILITIES) - (1 - p_any)) / p_any
-    return np.where(share > 0, np.interp(share, _PROBABILITIES, _SCORES), -np.inf)
-
-
 def _luck(z: Array, squared_variation: Array, p_any: Array) -> Array:
     """A variable of mean 1 that is 0 at minus infinity, and log-normal with the odds ``p_any``."""
     variance = np.log(np.maximum((1 + squared_variation) * p_any, 1.0))
@@ -301,11 +289,8 @@ def best_checkpoint_interval_h(terms: SpotTerms) -> float:
     return math.sqrt(2 * terms.checkpoint_h / terms.preemptions_per_h)
 
 
-# What a job does when its machine is taken away: the policies, and what each makes of the draws.
-#
 # A policy changes the terms of a plan (how long it is away) or what follows from the draws (a run that goes
 # on on demand, a rent that is another zone's). So all policies are judged by the same draws.
-
 
 # Correlation of the log rates of two zones of a region: 0.55 in nine regions of three collections of traces.
 # That of log times away is not above 0 (research/docs/methods/spot.md).
@@ -340,9 +325,9 @@ def _terms_under(policy: Recovery, job: Job, plan: Plan, terms: SpotTerms) -> Sp
     there = plan.elsewhere or Elsewhere()
     if policy.falls_back and job.deadline_s is not None:
         wait, lost_h = there.on_demand_wait_s, (terms.checkpoint_interval_h or 0.0) + terms.checkpoint_h
-        wait_s = (
-            wait.after_s(1 - job.confidence) if isinstance(wait, StartWait) else wait.p90 if wait else 0.0
-        )
+        wait_s = wait.p90 if wait else 0.0
+        if isinstance(wait, StartWait):
+            wait_s = wait.after_s(1 - job.confidence)
         terms = replace(terms, work_ends_by_s=job.deadline_s - plan.startup_s - wait_s - lost_h * HOUR_S)
     if not policy.moves:
         return replace(terms, recovery=policy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 
 from advisor.core.limits import check_number
@@ -41,7 +41,7 @@ class Watched:
     """Stretches without a machine, also those in which the watch began."""
 
     def __post_init__(self) -> None:
-        for name in ("up_h", "down_h", "num_losses", "num_outages"):
+        for name in self.__slots__:
             check_number(name, getattr(self, name), least=0)
 
     @property
@@ -51,22 +51,15 @@ class Watched:
 
     def __add__(self, other: Watched) -> Watched:
         """Of both together."""
-        return Watched(
-            up_h=self.up_h + other.up_h,
-            down_h=self.down_h + other.down_h,
-            num_losses=self.num_losses + other.num_losses,
-            num_outages=self.num_outages + other.num_outages,
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Watched(**dict(zip(self.__slots__, map(sum, pairs), strict=True)))
 
 
 def joined(states: Iterable[tuple[float, bool | None]]) -> list[list[Stretch]]:
     """Stretches between moments at which a state was seen; None ends the watch until the next one.
 
-    Args:
-        states: hours in ascending order, each with what holds from then on.
-
-    Returns:
-        A list for each time it was watched without a break; stretches take turns within it.
+    ``states`` are hours in ascending order, each with what holds from then on. There is a list for each time
+    it was watched without a break; stretches take turns within it.
     """
     watches: list[list[Stretch]] = [[]]
     for (start_h, is_up), (end_h, _) in pairwise(states):
@@ -94,7 +87,6 @@ def watched(stretches: Sequence[Stretch]) -> Watched:
 
 # The odds of a class of machines, corrected by what was seen of one: little seen counts for little
 
-
 # Nothing shorter is distinguished: no provider hands out a machine faster.
 _LEAST_OUTAGE_H = 1 / 60
 
@@ -104,9 +96,6 @@ def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
 
     A log of n preemptions is off by ``drift^2 + dispersion / n`` of variance, where n is what was seen or was
     to be expected, whichever is more: none in a long time says much. What comes next drifts once more.
-
-    Args:
-        seen: its log.
     """
     rate, sigma_rate = _updated(
         math.log(odds.preemptions_per_h),
@@ -136,11 +125,7 @@ def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
 
 
 def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartWait:
-    """How long a start of one spot machine waits: as often as its log says, as far as that says anything.
-
-    Args:
-        seen: its log.
-    """
+    """How long a start of one spot machine waits: as often as its log says, as far as that says anything."""
     error = odds.drift_rate**2 + _error(odds, seen)
     weight = odds.sigma_rate**2 / (odds.sigma_rate**2 + error)
     p_at_once = wait.p_at_once + weight * (1 - seen.share_down - wait.p_at_once)

@@ -11,16 +11,7 @@ from itertools import repeat
 from operator import itemgetter, le
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Finding
-from advisor.core.findings.about_options import (
-    GangAssumed,
-    PlaceContended,
-    QuotaNeeded,
-    RemovedByQuota,
-    Unknown,
-    WaitAssumed,
-    WaitOfStarts,
-)
+from advisor.core.findings import Finding, about_options
 from advisor.core.globs import is_among
 from advisor.core.iterables import grouped
 from advisor.core.values import (
@@ -46,8 +37,6 @@ from recommender.outcome.watched import Watched, start_with_history
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.queue.waits import assumed_wait
 
-# --- Quotas: what an account may start at once in a region -----------------------------------------------
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
@@ -69,7 +58,7 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
         return None
     for quota in quotas:
         if is_among(offer, quota) and offer.num_vcpus * num_nodes > quota.vcpus:
-            return RemovedByQuota(
+            return about_options.RemovedByQuota(
                 num_vcpus=offer.num_vcpus * num_nodes,
                 most_vcpus=quota.vcpus,
                 instance_types=quota.instance_types,
@@ -105,7 +94,7 @@ _UNKNOWN_LIMITS = AccountLimits()
 
 def quota_note(
     offer: Offer, num_nodes: int = 1, account: AccountLimits = _UNKNOWN_LIMITS
-) -> QuotaNeeded | None:
+) -> about_options.QuotaNeeded | None:
     """Which quota so many machines need, in the provider's words, and what the account lacks of it.
 
     None where we know of none, or the account has enough.
@@ -117,7 +106,7 @@ def quota_note(
     most = account.of(offer, quota.quota)
     if most is not None and count <= most:
         return None
-    return QuotaNeeded(
+    return about_options.QuotaNeeded(
         provider=offer.provider,
         quota=quota.quota,
         name=quota.name,
@@ -127,9 +116,6 @@ def quota_note(
         most=most,
         read_on=None if most is None else account.read_on,
     )
-
-
-# --- How the GPUs of machines are laid out, rented or one's own ------------------------------------------
 
 
 def layout_of(offer: Offer, num_nodes: int = 1) -> Layout:
@@ -145,27 +131,18 @@ def layout_on(
     fabric: Fabric | None, gpus_per_node: int, num_nodes: int, power_limit_w: float | None = None
 ) -> Layout:
     """So many nodes with as much of a fabric as they use, and what each GPU may draw."""
-    used = None if fabric is None else _used_of(fabric, gpus_per_node, num_nodes)
+    used = None if gpus_per_node * num_nodes == 1 else fabric
+    if used is not None and num_nodes == 1:
+        used = replace(used, network=None, network_bytes_per_s=None)
     return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=used, power_limit_w=power_limit_w)
-
-
-def _used_of(fabric: Fabric, gpus_per_node: int, num_nodes: int) -> Fabric | None:
-    """No network within one node, and nothing at all for one GPU."""
-    if num_nodes > 1:
-        return fabric
-    return replace(fabric, network=None, network_bytes_per_s=None) if gpus_per_node > 1 else None
 
 
 # As use1-az4 and usw2-lax1-az1: https://docs.aws.amazon.com/global-infrastructure/latest/regions/az-ids.html
 _AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedWait:
-    """A wait that a job log tells, and what it rests on."""
-
-    wait_s: Quantiles
-    notes: tuple[Finding, ...]
+NotedWait = tuple[Quantiles, tuple[Finding, ...]]
+"""A wait, and what it rests on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +159,7 @@ class Machine:
     """None if neither configured nor measured: then that of jobs on other clusters is assumed."""
     cost_source: str | None = None
     """In words, what that cost was made of; None if it is configured."""
-    waits: Mapping[int, LoggedWait] = field(default_factory=dict)
+    waits: Mapping[int, NotedWait] = field(default_factory=dict)
     """By number of GPUs of all nodes, where a log tells it; goes before ``wait_s``."""
     in_use: tuple[Finding, ...] = ()
     """One for each GPU that others work on."""
@@ -235,12 +212,14 @@ def plans_of_machine(
 
 def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
     layout = layout_on(machine.fabric, gpus_per_node, num_nodes, machine.power_limit_w)
-    local = machine.tier is Tier.LOCAL
-    rate = machine.usd_per_gpu_h
+    local, rate, num_vcpus = machine.tier is Tier.LOCAL, machine.usd_per_gpu_h, machine.num_vcpus
+    if num_vcpus is not None and not local:  # others share the node
+        num_vcpus = num_vcpus * gpus_per_node // machine.num_gpus
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}
     wait_s, notes = _wait_of(machine, layout)
+    size = f"{'' if num_nodes == 1 else f'{num_nodes}x'}{gpus_per_node}x{machine.gpu}"
     return Plan(
-        id=_id_of(machine, layout),
+        id=f"local/{size}" if local else f"cluster/{machine.name}/{size}",
         tier=machine.tier,
         provider="local" if local else machine.name,
         gpu=machine.gpu,
@@ -254,18 +233,12 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
         transfer_usd=extras.transfer_usd,
         transfer_gib=extras.transfer_gib,
         rates={**extras.rates, **cost},
-        num_vcpus=_vcpus_of(machine, layout.gpus_per_node),
+        num_vcpus=num_vcpus,
         notes=(*machine.in_use, *notes, *extras.notes),
     )
 
 
-def _id_of(machine: Machine, layout: Layout) -> str:
-    place = "local" if machine.tier is Tier.LOCAL else f"cluster/{machine.name}"
-    nodes = "" if layout.num_nodes == 1 else f"{layout.num_nodes}x"
-    return f"{place}/{nodes}{layout.gpus_per_node}x{machine.gpu}"
-
-
-def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[Finding, ...]]:
+def _wait_of(machine: Machine, layout: Layout) -> NotedWait | tuple[None, tuple[()]]:
     """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node.
 
     A cluster of which nothing is known is taken for one like others.
@@ -273,23 +246,13 @@ def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[
     if machine.tier is Tier.LOCAL:
         # It is unknown when the others will be done.
         is_free = layout.gpus_per_node <= machine.num_free
-        return Quantiles(p50=0.0, p90=0.0) if is_free else None, ()
+        return (Quantiles(p50=0.0, p90=0.0), ()) if is_free else (None, ())
     if (logged := machine.waits.get(layout.num_gpus)) is not None:
-        return logged.wait_s, logged.notes
+        return logged
     if machine.wait_s is None:
         assumed_s, note = assumed_wait(layout.num_gpus, machine.walltime_s)
         return assumed_s, (note,)
-    if layout.num_nodes == 1:
-        return machine.wait_s, ()
-    wait_s = together(machine.wait_s, layout.num_nodes)
-    return wait_s, (nodes_note(wait_s, layout.num_nodes),)
-
-
-def _vcpus_of(machine: Machine, num_gpus: int) -> int | None:
-    """All of this machine's; of a cluster's node, which others share, those that go with its GPUs."""
-    if machine.num_vcpus is None or machine.tier is Tier.LOCAL:
-        return machine.num_vcpus
-    return machine.num_vcpus * num_gpus // machine.num_gpus
+    return for_all((machine.wait_s, ()), layout.num_nodes)
 
 
 def plans_of_offers(
@@ -312,7 +275,6 @@ def plans_of_offers(
         prices: what an hour of each offer will cost; as it is quoted if None.
         node_counts: how many machines of an offer to take together; each alone by default.
     """
-    offers = list(offers) if isinstance(offers, Iterator) else offers
     rates = load_rates() if catalog is None else catalog
 
     @cache
@@ -345,7 +307,7 @@ def _quota_of_plan(offer: Offer, num_nodes: int, quotas: Sequence[Quota], accoun
         return None, (), False
     if note.most is None or not account.leaves_out:
         return None, (note,), note.most is not None
-    removed = RemovedByQuota(
+    removed = about_options.RemovedByQuota(
         num_vcpus=note.count,
         most_vcpus=note.most,
         unit=note.unit,
@@ -402,15 +364,13 @@ def place_in_id(offer: Offer) -> str:
 
 def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[Finding, ...]]:
     """Offers whose GPU can be predicted, and one warning that names the GPUs of the others."""
-    kept, unknown = [], set()
-    for offer in offers:
-        if offer.gpu in known:
-            kept.append(offer)
-        else:
-            unknown.add(offer.gpu)
+    offers = list(offers)
+    unknown = sorted({offer.gpu for offer in offers if offer.gpu not in known})
     if not unknown:
-        return kept, ()
-    return kept, (Unknown(what="gpu", names=sorted(unknown)),)
+        return offers, ()
+    return [offer for offer in offers if offer.gpu in known], (
+        about_options.Unknown(what="gpu", names=unknown),
+    )
 
 
 # A zone that costs more, over a spot plan's own, is none to move to: the job's price limit would stop it.
@@ -452,13 +412,13 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
 
     Raises InputError: plans of one's own machines, which have no place to choose.
     """
-    groups: dict[tuple[str, str, int, str, float, float], list[Plan]] = {}
-    for plan in plans:
-        offer = _offer_of(plan)
-        bill = (plan.minimum_billed_s, plan.billed_step_s)
-        key = (offer.provider, offer.instance_type, plan.num_nodes, offer.market, *bill)
-        groups.setdefault(key, []).append(plan)
-    return [plan for group in groups.values() for plan in (_undominated(group) if len(group) > 1 else group)]
+
+    def machine_of(plan: Plan) -> tuple[str, str, int, str, float, float]:
+        offer, bill = _offer_of(plan), (plan.minimum_billed_s, plan.billed_step_s)
+        return offer.provider, offer.instance_type, plan.num_nodes, offer.market, *bill
+
+    groups = grouped(plans, machine_of).values()
+    return [plan for group in groups for plan in (_undominated(group) if len(group) > 1 else group)]
 
 
 def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
@@ -494,7 +454,7 @@ def wait_of(
     configured: Quantiles | None,
     history: Mapping[str, Watched],
     num_nodes: int = 1,
-) -> tuple[Quantiles, tuple[Finding, ...]]:
+) -> NotedWait:
     """The wait for machines, and what it rests on; nothing is said of what was configured.
 
     Args:
@@ -503,20 +463,28 @@ def wait_of(
         history: what was seen of spot machines, by instance type; ``""`` is any.
         num_nodes: how many of it must be there before the job starts.
     """
-    of_one, notes = (configured, ()) if configured is not None else _of_one(offer, price, history)
+    of_one = (configured, ()) if configured is not None else _of_one(offer, price, history)
+    return for_all(of_one, num_nodes)
+
+
+def for_all(of_one: NotedWait, num_nodes: int) -> NotedWait:
+    """The wait until the last of so many machines is there, and what it is taken to be."""
     if num_nodes == 1:
-        return of_one, notes
-    wait = together(of_one, num_nodes)
-    return wait, (*notes, nodes_note(wait, num_nodes))
+        return of_one
+    wait_s = together(of_one[0], num_nodes)
+    p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
+    times = times_of_one(num_nodes)
+    return wait_s, (
+        *of_one[1],
+        about_options.GangAssumed(num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times),
+    )
 
 
 # Of the machines of a place that AWS takes back within a month, in percent: the highest of its buckets.
 _OFTEN_PCT = 20
 
 
-def _of_one(
-    offer: Offer, price: Price | None, history: Mapping[str, Watched]
-) -> tuple[StartWait, tuple[Finding, ...]]:
+def _of_one(offer: Offer, price: Price | None, history: Mapping[str, Watched]) -> NotedWait:
     seen = history.get(offer.instance_type) or history.get("")
     if seen is None or offer.market is not Market.SPOT:
         contended = _contended(offer, price)
@@ -525,7 +493,7 @@ def _of_one(
     of_class = start_odds(offer.gpu, offer.num_gpus, Market.SPOT).wait_s
     wait = start_with_history(of_class, spot_odds(offer.gpu, offer.num_gpus), seen)
     hours = seen.up_h + seen.down_h
-    return wait, (WaitOfStarts(p_at_once=wait.p_at_once, watched_h=hours),)
+    return wait, (about_options.WaitOfStarts(p_at_once=wait.p_at_once, watched_h=hours),)
 
 
 @cache
@@ -545,22 +513,15 @@ def together(of_one: Quantiles, num_nodes: int) -> Quantiles:
     return longer
 
 
-def nodes_note(wait_s: Quantiles, num_nodes: int) -> Finding:
-    """What the wait for all of them is taken to be."""
-    p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
-    times = times_of_one(num_nodes)
-    return GangAssumed(num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
-
-
 def _contended(offer: Offer, price: Price | None) -> Finding | None:
     """Why a place may have no machine: it asks its least price, or machines are often taken back there."""
     if offer.market is not Market.SPOT:
         return None
     taken_back = load_interruptions().get((offer.instance_type, offer.region))
     if offer.provider == "aws" and taken_back is not None and taken_back.low_pct >= _OFTEN_PCT:
-        return PlaceContended(is_taken_back=True)
+        return about_options.PlaceContended(is_taken_back=True)
     is_near_floor = price is not None and price.is_near_floor
-    return PlaceContended(is_taken_back=False) if is_near_floor else None
+    return about_options.PlaceContended(is_taken_back=False) if is_near_floor else None
 
 
 @cache
@@ -568,7 +529,7 @@ def _assumed(gpu: str, num_gpus: int, market: Market, *, is_rare: bool) -> tuple
     """Of a class, since thousands of offers share a few; that which starts least often where it is rare."""
     odds = rarest_start(market) if is_rare else start_odds(gpu, num_gpus, market)
     wait = odds.wait_s
-    note = WaitAssumed(
+    note = about_options.WaitAssumed(
         p_at_once=wait.p_at_once,
         later_p50_s=wait.later_p50_s,
         later_p90_s=wait.later_p90_s,

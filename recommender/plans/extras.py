@@ -7,7 +7,7 @@ a cloud is billed where it leaves, to another region or to the internet; sending
 Gigabytes here are GiB (2^30 bytes), as clouds bill them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,11 +15,9 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
-from advisor.pricing.storage import Charge, Rate, RateKind, charge
+from advisor.pricing.storage import Rate, RateKind, charge
 from recommender.outcome.bill import MOVING, RESULT, STORAGE
 from recommender.outcome.watched import Watched
-
-# Lines of the bill; docs/json.md names them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,27 +119,28 @@ def _moving(
 def _extras(
     needs: Sequence[_Need], terms: CloudTerms, moved_gib: float, catalog: Sequence[Rate], *, download_s: float
 ) -> Extras:
-    paid = [(need, _charge(need, catalog)) for need in needs if need.gib]
+    paid = [
+        (one, charge(catalog, one.kind, one.provider, one.region or "", gib=one.gib, to_region=one.to_region))
+        for one in needs
+        if one.gib
+    ]
     usd = {need.name: charged.usd for need, charged in paid}
-    unknown = [_unknown(need, charged.stand_in) for need, charged in paid if charged.stand_in is not None]
+    moved_usd = usd.get(MOVING, 0.0)
+    notes = [_unknown(need, charged.stand_in) for need, charged in paid if charged.stand_in is not None]
+    if terms.data is not None and terms.dataset_gib:
+        notes.append(DataMoved(place=terms.data.name, gib=moved_gib, usd=moved_usd, time_s=download_s))
     return Extras(
         storage_usd_per_h=usd.get(STORAGE, 0.0) / HOURS_PER_MONTH,
         egress_usd=usd.get(RESULT, 0.0),
-        transfer_usd=usd.get(MOVING, 0.0),
+        transfer_usd=moved_usd,
         transfer_gib=moved_gib,
         download_s=download_s,
         rates={need.name: _in_words(need.gib, charged.rate) for need, charged in paid},
-        notes=(*unknown, *_moved(terms, moved_gib, usd.get(MOVING, 0.0), download_s)),
+        notes=tuple(notes),
     )
 
 
-def _charge(need: _Need, catalog: Sequence[Rate]) -> Charge:
-    region = need.region or ""
-    return charge(catalog, need.kind, need.provider, region, gib=need.gib, to_region=need.to_region)
-
-
 def _unknown(need: _Need, stand_in: Rate) -> Finding:
-    """A line that is paid at the rate of another place."""
     return RateUnknown(
         line=need.name,
         provider=need.provider,
@@ -151,13 +150,6 @@ def _unknown(need: _Need, stand_in: Rate) -> Finding:
         dearest_provider=stand_in.provider,
         dearest_region=stand_in.region,
     )
-
-
-def _moved(terms: CloudTerms, gib: float, usd: float, download_s: float) -> Iterator[Finding]:
-    if terms.data is None or not terms.dataset_gib:
-        return
-    name = terms.data.name
-    yield DataMoved(place=name, gib=gib, usd=usd, time_s=download_s)
 
 
 def _in_words(gib: float, rate: Rate) -> str:

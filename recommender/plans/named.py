@@ -7,8 +7,7 @@ cluster's. Words stand in any order, and a slash between them is as good as a sp
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 
 from advisor.core.errors import InputError, UnknownGpuError, did_you_mean
 from advisor.core.gpus import GpuRequest, is_known, load_gpus, parse_gpu_request
@@ -22,49 +21,33 @@ _SEVERAL = re.compile(r"(?P<number>\d{1,4})x(?P<what>\S+)")
 _GPUS_BY_NODES = re.compile(r"\S+:\d{1,4}x(?P<nodes>\d{1,4})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
-    """What a name means."""
-
-    plans: tuple[Plan, ...]
-    """Those that have all its words."""
-    gpus: tuple[GpuRequest, ...]
-    """The words among them that are GPUs, with the numbers that they name."""
-
-    def size(self, plan: Plan) -> Hashable:
-        """What must be the same of all: GPU, number and nodes, as far as the name leaves them open."""
-        if any(request.counts for request in self.gpus):
-            return plan.num_gpus
-        own = plan.layout.gpus_per_node, plan.layout.num_nodes
-        return own if self.gpus else (plan.gpu, *own)
-
-    def of_one_size(self) -> _Named:
-        """The smallest machines, where a GPU is named without its number: ``L4`` is one of them."""
-        if not self.gpus or any(request.counts for request in self.gpus):
-            return self
-        least = min((plan.num_gpus, plan.num_nodes) for plan in self.plans)
-        smallest = (plan for plan in self.plans if (plan.num_gpus, plan.num_nodes) == least)
-        return replace(self, plans=tuple(smallest))
-
-
-def plans_named(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+def plans_named(name: str, plans: Sequence[Plan]) -> list[Plan]:
     """Those of one size of machine that have every word of a name, at all their places.
 
     Raises InputError: no plan has such a word, none has them all, or plans of several sizes do.
     """
-    named = _named(name, plans).of_one_size()
-    sizes = {named.size(plan): plan for plan in named.plans}
+    named, gpus = _named(name, plans)
+    is_counted = any(request.counts for request in gpus)
+    if gpus and not is_counted:
+        # The smallest machines: ``L4`` is one of them.
+        least = min((plan.num_gpus, plan.num_nodes) for plan in named)
+        named = [plan for plan in named if (plan.num_gpus, plan.num_nodes) == least]
+    # What must be the same of all, as far as the name leaves it open.
+    sizes: set[object] = {plan.num_gpus for plan in named}
+    if not is_counted:
+        own = {(plan.gpu, plan.layout.gpus_per_node, plan.layout.num_nodes) for plan in named}
+        sizes = {size[1:] for size in own} if gpus else {*own}
     if len(sizes) > 1:
-        raise InputError(f"{name!r} is machines of {len(sizes)} sizes: add one of {_sizes(named.plans)}.")
-    return named.plans
+        raise InputError(f"{name!r} is machines of {len(sizes)} sizes: add one of {_sizes(named)}.")
+    return named
 
 
-def plans_with_words(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+def plans_with_words(name: str, plans: Sequence[Plan]) -> list[Plan]:
     """As `plans_named`, whatever their sizes.
 
     Raises InputError: no plan has such a word, or none has them all.
     """
-    return _named(name, plans).plans
+    return _named(name, plans)[0]
 
 
 def words_of_name(name: str) -> frozenset[str]:
@@ -78,16 +61,13 @@ def num_nodes_of(name: str) -> int:
     >>> num_nodes_of("aws/2xp5.48xlarge"), num_nodes_of("H100:8x4"), num_nodes_of("lab 8xH100-SXM-80GB")
     (2, 4, 1)
     """
-    return max((int(number) for word in words_of_name(name) if (number := _nodes_of(word))), default=1)
-
-
-def _nodes_of(word: str) -> str | None:
-    """The digits; a GPU behind them says that they count GPUs."""
-    laid_out = _GPUS_BY_NODES.fullmatch(word)
-    several = _SEVERAL.fullmatch(word)
-    if laid_out is None and several is not None and not is_known(several["what"]):
-        return several["number"]
-    return None if laid_out is None else laid_out["nodes"]
+    numbers = []
+    for word in words_of_name(name):
+        if (laid_out := _GPUS_BY_NODES.fullmatch(word)) is not None:
+            numbers.append(int(laid_out["nodes"]))
+        elif (several := _SEVERAL.fullmatch(word)) is not None and not is_known(several["what"]):
+            numbers.append(int(several["number"]))  # a GPU behind them says that they count GPUs
+    return max(numbers, default=1)
 
 
 def places_of(plan: Plan) -> frozenset[str]:
@@ -96,11 +76,12 @@ def places_of(plan: Plan) -> frozenset[str]:
     return frozenset(place.casefold() for place in places if place)
 
 
-def _named(name: str, plans: Sequence[Plan]) -> _Named:
+def _named(name: str, plans: Sequence[Plan]) -> tuple[list[Plan], list[GpuRequest]]:
+    """Those that have all its words, and the words that are GPUs, with the numbers that they name."""
     words = [word for word in _BETWEEN_WORDS.split(name.strip()) if word]
     if not words:
         raise InputError(f"{name!r} names no plan: {_ALLOWED}.")
-    words_of = {plan.id: _words_of(plan) for plan in plans}
+    words_of = {plan.id: places_of(plan) | {word.casefold() for word in plan.id.split("/")} for plan in plans}
     known = frozenset[str]().union(*words_of.values())
     requests = {word: _gpus(word, known) for word in words if word.casefold() not in known}
 
@@ -110,21 +91,20 @@ def _named(name: str, plans: Sequence[Plan]) -> _Named:
 
     for word in words:
         if not any(has(plan, word) for plan in plans):
-            raise InputError(f"no plan has {word!r}; there are {_there_are(plans, requests[word])}.")
-    matching = tuple(plan for plan in plans if all(has(plan, word) for word in words))
+            gpus = {gpu.name for gpu in requests[word].gpus}
+            there_are = _sizes(plan for plan in plans if plan.gpu in gpus)
+            there_are = there_are or _listed(sorted({plan.gpu for plan in plans}))
+            raise InputError(f"no plan has {word!r}; there are {there_are}.")
+    matching = [plan for plan in plans if all(has(plan, word) for word in words)]
     if not matching:
         raise InputError(f"each word of {name!r} is on some plan, but no plan has them all: leave one out.")
-    return _Named(plans=matching, gpus=tuple(requests.values()))
+    return matching, list(requests.values())
 
 
 _ALLOWED = (
     "give an id of a recommendation, an instance type, a GPU with its number (L4:4), a cluster or local,"
     " with a region or a market beside it where several would do"
 )
-
-
-def _words_of(plan: Plan) -> frozenset[str]:
-    return places_of(plan) | {word.casefold() for word in plan.id.split("/")}
 
 
 def _gpus(word: str, known: Iterable[str]) -> GpuRequest:
@@ -143,13 +123,6 @@ def _is_asked(plan: Plan, request: GpuRequest) -> bool:
     is_counted = not request.counts or plan.num_gpus in request.counts
     is_laid_out = request.num_nodes in (None, plan.num_nodes)
     return is_counted and is_laid_out and any(plan.gpu == gpu.name for gpu in request.gpus)
-
-
-def _there_are(plans: Sequence[Plan], request: GpuRequest) -> str:
-    """The sizes of the GPUs that are asked for; all GPUs where no plan has them."""
-    names = {gpu.name for gpu in request.gpus}
-    known = [plan for plan in plans if plan.gpu in names]
-    return _sizes(known) if known else _listed(sorted({plan.gpu for plan in plans}))
 
 
 def _sizes(plans: Iterable[Plan]) -> str:

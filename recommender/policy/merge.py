@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 from advisor.core.iterables import grouped
 from advisor.core.values import PickName
 from recommender.policy import rules as policy_rules
-from recommender.policy.model import Layer, PolicyFile, gpu_members, may_overlap, section_models
+from recommender.policy.model import SECTIONS, Layer, PolicyFile, may_overlap
 
 Lines = Mapping[tuple[str | int, ...], int]
 
@@ -67,7 +68,7 @@ class Policy:
     def pick(self) -> PickName | None:
         """``objective.pick``."""
         value = self._objective("objective.pick")
-        return None if value is None else PickName(str(value))
+        return None if value is None else PickName(value)
 
     @property
     def value_of_time_usd_per_h(self) -> float | None:
@@ -75,9 +76,8 @@ class Policy:
         value = self._objective("objective.value_of_time_usd_per_h")
         return None if value is None else float(value)
 
-    def _objective(self, key: str) -> str | float | None:
-        rules = (rule for rule in self.rules if isinstance(rule, policy_rules.ObjectiveRule))
-        return next((rule.setting for rule in rules if rule.key == key), None)
+    def _objective(self, key: str) -> Any:
+        return next((rule.setting for rule in self.rules if rule.key == key), None)
 
 
 def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[Fault, ...]]:
@@ -111,57 +111,36 @@ def _winner(rules: Sequence[policy_rules.Rule]) -> policy_rules.Rule | None:
             return None
 
 
-# --- The rules of one file ---------------------------------------------------------------------------
-
-
 def rules_of(source: Source) -> Iterator[policy_rules.Rule]:
     """Every rule of a file in the order of the documentation."""
     content = source.content
-    for name in section_models():
+    for name in SECTIONS:
         for key, value in getattr(content, name):
             if value is not None:
                 yield from _rules_of_key(source, name, key, value)
     if content.prefer is not None:
-        yield policy_rules.PreferRule(
-            key="prefer",
-            origin=source.origin("prefer"),
-            tier=content.prefer.tier,
-            wait_p50_under_s=content.prefer.if_.wait_p50_under,
-            wait_p90_under_s=content.prefer.if_.wait_p90_under,
-        )
+        yield policy_rules.PreferRule(key="prefer", origin=source.origin("prefer"), setting=content.prefer)
     for index, entry in enumerate(content.approval):
         origin = source.origin("approval", index)
-        yield policy_rules.ApprovalRule(
-            key="approval", origin=origin, over_usd_per_job=entry.over_usd_per_job, by=entry.by
-        )
+        yield policy_rules.ApprovalRule(key="approval", origin=origin, setting=entry)
 
 
-def _rules_of_key(source: Source, section: str, key: str, value: object) -> Iterator[policy_rules.Rule]:
-    dotted, origin = f"{section}.{key}", source.origin(section, key)
-    match section, value:
-        case "allow", tuple():
-            yield policy_rules.NameRule(key=dotted, origin=origin, names=value, members=_members(key, value))
-        case "deny", tuple():
-            for index, name in enumerate(value):
-                place = source.origin(section, key, index)
-                yield policy_rules.NameRule(
-                    key=dotted, origin=place, names=(name,), members=_members(key, (name,))
-                )
-        case "limits", int() | float():
-            yield policy_rules.LimitRule(key=dotted, origin=origin, most=value)
-        case "spot", bool() | float():
-            yield policy_rules.SpotRule(key=dotted, origin=origin, setting=value)
-        case "objective", str() | float():
-            yield policy_rules.ObjectiveRule(key=dotted, origin=origin, setting=value)
-        case "runs", str():
-            yield policy_rules.GuardRule(key=dotted, origin=origin)
+_RULES: Mapping[str, type[policy_rules.Rule]] = {
+    "allow": policy_rules.NameRule,
+    "deny": policy_rules.NameRule,
+    "limits": policy_rules.LimitRule,
+    "spot": policy_rules.SpotRule,
+    "objective": policy_rules.ObjectiveRule,
+    "runs": policy_rules.GuardRule,
+}
 
 
-def _members(key: str, names: Sequence[str]) -> frozenset[str]:
-    return frozenset(gpu for name in names for gpu in gpu_members(name)) if key == "gpus" else frozenset()
-
-
-# --- What layers must not do -------------------------------------------------------------------------
+def _rules_of_key(source: Source, section: str, key: str, value: Any) -> Iterator[policy_rules.Rule]:
+    parts: list[tuple[tuple[str | int, ...], Any]] = [((section, key), value)]
+    if section == "deny":  # each entry removes by itself
+        parts = [((section, key, index), (name,)) for index, name in enumerate(value)]
+    for place, setting in parts:
+        yield _RULES[section](key=f"{section}.{key}", origin=source.origin(*place), setting=setting)
 
 
 def _broken_locks(ordered: Sequence[Source]) -> Iterator[Fault]:
@@ -206,14 +185,12 @@ def _empty_allowances(rules: Sequence[policy_rules.Rule]) -> Iterator[Fault]:
         rule for rule in rules if isinstance(rule, policy_rules.NameRule) and rule.key.startswith("allow.")
     ]
     for upper, lower in combinations(lists, 2):
-        if upper.key == lower.key and not _share_a_name(upper, lower):
+        is_shared = upper.members & lower.members or any(
+            may_overlap(a, b) for a in lower.setting for b in upper.setting
+        )
+        if upper.key == lower.key and not is_shared:
             message = (
                 f"{lower.text} and {upper.text} ({upper.origin}) have nothing in common, so nothing would be"
                 " allowed: change one of them"
             )
             yield Fault(file=lower.origin.file, line=lower.origin.line, message=message)
-
-
-def _share_a_name(left: policy_rules.NameRule, right: policy_rules.NameRule) -> bool:
-    pairs = ((a, b) for a in left.names for b in right.names)
-    return bool(left.members & right.members) or any(may_overlap(a, b) for a, b in pairs)

@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    JsonValue,
     PlainSerializer,
     WithJsonSchema,
 )
@@ -23,9 +22,6 @@ from advisor.core.gpus import load_gpus, resolve_gpus
 from advisor.core.limits import MAX_MACHINES, MAX_PER_H, MAX_PLANNED_S, MAX_USD
 from advisor.core.units import at_most_s, duration_of_text_s, exact_duration
 from advisor.core.values import Market, PickName, Tier
-
-# --- Names with wildcards: ``*`` any text, ``?`` one character; letter case does not count ---------------
-
 
 # Brackets and braces mean something in other tools; taken literally they would match nothing in silence.
 _FOREIGN = frozenset("[]{}!,;|")
@@ -124,16 +120,13 @@ class Layer(StrEnum):
         return list(Layer).index(self)
 
 
-def _version(value: object) -> object:
-    if value is True or value != VERSION:
-        raise ValueError(f"this program reads version {VERSION}: write that, or use a newer advisor")
-    return value
+def _only(wanted: object, why: str) -> BeforeValidator:
+    def checked(value: object) -> object:
+        if value is True or value != wanted:
+            raise ValueError(why)
+        return value
 
-
-def _currency(value: object) -> object:
-    if value != "USD":
-        raise ValueError("amounts are US dollars: convert them and write currency: USD")
-    return value
+    return BeforeValidator(checked)
 
 
 def _layer(value: object) -> object:
@@ -165,13 +158,9 @@ def _printable(value: str) -> str:
     return value
 
 
-def _add_keys(schema: dict[str, JsonValue]) -> None:
-    schema["enum"] = [*lockable_keys()]
-
-
 def _lockable(value: str) -> str:
-    if value not in lockable_keys():
-        hint = did_you_mean(value, lockable_keys())
+    if value not in LOCKABLE:
+        hint = did_you_mean(value, LOCKABLE)
         raise ValueError(
             f"no such key can be locked.{hint} Write a section such as limits, or limits.usd_per_job"
         )
@@ -283,15 +272,36 @@ class Runs(Section):
     )
 
 
+SECTIONS: Mapping[str, type[Section]] = {
+    "allow": Names,
+    "deny": Names,
+    "limits": Limits,
+    "spot": SpotRules,
+    "objective": Objective,
+    "runs": Runs,
+}
+"""The sections whose keys are rules of their own."""
+LOCKABLE = [
+    *SECTIONS,
+    "prefer",
+    "approval",
+    *(f"{name}.{key}" for name, model in SECTIONS.items() for key in model.model_fields),
+]
+"""Sections and their keys: ``limits``, ``limits.usd_per_job``, ``prefer`` ..."""
+
+
 class PolicyFile(Section):
     """A policy of advisor: which machines a job may use, what it may cost and who must agree."""
 
-    version: Annotated[Literal[1], BeforeValidator(_version)] = Field(description="of this format")
+    version: Annotated[
+        Literal[1],
+        _only(VERSION, f"this program reads version {VERSION}: write that, or use a newer advisor"),
+    ] = Field(description="of this format")
     name: Text = Field(description="whose policy it is, for messages")
     layer: Annotated[Layer, BeforeValidator(_layer)] = Field(description="whose rules these are")
-    currency: Annotated[Literal["USD"], BeforeValidator(_currency)] = Field(
-        "USD", description="of all amounts"
-    )
+    currency: Annotated[
+        Literal["USD"], _only("USD", "amounts are US dollars: convert them and write currency: USD")
+    ] = Field("USD", description="of all amounts")
     allow: Names = Field(Names(), description="a plan must match each list that is given")
     deny: Names = Field(Names(), description="a plan must match none of these")
     limits: Limits = Field(Limits(), description="the most that may be spent and used")
@@ -300,27 +310,9 @@ class PolicyFile(Section):
     approval: tuple[Approval, ...] = Field((), description="who must agree to dear jobs")
     objective: Objective = Field(Objective(), description="what the recommended option is chosen by")
     runs: Runs = Field(Runs(), description="how jobs are run")
-    lock: tuple[Annotated[str, AfterValidator(_lockable), Field(json_schema_extra=_add_keys)], ...] = Field(
-        (), description="keys that no lower layer may set, such as limits.usd_per_job or deny"
-    )
-
-
-def section_models() -> dict[str, type[Section]]:
-    """The sections whose keys are rules of their own."""
-    return {
-        "allow": Names,
-        "deny": Names,
-        "limits": Limits,
-        "spot": SpotRules,
-        "objective": Objective,
-        "runs": Runs,
-    }
-
-
-def lockable_keys() -> list[str]:
-    """Sections and their keys: ``limits``, ``limits.usd_per_job``, ``prefer`` ..."""
-    inner = [f"{name}.{key}" for name, model in section_models().items() for key in model.model_fields]
-    return [*section_models(), "prefer", "approval", *inner]
+    lock: tuple[
+        Annotated[str, AfterValidator(_lockable), Field(json_schema_extra={"enum": [*LOCKABLE]})], ...
+    ] = Field((), description="keys that no lower layer may set, such as limits.usd_per_job or deny")
 
 
 def json_schema() -> dict[str, object]:

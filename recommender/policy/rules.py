@@ -4,12 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from functools import cache
+from typing import Any, ClassVar
 
 from advisor.core.units import exact_duration, format_duration, format_usd
 from advisor.core.values import Market, Option, Tier
 from recommender.conditions import Facts
-from recommender.policy.model import Layer, matches
+from recommender.outcome.bill import TOLERANCE
+from recommender.policy.model import Approval, Layer, Prefer, gpu_members, matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +59,13 @@ class Rule(ABC):
     merging: ClassVar[Merging] = Merging.ALL
     key: str
     origin: Origin
+    setting: Any
+    """As it was read from the file."""
 
     @property
-    @abstractmethod
     def value(self) -> object:
         """As the file has it, for JSON."""
+        return self.setting
 
     @property
     def value_text(self) -> str:
@@ -94,7 +98,9 @@ class Rule(ABC):
 
 
 def plain(value: object) -> str:
-    """A scalar as YAML writes it, numbers without exponent."""
+    """A list or a scalar as YAML writes it, numbers without exponent."""
+    if isinstance(value, list):
+        return ", ".join(value)
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
@@ -115,17 +121,17 @@ def unknown(what: str) -> Judgement:
     return Judgement(effect=Effect.UNKNOWN, detail=f"the {what} is not known")
 
 
-# --- Rules about what goes first among several options: the preferred tier and the objective -------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferRule(Rule):
     """``prefer``: the tier and the waits (in seconds) under which it goes first."""
 
     merging: ClassVar[Merging] = Merging.NEAREST
-    tier: Tier
-    wait_p50_under_s: float | None
-    wait_p90_under_s: float | None
+    setting: Prefer
+
+    @property
+    def tier(self) -> Tier:
+        """The one to take first."""
+        return self.setting.tier
 
     @property
     def value(self) -> object:
@@ -139,16 +145,14 @@ class PreferRule(Rule):
         return self.tier + (f" if {' and '.join(conditions)}" if conditions else "")
 
     def _limits(self) -> list[tuple[str, float]]:
-        limits = {"wait_p50_under": self.wait_p50_under_s, "wait_p90_under": self.wait_p90_under_s}
-        return [(key, limit) for key, limit in limits.items() if limit is not None]
+        return [(key, limit) for key, limit in self.setting.if_ if limit is not None]
 
     def holds_for(self, option: Option) -> bool:
         """Whether the option is of the tier, feasible and known to wait short enough."""
-        if option.plan.tier is not self.tier or not option.feasible:
-            return False
         wait = option.wait_s
         waits = {"wait_p50_under": wait.p50, "wait_p90_under": wait.p90} if wait else {}
-        return all(key in waits and waits[key] < limit for key, limit in self._limits())
+        is_short = all(key in waits and waits[key] < limit for key, limit in self._limits())
+        return option.plan.tier is self.tier and option.feasible and is_short
 
     def detail(self, preferred: Option) -> str:
         """Why the other tiers go: ``cluster/lab/8xT4 is feasible and waits 2 h (p90)``."""
@@ -168,12 +172,6 @@ class ObjectiveRule(Rule):
     """``objective.*``."""
 
     merging: ClassVar[Merging] = Merging.NEAREST
-    setting: str | float
-
-    @property
-    def value(self) -> object:
-        """As the file has it."""
-        return self.setting
 
     def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
         """Nothing: it ranks what is left."""
@@ -186,21 +184,11 @@ class GuardRule(Rule):
 
     merging: ClassVar[Merging] = Merging.STRICTEST
 
-    @property
-    def value(self) -> object:
-        """As the file has it."""
-        return "required"
-
     def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
         """Nothing: `advisor run` and `advisor launch` obey it."""
         return silent("it is about how a job is started")
 
 
-# --- Rules that keep, remove or mark a plan: names, limits, spot machines, approvals ---------------------
-
-
-# Money is compared to a millionth, so that rounding never decides.
-TOLERANCE = 1e-6
 _FACT_OF_LIST = {
     "providers": ("provider", "provider"),
     "regions": ("region", "region"),
@@ -211,28 +199,31 @@ _FACT_OF_LIST = {
 _OF_CLOUDS = frozenset({"regions", "markets", "instance_types"})
 
 
+@cache
+def _gpus_of(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(gpu for name in names for gpu in gpu_members(name))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule(Rule):
     """``allow.*`` with its whole list, or one entry of ``deny.*``."""
 
-    names: tuple[str, ...]
-    members: frozenset[str] = frozenset()
-    """GPUs of the catalog that the names mean; empty for other lists."""
+    setting: tuple[str, ...]
 
     @property
     def value(self) -> object:
         """As the file has it."""
-        return list(self.names)
+        return list(self.setting)
 
     @property
-    def value_text(self) -> str:
-        """As a person reads it."""
-        return ", ".join(self.names)
+    def members(self) -> frozenset[str]:
+        """GPUs of the catalog that the names mean; none for other lists."""
+        return _gpus_of(self.setting) if self.key.endswith(".gpus") else frozenset()
 
     @property
     def means(self) -> tuple[str, ...]:
         """GPUs of the catalog that the names stand for, if they are not those names."""
-        return () if self.members <= set(self.names) else tuple(sorted(self.members))
+        return () if self.members <= set(self.setting) else tuple(sorted(self.members))
 
     def judge(self, facts: Facts) -> Judgement:
         """Whether the name in question is on the list."""
@@ -243,7 +234,7 @@ class NameRule(Rule):
         name = getattr(facts, fact)
         if name is None:
             return unknown(word)
-        is_listed = name in self.members or any(matches(glob, name) for glob in self.names)
+        is_listed = name in self.members or any(matches(glob, name) for glob in self.setting)
         removes = is_listed if effect == "deny" else not is_listed
         return removes_if(removes, f"{word} {name} is {'' if is_listed else 'not '}among them")
 
@@ -253,17 +244,12 @@ class LimitRule(Rule):
     """``limits.*``."""
 
     merging: ClassVar[Merging] = Merging.STRICTEST
-    most: float
-
-    @property
-    def value(self) -> object:
-        """As the file has it."""
-        return self.most
+    setting: float
 
     @property
     def strictness(self) -> float:
         """The lower, the stricter."""
-        return self.most
+        return self.setting
 
     @property
     def is_monthly(self) -> bool:
@@ -278,8 +264,7 @@ class LimitRule(Rule):
     @property
     def merge_key(self) -> str:
         """A project's monthly limit stands apart: it counts another ledger."""
-        is_apart = self.key == "limits.usd_per_month" and self.is_of_project
-        return f"{self.key} of a project" if is_apart else self.key
+        return f"{self.key} of a project" if self.is_monthly and self.is_of_project else self.key
 
     def judge(self, facts: Facts) -> Judgement:
         """Whether an amount is within the limit."""
@@ -298,17 +283,15 @@ class LimitRule(Rule):
         return self._compare(facts.usd_per_job, "cost of the job", f"the job costs {cost} at p90")
 
     def _of_month(self, facts: Facts) -> Judgement:
-        if facts.spent is None or facts.usd_per_job is None:
-            return unknown("cost of the job" if facts.usd_per_job is None else "spending of this month")
-        spent = facts.spent.project_usd if self.is_of_project else facts.spent.all_usd
-        whose = "this project" if self.is_of_project else "all projects"
-        detail = (
-            f"{format_usd(spent)} spent this month by {whose}, and the job costs"
-            f" {format_usd(facts.usd_per_job)} at p90"
-        )
-        verdict = self._compare(spent + facts.usd_per_job, "spending of this month", detail)
-        is_of_project, of = self.is_of_project, facts.spent
-        num_unknown = of.project_num_unknown if is_of_project else of.all_num_unknown
+        usd, of = facts.usd_per_job, facts.spent
+        if of is None or usd is None:
+            return unknown("cost of the job" if usd is None else "spending of this month")
+        if self.is_of_project:
+            whose, spent, num_unknown = "this project", of.project_usd, of.project_num_unknown
+        else:
+            whose, spent, num_unknown = "all projects", of.all_usd, of.all_num_unknown
+        words = f"{format_usd(spent)} spent this month by {whose}, and the job costs {format_usd(usd)} at p90"
+        verdict = self._compare(spent + usd, "spending of this month", words)
         if num_unknown and verdict.effect is not Effect.REMOVES:
             return unknown(f"cost of {num_unknown} of this month's runs")
         return verdict
@@ -316,7 +299,7 @@ class LimitRule(Rule):
     def _compare(self, amount: float | None, what: str, detail: str) -> Judgement:
         if amount is None:
             return unknown(what)
-        return removes_if(not amount <= self.most * (1 + TOLERANCE), detail)
+        return removes_if(not amount <= self.setting * (1 + TOLERANCE), detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,23 +354,22 @@ class SpotRule(Rule):
 class ApprovalRule(Rule):
     """An entry of ``approval``."""
 
-    over_usd_per_job: float
-    by: str
+    setting: Approval
 
     @property
     def value(self) -> object:
         """As the file has it."""
-        return {"over_usd_per_job": self.over_usd_per_job, "by": self.by}
+        return self.setting.model_dump()
 
     @property
     def value_text(self) -> str:
         """As a person reads it."""
-        return f"by {self.by} over {plain(self.over_usd_per_job)} USD a job"
+        return f"by {self.setting.by} over {plain(self.setting.over_usd_per_job)} USD a job"
 
     def judge(self, facts: Facts) -> Judgement:
         """Whether someone must agree."""
         if facts.usd_per_job is None:
             return unknown("cost of the job")
-        asks = not facts.usd_per_job <= self.over_usd_per_job * (1 + TOLERANCE)
+        asks = not facts.usd_per_job <= self.setting.over_usd_per_job * (1 + TOLERANCE)
         detail = f"the job costs {format_usd(facts.usd_per_job)} at p90"
         return Judgement(effect=Effect.ASKS if asks else Effect.KEEPS, detail=detail)

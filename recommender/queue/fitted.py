@@ -11,17 +11,7 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitUnsure
 from advisor.core.units import HOUR_S, MINUTE_S
-from recommender.queue.grids import (
-    FORGOTTEN_S,
-    LEVELS,
-    Array,
-    Reading,
-    after,
-    at_levels,
-    level_index,
-    to_log_minutes,
-    to_waits_s,
-)
+from recommender.queue import grids
 from recommender.queue.waits import (
     ALL,
     BACKLOGS,
@@ -38,7 +28,7 @@ from recommender.queue.waits import (
     widened,
 )
 
-P50, P90 = level_index(0.5), level_index(0.9)
+P50, P90 = grids.level_index(0.5), grids.level_index(0.9)
 SURGE_TIMES = 2.0
 """Waits at the p90 over those that older jobs foretell. In quiet logs the ratio is 0.4 to 1.4."""
 
@@ -134,10 +124,10 @@ class WaitQuantiles:
     def _now(self, alike: WaitBin, num_waiting: int | None, waited_s: float | None) -> WaitBin:
         grid = np.log1p(np.array(alike.waits_s) / MINUTE_S)
         if num_waiting is not None:
-            grid = at_levels(grid, np.array(self.backlog_levels[backlog_class(num_waiting)]))
+            grid = grids.at_levels(grid, np.array(self.backlog_levels[backlog_class(num_waiting)]))
         if waited_s is not None:
-            grid = after(grid, to_log_minutes(waited_s))
-        left_s = np.maximum(to_waits_s(grid) - (waited_s or 0.0), 0.0)
+            grid = grids.after(grid, grids.to_log_minutes(waited_s))
+        left_s = np.maximum(grids.to_waits_s(grid) - (waited_s or 0.0), 0.0)
         return _wait_bin(alike.key, alike.num_jobs, left_s)
 
 
@@ -148,7 +138,7 @@ def fit(log: JobLog) -> WaitQuantiles:
     """
     if len(log.jobs) < FEWEST_JOBS:
         raise _too_few(f"the log has {len(log.jobs)} jobs that started")
-    waits = Waits(foreseen_from_s=log.end_s - FORGOTTEN_S)
+    waits = Waits(foreseen_from_s=log.end_s - grids.FORGOTTEN_S)
     deque(replay((*log.jobs, *log.waiting), waits), maxlen=0)
     waits.advance(log.end_s)
     reading = waits.reading(log.end_s)
@@ -156,10 +146,12 @@ def fit(log: JobLog) -> WaitQuantiles:
     if everything is None:
         raise _too_few(f"the log has {len(log.jobs)} jobs that started, almost all of one burst")
     moved = reading.of(everything) - np.array(everything)
-    bins = [
-        _wait_bin(which, count, _read(waits, which, reading))
-        for which, count in sorted(waits.bins(), key=_order)
-    ]
+    # All jobs first, then the largest bins of what is alike.
+    counts = sorted(
+        waits.bins(), key=lambda item: (item[0] != ALL, [name or "" for name in item[0]], -item[1])
+    )
+    read = ((which, count, reading.of(waits.expect(which) or everything)) for which, count in counts)
+    bins = [_wait_bin(which, count, grids.to_waits_s(grid)) for which, count, grid in read]
     return WaitQuantiles(
         size_unit=log.size_unit,
         num_jobs=len(log.jobs),
@@ -170,7 +162,7 @@ def fit(log: JobLog) -> WaitQuantiles:
         last_submit_s=log.jobs[-1].submit_s,
         offset_p50=float(moved[P50]),
         offset_p90=float(moved[P90]),
-        levels=LEVELS,
+        levels=grids.LEVELS,
         waiting=waits.num_waiting,
         end_s=log.end_s,
         backlog_levels=tuple(
@@ -187,35 +179,16 @@ def _too_few(what: str) -> InputError:
     )
 
 
-def _order(item: tuple[Bin, int]) -> tuple[bool, list[str], int]:
-    """All jobs first, then the largest bins of what is alike."""
-    which, count = item
-    return which != ALL, [name or "" for name in which], -count
-
-
-def _read(waits: Waits, which: Bin, reading: Reading) -> Array:
-    expected = waits.expect(which)
-    assert expected is not None, "a bin with enough jobs has quantiles"  # noqa: S101
-    return to_waits_s(reading.of(expected))
-
-
-def _wait_bin(which: Bin, num_jobs: int, waits_s: Array) -> WaitBin:
+def _wait_bin(which: Bin, num_jobs: int, waits_s: grids.Array) -> WaitBin:
     # Means of equal quantiles differ by a rounding.
     rising = tuple(np.maximum.accumulate(waits_s).tolist())
     size, walltime, queue = which
-    return WaitBin(
-        size=size,
-        walltime=walltime,
-        queue=queue,
-        num_jobs=num_jobs,
-        p50_s=rising[P50],
-        p90_s=rising[P90],
-        waits_s=rising,
-    )
+    found = {"num_jobs": num_jobs, "p50_s": rising[P50], "p90_s": rising[P90], "waits_s": rising}
+    return WaitBin(size=size, walltime=walltime, queue=queue, **found)
 
 
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
-    """What makes an answer for a size doubtful: no GPUs or few such jobs in the log, or a surge."""
+    """What makes an answer doubtful: no GPUs or few such jobs in the log, or a surge at its end."""
     warnings: list[Finding] = []
     if (times := math.exp(fitted.offset_p90)) > SURGE_TIMES:
         warnings.append(WaitUnsure(why="surge", times=times))

@@ -44,13 +44,10 @@ def level_index(probability: float) -> int:
 
 
 def grid_of(ordered: Sequence[float]) -> list[float]:
-    """Quantiles by Weibull's plotting positions, p * (n + 1).
+    """Quantiles by Weibull's plotting positions, p * (n + 1), of one wait at least, in log minutes.
 
     Beyond the longest of n waits the tail goes on exponentially, as long as the longest tenth exceed their
     threshold on average (Weissman, JASA 73, 1978, with Hill's estimator; log minutes make it a Pareto tail).
-
-    Args:
-        ordered: one wait at least, in log minutes.
     """
     places, beyond = _places(len(ordered))
     quantiles = [ordered[low] + share * (ordered[high] - ordered[low]) for low, high, share in places]
@@ -127,7 +124,6 @@ def _tail(grid: Array) -> float:
 #   beyond the grid's last quantile and the longest wait that lasts still.
 # - Jobs that wait still are censored: they count among those at risk in all cells that their age has reached
 #   (Kaplan and Meier, JASA 53, 1958). Leaving them out would call every jam short.
-
 
 # Chosen on the first 60 % of KTH, on MIT and on Alibaba: docs/methods/queue-wait.md.
 MEMORY_S = 14 * DAY_S

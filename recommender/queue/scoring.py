@@ -52,8 +52,7 @@ class Tally:
 
     def add(self, waits: Array, submits_s: Array, grids: Array) -> None:
         """Waits [n] in log minutes, when their jobs were submitted [n], and what was foreseen [n, levels]."""
-        foreseen = grids[:, [_P50, _P90]]
-        miss = waits[:, None] - foreseen
+        miss = waits[:, None] - grids[:, [_P50, _P90]]
         losses = np.maximum(np.array([0.5, 0.9]) * miss, np.array([-0.5, -0.1]) * miss)
         rows = np.hstack([np.ones((len(waits), 1)), miss <= _EQUAL, losses, _below_tails(waits, grids)])
         days = ((submits_s - self._begin_s) // DAY_S).astype(int)
@@ -98,9 +97,6 @@ def _standard_error(counts: Array, covered: Array) -> float:
     residuals = covered - counts * covered.sum() / counts.sum()
     scale = num_days / (num_days - 1)
     return math.sqrt(scale * float(residuals @ residuals)) / float(counts.sum())
-
-
-# --- How well the waits of a log would have been foreseen: its last 30 %, by what came before ------------
 
 
 TRAINED_SHARE = 0.7
@@ -196,7 +192,6 @@ class _Ways:
         self.num_checked += 1
 
     def _read(self, queued: Queued, waits: Waits) -> Reading:
-        """How to read the grid of a job that is submitted now."""
         now_s = queued.job.submit_s
         looked_s, reading = self._readings.get(queued.backlog, (-math.inf, None))
         if reading is None or now_s - looked_s >= CORRECTED_EVERY_S:

@@ -29,16 +29,7 @@ from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S, HOUR_S, MINUTE_S
 from advisor.core.values import AssumedWait
 from advisor.pricing.instance_types import read_as
-from recommender.queue.grids import (
-    NUM_CELLS,
-    Array,
-    Correction,
-    Reading,
-    cells_of,
-    grid_of,
-    to_log_minutes,
-    weight,
-)
+from recommender.queue import grids
 
 GPUS = "gpus"
 """The unit of sizes that waits for GPUs are learned from."""
@@ -88,12 +79,9 @@ class JobLog:
         return max([job.start_s for job in self.jobs] + [job.submit_s for job in self.waiting])
 
 
-# --- Jobs that are one piece of evidence: alike, submitted together and started together -----------------
-#
 # A user who submits two hundred equal jobs in a minute tells about the queue once. Jobs of one user, size,
 # walltime and queue that were submitted within five minutes of each other, and started so, count as one. A
 # job of the same burst that starts later met another queue, and counts.
-
 
 TOGETHER_S = 5 * MINUTE_S
 
@@ -196,8 +184,8 @@ class Waits:
         self._bins: dict[Bin, list[float]] = {}
         self._window: deque[tuple[float, QueuedJob]] = deque()
         self._bursts = Bursts()
-        self._correction = Correction()
-        self._by_backlog = [Correction() for _ in BACKLOGS]
+        self._correction = grids.Correction()
+        self._by_backlog = [grids.Correction() for _ in BACKLOGS]
         self._num_waiting: Counter[str] = Counter()
         # Those that wait, by their start: when it will be, and their number.
         self._queued: list[tuple[float, int, Queued]] = []
@@ -210,38 +198,34 @@ class Waits:
             ordered = self._bins.get(key, ())
             if len(ordered) < FEWEST_JOBS:
                 break
-            own = grid_of(ordered)
+            own = grids.grid_of(ordered)
             share = 1.0 if expected is None else len(ordered) / (len(ordered) + WIDER_BIN_JOBS)
             expected = [
                 share * mine + (1 - share) * wider for mine, wider in zip(own, expected or own, strict=True)
             ]
         return expected
 
-    def reading(self, now_s: float, backlog: int | None = None) -> Reading:
-        """How to read grids at this moment; ``advance`` comes first.
-
-        Args:
-            backlog: class of a job that is submitted now; None for one that comes later.
-        """
+    def reading(self, now_s: float, backlog: int | None = None) -> grids.Reading:
+        """How to read grids at this moment; ``advance`` comes first. A later job has no class of backlog."""
         waiting, longest = self._still_waiting(now_s)
         shares = self._correction.shares(now_s, waiting)
         if backlog is not None:
             alike, _ = self._still_waiting(now_s, backlog)
             shares = self._by_backlog[backlog].shares(now_s, alike, wider=shares)
-        return Reading.by(shares, longest)
+        return grids.Reading.by(shares, longest)
 
-    def _still_waiting(self, now_s: float, backlog: int | None = None) -> tuple[Array, float]:
+    def _still_waiting(self, now_s: float, backlog: int | None = None) -> tuple[grids.Array, float]:
         """Weights of jobs that wait, by the cell that they have reached, and the longest that one has."""
         expected = {
             queued.job: queued.grid
             for _, _, queued in self._queued
             if queued.grid is not None and backlog in (None, queued.backlog)
         }
-        waiting, longest = np.zeros(NUM_CELLS), 0.0
+        waiting, longest = np.zeros(grids.NUM_CELLS), 0.0
         for job in that_count(expected):
             age_s = now_s - job.submit_s
-            age = to_log_minutes(age_s)
-            waiting[bisect_left(expected[job], age)] += weight(age_s)
+            age = grids.to_log_minutes(age_s)
+            waiting[bisect_left(expected[job], age)] += grids.weight(age_s)
             longest = max(longest, age)
         return waiting, longest
 
@@ -267,10 +251,10 @@ class Waits:
             self._num_waiting[job.queue] -= 1
             if not self._bursts.is_new(job):
                 continue
-            wait = to_log_minutes(job.wait_s)
+            wait = grids.to_log_minutes(job.wait_s)
             if expected is not None:
                 for correction in (self._correction, self._by_backlog[backlog]):
-                    correction.learn(cells_of(expected, wait), job.wait_s, start_s)
+                    correction.learn(grids.cells_of(expected, wait), job.wait_s, start_s)
             self._remember(wait, job)
 
     def bins(self) -> Iterator[tuple[Bin, int]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from advisor.core.findings import Finding, about_answers
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName, Script
@@ -20,9 +19,6 @@ from recommender.ranking.neighbours import (
 from recommender.ranking.ways import other_ways
 from recommender.ranking.what_tips import by_checkpoints, summary_of
 
-# --- How sure an option is to go well, as something that can be ordered ----------------------------------
-
-
 RiskKey = tuple[float, bool, float, bool]
 
 
@@ -37,40 +33,19 @@ def risk_key(option: Option) -> RiskKey:
     return odds_of_missing, is_spot(option.plan), option.cost_usd.p90, option.plan.lacks_quota
 
 
-def risk_ranks(options: Sequence[Option]) -> list[int]:
-    """0 for the least risk, equal risks alike."""
-    keys = [risk_key(option) for option in options]
-    place = {key: i for i, key in enumerate(sorted(set(keys)))}
-    return [place[key] for key in keys]
-
-
 def safest(options: Sequence[Option]) -> Option:
     """The one of least risk; of equal ones the faster at p90."""
     return min(options, key=lambda option: (risk_key(option), option.time_s.p90, option.plan.id))
 
 
-def why_safest(option: Option) -> Finding:
-    """Why it is the safest."""
-    missed, preempted, cost_usd, _ = risk_key(option)
-    limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
-    asked = [name for name, p in limits.items() if p is not None]
-    return about_answers.Safest(
-        limits=asked,
-        p_met=1 - missed,
-        is_preemptible=preempted,
-        cost_p90_usd=cost_usd,
-        is_cost_known=option.plan.usd_per_h is not None,
-    )
-
-
-# The named picks. Each is the least of a figure of its own, so that no other option changes which
+# The named picks. Each is the least of a figure of its own, so that no other option changes which.
 
 
 def picks_of(options: Sequence[Option], job: Job) -> tuple[Pick, ...]:
     """The best option at each thing; there must be one at least."""
     picked = ((name, picked_by(name, options, job)) for name in PickName)
     return tuple(
-        Pick(name=name, plan_id=option.plan.id, reason=_why(name, option, options, job))
+        Pick(name=name, plan_id=option.plan.id, reason=_why(name, option, options, value.worth_for(job)))
         for name, option in picked
     )
 
@@ -91,41 +66,38 @@ def recommended_of(picks: Sequence[Pick], job: Job) -> tuple[str, Finding]:
 
 def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
     """The option that is the best at one thing."""
-    match name:
-        case PickName.CHEAPEST:
-            return cheapest(options, value.worth_for(job))
-        case PickName.FASTEST:
-            return fastest(options)
-        case PickName.BEST_VALUE:
-            worth = value.worth_for(job)
-            return value.least_total(options, worth) if worth.hour_usd else cheapest(options, worth)
-        case PickName.SAFEST:
-            return safest(options)
-        case _:
-            assert_never(name)
+    worth = value.worth_for(job)
+    if name is PickName.FASTEST:
+        return fastest(options)
+    if name is PickName.SAFEST:
+        return safest(options)
+    is_by_total = name is PickName.BEST_VALUE and worth.hour_usd
+    return value.least_total(options, worth) if is_by_total else cheapest(options, worth)
 
 
-def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) -> Finding:
-    match name:
-        case PickName.CHEAPEST:
-            return about_answers.Cheapest(
-                is_cost_known=option.plan.usd_per_h is not None,
-                is_guess_below=is_guess_below(option, options, value.worth_for(job)),
-                is_rent_below=any(other.counted_usd < option.counted_usd for other in options),
-                work=list(option.work),
-                change_usd=value.change_usd(option, value.worth_for(job)),
-            )
-        case PickName.FASTEST:
-            return about_answers.Fastest(work=list(option.work))
-        case PickName.BEST_VALUE:
-            worth = value.worth_for(job)
-            if not worth.hour_usd:
-                return _why(PickName.CHEAPEST, option, options, job)
-            return value.why_least(option, worth)
-        case PickName.SAFEST:
-            return why_safest(option)
-        case _:
-            assert_never(name)
+def _why(name: PickName, option: Option, options: Sequence[Option], worth: value.Worth) -> Finding:
+    is_cost_known = option.plan.usd_per_h is not None
+    if name is PickName.FASTEST:
+        return about_answers.Fastest(work=list(option.work))
+    if name is PickName.SAFEST:
+        missed, preempted, cost_usd, _ = risk_key(option)
+        limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
+        return about_answers.Safest(
+            limits=[limit for limit, p in limits.items() if p is not None],
+            p_met=1 - missed,
+            is_preemptible=preempted,
+            cost_p90_usd=cost_usd,
+            is_cost_known=is_cost_known,
+        )
+    if name is PickName.BEST_VALUE and worth.hour_usd:
+        return value.why_least(option, worth)
+    return about_answers.Cheapest(
+        is_cost_known=is_cost_known,
+        is_guess_below=is_guess_below(option, options, worth),
+        is_rent_below=any(other.counted_usd < option.counted_usd for other in options),
+        work=list(option.work),
+        change_usd=value.change_usd(option, worth),
+    )
 
 
 def cheapest(options: Sequence[Option], worth: value.Worth) -> Option:
@@ -147,9 +119,6 @@ def fastest(options: Sequence[Option]) -> Option:
     return min(options, key=lambda o: (o.time_s.p50, o.counted_usd, risk_key(o), o.plan.id))
 
 
-# --- Feasible options -> frontier, ties, named picks, the one to take, and which get a row ---------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """As in ``Recommendation``; ``options`` are the feasible ones, with what comparing them showed."""
@@ -168,11 +137,8 @@ def rank(
     """Compare feasible options with each other.
 
     The frontier is of median time and median cost; if risk counts, also of risk. It decides nothing: the
-    picks do, each by figures of its option alone.
-
-    Args:
-        late: options that nothing but the deadline removes.
-        is_whole: False where the job does more than the steps that were profiled.
+    picks do, each by figures of its option alone. Nothing but the deadline removes those that are ``late``,
+    and the job is whole unless it does more than the steps that were profiled.
     """
     if not judged:
         return Ranking()
@@ -181,7 +147,10 @@ def rank(
     picks = picks_of(options, job)
     best_id, rule = recommended_of(picks, job)
     worth = value.worth_for(job)
-    compared = with_folded(_with_waits(with_ties(judged, strict), worth), best_id, worth)
+    tied = with_ties(judged, strict)
+    advice = value.wait_or_rent(tied, worth)
+    waits = [replace(o, reasons=(*advice.get(o.plan.id, ()), *o.reasons)) for o in tied]
+    compared = with_folded(waits, best_id, worth)
     best = next(option for option in compared if option.plan.id == best_id)
     return Ranking(
         options=tuple(compared),
@@ -203,24 +172,14 @@ def rank(
 
 
 def _frontiers(options: Sequence[Option], *, risk_counts: bool) -> tuple[list[int], list[int]]:
-    """Indices of the frontier, and of that of time and cost alone."""
     points = [point_of(option) for option in options]
     strict = frontier(points)
     if not risk_counts:
         return strict, strict
-    risks = risk_ranks(options)
-    kept = frontier_of_three([(*point, risk) for point, risk in zip(points, risks, strict=True)])
+    keys = [risk_key(option) for option in options]
+    place = {key: i for i, key in enumerate(sorted(set(keys)))}  # equal risks alike
+    kept = frontier_of_three([(*point, place[key]) for point, key in zip(points, keys, strict=True)])
     return kept, sorted(set(strict) & set(kept), key=strict.index)  # without the riskier of equal points
-
-
-def _with_waits(options: Sequence[Option], worth: value.Worth) -> list[Option]:
-    advice = value.wait_or_rent(options, worth)
-    return [
-        replace(option, reasons=(*advice[option.plan.id], *option.reasons))
-        if option.plan.id in advice
-        else option
-        for option in options
-    ]
 
 
 MOST_LISTED = 6
@@ -244,31 +203,21 @@ def shortlist(
         as_it_is: the best one without work on the script.
     """
     by_id = {option.plan.id: option for option in options}
-    named = [(by_id[best_id], Merit.RECOMMENDED)]
+    best, has_limit = by_id[best_id], job.budget_usd is not None or job.deadline_s is not None
+    named = [(best, Merit.RECOMMENDED)]
     named += [] if as_it_is is None else [(_in(by_id, as_it_is), Merit.AS_IT_IS)]
-    if with_work is not None and _is_better_somewhere(with_work, by_id[best_id]):
+    # What is better in neither expected cost nor time is not worth its work.
+    ours, theirs = best.expected if with_work is None else with_work.expected, best.expected
+    is_better = ours.cost_usd < theirs.cost_usd or ours.time_s < theirs.time_s
+    if with_work is not None and (is_better or with_work.plan.id == best_id):
         named.append((_in(by_id, with_work), Merit.WITH_WORK))
-    named += [
-        (by_id[plan_id], merit)
-        for plan_id, merit in _picked(picks, job)
-        if merit is not Merit.SAFEST or _is_surer(by_id[plan_id], by_id[best_id])
-    ]
+    for pick in picks:
+        option = by_id[pick.plan_id]
+        # Odds that are closer are the same.
+        is_surer = option is best or _odds(option) > _odds(best) + 0.01
+        if pick.name in _MERITS and (pick.name is not PickName.SAFEST or (has_limit and is_surer)):
+            named.append((option, _MERITS[pick.name]))
     return _rows([*named, *_own(options, job)])
-
-
-def _is_better_somewhere(option: Option, best: Option) -> bool:
-    """In expected cost or time; what is neither is not worth its work."""
-    ours, theirs = option.expected, best.expected
-    return option.plan.id == best.plan.id or ours.cost_usd < theirs.cost_usd or ours.time_s < theirs.time_s
-
-
-# Odds that are closer are the same.
-_SURER = 0.01
-
-
-def _is_surer(option: Option, best: Option) -> bool:
-    """Whether it is more likely within budget and deadline."""
-    return _odds(option) > _odds(best) + _SURER or option.plan.id == best.plan.id
 
 
 def _odds(option: Option) -> float:
@@ -303,13 +252,6 @@ def _rows(named: Iterable[tuple[Option, Merit]]) -> tuple[Listed, ...]:
             rows.setdefault(key, option)
             merits.setdefault(key, []).append(merit)
     return tuple(Listed(option=option, merits=tuple(merits[key])) for key, option in rows.items())
-
-
-def _picked(picks: Iterable[Pick], job: Job) -> Iterator[tuple[str, Merit]]:
-    has_limit = job.budget_usd is not None or job.deadline_s is not None
-    for pick in picks:
-        if pick.name in _MERITS and (has_limit or pick.name is not PickName.SAFEST):
-            yield pick.plan_id, _MERITS[pick.name]
 
 
 def _own(options: Iterable[Option], job: Job) -> Iterator[tuple[Option, Merit]]:

@@ -16,9 +16,6 @@ from recommender.outcome.evaluate import Judged
 from recommender.outcome.feeding import vcpus_per_gpu
 from recommender.ranking.value import Worth, preference
 
-# --- The frontier of points where less is better on every axis, and ties with it -----------------------
-
-
 Point = tuple[float, float]
 
 EPSILON = 0.05
@@ -33,11 +30,8 @@ def frontier(points: Sequence[Point]) -> list[int]:
     >>> frontier([(2.8, 8.3), (6.9, 6.3), (8.3, 10.0)])
     [0, 1]
     """
-    order = sorted(
-        (i for i, point in enumerate(points) if all(map(math.isfinite, point))), key=lambda i: (*points[i], i)
-    )
     kept: list[int] = []
-    for i in order:
+    for i in _in_order(points):
         if not kept or points[i][1] < points[kept[-1]][1] or points[i] == points[kept[-1]]:
             kept.append(i)
     return kept
@@ -49,9 +43,7 @@ def frontier_of_three(points: Sequence[tuple[float, float, float]]) -> list[int]
     >>> frontier_of_three([(1, 1, 1), (2, 2, 0), (2, 2, 1)])
     [0, 1]
     """
-    order = sorted(
-        (i for i, point in enumerate(points) if all(map(math.isfinite, point))), key=lambda i: (*points[i], i)
-    )
+    order = _in_order(points)
     kept: list[int] = []
     best = np.empty((len(order), 3))
     for i in order:
@@ -62,6 +54,11 @@ def frontier_of_three(points: Sequence[tuple[float, float, float]]) -> list[int]
             best[len(kept)] = points[i]
             kept.append(i)
     return kept
+
+
+def _in_order(points: Sequence[tuple[float, ...]]) -> list[int]:
+    finite = (i for i, point in enumerate(points) if all(map(math.isfinite, point)))
+    return sorted(finite, key=lambda i: (*points[i], i))
 
 
 def ties(points: Sequence[Point], kept: Sequence[int], epsilon: float = EPSILON) -> dict[int, int]:
@@ -85,19 +82,12 @@ def ties(points: Sequence[Point], kept: Sequence[int], epsilon: float = EPSILON)
     return {i: nearest[i][1] for i in sorted(nearest)}
 
 
-# --- Which options are ties of the frontier, and which are not surely beaten by it -----------------------
-
-
 # Between these odds of being the faster one, predictions do not tell two options apart.
 UNSURE = (0.1, 0.9)
 
 
 def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
-    """The options of feasible plans, ties and near ties among their reasons.
-
-    Args:
-        kept: indices of the frontier's of time and cost, in order of time.
-    """
+    """The options of feasible plans, with ties and near ties with the frontier of time and cost."""
     options = [item.option for item in judged]
     points = [point_of(option) for option in options]
     tied = ties(points, kept)
@@ -144,14 +134,8 @@ def _surest(time_s: Array, rivals_s: Sequence[Array]) -> tuple[int, float] | Non
 
 
 def _distinct(judged: Sequence[Judged], kept: Sequence[int]) -> list[int]:
-    """The first of those with equal draws: they are tied, and each is as sure a rival as the others.
-
-    Node types of a cluster may be alike by the hundred, and all on the frontier.
-    """
-    first: dict[bytes, int] = {}
-    for j in kept:
-        first.setdefault(judged[j].time_s.tobytes(), j)
-    return list(first.values())
+    """The first of equal draws: node types of a cluster may be alike by the hundred, all on the frontier."""
+    return [places[0] for places in grouped(kept, lambda j: judged[j].time_s.tobytes()).values()]
 
 
 def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:
@@ -161,9 +145,6 @@ def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:
         return [following] if following < len(kept) else []
     time_s, usd = points[i]
     return [place for place, j in enumerate(kept) if points[j][0] <= time_s and points[j][1] <= usd]
-
-
-# --- What came nearest where nothing is feasible ---------------------------------------------------------
 
 
 # What only asks for more money or time, with what comes nearest to it.
@@ -192,22 +173,18 @@ def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:
     if not any(missing.values()):
         missing = {limit: fitting for limit in LIMITS if fitting}
     best = [min(missed, key=LIMITS[limit]) for limit, missed in missing.items() if missed]
-    return tuple({option.plan.id: _gap(option, job) for option in best}.values())
-
-
-def _gap(option: Option, job: Job) -> Nearest:
     budget, deadline = job.budget_usd, job.deadline_s
-    return Nearest(
-        option=option,
-        over_budget_usd=0.0 if budget is None else max(option.cost_usd.p50 - budget, 0.0),
-        late_s=0.0 if deadline is None else max(option.time_s.p50 - deadline, 0.0),
+    return tuple(
+        Nearest(
+            option=option,
+            over_budget_usd=0.0 if budget is None else max(option.cost_usd.p50 - budget, 0.0),
+            late_s=0.0 if deadline is None else max(option.time_s.p50 - deadline, 0.0),
+        )
+        for option in {one.plan.id: one for one in best}.values()
     )
 
 
-# --- Rows that gain little over one like them are folded into its row, so that a table shows choices -----
-#
 # Folding is of the view. It is worked out after the choice, and decides nothing.
-
 
 # Less is hidden by the interval of any prediction, and no one moves a job for it.
 LEAST_SHARE = 0.05
@@ -220,21 +197,17 @@ def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[O
     """The options in the same order, each folded into the most preferred one like it that gains little less.
 
     A row speaks for options of its own kind alone: on demand or spot, or one owner's machines; with the same
-    work on the script; and at most 20 % from it in time and in cost.
-
-    Args:
-        best_id: of the one that is recommended, which keeps its row.
+    work on the script; and at most 20 % from it in time and in cost. That of ``best_id`` keeps its row.
     """
-    kinds = grouped(sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))), _kind)
-    groups = {rows[0].plan.id: rows for kind in kinds.values() for rows in _groups(kind)}
+
+    def kind(option: Option) -> object:
+        plan = option.plan
+        return plan.provider if plan.offer is None else plan.offer.market, option.work
+
+    kinds = grouped(sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))), kind)
+    groups = {rows[0].plan.id: rows for alike in kinds.values() for rows in _groups(alike)}
     speaker = {option.plan.id: plan_id for plan_id, rows in groups.items() for option in rows[1:]}
     return [_in_its_row(option, speaker, groups) for option in options]
-
-
-def _kind(option: Option) -> object:
-    plan = option.plan
-    owner = plan.provider if plan.offer is None else plan.offer.market
-    return owner, option.work
 
 
 def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:
@@ -267,13 +240,11 @@ def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str,
     if into is not None:
         return replace(option, folded_into=into)
     rows = groups[option.plan.id]
-    return replace(option, reasons=(*option.reasons, _alike(rows))) if len(rows) > 1 else option
-
-
-def _alike(rows: Sequence[Option]) -> Finding:
+    if len(rows) == 1:
+        return option
     times_s, usd = [o.time_s.p50 for o in rows], [o.cost_usd.p50 for o in rows]
-    others = [gpus for gpus in map(_gpus, rows) if gpus != _gpus(rows[0])]
-    return about_options.Alike(
+    others = [other.plan.gpus for other in rows if other.plan.gpus != option.plan.gpus]
+    alike = about_options.Alike(
         num_options=len(rows) - 1,
         num_of_other_gpus=len(others),
         other_gpus=list(dict.fromkeys(others)),
@@ -282,50 +253,42 @@ def _alike(rows: Sequence[Option]) -> Finding:
         cheaper_usd=usd[0] - min(usd),
         dearer_usd=max(usd) - usd[0],
     )
-
-
-def _gpus(option: Option) -> str:
-    return option.plan.layout.of(option.plan.gpu)
-
-
-# --- The same GPUs on a machine with more vCPUs, where vCPUs are what an option waits for ----------------
+    return replace(option, reasons=(*option.reasons, alike))
 
 
 # Less of the time is not worth another machine.
 _LEAST_SAVING = 0.05
-_SameGpus = tuple[str, Layout, Market]
 
 
 def with_more_vcpus(judged: Sequence[Judged]) -> list[Judged]:
     """Options that wait for input name the cheapest machine of their GPUs that feeds them faster."""
     if all(item.option.estimate.binds is not Bound.INPUT for item in judged):
         return list(judged)
-    rented: dict[_SameGpus, list[Option]] = {}
+    options = (item.option for item in judged)
+    rented = grouped((o for o in options if o.plan.offer is not None and o.feasible), _same_gpus)
+    found = []
     for item in judged:
-        if item.option.plan.offer is not None and item.option.feasible:
-            rented.setdefault(_same_gpus(item.option), []).append(item.option)
-    return [_with_note(item, rented) for item in judged]
+        option = item.option
+        alike = rented.get(_same_gpus(option), ()) if option.estimate.binds is Bound.INPUT else ()
+        if (note := _note(option, alike)) is not None:
+            item = replace(item, option=replace(option, reasons=(*option.reasons, note)))
+        found.append(item)
+    return found
 
 
-def _same_gpus(option: Option) -> _SameGpus:
+def _same_gpus(option: Option) -> tuple[str, Layout, Market]:
     plan = option.plan
     market = Market.ON_DEMAND if plan.offer is None else plan.offer.market
     return plan.gpu, replace(plan.layout, fabric=None), market
-
-
-def _with_note(item: Judged, rented: dict[_SameGpus, list[Option]]) -> Judged:
-    option = item.option
-    if option.estimate.binds is not Bound.INPUT:
-        return item
-    note = _note(option, rented.get(_same_gpus(option), ()))
-    return item if note is None else replace(item, option=replace(option, reasons=(*option.reasons, note)))
 
 
 def _note(option: Option, alike: Iterable[Option]) -> Finding | None:
     made_s, whole_s = _made_s(option, option), option.estimate.input_s
     if made_s is None or whole_s is None or made_s < whole_s.p50:
         return None  # its disks or its network keep it waiting
-    faster = (o for o in alike if _is_faster(o, option, made_s))
+    # By vCPUs, of which workers may leave some idle: both the samples and the whole.
+    fast = (o for o in alike if o.time_s.p50 <= (1 - _LEAST_SAVING) * option.time_s.p50)
+    faster = (o for o in fast if (there_s := _made_s(option, o)) is not None and there_s < made_s)
     better = min(faster, key=lambda o: (o.cost_usd.p50, o.plan.id), default=None)
     if better is None or better.plan.offer is None:
         return None
@@ -343,10 +306,3 @@ def _made_s(option: Option, there: Option) -> float | None:
     """Seconds in which the samples of one of its iterations are made by another's vCPUs."""
     work = option.estimate.input
     return None if work is None else input_s(work, vcpus_per_gpu(there.plan)).p50
-
-
-def _is_faster(other: Option, option: Option, made_s: float) -> bool:
-    """By vCPUs, of which workers may leave some idle: both the samples and the whole."""
-    there_s = _made_s(option, other)
-    is_worth_it = other.time_s.p50 <= (1 - _LEAST_SAVING) * option.time_s.p50
-    return is_worth_it and there_s is not None and there_s < made_s

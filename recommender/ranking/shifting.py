@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from advisor.core.findings import Finding
 from advisor.core.findings.about_options import LaterStart
 from advisor.core.units import HOUR_S
 from advisor.core.values import Option, PricePoint, Recommendation
@@ -41,16 +40,13 @@ def cheapest_start(points: Sequence[PricePoint], *, run_s: float, now: datetime)
 
     A start at this hour of the day is compared with later ones on each past day on which all of them could
     have run to their end. The start of least mean price is reported if its mean saving exceeds the standard
-    deviation of the saving from day to day, and a hundredth of the price.
+    deviation of the saving from day to day, and a hundredth of the price. None without points of 14 days and
+    as many days to compare, or where now is as good a time as any.
 
     Args:
-        points: prices of one machine in one place and market, in any order; each holds until the next
-            one, the last until now.
+        points: prices of one machine in one place and market, in any order; each holds until the next.
         run_s: how long the machine runs, above 0.
         now: with a time zone.
-
-    Returns:
-        None without points of 14 days and as many days to compare, or where now is as good a time as any.
     """
     if run_s <= 0:
         raise ValueError(f"a run takes more than 0 s, got {run_s:g}")
@@ -108,12 +104,9 @@ def _shifted(option: Option, points: Sequence[PricePoint], now: datetime) -> Opt
     shift = cheapest_start(points, run_s=run_s, now=now)
     if shift is None:
         return option
-    return replace(option, reasons=(*option.reasons, _advice(shift, option.plan.num_nodes)))
-
-
-def _advice(shift: Shift, num_nodes: int) -> Finding:
-    """Prices of the past promise nothing: it says what they were, of all nodes."""
-    return LaterStart(
+    num_nodes = option.plan.num_nodes
+    # Prices of the past promise nothing: it says what they were, of all nodes.
+    advice = LaterStart(
         delay_h=shift.delay_h,
         start_at=shift.start_at.isoformat(),
         saving_usd=shift.saving_usd * num_nodes,
@@ -121,3 +114,4 @@ def _advice(shift: Shift, num_nodes: int) -> Finding:
         usd=shift.usd * num_nodes,
         num_days=shift.num_days,
     )
+    return replace(option, reasons=(*option.reasons, advice))

@@ -1,8 +1,7 @@
 """The rule of the choice: the least of expected cost and expected time, at what an hour is worth.
 
 An option's total follows from the option alone. So which of two is preferred never depends on a third
-(independence of irrelevant alternatives), as it did where the bend of a frontier or a share of the others'
-figures decided.
+(independence of irrelevant alternatives).
 """
 
 import math
@@ -16,6 +15,7 @@ from advisor.core.iterables import grouped
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier, Work
+from recommender.outcome.bill import is_guessed
 
 # The wait for someone to wrap a model in DDP. No job of some minutes gains as much from a second
 # GPU, whatever an hour is worth.
@@ -40,11 +40,6 @@ def worth_for(job: Job) -> Worth:
         hour_usd=VALUE_OF_TIME_USD_PER_H if hour_usd is None else hour_usd,
         change_usd=CHANGE_USD if change_usd is None else change_usd,
     )
-
-
-def is_guess(option: Option) -> bool:
-    """Whether its price was never paid."""
-    return option.plan.price is not None and option.plan.price.is_guess
 
 
 def num_changes(option: Option) -> int:
@@ -118,7 +113,7 @@ def why_least(option: Option, worth: Worth) -> Finding:
         change_s=change_s(option),
         change_usd=change_usd(option, worth),
         work=list(option.work),
-        is_price_derived=is_guess(option),
+        is_price_derived=is_guessed(option.plan),
     )
 
 
@@ -142,17 +137,16 @@ def wait_or_rent(options: Sequence[Option], worth: Worth) -> dict[str, list[Find
     if not rented or not own or not worth.hour_usd:
         return {}  # where waiting costs nothing, no wait is too long
     best = least_total(rented, worth)
-    advice = {option.plan.id: [_advice(option, best, worth)] for option in own}
+    advice: dict[str, list[Finding]] = {}
+    for option in own:
+        one = RentOrWait(
+            own_id=option.plan.id,
+            rented_id=best.plan.id,
+            value_usd_per_h=worth.hour_usd,
+            break_even_wait_s=break_even_wait_s(option, best, worth),
+            mean_wait_s=None if option.wait_s is None else option.expected.wait_s,
+        )
+        advice[option.plan.id] = [one]
     of_each = grouped(own, lambda option: option.plan.provider)
     advice[best.plan.id] = [advice[least_total(of_each[name], worth).plan.id][0] for name in sorted(of_each)]
     return advice
-
-
-def _advice(own: Option, rented: Option, worth: Worth) -> Finding:
-    return RentOrWait(
-        own_id=own.plan.id,
-        rented_id=rented.plan.id,
-        value_usd_per_h=worth.hour_usd,
-        break_even_wait_s=break_even_wait_s(own, rented, worth),
-        mean_wait_s=None if own.wait_s is None else own.expected.wait_s,
-    )

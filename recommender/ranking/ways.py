@@ -8,7 +8,6 @@ plan alone: the one of least total, work counted.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import AddCheckpoints, SaveCheckpoints
 from advisor.core.values import CheckpointUse, Job, Option, Plan, Recovery, Script, Work, Workload
 from recommender.conditions import Conditions
@@ -72,10 +71,12 @@ def _recovering(
     for policy in Recovery:
         if asked := [plan for plan in plans if suits(policy, plan, job, conditions.spot)]:
             judged = list(evaluate_all(workloads, asked, job, draws, under(policy, job, terms_of)))
-            for item in _under(ruled, judged, conditions.spot):
-                other = best.get(item.option.plan.id)
+            options = ruled([item.option for item in judged], conditions.spot)
+            for item, option in zip(judged, options, strict=True):
+                item = item if option is item.option else replace(item, option=option)
+                other = best.get(option.plan.id)
                 if other is None or _rank(item, worth) < _rank(other, worth):
-                    best[item.option.plan.id] = item
+                    best[option.plan.id] = item
     return [best[plan.id] for plan in plans]
 
 
@@ -93,11 +94,6 @@ def _depends(option: Option) -> bool:
     return any(isinstance(change, AddCheckpoints | SaveCheckpoints) for change in option.script_changes)
 
 
-def _under(ruled: Ruling, judged: Sequence[Judged], spot: SpotTerms) -> list[Judged]:
-    options = ruled([item.option for item in judged], spot)
-    return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
-
-
 def _better(resumed: Judged, restarted: Judged | None, use: CheckpointUse | None, worth: Worth) -> Judged:
     if restarted is None:
         return resumed
@@ -113,51 +109,40 @@ def other_ways(judged: Sequence[Judged], script: Script) -> list[Option]:
     return [option for option in others if option is not None and option.feasible]
 
 
-def as_it_is(judged: Sequence[Judged], script: Script) -> Iterator[Option]:
+def as_it_is(judged: Sequence[Judged], script: Script) -> list[Option]:
     """Feasible options that need no work on the script: what is chosen of a plan, or its other way."""
     chosen = (item.option for item in judged if item.option.feasible)
-    return (option for option in (*chosen, *other_ways(judged, script)) if not option.work)
+    return [option for option in (*chosen, *other_ways(judged, script)) if not option.work]
 
 
-def with_work(judged: Sequence[Judged]) -> Iterator[Option]:
+def with_work(judged: Sequence[Judged]) -> list[Option]:
     """Feasible options that need some."""
-    return (item.option for item in judged if item.option.feasible and item.option.work)
+    return [item.option for item in judged if item.option.feasible and item.option.work]
 
 
 def if_it_resumed(item: Judged) -> Option:
     """The option of a plan if the script saved and resumed by itself: without the work for it."""
-    option = next(
-        (
-            way
-            for way in (item.option, item.other)
-            if way is not None and way.feasible and Work.CHECKPOINTS in way.work
-        ),
-        item.option,
-    )
+    ways = (way for way in (item.option, item.other) if way is not None and way.feasible)
+    option = next((way for way in ways if Work.CHECKPOINTS in way.work), item.option)
     kept = tuple(change for change in option.script_changes if not isinstance(change, AddCheckpoints))
     return replace(option, script_changes=kept)
 
 
 def if_it_saved_none(item: Judged) -> Iterator[Option]:
     """The ways of a plan if the script saved no checkpoints: restarted from zero, or with work for them."""
-    option, other = item.option, item.other
-    if other is None and not _depends(option):
-        yield option
-        return
-    if other is not None and other.feasible:
-        yield other
-    changes = tuple(map(_added, option.script_changes))
-    yield replace(option, script_changes=changes)
-
-
-def _added(change: Finding) -> Finding:
-    """Checkpoints to save are checkpoints to add in a script that has none."""
-    if not isinstance(change, SaveCheckpoints):
-        return change
-    return AddCheckpoints(
-        interval_s=change.interval_s,
-        best_interval_s=change.best_interval_s,
-        script=change.assumed_of or "the script",
-        saves=False,
-        saved_at=None,
-    )
+    if item.other is not None and item.other.feasible:
+        yield item.other
+    # Checkpoints to save are checkpoints to add in a script that has none.
+    changes = [
+        AddCheckpoints(
+            interval_s=change.interval_s,
+            best_interval_s=change.best_interval_s,
+            script=change.assumed_of or "the script",
+            saves=False,
+            saved_at=None,
+        )
+        if isinstance(change, SaveCheckpoints)
+        else change
+        for change in item.option.script_changes
+    ]
+    yield replace(item.option, script_changes=tuple(changes))

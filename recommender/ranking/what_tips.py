@@ -10,13 +10,11 @@ from typing import Any
 from advisor.core.findings import Finding, Removal, about_answers
 from advisor.core.findings.about_options import RestartsFromZero
 from advisor.core.units import HOUR_S, MINUTE_S
-from advisor.core.values import CheckpointUse, Job, Means, Option, PickName, Quantiles, Script
-from recommender.outcome.bill import price_rise
+from advisor.core.values import CheckpointUse, Job, Option, PickName, Quantiles, Script
+from recommender.outcome.bill import MOVING, RESULT, STORAGE, is_guessed, price_rise
 from recommender.outcome.evaluate import Judged
 from recommender.ranking import value
 from recommender.ranking.ways import if_it_resumed, if_it_saved_none, use_of
-
-# --- A fact that would change the advice, and what would be recommended then -----------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +63,6 @@ def why_removed(option: Option) -> Finding:
     return next(reason for reason in option.reasons if isinstance(reason, Removal))
 
 
-# --- Facts that only the user knows and did not give, where one would change the advice -------------------
-
-
 # A deadline is named where this part of those between the median time and the p90 leads to one other option.
 LEAST_OF_DEADLINES = 0.5
 # The odds that a p90 has. With others a deadline is not held by it.
@@ -104,11 +99,7 @@ def by_deadline(
 
 
 def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: value.Worth) -> Iterator[Tip]:
-    """A deadline up to twice as late, from which on what misses the given one alone would be recommended.
-
-    Args:
-        late: options that nothing but the deadline removes.
-    """
+    """A deadline up to twice as late, from which on what misses the given one alone is recommended."""
     if job.deadline_s is None or job.confidence != _CONFIDENCE_OF_P90:
         return
     in_reach = [option for option in late if option.time_s.p90 <= 2 * job.deadline_s]
@@ -145,10 +136,9 @@ def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: S
         options = [way for item in judged for way in if_it_saved_none(item)]
     else:
         options = [if_it_resumed(item) for item in judged]
-    then = value.least_total(options, value.worth_for(job)) if options else None
-    if then is not None and then.plan.id != chosen.plan.id:
-        name = PurePath(script.name).name
-        fact = tip_of("checkpoints", then, script=name, is_known=use is not None)
+    then = value.least_total(options, value.worth_for(job)) if options else chosen
+    if then.plan.id != chosen.plan.id:
+        fact = tip_of("checkpoints", then, script=PurePath(script.name).name, is_known=use is not None)
         yield Tip(spared=0.0 if use is None else _SPARED_BY_TEXT, fact=fact)
 
 
@@ -175,29 +165,19 @@ def _beside_data(option: Option) -> Option:
     copying_s, expected = option.plan.download_s, option.expected
     usd = (option.plan.usd_per_h or 0.0) * copying_s / HOUR_S
     time_s, cost_usd = option.time_s, option.cost_usd
+    means = {"time_s": copying_s, "cost_usd": usd, "counted_usd": usd}
     return replace(
         option,
         time_s=Quantiles(p50=time_s.p50 - copying_s, p90=time_s.p90 - copying_s),
         cost_usd=Quantiles(p50=cost_usd.p50 - usd, p90=cost_usd.p90 - usd),
-        expected=Means(
-            wait_s=expected.wait_s,
-            time_s=expected.time_s - copying_s,
-            cost_usd=expected.cost_usd - usd,
-            counted_usd=expected.counted_usd - usd,
-        ),
+        expected=replace(expected, **{name: getattr(expected, name) - less for name, less in means.items()}),
     )
 
 
-# Which one fact would change the advice, worked out from the chosen option and those it goes before
-#
 # Each fact that is unsure (a price, a wait, the time of a step) is moved from its expectation to its p90,
 # all else as expected. It tips the choice if another row goes before the chosen one on the way there. Facts
 # that only the user knows (``unsaid``) have a range as well. Of several the one that tips the choice on
 # most of its range is named; where none does, the worth of an hour that does.
-
-
-# Parts of a bill that do not follow the price of the machine.
-_NOT_RENT = ("storage", "data transfer", "moving the data")
 
 
 def what_tips(
@@ -221,7 +201,9 @@ def what_tips(
         (option for option in options if option is not chosen and _ends(option)),
         key=lambda option: value.preference(option, worth),
     )
-    rivals = [option for option in ending if not _is_spoken_for(option, chosen)]
+    # Folded into the chosen row, and of its GPUs: what changes that row changes them alike.
+    alike = {o.plan.id for o in ending if o.folded_into == chosen.plan.id and o.plan.gpus == chosen.plan.gpus}
+    rivals = [option for option in ending if option.plan.id not in alike]
     is_best_value = job.pick in (None, PickName.BEST_VALUE)
     # Where an hour is worth nothing, medians of cost decide and no totals.
     decides = is_best_value and worth.hour_usd > 0
@@ -240,20 +222,10 @@ def what_tips(
         *by_data_place(ending, chosen, job, worth),
         *later,
     ]
-    tips = [tip for tip in tips if tip.spared <= 1]
-    if tips:
-        return min(tips, key=lambda tip: tip.spared).fact
+    best_tip = min(tips, key=lambda tip: tip.spared, default=None)
+    if best_tip is not None and best_tip.spared <= 1:
+        return best_tip.fact
     return _by_value(rivals, chosen, worth)
-
-
-def _is_spoken_for(option: Option, chosen: Option) -> bool:
-    """Folded into the chosen row, and of its GPUs: what changes that row changes this one alike."""
-    same = _gpus(option) == _gpus(chosen)
-    return option.folded_into == chosen.plan.id and same
-
-
-def _gpus(option: Option) -> str:
-    return option.plan.layout.of(option.plan.gpu)
 
 
 def _ends(option: Option) -> bool:
@@ -280,7 +252,7 @@ def _by_price(rival: Option, chosen: Option, worth: value.Worth) -> Iterator[Tip
     # Other zones and on demand have prices of their own.
     rent_usd *= chosen.expected.own_share
     rise = price_rise(chosen.plan, chosen.expected.run_days)
-    if value.is_guess(chosen) or rise <= 1 or rent_usd <= 0:
+    if is_guessed(chosen.plan) or rise <= 1 or rent_usd <= 0:
         return
     gap_usd = _gap_usd(rival, chosen, worth)
     now_usd_per_h = chosen.plan.usd_per_h or 0.0
@@ -293,8 +265,8 @@ def _by_quote(rivals: Sequence[Option], chosen: Option, worth: value.Worth) -> I
     """A rival that counts at its p90 may be quoted lower."""
     ways = [
         (_gap_usd(rival, chosen, worth) / less_usd, rival)
-        for rival in filter(value.is_guess, rivals)
-        if (less_usd := _counted_more_usd(rival)) > 0 and _rent_usd(rival) > 0
+        for rival in rivals
+        if is_guessed(rival.plan) and (less_usd := _counted_more_usd(rival)) > 0 and _rent_usd(rival) > 0
     ]
     if not ways:
         return
@@ -305,7 +277,6 @@ def _by_quote(rivals: Sequence[Option], chosen: Option, worth: value.Worth) -> I
 
 
 def _counted_more_usd(option: Option) -> float:
-    """By how much its cost counts above what is expected."""
     return option.expected.counted_usd - option.expected.cost_usd
 
 
@@ -336,14 +307,13 @@ def _by_step(rivals: Sequence[Option], chosen: Option, worth: value.Worth) -> It
         return  # own machines without a price, and hours that are worth nothing
     rival = value.least_total(others, worth)
     share = _gap_usd(rival, chosen, worth) / longer_usd
-    yield Tip(
-        spared=share / rise,
-        fact=tip_of("step", rival, limit_s=step_s.p50 * (1 + share), expected_s=step_s.p50),
-    )
+    fact = tip_of("step", rival, limit_s=step_s.p50 * (1 + share), expected_s=step_s.p50)
+    yield Tip(spared=share / rise, fact=fact)
 
 
 def _rent_usd(option: Option) -> float:
-    others = sum(option.cost_breakdown_usd.get(name, 0.0) for name in _NOT_RENT)
+    """Without the parts of the bill that do not follow the price of the machine."""
+    others = sum(option.cost_breakdown_usd.get(name, 0.0) for name in (STORAGE, RESULT, MOVING))
     return option.cost_usd.p50 - others
 
 
@@ -357,11 +327,7 @@ def _by_value(rivals: Iterable[Option], chosen: Option, worth: value.Worth) -> F
     if not tips:
         return about_answers.NothingTips()
     _, usd_per_h, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
-    is_above = usd_per_h > worth.hour_usd
-    return tip_of("value", rival, usd_per_h=usd_per_h, is_above=is_above)
-
-
-# --- The answer in three findings: what to take, what it takes, and what could change either -------------
+    return tip_of("value", rival, usd_per_h=usd_per_h, is_above=usd_per_h > worth.hour_usd)
 
 
 def summary_of(
@@ -398,17 +364,13 @@ def summary_of(
         is_whole=is_whole,
         restarts=any(isinstance(reason, RestartsFromZero) for reason in chosen.reasons),
     )
-    tipped_by = what_tips(options, chosen, job, late, tips, ways)
-    return choice, cost_and_time, *_work(chosen, job, script), about_answers.SummaryDoubt(tipped_by=tipped_by)
-
-
-def _work(chosen: Option, job: Job, script: Script) -> Iterator[Finding]:
-    """What must be done to the script first, and what that counts as beside the bill."""
-    if chosen.work:
-        yield about_answers.SummaryWork(
-            work=list(chosen.work),
-            work_s=value.change_s(chosen),
-            work_usd=value.change_usd(chosen, value.worth_for(job)),
-            script=PurePath(script.name).name,
-            saves=use_of(script) is CheckpointUse.SAVES,
-        )
+    # What must be done to the script first, and what that counts as beside the bill.
+    work = about_answers.SummaryWork(
+        work=list(chosen.work),
+        work_s=value.change_s(chosen),
+        work_usd=value.change_usd(chosen, value.worth_for(job)),
+        script=PurePath(script.name).name,
+        saves=use_of(script) is CheckpointUse.SAVES,
+    )
+    doubt = about_answers.SummaryDoubt(tipped_by=what_tips(options, chosen, job, late, tips, ways))
+    return choice, cost_and_time, *([work] if chosen.work else []), doubt

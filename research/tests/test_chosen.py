@@ -12,18 +12,9 @@ import pytest
 
 from advisor.core.values import Market
 from advisor.pricing.expected_prices import DRIFT_FILE, RATIO_FILE, Drift, PriceModel
+from research.chosen import fit
 from research.chosen.catalogs import write_catalogs
 from research.chosen.derived import cross_validated, derived_prices, most_weights
-from research.chosen.fit import (
-    drifts_of,
-    family_places,
-    family_ratios,
-    fit_drift,
-    model_of,
-    other_places,
-    spot_samples,
-    weighted_quantiles,
-)
 from research.chosen.judge import Choice, backtest, replay, verdict
 from research.chosen.panels import Panel, aws_zones, cheapest, day_text, gcp_weekly
 from research.chosen.report import BEGIN, END, PAGE, RESULTS, Judged, table
@@ -53,9 +44,6 @@ def noisy_panel(num_places: int = 20, num_dates: int = 40) -> Panel:
     return panel_of(4.0 * np.exp(0.3 * rng.standard_normal((num_places, num_dates))))
 
 
-# --- the record -------------------------------------------------------------------------------------
-
-
 def test_the_past_ends_on_the_eve() -> None:
     panel = panel_of([[1.0, 2.0, 3.0]])
     assert panel.before(FIRST + 60).spot.tolist() == [[1.0, 2.0]]
@@ -75,16 +63,13 @@ def test_the_cheapest_place_of_each_machine() -> None:
     assert cheapest(np.array([2.0, 1.0, 3.0, np.nan]), machines).tolist() == [1, 2]
 
 
-# --- the fit ----------------------------------------------------------------------------------------
-
-
 def test_prices_that_stand_still_are_believed_at_any_age() -> None:
-    fitted = drifts_of(panel_of([[4.0] * 30, [4.0] * 30]))[Market.SPOT].drift
+    fitted = fit.drifts_of(panel_of([[4.0] * 30, [4.0] * 30]))[Market.SPOT].drift
     assert np.allclose((fitted.up, fitted.down), 0.0)
 
 
 def test_prices_that_are_luck_say_little_after_a_while() -> None:
-    drift = drifts_of(noisy_panel())[Market.SPOT].drift
+    drift = fit.drifts_of(noisy_panel())[Market.SPOT].drift
     assert drift.age_days[0] == 0.0
     assert drift.weight[0] == 1.0
     assert drift.weight[-1] < 0.1
@@ -95,27 +80,27 @@ def test_prices_that_are_luck_say_little_after_a_while() -> None:
 def test_a_family_that_is_known_for_long_is_shrunk_less() -> None:
     long, short = noisy_panel(num_dates=40), noisy_panel(num_dates=2)
     for panel in (long, short):
-        ratios = family_ratios(panel)
+        ratios = fit.family_ratios(panel)
         assert ratios["X"][1] == ratios["*"][1] == panel.spot.size
         assert ratios["X"][0].p50 == pytest.approx(0.4, rel=0.15)
 
 
 def test_a_record_without_pairs_teaches_nothing() -> None:
-    assert fit_drift({}, has_family=True).drift == Drift()
-    assert spot_samples(panel_of([[4.0]]), (30,)) == {}
+    assert fit.fit_drift({}, has_family=True).drift == Drift()
+    assert fit.spot_samples(panel_of([[4.0]]), (30,)) == {}
 
 
 def test_a_place_is_foretold_by_its_machine_s_others_where_they_agree() -> None:
     """The median of the other two, by hand: of 5 and 6 it is the root of 30."""
-    middle, counts = other_places(panel_of([[4.0], [5.0], [6.0]]), 0)
+    middle, counts = fit.other_places(panel_of([[4.0], [5.0], [6.0]]), 0)
     assert np.exp(middle).tolist() == pytest.approx([math.sqrt(0.3), math.sqrt(0.24), math.sqrt(0.2)])
     assert counts.tolist() == [2, 2, 2]
-    assert family_places(noisy_panel()) >= 0.25
+    assert fit.family_places(noisy_panel()) >= 0.25
 
 
 def test_what_a_price_list_did_lately_counts_more() -> None:
     values, weights = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 8.0])
-    assert weighted_quantiles(values, weights, [0.5])[0] > 2.0
+    assert fit.weighted_quantiles(values, weights, [0.5])[0] > 2.0
 
 
 def test_without_the_cheapest_region_the_next_one_is_chosen() -> None:
@@ -126,9 +111,6 @@ def test_without_the_cheapest_region_the_next_one_is_chosen() -> None:
     assert np.isnan(panel.without_extreme(dearest=True).spot).tolist() == [
         [False, True], [False, False], [True, False],
     ]  # fmt: skip
-
-
-# --- the verdict ------------------------------------------------------------------------------------
 
 
 def test_the_verdict_of_a_few_choices_by_hand() -> None:
@@ -208,9 +190,6 @@ def test_nothing_newer_than_the_snapshot_is_known_with_a_lag() -> None:
     assert max(soon) > max(late)
 
 
-# --- the real record --------------------------------------------------------------------------------
-
-
 @needs_shared
 @pytest.mark.parametrize(("age_days", "off"), [(30, 0.04), (180, 0.05), (450, 0.07)])
 def test_the_chosen_cost_what_was_expected(
@@ -226,7 +205,7 @@ def test_the_chosen_cost_what_was_expected(
 
 @needs_shared
 def test_derived_prices_are_fair_where_they_were_not_learned() -> None:
-    zones, model = aws_zones(SHARED), model_of(gcp_weekly(SHARED))
+    zones, model = aws_zones(SHARED), fit.model_of(gcp_weekly(SHARED))
     derived = derived_prices(SHARED, zones)
     judgement = verdict([choice for _, choice in cross_validated(derived, zones, model, by="gpu")], 100)
     assert judgement.median == pytest.approx(1.0, abs=0.05)
@@ -241,9 +220,6 @@ def test_the_shipped_catalogs_are_what_the_fit_writes(tmp_path: Path) -> None:
     write_catalogs(gcp_weekly(SHARED), zones, derived_prices(SHARED, zones), tmp_path)
     for name in (DRIFT_FILE, RATIO_FILE):
         assert (tmp_path / name).read_text() == (METHODS.parents[2] / "catalogs" / name).read_text()
-
-
-# --- what is committed ------------------------------------------------------------------------------
 
 
 def test_the_committed_results_meet_the_aims_and_stand_in_the_page() -> None:

@@ -77,8 +77,6 @@ def test_what_is_documented_keeps_its_promises():
         assert scores["frozen"]["pinball"]["p90"] < scores["former_frozen"]["pinball"]["p90"]
 
 
-# --- Real logs -----------------------------------------------------------------------------------------
-
 # Coverage of p90 online and frozen, of all jobs: docs/methods/queue-wait.md.
 REAL = {
     "kth_sp2_1996": (0.906, 0.900),

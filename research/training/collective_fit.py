@@ -9,20 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.predict.exchange.collective_time import (
-    CollectiveConstants,
-    CollectiveTimes,
-    constants_from,
-    law_of,
-)
-from research.training.collective_parameters import (
-    IN_ONE_PROCESS,
-    NO_SPREAD,
-    Floats,
-    Spread,
-    parameters,
-    table_of,
-)
+from advisor.predict.exchange import collective_time
+from research.training import collective_parameters
 from research.training.collective_tables import MeasuredCollective
 from research.training.least_squares import least_squares
 
@@ -37,17 +25,21 @@ class Fit:
 
     values: Mapping[str, float]
 
-    def constants(self, spread: Spread = NO_SPREAD) -> CollectiveConstants:
+    def constants(
+        self, spread: collective_parameters.Spread = collective_parameters.NO_SPREAD
+    ) -> collective_time.CollectiveConstants:
         """As the answer reads them from the file."""
-        return constants_from(table_of(self.values, spread))
+        return collective_time.constants_from(collective_parameters.table_of(self.values, spread))
 
-    def in_one_process(self, architecture: str, spread: Spread = NO_SPREAD) -> CollectiveConstants:
+    def in_one_process(
+        self, architecture: str, spread: collective_parameters.Spread = collective_parameters.NO_SPREAD
+    ) -> collective_time.CollectiveConstants:
         """As `constants`, for threads that drive GPUs of an architecture."""
         constants = self.constants(spread)
-        pace = self.values[IN_ONE_PROCESS] * constants.pace.get(architecture, 1.0)
+        pace = self.values[collective_parameters.IN_ONE_PROCESS] * constants.pace.get(architecture, 1.0)
         return replace(constants, pace={architecture: pace})
 
-    def off(self, rows: Sequence[MeasuredCollective]) -> Floats:
+    def off(self, rows: Sequence[MeasuredCollective]) -> collective_parameters.Floats:
         """Log(predicted / measured), [N]."""
         grouped = Grouped(rows)
         return np.log(grouped.times(self).seconds) - grouped.log_s
@@ -64,36 +56,38 @@ class Grouped:
         self._num_bytes = np.array([row.num_bytes for row in rows])
         self.log_s = np.log([row.time_s for row in rows])
 
-    def times(self, fit: Fit, spread: Spread = NO_SPREAD) -> CollectiveTimes:
+    def times(
+        self, fit: Fit, spread: collective_parameters.Spread = collective_parameters.NO_SPREAD
+    ) -> collective_time.CollectiveTimes:
         """Of each row, [N]."""
         constants = fit.constants(spread)
         seconds, sigma = np.empty(len(self.log_s)), np.empty(len(self.log_s))
         for (group, in_one_process), own in self._index.items():
             if in_one_process:
-                law = law_of(group, fit.in_one_process(group.architecture, spread))
+                law = collective_time.law_of(group, fit.in_one_process(group.architecture, spread))
             else:
-                law = law_of(group, constants)
+                law = collective_time.law_of(group, constants)
             times = law.times(self._num_bytes[own])
             seconds[own], sigma[own] = times.seconds, times.sigma
-        return CollectiveTimes(seconds=seconds, sigma=sigma)
+        return collective_time.CollectiveTimes(seconds=seconds, sigma=sigma)
 
 
-def weights_of(rows: Sequence[MeasuredCollective]) -> Floats:
+def weights_of(rows: Sequence[MeasuredCollective]) -> collective_parameters.Floats:
     """Each table of sizes weighs as much as another, however many it has; one on average."""
     counts = Counter(row.setting for row in rows)
-    weights: Floats = 1 / np.array([counts[row.setting] for row in rows])
+    weights: collective_parameters.Floats = 1 / np.array([counts[row.setting] for row in rows])
     return np.asarray(weights / weights.mean())
 
 
 def fit_of(rows: Sequence[MeasuredCollective]) -> Fit:
     """The parameters that come closest."""
-    wanted = parameters(frozenset(row.group.architecture for row in rows))
+    wanted = collective_parameters.parameters(frozenset(row.group.architecture for row in rows))
     start = np.log([parameter.start for parameter in wanted.values()])
     held = np.array([1 / parameter.sigma if parameter.sigma else 0.0 for parameter in wanted.values()])
     held *= _PRIOR_ERROR * math.sqrt(len(rows) / _ROWS_PER_PRIOR)
     weights, grouped = np.sqrt(weights_of(rows)), Grouped(rows)
 
-    def residuals(logs: Floats) -> Floats:
+    def residuals(logs: collective_parameters.Floats) -> collective_parameters.Floats:
         values = dict(zip(wanted, np.exp(logs).tolist(), strict=True))
         seconds = grouped.times(Fit(values=values)).seconds
         return np.concatenate([weights * (np.log(seconds) - grouped.log_s), held * (logs - start)])

@@ -24,17 +24,7 @@ from pathlib import Path
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
-from advisor.operators.cycles import (
-    CHANNEL_NORM,
-    LONG_ROWS,
-    LONGEST_ROWS,
-    Work,
-    channel_work,
-    plain_work,
-    row_kind,
-    row_work,
-    scatter_work,
-)
+from advisor.operators import cycles
 from advisor.predict.constants import constants_for
 from research.training.published_rows import published_rows
 
@@ -83,16 +73,16 @@ class MeasuredStream:
         return round(self.tensors * self.item_bytes * self.rows * self.columns)
 
     @property
-    def work(self) -> Work[float]:
+    def work(self) -> cycles.Work[float]:
         """What a prediction of the same call counts."""
-        if self.kind.startswith(CHANNEL_NORM):
-            return channel_work(self.kind, self.rows, self.columns, self.item_bytes)
+        if self.kind.startswith(cycles.CHANNEL_NORM):
+            return cycles.channel_work(self.kind, self.rows, self.columns, self.item_bytes)
         if self.is_of_rows:
-            return row_work(self.kind, self.rows, self.columns, self.num_bytes)
+            return cycles.row_work(self.kind, self.rows, self.columns, self.num_bytes)
         if self.kind == "look-up backward":
             table = round((self.tensors - 1) * self.rows)
-            return scatter_work(self.rows, table, self.columns, self.num_bytes)
-        return plain_work(self.rows * self.columns, self.num_bytes)
+            return cycles.scatter_work(self.rows, table, self.columns, self.num_bytes)
+        return cycles.plain_work(self.rows * self.columns, self.num_bytes)
 
     @property
     def is_of_rows(self) -> bool:
@@ -134,7 +124,7 @@ def _measured(
 ) -> MeasuredStream:
     rows, columns = map(round, sizes)
     return MeasuredStream(
-        kind=row_kind(kind, columns),
+        kind=cycles.row_kind(kind, columns),
         source=source,
         gpu=load_gpus()[_GPUS.get(row["gpu"], row["gpu"])],
         rows=rows,
@@ -170,7 +160,7 @@ def _is_whole(row: MeasuredStream, *, is_written_twice: bool) -> bool:
     """Whether it is the time of this call, on software of today."""
     if row.kind == "layer norm backward":
         return row.gpu.architecture != "Hopper"
-    if row.kind == "softmax forward" + LONG_ROWS:
+    if row.kind == "softmax forward" + cycles.LONG_ROWS:
         return row.gpu.architecture != "Ampere" and not is_written_twice
     return True
 
@@ -215,9 +205,9 @@ def _cross_entropy_rows(path: Path) -> Iterator[MeasuredStream]:
         size = float(row["x_value"])
         by_classes = row["x_name"] == "V"
         sizes = (setting["B"] * setting["T"], size) if by_classes else (size, setting["vocab_size"])
-        kind = row_kind(f"softmax {row['pass']}", round(sizes[1]), _FULL_BYTES)
+        kind = cycles.row_kind(f"softmax {row['pass']}", round(sizes[1]), _FULL_BYTES)
         tensors = {"forward": _FORWARD, "backward": _BACKWARD}.get(row["pass"])
-        if tensors is not None and kind.endswith(LONGEST_ROWS):
+        if tensors is not None and kind.endswith(cycles.LONGEST_ROWS):
             time_us = str(1e3 * float(row["time_ms_p50"]))
             measured = _measured("liger", row, kind, sizes, tensors, time_us)
             yield _without_fill(replace(measured, kind=kind, item_bytes=_FULL_BYTES))

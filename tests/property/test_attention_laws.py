@@ -8,23 +8,14 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
+from advisor.operators import attention_kernels
 from advisor.operators.attention import ATTENTION
-from advisor.operators.attention_kernels import (
-    HEAD_STEP,
-    TILE,
-    AttentionCall,
-    attention_call,
-    backend_of,
-    kernels,
-    rate_flops_per_s,
-    seconds,
-)
 from tests.attention import make_attention
 
 GPUS = st.sampled_from(
     [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA" and "bf16" in gpu.tensor_flops_per_s]
 )
-KERNELS = st.sampled_from(sorted(kernels().items())).map(lambda item: item[1])
+KERNELS = st.sampled_from(sorted(attention_kernels.kernels().items())).map(lambda item: item[1])
 CALLS = st.fixed_dictionaries(
     {
         "batch": st.integers(1, 64),
@@ -39,14 +30,16 @@ CALLS = st.fixed_dictionaries(
 MORE = st.integers(0, 3000)
 
 
-def called(call: dict[str, Any]) -> AttentionCall:
-    known = attention_call(make_attention(**call))
+def called(call: dict[str, Any]) -> attention_kernels.AttentionCall:
+    known = attention_kernels.attention_call(make_attention(**call))
     assert known is not None
     return known
 
 
 def time_s(call: dict[str, Any], kernel: Any, gpu: GpuSpec) -> float:
-    return seconds(called(call), kernel, gpu, rate_flops_per_s(kernel, gpu, "bf16"))
+    return attention_kernels.seconds(
+        called(call), kernel, gpu, attention_kernels.rate_flops_per_s(kernel, gpu, "bf16")
+    )
 
 
 def no_less(more_s: float, less_s: float) -> bool:
@@ -95,10 +88,10 @@ def test_nothing_is_faster_than_its_flops_at_the_peak(call, kernel, gpu):
 @given(CALLS, GPUS)
 def test_every_call_has_a_time_on_every_gpu_that_runs_it(call, gpu):
     op = make_attention(**call)
-    known = attention_call(op)
+    known = attention_kernels.attention_call(op)
     assert known is not None
-    backend = backend_of(known, gpu)
-    assume((backend, known.is_backward) in kernels())
+    backend = attention_kernels.backend_of(known, gpu)
+    assume((backend, known.is_backward) in attention_kernels.kernels())
     formula = ATTENTION.fitted(op)
     assert formula is not None
     time = formula(gpu)
@@ -110,11 +103,15 @@ def test_every_call_has_a_time_on_every_gpu_that_runs_it(call, gpu):
 @given(CALLS, KERNELS, GPUS)
 def test_within_a_tile_lengths_cost_the_same_tiles(call, kernel, gpu):
     """What differs is bytes: a part of a tile is computed whole. Blocks that are not full start sooner."""
-    whole = {**call, "queries": -(-call["queries"] // TILE) * TILE, "keys": -(-call["keys"] // TILE) * TILE}
+    whole = {
+        **call,
+        "queries": -(-call["queries"] // attention_kernels.TILE) * attention_kernels.TILE,
+        "keys": -(-call["keys"] // attention_kernels.TILE) * attention_kernels.TILE,
+    }
     bytes_apart = kernel.traffic * (called(whole).num_bytes - called(call).num_bytes)
     apart_s = time_s(whole, kernel, gpu) - time_s(call, kernel, gpu)
     tiles_apart_s = apart_s - bytes_apart / gpu.memory_bytes_per_s
     rounding_s = 1e-9 * time_s(whole, kernel, gpu)
     assert tiles_apart_s >= -rounding_s
-    if call["keys" if call["backward"] else "queries"] > TILE - HEAD_STEP:
+    if call["keys" if call["backward"] else "queries"] > attention_kernels.TILE - attention_kernels.HEAD_STEP:
         assert tiles_apart_s <= rounding_s

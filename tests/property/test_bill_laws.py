@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market, Plan
 from advisor.pricing.storage import Rate, RateKind, charge, usd_of
-from recommender.outcome.bill import (
-    TOLERANCE,
-    billed_time_s,
-    breakdown_usd,
-    cost_usd,
-    price_rise,
-    rent_over_median,
-)
+from recommender.outcome import bill
 from recommender.outcome.draws import Array, make_draws
 from recommender.plans.candidates import cheapest_plans
 from tests.builders import make_offer, make_plan, make_price
@@ -30,15 +23,15 @@ RATES = st.floats(0, 100)
 
 
 def billed(run_s: float, minimum_s: float, step_s: float) -> float:
-    return float(billed_time_s(np.array([run_s]), minimum_s=minimum_s, step_s=step_s)[0])
+    return float(bill.billed_time_s(np.array([run_s]), minimum_s=minimum_s, step_s=step_s)[0])
 
 
 @given(SECONDS, MINIMA, STEPS)
 def test_time_billed_is_between_what_ran_and_a_step_more(run_s, minimum_s, step_s):
     billed_s = billed(run_s, minimum_s, step_s)
     assert billed_s >= minimum_s
-    assert billed_s >= run_s - TOLERANCE * step_s
-    assert billed_s in (minimum_s, run_s) or billed_s < run_s + step_s * (1 + TOLERANCE)
+    assert billed_s >= run_s - bill.TOLERANCE * step_s
+    assert billed_s in (minimum_s, run_s) or billed_s < run_s + step_s * (1 + bill.TOLERANCE)
 
 
 @given(SECONDS, MINIMA, st.sampled_from([1.0, 60.0, 3600.0]))
@@ -78,7 +71,7 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans(), SECONDS, st.floats(0, 1e6))
 def test_cost_is_price_times_billed_time_and_extras(plan, run_s, away_s):
     kept_s = run_s + away_s
-    value = float(cost_usd(plan, run_s=np.array([run_s]), kept_s=np.array([kept_s]))[0])
+    value = float(bill.cost_usd(plan, run_s=np.array([run_s]), kept_s=np.array([kept_s]))[0])
     rent = (plan.usd_per_h or 0) * billed(run_s, plan.minimum_billed_s, plan.billed_step_s) / 3600
     extras = plan.storage_usd_per_h * kept_s / 3600 + plan.egress_usd + plan.transfer_usd
     assert value == pytest.approx(rent + extras, rel=1e-12)
@@ -87,16 +80,13 @@ def test_cost_is_price_times_billed_time_and_extras(plan, run_s, away_s):
 @given(plans(), SECONDS)
 def test_the_lines_add_up_whatever_the_terms(plan, train_s):
     run_s = np.array([plan.startup_s + train_s])
-    total = float(cost_usd(plan, run_s=run_s, kept_s=run_s)[0])
-    lines = breakdown_usd(plan, total, train_s)
-    assert sum(lines.values()) == pytest.approx(total, rel=2 * TOLERANCE)
-    assert min(lines.values()) >= -TOLERANCE * (1 + total)
+    total = float(bill.cost_usd(plan, run_s=run_s, kept_s=run_s)[0])
+    lines = bill.breakdown_usd(plan, total, train_s)
+    assert sum(lines.values()) == pytest.approx(total, rel=2 * bill.TOLERANCE)
+    assert min(lines.values()) >= -bill.TOLERANCE * (1 + total)
     assert ("storage" in lines) <= bool(plan.storage_usd_per_h)
     assert ("data transfer" in lines) == bool(plan.egress_usd)
     assert ("moving the data" in lines) == bool(plan.transfer_usd)
-
-
-# --- Rates ------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -163,9 +153,6 @@ def test_unknown_is_never_cheaper_than_the_dearest_known(rates, provider, gib):
     assert unknown == max(usd(rate.provider, rate.region) for rate in own or rates)
 
 
-# --- The choice of a place --------------------------------------------------------------------------
-
-
 @st.composite
 def places(draw: st.DrawFn, market: Market = Market.ON_DEMAND) -> list[Plan]:
     count = draw(st.integers(1, 6))
@@ -204,12 +191,14 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(plans, run_h, away
     plans = [replace(plan, storage_usd_per_h=1.0) for plan in plans]
 
     def factors_of(plan: Plan) -> Array:
-        return rent_over_median(draws.price, price_rise(plan, (run_h + away_h) / 24))
+        return bill.rent_over_median(draws.price, bill.price_rise(plan, (run_h + away_h) / 24))
 
     def least_usd(some: list[Plan]) -> Array:
         run_s = np.full_like(draws.price, run_h * 3600)
         kept_s = run_s + away_h * 3600
-        costs = [cost_usd(plan, run_s=run_s, kept_s=kept_s, over_median=factors_of(plan)) for plan in some]
+        costs = [
+            bill.cost_usd(plan, run_s=run_s, kept_s=kept_s, over_median=factors_of(plan)) for plan in some
+        ]
         return np.asarray(np.min(costs, axis=0))
 
     assert least_usd(cheapest_plans(plans)) == pytest.approx(least_usd(plans), rel=1e-12)

@@ -59,9 +59,6 @@ def rows(draw: st.DrawFn) -> Row:
     return {**FOCUS_ROW, **BLANK, **when, **tags, **kind, **odd, **lost}
 
 
-# --- The slow way -----------------------------------------------------------------------------------------
-
-
 def slow_usd(row: Row, column: str) -> Decimal | None:
     try:
         return Decimal(row[column])

@@ -14,16 +14,7 @@ from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 from recommender.outcome.watched import Watched
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
-from tests.builders import (
-    ONE_GPU,
-    make_estimate,
-    make_gpu,
-    make_job,
-    make_offer,
-    make_plan,
-    make_trace,
-    quantiles_of,
-)
+from tests import builders
 from tests.recommending import recommend
 
 DRAWS = make_draws(np.random.default_rng(1))
@@ -48,11 +39,11 @@ WAITS = st.builds(
 def decide(plans: list[Plan], hours: float, **limits: float) -> Recommendation:
     gpus = sorted({plan.gpu for plan in plans})
     return recommend(
-        make_trace(),
-        {(gpu, ONE_GPU): make_estimate(gpu, hours * 0.036) for gpu in gpus},
-        {gpu: make_gpu(gpu) for gpu in gpus},
+        builders.make_trace(),
+        {(gpu, builders.ONE_GPU): builders.make_estimate(gpu, hours * 0.036) for gpu in gpus},
+        {gpu: builders.make_gpu(gpu) for gpu in gpus},
         plans,
-        make_job(**limits),
+        builders.make_job(**limits),
         rng=np.random.default_rng(1),
     )
 
@@ -64,7 +55,7 @@ def run_and_usd(plan: Plan, terms: SpotTerms, work_h: float) -> tuple[Run, Array
 
 @given(GPUS, MARKETS, st.sampled_from([1, 2, 8]), st.none() | SEEN)
 def test_no_rented_machine_is_there_in_no_time(gpu, market, num_gpus, seen):
-    offer = make_offer(gpu, market=market, num_gpus=num_gpus)
+    offer = builders.make_offer(gpu, market=market, num_gpus=num_gpus)
     history = {} if seen is None else {"": seen}
     (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0, history=history))
     assert plan.wait_s is not None
@@ -74,7 +65,7 @@ def test_no_rented_machine_is_there_in_no_time(gpu, market, num_gpus, seen):
 @given(GPUS, st.sampled_from([1, 8]), st.floats(0, 1e4))
 def test_what_is_configured_or_measured_takes_the_place_of_what_is_assumed(gpu, num_gpus, wait_s):
     given_wait = Quantiles(p50=wait_s, p90=2 * wait_s)
-    offer = make_offer(gpu, market=Market.SPOT, num_gpus=num_gpus)
+    offer = builders.make_offer(gpu, market=Market.SPOT, num_gpus=num_gpus)
     (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0, wait_s=given_wait))
     assert (plan.wait_s, plan.notes) == (given_wait, ())
 
@@ -87,7 +78,10 @@ def test_rarer_never_ranks_better(often, share, work_h, deadline_h):
         later_p50_s=often.later_p50_s,
         later_p90_s=often.later_p90_s,
     )
-    plans = [make_plan("X", 2.0, wait_s=rarely, id="rare"), make_plan("X", 2.0, wait_s=often, id="often")]
+    plans = [
+        builders.make_plan("X", 2.0, wait_s=rarely, id="rare"),
+        builders.make_plan("X", 2.0, wait_s=often, id="often"),
+    ]
     for limits in ({}, {"deadline_s": deadline_h * 3600}, {"value_of_time_usd_per_h": 3.0}):
         answer = decide(plans, work_h, **limits)
         rare, common = answer.options
@@ -104,7 +98,7 @@ def test_rarer_never_ranks_better(often, share, work_h, deadline_h):
 @settings(max_examples=50)
 @given(st.floats(0.5, 100), st.floats(0.01, 1), st.floats(1, 5), st.floats(1, 6), st.floats(1, 4))
 def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(work_h, rate, more, up, down):
-    plan = make_plan("X", 1.0, market=Market.SPOT)
+    plan = builders.make_plan("X", 1.0, market=Market.SPOT)
     few = SpotTerms(preemptions_per_h=rate, dispersion_up=up, dispersion_down=down, most_per_h=5.0)
     many = replace(few, preemptions_per_h=rate * more)
     (seldom, usd), (often, more_usd) = (run_and_usd(plan, terms, work_h) for terms in (few, many))
@@ -115,11 +109,11 @@ def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(work_h, rate, 
 @settings(max_examples=50)
 @given(GPUS, st.sampled_from([1, 8]), st.floats(0.01, 200), st.none() | SEEN)
 def test_p90_is_never_below_p50_and_spot_never_below_its_work(gpu, num_gpus, work_h, seen):
-    plan = make_plan(gpu, 1.0, num_gpus=num_gpus, market=Market.SPOT)
+    plan = builders.make_plan(gpu, 1.0, num_gpus=num_gpus, market=Market.SPOT)
     terms = replace(ASSUMED_TERMS, history={} if seen is None else {"": seen})
     run, usd = run_and_usd(plan, terms_of_plans(terms, None)(plan), work_h)
     for drawn in (run.train_s, run.time_s, usd):
-        quantiles = quantiles_of(drawn)
+        quantiles = builders.quantiles_of(drawn)
         assert quantiles.p50 <= quantiles.p90
     assert run.train_s.min() >= work_h * 3600 * (1 - 1e-9)
     if seen is None:
@@ -128,7 +122,7 @@ def test_p90_is_never_below_p50_and_spot_never_below_its_work(gpu, num_gpus, wor
 
 @given(GPUS, st.floats(0.001, 1))
 def test_a_configured_rate_takes_the_place_of_what_is_assumed(gpu, rate):
-    plan = make_plan(gpu, market=Market.SPOT)
+    plan = builders.make_plan(gpu, market=Market.SPOT)
     configured = replace(
         ASSUMED_TERMS, preemptions_per_h=rate, assumed=ASSUMED_TERMS.assumed - {"preemptions_per_h"}
     )

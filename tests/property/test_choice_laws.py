@@ -4,23 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.core import values
 from advisor.core.findings.about_options import Alike
-from advisor.core.values import (
-    Interval,
-    IterationEstimate,
-    Market,
-    PickName,
-    Plan,
-    Quantiles,
-    Recommendation,
-    Tier,
-)
 from advisor.pricing.sources.protocol import DERIVED
 from recommender.ranking.value import preference, worth_for
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.recommending import recommend
 
-Case = tuple[Plan, IterationEstimate]
+Case = tuple[values.Plan, values.IterationEstimate]
 # Few distinct values, so that ties and near ties are common.
 SECONDS = st.sampled_from([1.0, 1.01, 1.04, 1.3, 3.0]) | st.floats(1e-3, 10)
 PRICES = st.sampled_from([0.5, 0.51, 4.0]) | st.floats(0.05, 100)
@@ -34,25 +25,25 @@ def cases(draw: st.DrawFn) -> list[Case]:
 def _case(draw: st.DrawFn, name: str) -> Case:
     p50, factor = draw(SECONDS), draw(st.sampled_from([1.0, 1.1, 2.0]))
     num_gpus = draw(st.sampled_from([1, 8]))
-    tier = draw(st.sampled_from([Tier.CLOUD, Tier.CLOUD, Tier.CLUSTER]))
-    usd_per_h = draw(PRICES | st.none()) if tier is Tier.CLUSTER else draw(PRICES)
+    tier = draw(st.sampled_from([values.Tier.CLOUD, values.Tier.CLOUD, values.Tier.CLUSTER]))
+    usd_per_h = draw(PRICES | st.none()) if tier is values.Tier.CLUSTER else draw(PRICES)
     changes: dict[str, object] = {
-        "wait_s": Quantiles(p50=draw(st.sampled_from([0.0, 600.0])), p90=7200.0),
+        "wait_s": values.Quantiles(p50=draw(st.sampled_from([0.0, 600.0])), p90=7200.0),
         "startup_s": draw(st.sampled_from([0.0, 300.0])),
     }
-    if tier is Tier.CLOUD:
+    if tier is values.Tier.CLOUD:
         changes["offer"] = make_offer(
             name,
             usd_per_h,
-            market=draw(st.sampled_from(Market)),
+            market=draw(st.sampled_from(values.Market)),
             source=draw(st.sampled_from(["a test", f"{DERIVED} a savings figure"])),
         )
     plan = make_plan(name, usd_per_h, num_gpus=num_gpus, tier=tier, id=name, **changes)
-    interval = Interval(p10=p50 / factor, p50=p50, p90=p50 * factor)
+    interval = values.Interval(p10=p50 / factor, p50=p50, p90=p50 * factor)
     return plan, make_estimate(name, interval, num_gpus=num_gpus)
 
 
-def decide(cases: list[Case], **job: object) -> Recommendation:
+def decide(cases: list[Case], **job: object) -> values.Recommendation:
     return recommend(
         make_trace(),
         {(estimate.gpu, estimate.layout): estimate for _, estimate in cases},
@@ -73,7 +64,7 @@ VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
 
 
 @settings(max_examples=25)
-@given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *PickName]))
+@given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *values.PickName]))
 def test_what_is_not_chosen_can_go_and_the_choice_stays(drawn, limits, value, change_usd, pick):
     job = {**limits, "value_of_time_usd_per_h": value, "change_usd": change_usd, "pick": pick}
     answer = decide(drawn, **job)
@@ -106,7 +97,7 @@ def test_which_of_two_is_preferred_never_depends_on_a_third(drawn, value, change
 
 
 @settings(max_examples=25)
-@given(cases(), VALUES, st.sampled_from([None, *PickName]))
+@given(cases(), VALUES, st.sampled_from([None, *values.PickName]))
 def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(drawn, value, pick):
     answer = decide(drawn, value_of_time_usd_per_h=value, pick=pick)
     into = {option.plan.id: option.folded_into for option in answer.options}

@@ -28,9 +28,6 @@ def cost(name: str, inputs: list[TensorSpec], outputs: list[TensorSpec], **attri
     return cost_of(f"aten::{name}", inputs, outputs, attributes)
 
 
-# --- Bytes ------------------------------------------------------------------------------------------
-
-
 @given(shapes, dtypes, st.data())
 def test_an_expanded_dimension_counts_as_one(shape, dtype, data):
     where = data.draw(st.integers(0, len(shape) - 1))
@@ -122,9 +119,6 @@ def test_pooling_backward_does_not_read_the_forwards_input(batch, channels, side
     indices = spec(batch, channels, pooled, pooled, dtype="int64")
     costs = cost("max_pool2d_with_indices_backward", [gradient, source, indices], [source])
     assert costs.bytes == batch * channels * ((4 + 8) * pooled**2 + 4 * side**2)
-
-
-# --- FLOPs ------------------------------------------------------------------------------------------
 
 
 @given(st.sampled_from(POINTWISE + REDUCTIONS), sizes, shapes, st.integers(2, 5))

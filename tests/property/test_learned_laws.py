@@ -23,20 +23,7 @@ from advisor.predict.learned import SIGMA_DAY, learned_times, shape_of
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace
-from tests.unit.predict.learned.values import (
-    EXACT,
-    add,
-    addmm,
-    baddbmm,
-    bmm,
-    board,
-    convolution,
-    layer_norm,
-    make_knowledge,
-    mm,
-    slow_outputs,
-    softmax,
-)
+from tests.unit.predict.learned import values
 
 HAS_SHIPPED = (catalog_path(CONSTANTS).parent / NETWORKS).is_file()
 needs_shipped = pytest.mark.skipif(not HAS_SHIPPED, reason=f"no {NETWORKS} in the catalogs: train it first")
@@ -50,32 +37,29 @@ DIM = st.one_of(st.integers(1, 4096), st.sampled_from([8, 64, 128, 512, 768, 102
 ROWS = st.integers(1, 100_000)
 SOFTMAX_ROWS = (16, 64, 265, 400, 1000, 4096, 20_000, 100_000)
 PRODUCTS = st.one_of(
-    st.builds(mm, DIM, DIM, DIM),
-    st.builds(addmm, DIM, DIM, DIM),
-    st.builds(bmm, st.integers(1, 512), DIM, DIM, DIM),
-    st.builds(baddbmm, st.integers(1, 512), DIM, DIM, DIM),
+    st.builds(values.mm, DIM, DIM, DIM),
+    st.builds(values.addmm, DIM, DIM, DIM),
+    st.builds(values.bmm, st.integers(1, 512), DIM, DIM, DIM),
+    st.builds(values.baddbmm, st.integers(1, 512), DIM, DIM, DIM),
 )
 CHANNELS = st.integers(1, 512)
-CONVOLUTIONS = st.builds(convolution, st.integers(1, 256), CHANNELS, CHANNELS, st.integers(1, 112))
-NORMS = st.one_of(st.builds(softmax, ROWS, DIM), st.builds(layer_norm, ROWS, DIM))
-STREAMS = st.builds(add, ROWS, DIM)
+CONVOLUTIONS = st.builds(values.convolution, st.integers(1, 256), CHANNELS, CHANNELS, st.integers(1, 112))
+NORMS = st.one_of(st.builds(values.softmax, ROWS, DIM), st.builds(values.layer_norm, ROWS, DIM))
+STREAMS = st.builds(values.add, ROWS, DIM)
 OPS = st.one_of(PRODUCTS, CONVOLUTIONS, NORMS, STREAMS)
 ANY_OPS = st.one_of(OPS, st.just(make_op("aten::embedding")))
 
 
 def knowledge_of(which: int | str) -> Knowledge:
-    return shipped() if which == SHIPPED else make_knowledge(int(which))
+    return shipped() if which == SHIPPED else values.make_knowledge(int(which))
 
 
 def times_of(ops: list[Op], gpu: GpuSpec, knowledge: Knowledge) -> np.ndarray:
-    return learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), EXACT, knowledge).time_s
+    return learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), values.EXACT, knowledge).time_s
 
 
 def seconds(ops: list[Op], gpu: GpuSpec, which: int | str) -> np.ndarray:
     return times_of(ops, gpu, knowledge_of(which))
-
-
-# --- Laws of any weights -------------------------------------------------------------------------------
 
 
 @of_any_weights
@@ -135,7 +119,7 @@ def test_time_is_linear_in_the_count(which, ops, gpu, count):
     def total_s(count: int) -> np.ndarray:
         counted = tuple(replace(op, count=count) for op in ops)
         knowledge = knowledge_of(which)
-        trace = make_trace(ops=counted, precision=EXACT)
+        trace = make_trace(ops=counted, precision=values.EXACT)
         timings = op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)
         return np.array([time.time_s for time in timings])
 
@@ -162,12 +146,12 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
     shape = shape_of(op)
     if shape is None:
         return math.nan, math.nan
-    features = [float(np.float32(value)) for value in (*shape.values, *board(gpu))]
+    features = [float(np.float32(value)) for value in (*shape.values, *values.board(gpu))]
     flops = op.flops if shape.network in ("gemm", "conv") else 0
     vector, tensor = gpu.vector_flops_per_s["fp32"], gpu.tensor_flops_per_s.get("fp32", 0.0)
     peak = constants_for(gpu, knowledge).sustained_clock * max(vector, tensor)
     logs, residuals = [], []
-    for compute, memory, residual in slow_outputs(knowledge.networks[shape.network], features):
+    for compute, memory, residual in values.slow_outputs(knowledge.networks[shape.network], features):
         compute_s = flops / peak * math.exp(min(max(compute, -4.0), 4.0))
         memory_s = op.bytes / gpu.memory_bytes_per_s * math.exp(min(max(memory, -4.0), 4.0))
         logs.append(math.log(compute_s + memory_s))
@@ -187,7 +171,7 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
 @given(st.lists(ANY_OPS, min_size=1, max_size=4), GPUS)
 def test_times_are_those_of_slow_loops(which, ops, gpu):
     knowledge = knowledge_of(which)
-    times = learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
+    times = learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), values.EXACT, knowledge)
     expected = np.array([slowly(op, gpu, knowledge) for op in ops])
     assert times.time_s == pytest.approx(expected[:, 0], rel=1e-5, nan_ok=True)
     # A spread of members that agree is a small difference of large logarithms.
@@ -198,7 +182,7 @@ def test_times_are_those_of_slow_loops(which, ops, gpu):
 @given(OPS, GPUS)
 def test_times_and_sigmas_are_positive_and_finite(which, op, gpu):
     knowledge = knowledge_of(which)
-    times = learned_times((op,), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
+    times = learned_times((op,), gpu, constants_for(gpu, knowledge), values.EXACT, knowledge)
     assert KERNEL_FLOOR_S < times.time_s[0] < math.inf
     assert SIGMA_DAY <= times.sigma[0] < math.inf
 
@@ -213,8 +197,6 @@ def test_a_correction_divides_the_work(which, ops, gpu, reached):
     found_s = times_of(ops, gpu, corrected) - KERNEL_FLOOR_S
     assert found_s * reached == pytest.approx(work_s, rel=1e-9)
 
-
-# --- Laws of what was learned --------------------------------------------------------------------------
 
 BOARDS = ("P4", "T4", "P100-PCIE-16GB", "V100-PCIE-32GB", "A100-PCIE-40GB", "A100-PCIE-80GB", "L4", "L40S")
 Sizes = tuple[int, ...]
@@ -240,9 +222,9 @@ def of_twice(name: str) -> np.ndarray:
 
 SIZE = (1, 4096)
 BATCHED: dict[str, tuple[Callable[..., Op], list[Sizes]]] = {
-    "mm": (mm, drawn(SIZE, SIZE, SIZE)),
-    "bmm": (bmm, drawn((1, 256), SIZE, SIZE, SIZE)),
-    "convolution": (convolution, drawn((1, 128), (1, 512), (1, 512), (1, 112))),
+    "mm": (values.mm, drawn(SIZE, SIZE, SIZE)),
+    "bmm": (values.bmm, drawn((1, 256), SIZE, SIZE, SIZE)),
+    "convolution": (values.convolution, drawn((1, 128), (1, 512), (1, 512), (1, 112))),
 }
 
 
@@ -270,7 +252,7 @@ def test_twice_the_batch_of_a_product_is_seldom_faster(name):
 @needs_shipped
 @given(ROWS, DIM, GPUS)
 def test_twice_the_rows_are_never_faster(rows, columns, gpu):
-    for build in (add, layer_norm):
+    for build in (values.add, values.layer_norm):
         before, after = seconds([build(rows, columns), build(2 * rows, columns)], gpu, SHIPPED)
         assert after >= before
 
@@ -279,7 +261,7 @@ def test_twice_the_rows_are_never_faster(rows, columns, gpu):
 def test_twice_the_rows_of_a_softmax_are_seldom_faster():
     """Not never: 400 x 400 on a T4 takes 16.8 us and 800 x 400 13.0 us by the network that ships."""
     sizes = [(rows, columns) for rows in SOFTMAX_ROWS for columns in (8, 64, 272, 400, 1024, 4096)]
-    ops = [softmax(times * rows, columns) for times in (1, 2) for rows, columns in sizes]
+    ops = [values.softmax(times * rows, columns) for times in (1, 2) for rows, columns in sizes]
     gpus = [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA"]
     times_s = np.array([seconds(ops, gpu, SHIPPED) for gpu in gpus])
     ratios = times_s[:, len(sizes) :] / times_s[:, : len(sizes)]
@@ -303,16 +285,16 @@ def test_more_bytes_of_an_element_wise_operator_may_be_faster_for_bad_weights():
         weights=(first, np.eye(2, dtype=np.float32)[None], memory),
         biases=(np.zeros((1, 1, 2)), np.zeros((1, 1, 2)), np.array([[[0.0, 27.0, -6.0]]])),
     )
-    knowledge = make_knowledge(networks={"pointwise": falling})
+    knowledge = values.make_knowledge(networks={"pointwise": falling})
     gpu = load_gpus()["T4"]
     constants = constants_for(gpu, knowledge)
-    ops = (add(2**22), add(2**23))
-    before, after = learned_times(ops, gpu, constants, EXACT, knowledge).time_s
+    ops = (values.add(2**22), values.add(2**23))
+    before, after = learned_times(ops, gpu, constants, values.EXACT, knowledge).time_s
     assert after < before
 
 
 @needs_shipped
 @given(st.integers(0, 31), GPUS)
 def test_larger_element_wise_operators_are_not_faster(power, gpu):
-    before, after = seconds([add(2**power), add(2 ** (power + 1))], gpu, SHIPPED)
+    before, after = seconds([values.add(2**power), values.add(2 ** (power + 1))], gpu, SHIPPED)
     assert after >= before * (1 - 1e-9)

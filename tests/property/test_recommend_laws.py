@@ -8,17 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.values import (
-    Interval,
-    IterationEstimate,
-    Market,
-    Option,
-    PickName,
-    Plan,
-    Quantiles,
-    Recommendation,
-    Tier,
-)
+from advisor.core import values
 from recommender.outcome.draws import make_draws, waits
 from recommender.outcome.spot import SpotTerms, makespan_and_billed_h
 from recommender.ranking.choice import risk_key
@@ -34,15 +24,15 @@ WAITS = st.just(0.0) | st.floats(1, 3600)
 
 
 @st.composite
-def plans_and_estimates(draw: st.DrawFn) -> tuple[list[Plan], list[IterationEstimate]]:
+def plans_and_estimates(draw: st.DrawFn) -> tuple[list[values.Plan], list[values.IterationEstimate]]:
     count = draw(st.integers(1, 6))
     plans, estimates = [], []
     for i in range(count):
         p50 = draw(SECONDS)
         factor = draw(st.floats(1, 2))
-        interval = Interval(p10=p50 / factor, p50=p50, p90=p50 * factor)
-        market = draw(st.sampled_from([Market.ON_DEMAND, Market.SPOT]))
-        tier = draw(st.sampled_from([Tier.CLOUD, Tier.CLUSTER]))
+        interval = values.Interval(p10=p50 / factor, p50=p50, p90=p50 * factor)
+        market = draw(st.sampled_from([values.Market.ON_DEMAND, values.Market.SPOT]))
+        tier = draw(st.sampled_from([values.Tier.CLOUD, values.Tier.CLUSTER]))
         plans.append(
             make_plan(
                 f"G{i}",
@@ -50,14 +40,16 @@ def plans_and_estimates(draw: st.DrawFn) -> tuple[list[Plan], list[IterationEsti
                 market=market,
                 tier=tier,
                 startup_s=draw(st.floats(0, 3600)),
-                wait_s=Quantiles(p50=draw(WAITS), p90=7200.0),
+                wait_s=values.Quantiles(p50=draw(WAITS), p90=7200.0),
                 billed_step_s=draw(st.sampled_from([0.0, 1.0, 3600.0])),
                 storage_usd_per_h=draw(EXTRAS),
                 egress_usd=draw(EXTRAS),
                 transfer_usd=draw(EXTRAS),
             )
         )
-        past = draw(st.none() | st.floats(0.05, 300).map(lambda p90: Interval(p10=0.01, p50=0.02, p90=p90)))
+        past = draw(
+            st.none() | st.floats(0.05, 300).map(lambda p90: values.Interval(p10=0.01, p50=0.02, p90=p90))
+        )
         if plans[i].offer is not None:
             plans[i] = replace(plans[i], offer=replace(plans[i].offer, spot_usd_per_h=past))
         fits = draw(st.booleans())
@@ -65,7 +57,9 @@ def plans_and_estimates(draw: st.DrawFn) -> tuple[list[Plan], list[IterationEsti
     return plans, estimates
 
 
-def decide(pair: tuple[list[Plan], list[IterationEstimate]], **limits: float | None) -> Recommendation:
+def decide(
+    pair: tuple[list[values.Plan], list[values.IterationEstimate]], **limits: float | None
+) -> values.Recommendation:
     plans, estimates = pair
     return recommend(
         make_trace(),
@@ -77,7 +71,7 @@ def decide(pair: tuple[list[Plan], list[IterationEstimate]], **limits: float | N
     )
 
 
-def ready_s(option: Option) -> float:
+def ready_s(option: values.Option) -> float:
     return option.expected.time_s + change_s(option)
 
 
@@ -94,7 +88,7 @@ def test_the_breakdown_adds_up_to_the_cost(pair):
 def test_cost_is_price_times_billed_time_and_extras_without_preemption(pair):
     for option in decide(pair).options:
         plan = option.plan
-        if plan.offer is not None and plan.offer.market is Market.SPOT:
+        if plan.offer is not None and plan.offer.market is values.Market.SPOT:
             continue
         assert plan.usd_per_h is not None
         run_s = plan.startup_s + option.train_s.p50
@@ -170,11 +164,11 @@ def test_picks_are_the_best_of_the_feasible(pair, budget):
     assert bool(picks) == bool(feasible)
     if not picks:
         return
-    assert set(picks) == set(PickName)
-    assert picks[PickName.CHEAPEST].cost_usd.p50 == min(o.cost_usd.p50 for o in feasible.values())
-    assert picks[PickName.FASTEST].time_s.p50 == min(o.time_s.p50 for o in feasible.values())
-    assert picks[PickName.BEST_VALUE].plan.id == answer.recommended
-    assert risk_key(picks[PickName.SAFEST]) == min(map(risk_key, feasible.values()))
+    assert set(picks) == set(values.PickName)
+    assert picks[values.PickName.CHEAPEST].cost_usd.p50 == min(o.cost_usd.p50 for o in feasible.values())
+    assert picks[values.PickName.FASTEST].time_s.p50 == min(o.time_s.p50 for o in feasible.values())
+    assert picks[values.PickName.BEST_VALUE].plan.id == answer.recommended
+    assert risk_key(picks[values.PickName.SAFEST]) == min(map(risk_key, feasible.values()))
 
 
 @settings(max_examples=40)
@@ -189,7 +183,7 @@ def test_the_more_an_hour_is_worth_the_faster_the_choice(pair, value, factor):
 
 @given(WAITS, st.floats(1, 100))
 def test_waits_keep_their_quantiles(p50_s, factor):
-    given_quantiles = Quantiles(p50=p50_s, p90=max(p50_s * factor, 1.0))
+    given_quantiles = values.Quantiles(p50=p50_s, p90=max(p50_s * factor, 1.0))
     draws = make_draws(np.random.default_rng(0))
     quantiles = quantiles_of(waits(given_quantiles, draws.wait))
     assert quantiles.p50 == pytest.approx(given_quantiles.p50, rel=1e-9)
@@ -215,7 +209,7 @@ def test_more_preemptions_never_finish_sooner(work_h, rate, more):
 
 def test_a_hopeless_spot_plan_is_infinite_and_never_on_the_frontier():
     estimates = [make_estimate("S", 1.0), make_estimate("D", 1.0)]
-    plans = [make_plan("S", 0.01, market=Market.SPOT), make_plan("D", 1000.0)]
+    plans = [make_plan("S", 0.01, market=values.Market.SPOT), make_plan("D", 1000.0)]
     answer = recommend(
         make_trace(),
         {(e.gpu, e.layout): e for e in estimates},

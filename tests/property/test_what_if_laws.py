@@ -8,18 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.core import values
 from advisor.core.gpus import load_gpus
-from advisor.core.values import (
-    GpuSpec,
-    Interval,
-    Market,
-    Op,
-    Phase,
-    PickName,
-    Precision,
-    Recommendation,
-    Trace,
-)
 from advisor.predict.interval import widened
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
 from advisor.predict.what_if.precision import allow_tf32, under_autocast
@@ -44,11 +34,14 @@ OPS = st.builds(
     num_bytes=st.integers(0, 10**10),
     count=st.integers(1, 100),
     dtype=st.sampled_from(["float32", "float16", "bfloat16", "float64", "int64"]),
-    phase=st.sampled_from(Phase),
+    phase=st.sampled_from(values.Phase),
     measured_s=st.none() | st.floats(1e-6, 1),
 )
 PRECISIONS = st.builds(
-    Precision, amp_dtype=st.none() | st.just("bfloat16"), tf32_matmul=st.booleans(), tf32_cudnn=st.booleans()
+    values.Precision,
+    amp_dtype=st.none() | st.just("bfloat16"),
+    tf32_matmul=st.booleans(),
+    tf32_cudnn=st.booleans(),
 )
 TRACES = st.builds(
     lambda ops, precision: make_trace(ops=tuple(ops), precision=precision),
@@ -58,12 +51,12 @@ TRACES = st.builds(
 DTYPES = st.sampled_from(["bfloat16", "float16"])
 
 
-def suited_changes(gpu: GpuSpec) -> set[str]:
+def suited_changes(gpu: values.GpuSpec) -> set[str]:
     made = (CHANGES[name](make_trace()) for name in ONE_LINE)
     return {one.name for one in made if isinstance(one, Change) and one.why_not_on(gpu) is None}
 
 
-def answer_for(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendation:
+def answer_for(trace: values.Trace, gpus: list[values.GpuSpec], **limits: Any) -> values.Recommendation:
     by_name = {gpu.name: gpu for gpu in gpus}
     plans = [make_plan(name, 1.0 + i) for i, name in enumerate(by_name)]
     estimates = estimates_for(trace, plans, by_name)
@@ -71,13 +64,13 @@ def answer_for(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendati
     return recommend(trace, estimates, by_name, plans, make_job(**limits), rng=rng)
 
 
-def changed_answer(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendation:
+def changed_answer(trace: values.Trace, gpus: list[values.GpuSpec], **limits: Any) -> values.Recommendation:
     by_name = {gpu.name: gpu for gpu in gpus}
     answer = answer_for(trace, gpus, **limits)
     return with_changes(answer, by_name, trace, ONE_LINE)
 
 
-def total_flops(ops: tuple[Op, ...]) -> int:
+def total_flops(ops: tuple[values.Op, ...]) -> int:
     return sum(op.flops * op.count for op in ops)
 
 
@@ -164,7 +157,7 @@ def test_suited_changes(capability_, tensor, expected):
 
 @given(st.floats(1e-3, 1e3), st.floats(1, 3), st.floats(1, 3), st.floats(0, 1))
 def test_widening_keeps_the_median_and_never_narrows(p50, low, high, sigma):
-    interval = Interval(p10=p50 / low, p50=p50, p90=p50 * high)
+    interval = values.Interval(p10=p50 / low, p50=p50, p90=p50 * high)
     wide = widened(interval, sigma)
     assert wide.p50 == p50
     assert wide.p10 <= interval.p10 * (1 + 1e-9)
@@ -207,14 +200,14 @@ def test_its_estimate_is_wider_and_says_what_it_supposes():
         assert interval.p90 / interval.p50 > math.exp(1.28 * 0.1)
 
 
-def both_ways(answer: Recommendation, gpus: dict[str, GpuSpec]) -> list[Recommendation]:
+def both_ways(answer: values.Recommendation, gpus: dict[str, values.GpuSpec]) -> list[values.Recommendation]:
     return [with_changes(answer, gpus, make_trace(), names) for names in (ONE_LINE, None)]
 
 
 @settings(max_examples=25)
 @given(
     st.lists(st.sampled_from(sorted(CATALOG)), min_size=1, max_size=6, unique=True),
-    st.sampled_from([{}, {"budget_usd": 5.0}, {"pick": PickName.FASTEST}]),
+    st.sampled_from([{}, {"budget_usd": 5.0}, {"pick": values.PickName.FASTEST}]),
 )
 def test_the_best_alone_is_the_best_of_all(names, limits):
     gpus = {name: CATALOG[name] for name in names}
@@ -229,7 +222,7 @@ def test_so_it_is_among_more_than_are_looked_at():
             name, (0.5 + 0.1 * i) * num_gpus, num_gpus=num_gpus, id=f"{name}-{i}-{num_gpus}", market=market
         )
         for i, (name, gpu) in enumerate(CATALOG.items())
-        for num_gpus, market in ((1, Market.ON_DEMAND), (4, Market.SPOT))
+        for num_gpus, market in ((1, values.Market.ON_DEMAND), (4, values.Market.SPOT))
         if gpu.vendor == "NVIDIA"
     ]
     assert len(plans) > 3 * MOST_NEAREST

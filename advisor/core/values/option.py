@@ -341,6 +341,11 @@ class Plan:
         return self.layout.num_gpus
 
     @property
+    def gpus(self) -> str:
+        """``8 x L4``, in words."""
+        return self.layout.of(self.gpu)
+
+    @property
     def num_nodes(self) -> int:
         """Equal machines, each at its offer's price."""
         return self.layout.num_nodes

@@ -149,6 +149,11 @@ class MemoryUse:
     most_activation_bytes: int | None = None
     """The most that activations take in them, whatever else is there by then."""
 
+    @property
+    def state_bytes(self) -> int:
+        """Parameters, gradients and optimizer state, as far as they are known."""
+        return sum(part or 0 for part in (self.parameter_bytes, self.gradient_bytes, self.optimizer_bytes))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:

@@ -321,12 +321,13 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
     link_steps, network_steps = _steps(group)
     latency_s = pace * (constants.launch_s + link_steps * link.hop_s) + network_steps * network.hop_s
     shares = _shares(group, constants)
+    is_ring = group.manner is Manner.RING
     lines = [
         Line(
             latency_s=protocol.latency * latency_s,
             s_per_byte=max(link_s, network_s) / protocol.payload + shares / protocol.bytes_per_s,
         )
-        for protocol in _protocols(group, constants)
+        for protocol in (constants.ring_protocols if is_ring else constants.peer_protocols)
     ]
     lines += _in_switch(group, constants)
     return CollectiveLaw(
@@ -334,10 +335,6 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
         latency_sigma=constants.latency_sigma if group.num_nodes == 1 else constants.network_latency_sigma,
         rate_sigma=max(network_sigma, (link if is_known else constants.links[Link.HOST]).sigma),
     )
-
-
-def _protocols(group: Group, constants: CollectiveConstants) -> tuple[Protocol, ...]:
-    return constants.ring_protocols if group.manner is Manner.RING else constants.peer_protocols
 
 
 def _in_switch(group: Group, constants: CollectiveConstants) -> Iterator[Line]:

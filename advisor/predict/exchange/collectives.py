@@ -6,17 +6,16 @@ parameters and scatters whole gradients (`resharded`), and nothing where it exch
 """
 
 import heapq
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
-from advisor.core.values import Collective, MemoryUse, Phase, TensorSpec, Trace
+from advisor.core.values import Collective, MemoryUse, Op, Phase, TensorSpec, Trace
 from advisor.operators.work import tensor_bytes
-from advisor.predict.distinct import Same
+from advisor.predict.distinct import kept
 
-# Which tensors an optimizer updates, and how ranks share them that share its state.
-#
 # PyTorch's ZeroRedundancyOptimizer gives each tensor, the largest first, to the rank that has least. So a
 # large embedding is one rank's, and the first rank's part of the state may be far above an equal one.
 
@@ -25,10 +24,10 @@ from advisor.predict.distinct import Same
 _BLOCK_BYTES, _OFF = 512, 0.01
 
 
-@lru_cache(maxsize=8)
-def updated_tensors(same: Same, gradient_bytes: int) -> tuple[TensorSpec, ...]:
+@kept(8)
+def updated_tensors(ops: Sequence[Op], gradient_bytes: int) -> tuple[TensorSpec, ...]:
     """The first tensors of an optimizer's call that have as many bytes as all gradients."""
-    for op in same.ops:
+    for op in ops:
         if op.phase is Phase.OPTIMIZER and len(op.inputs) > 1:
             sizes = accumulate(
                 -(-tensor_bytes(tensor) // _BLOCK_BYTES) * _BLOCK_BYTES for tensor in op.inputs
@@ -166,11 +165,9 @@ def state_group(trace: Trace) -> int | None:
     broadcasts of tensors (ZeRO-1, as PyTorch's ZeroRedundancyOptimizer does it), or by a gather of equal
     parts (ZeRO-1 and 2, as DeepSpeed does them).
     """
-    return trace.world_size if gathered_bytes(trace) or _broadcasts_state(trace) else None
-
-
-def _broadcasts_state(trace: Trace) -> bool:
-    return _is_sent_once(trace, sent_tensors(trace), trace.memory.gradient_bytes)
+    if gathered_bytes(trace) or _is_sent_once(trace, sent_tensors(trace), trace.memory.gradient_bytes):
+        return trace.world_size
+    return None
 
 
 def gathered_bytes(trace: Trace) -> int | None:
@@ -279,44 +276,43 @@ def _sizes(trace: Trace) -> tuple[int, ...]:
     sent = sent_tensors(trace)
     count = sum(c.count for c in sent)
     if count == 1:
-        tensors = updated_tensors(Same(trace.ops), trace.memory.gradient_bytes or 0)
+        tensors = updated_tensors(trace.ops, trace.memory.gradient_bytes or 0)
         return tuple(map(tensor_bytes, tensors))
     return tuple(c.num_bytes or 0 for c in sent for _ in range(c.count)) if count <= _MOST_TENSORS else ()
 
 
 def _in_world(trace: Trace, num_ranks: int, sizes: dict[int, int], memory: MemoryUse) -> Trace:
-    collectives = tuple(_among(c, sizes) for c in trace.collectives)
-    return replace(trace, world_size=num_ranks, collectives=collectives, memory=memory)
-
-
-def _among(collective: Collective, sizes: dict[int, int]) -> Collective:
-    world = collective.world_size
-    return collective if world is None else replace(collective, world_size=sizes.get(world, world))
+    collectives = (
+        c if c.world_size is None else replace(c, world_size=sizes.get(c.world_size, c.world_size))
+        for c in trace.collectives
+    )
+    return replace(trace, world_size=num_ranks, collectives=tuple(collectives), memory=memory)
 
 
 def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
-    """With a rank's parts of parameters, gradients and optimizer state that are so many times as large."""
     pass_peak_bytes = _grown_pass_peak(memory, growth)
+    state = [memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes]
+    parameters, gradients, optimizer = (None if part is None else round(part * growth) for part in state)
     return replace(
         memory,
-        parameter_bytes=_times(memory.parameter_bytes, growth),
-        gradient_bytes=_times(memory.gradient_bytes, growth),
-        optimizer_bytes=_times(memory.optimizer_bytes, growth),
+        parameter_bytes=parameters,
+        gradient_bytes=gradients,
+        optimizer_bytes=optimizer,
         peak_bytes=_grown_peak(memory, growth, pass_peak_bytes),
         pass_peak_bytes=pass_peak_bytes,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Bytes of its part that a rank keeps beside the optimizer's state, where ranks gather the weights."""
+class _Parts(NamedTuple):
+    """Bytes of its part that a rank keeps beside the optimizer's state, where ranks gather the weights.
+
+    Of the weights once more, in FP32, of all gradients when it steps, and of those that earlier passes of the
+    iteration left, which count as activations.
+    """
 
     copied: int = 0
-    """Of the weights once more, in FP32."""
     stepped: int = 0
-    """Of all gradients when it steps."""
     between: float = 0.0
-    """Of gradients that earlier passes of the iteration left, which count as activations."""
 
 
 def _parts(trace: Trace) -> _Parts:
@@ -332,15 +328,15 @@ def _parts(trace: Trace) -> _Parts:
 
 
 def _with_state(memory: MemoryUse, growth: float, parts: _Parts) -> MemoryUse:
-    """With a rank's part of the optimizer's state that is so many times as large."""
     optimizer, peak_bytes, pass_bytes = memory.optimizer_bytes, memory.peak_bytes, memory.pass_peak_bytes
     if optimizer is None or peak_bytes is None:
         return replace(memory, peak_bytes=None, pass_peak_bytes=None)
     state, more = optimizer + parts.copied, growth - 1
     moments = [(peak_bytes if pass_bytes is None else pass_bytes) + more * (state + parts.between)]
     if pass_bytes is not None and peak_bytes > pass_bytes:
-        of_step = state + parts.stepped + _made_by_step(memory, peak_bytes, pass_bytes)
-        moments.append(peak_bytes + more * of_step)
+        # What the optimizer makes beside its state, in a step that exceeds the passes.
+        made = max(peak_bytes - memory.state_bytes - _kept_bytes(memory), 0)
+        moments.append(peak_bytes + more * (state + parts.stepped + made))
     return replace(
         memory,
         parameter_bytes=_plus(memory.parameter_bytes, more * parts.copied),
@@ -358,31 +354,23 @@ def _plus(num_bytes: int | None, more: float) -> int | None:
     return None if num_bytes is None else round(num_bytes + more)
 
 
-def _made_by_step(memory: MemoryUse, peak_bytes: int, pass_bytes: int) -> int:
-    """What the optimizer makes beside its state, in a step that exceeds the passes."""
-    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
-    state = sum(part or 0 for part in parts)
-    kept = max(pass_bytes - (memory.pass_activation_bytes or 0) - state, 0)
-    return max(peak_bytes - state - kept, 0)
+def _kept_bytes(memory: MemoryUse) -> int:
+    """What is there at any time beside the model's state, such as buffers of a library."""
+    held = (memory.pass_activation_bytes or 0) + memory.state_bytes
+    return max((memory.pass_peak_bytes or 0) - held, 0)
 
 
 def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -> int | None:
-    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
+    parts = memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes
     if memory.peak_bytes is None or None in parts:
         return None
     if memory.pass_peak_bytes is None or pass_peak_bytes is None:
-        return round(memory.peak_bytes + (growth - 1) * sum(part or 0 for part in parts))
+        return round(memory.peak_bytes + (growth - 1) * memory.state_bytes)
     # Of a step that exceeds the passes all is state, and what is made of it.
     is_of_step = memory.peak_bytes > memory.pass_peak_bytes
-    kept = _kept_bytes(memory)
-    return max(pass_peak_bytes, round(kept + growth * (memory.peak_bytes - kept)) if is_of_step else 0)
-
-
-def _kept_bytes(memory: MemoryUse) -> int:
-    """What is there at any time beside the model's state, such as buffers of a library."""
-    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
-    held = (memory.pass_activation_bytes or 0) + sum(part or 0 for part in parts)
-    return max((memory.pass_peak_bytes or 0) - held, 0)
+    kept_bytes = _kept_bytes(memory)
+    of_step = kept_bytes + growth * (memory.peak_bytes - kept_bytes)
+    return max(pass_peak_bytes, round(of_step) if is_of_step else 0)
 
 
 def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:
@@ -393,7 +381,3 @@ def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:
     state = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
     gradients = min(memory.gradient_bytes or 0, max(peak_bytes - held_bytes - state, 0))
     return round(peak_bytes + (growth - 1) * (state + gradients))
-
-
-def _times(num_bytes: int | None, growth: float) -> int | None:
-    return None if num_bytes is None else round(num_bytes * growth)

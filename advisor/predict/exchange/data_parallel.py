@@ -9,7 +9,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import repeat
 from math import exp
 
@@ -20,7 +19,7 @@ from advisor.core.units import MIB
 from advisor.core.values import Z90, Collective, GpuSpec, Layout, Op, Phase, Sharding, TensorSpec, Trace
 from advisor.operators.family import base_name
 from advisor.operators.work import folded_shape, tensor_bytes
-from advisor.predict.distinct import Same, blocks_of
+from advisor.predict.distinct import blocks_of, kept
 from advisor.predict.exchange.collective_time import CollectiveTime, collective_law, collective_time
 from advisor.predict.exchange.collectives import (
     SHARDING,
@@ -33,8 +32,6 @@ from advisor.predict.exchange.collectives import (
 )
 from advisor.predict.host import Copies
 
-# In which pieces data parallelism exchanges gradients, and when in the backward pass each is complete.
-#
 # PyTorch DDP (Li et al., "PyTorch Distributed", PVLDB 13(12), 2020) fills a first bucket of 1 MiB and
 # further ones of 25 MiB in the order in which gradients become complete. A bucket takes whole tensors, so
 # that the gradient of a large embedding, complete at the very end, travels alone and in the open.
@@ -81,20 +78,20 @@ def buckets_of(trace: Trace) -> Buckets:
     total = exchanged_bytes(trace) or sum(recorded)
     # Equal parts are cut out of one long tensor, which shows no shapes.
     is_cut = gathered_bytes(trace) is not None
-    tensors = () if is_cut else updated_tensors(Same(trace.ops), total)
-    return _buckets_of(Same(trace.ops), total, recorded, trace.accumulation, tensors)
+    tensors = () if is_cut else updated_tensors(trace.ops, total)
+    return _buckets_of(trace.ops, total, recorded, trace.accumulation, tensors)
 
 
-@lru_cache(maxsize=8)
+@kept(8)
 def _buckets_of(
-    same: Same,
+    ops: Sequence[Op],
     total_bytes: int,
     recorded: tuple[int, ...],
     accumulation: int,
     tensors: tuple[TensorSpec, ...],
 ) -> Buckets:
-    backward = [(i, op) for i, op in enumerate(same.ops) if op.phase is Phase.BACKWARD]
-    stretch_of = np.full(len(same.ops), -1)
+    backward = [(i, op) for i, op in enumerate(ops) if op.phase is Phase.BACKWARD]
+    stretch_of = np.full(len(ops), -1)
     stretches = _stretches([op for _, op in backward], accumulation) if tensors else repeat(0)
     places: Sequence[tuple[int, Op]] = [(s, op) for s, (_, op) in zip(stretches, backward, strict=False)]
     stretch_of[[i for i, _ in backward]] = [stretch for stretch, _ in places]
@@ -107,7 +104,11 @@ def _buckets_of(
     whole = np.bincount(stretch, weights=sizes)
     rest = np.cumsum(whole)[stretch] - ends
     share = 1 - rest / np.maximum(whole[stretch], 1.0)
-    last = _recorded_ends(recorded, ends) if recorded else _ddp_ends(sizes.tolist())
+    if recorded:  # the tensor in which each of them ends
+        bounds = np.cumsum(recorded) / max(sum(recorded), 1) * ends[-1]
+        last = np.minimum(np.searchsorted(ends, bounds * (1 - 1e-9)), len(ends) - 1)
+    else:
+        last = np.array(_ddp_ends(sizes.tolist()))
     num_bytes = recorded or np.diff(ends[last], prepend=0.0).tolist()
     return Buckets(
         num_bytes=tuple(num_bytes), stretch=stretch[last], share=share[last], stretch_of=stretch_of
@@ -185,13 +186,6 @@ def _ddp_ends(sizes: Sequence[float]) -> list[int]:
     return ends
 
 
-def _recorded_ends(recorded: Sequence[int], ends: Floats) -> NDArray[np.int64]:
-    """The tensor in which each recorded bucket ends."""
-    bounds = np.cumsum(recorded) / max(sum(recorded), 1) * ends[-1]
-    indices: NDArray[np.int64] = np.minimum(np.searchsorted(ends, bounds * (1 - 1e-9)), len(ends) - 1)
-    return indices
-
-
 COMMUNICATION = "exposed communication"
 """What takes time beside operators and waits, where times are listed by name."""
 # Into the buckets and back: each copy reads and writes.
@@ -206,29 +200,24 @@ def bucket_copies(trace: Trace) -> tuple[Op, ...]:
     None where gradients show no shapes, or where the script exchanges them itself: then it is among its
     operators already.
     """
-    return () if trace.collectives else _bucket_copies(Same(trace.ops), exchanged_bytes(trace) or 0)
+    return () if trace.collectives else _bucket_copies(trace.ops, exchanged_bytes(trace) or 0)
 
 
-@lru_cache(maxsize=8)
-def _bucket_copies(same: Same, gradient_bytes: int) -> tuple[Op, ...]:
-    tensors = updated_tensors(same, gradient_bytes)
+@kept(8)
+def _bucket_copies(ops: Sequence[Op], gradient_bytes: int) -> tuple[Op, ...]:
     return tuple(
-        _copy(name, tensor, count, flops=flops, passes=passes)
-        for tensor, count in Counter(tensors).items()
+        Op(
+            name=name,
+            phase=Phase.BACKWARD,
+            inputs=(tensor, tensor),
+            outputs=(tensor,),
+            attributes={},
+            flops=flops,
+            bytes=passes * tensor_bytes(tensor),
+            count=count,
+        )
+        for tensor, count in Counter(updated_tensors(ops, gradient_bytes)).items()
         for name, flops, passes in (("aten::mul", math.prod(tensor.shape), 3), (COPY_BACK, 0, 2))
-    )
-
-
-def _copy(name: str, tensor: TensorSpec, count: int, *, flops: int, passes: int) -> Op:
-    return Op(
-        name=name,
-        phase=Phase.BACKWARD,
-        inputs=(tensor, tensor),
-        outputs=(tensor,),
-        attributes={},
-        flops=flops,
-        bytes=passes * tensor_bytes(tensor),
-        count=count,
     )
 
 
@@ -299,8 +288,6 @@ def _added_s(lasts_s: Floats, ready_s: Floats, pass_s: float, slowdown: float) -
     return max(float(np.max(ready_s * stretched + to_come_s)), pass_s * stretched) - pass_s
 
 
-# How much longer an iteration takes because its ranks share a model, as its recorded collectives tell.
-#
 # Ranks that share parameters (FSDP, ZeRO-3) gather each unit before it is used and scatter its gradients
 # after: all but the first gather and the last scatter can hide behind the computation of other units, whose
 # kernels run slower meanwhile (Zhao et al., "PyTorch FSDP", PVLDB 16(12), 2023). Ranks that split layers
@@ -315,8 +302,6 @@ def exchange_of_shards(
     Args:
         trace: of one of as many ranks as the layout has GPUs.
         compute_s: seconds of forward and backward.
-        gpu: of which kind all are.
-        layout: how many they are, and over what they exchange.
         slowdown: of kernels while GPUs exchange, as a share of their time.
     """
     known = [c for c in trace.collectives if c.num_bytes is not None and c.world_size != 1]
@@ -329,12 +314,7 @@ def exchange_of_shards(
 def exchange_beside_gradients(trace: Trace, gpu: GpuSpec, layout: Layout) -> Exchange:
     """What ranks that each hold all of a model exchange beside gradients, such as weights or statistics.
 
-    All of it is needed at once, so nothing hides.
-
-    Args:
-        trace: of one of any number of such ranks.
-        gpu: of which kind all are.
-        layout: how many they are, and over what they exchange.
+    All of it is needed at once, so nothing hides. The trace is of one of any number of such ranks.
     """
     if layout.num_gpus == 1:
         return Exchange()
@@ -360,23 +340,16 @@ def _sharding_s(
 def _time_of(collective: Collective, trace: Trace, gpu: GpuSpec, layout: Layout) -> CollectiveTime:
     """Of one among the ranks of its group, which are neighbours; copies of a shard lie apart."""
     num_bytes, ranks = collective.num_bytes or 0, collective.world_size or layout.num_gpus
-    group = sharding_group(trace)
+    group, apart = sharding_group(trace), 1
     if collective.kind == "all_reduce" and group is not None and ranks < layout.num_gpus:
-        return _time_of_copies(num_bytes, ranks, min(group, layout.gpus_per_node), gpu, layout)
-    within = min(ranks, layout.gpus_per_node)
-    among = Layout(gpus_per_node=within, num_nodes=-(-ranks // within), fabric=layout.fabric)
-    return collective_time(collective.kind, num_bytes, among, gpu)
-
-
-def _time_of_copies(num_bytes: int, ranks: int, apart: int, gpu: GpuSpec, layout: Layout) -> CollectiveTime:
-    """Of ranks that lie so many GPUs apart: as many such groups share a node's network."""
+        apart = min(group, layout.gpus_per_node)
     within = min(ranks, max(1, layout.gpus_per_node // apart))
     among = Layout(gpus_per_node=within, num_nodes=-(-ranks // within), fabric=layout.fabric)
-    return collective_time("all_reduce", num_bytes * (apart if among.num_nodes > 1 else 1), among, gpu)
+    # Of ranks that lie so many GPUs apart, as many such groups share a node's network.
+    crowd = apart if among.num_nodes > 1 else 1
+    return collective_time(collective.kind, num_bytes * crowd, among, gpu)
 
 
-# What copies of a model exchange where they are supposed to share its state (ZeRO, FSDP).
-#
 # ZeRO-1 and 2 reduce gradients as data parallelism does, and gather the weights after each step. ZeRO-3
 # gathers each block before it is used, forward and backward, and scatters its gradients (Rajbhandari et
 # al., SC 2020).
@@ -397,9 +370,8 @@ class SharedModel:
 def shared_model(trace: Trace, crowd: int = 1) -> SharedModel:
     """What copies of a script's model could share; of weights and gradients one counts where one is known.
 
-    Args:
-        trace: of a script whose ranks each hold all of it.
-        crowd: groups of copies that share a node's network, each with a part of the model.
+    Its ranks each hold all of it. A crowd of groups of copies, each with a part of the model, share a node's
+    network.
     """
     weights, gradients = trace.memory.parameter_bytes, trace.memory.gradient_bytes
     return SharedModel(
@@ -447,7 +419,6 @@ def exchange_of_zero(
 
 
 def _gathering(model: SharedModel, sharding: Sharding, trace: Trace, layout: Layout) -> Trace:
-    """The trace with the collectives of ZeRO-3: gathered blocks, and their gradients scattered."""
     ranks, blocks, passes = shared_state_ranks(sharding, layout), model.blocks, trace.accumulation
 
     def each(kind: str, num_bytes: float, count: int, world_size: int = ranks) -> Collective:

@@ -8,7 +8,8 @@ gradient, else ``m``.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -29,31 +30,26 @@ Shape = tuple[int, ...]
 def with_batch(trace: Trace, factor: int) -> Trace | None:
     """The trace of a script whose passes take ``factor`` times as many samples.
 
-    Times that were measured are dropped. Memory is exact as far as activations grow with the batch.
-
-    Args:
-        factor: 2 for twice the batch.
-
-    Returns:
-        None where the batch is not known, or work does not grow with it as far as shapes tell.
+    Times that were measured are dropped. Memory is exact as far as activations grow with the batch. None
+    where the batch is not known, or work does not grow with it as far as shapes tell.
     """
     if trace.batch_size is None or trace.batch_size % trace.accumulation:
         return None
     batch = trace.batch_size // trace.accumulation
-    growing = _Growing(batch=batch, factor=factor, inner=_inner_sizes(trace.ops))
-    parameters = _parameter_shapes(trace.ops, batch)
+    passes = [op for op in trace.ops if op.phase is not Phase.OPTIMIZER]
+    inner = frozenset(size for op in passes for tensor in op.outputs for size in tensor.shape[1:])
+    growing = _Growing(batch=batch, factor=factor, inner=inner)
+    # Of what the optimizer steps over, whichever way round a matrix is used.
+    stepped = (tensor for op in trace.ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs)
+    parameters = frozenset(_folded(tensor, batch) for tensor in stepped)
     calls = with_weights(trace.ops, lambda tensor: _folded(tensor, batch) in parameters)
     ops = tuple(growing.op(op, weights) for op, weights in calls)
-    if not _has_grown(trace.ops, ops, factor):
+    # Work is proportional to the batch; where shapes say otherwise, they were read wrongly.
+    wanted = factor * _pass_flops(trace.ops)
+    if abs(_pass_flops(ops) - wanted) > _MOST_OFF * wanted:
         return None
     memory = of_larger_batch(trace.memory, factor)
     return replace(with_larger_steps(trace, factor), ops=ops, memory=memory)
-
-
-def _has_grown(before: Iterable[Op], after: Iterable[Op], factor: int) -> bool:
-    """Work is proportional to the batch; where shapes say otherwise, they were read wrongly."""
-    wanted = factor * _pass_flops(before)
-    return abs(_pass_flops(after) - wanted) <= _MOST_OFF * wanted
 
 
 def _pass_flops(ops: Iterable[Op]) -> int:
@@ -72,25 +68,9 @@ def with_larger_steps(trace: Trace, factor: int) -> Trace:
     )
 
 
-def _parameter_shapes(ops: Sequence[Op], batch: int) -> frozenset[Shape]:
-    """Of what the optimizer steps over, whichever way round a matrix is used."""
-    stepped = (tensor for op in ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs)
-    return frozenset(_folded(tensor, batch) for tensor in stepped)
-
-
 def _folded(tensor: TensorSpec, batch: int) -> Shape:
     """Without dimensions of one element, which reductions leave and broadcasts add; a batch may be one."""
     return tuple(sorted(size for size in tensor.shape if size != 1 or batch == 1))
-
-
-def _inner_sizes(ops: Iterable[Op]) -> frozenset[int]:
-    return frozenset(
-        size
-        for op in ops
-        if op.phase is not Phase.OPTIMIZER
-        for tensor in op.outputs
-        for size in tensor.shape[1:]
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,22 +88,22 @@ class _Growing:
         if op.phase is Phase.OPTIMIZER:
             return op
         name = base_name(op.name)
-        if name in _PRODUCTS and _is_product(op):
-            inputs, outputs = self._product(op)
-        else:
-            axis = 1 if name in _RECURRENT and not op.attributes.get("batch_first") else None
-            # A bias's gradient is summed over what never is a weight, whatever its shape.
-            stays = [False] * len(op.inputs) if name == "sum" else weights.inputs
-            inputs = tuple(starmap(partial(self._tensor, axis=axis), zip(op.inputs, stays, strict=True)))
-            outputs = tuple(
-                starmap(partial(self._tensor, axis=axis), zip(op.outputs, weights.outputs, strict=True))
-            )
+        # A profiler may leave shapes of matrices out.
+        has_shapes = len(op.outputs) == 1 and [len(tensor.shape) for tensor in op.inputs[-2:]] == [2, 2]
+        if name in _PRODUCTS and has_shapes:
+            return recosted(op, *self._product(op))
+        axis = 1 if name in _RECURRENT and not op.attributes.get("batch_first") else None
+        # A bias's gradient is summed over what never is a weight, whatever its shape.
+        stays = [False] * len(op.inputs) if name == "sum" else weights.inputs
+        pairs = zip(op.inputs, stays, strict=True), zip(op.outputs, weights.outputs, strict=True)
+        inputs, outputs = (tuple(starmap(partial(self._tensor, axis=axis), one)) for one in pairs)
         return recosted(op, inputs, outputs)
 
     def _product(self, op: Op) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
         *bias, left, right = op.inputs
         (out,) = op.outputs
-        if op.phase is Phase.BACKWARD and _is_transposed(left) and self._is_batch(left.shape[1]):
+        is_transposed = left.stride is not None and left.stride[0] == 1 != left.stride[1]
+        if op.phase is Phase.BACKWARD and is_transposed and self._is_batch(left.shape[1]):
             return (*bias, self._along(left, 1), self._along(right, 0)), (out,)
         if not self._is_batch(left.shape[0]):
             return op.inputs, op.outputs
@@ -134,7 +114,11 @@ class _Growing:
             return tensor
         if axis is not None:
             return self._along(tensor, axis) if len(tensor.shape) == 3 else tensor
-        axis = next((i for i in _from_outside(tensor) if self._is_batch(tensor.shape[i])), None)
+        # By their place in memory, the outermost first, as far as strides tell.
+        axes, stride = list(range(len(tensor.shape))), tensor.stride
+        if stride is not None and stride[0]:
+            axes = sorted(axes, key=lambda i: -stride[i])
+        axis = next((i for i in axes if self._is_batch(tensor.shape[i])), None)
         return tensor if axis is None else self._along(tensor, axis)
 
     def _is_batch(self, size: int) -> bool:
@@ -145,31 +129,10 @@ class _Growing:
 
     def _along(self, tensor: TensorSpec, axis: int) -> TensorSpec:
         shape = tuple(size * self.factor if i == axis else size for i, size in enumerate(tensor.shape))
-        return replace(tensor, shape=shape, stride=_stride(tensor, axis, self.factor))
-
-
-def _is_product(op: Op) -> bool:
-    """Whether both operands are matrices: a profiler may leave shapes out."""
-    return len(op.outputs) == 1 and [len(tensor.shape) for tensor in op.inputs[-2:]] == [2, 2]
-
-
-def _is_transposed(tensor: TensorSpec) -> bool:
-    return tensor.stride is not None and len(tensor.shape) == 2 and tensor.stride[0] == 1 != tensor.stride[1]
-
-
-def _from_outside(tensor: TensorSpec) -> list[int]:
-    """The dimensions by their place in memory, as far as strides tell."""
-    stride = tensor.stride
-    if stride is None or stride[0] == 0:
-        return list(range(len(tensor.shape)))
-    return sorted(range(len(tensor.shape)), key=lambda i: -stride[i])
-
-
-def _stride(tensor: TensorSpec, axis: int, factor: int) -> tuple[int, ...] | None:
-    """Where a dimension grows, those outside of it move apart."""
-    if tensor.stride is None:
-        return None
-    return tuple(step * factor if step > tensor.stride[axis] else step for step in tensor.stride)
+        stride = tensor.stride
+        if stride is not None:  # dimensions outside of it move apart
+            stride = tuple(step * self.factor if step > stride[axis] else step for step in stride)
+        return replace(tensor, shape=shape, stride=stride)
 
 
 def recosted(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> Op:
@@ -183,17 +146,33 @@ def recosted(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, 
     )
 
 
+def made_op(
+    name: str,
+    phase: Phase,
+    inputs: tuple[TensorSpec, ...],
+    outputs: tuple[TensorSpec, ...],
+    attributes: dict[str, AttributeValue],
+    count: int,
+) -> Op:
+    """An operator that a change adds, with the FLOPs and bytes of its tensors."""
+    cost = cost_of(name, inputs, outputs, attributes)
+    return Op(
+        name=name,
+        phase=phase,
+        inputs=inputs,
+        outputs=outputs,
+        attributes=attributes,
+        flops=cost.flops,
+        bytes=cost.bytes,
+        count=count,
+    )
+
+
 def accumulated(trace: Trace, passes: int) -> Trace | None:
     """The trace of a script that steps after ``passes`` times as many passes, each as it is.
 
     The first pass leaves its gradients, each of the others adds to them (PyTorch's ``AccumulateGrad``). Each
-    loss is divided by the number of passes.
-
-    Args:
-        passes: 4 for four passes where there was one.
-
-    Returns:
-        None where the optimizer's parameters are not known.
+    loss is divided by the number of passes. None where the optimizer's parameters are not known.
     """
     parameters = _parameters(trace)
     if not parameters:
@@ -201,9 +180,18 @@ def accumulated(trace: Trace, passes: int) -> Trace | None:
     last = max((i for i, op in enumerate(trace.ops) if op.phase is Phase.BACKWARD), default=-1)
     # Behind the last gradient they are clipped: once a step.
     in_passes = (_repeated(op, passes) if i <= last else op for i, op in enumerate(trace.ops))
+    counts = Counter(parameters)
+    additions = (
+        made_op("aten::add_", Phase.BACKWARD, (tensor, tensor), (tensor,), {"alpha": 1}, count * (passes - 1))
+        for tensor, count in counts.items()
+    )
+    loss = (TensorSpec(shape=(), dtype="float32", stride=()),)
+    scaled = (
+        made_op("aten::div", phase, loss, loss, {}, passes) for phase in (Phase.FORWARD, Phase.BACKWARD)
+    )
     return replace(
         with_larger_steps(trace, passes),
-        ops=(*in_passes, *_additions(parameters, passes - 1), *_scaled_losses(passes)),
+        ops=(*in_passes, *additions, *scaled),
         accumulation=trace.accumulation * passes,
         memory=of_more_passes(trace.memory),
     )
@@ -230,46 +218,5 @@ def _parameters(trace: Trace) -> tuple[TensorSpec, ...]:
         num_bytes = total_bytes(tensors)
         return abs(num_bytes - (trace.memory.gradient_bytes or num_bytes)), -len(tensors)
 
-    if not lists:
-        return ()
-    smallest: list[TensorSpec] = min(lists.values(), key=order)
+    smallest: list[TensorSpec] = min(lists.values(), key=order) if lists else []
     return tuple(smallest)
-
-
-def _additions(parameters: tuple[TensorSpec, ...], times: int) -> tuple[Op, ...]:
-    counts: dict[TensorSpec, int] = {}
-    for tensor in parameters:
-        counts[tensor] = counts.get(tensor, 0) + 1
-    return tuple(_addition(tensor, count * times) for tensor, count in counts.items())
-
-
-def _scaled_losses(passes: int) -> tuple[Op, ...]:
-    loss = TensorSpec(shape=(), dtype="float32", stride=())
-    return tuple(
-        _op("aten::div", phase, (loss,), loss, {}, passes) for phase in (Phase.FORWARD, Phase.BACKWARD)
-    )
-
-
-def _addition(tensor: TensorSpec, count: int) -> Op:
-    return _op("aten::add_", Phase.BACKWARD, (tensor, tensor), tensor, {"alpha": 1}, count)
-
-
-def _op(
-    name: str,
-    phase: Phase,
-    inputs: tuple[TensorSpec, ...],
-    output: TensorSpec,
-    attributes: dict[str, AttributeValue],
-    count: int,
-) -> Op:
-    cost = cost_of(name, inputs, (output,), attributes)
-    return Op(
-        name=name,
-        phase=phase,
-        inputs=inputs,
-        outputs=(output,),
-        attributes=attributes,
-        flops=cost.flops,
-        bytes=cost.bytes,
-        count=count,
-    )

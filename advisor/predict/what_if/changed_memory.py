@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from advisor.core.values import MemoryUse
 from advisor.predict.what_if.held import Held
@@ -19,15 +20,8 @@ def of_larger_batch(memory: MemoryUse, factor: int) -> MemoryUse:
         return replace(memory, peak_bytes=None)
     grown_bytes = passes.peak_bytes + (factor - 1) * passes.activation_bytes
     most_bytes = factor * passes.most_bytes
-    return _with(
-        memory,
-        _Passes(
-            kept_bytes=passes.kept_bytes,
-            peak_bytes=max(grown_bytes, passes.kept_bytes + most_bytes),
-            activation_bytes=factor * passes.activation_bytes,
-            most_bytes=most_bytes,
-        ),
-    )
+    peak_bytes, activation_bytes = max(grown_bytes, passes.kept_bytes + most_bytes), passes.activation_bytes
+    return _with(memory, _Passes(passes.kept_bytes, peak_bytes, factor * activation_bytes, most_bytes))
 
 
 def of_more_passes(memory: MemoryUse) -> MemoryUse:
@@ -37,7 +31,7 @@ def of_more_passes(memory: MemoryUse) -> MemoryUse:
         return memory
     full_bytes = passes.kept_bytes + memory.gradient_bytes + passes.most_bytes
     peak_bytes = max(passes.peak_bytes, full_bytes)
-    return _with(memory, replace(passes, peak_bytes=peak_bytes, activation_bytes=passes.most_bytes))
+    return _with(memory, passes._replace(peak_bytes=peak_bytes, activation_bytes=passes.most_bytes))
 
 
 def of_lower_precision(memory: MemoryUse, before: Held, after: Held, share: float) -> MemoryUse:
@@ -58,19 +52,11 @@ def of_lower_precision(memory: MemoryUse, before: Held, after: Held, share: floa
     moved = peak.moved(passes.most_bytes, memory.gradient_bytes or 0, before, after, share)
     most_bytes = _moved(passes.most_bytes, before.most_bytes, after.most_bytes, share)
     always_bytes = passes.kept_bytes + beside_bytes - gradient_bytes
-    return _with(
-        memory,
-        _Passes(
-            kept_bytes=passes.kept_bytes,
-            peak_bytes=always_bytes + max(moved.activation_bytes + moved.gradient_bytes, most_bytes),
-            activation_bytes=moved.activation_bytes,
-            most_bytes=most_bytes,
-        ),
-    )
+    peak_bytes = always_bytes + max(moved.activation_bytes + moved.gradient_bytes, most_bytes)
+    return _with(memory, _Passes(passes.kept_bytes, peak_bytes, moved.activation_bytes, most_bytes))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Peak:
+class _Peak(NamedTuple):
     """What is there when passes hold most."""
 
     activation_bytes: int
@@ -85,7 +71,7 @@ class _Peak:
             is_backward = self.activation_bytes >= most_bytes
             moment = attrgetter("most_bytes" if is_backward else "forward_bytes")
             activation_bytes = _moved(self.activation_bytes, moment(before), moment(after), share)
-            return replace(self, activation_bytes=activation_bytes)
+            return self._replace(activation_bytes=activation_bytes)
         sum_bytes = _moved(
             self.activation_bytes + self.gradient_bytes,
             before.peak_bytes + before.gradient_bytes,
@@ -109,21 +95,20 @@ def of_fused_step(memory: MemoryUse) -> MemoryUse:
     passes = _passes(memory)
     if passes is None or memory.pass_peak_bytes is None or memory.peak_bytes is None:
         return memory
-    peak_bytes = min(memory.peak_bytes, max(passes.peak_bytes, _state_bytes(memory)))
+    peak_bytes = min(memory.peak_bytes, max(passes.peak_bytes, memory.state_bytes))
     return _with_peak(memory, peak_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Passes:
-    """Forward and backward passes."""
+class _Passes(NamedTuple):
+    """Forward and backward passes: parameters and optimizer state, which they keep, and their peak.
+
+    Of activations those at the peak, and the most, whenever that is.
+    """
 
     kept_bytes: int
-    """Parameters and optimizer state, which are always there."""
     peak_bytes: int
     activation_bytes: int
-    """At the peak."""
     most_bytes: int
-    """Of activations, whenever that is."""
 
 
 def _passes(memory: MemoryUse) -> _Passes | None:
@@ -132,12 +117,9 @@ def _passes(memory: MemoryUse) -> _Passes | None:
     peak_bytes = _known(memory.pass_peak_bytes, memory.peak_bytes)
     if activation_bytes is None or peak_bytes is None:
         return None
-    return _Passes(
-        kept_bytes=(memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0),
-        peak_bytes=peak_bytes,
-        activation_bytes=activation_bytes,
-        most_bytes=_known(memory.most_activation_bytes) or activation_bytes,
-    )
+    kept_bytes = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
+    most_bytes = memory.most_activation_bytes or activation_bytes
+    return _Passes(kept_bytes, peak_bytes, activation_bytes, most_bytes)
 
 
 def _known(*values: int | None) -> int | None:
@@ -146,7 +128,7 @@ def _known(*values: int | None) -> int | None:
 
 def _with(memory: MemoryUse, passes: _Passes) -> MemoryUse:
     """The memory with other passes; the step's own peak stays where it was above theirs."""
-    step_bytes = _state_bytes(memory)
+    step_bytes = memory.state_bytes
     if memory.pass_peak_bytes is not None and (memory.peak_bytes or 0) > memory.pass_peak_bytes:
         step_bytes = memory.peak_bytes or 0
     changed = replace(
@@ -161,8 +143,3 @@ def _with(memory: MemoryUse, passes: _Passes) -> MemoryUse:
 def _with_peak(memory: MemoryUse, peak_bytes: int) -> MemoryUse:
     held_bytes = (memory.peak_bytes or 0) - (memory.activation_bytes or 0)
     return replace(memory, peak_bytes=peak_bytes, activation_bytes=max(0, peak_bytes - held_bytes))
-
-
-def _state_bytes(memory: MemoryUse) -> int:
-    states = memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes
-    return sum(state or 0 for state in states)

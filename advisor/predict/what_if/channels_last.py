@@ -33,26 +33,25 @@ def turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     changed = only_turned(ops)
     if changed is ops:
         return ops
-    before = (None, *ops)
-    return tuple(
-        part
-        for last, op in zip(before, changed, strict=False)
-        for part in (*_copies(op), *_flattened(op, last), op)
-    )
+    pairs = zip((None, *ops), changed, strict=False)
+    return tuple(part for last, op in pairs for part in (*_copies(op), *_flattened(op, last), op))
 
 
 def only_turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     """The same where nothing has to be copied, since whatever needs another layout reads it as it is."""
-    changed = tuple(_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in ops)
-    return ops if all(new is old for new, old in zip(changed, ops, strict=True)) else changed
+    changed = []
+    for op in ops:
+        inputs, outputs = tuple(map(_turned, op.inputs)), tuple(map(_turned, op.outputs))
+        is_other = base_name(op.name) in _OF_IMAGES and (inputs, outputs) != (op.inputs, op.outputs)
+        other = replace(op, inputs=inputs, outputs=outputs, measured_s=None, kernels=())
+        changed.append(other if is_other else op)
+    return ops if all(new is old for new, old in zip(changed, ops, strict=True)) else tuple(changed)
 
 
 def _copies(op: Op) -> Iterator[Op]:
     """To NCHW of what an operator reads, and back of what it writes."""
-    if base_name(op.name) not in _OF_NCHW:
-        return
-    for image in (op.inputs[0], op.outputs[0]):
-        yield from _copy(op, image)
+    images = (op.inputs[0], op.outputs[0]) if base_name(op.name) in _OF_NCHW else ()
+    return (copy for image in images for copy in _copy(op, image))
 
 
 def _flattened(op: Op, last: Op | None) -> Iterator[Op]:
@@ -67,7 +66,6 @@ def _flattened(op: Op, last: Op | None) -> Iterator[Op]:
 
 
 def _copy(op: Op, image: TensorSpec) -> Iterator[Op]:
-    """As often as the operator runs."""
     in_layout = _turned(image)
     if is_channels_last(in_layout):
         cost = cost_of("aten::clone", (in_layout,), (image,), {})
@@ -75,13 +73,6 @@ def _copy(op: Op, image: TensorSpec) -> Iterator[Op]:
             op, name="aten::clone", inputs=(in_layout,), outputs=(image,), attributes={}, flows=(),
             flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=(),
         )  # fmt: skip
-
-
-def _changed(op: Op) -> Op:
-    inputs, outputs = tuple(map(_turned, op.inputs)), tuple(map(_turned, op.outputs))
-    if (inputs, outputs) == (op.inputs, op.outputs):
-        return op
-    return replace(op, inputs=inputs, outputs=outputs, measured_s=None, kernels=())
 
 
 def _turned(tensor: TensorSpec) -> TensorSpec:

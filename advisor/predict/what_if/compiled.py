@@ -12,7 +12,6 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from advisor.core.findings.about_traces import CompileSeen
@@ -22,9 +21,9 @@ from advisor.operators.family import base_name
 from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
 from advisor.operators.work import numel, tensor_bytes
-from advisor.predict.distinct import Same
+from advisor.predict.distinct import kept
 from advisor.predict.what_if.channels_last import only_turned
-from advisor.predict.what_if.held import is_of
+from advisor.predict.what_if.held import Shape, is_of, parameter_shapes
 
 # What a batch of images is divided by is known when kernels have seen all of it: one sums up parts, one adds
 # those up. Norms of rows keep their row.
@@ -50,11 +49,7 @@ class _Call(NamedTuple):
 
 
 class Chains:
-    """The streams of an iteration, joined.
-
-    Args:
-        streams: the places among them of those that may be joined; each tells its flows.
-    """
+    """The streams of an iteration, joined: those at the places that may be; each tells its flows."""
 
     def __init__(self, ops: Sequence[Op], streams: Collection[int]) -> None:
         self._streams = frozenset(streams)
@@ -88,20 +83,19 @@ class Chains:
             if source not in flow.sources[:place] and not self._joins(source, call)
         )
         written = tensor_bytes(op.outputs[0]) if op.outputs and self._is_written(flow.id) else 0
-        kernels = (_KERNELS_OF_STATISTICS if _has_statistics(op) else 0) + (1 if written else 0)
+        # Of a norm of images that looks at them; in inference it only scales.
+        is_of_images = any(name in op.name for name in _IMAGE_NORMS) and "no_training" not in op.name
+        looks = op.phase is Phase.BACKWARD or op.attributes.get("training", True) is not False
+        kernels = (_KERNELS_OF_STATISTICS if is_of_images and looks else 0) + (1 if written else 0)
         return Joined(flow.count * (read + written), flow.count * kernels)
 
     def _is_written(self, made: int) -> bool:
-        """Whether another kernel reads what the calls of a flow make."""
-        readers = self._readers.get(made, [])
+        readers, phase = self._readers.get(made, []), self._makers[made].op.phase
         # The last of calls that only read each other is what the iteration gives back.
-        return all(reader.flow.id == made for reader in readers) or any(
-            self._needs(made, reader) for reader in readers
-        )
-
-    def _needs(self, made: int, reader: _Call) -> bool:
-        is_again = reader.place in self._streams and reader.op.phase is not self._makers[made].op.phase
-        return not is_again and not self._joins(made, reader)
+        if all(reader.flow.id == made for reader in readers):
+            return True
+        needing = (one for one in readers if one.place not in self._streams or one.op.phase is phase)
+        return not all(self._joins(made, reader) for reader in needing)
 
     def _joins(self, source: int, reader: _Call) -> bool:
         """Whether a call gets what a stream makes without a way through memory; asked from both ends."""
@@ -149,14 +143,6 @@ def _reduces_image(op: Op) -> bool:
     return _LEAST_REDUCTION * numel(op.outputs[0]) <= numel(op.inputs[0])
 
 
-def _has_statistics(op: Op) -> bool:
-    """Whether it is a norm of images that looks at them; in inference it only scales."""
-    is_of_images = any(name in op.name for name in _IMAGE_NORMS) and "no_training" not in op.name
-    return is_of_images and (op.phase is Phase.BACKWARD or op.attributes.get("training", True) is not False)
-
-
-# The memory layout that Inductor chooses for a compiled step.
-#
 # ResNet-50 compiled runs in channels_last whatever its script says, since its convolutions are faster so;
 # ResNeXt, whose convolutions have groups, trains in the script's. Inductor decides by shapes alone, for a
 # whole graph at once, since torch 2.1 (torch/_inductor/graph.py, ``decide_layout_opt``), but not on ROCm.
@@ -171,12 +157,10 @@ _GROUPED, _DEFAULT, _NARROWING, _SMALL = 1.358, 0.823, 0.725, 0.783
 
 
 def laid_out(ops: tuple[Op, ...], vendor: str, release: str) -> tuple[Op, ...]:
-    """The operators of a compiled step as Inductor lays them out; themselves where it leaves them.
-
-    Args:
-        release: of torch, such as ``2.13.0+cpu``.
-    """
-    is_chosen = vendor == "NVIDIA" and _is_since(release) and chooses_channels_last(ops)
+    """The operators of a compiled step as Inductor of a release of torch lays them out, or leaves them."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    has_rule = found is None or (int(found[1]), int(found[2])) >= _SINCE  # of an unknown one it is taken to
+    is_chosen = vendor == "NVIDIA" and has_rule and chooses_channels_last(ops)
     # Norms of groups and rows of products become Inductor's own kernels, which read any layout.
     return only_turned(ops) if is_chosen else ops
 
@@ -192,12 +176,6 @@ def chooses_channels_last(ops: Sequence[Op]) -> bool:
         is_slower = any(_is_grouped(op) or _is_narrowing(op) for op in convolutions)
         return not is_slower and not all(map(_has_few_channels, convolutions))
     return sum((_time_ratio(op) - 1) * op.flops * op.count for op in convolutions) <= 0
-
-
-def _is_since(version: str) -> bool:
-    """Whether a release has the rule; of an unknown one it is taken to."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return found is None or (int(found[1]), int(found[2])) >= _SINCE
 
 
 def _is_told_convolution(op: Op) -> bool:
@@ -257,16 +235,13 @@ def is_compiled(trace: Trace) -> bool:
 
 def graph_breaks(trace: Trace) -> int:
     """How often values decide a shape in the forward pass; 0 where that leaves graphs of some length."""
-    forward = [op for op in trace.ops if op.phase is Phase.FORWARD]
-    num_breaks = sum(op.count for op in forward if _breaks(op))
+    forward, num_breaks = [op for op in trace.ops if op.phase is Phase.FORWARD], 0
+    for op in forward:
+        name = base_name(op.name)
+        is_masked = name == "index" and any(one.dtype in ("bool", "uint8") for one in op.inputs[1:])
+        num_breaks += op.count * (name in _BREAK or is_masked)
     is_often = num_breaks * _LEAST_OPERATORS_OF_A_GRAPH > sum(op.count for op in forward)
     return num_breaks if is_often else 0
-
-
-def _breaks(op: Op) -> bool:
-    name = base_name(op.name)
-    is_masked = name == "index" and any(one.dtype in ("bool", "uint8") for one in op.inputs[1:])
-    return name in _BREAK or is_masked
 
 
 def compiled(trace: Trace) -> Trace | None:
@@ -277,24 +252,19 @@ def compiled(trace: Trace) -> Trace | None:
 
 
 def as_run(trace: Trace, vendor: str) -> Trace:
-    """What runs of a trace of eager operators: the same, or fused where the step is compiled.
-
-    Args:
-        vendor: of the GPU, which decides whether Inductor changes the memory layout.
-    """
+    """What runs of a trace of eager operators: the same, or fused and laid out where the step is compiled."""
     if trace.compile_mode is None or trace.launch is not Launch.EAGER:
         return trace
     launch = Launch.GRAPH if trace.compile_mode in _GRAPHS else Launch.COMPILED
-    return replace(
-        trace, ops=_as_run(Same(trace.ops), vendor, trace.versions.get("torch", "")), launch=launch
-    )
+    return replace(trace, ops=_as_run(trace.ops, vendor, trace.versions.get("torch", "")), launch=launch)
 
 
-@lru_cache(maxsize=8)
-def _as_run(same: Same, vendor: str, release: str) -> tuple[Op, ...]:
-    return fused(laid_out(tuple(same.ops), vendor, release))
+@kept(8)
+def _as_run(ops: tuple[Op, ...], vendor: str, release: str) -> tuple[Op, ...]:
+    return fused(laid_out(ops, vendor, release))
 
 
+@kept(8)
 def fused(
     ops: tuple[Op, ...], *, overhead: float = CHAIN_OVERHEAD, left_share: float = LEFT_SHARE
 ) -> tuple[Op, ...]:
@@ -304,12 +274,6 @@ def fused(
         overhead: of the bytes of chains.
         left_share: of the bytes that streams move, where the operators do not tell what made their operands.
     """
-    return _fused(Same(ops), overhead, left_share)
-
-
-@lru_cache(maxsize=8)
-def _fused(same: Same, overhead: float, left_share: float) -> tuple[Op, ...]:
-    ops = tuple(same.ops)
     streams = [i for i, op in enumerate(ops) if op.flows and _streaming_word(op)]
     return tuple(_by_chains(ops, streams, overhead, left_share)) if streams else _by_share(ops, left_share)
 
@@ -320,49 +284,40 @@ def _by_chains(ops: Sequence[Op], streams: Sequence[int], overhead: float, left_
     for i, op in enumerate(ops):
         part = parts.get(i)
         if part is None:
-            yield _unknown(op, weights, left_share) if _streaming_word(op) else op
+            # Most streams that a change of the script added are casts.
+            share = 1.0 if _is_cast_of(op, weights) else left_share
+            yield _joined(op, share, share) if _streaming_word(op) else op
         elif part.num_bytes:
             num_bytes = min(overhead * part.num_bytes, op.bytes * op.count)
             yield _part(op, num_bytes, max(part.kernels, 1))
-
-
-def _unknown(op: Op, weights: frozenset[tuple[int, ...]], left_share: float) -> Op:
-    """What is left of a stream that a change of the script added: most are casts."""
-    return _joined(op, 1.0, 1.0) if _is_cast_of(op, weights) else _joined(op, left_share, left_share)
 
 
 def _by_share(ops: tuple[Op, ...], left_share: float) -> tuple[Op, ...]:
     """The same of a trace that does not tell what made which operand."""
     weights = _weights(ops)
     words = ["" if _is_cast_of(op, weights) else _streaming_word(op) for op in ops]
-    kernels = {phase: _kernels_of_stream(ops, words, phase) for phase in _PASSES}
-    return tuple(
-        _joined(op, left_share, kernels[op.phase] if word == ELEMENTWISE.word else _kernels_of_norm(op))
-        if word
-        else op
-        for op, word in zip(ops, words, strict=True)
-    )
+    of_streams = {phase: _kernels_of_stream(ops, words, phase) for phase in _PASSES}
+    joined = []
+    for op, word in zip(ops, words, strict=True):
+        # What a batch norm divides by is known when a kernel has seen the batch; rows stay on their SM.
+        of_norm = 2 if "batch_norm" in op.name else 1
+        kernels = of_streams[op.phase] if word == ELEMENTWISE.word else of_norm
+        joined.append(_joined(op, left_share, kernels) if word else op)
+    return tuple(joined)
 
 
 def _streaming_word(op: Op) -> str:
-    """The word of its family if the operator may be joined; else none."""
     word = family_of(op).word
     is_whole = op.name != FUSED and op.phase in _PASSES and op.bytes > 0
     return word if word in _STREAMING and is_whole else ""
 
 
-def _weights(ops: Sequence[Op]) -> frozenset[tuple[int, ...]]:
-    """Shapes of the matrices and kernels that the optimizer steps over, sorted."""
-    return frozenset(
-        tuple(sorted(tensor.shape))
-        for op in ops
-        if op.phase is Phase.OPTIMIZER
-        for tensor in op.inputs
-        if len(tensor.shape) > 1
-    )
+def _weights(ops: Sequence[Op]) -> frozenset[Shape]:
+    """Of the matrices and kernels that the optimizer steps over."""
+    return frozenset(shape for shape in parameter_shapes(ops) if len(shape) > 1)
 
 
-def _is_cast_of(op: Op, weights: frozenset[tuple[int, ...]]) -> bool:
+def _is_cast_of(op: Op, weights: frozenset[Shape]) -> bool:
     is_cast = base_name(op.name) == "_to_copy"
     return is_cast and any(is_of(weights, tensor) for tensor in op.inputs)
 
@@ -376,18 +331,12 @@ def _kernels_of_stream(ops: Sequence[Op], words: Sequence[str], phase: Phase) ->
     return min(calls[False] / calls[True], 1.0) if calls[True] else 1.0
 
 
-def _kernels_of_norm(op: Op) -> int:
-    """What a batch norm divides by is known when a kernel has seen the batch; rows stay on their SM."""
-    return 2 if "batch_norm" in op.name else 1
-
-
 def _joined(op: Op, left_share: float, kernels: float) -> Op:
     """The operator's part of the kernels it is joined into, which move less together."""
     return _part(op, op.bytes * op.count * left_share, max(round(op.count * kernels), 1))
 
 
 def _part(op: Op, num_bytes: float, kernels: int) -> Op:
-    """As many kernels, which move so much together."""
     return replace(
         op,
         name=FUSED,

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from advisor.core.values import Flow, Op, Phase, TensorSpec, Trace
+from advisor.core.values import AttributeValue, Flow, Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
-from advisor.operators.registry import cost_of
+from advisor.predict.what_if.batch import made_op
 
 _FUSED = "aten::_scaled_dot_product_efficient_attention"
 _SOFTMAX = "_softmax"
@@ -32,10 +32,7 @@ def with_fused_attention(trace: Trace) -> Trace | None:
     """The trace with products, softmax and what stands between them as one fused call.
 
     A mask is kept, so that kernels which take none are never chosen for it. Memory is left as it is, an upper
-    bound: the scores are no longer kept.
-
-    Returns:
-        None where no softmax stands between two batched products.
+    bound: the scores are no longer kept. None where no softmax stands between two batched products.
     """
     found = {scores: count for op in trace.ops for scores, count in _scores(op, trace.ops)}
     if not found:
@@ -50,22 +47,14 @@ def _scores(op: Op, ops: tuple[Op, ...]) -> Iterator[tuple[_Scores, int]]:
         return
     *heads, queries, keys = op.outputs[0].shape
     wanted = (math.prod(heads), queries, keys)
-    for product in ops:
-        if (
-            base_name(product.name) == "bmm"
-            and product.phase is Phase.FORWARD
-            and product.outputs[0].shape == wanted
-        ):
-            left = product.inputs[0]
-            yield (
-                _Scores(heads=wanted[0], queries=queries, keys=keys, head=left.shape[2], dtype=left.dtype),
-                op.count,
-            )
-            return
+    products = (one for one in ops if base_name(one.name) == "bmm" and one.phase is Phase.FORWARD)
+    left = next((one.inputs[0] for one in products if one.outputs[0].shape == wanted), None)
+    if left is not None:
+        head, dtype = left.shape[2], left.dtype
+        yield _Scores(heads=wanted[0], queries=queries, keys=keys, head=head, dtype=dtype), op.count
 
 
 def _works_on(op: Op, scores: _Scores) -> bool:
-    """Whether an operator reads or makes a matrix of scores."""
     if op.phase is Phase.OPTIMIZER:
         return False
     return any(
@@ -84,32 +73,14 @@ def _calls(scores: _Scores, count: int, trace: Trace) -> Iterator[Op]:
         for op in trace.ops
     )
     mask = (TensorSpec(shape=(scores.queries, scores.keys), dtype=scores.dtype),) if masked else ()
-    yield _call(_FUSED, Phase.FORWARD, (query, key, key, *mask), (query, lse), count)
+    how: dict[str, AttributeValue] = {"dropout_p": 0.0, "is_causal": False}
+    yield made_op(_FUSED, Phase.FORWARD, (query, key, key, *mask), (query, lse), how, count)
     has_backward = any(op.phase is Phase.BACKWARD and _works_on(op, scores) for op in trace.ops)
     if has_backward:
         inputs = (query, query, key, key, *mask, query, lse)
-        yield _call(f"{_FUSED}_backward", Phase.BACKWARD, inputs, (query, key, key), count)
+        yield made_op(f"{_FUSED}_backward", Phase.BACKWARD, inputs, (query, key, key), how, count)
 
 
-def _call(
-    name: str, phase: Phase, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...], count: int
-) -> Op:
-    attributes = {"dropout_p": 0.0, "is_causal": False}
-    cost = cost_of(name, inputs, outputs, attributes)
-    return Op(
-        name=name,
-        phase=phase,
-        inputs=inputs,
-        outputs=outputs,
-        attributes=attributes,
-        flops=cost.flops,
-        bytes=cost.bytes,
-        count=count,
-    )
-
-
-# Copies of attention's results that flash attention makes needless.
-#
 # In float32 PyTorch runs the memory-efficient kernel, whose results lie in the order batch, position, head.
 # Flash attention, which bfloat16 gets where there is no mask, gives them the layout of its operands
 # (``empty_like`` in ``flash_attn/flash_api.cpp``). Gradients of query, key and value pass through views
@@ -162,9 +133,8 @@ def _is_whole_in_order(copy: Op, attention: Op) -> bool:
     view, result, query = copy.inputs[0], attention.outputs[0], attention.inputs[0]
     if view.stride is None or result.stride is None or query.stride is None:
         return False
-    if sorted(zip(view.shape, view.stride, strict=True)) != sorted(
-        zip(result.shape, result.stride, strict=True)
-    ):
+    pairs = (sorted(zip(one.shape, one.stride or (), strict=True)) for one in (view, result))
+    if next(pairs) != next(pairs):
         return False
     steps = dict(zip(result.stride, query.stride, strict=True))
     own = [steps[step] for step in view.stride]

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from advisor.core.values import Op, Phase, TensorSpec, Trace
+from advisor.core.values import Op, Phase, Trace
 from advisor.operators.family import base_name, names
-from advisor.operators.registry import cost_of
+from advisor.predict.what_if.batch import made_op
 from advisor.predict.what_if.changed_memory import of_fused_step
 
 # Adam and AdamW divide by the root of their second moment; SGD only adds and scales.
@@ -24,8 +24,14 @@ def with_fused_optimizer(trace: Trace) -> Trace | None:
         # Such a step still counts itself with a list operator.
         return None
     steps = [op for op in trace.ops if _is_of_step(op)]
-    fused = _adam(steps) or _sgd(steps)
-    if fused is None:
+    own = {base_name(op.name) for op in steps}
+    updates = [op for op in steps if base_name(op.name) == _OF_ADAM]
+    if updates and "_foreach_maximum_" not in own:  # Nadam and others do more to reach the same update
+        fused = [_fused("_fused_adam_", op, 4) for op in updates]
+    elif steps and own <= set(_OF_SGD):
+        # The update itself is the last of them.
+        fused = [_fused("_fused_sgd_", steps[-1], 3 if "_foreach_mul_" in own else 2)]  # with momentum or not
+    else:
         return None
     kept = tuple(op for op in trace.ops if not _is_of_step(op))
     return replace(trace, ops=(*kept, *fused), memory=of_fused_step(trace.memory), iteration_s=None)
@@ -44,34 +50,7 @@ def _is_of_step(op: Op) -> bool:
     return name != "_foreach_mul_" or "scalar" in op.attributes
 
 
-def _adam(steps: list[Op]) -> tuple[Op, ...] | None:
-    updates = [op for op in steps if base_name(op.name) == _OF_ADAM]
-    # Nadam and others do more than this to reach the same update.
-    is_plain = all(base_name(op.name) != "_foreach_maximum_" for op in steps)
-    return tuple(_fused("_fused_adam_", op, 4) for op in updates) if updates and is_plain else None
-
-
-def _sgd(steps: list[Op]) -> tuple[Op, ...] | None:
-    if not steps or any(base_name(op.name) not in _OF_SGD for op in steps):
-        return None
-    # The update itself is the last of them.
-    has_momentum = any(base_name(op.name) == "_foreach_mul_" for op in steps)
-    return (_fused("_fused_sgd_", steps[-1], 3 if has_momentum else 2),)
-
-
 def _fused(name: str, update: Op, num_lists: int) -> Op:
     """Parameters, gradients and states of the same shapes, all in one call."""
-    parameters: tuple[TensorSpec, ...] = update.outputs
-    attributes = {"num_tensors": len(parameters)}
-    inputs = parameters * num_lists
-    cost = cost_of(f"aten::{name}", inputs, inputs, attributes)
-    return Op(
-        name=f"aten::{name}",
-        phase=Phase.OPTIMIZER,
-        inputs=inputs,
-        outputs=inputs,
-        attributes=attributes,
-        flops=cost.flops,
-        bytes=cost.bytes,
-        count=update.count,
-    )
+    lists, attributes = update.outputs * num_lists, {"num_tensors": len(update.outputs)}
+    return made_op(f"aten::{name}", Phase.OPTIMIZER, lists, lists, {**attributes}, update.count)

@@ -7,11 +7,11 @@ tensor that is follows from what made it, else from its size and dtype.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from itertools import groupby
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
 from advisor.operators.convolution import CONVOLUTION
@@ -37,8 +37,7 @@ class Weights:
 def with_weights(ops: Iterable[Op], by_shape: Callable[[TensorSpec], bool]) -> Iterator[tuple[Op, Weights]]:
     """Each operator, once for each way in which its calls use weights.
 
-    Args:
-        by_shape: whether a tensor looks like a parameter, where its flow does not tell.
+    Whether a tensor is one goes ``by_shape`` where its flow does not tell.
     """
     walk = _Walk(by_shape=by_shape)
     for op in ops:
@@ -48,10 +47,8 @@ def with_weights(ops: Iterable[Op], by_shape: Callable[[TensorSpec], bool]) -> I
         for weights, flows in ways.items():
             yield replace(op, flows=tuple(flows), count=sum(flow.count for flow in flows)), weights
         if not op.flows:
-            yield (
-                op,
-                Weights(inputs=tuple(map(by_shape, op.inputs)), outputs=tuple(map(by_shape, op.outputs))),
-            )
+            inputs, outputs = tuple(map(by_shape, op.inputs)), tuple(map(by_shape, op.outputs))
+            yield op, Weights(inputs=inputs, outputs=outputs)
 
 
 def num_parameters(flows: Iterable[Flow]) -> int:
@@ -117,27 +114,14 @@ class _Walk:
 
 
 FULL_BYTES = 4
-Kind = TypeVar("Kind", bound=Hashable)
 
 
-class Read(NamedTuple, Generic[Kind]):
+class Read(NamedTuple):
     """Of one call: tensors that are alike, the bytes of one, and the share of such calls that reads one."""
 
-    kind: Kind
+    kind: Any
     num_bytes: int
     weight: float
-
-
-class Saved(Protocol[Kind]):
-    """What autograd keeps for backward operators."""
-
-    def reads(self, op: Op) -> Iterator[Read[Kind]]:
-        """What a backward operator reads of it."""
-        ...
-
-    def num_tensors(self, kind: Kind) -> float:
-        """How many tensors of a kind one pass keeps; several operators may read one."""
-        ...
 
 
 def is_of(parameters: frozenset[Shape], tensor: TensorSpec) -> bool:
@@ -174,7 +158,7 @@ class SavedByFlows:
                     number = read.weight * op.count / accumulation
                     self._readers[read.kind] = self._readers.get(read.kind, 0.0) + number
 
-    def reads(self, op: Op) -> Iterator[Read[_FlowKind]]:
+    def reads(self, op: Op) -> Iterator[Read]:
         """What the forward pass made; parameters and data only as copies in lower precision."""
         for flow in op.flows:
             for tensor, source in zip(op.inputs, flow.sources, strict=True):
@@ -231,11 +215,7 @@ class _ShapeKind(NamedTuple):
 
 
 class SavedByShapes:
-    """Reads of a trace without flows.
-
-    Args:
-        parameters: shapes of parameters, sorted.
-    """
+    """Reads of a trace without flows, by the sorted shapes of parameters."""
 
     def __init__(self, ops: Sequence[Op], parameters: frozenset[Shape], accumulation: int) -> None:
         self._parameters = parameters
@@ -248,7 +228,7 @@ class SavedByShapes:
                     by = self._readers.setdefault(read.kind, dict.fromkeys(_By, 0.0))
                     by[_reader(op)] += read.weight * op.count / accumulation
 
-    def reads(self, op: Op) -> Iterator[Read[_ShapeKind]]:
+    def reads(self, op: Op) -> Iterator[Read]:
         """Operands beside the gradient; parameters only where they are copies in lower precision."""
         name, family = base_name(op.name), family_of(op)
         if not (family is GEMM or name in FACTORS or "backward" in name):
@@ -290,8 +270,9 @@ def _sums(ops: Iterable[Op], accumulation: int) -> Counter[int]:
     signs = {Phase.BACKWARD: 1, Phase.FORWARD: -1}
     sums: Counter[int] = Counter()
     for op in ops:
-        if op.phase in signs and base_name(op.name) in _SUMS and _is_of_two(op):
-            sums[numel(op.inputs[0])] += signs[op.phase] * (op.count // accumulation)
+        if op.phase in signs and base_name(op.name) in _SUMS and len(op.inputs) == 2:
+            one, other = map(numel, op.inputs)
+            sums[one] += signs[op.phase] * (op.count // accumulation) * (one == other)
     return sums
 
 
@@ -308,16 +289,11 @@ def _casts(ops: Iterable[Op], parameters: frozenset[Shape], accumulation: int) -
     return casts
 
 
-def _is_of_two(op: Op) -> bool:
-    return len(op.inputs) == 2 and numel(op.inputs[0]) == numel(op.inputs[1])
-
-
 # Layers are followed one by one up to so many; more make no difference.
 _MOST_ROUNDS = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(NamedTuple):
     """Bytes of activations; weights in another precision than the optimizer's are among them."""
 
     forward_bytes: float
@@ -345,11 +321,9 @@ def held(ops: Sequence[Op], accumulation: int, all_gradient_bytes: int) -> Held:
         all_gradient_bytes: of parameters; one that two layers share gets two gradients.
     """
     parameters = parameter_shapes(ops)
-    saved: Saved[Any] = (
-        SavedByFlows(ops, accumulation)
-        if any(op.flows for op in ops)
-        else SavedByShapes(ops, parameters, accumulation)
-    )
+    saved: _Saved = SavedByShapes(ops, parameters, accumulation)
+    if any(op.flows for op in ops):
+        saved = SavedByFlows(ops, accumulation)
     calls = [
         _Call.of(op, op.count / accumulation, parameters, saved)
         for op in ops
@@ -366,12 +340,10 @@ def held(ops: Sequence[Op], accumulation: int, all_gradient_bytes: int) -> Held:
             peak_bytes, gradients_then = there_bytes, with_own_bytes
         gradient_bytes += count * call.gradient_bytes
         stock.take(call.reads, count)
-    return Held(
-        forward_bytes=forward_bytes,
-        most_bytes=most_bytes,
-        peak_bytes=peak_bytes,
-        gradient_bytes=gradients_then,
-    )
+    return Held(forward_bytes, most_bytes, peak_bytes, gradients_then)
+
+
+_Saved = SavedByFlows | SavedByShapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,42 +351,39 @@ class _Call:
     """A backward operator."""
 
     count: float
-    reads: tuple[Read[Any], ...]
+    reads: tuple[Read, ...]
     passing_bytes: int
     """Gradients of activations that it takes and gives, and of parameters in lower precision."""
     gradient_bytes: int
     """Of parameters, as the optimizer gets them."""
 
     @classmethod
-    def of(cls, op: Op, count: float, parameters: frozenset[Shape], saved: Saved[Any]) -> _Call:
-        own = [tensor for tensor in op.outputs if _is_gradient(op, tensor, parameters)]
+    def of(cls, op: Op, count: float, parameters: frozenset[Shape], saved: _Saved) -> _Call:
+        family, is_new = family_of(op), not base_name(op.name).endswith("_")
+        # Activations may have a parameter's shape, but not where only parameters have gradients like that.
+        has_own = family.compute.tensor_cores or family is EMBEDDING
+        may_be = [tensor for tensor in op.outputs if has_own or len(tensor.shape) < 2]
+        own = [tensor for tensor in may_be if is_of(parameters, tensor)]
         lowered = [tensor for tensor in own if item_bytes(tensor.dtype) < FULL_BYTES]
-        taken = op.inputs[:1] if not base_name(op.name).endswith("_") else ()
         others = [tensor for tensor in op.outputs if tensor not in own]
+        passing = (*(op.inputs[:1] if is_new else ()), *others, *lowered)
         return cls(
             count=count,
             reads=tuple(saved.reads(op)),
-            passing_bytes=sum(map(tensor_bytes, (*taken, *others, *lowered))),
+            passing_bytes=sum(map(tensor_bytes, passing)),
             gradient_bytes=sum(FULL_BYTES * numel(tensor) for tensor in own),
         )
-
-
-def _is_gradient(op: Op, tensor: TensorSpec, parameters: frozenset[Shape]) -> bool:
-    """Activations may have a parameter's shape, but not where only parameters have gradients like that."""
-    family = family_of(op)
-    may_be = family.compute.tensor_cores or family is EMBEDDING or len(tensor.shape) < 2
-    return may_be and is_of(parameters, tensor)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Stock:
     """Tensors that wait for readers; one of several readers frees nothing before the last."""
 
-    tensors: dict[Hashable, float]
+    tensors: dict[Any, float]
     """Of a kind, when the forward pass ends."""
-    readers: dict[Hashable, float]
+    readers: dict[Any, float]
     """Of a kind that are still to come."""
-    sizes: dict[Hashable, int]
+    sizes: dict[Any, int]
     """Bytes of one."""
     num_bytes: float = field(init=False)
 
@@ -422,9 +391,9 @@ class _Stock:
         self.num_bytes = sum(self._bytes(kind) for kind in self.readers)
 
     @classmethod
-    def of(cls, calls: Iterable[_Call], saved: Saved[Any]) -> _Stock:
-        readers: dict[Hashable, float] = {}
-        sizes: dict[Hashable, int] = {}
+    def of(cls, calls: Iterable[_Call], saved: _Saved) -> _Stock:
+        readers: dict[Any, float] = {}
+        sizes: dict[Any, int] = {}
         for call in calls:
             for read in call.reads:
                 readers[read.kind] = readers.get(read.kind, 0.0) + read.weight * call.count
@@ -432,10 +401,10 @@ class _Stock:
         tensors = {kind: saved.num_tensors(kind) for kind in readers}
         return cls(tensors=tensors, readers=readers, sizes=sizes)
 
-    def _bytes(self, kind: Hashable) -> float:
+    def _bytes(self, kind: Any) -> float:
         return min(self.tensors[kind], max(self.readers[kind], 0.0)) * self.sizes[kind]
 
-    def take(self, reads: Iterable[Read[Any]], count: float) -> None:
+    def take(self, reads: Iterable[Read], count: float) -> None:
         for read in reads:
             before_bytes = self._bytes(read.kind)
             self.readers[read.kind] -= read.weight * count

@@ -77,7 +77,13 @@ def retyped_op(op: Op, run: Run) -> Op:
     operands = zip(op.inputs, run.given, strict=True)
     inputs = tuple(_retyped(tensor, run.runs_in or dtype, run) for tensor, dtype in operands)
     outputs = tuple(_retyped(tensor, run.result, run) for tensor in op.outputs)
-    return _with_tensors(op, inputs, outputs)
+    if (inputs, outputs) == (op.inputs, op.outputs):
+        return op
+    # Its traffic shrinks as the tensors do.
+    share = total_bytes((*inputs, *outputs)) / max(total_bytes((*op.inputs, *op.outputs)), 1)
+    return replace(
+        op, inputs=inputs, outputs=outputs, bytes=round(op.bytes * share), measured_s=None, kernels=()
+    )
 
 
 def _is_retyped(tensor: TensorSpec, run: Run) -> bool:
@@ -90,16 +96,6 @@ def _retyped(tensor: TensorSpec, dtype: str, run: Run) -> TensorSpec:
         return replace(tensor, shape=(tensor.shape[0] * _ITEM_BYTES[dtype] // _ITEM_BYTES[FULL],))
     is_other = dtype != tensor.dtype and _is_retyped(tensor, run)
     return replace(tensor, dtype=dtype) if is_other else tensor
-
-
-def _with_tensors(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> Op:
-    """The operator on tensors of other dtypes; its traffic shrinks as they do."""
-    if (inputs, outputs) == (op.inputs, op.outputs):
-        return op
-    share = total_bytes((*inputs, *outputs)) / max(total_bytes((*op.inputs, *op.outputs)), 1)
-    return replace(
-        op, inputs=inputs, outputs=outputs, bytes=round(op.bytes * share), measured_s=None, kernels=()
-    )
 
 
 def _cast(tensor: TensorSpec, source: str, target: str, phase: Phase, count: int) -> Op:
@@ -136,8 +132,7 @@ _MOST_ROUNDS = 16
 def lowered_by_flows(ops: Sequence[Op], lower: str, passes: int = 1) -> tuple[list[Op], list[Op]]:
     """The operators as autocast runs them, and its casts; calls of one operator may get several dtypes.
 
-    Args:
-        passes: of that iteration, each of which is under autocast by itself.
+    Each pass of an iteration is under autocast by itself.
     """
     walk = _FlowWalk(lower=lower, passes=passes, makers={flow.id: op for op in ops for flow in op.flows})
     walk.settle([(op, flow) for op in ops for flow in op.flows])
@@ -170,7 +165,9 @@ class _FlowWalk:
             before = dict(self.runs)
             for op, flow in flows:
                 run = self._run(op, flow)
-                self.runs[flow.id] = _joined(self.runs.get(flow.id, run), run)
+                before_it = self.runs.get(flow.id, run)
+                given = tuple(map(_wider, before_it.given, run.given))
+                self.runs[flow.id] = replace(run, given=given, result=_wider(before_it.result, run.result))
             if self.runs == before:
                 return
 
@@ -265,17 +262,10 @@ class _FlowWalk:
         )
 
 
-def _joined(before: Run, now: Run) -> Run:
-    given = tuple(_wider(one, other) for one, other in zip(before.given, now.given, strict=True))
-    return replace(now, given=given, result=_wider(before.result, now.result))
-
-
 def _wider(one: str, other: str) -> str:
     return FULL if FULL in (one, other) else one
 
 
-# Operators under autocast whose operands were not followed.
-#
 # A tensor's dtype is that of the last one of its shape, else of its size, that was not taken yet; where
 # none is left, the one that most of its shape have, and float32 where they are even.
 
@@ -320,7 +310,9 @@ class _ShapeWalk:
         if key not in self.made:
             result = runs_in or result_of(op, given)
             run = Run(given=given, runs_in=runs_in, result=result, with_vectors=is_lowered(op))
-            self.made[key] = result, retyped_op(op, run), _casts(op, run)
+            is_cast = op.phase is Phase.FORWARD and family_of(op).autocast.casts_operands
+            of_op = casts(op, run, [op.count] * len(given), [True] * len(given)) if is_cast else ()
+            self.made[key] = result, retyped_op(op, run), tuple(of_op)
         result, lowered, own_casts = self.made[key]
         self.casts += own_casts
         if op.phase is Phase.FORWARD and op.inputs:
@@ -333,7 +325,6 @@ class _ShapeWalk:
         return lowered
 
     def _precision(self, op: Op) -> str | None:
-        """The dtype an operator asks for; None if it takes what it is given."""
         asked = asked_dtype(op, self.lower)
         if asked is None and op.phase is Phase.BACKWARD and op.inputs and base_name(op.name) not in FACTORS:
             return self.forward.get(_key(op))
@@ -377,18 +368,10 @@ class _ShapeWalk:
                 self.made_as.setdefault(shape, Counter())[tensor.dtype] += op.count
 
 
-def _casts(op: Op, run: Run) -> tuple[Op, ...]:
-    if op.phase is not Phase.FORWARD or not family_of(op).autocast.casts_operands:
-        return ()
-    return tuple(casts(op, run, [op.count] * len(run.given), [True] * len(run.given)))
-
-
-def _stem(op: Op) -> str:
-    """The name that an operator shares with its other pass."""
-    name = base_name(op.name).removesuffix("_data").removesuffix("_backward").removesuffix("_forward")
-    return _FORWARD_OF.get(name.strip("_"), name.strip("_"))
-
-
 def _key(op: Op) -> tuple[str, int]:
-    """By the largest operand: a pool or a loss has a smaller gradient, beside what it was given."""
-    return _stem(op), max(map(numel, op.inputs))
+    """The name that an operator shares with its other pass, and its largest operand.
+
+    A pool or a loss has a smaller gradient, beside what it was given.
+    """
+    name = base_name(op.name).removesuffix("_data").removesuffix("_backward").removesuffix("_forward")
+    return _FORWARD_OF.get(name.strip("_"), name.strip("_")), max(map(numel, op.inputs))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import EditScript, NoGain, RetuneLearningRate, WhatIf
@@ -10,6 +11,7 @@ from advisor.core.values import GpuSpec, Trace
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.family import Family
 from advisor.operators.gemm import GEMM
 from advisor.operators.norm import NORM
 from advisor.operators.optimizer import OPTIMIZER
@@ -117,79 +119,78 @@ def _why_no_fp16(gpu: GpuSpec) -> Finding | None:
     return None if "fp16" in gpu.tensor_flops_per_s else _no_rate(gpu, "fp16")
 
 
-def _channels_last(trace: Trace) -> Change | Finding:
-    changed = in_channels_last(trace)
-    if changed is None:
-        return _nothing("convolutions of images in the usual layout")
-    return Change(
-        name="channels_last",
-        trace=changed,
-        new_kernels=frozenset({CONVOLUTION.word, NORM.word}),
-        steps=(EditScript(what="use-channels-last"),),
-        assumption=WhatIf(how="rewritten", change="channels_last"),
-    )
+class _Rewrite(NamedTuple):
+    """A change that other kernels come of."""
+
+    change: Callable[[Trace], Trace | None]
+    step: EditScript
+    lacking: str
+    """Without which there is nothing to change."""
+    families: tuple[Family, ...]
+    """That run by new kernels."""
+    is_done: Callable[[Trace], bool] = lambda _: False
+    sigma: float = SIGMA_REWRITTEN
 
 
-def _compile(trace: Trace) -> Change | Finding:
-    changed = compiled(trace)
+_REWRITES = {
+    "channels_last": _Rewrite(
+        in_channels_last,
+        EditScript(what="use-channels-last"),
+        "convolutions of images in the usual layout",
+        (CONVOLUTION, NORM),
+    ),
+    "compile": _Rewrite(
+        compiled,
+        EditScript(what="compile-model"),
+        "operators that could be fused",
+        (NORM, ELEMENTWISE),
+        is_compiled,
+        SIGMA_COMPILED,
+    ),
+    "fused": _Rewrite(
+        with_fused_optimizer,
+        EditScript(what="fuse-optimizer"),
+        "Adam, AdamW or SGD that steps over lists of tensors",
+        (OPTIMIZER, ELEMENTWISE),
+        is_fused,
+    ),
+    "flash": _Rewrite(
+        with_fused_attention,
+        EditScript(what="use-fused-attention"),
+        "attention written out as products and a softmax",
+        (ATTENTION, GEMM, NORM, ELEMENTWISE),
+        sigma=SIGMA_NOT_COMPARED,
+    ),
+}
+
+
+def _rewritten(name: str, trace: Trace) -> Change | Finding:
+    rewrite = _REWRITES[name]
+    changed = rewrite.change(trace)
     if changed is None:
-        return _already() if is_compiled(trace) else _nothing("operators that could be fused")
-    if num_breaks := graph_breaks(trace):
+        return _already() if rewrite.is_done(trace) else _nothing(rewrite.lacking)
+    if name == "compile" and (num_breaks := graph_breaks(trace)):
         return NoGain(why="graph-breaks", num_breaks=num_breaks)
     return Change(
-        name="compile",
+        name=name,
         trace=changed,
-        new_kernels=frozenset({NORM.word, ELEMENTWISE.word}),
-        sigma=SIGMA_COMPILED,
-        is_in_estimate=True,
-        steps=(EditScript(what="compile-model"),),
-        assumption=WhatIf(how="rewritten", change="compile"),
+        new_kernels=frozenset(family.word for family in rewrite.families),
+        sigma=rewrite.sigma,
+        is_in_estimate=name == "compile",
+        steps=(rewrite.step,),
+        assumption=WhatIf(how="rewritten", change=name),
     )
 
 
-def _fused(trace: Trace) -> Change | Finding:
-    changed = with_fused_optimizer(trace)
-    if changed is None:
-        plain = "Adam, AdamW or SGD that steps over lists of tensors"
-        return _already() if is_fused(trace) else _nothing(plain)
-    return Change(
-        name="fused",
-        trace=changed,
-        new_kernels=frozenset({OPTIMIZER.word, ELEMENTWISE.word}),
-        steps=(EditScript(what="fuse-optimizer"),),
-        assumption=WhatIf(how="rewritten", change="fused"),
-    )
-
-
-def _flash(trace: Trace) -> Change | Finding:
-    changed = with_fused_attention(trace)
-    if changed is None:
-        return _nothing("attention written out as products and a softmax")
-    return Change(
-        name="flash",
-        trace=changed,
-        new_kernels=frozenset({ATTENTION.word, GEMM.word, NORM.word, ELEMENTWISE.word}),
-        sigma=SIGMA_NOT_COMPARED,
-        steps=(EditScript(what="use-fused-attention"),),
-        assumption=WhatIf(how="rewritten", change="flash"),
-    )
-
-
-def _batch(trace: Trace) -> Change | Finding:
-    why_not = NoGain(why="batch-not-seen", batch_size=trace.batch_size)
-    return _larger_step(trace, "batch", with_batch(trace, BATCH_FACTOR), BATCH_FACTOR, why_not=why_not)
-
-
-def _accumulate(trace: Trace) -> Change | Finding:
-    why_not = NoGain(why="parameters-unknown")
-    return _larger_step(trace, "accumulate", accumulated(trace, PASSES), PASSES, why_not=why_not)
-
-
-def _larger_step(
-    trace: Trace, name: str, changed: Trace | None, factor: int, *, why_not: Finding
-) -> Change | Finding:
+def _larger_step(name: str, trace: Trace) -> Change | Finding:
     if trace.batch_size is None:
         return NoGain(why="batch-unknown")
+    if name == "batch":
+        factor, changed = BATCH_FACTOR, with_batch(trace, BATCH_FACTOR)
+        why_not = NoGain(why="batch-not-seen", batch_size=trace.batch_size)
+    else:
+        factor, changed = PASSES, accumulated(trace, PASSES)
+        why_not = NoGain(why="parameters-unknown")
     if changed is None:
         return why_not
     sizes = {"global_batch_size": trace.batch_size * factor, "batch_size": trace.batch_size}
@@ -232,15 +233,10 @@ CHANGES: Mapping[str, Maker] = {
     "tf32": _tf32,
     "bf16": partial(_autocast, "bf16"),
     "fp16": partial(_autocast, "fp16"),
-    "channels_last": _channels_last,
-    "compile": _compile,
-    "fused": _fused,
-    "flash": _flash,
-    "batch": _batch,
-    "accumulate": _accumulate,
-    "workers": partial(_feeding, "workers"),
-    "packed": partial(_feeding, "packed"),
-    "nvme": partial(_feeding, "nvme"),
+    **{name: partial(_rewritten, name) for name in _REWRITES},
+    "batch": partial(_larger_step, "batch"),
+    "accumulate": partial(_larger_step, "accumulate"),
+    **{name: partial(_feeding, name) for name in ("workers", "packed", "nvme")},
 }
 # Those that leave what is trained alone: only these may be named to someone who asked for none.
 ONE_LINE = ("tf32", "bf16", "fp16", "workers", "packed", "nvme")

@@ -17,7 +17,7 @@ from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
-    from recommender.plans.candidates import LoggedWait, Machine
+    from recommender.plans.candidates import Machine, NotedWait
     from recommender.queue.fitted import WaitBin, WaitQuantiles
 
 WATTS_PER_KW = 1000.0
@@ -144,7 +144,7 @@ def _gpu_of(cluster: ClusterSettings) -> str:
         raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 
 
-def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, LoggedWait]:
+def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, NotedWait]:
     """Waits by number of GPUs, of a part of a node or of whole nodes; none without a log."""
     if cluster.wait_log is None:
         return {}
@@ -170,11 +170,9 @@ def _sizes(cluster: ClusterSettings) -> Iterator[tuple[int, int]]:
     yield from ((cluster.num_gpus, num_nodes) for num_nodes in range(2, cluster.num_nodes + 1))
 
 
-def _logged_wait(
-    fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
-) -> LoggedWait:
+def _logged_wait(fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int) -> NotedWait:
     from advisor.service.prices.live import now
-    from recommender.plans.candidates import LoggedWait, nodes_note, together
+    from recommender.plans.candidates import for_all
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus
@@ -182,12 +180,9 @@ def _logged_wait(
     alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue, num_waiting=num_waiting)
     doubts = warnings_of(fitted, alike, size)
     wait_s = EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s)
-    notes = (_basis(alike, fitted.size_unit, num_waiting), *doubts)
-    if alike.size is not None or num_nodes == 1:
-        return LoggedWait(wait_s=wait_s, notes=notes)
+    noted = wait_s, (_basis(alike, fitted.size_unit, num_waiting), *doubts)
     # Jobs of any size are small ones, most of them.
-    longer = together(wait_s, num_nodes)
-    return LoggedWait(wait_s=longer, notes=(*notes, nodes_note(longer, num_nodes)))
+    return for_all(noted, num_nodes) if alike.size is None else noted
 
 
 def _basis(alike: WaitBin, size_unit: str, num_waiting: int | None) -> Finding:

@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Link, Network
-from research.training.collective_tables import (
-    UNKNOWN_NETWORK,
-    MeasuredCollective,
-    read_collectives,
-    read_judges,
-)
+from research.training import collective_tables
 
 TENSOR_CORES = "gpu,num_nodes,num_gpus,collective,library,message_bytes,time_us,source"
 ICICLE = "system,collective,bytes,num_nodes,gpus_per_node,time_us"
@@ -39,8 +34,8 @@ def write(folder: Path, name: str, *lines: str) -> None:
     (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
 
 
-def read(folder: Path) -> list[MeasuredCollective]:
-    return read_collectives(folder, folder)
+def read(folder: Path) -> list[collective_tables.MeasuredCollective]:
+    return collective_tables.read_collectives(folder, folder)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +47,7 @@ def read(folder: Path) -> list[MeasuredCollective]:
         (f"A100-PCIE-80GB,1,2,all_reduce,nccl,{BIG},385,vidur", "nvlink-pairs, Ampere", True),
         (f"A100-PCIE-80GB,2,2,send_recv,nccl,{BIG},28630,vidur", "tcp, Ampere", True),
         (f"A40,1,2,send_recv,nccl,{BIG},16490,vidur", "host, Ampere", False),
-        (f"{A100},2,16,all_reduce,nccl,{BIG},7022,vidur", UNKNOWN_NETWORK, False),
+        (f"{A100},2,16,all_reduce,nccl,{BIG},7022,vidur", collective_tables.UNKNOWN_NETWORK, False),
         ("GTX-1080-Ti,1,8,all_reduce,nccl,400000,148.1,deepbench", "pcie, Pascal", True),
         ("M40-12GB,1,8,all_reduce,nccl,400000,249.3,deepbench", "host, Maxwell", True),
     ],
@@ -143,7 +138,7 @@ def test_what_only_judges_never_fits(folder: Path) -> None:
         "B200,32,4,all_reduce,1073741824,361.99,",
         "A100? (4-node example run),32,4,all_reduce,1073741824,94.15,",
     )
-    one, four = read_judges(folder)
+    one, four = collective_tables.read_judges(folder)
     assert (one.topology, four.topology) == ("nvswitch, Hopper", "efa, Blackwell")
     assert not one.fits
     assert not four.fits

@@ -208,9 +208,6 @@ def test_trained_times_are_positive_on_boards_that_were_never_seen(
     assert (times.time_s > 0).all()
 
 
-# --- What these tests found, until it is mended ---------------------------------------------------------
-
-
 def test_a_file_in_place_of_the_folder_is_refused_before_the_training(
     kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
 ) -> None:

@@ -99,9 +99,6 @@ def test_the_catalog_holds_what_is_written() -> None:
     assert fitted == catalog_path("recurrent.toml").read_text(encoding="utf-8")
 
 
-# --- against what was measured ---------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def rows() -> tuple[Measured, ...]:
     return read_both_ways(MEASUREMENTS)

@@ -27,9 +27,6 @@ L4 = resolve_gpu("L4")
 REACHED = 0.6
 
 
-# --- What would be the file -----------------------------------------------------------------------
-
-
 def read_lines(path: Path) -> Samples:
     """Additions and products, a line each: rows, columns, seconds."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -56,8 +53,6 @@ LINES = DataSet(
     fits={"sum": "streaming_fraction"},
     origin=("Fitted to our laboratory's lines.",),
 )
-
-# --- and its row ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -156,9 +156,6 @@ def test_all_tables_together_are_samples_of_one_source(tmp_path: Path) -> None:
     assert set(samples.gpus.tolist()) <= set(load_gpus())
 
 
-# --- Against what was measured ----------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def transformers() -> Samples:
     if not MEASUREMENTS.is_dir():

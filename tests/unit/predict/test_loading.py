@@ -5,17 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from advisor.core import input_time
 from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import resolve_gpu
-from advisor.core.input_time import (
-    ASSUMED_VCPUS_PER_GPU,
-    WAITING,
-    assumed_note,
-    fed,
-    input_note,
-    input_s,
-    num_cores,
-)
 from advisor.core.values import Z90, Bound, InputWork, Interval, IterationEstimate, Method, TensorSpec, Trace
 from advisor.predict.interval import SIGMA_LOADING
 from advisor.predict.iteration import predict
@@ -50,9 +42,6 @@ def images(batch: int = 64, side: int = 224) -> tuple[object, ...]:
 
 
 ALONE_S = estimate(None, 0).iteration_s.p50
-
-
-# --- What the samples take ----------------------------------------------------------------------------
 
 
 def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples():
@@ -119,19 +108,16 @@ def test_without_a_dataloader_the_copies_tell_how_many_samples_there_are():
     assert (loading.num_samples, loading.num_workers) == (32, None)
 
 
-# --- What a machine delivers --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("workers", "vcpus", "expected"),
     [
         (8, 4, 4), (8, 32, 8), (0, 32, 1), (1, 32, 1), (None, 32, 32), (8, 0.5, 0.5),
         # Without a machine each worker has a vCPU of its own.
-        (8, None, 8), (0, None, 1), (None, None, ASSUMED_VCPUS_PER_GPU),
+        (8, None, 8), (0, None, 1), (None, None, input_time.ASSUMED_VCPUS_PER_GPU),
     ],
 )  # fmt: skip
 def test_vcpus_load_as_far_as_there_are_workers(workers, vcpus, expected):
-    assert num_cores(work(1.0, workers), vcpus) == expected
+    assert input_time.num_cores(work(1.0, workers), vcpus) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,10 +133,7 @@ def test_vcpus_load_as_far_as_there_are_workers(workers, vcpus, expected):
     ],
 )
 def test_whichever_runs_out_first_decides(cpu_s, wait_s, workers, vcpus, expected):
-    assert input_s(work(cpu_s, workers, wait_s), vcpus).p50 == pytest.approx(expected)
-
-
-# --- What that does to an iteration -------------------------------------------------------------------
+    assert input_time.input_s(work(cpu_s, workers, wait_s), vcpus).p50 == pytest.approx(expected)
 
 
 def test_an_input_bound_iteration_takes_as_long_as_its_loading():
@@ -159,7 +142,9 @@ def test_an_input_bound_iteration_takes_as_long_as_its_loading():
     assert loading.loading_s == pytest.approx(5.0 - ALONE_S)
     assert loading.binds is Bound.INPUT
     assert sentence(loading.assumptions[0]).startswith("input-bound: loading takes 5 s")
-    assert loading.by_family[WAITING] == loading.by_operator[WAITING] == loading.loading_s
+    assert (
+        loading.by_family[input_time.WAITING] == loading.by_operator[input_time.WAITING] == loading.loading_s
+    )
     assert loading.by_method[Method.MEASURED] == loading.loading_s
     assert loading.iteration_s.p10 == pytest.approx(5.0 / FACTOR)
     assert loading.iteration_s.p90 == pytest.approx(5.0 * FACTOR)
@@ -167,21 +152,21 @@ def test_an_input_bound_iteration_takes_as_long_as_its_loading():
 
 def test_fewer_vcpus_than_workers_make_it_longer_and_more_do_not():
     loading = estimate(40.0, 8)
-    assert fed(loading, 4).iteration_s.p50 == pytest.approx(10.0)
-    assert fed(loading, 64).iteration_s == loading.iteration_s
-    assert fed(fed(loading, 4), 8).by_family == fed(loading, 8).by_family
+    assert input_time.fed(loading, 4).iteration_s.p50 == pytest.approx(10.0)
+    assert input_time.fed(loading, 64).iteration_s == loading.iteration_s
+    assert input_time.fed(input_time.fed(loading, 4), 8).by_family == input_time.fed(loading, 8).by_family
 
 
 def test_feeding_adds_up_and_is_undone_by_a_machine_that_feeds_faster():
     loading = predict(loads(None, None, ops=images()), V100)
-    slow, quick = fed(loading, 0.1), fed(loading, 1e4)
+    slow, quick = input_time.fed(loading, 0.1), input_time.fed(loading, 1e4)
     assert slow.loading_s > 0
     assert sum(slow.by_family.values()) + slow.communication_s == pytest.approx(slow.iteration_s.p50)
     assert sum(slow.by_method.values()) + slow.communication_s == pytest.approx(slow.iteration_s.p50)
     assert slow.by_method[Method.ASSUMED] == pytest.approx(slow.loading_s)
     assert (quick.loading_s, quick.iteration_s) == (0.0, quick.device_s)
-    assert WAITING not in quick.by_family
-    assert fed(slow, 1e4).by_family == quick.by_family
+    assert input_time.WAITING not in quick.by_family
+    assert input_time.fed(slow, 1e4).by_family == quick.by_family
 
 
 def test_without_workers_both_add_up():
@@ -218,14 +203,14 @@ def test_a_measured_iteration_has_waited_for_its_data_already():
     here, elsewhere = predict(trace, V100), predict(trace, resolve_gpu("T4"))
     assert (here.input, here.loading_s, here.iteration_s.p50) == (None, 0.0, pytest.approx(2.0))
     assert elsewhere.loading_s == pytest.approx(1.5)
-    assert input_note(here, 8) is None
+    assert input_time.input_note(here, 8) is None
 
 
 def test_where_it_was_measured_a_machine_with_fewer_vcpus_still_waits_longer():
     facts = {"origin_gpu": V100.name, "iteration_s": 2.0, "data_loading_s": 12.0, "num_workers": 8}
     loading = predict(make_trace(ops=(make_op(measured_s=0.5),), **facts), V100)
     assert loading.iteration_s.p50 == pytest.approx(2.0)
-    assert fed(loading, 2).iteration_s.p50 == pytest.approx(6.0)
+    assert input_time.fed(loading, 2).iteration_s.p50 == pytest.approx(6.0)
 
 
 def test_what_is_assumed_is_no_more_than_the_measured_iteration_had_time_for():
@@ -235,17 +220,14 @@ def test_what_is_assumed_is_no_more_than_the_measured_iteration_had_time_for():
     assert loading.input.cpu_s == exactly(2e-3)
 
 
-# --- What is said -------------------------------------------------------------------------------------
-
-
 def test_the_note_names_every_figure():
-    note = input_note(estimate(40.0, 8), 4.0, names_gpu_time=True)
+    note = input_time.input_note(estimate(40.0, 8), 4.0, names_gpu_time=True)
     assert note is not None
     for part in ("input-bound: ", "10 s per iteration", "6 samples/s", "4 vCPUs for each GPU", "40 s of CPU"):
         assert part in sentence(note)
     assert f"the GPU {ALONE_S * 1e3:.3g}"[:10] in sentence(note)
-    assert "8 workers for each GPU" in said([input_note(estimate(40.0, 8), 64.0) or note])
-    assert "1 worker for each GPU" in said([input_note(estimate(40.0, 1), 64.0) or note])
+    assert "8 workers for each GPU" in said([input_time.input_note(estimate(40.0, 8), 64.0) or note])
+    assert "1 worker for each GPU" in said([input_time.input_note(estimate(40.0, 1), 64.0) or note])
 
 
 @pytest.mark.parametrize("workers", [0, 8])
@@ -254,13 +236,13 @@ def test_the_assumption_is_the_same_for_all_gpus_that_wait(workers):
     assert first.loading_s != second.loading_s or not workers
     assert first.assumptions[0] == second.assumptions[0]
     assert sentence(first.assumptions[0]).startswith("input-bound: loading takes")
-    notes = [input_note(one, None, names_gpu_time=True) for one in (first, second)]
+    notes = [input_time.input_note(one, None, names_gpu_time=True) for one in (first, second)]
     assert notes[0] != notes[1]
 
 
 def test_without_workers_the_note_proposes_them():
     slow, quick = estimate(ALONE_S * 2, 0), estimate(ALONE_S / 2, 0)
-    notes = [input_note(slow, None), input_note(quick, None)]
+    notes = [input_time.input_note(slow, None), input_time.input_note(quick, None)]
     assert [note and note.facts["is_bound"] for note in notes] == [True, False]
     assert [slow.binds is Bound.INPUT, quick.binds is Bound.INPUT] == [True, False]
     assert "workers of a DataLoader would overlap" in sentence(slow.assumptions[0])
@@ -269,7 +251,7 @@ def test_without_workers_the_note_proposes_them():
 def test_without_a_loader_the_vcpus_that_load_are_named():
     """It said 0 workers, whose work would never end."""
     slow = estimate(ALONE_S * 100, None)
-    assumed, told = input_note(slow, None), input_note(slow, 26.0)
+    assumed, told = input_time.input_note(slow, None), input_time.input_note(slow, 26.0)
     assert assumed is not None
     assert told is not None
     assert "with 8 vCPUs for each GPU" in sentence(assumed)
@@ -277,30 +259,30 @@ def test_without_a_loader_the_vcpus_that_load_are_named():
 
 
 def test_without_waiting_there_is_no_note():
-    assert input_note(estimate(None, 8), None) is None
-    assert not any(WAITING in name for name in estimate(None, 8).by_family)
+    assert input_time.input_note(estimate(None, 8), None) is None
+    assert not any(input_time.WAITING in name for name in estimate(None, 8).by_family)
 
 
 def test_what_is_assumed_is_said_with_its_spread_and_what_replaces_it():
     loading = predict(loads(None, 8, ops=images()), V100)
-    note = assumed_note(loading.input)
+    note = input_time.assumed_note(loading.input)
     assert note is not None
     assert note in loading.assumptions
     assert "an image of its size is assumed to take 6.95 ms of a vCPU" in sentence(note)
     assert "--loader-s-per-sample" in sentence(note)
-    assert assumed_note(estimate(40.0, 8).input) is None
+    assert input_time.assumed_note(estimate(40.0, 8).input) is None
 
 
 def test_an_estimate_without_input_is_fed_by_any_machine():
     alone = make_estimate("X", Interval(p10=1.0, p50=2.0, p90=3.0))
-    assert fed(alone, 0.25) is alone
+    assert input_time.fed(alone, 0.25) is alone
 
 
 @pytest.mark.parametrize("vcpus", [0.5, 1.0, 4.0, None])
 def test_what_is_fed_again_waits_as_if_it_had_never_been_fed(vcpus):
     """The same estimate is asked about on machine after machine."""
     slow = estimate(2.0, 8)
-    once, again = fed(slow, vcpus), fed(fed(slow, 0.5), vcpus)
+    once, again = input_time.fed(slow, vcpus), input_time.fed(input_time.fed(slow, 0.5), vcpus)
     assert again.by_method == pytest.approx(once.by_method)
     assert replace(again, by_method={}) == replace(once, by_method={})
     for parts in (again.by_method, again.by_family, again.by_operator):

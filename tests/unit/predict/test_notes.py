@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    AttentionUnfused,
-    RatesFrom,
-    RecurrentOfUnknownSize,
-    RooflineConstants,
-)
+from advisor.core.findings import Finding, about_estimates
 from advisor.core.findings.about_options import RemovedByAttention, Unknown
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase
@@ -34,7 +28,7 @@ def codes(findings: tuple[Finding, ...]) -> set[object]:
 
 
 def constants(findings: tuple[Finding, ...]) -> list[str]:
-    named = sentences(one for one in findings if isinstance(one, RooflineConstants))
+    named = sentences(one for one in findings if isinstance(one, about_estimates.RooflineConstants))
     return [text.removeprefix("roofline constants, ") for text in named]
 
 
@@ -65,11 +59,11 @@ def test_words_of_a_foreign_trace_are_no_backends():
     ],
 )
 def test_attention_that_no_fused_kernel_runs_is_told(gpu, op, is_unfused):
-    assert (AttentionUnfused in codes(assumptions(gpu, op))) is is_unfused
+    assert (about_estimates.AttentionUnfused in codes(assumptions(gpu, op))) is is_unfused
 
 
-STEPWISE = RatesFrom(of="step-by-step")
-RECURRENT = {STEPWISE, RecurrentOfUnknownSize}
+STEPWISE = about_estimates.RatesFrom(of="step-by-step")
+RECURRENT = {STEPWISE, about_estimates.RecurrentOfUnknownSize}
 
 
 def test_constants_that_were_not_used_are_not_named():
@@ -83,7 +77,7 @@ def test_constants_that_were_not_used_are_not_named():
     ("op", "note"),
     [
         (make_layers(dtype="float16"), STEPWISE),
-        (make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"), RecurrentOfUnknownSize),
+        (make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"), about_estimates.RecurrentOfUnknownSize),
     ],
 )
 def test_recurrent_layers_rest_on_the_rate_of_products(op, note):
@@ -109,7 +103,7 @@ def test_recurrent_layers_that_were_measured_are_not_modelled():
 
 def test_where_all_is_learned_the_roofline_is_not_named():
     notes = assumptions("T4", LEARNED_OP)
-    assert RatesFrom(of="learned") in codes(notes)
+    assert about_estimates.RatesFrom(of="learned") in codes(notes)
     assert "roofline" not in said(notes)
 
 

@@ -20,9 +20,6 @@ def found(op: Op) -> Steps:
     return steps
 
 
-# --- which steps there are -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("mode", "gates"), [(RELU, 1), (TANH, 1), (LSTM, 4), (GRU, 3)])
 def test_each_step_multiplies_states_with_the_weights_of_its_gates(mode, gates):
     assert found(make_layers(mode=mode, steps=7, batch_size=32, hidden=256)) == Steps(
@@ -116,8 +113,6 @@ def test_products_and_single_cells_have_no_steps(name):
     assert steps_of(replace(make_layers(), name=name)) is None
 
 
-# --- what they take --------------------------------------------------------------------------------
-
 CONSTANTS = StepConstants(
     cell_s={1: 1e-5, 3: 2e-5, 4: 3e-5}, latency_s=4e-5, compute=0.5, memory=0.8, traffic=2.0
 )
@@ -150,9 +145,6 @@ def test_a_wider_state_waits_longer_than_in_proportion():
 
 def test_no_shipped_share_is_above_its_roof():
     assert all(max(one.compute, one.memory) <= 1.0 for one in step_constants().values())
-
-
-# --- what a profile records ------------------------------------------------------------------------
 
 
 @pytest.mark.torch

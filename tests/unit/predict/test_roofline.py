@@ -47,9 +47,6 @@ def tensors(*specs: tuple[int, str]) -> tuple[TensorSpec, ...]:
     return tuple(TensorSpec(shape=(2,) * num_dims, dtype=dtype) for num_dims, dtype in specs)
 
 
-# --- time ------------------------------------------------------------------------------------------
-
-
 def test_a_product_is_bound_by_compute():
     # 10^12 FLOPs at half of 10 TFLOP/s: 0.2 s.
     timing = op_time(make_op(flops=10**12, num_bytes=10**9), AMPERE, CONSTANTS, EXACT)
@@ -100,9 +97,6 @@ def test_a_causal_mask_halves_the_work(is_causal, share):
 def test_a_mask_is_attentions_alone():
     op = replace(make_op(flops=10**12, num_bytes=0), attributes={"is_causal": True})
     assert seconds(op) == pytest.approx(FLOOR_S + 0.2)
-
-
-# --- rates -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -234,9 +228,6 @@ def test_matrix_units_for_fp32_count_where_a_gpu_has_them():
 def test_fp64_takes_tensor_cores_where_there_are_any():
     rate = rate_of(make_op(dtype="float64"), make_gpu(tensor_flops_per_s={"fp64": 19.5e12}))
     assert rate.peak_flops_per_s == 19.5e12
-
-
-# --- the operand that decides ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.values import Op, TensorSpec, Trace
-from advisor.predict.loading import (
-    ARRAY,
-    IMAGE,
-    KINDS,
-    TOKENS,
-    assumed_cpu_s,
-    kind_of,
-    load_loader_priors,
-    num_copied,
-    read_loader_priors,
-)
+from advisor.predict import loading
 from tests.builders import make_op, make_trace
 from tests.shared import SHARED, needs_shared
 
@@ -35,44 +25,44 @@ def copies(*ops: Op) -> Trace:
 @pytest.mark.parametrize(
     ("shape", "dtype", "kind"),
     [
-        ((64, 3, 224, 224), "float32", IMAGE),
-        ((64, 1, 28, 28), "float32", IMAGE),
-        ((64, 4, 512, 512), "float16", IMAGE),
-        ((64, 224, 224, 3), "uint8", IMAGE),
-        ((8, 3, 16, 112, 112), "float32", IMAGE),  # a clip
-        ((8, 512, 512, 3), "uint8", IMAGE),
-        ((12, 1024), "int64", TOKENS),
-        ((64,), "int64", TOKENS),
-        ((8, 4, 512), "int64", TOKENS),  # of four answers each
-        ((512, 9, 84, 84), "uint8", ARRAY),  # three frames of a game
-        ((64, 13), "float32", ARRAY),
-        ((64, 80, 3000), "float32", ARRAY),  # a spectrogram
-        ((64, 256, 14, 14), "float32", ARRAY),  # features
-        ((64, 3, 7, 7), "float32", ARRAY),  # a filter
+        ((64, 3, 224, 224), "float32", loading.IMAGE),
+        ((64, 1, 28, 28), "float32", loading.IMAGE),
+        ((64, 4, 512, 512), "float16", loading.IMAGE),
+        ((64, 224, 224, 3), "uint8", loading.IMAGE),
+        ((8, 3, 16, 112, 112), "float32", loading.IMAGE),  # a clip
+        ((8, 512, 512, 3), "uint8", loading.IMAGE),
+        ((12, 1024), "int64", loading.TOKENS),
+        ((64,), "int64", loading.TOKENS),
+        ((8, 4, 512), "int64", loading.TOKENS),  # of four answers each
+        ((512, 9, 84, 84), "uint8", loading.ARRAY),  # three frames of a game
+        ((64, 13), "float32", loading.ARRAY),
+        ((64, 80, 3000), "float32", loading.ARRAY),  # a spectrogram
+        ((64, 256, 14, 14), "float32", loading.ARRAY),  # features
+        ((64, 3, 7, 7), "float32", loading.ARRAY),  # a filter
     ],
 )
 def test_shape_and_dtype_tell_the_kind(shape, dtype, kind):
-    assert kind_of(TensorSpec(shape=shape, dtype=dtype)) == kind
+    assert loading.kind_of(TensorSpec(shape=shape, dtype=dtype)) == kind
 
 
 def test_the_largest_copy_tells_what_the_samples_are():
     trace = copies(copy_of((32,), "int64"), copy_of((32, 3, 224, 224)))
-    cpu_s = assumed_cpu_s(trace)
+    cpu_s = loading.assumed_cpu_s(trace)
     assert cpu_s is not None
-    assert cpu_s[0] == IMAGE
-    assert num_copied(trace) == 32
-    assert num_copied(copies(copy_of((8, 128), "int64", count=4))) == 32
+    assert cpu_s[0] == loading.IMAGE
+    assert loading.num_copied(trace) == 32
+    assert loading.num_copied(copies(copy_of((8, 128), "int64", count=4))) == 32
 
 
 def test_nothing_copied_and_scalars_tell_nothing():
-    assert assumed_cpu_s(copies()) is None
-    assert assumed_cpu_s(copies(copy_of((), "float32"))) is None
-    assert num_copied(copies()) is None
+    assert loading.assumed_cpu_s(copies()) is None
+    assert loading.assumed_cpu_s(copies(copy_of((), "float32"))) is None
+    assert loading.num_copied(copies()) is None
 
 
 def test_seconds_go_by_pixels_and_tokens_are_nearly_free():
     def median_s(op: Op) -> float:
-        cpu_s = assumed_cpu_s(copies(op))
+        cpu_s = loading.assumed_cpu_s(copies(op))
         assert cpu_s is not None
         return cpu_s[1].p50
 
@@ -84,8 +74,8 @@ def test_seconds_go_by_pixels_and_tokens_are_nearly_free():
 
 
 def test_every_kind_has_quantiles_in_order_a_source_and_a_date():
-    priors = load_loader_priors()
-    assert set(priors) == set(KINDS)
+    priors = loading.load_loader_priors()
+    assert set(priors) == set(loading.KINDS)
     for prior in priors.values():
         assert 0 < prior.cpu_s.p10 < prior.cpu_s.p50 < prior.cpu_s.p90
         assert prior.source
@@ -101,16 +91,16 @@ GOOD = "p10_ns = 1\np50_ns = 2\np90_ns = 3\nsource = 'a'\nas_of = 'b'\n"
         "",
         "x = ",
         f"[image]\n{GOOD}",
-        "".join(f"[{k}]\n{GOOD}" for k in KINDS).replace("p10_ns = 1", "p10_ns = 9"),
+        "".join(f"[{k}]\n{GOOD}" for k in loading.KINDS).replace("p10_ns = 1", "p10_ns = 9"),
     ],
 )
 def test_a_broken_table_is_refused(tmp_path, text):
     path = tmp_path / "loaders.toml"
     path.write_text(text)
     with pytest.raises(CatalogError, match=r"loaders\.toml"):
-        read_loader_priors(path)
+        loading.read_loader_priors(path)
     with pytest.raises(CatalogError):
-        read_loader_priors(tmp_path / "none.toml")
+        loading.read_loader_priors(tmp_path / "none.toml")
 
 
 @needs_shared
@@ -120,4 +110,4 @@ def test_the_table_is_made_of_the_published_rates(tmp_path, monkeypatch):
 
     path = tmp_path / "loaders.toml"
     build_loaders.write(build_loaders.text_of(build_loaders.tables(SHARED / "measurements/published")), path)
-    assert read_loader_priors(path) == load_loader_priors()
+    assert loading.read_loader_priors(path) == loading.load_loader_priors()

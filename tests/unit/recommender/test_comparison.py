@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.core.findings.about_answers import (
-    ComparedBetter,
-    ComparedByTime,
-    ComparedNeither,
-    ComparedOne,
-    ComparedSame,
-    ComparedTrade,
-)
+from advisor.core.findings import about_answers
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import RemovedByDeadline, RemovedByMemory
 from advisor.core.units import HOUR_S
@@ -49,7 +42,7 @@ FAST, SLOW = make_option("Fast", 10, 140), make_option("Slow", 20, 100)
 def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value, take):
     answer = pair(FAST, SLOW, value_of_time_usd_per_h=value)
     facts = answer.verdict.facts
-    assert isinstance(answer.verdict, ComparedTrade)
+    assert isinstance(answer.verdict, about_answers.ComparedTrade)
     assert (facts["faster"], facts["slower"], facts["take"]) == ("A", "B", take)
     assert (facts["times_faster"], facts["times_dearer"]) == (pytest.approx(2), pytest.approx(1.4))
     # 40 dollars more for ten hours less.
@@ -74,7 +67,7 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference():
     assert "than B ($25.00 to change the script for B counted): worth" in sentence(pair(FAST, slow).verdict)
     best = make_option("Best", 5, 90)
     of_both = pair(best, replace(SLOW, script_changes=changes)).verdict
-    assert (type(of_both), of_both.facts["less_usd"]) == (ComparedBetter, pytest.approx(35.0))
+    assert (type(of_both), of_both.facts["less_usd"]) == (about_answers.ComparedBetter, pytest.approx(35.0))
     # Medians may differ the other way: preemptions are rare and long.
     assert sentence(of_both).startswith("A is on average ")
     assert "cheaper than B ($25.00 to change the script for B counted): take A" in sentence(of_both)
@@ -82,7 +75,7 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference():
 
 def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour():
     answer = pair(SLOW, make_option("Best", 5, 50))
-    assert isinstance(answer.verdict, ComparedBetter)
+    assert isinstance(answer.verdict, about_answers.ComparedBetter)
     facts = answer.verdict.facts
     assert (facts["faster"], facts["times_faster"], facts["times_cheaper"]) == ("B", 4.0, 2.0)
     assert answer.even_usd_per_h is None
@@ -90,14 +83,14 @@ def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour():
 
 def test_of_two_as_fast_the_cheaper_one_is_better():
     answer = pair(make_option("Dear", 5, 80), make_option("Cheap", 5, 50))
-    assert isinstance(answer.verdict, ComparedBetter)
+    assert isinstance(answer.verdict, about_answers.ComparedBetter)
     assert answer.verdict.facts["faster"] == "B"
     assert (answer.p_a_sooner, answer.p_a_cheaper) == (0.5, 0.0)
 
 
 def test_a_plan_beside_itself_is_the_same():
     answer = pair(FAST, FAST)
-    assert isinstance(answer.verdict, ComparedSame)
+    assert isinstance(answer.verdict, about_answers.ComparedSame)
     assert (answer.p_a_cheaper, answer.p_a_sooner, answer.even_usd_per_h) == (0.5, 0.5, None)
 
 
@@ -114,7 +107,7 @@ def test_changing_the_script_counts_as_money_and_as_time():
 def test_only_one_that_does_the_job_is_taken_whatever_it_costs():
     out = removed(make_option("Tiny", 1, 1), RemovedByMemory)
     for answer, take in ((pair(SLOW, out), "A"), (pair(out, SLOW), "B")):
-        assert isinstance(answer.verdict, ComparedOne)
+        assert isinstance(answer.verdict, about_answers.ComparedOne)
         assert answer.verdict.facts["take"] == take
         why = answer.verdict.facts["why"]
         assert why == sample(RemovedByMemory)
@@ -122,14 +115,14 @@ def test_only_one_that_does_the_job_is_taken_whatever_it_costs():
 
 def test_of_two_that_fail_both_reasons_are_named():
     answer = pair(removed(FAST, RemovedByMemory), removed(SLOW, RemovedByDeadline))
-    assert isinstance(answer.verdict, ComparedNeither)
+    assert isinstance(answer.verdict, about_answers.ComparedNeither)
     assert answer.verdict.facts == {"why_a": sample(RemovedByMemory), "why_b": sample(RemovedByDeadline)}
 
 
 def test_an_unknown_rent_is_never_the_cheaper_one():
     free = make_option("Own", 30, 0, plan=make_plan("Own", None))
     answer = pair(free, FAST)
-    assert isinstance(answer.verdict, ComparedByTime)
+    assert isinstance(answer.verdict, about_answers.ComparedByTime)
     assert (answer.verdict.facts["faster"], answer.verdict.facts["unpriced"]) == ("B", ["A"])
     assert answer.p_a_cheaper is answer.even_usd_per_h is None
 

@@ -60,7 +60,7 @@ def test_a_machine_that_no_longer_does_it_is_replaced_and_the_reason_is_named():
     )
     assert change.now.plan.id == "B"
     assert change.relative == pytest.approx(0.6)
-    assert isinstance(change_findings(change)[0], ChangeRulesOut)
+    assert isinstance(next(change_findings(change)), ChangeRulesOut)
     assert "no longer does the job (does not fit: needs 20 GiB" in texts(change)
 
 

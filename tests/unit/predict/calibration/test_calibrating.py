@@ -161,9 +161,6 @@ def test_the_gpu_of_a_recording():
     assert calibrated_gpu(make_header()) == "L4"
 
 
-# --- The fit, whatever the predictor -----------------------------------------------------------------
-
-
 @given(
     before=st.floats(0.05, 0.95),
     factors=st.lists(st.floats(0.6, 4.0), min_size=1, max_size=9),

@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 
 from advisor.core.errors import CalibrationError, CatalogError
 from advisor.core.gpus import resolve_gpu
+from advisor.predict import knowledge
 from advisor.predict.constants import constants_for, described
-from advisor.predict.knowledge import (
-    CALIBRATED,
-    RECORDED,
-    calibrated_gpus,
-    calibration_path,
-    read_calibration,
-    write_calibration,
-)
 from advisor.report.words import sentence
 
 VALUES = {"streaming_fraction": 0.91, "gemm_fraction.fp16": 0.5, "gemm_fraction.bf16": 0.55}
@@ -30,8 +23,8 @@ def data_home(monkeypatch, tmp_path):
 
 
 def test_the_file_is_one_a_gpu_in_the_users_folder(data_home):
-    path = write_calibration("L4", "2026-11-21, driver 580", VALUES)
-    assert path == calibration_path("L4") == data_home / "advisor" / "calibrations" / "L4.toml"
+    path = knowledge.write_calibration("L4", "2026-11-21, driver 580", VALUES)
+    assert path == knowledge.calibration_path("L4") == data_home / "advisor" / "calibrations" / "L4.toml"
     assert tomllib.loads(path.read_text()) == {
         "source": "calibrated on this machine, 2026-11-21, driver 580",
         "streaming_fraction": 0.91,
@@ -40,7 +33,7 @@ def test_the_file_is_one_a_gpu_in_the_users_folder(data_home):
 
 
 def test_one_of_a_recording_says_so_and_counts_as_measured_too():
-    write_calibration("L4", "2026-11-21", VALUES, where=RECORDED)
+    knowledge.write_calibration("L4", "2026-11-21", VALUES, where=knowledge.RECORDED)
     constants = constants_for(L4)
     assert (
         sentence(described(constants.origin)[0])
@@ -50,22 +43,22 @@ def test_one_of_a_recording_says_so_and_counts_as_measured_too():
 
 
 def test_those_that_are_there_are_listed(data_home):
-    assert calibrated_gpus() == ()
+    assert knowledge.calibrated_gpus() == ()
     for gpu in ("T4", "L4"):
-        write_calibration(gpu, "today", VALUES)
+        knowledge.write_calibration(gpu, "today", VALUES)
     (data_home / "advisor" / "calibrations" / "folder.toml").mkdir()
     (data_home / "advisor" / "calibrations" / "notes.txt").write_text("")
-    assert calibrated_gpus() == ("L4", "T4")
+    assert knowledge.calibrated_gpus() == ("L4", "T4")
 
 
 def test_none_is_none():
-    assert read_calibration("L4") is None
+    assert knowledge.read_calibration("L4") is None
 
 
 def test_a_newer_one_takes_the_place_of_an_older_one():
-    write_calibration("L4", "first", VALUES)
-    write_calibration("L4", "second", {"streaming_fraction": 0.8})
-    assert read_calibration("L4") == {
+    knowledge.write_calibration("L4", "first", VALUES)
+    knowledge.write_calibration("L4", "second", {"streaming_fraction": 0.8})
+    assert knowledge.read_calibration("L4") == {
         "source": "calibrated on this machine, second",
         "streaming_fraction": 0.8,
     }
@@ -74,7 +67,7 @@ def test_a_newer_one_takes_the_place_of_an_older_one():
 def test_it_comes_before_the_catalog_and_counts_as_measured():
     before = constants_for(L4)
     assert "gemm_fraction.fp16" not in before.measured
-    write_calibration("L4", "today", VALUES)
+    knowledge.write_calibration("L4", "today", VALUES)
     after = constants_for(L4)
     assert (after.fractions["streaming_fraction"], after.fractions["gemm_fraction.fp16"]) == (0.91, 0.5)
     assert after.measured >= set(VALUES)
@@ -88,7 +81,7 @@ def test_it_comes_before_the_catalog_and_counts_as_measured():
 
 def test_other_gpus_are_not_touched():
     before = constants_for(resolve_gpu("T4"))
-    write_calibration("L4", "today", VALUES)
+    knowledge.write_calibration("L4", "today", VALUES)
     assert constants_for(resolve_gpu("T4")) == before
 
 
@@ -98,18 +91,18 @@ def test_other_gpus_are_not_touched():
         "source = ",
         'source = "by hand"\nstreaming_fraction = 0.9',
         "streaming_fraction = 0.9",
-        f'source = "{CALIBRATED}"\nstreaming_fraction = 0',
-        f'source = "{CALIBRATED}"\nstreaming_fraction = -0.5',
-        f'source = "{CALIBRATED}"\nstreaming_fraction = nan',
-        f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = 3',
-        f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = "fast"',
-        f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = true',
-        f'source = "{CALIBRATED}"\ngemm_fraction = 0.5',
-        f'source = "{CALIBRATED}"\nlearned = 0.5',
+        f'source = "{knowledge.CALIBRATED}"\nstreaming_fraction = 0',
+        f'source = "{knowledge.CALIBRATED}"\nstreaming_fraction = -0.5',
+        f'source = "{knowledge.CALIBRATED}"\nstreaming_fraction = nan',
+        f'source = "{knowledge.CALIBRATED}"\ngemm_fraction.fp16 = 3',
+        f'source = "{knowledge.CALIBRATED}"\ngemm_fraction.fp16 = "fast"',
+        f'source = "{knowledge.CALIBRATED}"\ngemm_fraction.fp16 = true',
+        f'source = "{knowledge.CALIBRATED}"\ngemm_fraction = 0.5',
+        f'source = "{knowledge.CALIBRATED}"\nlearned = 0.5',
     ],
 )
 def test_a_broken_one_is_refused_with_its_path(text):
-    path = calibration_path("L4")
+    path = knowledge.calibration_path("L4")
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(CatalogError, match=r"L4\.toml' cannot be used.*Delete it"):
@@ -117,23 +110,23 @@ def test_a_broken_one_is_refused_with_its_path(text):
 
 
 def test_bytes_that_are_no_text_are_refused():
-    path = calibration_path("L4")
+    path = knowledge.calibration_path("L4")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CatalogError, match="cannot be used"):
-        read_calibration("L4")
+        knowledge.read_calibration("L4")
 
 
 def test_a_folder_that_cannot_be_written(monkeypatch, data_home):
     (data_home / "file").write_text("")
     monkeypatch.setenv("XDG_DATA_HOME", str(data_home / "file"))
     with pytest.raises(CalibrationError, match="XDG_DATA_HOME"):
-        write_calibration("L4", "today", VALUES)
+        knowledge.write_calibration("L4", "today", VALUES)
 
 
 @given(source=st.text(max_size=40), value=st.floats(0.001, 2.0))
 def test_whatever_a_driver_is_called_the_file_can_be_read(source, value):
-    write_calibration("T4", source, {"streaming_fraction": value})
-    table = read_calibration("T4")
+    knowledge.write_calibration("T4", source, {"streaming_fraction": value})
+    table = knowledge.read_calibration("T4")
     assert table is not None
     assert table["streaming_fraction"] == pytest.approx(value, abs=1e-4)

@@ -5,18 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core import values
 from advisor.core.findings.about_options import Unknown
-from advisor.core.values import (
-    Bound,
-    Collective,
-    Fabric,
-    IterationEstimate,
-    Layout,
-    Link,
-    Network,
-    Phase,
-    Trace,
-)
 from advisor.predict.exchange.collective_time import Scaling, collective_time
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
 from advisor.predict.iteration import predict, predict_counts
@@ -25,32 +15,36 @@ from advisor.predict.step_time import HOST, OTHERS
 from tests.builders import make_gpu, make_op, make_trace
 
 GPU = make_gpu(nvlink_bytes_per_s=300e9)
-PAIR = Layout(gpus_per_node=2)
+PAIR = values.Layout(gpus_per_node=2)
 MIB = 2**20
 # No tensor is known, so 1 MiB, 25 MiB and 24 MiB are exchanged as backward goes on.
 GRADIENT_BYTES = 50 * MIB
 COPIES_S = 4 * GRADIENT_BYTES / GPU.memory_bytes_per_s
 
 
-def trace_of(gradient_bytes: int | None = GRADIENT_BYTES, **changes: object) -> Trace:
+def trace_of(gradient_bytes: int | None = GRADIENT_BYTES, **changes: object) -> values.Trace:
     trace = make_trace(**changes)
     return replace(trace, memory=replace(trace.memory, gradient_bytes=gradient_bytes))
 
 
 def exchange(
-    backward_s: float, trace: Trace | None = None, *, slowdown: float = 0.0, layout: Layout = PAIR
+    backward_s: float,
+    trace: values.Trace | None = None,
+    *,
+    slowdown: float = 0.0,
+    layout: values.Layout = PAIR,
 ) -> Exchange:
     trace = trace_of() if trace is None else trace
     time_s = np.array([1.0, backward_s / trace.accumulation, 1.0])
     return exchange_of_gradients(trace, time_s, backward_s, GPU, layout, slowdown=slowdown)
 
 
-def bucket_s(num_bytes: float, layout: Layout = PAIR) -> float:
+def bucket_s(num_bytes: float, layout: values.Layout = PAIR) -> float:
     return collective_time("all_reduce", num_bytes, layout, GPU).seconds
 
 
 def test_one_gpu_exchanges_nothing():
-    assert exchange(1.0, layout=Layout(gpus_per_node=1)) == Exchange(seconds=0.0, sigma_s=0.0)
+    assert exchange(1.0, layout=values.Layout(gpus_per_node=1)) == Exchange(seconds=0.0, sigma_s=0.0)
 
 
 def test_only_the_last_bucket_shows_behind_a_long_backward_pass():
@@ -96,21 +90,21 @@ def test_accumulated_gradients_are_exchanged_once_behind_the_last_pass():
 
 
 def test_a_script_that_reduces_after_each_pass_pays_for_each():
-    buckets = Collective(kind="all_reduce", num_bytes=GRADIENT_BYTES, world_size=8, count=4)
+    buckets = values.Collective(kind="all_reduce", num_bytes=GRADIENT_BYTES, world_size=8, count=4)
     each = trace_of(accumulation=4, collectives=(buckets,), world_size=8)
     once = trace_of(accumulation=4, collectives=(replace(buckets, count=1),), world_size=8)
     assert exchange(0.4, each).seconds == pytest.approx(4 * exchange(0.4, once).seconds)
 
 
 def test_what_nobody_knows_of_the_network_widens_the_interval():
-    link = Fabric(link=Link.NVSWITCH, link_bytes_per_s=300e9)
-    unknown = exchange(0.01, layout=Layout(gpus_per_node=2, num_nodes=2, fabric=link))
-    network = replace(link, network=Network.INFINIBAND, network_bytes_per_s=25e9)
-    known = exchange(0.01, layout=Layout(gpus_per_node=2, num_nodes=2, fabric=network))
+    link = values.Fabric(link=values.Link.NVSWITCH, link_bytes_per_s=300e9)
+    unknown = exchange(0.01, layout=values.Layout(gpus_per_node=2, num_nodes=2, fabric=link))
+    network = replace(link, network=values.Network.INFINIBAND, network_bytes_per_s=25e9)
+    known = exchange(0.01, layout=values.Layout(gpus_per_node=2, num_nodes=2, fabric=network))
     assert unknown.sigma_s / unknown.seconds > known.sigma_s / known.seconds
 
 
-def two(trace: Trace, scaling: Scaling) -> tuple[IterationEstimate, IterationEstimate]:
+def two(trace: values.Trace, scaling: Scaling) -> tuple[values.IterationEstimate, values.IterationEstimate]:
     knowledge = replace(shipped(), scaling=scaling)
     one, other = predict_counts(trace, GPU, [1, 8], knowledge=knowledge)
     return one, other
@@ -125,11 +119,11 @@ def test_all_wait_for_the_slowest():
     assert eight.device_s.p50 == pytest.approx(one.device_s.p50 + late_s + eight.communication_s)
     assert sum(eight.by_family.values()) + eight.communication_s == pytest.approx(eight.device_s.p50)
     assert sum(eight.by_bound.values()) == pytest.approx(eight.device_s.p50)
-    assert eight.by_bound[Bound.NETWORK] == eight.communication_s
+    assert eight.by_bound[values.Bound.NETWORK] == eight.communication_s
 
 
 def test_who_waits_for_the_host_waits_for_the_slowest_host():
-    trace = trace_of(ops=(make_op(flops=10, num_bytes=10, count=1000), make_op(phase=Phase.BACKWARD)))
+    trace = trace_of(ops=(make_op(flops=10, num_bytes=10, count=1000), make_op(phase=values.Phase.BACKWARD)))
     one, eight = two(trace, Scaling(spread=0.1, spread_of_steps=0.1))
     assert one.by_family[HOST] == eight.by_family[HOST]
     assert eight.by_family[OTHERS] == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
@@ -141,14 +135,16 @@ def test_several_gpus_are_less_sure_than_one():
 
 
 def test_the_network_binds_where_it_takes_longest():
-    slow = Fabric(link=Link.PCIE, link_bytes_per_s=16e9, network=Network.TCP, network_bytes_per_s=1e8)
-    estimate = predict(trace_of(10**10), GPU, Layout(gpus_per_node=1, num_nodes=2, fabric=slow))
-    assert estimate.binds is Bound.NETWORK
+    slow = values.Fabric(
+        link=values.Link.PCIE, link_bytes_per_s=16e9, network=values.Network.TCP, network_bytes_per_s=1e8
+    )
+    estimate = predict(trace_of(10**10), GPU, values.Layout(gpus_per_node=1, num_nodes=2, fabric=slow))
+    assert estimate.binds is values.Bound.NETWORK
 
 
 def test_unknown_gradients_cost_the_latency_and_widen_the_interval():
     one, several = two(trace_of(None), Scaling(slowdown=0.0))
-    assert several.communication_s == pytest.approx(bucket_s(0, Layout(gpus_per_node=8)))
+    assert several.communication_s == pytest.approx(bucket_s(0, values.Layout(gpus_per_node=8)))
     assert several.iteration_s.p90 / several.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1
     assert Unknown(what="gradients") in several.assumptions
     assert Unknown(what="gradients") not in one.assumptions

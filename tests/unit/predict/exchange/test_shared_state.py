@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 from advisor.core.units import MIB
 from advisor.core.values import Collective, Layout, MemoryUse, Phase, Sharding, Split, TensorSpec, Trace
 from advisor.operators.work import tensor_bytes
+from advisor.predict.exchange import collectives
 from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.exchange.collectives import (
-    first_part,
-    is_known_at,
-    resharded,
-    shard_growth,
-    shares_state,
-    state_group,
-    undivided,
-)
 from advisor.predict.exchange.data_parallel import exchange_beside_gradients
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_gpu, make_op, make_trace
@@ -63,21 +55,21 @@ def recorded_among(ranks: int, made: int = 0) -> Trace:
 @pytest.mark.parametrize("ranks", PARTS)
 def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded, ranks, made):
     trace = recorded_among(recorded, made)
-    assert state_group(trace) == recorded
-    assert resharded(trace, ranks) == recorded_among(ranks, made)
-    assert shard_growth(trace, ranks) == pytest.approx(PARTS[ranks] / PARTS[recorded])
-    assert is_known_at(trace, ranks)
+    assert collectives.state_group(trace) == recorded
+    assert collectives.resharded(trace, ranks) == recorded_among(ranks, made)
+    assert collectives.shard_growth(trace, ranks) == pytest.approx(PARTS[ranks] / PARTS[recorded])
+    assert collectives.is_known_at(trace, ranks)
 
 
 def test_pieces_of_ranks_are_shared_by_fewer_as_they_are_and_by_more_evenly():
     trace = trace_of(4, {40 * MIB: 1, 20 * MIB: 3}, memory_of(PARTS[4]))
-    growth = {ranks: shard_growth(trace, ranks) for ranks in (1, 2, 4, 8)}
+    growth = {ranks: collectives.shard_growth(trace, ranks) for ranks in (1, 2, 4, 8)}
     assert growth == pytest.approx({1: 1 / 0.4, 2: 0.6 / 0.4, 4: 1, 8: 0.5})
 
 
 def test_one_piece_of_a_single_rank_is_as_many_tensors_as_it_updates():
     trace = trace_of(1, {WEIGHTS: 1}, memory_of(1.0))
-    assert shard_growth(trace, 8) == pytest.approx(1 / 8)
+    assert collectives.shard_growth(trace, 8) == pytest.approx(1 / 8)
     tensors = (
         TensorSpec(shape=(size // 4,), dtype="float32", stride=(1,))
         for size, count in TENSORS.items()
@@ -85,7 +77,7 @@ def test_one_piece_of_a_single_rank_is_as_many_tensors_as_it_updates():
     )
     step = replace(make_op("aten::_foreach_add_", phase=Phase.OPTIMIZER), inputs=tuple(tensors))
     assert sum(map(tensor_bytes, step.inputs)) == WEIGHTS
-    assert shard_growth(replace(trace, ops=(*trace.ops, step)), 8) == pytest.approx(0.4)
+    assert collectives.shard_growth(replace(trace, ops=(*trace.ops, step)), 8) == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(
@@ -100,22 +92,22 @@ def test_one_piece_of_a_single_rank_is_as_many_tensors_as_it_updates():
 )
 def test_other_broadcasts_share_no_state(sent):
     trace = trace_of(8, sent, memory_of(1.0))
-    assert (state_group(trace), shares_state(trace)) == (None, False)
-    assert resharded(trace, 2) is trace
-    assert undivided(trace) is trace
+    assert (collectives.state_group(trace), collectives.shares_state(trace)) == (None, False)
+    assert collectives.resharded(trace, 2) is trace
+    assert collectives.undivided(trace) is trace
 
 
 def test_a_part_of_the_world_and_unknown_gradients_tell_of_no_shared_state():
     trace = recorded_among(8)
     halves = tuple(replace(c, world_size=4) if c.kind == "broadcast" else c for c in trace.collectives)
-    assert state_group(replace(trace, collectives=halves)) is None
-    assert state_group(replace(trace, memory=replace(trace.memory, gradient_bytes=None))) is None
+    assert collectives.state_group(replace(trace, collectives=halves)) is None
+    assert collectives.state_group(replace(trace, memory=replace(trace.memory, gradient_bytes=None))) is None
 
 
 def test_what_is_not_known_of_the_state_is_not_known_elsewhere():
     trace = recorded_among(8)
     unknown = replace(trace, memory=replace(trace.memory, optimizer_bytes=None))
-    assert resharded(unknown, 2).memory.peak_bytes is None
+    assert collectives.resharded(unknown, 2).memory.peak_bytes is None
 
 
 def test_updated_weights_are_exchanged_in_the_open_on_any_number_of_gpus():
@@ -151,10 +143,12 @@ SIZES = st.lists(st.integers(1, 10**6), min_size=1, max_size=40)
 
 @given(sizes=SIZES, ranks=st.integers(1, 64))
 def test_the_first_rank_has_the_largest_tensor_and_hardly_more_than_its_share(sizes, ranks):
-    part, total = first_part(tuple(sizes), ranks), sum(sizes)
+    part, total = collectives.first_part(tuple(sizes), ranks), sum(sizes)
     assert part >= max(sizes) / total
     assert part <= 1 / ranks + max(sizes) / total + 1e-9
-    assert first_part(tuple(sizes), 1) == 1
-    assert part == first_part(tuple(reversed(sizes)), ranks)
+    assert collectives.first_part(tuple(sizes), 1) == 1
+    assert part == collectives.first_part(tuple(reversed(sizes)), ranks)
     if ranks >= len(sizes):
-        assert part == first_part(tuple(sizes), 10**18)  # which would fill our memory if each had a place
+        assert part == collectives.first_part(
+            tuple(sizes), 10**18
+        )  # which would fill our memory if each had a place

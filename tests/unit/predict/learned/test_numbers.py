@@ -43,9 +43,6 @@ def without(op: Op, inputs: int | None = None, outputs: int | None = None) -> Op
     return replace(op, inputs=op.inputs[:inputs], outputs=op.outputs[:outputs])
 
 
-# --- Products ------------------------------------------------------------------------------------------
-
-
 @given(DIM, DIM, DIM, DIM)
 def test_products_are_told_by_b_m_n_k(b, m, n, k):
     assert sizes(mm(m, n, k), 4) == sizes(addmm(m, n, k), 4) == [1, m, n, k]
@@ -131,8 +128,6 @@ def test_products_with_missing_operands_are_unknown(op):
 def test_products_of_nothing_or_of_vectors_are_unknown(name, inputs):
     assert shape_of(replace(make_call(name, inputs, [(4, 4)]), bytes=64)) is None
 
-
-# --- Convolutions --------------------------------------------------------------------------------------
 
 SIZE_NAMES = ("batch", "c_in", "c_out", "pixels", "m", "k")
 CONVOLUTION = convolution(8, 16, 32, 14)
@@ -242,9 +237,6 @@ def test_convolutions_with_missing_operands_are_unknown():
 def test_convolutions_of_other_dimensions_or_of_nothing_are_unknown(source, weight, target):
     op = make_call("convolution", [source, weight], [target], PLAIN)
     assert shape_of(replace(op, bytes=64)) is None
-
-
-# --- Normalisation and element-wise operators ----------------------------------------------------------
 
 
 def norm_sizes(op: Op) -> tuple[float, int, int]:
@@ -363,9 +355,6 @@ def test_overloads_and_dtypes_change_nothing():
 @pytest.mark.parametrize("op", [add(0), add(4, 0), replace(add(4), inputs=()), replace(add(4), bytes=0)])
 def test_element_wise_operators_on_nothing_are_unknown(op):
     assert shape_of(op) is None
-
-
-# --- All of them ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

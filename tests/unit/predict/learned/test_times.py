@@ -19,24 +19,18 @@ from advisor.predict.learned import CallTimes, learned_times
 from advisor.predict.methods import BLEND, op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace
-from tests.unit.predict.learned.values import (
-    EXACT,
-    EXAMPLES,
-    TABLES,
-    add,
-    bmm,
-    convolution,
-    layer_norm,
-    make_knowledge,
-    make_networks,
-    mm,
-    softmax,
-)
+from tests.unit.predict.learned import values
 
 T4, V100, A100 = (resolve_gpu(name) for name in ("T4", "V100-PCIE-32GB", "A100-PCIE-80GB"))
 TF32 = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
-OPS = (mm(512, 256, 128), convolution(8, 16, 32), softmax(64, 1000), add(64, 1000), layer_norm(64, 768))
-KNOWLEDGE = replace(make_knowledge(), is_calibrated_here=True)
+OPS = (
+    values.mm(512, 256, 128),
+    values.convolution(8, 16, 32),
+    values.softmax(64, 1000),
+    values.add(64, 1000),
+    values.layer_norm(64, 768),
+)
+KNOWLEDGE = replace(values.make_knowledge(), is_calibrated_here=True)
 WITHOUT = replace(KNOWLEDGE, networks={})
 
 
@@ -48,20 +42,17 @@ def nothing_calibrated(monkeypatch, tmp_path):
 def times(
     ops: tuple[Op, ...] = OPS,
     gpu: GpuSpec = T4,
-    precision: Precision = EXACT,
+    precision: Precision = values.EXACT,
     knowledge: Knowledge = KNOWLEDGE,
 ) -> CallTimes:
     return learned_times(ops, gpu, constants_for(gpu, knowledge), precision, knowledge)
 
 
-def is_known(*ops: Op, gpu: GpuSpec = T4, precision: Precision = EXACT) -> list[bool]:
+def is_known(*ops: Op, gpu: GpuSpec = T4, precision: Precision = values.EXACT) -> list[bool]:
     predicted = times(ops, gpu, precision)
     known = ~np.isnan(predicted.time_s)
     assert (known == ~np.isnan(predicted.sigma)).all()
     return known.tolist()
-
-
-# --- What is known -------------------------------------------------------------------------------------
 
 
 def test_every_family_is_known_in_fp32():
@@ -81,7 +72,7 @@ def test_every_nvidia_gpu_has_finite_times(gpu):
 )
 def test_gpus_of_other_vendors_are_left_to_the_roofline(gpu):
     assert is_known(*OPS, gpu=gpu) == [False] * len(OPS)
-    trace = make_trace(ops=OPS, precision=EXACT)
+    trace = make_trace(ops=OPS, precision=values.EXACT)
     assert {time.method for time in op_times(trace, gpu, constants_for(gpu, KNOWLEDGE), KNOWLEDGE)} == {
         Method.ROOFLINE
     }
@@ -89,13 +80,13 @@ def test_gpus_of_other_vendors_are_left_to_the_roofline(gpu):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn"])
 def test_products_of_fewer_bits_are_left_to_the_roofline(dtype):
-    op = mm(512, 256, 128, dtype=dtype)
+    op = values.mm(512, 256, 128, dtype=dtype)
     assert [gpu.name for gpu in load_gpus().values() if is_known(op, gpu=gpu) != [False]] == []
 
 
 @pytest.mark.parametrize("name", ["T4", "V100-PCIE-32GB", "A100-PCIE-80GB"])
 def test_fp64_products_are_left_to_the_roofline(name):
-    assert is_known(mm(512, 256, 128, dtype="float64"), gpu=resolve_gpu(name)) == [False]
+    assert is_known(values.mm(512, 256, 128, dtype="float64"), gpu=resolve_gpu(name)) == [False]
 
 
 @pytest.mark.parametrize("gpu", [T4, V100], ids=lambda gpu: gpu.name)
@@ -110,30 +101,30 @@ def test_tf32_is_left_to_the_roofline_where_the_gpu_has_it():
 @pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
 @pytest.mark.parametrize("gpu", [T4, A100], ids=lambda gpu: gpu.name)
 def test_element_wise_operators_are_known_at_any_dtype(gpu, dtype):
-    assert is_known(add(64, 1000, dtype=dtype), gpu=gpu) == [True]
-    same = times((add(64, 1000, dtype=dtype),)).time_s
-    assert same == pytest.approx(times((add(64, 1000),)).time_s)  # the same bytes
+    assert is_known(values.add(64, 1000, dtype=dtype), gpu=gpu) == [True]
+    same = times((values.add(64, 1000, dtype=dtype),)).time_s
+    assert same == pytest.approx(times((values.add(64, 1000),)).time_s)  # the same bytes
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_the_bytes_are_not_what_the_networks_learned(dtype):
-    assert is_known(add(64, 1000, dtype=dtype), gpu=T4) == [False]
+    assert is_known(values.add(64, 1000, dtype=dtype), gpu=T4) == [False]
 
 
 def test_what_no_network_knows_is_left_to_the_roofline():
     unknown = make_op("aten::embedding")
-    assert is_known(OPS[0], unknown, OPS[3], add(0)) == [True, False, True, False]
+    assert is_known(OPS[0], unknown, OPS[3], values.add(0)) == [True, False, True, False]
 
 
-@pytest.mark.parametrize("family", EXAMPLES)
+@pytest.mark.parametrize("family", values.EXAMPLES)
 def test_a_family_without_a_network_is_left_to_the_roofline(family):
-    networks = {name: network for name, network in make_networks().items() if name != family}
-    predicted = times(tuple(EXAMPLES.values()), knowledge=replace(KNOWLEDGE, networks=networks))
-    assert np.isnan(predicted.time_s).tolist() == [name == family for name in EXAMPLES]
+    networks = {name: network for name, network in values.make_networks().items() if name != family}
+    predicted = times(tuple(values.EXAMPLES.values()), knowledge=replace(KNOWLEDGE, networks=networks))
+    assert np.isnan(predicted.time_s).tolist() == [name == family for name in values.EXAMPLES]
 
 
 def test_a_network_of_an_unknown_family_is_never_asked():
-    networks = {"fft": make_networks()["gemm"]}
+    networks = {"fft": values.make_networks()["gemm"]}
     predicted = times(knowledge=replace(KNOWLEDGE, networks=networks))
     assert np.isnan(predicted.time_s).all()
     assert np.isnan(predicted.sigma).all()
@@ -165,9 +156,6 @@ def test_a_gpu_that_was_calibrated_is_surer_than_unseen_and_less_sure_than_measu
     assert (calibrated < unseen).all()
 
 
-# --- Corrections ---------------------------------------------------------------------------------------
-
-
 def work_s(times_of_all: CallTimes) -> np.ndarray:
     return times_of_all.time_s - KERNEL_FLOOR_S
 
@@ -189,7 +177,7 @@ def test_calibrating_this_machine_corrects_its_times():
 
 def test_corrections_of_the_knowledge_come_before_this_machine():
     write_calibration("T4", "today", {"learned.gemm": 0.5})
-    ones = replace(KNOWLEDGE, corrections={"T4": dict.fromkeys(EXAMPLES, 1.0)})
+    ones = replace(KNOWLEDGE, corrections={"T4": dict.fromkeys(values.EXAMPLES, 1.0)})
     calibrated, asked = work_s(times()), work_s(times(knowledge=ones))
     assert calibrated[0] == pytest.approx(2 * asked[0])
     assert calibrated[1:] == pytest.approx(asked[1:])
@@ -198,7 +186,7 @@ def test_corrections_of_the_knowledge_come_before_this_machine():
 def test_a_knowledge_of_its_own_does_not_read_this_machine():
     before = work_s(times())
     write_calibration("T4", "today", {"learned.gemm": 0.5})
-    assert work_s(times(knowledge=make_knowledge())) == pytest.approx(before)
+    assert work_s(times(knowledge=values.make_knowledge())) == pytest.approx(before)
 
 
 def test_a_broken_calibration_is_refused():
@@ -210,16 +198,16 @@ def test_a_broken_calibration_is_refused():
 
 
 LARGE = {
-    "gemm": mm(4096, 4096, 4096),
-    "conv": convolution(64, 128, 128, 56),
-    "norm": softmax(16384, 4096),
-    "pointwise": add(8192, 8192),
+    "gemm": values.mm(4096, 4096, 4096),
+    "conv": values.convolution(64, 128, 128, 56),
+    "norm": values.softmax(16384, 4096),
+    "pointwise": values.add(8192, 8192),
 }
 
 
 def kernel(op: Op, time_s: float) -> Measurement:
     measured = replace(op, measured_s=time_s)
-    return Measurement(case="0", op=measured, precision=EXACT, spread=0.0, num_samples=1)
+    return Measurement(case="0", op=measured, precision=values.EXACT, spread=0.0, num_samples=1)
 
 
 # The part of what a calibration finds that counts.
@@ -266,24 +254,22 @@ def test_offsets_do_not_build_on_an_older_calibration():
 
 def test_kernels_that_are_small_or_unknown_have_no_offset():
     kernels = [
-        kernel(mm(16, 16, 16), 1e-5),
-        kernel(mm(4096, 4096, 4096, dtype="float16"), 1e-2),
+        kernel(values.mm(16, 16, 16), 1e-5),
+        kernel(values.mm(4096, 4096, 4096, dtype="float16"), 1e-2),
         kernel(make_op("aten::embedding"), 1e-2),
     ]
     assert learned_offsets(kernels, T4, KNOWLEDGE) == ()
     assert learned_offsets([measured(op, 1.0) for op in LARGE.values()], T4, WITHOUT) == ()
 
 
-# --- Among the methods ---------------------------------------------------------------------------------
-
 WAVE_KERNEL = Kernel(
     name="k", grid=(10_000, 1, 1), block=(256, 1, 1), registers_per_thread=32, shared_bytes=0, duration_s=1e-3
 )
-TRACE = make_trace(ops=OPS, precision=EXACT)
+TRACE = make_trace(ops=OPS, precision=values.EXACT)
 
 
 def methods(*ops: Op, origin: str | None, gpu: GpuSpec, knowledge: Knowledge = KNOWLEDGE) -> list[Method]:
-    trace = make_trace(ops=ops, origin_gpu=origin, precision=EXACT)
+    trace = make_trace(ops=ops, origin_gpu=origin, precision=values.EXACT)
     return [time.method for time in op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)]
 
 
@@ -300,7 +286,7 @@ def test_learned_times_are_the_networks_times():
 
 
 def test_what_the_networks_leave_out_is_roofline():
-    ops = (OPS[0], make_op("aten::embedding"), mm(64, 64, 64, dtype="float16"))
+    ops = (OPS[0], make_op("aten::embedding"), values.mm(64, 64, 64, dtype="float16"))
     assert methods(*ops, origin=None, gpu=T4) == [Method.LEARNED, Method.ROOFLINE, Method.ROOFLINE]
 
 
@@ -308,13 +294,16 @@ def test_measured_here_beats_learned():
     op = replace(OPS[0], measured_s=1.0)
     assert methods(op, origin="T4", gpu=T4) == [Method.MEASURED]
     (timing,) = op_times(
-        make_trace(ops=(op,), origin_gpu="T4", precision=EXACT), T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE
+        make_trace(ops=(op,), origin_gpu="T4", precision=values.EXACT),
+        T4,
+        constants_for(T4, KNOWLEDGE),
+        KNOWLEDGE,
     )
     assert timing.time_s == 1.0
 
 
 def test_learned_beats_waves_and_waves_beat_the_roofline():
-    known = replace(add(64, 1000), measured_s=1e-3, kernels=(WAVE_KERNEL,))
+    known = replace(values.add(64, 1000), measured_s=1e-3, kernels=(WAVE_KERNEL,))
     unknown = replace(known, name="aten::max")
     ops = (known, unknown)
     assert methods(*ops, origin=V100.name, gpu=T4) == [Method.LEARNED, Method.WAVE]
@@ -329,7 +318,7 @@ def test_an_unmeasured_operator_at_home_is_learned():
 def test_measured_elsewhere_is_a_blend(measured_s):
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
     timings = op_times(
-        make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
+        make_trace(ops=ops, origin_gpu=V100.name, precision=values.EXACT),
         T4,
         constants_for(T4, KNOWLEDGE),
         KNOWLEDGE,
@@ -345,7 +334,7 @@ def test_a_measurement_that_the_networks_foresaw_changes_nothing():
     at_origin = times(gpu=V100).time_s.tolist()
     ops = tuple(replace(op, measured_s=s) for op, s in zip(OPS, at_origin, strict=True))
     timings = op_times(
-        make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
+        make_trace(ops=ops, origin_gpu=V100.name, precision=values.EXACT),
         T4,
         constants_for(T4, KNOWLEDGE),
         KNOWLEDGE,
@@ -357,7 +346,7 @@ def test_a_measurement_that_the_networks_foresaw_changes_nothing():
 def test_without_a_measurement_there_is_nothing_to_blend(measured_s):
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
     timings = op_times(
-        make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
+        make_trace(ops=ops, origin_gpu=V100.name, precision=values.EXACT),
         T4,
         constants_for(T4, KNOWLEDGE),
         KNOWLEDGE,
@@ -374,14 +363,14 @@ def test_a_product_that_only_one_of_both_gpus_runs_in_fp32_is_not_blended():
 
 
 def test_an_empty_knowledge_keeps_what_ships_out():
-    empty = Knowledge(tables=TABLES, networks={})
+    empty = Knowledge(tables=values.TABLES, networks={})
     timings = op_times(TRACE, T4, constants_for(T4, empty), empty)
     assert {time.method for time in timings} == {Method.ROOFLINE}
     assert all(math.isfinite(time.time_s) for time in timings)
 
 
 def test_batched_products_of_one_are_as_fast_as_products():
-    single, batched = mm(300, 200, 100), bmm(1, 300, 200, 100)
+    single, batched = values.mm(300, 200, 100), values.bmm(1, 300, 200, 100)
     by_rows = replace(single.inputs[1], stride=(200, 1))
     time_s = times((replace(single, inputs=(single.inputs[0], by_rows)), batched)).time_s
     assert time_s[0] == pytest.approx(time_s[1])

@@ -220,9 +220,6 @@ def test_the_same_networks_give_the_same_bytes(path, tmp_path):
     assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
 
 
-# --- What these tests found, until it is mended --------------------------------------------------------
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_flipped_byte_escapes(path):
     whole = path.read_bytes()

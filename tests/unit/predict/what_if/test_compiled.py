@@ -13,8 +13,9 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Launch, Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace
 from advisor.predict.interval import SIGMA_COMPILED
-from advisor.predict.iteration import predict, under_autocast
+from advisor.predict.iteration import predict
 from advisor.predict.what_if.compiled import FUSED, LEFT_SHARE, as_run, compiled, fused
+from advisor.predict.what_if.precision import under_autocast
 from tests.builders import make_op, make_trace
 
 PRODUCT = make_op(flops=10**12)

@@ -16,13 +16,7 @@ from advisor.core.values import Option, Plan
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import network_rate
 from advisor.pricing.storage import disk_bytes_per_s
-from recommender.outcome.feeding import (
-    MOST_BITS_PER_S,
-    kept_in_memory,
-    missed_share,
-    network_bits_per_s,
-    read_s,
-)
+from recommender.outcome import feeding
 from tests.findings import said
 from tests.unit.recommender.outcome.test_local_disks import codes, option
 from tests.unit.recommender.outcome.test_reading import machine
@@ -43,13 +37,15 @@ def test_case_23_the_first_epoch_reads_from_the_disk_and_the_others_from_memory(
     assert once.plan.startup_s == pytest.approx(1200.0)
     assert ReadOnce in codes(once)
     assert not {EditScript(what="use-nvme"), Reading} & codes(once)
-    each = read_s(moved(150.0, "g4dn.xlarge"), 1000)
+    each = feeding.read_s(moved(150.0, "g4dn.xlarge"), 1000)
     assert each is not None
     assert 1000 * each.p50 == pytest.approx(1200.0)
-    kept = kept_in_memory(moved(150.0, "g4dn.xlarge"))
+    kept = feeding.kept_in_memory(moved(150.0, "g4dn.xlarge"))
     assert kept is not None
     assert kept.kept_share == pytest.approx(0.75 * 16 * GIB / 150e9, rel=0.05)
-    assert 1000 * read_s(kept, 1000).p50 > 0.99 * 1200.0, "of other files each epoch few are still there"  # type: ignore[union-attr]
+    assert 1000 * feeding.read_s(kept, 1000).p50 > 0.99 * 1200.0, (
+        "of other files each epoch few are still there"
+    )  # type: ignore[union-attr]
 
 
 def test_what_its_disk_gives_is_said():
@@ -60,8 +56,8 @@ def test_what_its_disk_gives_is_said():
 
 def test_data_in_place_comes_from_object_storage_and_is_no_file_that_stays():
     plan = machine("p5.48xlarge", 150.0, num_gpus=8)
-    assert kept_in_memory(plan) is None
-    rate = 150.0 * GIB / 1000 / read_s(plan, 1000).p50  # type: ignore[union-attr]
+    assert feeding.kept_in_memory(plan) is None
+    rate = 150.0 * GIB / 1000 / feeding.read_s(plan, 1000).p50  # type: ignore[union-attr]
     assert rate == pytest.approx(6.25e9)
 
 
@@ -97,7 +93,7 @@ def test_memory_keeps_what_a_simulated_cache_of_the_last_files_keeps():
             cache.move_to_end(file)
             if len(cache) > room:
                 cache.popitem(last=False)
-    assert missed / 5 / num_files == pytest.approx(missed_share(room / num_files), rel=0.02)
+    assert missed / 5 / num_files == pytest.approx(feeding.missed_share(room / num_files), rel=0.02)
 
 
 def test_each_machine_of_google_reads_at_its_own_network_rate():
@@ -110,7 +106,7 @@ def test_each_machine_of_google_reads_at_its_own_network_rate():
         plan = replace(plan, offer=replace(plan.offer, provider="gcp"))
         known = network_rate("gcp", name)
         assert known is not None, name
-        assert network_bits_per_s(plan) == min(known, MOST_BITS_PER_S)
+        assert feeding.network_bits_per_s(plan) == min(known, feeding.MOST_BITS_PER_S)
 
 
 def test_disks_by_provider():

@@ -47,9 +47,6 @@ def decide(plans: list[Plan], estimates: list[IterationEstimate]) -> Recommendat
     )
 
 
-# --- Decision 12 --------------------------------------------------------------------------------------
-
-
 def case_12(work: InputWork) -> Recommendation:
     """A sample costs 20 ms of CPU, a batch has 64, and there are 100,000 iterations."""
     plans = [machine("X", "X", 6.0, 8), machine("Y", "Y", 1.0, 8), machine("X32", "X", 8.0, 32)]
@@ -84,8 +81,6 @@ def test_four_workers_are_all_that_load_however_many_vcpus_there_are():
         {"X": 0.32, "Y": 0.32, "X32": 0.32}
     )
 
-
-# --- Laws ---------------------------------------------------------------------------------------------
 
 seconds = st.floats(1e-3, 10.0)
 sigmas = st.floats(0.0, 0.8)

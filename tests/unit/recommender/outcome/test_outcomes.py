@@ -173,9 +173,6 @@ def test_one_gpu_errs_in_one_way_and_two_mostly_in_their_own():
     assert np.mean(pairs) == pytest.approx(SHARED_ERROR, abs=0.03)
 
 
-# --- Prices that are not sure -------------------------------------------------------------------------------
-
-
 def cost_of(plan: Plan, work_h: float = 10.0, interval: Interval = WIDE) -> Quantiles:
     works = [work_of(make_estimate(plan.gpu, interval), round(work_h * 36_000), DRAWS)]
     return quantiles_of(calm_costs(plan, works).usd[0])

@@ -91,8 +91,6 @@ def test_nodes_of_a_gang_are_one_unit():
     assert "nodes" not in sentence(one.risk)
 
 
-# --- The rate of preemptions ------------------------------------------------------------------------
-
 BUCKET = Interruptions(
     instance_type="x.xlarge", region="us-east-1", low_pct=20, high_pct=100, as_of=date(2025, 6, 28),
     source="AWS Spot Advisor",

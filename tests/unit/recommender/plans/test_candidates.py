@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from advisor.core import values
 from advisor.core.findings.about_options import (
     GpuInUse,
     PlaceContended,
@@ -15,24 +16,11 @@ from advisor.core.findings.about_options import (
     WaitAssumed,
     WaitOfLog,
 )
-from advisor.core.values import (
-    DataPlace,
-    Elsewhere,
-    Interval,
-    Market,
-    Offer,
-    Plan,
-    Price,
-    Quantiles,
-    QuoteKind,
-    Tier,
-)
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts
 from advisor.pricing.spot import rarest_start, start_odds
 from advisor.pricing.storage import Rate, RateKind
 from recommender.plans.candidates import (
-    LoggedWait,
     Machine,
     cheapest_plans,
     plans_of_machine,
@@ -45,7 +33,7 @@ from recommender.queue.waits import assumed_wait
 from tests.builders import make_offer, make_plan, make_price
 from tests.findings import said, sample
 
-WAIT = Quantiles(p50=3600.0, p90=7200.0)
+WAIT = values.Quantiles(p50=3600.0, p90=7200.0)
 NOTHING = CloudTerms(startup_s=0.0)
 DISK = Rate(
     provider="aws",
@@ -61,7 +49,7 @@ EGRESS = replace(DISK, kind=RateKind.EGRESS_INTERNET, usd=0.09)
 
 def make_machine(**changes: Any) -> Machine:
     facts: dict[str, Any] = {
-        "tier": Tier.CLUSTER,
+        "tier": values.Tier.CLUSTER,
         "name": "lab",
         "gpu": "X",
         "num_gpus": 4,
@@ -88,7 +76,7 @@ def test_a_cluster_charges_for_each_gpu_used():
 def test_a_cluster_keeps_its_name_and_wait():
     plan = plans_of_machine(make_machine())[-1]
     assert plan.id == "cluster/lab/4xX"
-    assert (plan.tier, plan.provider, plan.wait_s) == (Tier.CLUSTER, "lab", WAIT)
+    assert (plan.tier, plan.provider, plan.wait_s) == (values.Tier.CLUSTER, "lab", WAIT)
     assert plan.offer is None
     assert (plan.startup_s, plan.minimum_billed_s) == (0, 0)
 
@@ -106,18 +94,22 @@ def test_an_unknown_rate_stays_unknown_and_an_unknown_wait_is_that_of_other_clus
 
 
 def test_a_spot_machine_at_the_least_price_or_often_taken_back_starts_as_the_rarest_class():
-    usual = Price(usd_per_h=Interval(p10=1.0, p50=1.0, p90=1.0), kind=QuoteKind.LIVE, age_days=0.0)
-    offer = make_offer("T4", 1.0, provider="gcp", market=Market.SPOT)
+    usual = values.Price(
+        usd_per_h=values.Interval(p10=1.0, p50=1.0, p90=1.0), kind=values.QuoteKind.LIVE, age_days=0.0
+    )
+    offer = make_offer("T4", 1.0, provider="gcp", market=values.Market.SPOT)
     plans = [
         plans_of_offers([offer], terms=NOTHING, prices=[replace(usual, is_near_floor=near)])[0]
         for near in (False, True)
     ]
-    rarest = rarest_start(Market.SPOT).wait_s
-    assert plans[0].wait_s == start_odds("T4", 1, Market.SPOT).wait_s
+    rarest = rarest_start(values.Market.SPOT).wait_s
+    assert plans[0].wait_s == start_odds("T4", 1, values.Market.SPOT).wait_s
     assert plans[1].wait_s == rarest
-    assert rarest.p_at_once < start_odds("T4", 1, Market.SPOT).wait_s.p_at_once
+    assert rarest.p_at_once < start_odds("T4", 1, values.Market.SPOT).wait_s.p_at_once
     assert [any(isinstance(note, PlaceContended) for note in plan.notes) for plan in plans] == [False, True]
-    taken = make_offer("T4", 1.0, instance_type="g4ad.2xlarge", region="eu-central-1", market=Market.SPOT)
+    taken = make_offer(
+        "T4", 1.0, instance_type="g4ad.2xlarge", region="eu-central-1", market=values.Market.SPOT
+    )
     assert plans_of_offers([taken], terms=NOTHING)[0].wait_s == rarest
 
 
@@ -126,8 +118,8 @@ def test_a_machine_that_costs_nothing_is_not_one_of_unknown_cost():
 
 
 def test_this_machine_never_waits():
-    plan = plans_of_machine(make_machine(tier=Tier.LOCAL, name="desk", wait_s=None, num_gpus=1))[0]
-    assert plan.wait_s == Quantiles(p50=0.0, p90=0.0)
+    plan = plans_of_machine(make_machine(tier=values.Tier.LOCAL, name="desk", wait_s=None, num_gpus=1))[0]
+    assert plan.wait_s == values.Quantiles(p50=0.0, p90=0.0)
     assert (plan.id, plan.provider) == ("local/1xX", "local")
 
 
@@ -140,9 +132,9 @@ def test_this_machine_never_waits():
 )  # fmt: skip
 def test_free_gpus_are_planned_with(num_gpus, num_busy, counts):
     busy = (sample(GpuInUse),) * num_busy
-    plans = plans_of_machine(make_machine(tier=Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
+    plans = plans_of_machine(make_machine(tier=values.Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
     assert [plan.num_gpus for plan in plans] == counts
-    none = Quantiles(p50=0.0, p90=0.0)
+    none = values.Quantiles(p50=0.0, p90=0.0)
     for plan in plans:
         assert plan.notes == busy
         assert plan.wait_s == (none if plan.num_gpus <= num_gpus - num_busy else None)
@@ -152,15 +144,15 @@ def test_free_gpus_are_planned_with(num_gpus, num_busy, counts):
     ("asked", "counts"), [((), [1, 2, 3]), ({4}, [1, 2, 3, 4]), ({1, 2}, [1, 2, 3]), ({8}, [1, 2, 3])]
 )
 def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked, counts):
-    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=(sample(GpuInUse),))
+    machine = make_machine(tier=values.Tier.LOCAL, num_gpus=4, in_use=(sample(GpuInUse),))
     assert [plan.num_gpus for plan in plans_of_machine(machine, asked=asked)] == counts
 
 
 def test_a_logged_wait_goes_before_a_configured_one():
-    logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=(sample(WaitOfLog),))
+    logged = (values.Quantiles(p50=1.0, p90=2.0), (sample(WaitOfLog),))
     one, two, _ = plans_of_machine(make_machine(waits={2: logged}))
     assert (one.wait_s, one.notes) == (WAIT, ())
-    assert (two.wait_s, two.notes) == (logged.wait_s, logged.notes)
+    assert (two.wait_s, two.notes) == logged
 
 
 def test_what_a_cost_was_made_of_is_told():
@@ -234,9 +226,9 @@ def test_the_id_of_an_offer_tells_its_region(region, zone, place):
 def test_the_id_of_an_offer_tells_zone_and_market_apart():
     offers = [
         make_offer(),
-        make_offer(market=Market.SPOT),
-        make_offer(market=Market.SPOT, zone="use1-az1"),
-        make_offer(market=Market.SPOT, zone="use1-az2"),
+        make_offer(market=values.Market.SPOT),
+        make_offer(market=values.Market.SPOT, zone="use1-az1"),
+        make_offer(market=values.Market.SPOT, zone="use1-az2"),
         make_offer(provider="gcp"),
     ]
     ids = [plan.id for plan in plans_of_offers(offers, terms=NOTHING)]
@@ -245,7 +237,7 @@ def test_the_id_of_an_offer_tells_zone_and_market_apart():
     assert len(set(ids)) == 5
 
 
-def cheapest_of(offers: list[Offer]) -> list[Offer]:
+def cheapest_of(offers: list[values.Offer]) -> list[values.Offer]:
     """The cheapest places at exact prices."""
     return [offer for offer, _ in cheapest_places((offer, make_price(offer.usd_per_h)) for offer in offers)]
 
@@ -259,7 +251,7 @@ def test_only_the_cheapest_place_of_a_machine_stays():
 def test_markets_types_and_providers_do_not_compete_for_a_place():
     offers = [
         make_offer(usd_per_h=3.0),
-        make_offer(usd_per_h=1.0, market=Market.SPOT),
+        make_offer(usd_per_h=1.0, market=values.Market.SPOT),
         make_offer(usd_per_h=2.0, provider="gcp"),
         make_offer(usd_per_h=4.0, instance_type="x.2xlarge"),
     ]
@@ -268,7 +260,7 @@ def test_markets_types_and_providers_do_not_compete_for_a_place():
 
 def test_a_guessed_price_decides_by_its_p90_which_place_is_cheapest():
     quoted, derived = make_offer(usd_per_h=2.0), make_offer(usd_per_h=1.5, region="eu-north-1")
-    guess = make_price(1.6, 2.1, QuoteKind.DERIVED)
+    guess = make_price(1.6, 2.1, values.QuoteKind.DERIVED)
     assert cheapest_places([(quoted, make_price(2.0)), (derived, guess)]) == [(quoted, make_price(2.0))]
 
 
@@ -292,10 +284,7 @@ def test_nothing_offered_is_nothing_to_rent():
     assert cheapest_places([]) == plans_of_offers([], terms=NOTHING) == cheapest_plans([]) == []
 
 
-# --- places, disks and egress counted ---------------------------------------------------------------
-
-
-def place(region: str, usd_per_h: float, **changes: Any) -> Plan:
+def place(region: str, usd_per_h: float, **changes: Any) -> values.Plan:
     offer = make_offer(usd_per_h=usd_per_h, region=region)
     return make_plan(offer=offer, usd_per_h=usd_per_h, id=region, **changes)
 
@@ -323,7 +312,7 @@ def test_a_place_beside_the_data_stays_beside_a_cheaper_one():
 
 
 def test_data_from_a_cloud_comes_to_an_own_machine_first():
-    data = DataPlace(name="us-east-1", provider="aws", region="us-east-1")
+    data = values.DataPlace(name="us-east-1", provider="aws", region="us-east-1")
     terms = CloudTerms(startup_s=300.0, dataset_gib=80.0, data=data)
     for plan in plans_of_machine(make_machine(), terms=terms, catalog=(DISK, EGRESS)):
         assert plan.transfer_usd == pytest.approx(80 * 0.09)
@@ -332,16 +321,13 @@ def test_data_from_a_cloud_comes_to_an_own_machine_first():
 
 
 def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either():
-    offers = [make_offer(), make_offer(market=Market.SPOT), make_offer(instance_type="y")]
+    offers = [make_offer(), make_offer(market=values.Market.SPOT), make_offer(instance_type="y")]
     plans = plans_of_offers(offers, terms=NOTHING)
     assert cheapest_plans(plans) == plans
 
 
-# --- spot, whose price may rise ----------------------------------------------------------------------
-
-
-def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) -> Plan:
-    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=Market.SPOT)
+def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) -> values.Plan:
+    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=values.Market.SPOT)
     changes = {"price": make_price(usd_per_h, p90)} | changes
     return make_plan(offer=offer, usd_per_h=usd_per_h, id=name, **changes)
 
@@ -364,16 +350,16 @@ def test_a_plan_without_a_price_of_its_own_costs_what_is_quoted():
 
 def test_a_derived_price_hides_a_quoted_one_only_where_its_p90_is_lower():
     quoted = zone("az1", 4.0)
-    derived = zone("az2", 3.03, price=make_price(3.03, 4.47, QuoteKind.DERIVED))
+    derived = zone("az2", 3.03, price=make_price(3.03, 4.47, values.QuoteKind.DERIVED))
     assert cheapest_plans([derived, quoted]) == [quoted]
-    surer = zone("az3", 3.03, price=make_price(3.03, 3.1, QuoteKind.DERIVED))
+    surer = zone("az3", 3.03, price=make_price(3.03, 3.1, values.QuoteKind.DERIVED))
     assert surer in cheapest_plans([surer, quoted])
 
 
 def test_the_last_digits_of_a_price_which_differ_by_processor_keep_no_place():
     """By numpy's AVX-512 and AVX2 logarithms: $4.47 both times."""
-    riskier = zone("az1", 3.0, price=make_price(3.0, math.nextafter(4.47, 0.0), QuoteKind.DERIVED))
-    surer = zone("az2", 3.1, price=make_price(3.1, 4.47, QuoteKind.DERIVED))
+    riskier = zone("az1", 3.0, price=make_price(3.0, math.nextafter(4.47, 0.0), values.QuoteKind.DERIVED))
+    surer = zone("az2", 3.1, price=make_price(3.1, 4.47, values.QuoteKind.DERIVED))
     assert cheapest_plans([riskier, surer]) == [surer]
 
 
@@ -389,9 +375,6 @@ def test_a_plan_costs_the_median_of_what_its_offer_will_likely_cost():
     assert plans_of_offers([make_offer(usd_per_h=2.0)], terms=NOTHING)[0].usd_per_h == 2.0
 
 
-# --- GPUs nobody can predict ------------------------------------------------------------------------
-
-
 def test_offers_of_unknown_gpus_are_left_out_with_one_warning():
     offers = [make_offer("T4"), make_offer("aws B400"), make_offer("gcp X1"), make_offer("aws B400")]
     kept, warnings = with_known_gpu(offers, {"T4", "L4"})
@@ -405,16 +388,15 @@ def test_known_gpus_need_no_warning():
     assert with_known_gpu(offers, {"T4", "L4"}) == (offers, ())
 
 
-# --- where else a spot job could go on ---------------------------------------------------------------
-
-
-def spot_in(region: str, at: str | None, usd_per_h: float, market: Market = Market.SPOT) -> Plan:
+def spot_in(
+    region: str, at: str | None, usd_per_h: float, market: values.Market = values.Market.SPOT
+) -> values.Plan:
     offer = make_offer(usd_per_h=usd_per_h, region=region, zone=at, market=market)
     return make_plan(offer=offer, usd_per_h=usd_per_h, id=f"{region}/{at}/{market}")
 
 
 def test_a_spot_job_may_go_to_zones_of_its_region_that_cost_no_more_than_a_tenth_more_and_on_demand():
-    on_demand = spot_in("r", None, 3.0, Market.ON_DEMAND)
+    on_demand = spot_in("r", None, 3.0, values.Market.ON_DEMAND)
     others = [
         spot_in("r", "b", 1.05),
         spot_in("r", "c", 0.95),
@@ -423,13 +405,15 @@ def test_a_spot_job_may_go_to_zones_of_its_region_that_cost_no_more_than_a_tenth
     ]
     plans = [spot_in("r", "a", 1.0), *others, on_demand]
     first, *_, last, again = with_elsewhere(plans, among=plans)
-    assert first.elsewhere == Elsewhere(num_zones=2, usd_per_h=pytest.approx(1.025), on_demand=on_demand)
+    assert first.elsewhere == values.Elsewhere(
+        num_zones=2, usd_per_h=pytest.approx(1.025), on_demand=on_demand
+    )
     assert (first.elsewhere.on_demand_usd_per_h, first.elsewhere.on_demand_wait_s) == (3.0, on_demand.wait_s)
     assert (last.elsewhere, again) == (None, on_demand)
 
 
 def test_a_guess_elsewhere_counts_at_its_p90():
-    guess = replace(spot_in("r", "b", 0.3), price=make_price(0.3, p90=1.05, kind=QuoteKind.DERIVED))
+    guess = replace(spot_in("r", "b", 0.3), price=make_price(0.3, p90=1.05, kind=values.QuoteKind.DERIVED))
     plans = [spot_in("r", "a", 1.0), guess]
     first, _ = with_elsewhere(plans, among=plans)
     assert first.elsewhere is not None

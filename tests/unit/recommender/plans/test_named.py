@@ -56,8 +56,8 @@ def ids(plans: Sequence[Plan]) -> list[str]:
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.id)
 def test_an_id_is_its_plan(plan):
-    assert plans_named(plan.id, PLANS) == (plan,)
-    assert plans_named(f" {plan.id.upper()} ".replace("/", " / "), PLANS) == (plan,)
+    assert plans_named(plan.id, PLANS) == [plan]
+    assert plans_named(f" {plan.id.upper()} ".replace("/", " / "), PLANS) == [plan]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings.about_estimates import EditScript
-from advisor.core.gpus import resolve_gpu
+from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.pricing.sources.custom import CustomSource
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentences
-from recommender.outcome.reasons import capability, is_unsupported, software_changes
+from recommender.outcome.reasons import capability, software_changes, why_unsupported
 from tests.builders import make_gpu, make_offer, make_plan
 
 
@@ -22,12 +22,17 @@ def test_a_capability_is_two_numbers_or_none(text, numbers):
     assert capability(make_gpu(compute_capability=text)) == numbers
 
 
+def test_every_gpu_of_the_catalog_has_a_capability_or_is_of_another_vendor():
+    for spec in load_gpus().values():
+        assert (capability(spec) is None) == (spec.vendor != "NVIDIA")
+
+
 @pytest.mark.parametrize(
     ("text", "unsupported"),
     [("3.7", True), ("4.9", True), ("5.0", False), ("5.2", False), ("10.0", False), ("gfx942", False)],
 )
 def test_cuda_12_starts_at_5_0(text, unsupported):
-    assert is_unsupported(make_gpu(compute_capability=text)) == unsupported
+    assert (why_unsupported(make_gpu(compute_capability=text)) is not None) == unsupported
 
 
 @pytest.mark.parametrize(
@@ -36,13 +41,13 @@ def test_cuda_12_starts_at_5_0(text, unsupported):
 )
 def test_an_old_build_is_asked_for_from_5_0_until_before_7_5(text, old_build):
     gpu = make_gpu(compute_capability=text, architecture="Oldtimer")
-    needed = software_changes(make_plan(), gpu)
+    needed = list(software_changes(make_plan(), gpu))
     assert bool(needed) == old_build
     assert all("Oldtimer" in line and "CUDA 12" in line for line in sentences(needed))
 
 
 def test_an_own_machine_has_no_offer_to_read():
-    assert software_changes(make_plan(offer=None), make_gpu(compute_capability="9.0")) == []
+    assert not list(software_changes(make_plan(offer=None), make_gpu(compute_capability="9.0")))
 
 
 def test_two_reasons_are_two_lines():
@@ -68,4 +73,4 @@ def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path):
             codes = set(software_changes(make_plan("T4G", offer=offer), resolve_gpu("T4G")))
             assert EditScript(what="install-aarch64") in codes, offer
             x86 = replace(offer, architecture="x86_64", includes=("4 vCPU (Arm)",))
-            assert software_changes(make_plan("T4G", offer=x86), resolve_gpu("T4G")) == []
+            assert not list(software_changes(make_plan("T4G", offer=x86), resolve_gpu("T4G")))

@@ -15,16 +15,9 @@ from advisor.core.values import Layout, Market, Means, Option, Plan, Quantiles, 
 from advisor.pricing.spot import spot_odds
 from advisor.report.words import sentence
 from recommender.conditions import Spent, facts_of_option, start_of_month
-from recommender.outcome.spot import SpotTerms
-from recommender.policy.judge import (
-    GiveWay,
-    everything_removed,
-    explain,
-    judge_option,
-    judge_options,
-    judge_plan,
-    would_give_way,
-)
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms
+from recommender.policy import judge
+from recommender.policy.merge import Policy
 from recommender.policy.rules import Effect
 from tests.builders import HOUR_S, make_estimate, make_offer, make_plan
 from tests.findings import sample
@@ -67,6 +60,11 @@ def option(
         script_changes=(),
         reasons=() if feasible else (sample(RemovedByMemory),),
     )
+
+
+def judge_option(job: Option, policy: Policy, spent: Spent = NOTHING_SPENT) -> judge.Verdict:
+    """Of the option alone, whatever others there are."""
+    return judge.judge_facts(facts_of_option(job, ASSUMED_TERMS, spent), policy)
 
 
 SPOT = {"market": Market.SPOT}
@@ -129,7 +127,7 @@ LAB = make_plan("T4", 0.4, tier=Tier.CLUSTER, provider="lab", num_gpus=4)
 )  # fmt: skip
 def test_plans(tmp_path, body, plan, detail):
     policy = policy_of(tmp_path, org=body)
-    removals = judge_plan(plan, policy, SpotTerms(checkpoint_interval_h=None, preemptions_per_h=0.3))
+    removals = judge.judge_plan(plan, policy, SpotTerms(checkpoint_interval_h=None, preemptions_per_h=0.3))
     if detail is None:
         assert removals == ()
         return
@@ -150,7 +148,7 @@ def test_plans(tmp_path, body, plan, detail):
 def test_long_jobs_are_kept_off_spot(tmp_path, plan, train_s, detail):
     policy = policy_of(tmp_path, org="spot: {jobs_under: 24h}")
     long = replace(option(plan), train_s=Quantiles(p50=train_s, p90=train_s))
-    removals = judge_option(long, policy, NOTHING_SPENT).removals
+    removals = judge_option(long, policy).removals
     assert [removal.facts["detail"] for removal in removals] == ([] if detail is None else [detail])
 
 
@@ -160,7 +158,7 @@ def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path):
         org="deny:\n  providers: [gcp]\n  regions:\n  - us-gov-*\n  - us-east-*",
         team="limits:\n  usd_per_hour: 5",
     )
-    assert [sentence(removal) for removal in judge_plan(rented(), policy)] == [
+    assert [sentence(removal) for removal in judge.judge_plan(rented(), policy)] == [
         f"deny.regions: us-east-* ({tmp_path / 'org'}.yaml:8): region us-east-1 is among them",
         f"limits.usd_per_hour: 5 ({tmp_path / 'team'}.yaml:5): it costs $32.00/h",
     ]
@@ -168,7 +166,7 @@ def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path):
 
 def test_spot_machines_save_checkpoints_by_default(tmp_path):
     policy = policy_of(tmp_path, org="spot: {needs_checkpoints: true}")
-    assert judge_plan(rented(**SPOT), policy) == ()
+    assert judge.judge_plan(rented(**SPOT), policy) == ()
 
 
 def test_a_rate_that_nobody_gave_is_that_of_the_machines_class(tmp_path):
@@ -176,11 +174,8 @@ def test_a_rate_that_nobody_gave_is_that_of_the_machines_class(tmp_path):
     rates = [spot_odds(plan.gpu, plan.num_gpus).preemptions_per_h for plan in (known, new)]
     policy = policy_of(tmp_path, org=f"spot: {{preemptions_per_h_at_most: {sum(rates) / 2}}}")
     assert rates[0] < rates[1]
-    assert judge_plan(known, policy) == ()
-    assert "preemptions per hour are assumed" in sentence(judge_plan(new, policy)[0])
-
-
-# --- Options -----------------------------------------------------------------------------------------
+    assert judge.judge_plan(known, policy) == ()
+    assert "preemptions per hour are assumed" in sentence(judge.judge_plan(new, policy)[0])
 
 
 @pytest.mark.parametrize(
@@ -239,7 +234,7 @@ def test_a_month_with_runs_of_unknown_cost_is_over_its_limit_or_unknown(tmp_path
     spent = Spent(all_usd=350.0, project_usd=150.0, all_num_unknown=2)
     verdict = judge_option(option(rented(), 110.0), policy, spent)
     assert verdict.removals == ()
-    judged = explain(facts_of_option(option(rented(), 110.0), SpotTerms(), spent), policy)
+    judged = judge.explain(facts_of_option(option(rented(), 110.0), SpotTerms(), spent), policy)
     assert [(judgement.effect, judgement.detail) for _, judgement in judged] == [
         (Effect.UNKNOWN, "the cost of 2 of this month's runs is not known"),
         (Effect.KEEPS, "$150.00 spent this month by this project, and the job costs $110.00 at p90"),
@@ -261,26 +256,23 @@ def test_approvals_mark_and_do_not_remove(tmp_path):
         org="approval:\n- {over_usd_per_job: 500, by: head of risk}",
         team="approval:\n- {over_usd_per_job: 99, by: team lead}\n- {over_usd_per_job: 100, by: nobody}",
     )
-    verdict = judge_option(option(rented(), 100.0), policy, NOTHING_SPENT)
+    verdict = judge_option(option(rented(), 100.0), policy)
     assert verdict.removals == ()
     (approval,) = verdict.approvals
     assert sentence(approval) == (
         f"needs approval by team lead: the job costs $100.00 at p90 ({tmp_path / 'team'}.yaml:5)"
     )
-    dear = judge_option(option(rented(), 501.0), policy, NOTHING_SPENT)
+    dear = judge_option(option(rented(), 501.0), policy)
     assert [need.by for need in dear.approvals] == ["head of risk", "team lead", "nobody"]
 
 
 def test_rules_of_plans_hold_for_options_as_well(tmp_path):
     policy = policy_of(tmp_path, org="deny: {regions: [us-*]}")
-    assert judge_option(option(rented()), policy, NOTHING_SPENT).removals == judge_plan(rented(), policy)
-
-
-# --- A preferred tier --------------------------------------------------------------------------------
+    assert judge_option(option(rented()), policy).removals == judge.judge_plan(rented(), policy)
 
 
 def removed_tiers(folder: Path, body: str, options: list[Option]) -> set[Tier]:
-    verdicts = judge_options(options, policy_of(folder, org=body), NOTHING_SPENT)
+    verdicts = judge.judge_options(options, policy_of(folder, org=body), NOTHING_SPENT)
     assert set(verdicts) == {o.plan.id for o in options}
     return {o.plan.tier for o in options if verdicts[o.plan.id].removals}
 
@@ -311,14 +303,13 @@ def test_the_preferred_tier(tmp_path, body, wait_h, feasible, removed):
 def test_a_preference_names_the_option_that_goes_first(tmp_path):
     policy = policy_of(tmp_path, org="prefer: {tier: cluster, if: {wait_p90_under: 6h}}")
     slow = option(make_plan("K80", 0.1, tier=Tier.CLUSTER, id="cluster/lab/K80"), wait_s=5 * HOUR_S)
-    verdicts = judge_options([slow, option(LAB, wait_s=2 * HOUR_S), option(rented())], policy, NOTHING_SPENT)
+    verdicts = judge.judge_options(
+        [slow, option(LAB, wait_s=2 * HOUR_S), option(rented())], policy, NOTHING_SPENT
+    )
     (removal,) = verdicts[rented().id].removals
     assert removal.detail == f"{LAB.id} is feasible and waits 2 h at p90"
     assert removal.rule == "prefer: cluster if wait_p90_under 6h"
     assert not verdicts["cluster/lab/K80"].removals
-
-
-# --- What would have to give way ---------------------------------------------------------------------
 
 
 def removal(rule: str) -> RemovedByPolicy:
@@ -328,8 +319,6 @@ def removal(rule: str) -> RemovedByPolicy:
 @pytest.mark.parametrize(
     ("removed", "expected"),
     [
-        ({}, None),
-        ({"p": ()}, None),
         ({"p": ("a",), "q": ("b",), "r": ("b",)}, (("b",), 2)),
         ({"p": ("a",), "q": ("b",)}, (("a",), 1)),
         ({"p": ("a", "b"), "q": ("b", "a"), "r": ("a", "c")}, (("a", "b"), 2)),
@@ -339,19 +328,15 @@ def removal(rule: str) -> RemovedByPolicy:
 )
 def test_the_smallest_set_that_leaves_most(removed, expected):
     removals = {plan: [removal(rule) for rule in rules] for plan, rules in removed.items()}
-    ways = would_give_way(removals)
-    if expected is None:
-        assert ways is None
-    else:
-        rules = tuple(f"{rule} (org.yaml:7)" for rule in expected[0])
-        assert ways == GiveWay(rules=rules, num_plans=expected[1])
+    rules, num_plans = expected
+    assert judge.would_give_way(removals) == (tuple(f"{rule} (org.yaml:7)" for rule in rules), num_plans)
 
 
 def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path):
     policy = policy_of(tmp_path, org="deny:\n  regions: [us-*]\nlimits: {usd_per_hour: 10}")
     plans = [rented(usd_per_h=9.0), rented(usd_per_h=9.0, region="us-west-2"), rented(region="eu-west-1")]
-    removals = {plan.id: judge_plan(plan, policy) for plan in plans}
-    error = everything_removed(removals)
+    removals = {plan.id: judge.judge_plan(plan, policy) for plan in plans}
+    error = judge.everything_removed(removals)
     assert isinstance(error, PolicyViolationError)
     assert error.exit_code == 3
     assert str(error) == (
@@ -360,9 +345,8 @@ def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path):
     )
 
 
-def test_one_plan_and_no_plan():
-    only = everything_removed({"p": [removal("a"), removal("b")]})
+def test_one_plan():
+    only = judge.everything_removed({"p": [removal("a"), removal("b")]})
     assert str(only) == (
         "the policy removes this plan: a (org.yaml:7) and b (org.yaml:7) would have to give way."
     )
-    assert str(everything_removed({})) == "the policy leaves no plan."

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.site_files.policy_files import check_policies, read_policies
 from recommender.policy.merge import Policy
-from recommender.policy.model import lockable_keys
+from recommender.policy.model import LOCKABLE
 from tests.unit.recommender.policy.files import policy_of, write
 
 
@@ -69,7 +69,7 @@ def test_the_preference_nearest_to_the_project_wins_as_a_whole(tmp_path):
     )
     assert texts(policy) == ["prefer: local"]
     assert policy.prefer is not None
-    assert policy.prefer.wait_p90_under_s is None
+    assert policy.prefer.setting.if_.wait_p90_under is None
 
 
 def test_keys_of_an_objective_are_taken_one_by_one(tmp_path):
@@ -97,9 +97,6 @@ def test_the_order_of_the_files_does_not_matter(tmp_path):
     policies = [read_policies(order) for order in permutations(paths)]
     assert all(texts(policy) == texts(policies[0]) for policy in policies)
     assert texts(policies[0]) == ["limits.usd_per_job: 4", "deny.regions: us-*", "objective.pick: fastest"]
-
-
-# --- Locks -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -144,12 +141,9 @@ def test_a_team_locks_the_project_and_not_the_organisation(tmp_path):
     assert "spot.allowed is locked by the team" in fault
 
 
-@pytest.mark.parametrize("key", lockable_keys())
+@pytest.mark.parametrize("key", LOCKABLE)
 def test_every_key_can_be_locked(tmp_path, key):
     assert policy_of(tmp_path, org=f"lock: [{key}]").sources[0].content.lock == (key,)
-
-
-# --- Contradictions ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

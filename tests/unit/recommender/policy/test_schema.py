@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from advisor.site_files.policy_files import read_policies
-from recommender.policy.model import PolicyFile, json_schema, lockable_keys, section_models
+from recommender.policy.model import LOCKABLE, SECTIONS, PolicyFile, json_schema
 from tests.unit.recommender.policy.files import HEADS
 from tests.unit.recommender.policy.test_snippets import BAD, GOOD
 
@@ -81,13 +81,11 @@ def test_the_documented_example_is_valid_and_shows_every_key(tmp_path):
     assert is_valid(document)
     assert set(document) == set(PolicyFile.model_fields)
     for section in ("allow", "limits", "spot", "objective", "runs"):
-        assert set(document[section]) == set(section_models()[section].model_fields), section
+        assert set(document[section]) == set(SECTIONS[section].model_fields), section
     for name in ("wait_p50_under", "cheapest", "fastest", "safest", "organisation", "project"):
         assert name in (ROOT / "docs" / "policy.md").read_text()
 
 
 def test_keys_that_can_be_locked():
-    assert {"limits", "limits.usd_per_job", "deny.regions", "spot", "prefer", "approval"} <= set(
-        lockable_keys()
-    )
-    assert not {"version", "layer", "name", "lock", "prefer.tier"} & set(lockable_keys())
+    assert {"limits", "limits.usd_per_job", "deny.regions", "spot", "prefer", "approval"} <= set(LOCKABLE)
+    assert not {"version", "layer", "name", "lock", "prefer.tier"} & set(LOCKABLE)

@@ -50,9 +50,6 @@ def test_walltimes_as_queues_limit_them(walltime_s, name):
     assert walltime_bin(walltime_s) == name
 
 
-# --- The correction ------------------------------------------------------------------------------------
-
-
 def known_waits(count=200):
     """Jobs ten minutes apart that waited a minute each."""
     waits = Waits()
@@ -115,9 +112,6 @@ def test_a_jam_is_seen_before_it_is_over():
     assert jammed.offset_p90 >= calm.offset_p90
 
 
-# --- Bins ----------------------------------------------------------------------------------------------
-
-
 def expected_after(num_alike: int, **of_them) -> list[float] | None:
     """For a job of size 4, queue a: that many jobs alike, which waited long, and 100 others that did not."""
     waits = Waits()
@@ -169,9 +163,6 @@ def test_only_the_last_8000_waits_count():
     expected = waits.expect(ALL)
     assert expected is not None
     assert expected[P90] == 0
-
-
-# --- The fit -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -325,9 +316,6 @@ def test_a_fit_holds_no_rows_of_the_log(fitted, tmp_path):
     stored = json.loads((tmp_path / "fit.json").read_text())
     assert set(stored["bins"][0]) == set(WaitBin.__slots__)
     assert min(one["num_jobs"] for one in stored["bins"]) >= FEWEST_JOBS
-
-
-# --- Real logs -----------------------------------------------------------------------------------------
 
 
 def thinned(name: str, keep: int) -> JobLog:

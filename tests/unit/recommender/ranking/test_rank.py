@@ -5,19 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core import values
 from advisor.core.errors import InputError
-from advisor.core.values import (
-    Interval,
-    Job,
-    Market,
-    Option,
-    Pick,
-    PickName,
-    Plan,
-    Quantiles,
-    Recommendation,
-    Tier,
-)
 from advisor.report.words import sentence
 from recommender.ranking.choice import risk_key, safest
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
@@ -25,7 +14,9 @@ from tests.findings import said
 from tests.recommending import recommend
 
 
-def answer(*given: tuple[Plan, float | Interval], job: Job | None = None) -> Recommendation:
+def answer(
+    *given: tuple[values.Plan, float | values.Interval], job: values.Job | None = None
+) -> values.Recommendation:
     """Plans with the iteration time of each; a job of 1,000 iterations unless said otherwise."""
     return recommend(
         make_trace(),
@@ -37,15 +28,13 @@ def answer(*given: tuple[Plan, float | Interval], job: Job | None = None) -> Rec
     )
 
 
-def picks(recommendation: Recommendation) -> dict[PickName, Pick]:
+def picks(recommendation: values.Recommendation) -> dict[values.PickName, values.Pick]:
     return {pick.name: pick for pick in recommendation.picks}
 
 
-def wide(seconds: float, factor: float = 1.5) -> Interval:
-    return Interval(p10=seconds / factor, p50=seconds, p90=seconds * factor)
+def wide(seconds: float, factor: float = 1.5) -> values.Interval:
+    return values.Interval(p10=seconds / factor, p50=seconds, p90=seconds * factor)
 
-
-# --- Picks ------------------------------------------------------------------------------------------
 
 FAST = (make_plan("FAST", 40.0), 3.6)  # 1 h, 40 dollars
 VALUE = (make_plan("VALUE", 5.0), 7.2)  # 2 h, 10 dollars
@@ -60,20 +49,22 @@ def test_each_pick_has_its_plan_and_its_reason():
         "best-value": "VALUE",
         "safest": "VALUE",
     }
-    assert sentence(by_name[PickName.CHEAPEST].reason) == "the least median cost"
-    assert sentence(by_name[PickName.FASTEST].reason) == "the least median time"
-    best = sentence(by_name[PickName.BEST_VALUE].reason)
+    assert sentence(by_name[values.PickName.CHEAPEST].reason) == "the least median cost"
+    assert sentence(by_name[values.PickName.FASTEST].reason) == "the least median time"
+    best = sentence(by_name[values.PickName.BEST_VALUE].reason)
     assert "at $2/h, work on the script counted: $10.00 and 2 h" in best
-    assert sentence(by_name[PickName.SAFEST].reason) == "is not preempted, the least cost at p90: $10.00"
+    assert (
+        sentence(by_name[values.PickName.SAFEST].reason) == "is not preempted, the least cost at p90: $10.00"
+    )
 
 
 def test_the_recommended_is_the_best_value():
     recommendation = answer(FAST, VALUE, CHEAP)
-    assert recommendation.recommended == picks(recommendation)[PickName.BEST_VALUE].plan_id
-    assert recommendation.rule == picks(recommendation)[PickName.BEST_VALUE].reason
+    assert recommendation.recommended == picks(recommendation)[values.PickName.BEST_VALUE].plan_id
+    assert recommendation.rule == picks(recommendation)[values.PickName.BEST_VALUE].reason
 
 
-@pytest.mark.parametrize("name", PickName)
+@pytest.mark.parametrize("name", values.PickName)
 def test_any_pick_can_be_asked_for(name):
     ranked = answer(FAST, VALUE, CHEAP, job=make_job(iterations=1000, pick=name))
     assert ranked.recommended == picks(ranked)[name].plan_id
@@ -90,8 +81,8 @@ def test_what_is_slower_and_dearer_in_the_median_may_be_expected_to_be_neither()
 
 
 def test_an_unknown_cost_is_said_where_it_is_picked():
-    recommendation = answer((make_plan("FREE", None, tier=Tier.CLUSTER), 3.6))
-    for name in (PickName.CHEAPEST, PickName.SAFEST):
+    recommendation = answer((make_plan("FREE", None, tier=values.Tier.CLUSTER), 3.6))
+    for name in (values.PickName.CHEAPEST, values.PickName.SAFEST):
         assert "unknown and counts as 0" in sentence(picks(recommendation)[name].reason)
     assert recommendation.rule is not None
     assert "unknown" in sentence(recommendation.rule)
@@ -101,20 +92,17 @@ def test_nothing_feasible_has_no_picks():
     assert answer(FAST, job=make_job(iterations=1000, budget_usd=1.0)).picks == ()
 
 
-# --- Safety -----------------------------------------------------------------------------------------
-
-
-def option_like(**changes: object) -> Option:
+def option_like(**changes: object) -> values.Option:
     option = answer(FAST).options[0]
     facts: dict[str, object] = {
-        "time_s": Quantiles(p50=10.0, p90=12.0), "cost_usd": Quantiles(p50=10.0, p90=12.0),
+        "time_s": values.Quantiles(p50=10.0, p90=12.0), "cost_usd": values.Quantiles(p50=10.0, p90=12.0),
         "p_within_budget": 1.0, "p_within_deadline": 1.0,
     }  # fmt: skip
     return replace(option, **(facts | changes))  # type: ignore[arg-type]
 
 
-def spot(option: Option) -> Option:
-    return replace(option, plan=make_plan("FAST", 40.0, market=Market.SPOT))
+def spot(option: values.Option) -> values.Option:
+    return replace(option, plan=make_plan("FAST", 40.0, market=values.Market.SPOT))
 
 
 @pytest.mark.parametrize(
@@ -122,13 +110,13 @@ def spot(option: Option) -> Option:
     [
         # The worse of both odds counts before anything else.
         (option_like(p_within_budget=0.95), option_like(p_within_deadline=0.92)),
-        (spot(option_like(cost_usd=Quantiles(p50=10, p90=30))), option_like(p_within_budget=0.9)),
+        (spot(option_like(cost_usd=values.Quantiles(p50=10, p90=30))), option_like(p_within_budget=0.9)),
         # Then preemption.
         (option_like(), spot(option_like())),
-        (option_like(cost_usd=Quantiles(p50=10, p90=13)), spot(option_like())),
+        (option_like(cost_usd=values.Quantiles(p50=10, p90=13)), spot(option_like())),
         # Then the cost at p90, whatever the median is.
-        (option_like(), option_like(cost_usd=Quantiles(p50=9, p90=13))),
-        (spot(option_like()), spot(option_like(cost_usd=Quantiles(p50=9, p90=13)))),
+        (option_like(), option_like(cost_usd=values.Quantiles(p50=9, p90=13))),
+        (spot(option_like()), spot(option_like(cost_usd=values.Quantiles(p50=9, p90=13)))),
     ],
 )
 def test_what_is_safer(safer, riskier):
@@ -137,7 +125,7 @@ def test_what_is_safer(safer, riskier):
 
 
 def test_of_equally_safe_ones_the_faster_at_p90():
-    slow = option_like(time_s=Quantiles(p50=9, p90=13))
+    slow = option_like(time_s=values.Quantiles(p50=9, p90=13))
     assert safest([slow, option_like()]).time_s.p90 == 12.0
 
 
@@ -160,8 +148,8 @@ def test_risk_keeps_what_is_dominated_but_safer():
     recommendation = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
     assert recommendation.frontier == ("UNSURE", "SURE")
     assert recommendation.recommended == "UNSURE"
-    assert picks(recommendation)[PickName.SAFEST].plan_id == "SURE"
-    assert picks(recommendation)[PickName.CHEAPEST].plan_id == "UNSURE"
+    assert picks(recommendation)[values.PickName.SAFEST].plan_id == "SURE"
+    assert picks(recommendation)[values.PickName.CHEAPEST].plan_id == "UNSURE"
 
 
 def test_what_risk_keeps_is_still_called_what_it_is():
@@ -184,9 +172,6 @@ def test_of_equal_points_risk_removes_the_riskier_and_nothing_else():
     assert wider.recommended == "VALUE"
 
 
-# --- The value of an hour ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("usd_per_h", "recommended"), [(0.001, "CHEAP"), (1.0, "VALUE"), (100.0, "FAST")])
 def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h, recommended):
     job = make_job(iterations=1000, value_of_time_usd_per_h=usd_per_h)
@@ -200,7 +185,7 @@ def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h, recommen
 def test_means_count_the_tail():
     """Equal medians; the one with the longer tail has the greater mean."""
     job = make_job(iterations=1000, value_of_time_usd_per_h=10.0)
-    tail = (make_plan("TAIL", 1.0), Interval(p10=7.2, p50=7.2, p90=40.0))
+    tail = (make_plan("TAIL", 1.0), values.Interval(p10=7.2, p50=7.2, p90=40.0))
     assert answer(tail, (make_plan("EVEN", 1.0), 7.2), job=job).recommended == "EVEN"
 
 
@@ -210,10 +195,10 @@ def test_an_hour_must_be_worth_something(usd_per_h):
         answer(FAST, job=make_job(value_of_time_usd_per_h=usd_per_h))
 
 
-QUEUED = make_plan("LAB", 0.5, tier=Tier.CLUSTER, wait_s=Quantiles(p50=HOUR_S, p90=4 * HOUR_S))
+QUEUED = make_plan("LAB", 0.5, tier=values.Tier.CLUSTER, wait_s=values.Quantiles(p50=HOUR_S, p90=4 * HOUR_S))
 
 
-def reasons(recommendation: Recommendation, plan_id: str) -> str:
+def reasons(recommendation: values.Recommendation, plan_id: str) -> str:
     return said(next(o for o in recommendation.options if o.plan.id == plan_id).reasons)
 
 

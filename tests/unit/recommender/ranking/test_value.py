@@ -80,9 +80,6 @@ def test_what_may_never_end_is_taken_last_and_by_its_medians():
     assert taken(slow, fast, expecting("C", 900, 900)) == "C"
 
 
-# --- What counts besides ----------------------------------------------------------------------------
-
-
 def test_a_price_that_nobody_quoted_counts_at_its_p90():
     quoted = expecting("A", 10, 40.0)
     assert taken(quoted, guessed(expecting("B", 10, 30.31), 44.70)) == "A"
@@ -142,9 +139,6 @@ def test_a_job_of_five_minutes_never_leads_with_eight_gpus(value, usd_per_h):
     worth = Worth(hour_usd=value, change_usd=0.0)
     eight = expecting("8xA", 1 / 60, usd_per_h / 60, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert taken(eight, expecting("A", 5 / 60, usd_per_h / 8 * 5 / 60), worth=worth) == "A"
-
-
-# --- To wait or to rent -----------------------------------------------------------------------------
 
 
 def queued(hours: float, usd: float, *, wait_h: float, name: str = "LAB", **changes: object) -> Option:
