@@ -3,7 +3,7 @@
 from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
-from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
+from advisor.report.words.sentences import effort, in_names, named_work
 
 # Between these odds of being the faster one, predictions do not tell two plans apart.
 _UNSURE = (0.1, 0.9)
@@ -195,27 +195,3 @@ def _condition(it: about_answers.Tipping) -> str:
             return f"if the data is in {it.data_region} of {it.data_provider} (--data)"
         case _:
             return "if the policy's objective were the best value"
-
-
-TEXTS |= {
-    about_answers.OptInRegions: "{num_offers:,} offers are left out, in regions that an account must enable"
-    " first ({regions}): include them with --region NAME or cloud.opt_in_regions",
-    about_answers.CloudWaitAssumed: "the wait for a machine is assumed for {num_assumed} of {num_rented}"
-    " rented options, from open traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for"
-    " spot",
-    about_answers.DataRegionUnknown: "region of {place} unknown: assumed to be the one of {provider} that"
-    " costs most to leave, far from every machine (write {place}@REGION)",
-    about_answers.RatesUnknown: "{num_unknown} of {num_options} options pay the dearest known rate of disks"
-    " or data transfer: that of their place is unknown (see their notes; rates in the settings replace it)",
-    about_answers.ComparedOne: "only {take} does the job: {other} does not ({why})",
-    about_answers.ComparedNeither: "neither does the job: not A ({why_a}), nor B ({why_b})",
-    about_answers.ComparedSame: "A and B come to the same: {usd:usd} and {time_s:duration}",
-    about_answers.CurveOfNone: "no number of these GPUs does the job",
-    about_answers.NothingTips: "nothing that is in doubt: no other option comes close",
-    about_answers.SummaryDoubt: "What would change this advice: {tipped_by}",
-    about_answers.NothingToChooseFrom: "there is nothing to choose from: no local GPU, no cluster and no"
-    " offer matches. Widen --gpu, --provider, --region or --market, or give --local-gpu NAME",
-    about_answers.TooManyEpochs: "{epochs:,g} epochs of {iterations_per_epoch:,} iterations are more than"
-    " {most_iterations:,} iterations: give fewer --epochs, or --iterations-per-epoch N where the epoch has"
-    " no real end",
-}

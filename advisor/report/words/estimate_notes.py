@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.core.findings import about_estimates, about_options
 from advisor.core.units import HOUR_S, MIB, format_bytes, format_duration, format_usd
-from advisor.report.words.sentences import TEXTS, in_names
+from advisor.report.words.sentences import in_names
 
 _CHANGES = {
     "accumulation": "smaller batches with accumulation",
@@ -107,15 +107,6 @@ def _(it: about_estimates.BatchNotProfiled) -> str:
 
 
 @in_names.register
-def _(it: about_estimates.BatchVariation) -> str:
-    late = ", and GPUs that draw theirs apart wait for the largest" if it.waits else ""
-    return (
-        f"what the batches of a step hold varies by {it.variation:.0%}, and so does its time{late}; memory is"
-        " that of the recorded one, and a larger one needs more"
-    )
-
-
-@in_names.register
 def _(it: about_estimates.CalibratedRates) -> str:
     reached = ", ".join(f"{family} {share:.2f}" for family, share in sorted(it.reached_share.items()))
     return f"calibrated: of the learned rate this GPU reaches {reached}"
@@ -144,12 +135,6 @@ def _(it: about_estimates.OtherWorld) -> str:
         f"{of_rank(it.num_ranks)}, so time and memory on {it.num_gpus} are unknown: the time is that of the"
         f" recorded rank. Profile with --world {it.num_gpus}"
     )
-
-
-@in_names.register
-def _(it: about_estimates.KernelFloor) -> str:
-    kernel_us, operator_us = it.kernel_s * 1e6, it.operator_s * 1e6
-    return f"each kernel takes {kernel_us:g} us or more, each forward operator {operator_us:g} us of the host"
 
 
 @in_names.register
@@ -212,16 +197,6 @@ def _loaders(num_workers: int | None, vcpus_per_gpu: float | None) -> str:
 
 
 @in_names.register
-def _(it: about_options.InputInTurn) -> str:
-    then = "" if it.gpu_s is None else f", then takes {format_duration(it.gpu_s)}"
-    return (
-        f"{'input-bound: ' if it.is_bound else ''}loading takes {format_duration(it.loading_s)} per iteration"
-        f" in the main process (on the machine that profiled) and the GPU waits{then}: workers of a"
-        " DataLoader would overlap them"
-    )
-
-
-@in_names.register
 def _(it: about_options.InputAssumed) -> str:
     p10, p50, p90 = (format_duration(it.cpu_s_per_sample[name]) for name in ("p10", "p50", "p90"))
     return (
@@ -233,96 +208,3 @@ def _(it: about_options.InputAssumed) -> str:
 def _sample(kind: str) -> str:
     sized = {"image": "an image of its size", "tokens": "a sequence of its length"}
     return sized.get(kind, "a sample of its size")
-
-
-TEXTS[about_estimates.NoGain] = {
-    "already": "the script does so already",
-    "batch-not-seen": "the shapes of its operators do not show the {batch_size:,} samples of a step: it may"
-    " take several batches, as with two optimizers",
-    "batch-unknown": "how many samples a step takes is unknown",
-    "bf16-instead": "bf16 is as fast on {gpu} and needs no gradient scaler",
-    "copied": "the plan copies the data to the machine's own disks already",
-    "graph-breaks": "values decide a shape {num_breaks:,} times an iteration, where the graph breaks: what it"
-    " saves is unknown",
-    "no-machine": "no machine is recommended for the script as it is",
-    "no-rate": "{gpu} has no tensor cores for {rate}",
-    "not-copied": "the machine's own disks do not hold the data, or a copy there saves no time",
-    "not-fed": "the GPU does not wait for its input, or nothing is known of it",
-    "nothing": "the script has no {lacking}",
-    "parameters-unknown": "which tensors its optimizer trains is unknown",
-}
-
-TEXTS[about_estimates.WhatIf] = {
-    "autocast": "what if: the forward pass and the loss under autocast to {dtype}; casts and what is kept for"
-    " the backward pass follow from the operators; not profiled so",
-    "fed-faster": "what if: the input pipeline was changed on paper, the script was not run so",
-    "rewritten": "what if: {change}, written into the trace by its rules; not profiled so",
-    "tf32": "what if: products in TF32 instead of FP32; not profiled so",
-}
-
-TEXTS[about_estimates.RatesFrom] = {
-    "cuda-cores": "fp16 without tensor cores",
-    "emulated": "{rate} is emulated at the fp32 rate",
-    "learned": "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)",
-    "step-by-step": "recurrent layers: modelled step by step, not measured",
-}
-
-TEXTS[about_estimates.Sharded] = {
-    "as-recorded": "sharded over {num_gpus:,} ranks: the recorded collectives, none hidden behind"
-    " computation",
-    "hidden": "sharded over {num_gpus:,} ranks: gathers and scatters hide behind computation, but for the"
-    " first and the last",
-    "state": "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and sends it to the"
-    " others; nothing of that hides",
-}
-
-TEXTS[about_estimates.HostLaunches] = {
-    "bound": "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
-    "hidden": "not bound by the host: launching hides behind kernels for the most part",
-}
-
-
-@in_names.register
-def _(it: about_estimates.Constant) -> str:
-    match it.of:
-        case "assumed":
-            return f"assumed for {it.architecture or 'any GPU'}"
-        case "calibrated":
-            return str(it.source)
-        case "measured":
-            return "fitted to measurements on this GPU"
-        case "median":
-            whose = f"{it.architecture} GPUs" if it.architecture else "GPUs"
-            side = "up to" if it.is_on_slot_power else "above"
-            return f"median of the measured {whose} {side} {it.slot_power_w:g} W"
-        case "half-rate":
-            return "as of two GeForce boards, whose tensor cores add in FP32 at half rate, too"
-        case "shared-lanes":
-            return "as of boards whose FP32 lanes do integers, too"
-
-
-TEXTS |= {
-    about_options.RemovedByBudget: "over budget: {cost_usd:usd} in the median, within {budget_usd:usd} with"
-    " p {p:.2f}",
-    about_options.RemovedByDeadline: "too late: {time_s:duration} in the median, within"
-    " {deadline_s:duration} with p {p:.2f}",
-    about_options.RemovedBySoftware: "no PyTorch 2 build for CUDA 12 or later runs on compute capability"
-    " {compute_capability}",
-    about_options.RemovedByPolicy: "{rule} ({file}): {detail}",
-    about_estimates.Supposed: "supposes a script that divides its model ({split}): the one that was profiled"
-    " does not, and its time is worked out, not profiled",
-    about_estimates.MemoryByPart: "memory: tracked peak + {fragmentation_p50:.0%} fragmentation"
-    " ({fragmentation_p90:.0%} at worst) + workspaces + CUDA context",
-    about_estimates.RecurrentOfUnknownSize: "recurrent layers of unknown sizes: at {share_of_rate:percent}"
-    " of the rate of products, not measured",
-    about_estimates.WhatIfNotFeasible: "then not feasible on {gpu}: {removed_by}",
-    about_estimates.AttentionUnfused: "no fused kernel runs the script's attention on {gpu} ({dtype}, heads"
-    " of {head_size}), so PyTorch keeps the matrix of scores: time and memory are of a fused kernel, and too"
-    " low",
-    about_estimates.StepCompiled: "compiled (torch.compile, mode {mode}): operators were recorded in eager"
-    " mode, and chains of what streams through memory are counted as one kernel each",
-    about_estimates.TimeOfUnsupportedGpu: "{gpu}: {why}; its time is what the hardware could do",
-    about_options.MoreVcpus: "what if more vCPUs: {instance_type} has {vcpus_per_gpu:g} for each of the same"
-    " GPUs, {time_s:duration} for {cost_usd:usd} instead of {instead_of_time_s:duration} for"
-    " {instead_of_cost_usd:usd}",
-}

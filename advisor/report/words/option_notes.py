@@ -5,7 +5,7 @@ from datetime import datetime
 from advisor.core.findings import about_answers, about_options, about_spending
 from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.core.values import Recovery
-from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
+from advisor.report.words.sentences import effort, in_names, named_work
 
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005
@@ -64,17 +64,6 @@ def _(it: about_options.DataMoved) -> str:
 
 
 @in_names.register
-def _(it: about_options.GangAssumed) -> str:
-    finds = (
-        "" if it.p_at_once is None else f"{100 * it.p_at_once:.0f} % of starts find all of them at once, and "
-    )
-    return (
-        f"{it.num_nodes} nodes must be there at once: assumed that {finds}the wait is {it.times_of_one:.2g}"
-        " times that for one"
-    )
-
-
-@in_names.register
 def _(it: about_options.RateUnknown) -> str:
     at = f"{it.provider} {it.region}" if it.region else f"an unknown region of {it.provider}"
     return (
@@ -96,21 +85,6 @@ def _(it: about_options.GlobalBatchHeld) -> str:
 
 
 @in_names.register
-def _(it: about_options.RestartsFromZero) -> str:
-    why = "does not resume from its checkpoints" if it.saves else "saves no checkpoints"
-    return f"{it.script} {why}: each preemption starts it again from zero, which time and cost include"
-
-
-@in_names.register
-def _(it: about_options.ScalingAssumed) -> str:
-    batch = "its profiled batch (of unknown size)" if it.batch_size is None else f"{it.batch_size:,} samples"
-    return (
-        f"assumed that each of {it.num_gpus} GPUs takes {batch} a step, which makes steps fewer or more:"
-        " set --scaling strong if the script holds its global batch instead"
-    )
-
-
-@in_names.register
 def _(it: about_options.GpuInUse) -> str:
     if it.busy_share is not None:
         return f"GPU {it.gpu_index} is in use: {100 * it.busy_share:.0f} % busy"
@@ -126,12 +100,6 @@ def _(it: about_options.LaterStart) -> str:
         f" {it.num_days} days: {format_usd(it.saving_usd)} less than {format_usd(it.usd)} on average, give or"
         f" take {format_usd(it.spread_usd)} from day to day"
     )
-
-
-@in_names.register
-def _(it: about_options.NearTie) -> str:
-    costs = "costs less" if it.is_on_frontier else "costs no more"
-    return f"near tie in time: {it.plan_id} {costs} and is done sooner with probability {it.p_slower:.2f}"
 
 
 @in_names.register
@@ -164,25 +132,6 @@ def _(it: about_options.WaitOfLog) -> str:
     )
     now = "" if it.num_waiting is None else f"; {it.num_waiting:,} jobs waited there within the last hour"
     return f"wait from {jobs}{now}"
-
-
-@in_names.register
-def _(it: about_options.PlaceContended) -> str:
-    if it.is_taken_back:
-        return "AWS takes back more than 20 % of these machines a month here: starts are assumed to be rare"
-    return (
-        "the quote is near the least that the provider asks, where there may be no machines: starts are"
-        " assumed to be rare"
-    )
-
-
-@in_names.register
-def _(it: about_options.QueueAssumed) -> str:
-    asking = "" if it.walltime is None else f" asking for {it.walltime}"
-    return (
-        f"wait assumed: that of {it.num_jobs:,} jobs of {it.size} GPUs or nodes{asking} on {it.num_logs}"
-        " other clusters; no deadline relies on it (set wait_p50 and wait_p90, or wait_log)"
-    )
 
 
 @in_names.register
@@ -239,14 +188,6 @@ def _(it: about_options.RiskPreemption) -> str:
 
 
 @in_names.register
-def _(it: about_options.RatePublished) -> str:
-    return (
-        f"{'floor' if it.is_floor else 'assumed'}; {it.source} of {it.as_of}: {it.low_pct} to {it.high_pct} %"
-        f" of machines taken back in a month, at least {it.least_preemptions_per_h:.1g} per hour"
-    )
-
-
-@in_names.register
 def _(it: about_spending.PricesImplausible) -> str:
     prices = f"{it.num_prices} {'price' if it.num_prices == 1 else 'prices'} of {it.source}"
     if it.is_kept:
@@ -279,83 +220,3 @@ def _(it: about_spending.PricesStale) -> str:
         f"the last pull could not price {named}: {it.num_prices} stale prices of {', '.join(it.sources)}"
         f" {what}; `advisor prices sources` says why"
     )
-
-
-TEXTS[about_options.TimedOnCpu] = (
-    "this machine's CPU ({cpu}, {num_vcpus} threads): {num_steps} steps were timed on it"
-)
-TEXTS[about_options.Unknown] = {
-    "hourly-cost": "no hourly cost is configured for {names}: counted as $0, which flatters it",
-    "cluster-wait": (
-        "no wait is configured for {names}: assumed from job logs of other clusters, and no deadline"
-        " relies on it (set wait_p50 and wait_p90, or wait_log)"
-    ),
-    "gpu": "the catalog does not know {names}: offers with it are left out",
-    "price-date": "prices of {names} are dated after today: check the clock",
-    "operator": "custom operators, only their bytes are known: {names}",
-    "cost": "cost unknown: no hourly cost is configured, so it is counted as $0.00",
-    "wait": "wait unknown: neither configured nor measured, so it is counted as 0",
-    "memory": "memory unknown: the profile does not show how much the script needs",
-    "memory-of-profile": "memory: the profile does not show how much the script needs, so nothing was"
-    " excluded",
-    "loading": "loading takes less than 1 ms per iteration, too little to time, and is not counted: an"
-    " iteration as short as this one may wait for it",
-    "gradients": "data parallel: the size of the gradients is unknown and their exchange not counted; record"
-    " with record_shapes=True",
-    "wave-resources": "wave scaling: registers or shared memory of some kernels are unknown, so they are"
-    " taken not to limit occupancy",
-    "reading": "how many iterations an epoch has is unknown: what reading the data set takes is not counted",
-    "sharing": "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
-    " Set --scaling weak if each takes a batch of its own",
-    "local-wait": "GPUs of this machine are in use: the wait until they are free counts as 0",
-    "data-place": "data set location unknown: assumed to be outside the clouds, from where transfer is not"
-    " billed (set --data)",
-    "data-size": "data set size unknown: copying, storing and reading it are not included (set --dataset-gb"
-    " N; 0 if nothing is copied)",
-    "curve-cost": "what an hour of these GPUs costs is unknown, and so is where more of them stop paying",
-    "calibration": "calibrated with networks of another version, so not corrected: run advisor calibrate"
-    " again",
-    "board": "not measured: learned from the boards nearest in power limit and generation, with a wider"
-    " interval",
-    "price": "no price matches these limits: see `advisor prices`",
-}
-
-TEXTS[about_options.WaitUnsure] = {
-    "any-size": "the log has fewer than {enough_jobs} jobs of this size: the wait is that of all sizes",
-    "other-unit": "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
-    "surge": "the queue is in a surge: its p90 wait is {times:.2g} times that of before, which counts here;"
-    " it may grow or end",
-}
-
-TEXTS[about_options.Risk] = {"capacity": "capacity not checked", "none": "none known", "wait": "wait"}
-
-TEXTS |= {
-    about_options.CopiedLocally: "{gib:,.10g} GiB of data are copied to the machine's own disks at each"
-    " start, in {time_s:duration}, and read there in {read_s:duration} per iteration (assumed): over its"
-    " network each epoch may take longer",
-    about_options.ReadOnce: "{gib:,.10g} GiB of data are read once at each start, in {time_s:duration}"
-    " (assumed): the machine's memory holds them after that",
-    about_options.RemovedByHostMemory: "does not fit on its host: loading needs {needed_bytes:bytes} of the"
-    " machine's memory (assumed), and it has {available_bytes:bytes}; take a larger machine of these GPUs",
-    about_options.HostMemoryTight: "the machine's memory may not do: loading needs {needed_bytes:bytes}, in"
-    " one of ten cases {needed_p90_bytes:bytes} (assumed), and it has {available_bytes:bytes}",
-    about_options.MemoryTight: "may not fit: needs {needed_bytes:bytes}, in one of ten cases"
-    " {needed_p90_bytes:bytes}, and the GPU has {available_bytes:bytes}",
-    about_options.WaitAssumed: "wait assumed: {p_at_once:percent} of starts find a machine at once, half of"
-    " the others within {later_p50_s:duration}, 9 of 10 of them within {later_p90_s:duration} ({basis} from"
-    " {num_traces} {source}, {as_of})",
-    about_options.WaitOfStarts: "wait from your log of {watched_h:,.0f} h: {p_at_once:percent} of starts"
-    " find a machine at once",
-    about_options.ApprovalNeeded: "needs approval by {by}: {detail} ({file})",
-    about_options.CommunityHost: "community host: a third party's machine listed on {provider}; speed and"
-    " security depend on its owner, so bring no secrets",
-    about_options.PriceDerived: "price never quoted, {source}: it counts at its p90",
-    about_answers.CostOfPickUnknown: "{rule}; what it costs is unknown",
-    about_answers.ObjectiveOfPolicy: "the policy's objective: {reason}",
-    about_options.RateAssumed: "assumed ({basis} from {num_traces} {source}, {as_of})",
-    about_options.RateConfigured: "configured",
-    about_options.RateOfLog: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows",
-    about_spending.GpuFamily: "{name} is a family: taken as {gpus}",
-    about_spending.PricesComputed: "{num_computed} of {num_prices} prices were never quoted but computed from"
-    " others; their source begins with {source_begins!r}",
-}

@@ -1,26 +1,28 @@
-"""Finding -> sentence, by the table of all codes."""
+"""Finding -> sentence: by its text of ``texts.toml``, or by a function that is registered for its class."""
 
+import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import singledispatch
+from functools import cache, singledispatch
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
 from advisor.core.errors import AdvisorError
-from advisor.core.findings import Fact, Finding, Text
+from advisor.core.findings import Fact, Finding
 from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
 
-Texts = dict[type[Finding], str | Mapping[str, str]]
-
-TEXTS: Texts = {Text: "{text}"}
-"""A text of each finding, or its texts by the first of its facts."""
 _SPECS: Mapping[str, Callable[[float], str]] = {
     "bytes": format_bytes,
     "duration": format_duration,
     "percent": lambda share: f"{100 * share:.0f} %",
+    "us": lambda seconds: f"{seconds * 1e6:g}",
     "usd": format_usd,
 }
+# A fact and two texts, each of which may hold facts.
+_CHOICE = re.compile(r"\{(\w+):\?((?:[^{}|]|\{[^{}]*\})*)\|((?:[^{}]|\{[^{}]*\})*)\}")
 
 
 class _Sentences(Formatter):
@@ -31,23 +33,32 @@ class _Sentences(Formatter):
         return str(super().format_field(value, format_spec)) if words is None else words(value)
 
 
-_SENTENCES = _Sentences()
+@cache
+def texts() -> Mapping[str, str | Mapping[str, str]]:
+    """By the name of a finding's class its text, or its texts by the first of its facts."""
+    return tomllib.loads(Path(__file__).with_name("texts.toml").read_text("utf-8"))
 
 
 @singledispatch
 def in_names(finding: Finding) -> str:
     """The sentence for Python: what it names in backquotes is the name of an argument or setting."""
     facts = {name: _told(fact) for name, fact in finding.facts.items()}
-    text = TEXTS[type(finding)]
-    return _SENTENCES.vformat(
-        text if isinstance(text, str) else text[str(facts[finding.fact_names[0]])], (), facts
-    )
+    text = texts()[type(finding).__name__]
+    if not isinstance(text, str):
+        text = text[str(facts[finding.fact_names[0]])]
+    # Chosen before any fact stands in the text: a fact may hold whatever a script names.
+    chosen = _CHOICE.sub(lambda it: it[3] if _is_nothing(facts[it[1]]) else it[2], text)
+    return _Sentences().vformat(chosen, (), facts)
 
 
 def _told(fact: Fact) -> Fact:
     if isinstance(fact, list | tuple):
         return ", ".join(map(str, fact))
     return in_names(fact) if isinstance(fact, Finding) else fact
+
+
+def _is_nothing(fact: Fact) -> bool:
+    return fact is None or fact is False or fact == ""
 
 
 # Kinds of work on a script (`Work`), as what it gets.

@@ -2,7 +2,7 @@
 
 from advisor.core.findings import about_spending
 from advisor.core.units import format_duration, format_usd
-from advisor.report.words.sentences import TEXTS, in_names
+from advisor.report.words.sentences import in_names
 
 
 def counted(num: int, what: str = "run") -> str:
@@ -121,25 +121,6 @@ def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
-TEXTS[about_spending.ReportGap] = {
-    "bill": "{names}: what it would tell is missing in this report",
-    "estimated": "some costs are price x time, and no bill (runs: {num:,})",
-    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
-    " runs",
-    "long-charges": "charges that cover more than a day count whole on the first of it (charges: {num:,})",
-    "machines": "runs on billed clouds that name no instance type explain no charge (runs: {num:,}):"
-    " `advisor run -- COMMAND` records it",
-    "odd-cells": "charges count although one of their cells is unreadable (charges: {num:,}, such as"
-    " {names})",
-    "prices": "no price of {names} is remembered for this period: `advisor prices refresh` pulls them",
-    "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
-    " back",
-    "unpriced-jobs": "recurring jobs cannot be priced elsewhere (jobs: {num:,}, such as {names}): no"
-    " recommendation has their time on other GPUs (`advisor recommend --record` does), or nothing quoted is"
-    " for rent on their terms",
-}
-
-
 @in_names.register
 def _(it: about_spending.Leak) -> str:
     runs, cost = counted(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
@@ -156,9 +137,3 @@ def _(it: about_spending.Leak) -> str:
             return f"{runs} for {cost} followed no recommendation{mostly}: {advice}"
         case _:
             return f"{runs} cost more than predicted at p90, by {format_usd(it.usd)}{mostly}"
-
-
-TEXTS |= {
-    about_spending.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
-    " (report.project_tag)"
-}
