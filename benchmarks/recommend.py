@@ -26,7 +26,7 @@ from random import Random
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Op
 from advisor.formats.trace_files import write_trace
-from advisor.pricing.instance_types import INSTANCE_COLUMNS
+from advisor.pricing.instance_types import InstanceType, columns_of
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_COLUMNS, SnapshotSource
 from benchmarks.prediction import operators
@@ -126,7 +126,7 @@ CASES = (
 def write_snapshot(folder: Path, num_offers: int = NUM_OFFERS) -> None:
     """Price files in the form of the shipped ones, of machines made up from a fixed seed."""
     rows = list(_rows(num_offers))
-    _write(folder / "instances.csv", INSTANCE_COLUMNS, [machine for machine, _ in rows])
+    _write(folder / "instances.csv", columns_of(InstanceType), [machine for machine, _ in rows])
     for provider in ("aws", "gcp"):
         own = [price for _, price in rows if price[0] == provider]
         _write(folder / "prices" / f"{provider}.csv", PRICE_COLUMNS, own)

@@ -19,7 +19,7 @@ from typing import Any
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market
-from advisor.pricing.instance_types import INSTANCE_COLUMNS, INSTANCE_FILE, InstanceType, read_instances
+from advisor.pricing.instance_types import INSTANCE_FILE, InstanceType, columns_of, read_instances
 from advisor.pricing.sources.gcp.skus import (
     MACHINE_COLUMNS,
     MACHINE_FILE,
@@ -82,8 +82,8 @@ def write_instances(path: Path, instances: Iterable[InstanceType]) -> None:
     """Write a file that `read_instances` reads; what is unknown is empty."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(INSTANCE_COLUMNS)
-        writer.writerows([_text(getattr(i, column)) for column in INSTANCE_COLUMNS] for i in instances)
+        writer.writerow(columns := columns_of(InstanceType))
+        writer.writerows([_text(getattr(i, column)) for column in columns] for i in instances)
 
 
 def _text(value: object) -> object:

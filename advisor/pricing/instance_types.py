@@ -1,13 +1,12 @@
 """Instance types: machines that someone rents, and the file that lists them (``instances.csv``).
 
 Every source prices these: the snapshot and the live clouds by provider and name, own rates and gpuhunt from
-what their rows say. Read by the csv module, since this lies on the path of ``recommend``'s start-up. Columns
-are listed here by hand, so that the values can change without the format.
+what their rows say. Read by the csv module, since this lies on the path of ``recommend``'s start-up.
 """
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cache
@@ -74,8 +73,8 @@ def columns_of(kind: type[Any]) -> tuple[str, ...]:
 def read_as(path: Path, kind: type[V]) -> tuple[V, ...]:
     """The rows of a table that ships, each as a value whose fields are the columns.
 
-    A cell is read as the type of its field says: blanks part the texts of a tuple, a bool is yes or no, and
-    what may be None is so where the cell is empty.
+    A cell is read as the type of its field says: commas, or else blanks, part the texts of a tuple, a bool is
+    yes or no, and what may be None is so where the cell is empty.
     What the rows must be beyond that is checked by tests/integrity, since only we write them.
 
     Raises CatalogError: the file is missing, has other columns, or a cell is none of its type.
@@ -114,7 +113,7 @@ def parse_date(text: str) -> date:
 
 _CELLS: Mapping[Any, Callable[[str], object]] = {
     date: parse_date,
-    tuple[str, ...]: lambda text: tuple(text.split()),
+    tuple[str, ...]: lambda text: tuple(text.split(", ") if ", " in text else text.split()),
     bool: lambda text: bool(("no", "yes").index(text)),
 }
 
@@ -141,12 +140,6 @@ def price_includes(
 
 
 INSTANCE_FILE = "instances.csv"
-INSTANCE_COLUMNS = (
-    "provider", "instance_type", "gpu", "num_gpus", "vcpus", "memory_bytes", "gpu_memory",
-    "network_bits_per_s", "local_ssd_bytes", "architecture", "minimum_billed_s", "includes",
-    "source", "as_of",
-)  # fmt: skip
-
 InstanceKey = tuple[str, str]
 """Provider and name."""
 
@@ -225,38 +218,5 @@ def load_instances() -> Mapping[InstanceKey, InstanceType]:
 
 
 def read_instances(path: Path) -> Mapping[InstanceKey, InstanceType]:
-    """Instance types of a file by provider and name.
-
-    Raises CatalogError: the file is missing or a row is broken or double; it names file and line.
-    """
-
-    def read_row(row: list[str]) -> tuple[InstanceKey, InstanceType]:
-        instance = _instance(row)
-        return instance.key, instance
-
-    return read_table(path, INSTANCE_COLUMNS, read_row)
-
-
-def _instance(row: Sequence[str]) -> InstanceType:
-    (
-        provider, name, gpu, num_gpus, vcpus, memory_bytes, gpu_memory, network, ssd_bytes,
-        architecture, minimum_s, includes, source, as_of,
-    ) = row  # fmt: skip
-    if not all((provider, name, gpu, source)):
-        raise ValueError("provider, instance_type, gpu or source is empty")
-    return InstanceType(
-        provider=provider,
-        instance_type=name,
-        gpu=gpu,
-        num_gpus=int(positive("num_gpus", int(num_gpus))),
-        vcpus=int(positive("vcpus", int(vcpus))),
-        memory_bytes=int(positive("memory_bytes", int(memory_bytes))),
-        gpu_memory=gpu_memory,
-        network_bits_per_s=positive("network_bits_per_s", float(network)) if network else None,
-        local_ssd_bytes=int(ssd_bytes),
-        architecture=architecture,
-        minimum_billed_s=positive("minimum_billed_s", float(minimum_s)),
-        includes=tuple(includes.split(", ")),
-        source=source,
-        as_of=parse_date(as_of),
-    )
+    """Instance types of a file by provider and name. Raises CatalogError: as `read_as`."""
+    return {instance.key: instance for instance in read_as(path, InstanceType)}

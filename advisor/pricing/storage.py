@@ -4,20 +4,16 @@ What has no row is unknown, never free: it costs the dearest rate of its kind th
 ask. Sizes are in GiB (2^30 bytes): both clouds bill by them, AWS under the name of GB.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 
 from advisor.core.errors import CatalogError
 from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import catalog_path
-from advisor.pricing.instance_types import parse_date, positive, read_as, read_rows
-
-COLUMNS = ("provider", "region", "kind", "to_region", "up_to_gib", "usd", "unit", "source", "as_of")
+from advisor.pricing.instance_types import read_as
 
 
 class RateKind(StrEnum):
@@ -40,12 +36,14 @@ class RateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A price of one unit, and up to which amount it holds."""
+    """A price of one unit, and up to which amount it holds; a row of the file."""
 
     provider: str
     region: str
     """A name or glob such as ``"us-*"``."""
     kind: RateKind
+    to_region: str = "*"
+    """Where data goes, likewise; for egress between regions alone."""
     up_to_gib: float
     """Infinite if there is no limit; the next tier goes on from there."""
     usd: float
@@ -53,8 +51,6 @@ class Rate:
     source: str
     as_of: date
     """When it was true; the start of the window where only a window is known."""
-    to_region: str = "*"
-    """Where data goes, likewise; for egress between regions alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,47 +137,7 @@ def _series(rate: Rate) -> tuple[str, str, str]:
 @cache
 def load_rates() -> tuple[Rate, ...]:
     """The shipped rates. Raises CatalogError: the file is missing or broken."""
-    return read_rates(catalog_path("storage.csv"))
-
-
-def read_rates(path: Path) -> tuple[Rate, ...]:
-    """Rates of a file, in its order.
-
-    Raises CatalogError: the file is missing, a row is broken or double, or tiers do not ascend; it names file
-    and line.
-    """
-    rates: list[Rate] = []
-    reached: dict[tuple[str, ...], float] = {}
-
-    def read_row(row: list[str]) -> None:
-        rate, key = _rate(row), tuple(row[:4])
-        if rate.up_to_gib <= reached.get(key, 0.0):
-            raise ValueError(f"{' '.join(key)} is priced twice, or its tiers do not ascend")
-        reached[key] = rate.up_to_gib
-        rates.append(rate)
-
-    read_rows(path, COLUMNS, read_row)
-    return tuple(rates)
-
-
-def _rate(row: Sequence[str]) -> Rate:
-    provider, region, kind, to_region, up_to_gib, usd, unit, source, as_of = row
-    if not all((provider, region, source)):
-        raise ValueError("provider, region or source is empty")
-    if unit != RateKind(kind).unit:
-        raise ValueError(f"the unit of {kind} is {RateKind(kind).unit}, not {unit!r}")
-    if to_region and RateKind(kind) is not RateKind.EGRESS_REGION:
-        raise ValueError(f"{kind} goes to no region, and to_region is {to_region!r}")
-    return Rate(
-        provider=provider,
-        region=region,
-        kind=RateKind(kind),
-        up_to_gib=positive("up_to_gib", float(up_to_gib)) if up_to_gib else math.inf,
-        usd=positive("usd", float(usd)),
-        source=source,
-        as_of=parse_date(as_of),
-        to_region=to_region or "*",
-    )
+    return read_as(catalog_path("storage.csv"), Rate)
 
 
 # --- How fast the disk reads that a machine boots from ---------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.gpus import catalog_path
 from advisor.pricing.expected_prices import RATIO_FILE, Ratio
-from advisor.pricing.instance_types import read_as
+from advisor.pricing.instance_types import INSTANCE_FILE, InstanceType, read_as
 from advisor.pricing.price_checks import BOUNDS_FILE, Bounds
 from advisor.pricing.providers import FORM_FILE, QUOTAS_FILE, REGION_FILE, Form, NamedQuota, Region
 from advisor.pricing.spot import (
@@ -27,6 +27,7 @@ TABLES: dict[str, tuple[type[Any], tuple[str, ...]]] = {
     BOUNDS_FILE: (Bounds, ("gpu",)),
     DISKS_FILE: (DiskRates, ("provider",)),
     FORM_FILE: (Form, ("provider", "instance_types")),
+    INSTANCE_FILE: (InstanceType, ("provider", "instance_type")),
     INTERRUPTION_FILE: (Interruptions, ("instance_type", "region")),
     QUOTAS_FILE: (NamedQuota, ("provider", "quota")),
     RATIO_FILE: (Ratio, ("provider", "gpu")),
@@ -35,7 +36,7 @@ TABLES: dict[str, tuple[type[Any], tuple[str, ...]]] = {
     START_ODDS_FILE: (StartOdds, ("market", "size", "age")),
     WAITS_FILE: (PooledWait, ("size", "walltime")),
 }
-MAY_BE_0 = {"p10_s", "p25_s", "p50_s", "low_pct", "bytes_per_s_of_a_gib", "is_opt_in"}
+MAY_BE_0 = {"p10_s", "p25_s", "p50_s", "low_pct", "bytes_per_s_of_a_gib", "is_opt_in", "local_ssd_bytes"}
 SHARES = {"p_at_once", "p90"}
 ASCENDING = (
     ("low_pct", "high_pct"),

@@ -37,6 +37,7 @@ def test_rates_are_in_range():
     for rate in RATES:
         low, high = PLAUSIBLE_USD[rate.kind]
         assert low <= rate.usd <= high, rate
+        assert rate.kind is RateKind.EGRESS_REGION or rate.to_region == "*", rate
 
 
 def test_every_rate_says_that_it_was_written_by_hand_and_where_to_look():
@@ -64,10 +65,11 @@ def test_a_region_is_priced_by_one_row_or_glob():
             assert len(names) <= 1, (provider, region, kind)
 
 
-def test_more_is_never_dearer_by_the_unit():
+def test_more_is_never_dearer_by_the_unit_and_tiers_ascend():
     for tiers in by_place().values():
-        rates = [tier.usd for tier in tiers]
+        rates, limits = [tier.usd for tier in tiers], [tier.up_to_gib for tier in tiers]
         assert rates == sorted(rates, reverse=True)
+        assert limits == sorted(set(limits)) and limits[0] > 0
 
 
 def test_what_is_kept_has_no_last_tier():

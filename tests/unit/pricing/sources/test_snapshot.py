@@ -13,7 +13,7 @@ import pytest
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market, Offer
-from advisor.pricing.instance_types import INSTANCE_COLUMNS
+from advisor.pricing.instance_types import InstanceType, columns_of
 from advisor.pricing.sources.protocol import Credentials, Freshness, OfferQuery
 from advisor.pricing.sources.snapshot import (
     PRICE_COLUMNS,
@@ -64,7 +64,7 @@ def write_csv(path: Path, columns: tuple[str, ...], *rows: dict[str, str]) -> Pa
 
 
 def snapshot(tmp_path: Path, *prices: dict[str, str]) -> SnapshotSource:
-    write_csv(tmp_path / "instances.csv", INSTANCE_COLUMNS, INSTANCE)
+    write_csv(tmp_path / "instances.csv", columns_of(InstanceType), INSTANCE)
     (tmp_path / "prices").mkdir()
     write_csv(tmp_path / "prices" / "aws.csv", PRICE_COLUMNS, *prices)
     return SnapshotSource(tmp_path)
