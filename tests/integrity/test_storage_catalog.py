@@ -69,7 +69,8 @@ def test_more_is_never_dearer_by_the_unit_and_tiers_ascend():
     for tiers in by_place().values():
         rates, limits = [tier.usd for tier in tiers], [tier.up_to_gib for tier in tiers]
         assert rates == sorted(rates, reverse=True)
-        assert limits == sorted(set(limits)) and limits[0] > 0
+        assert limits == sorted(set(limits))
+        assert limits[0] > 0
 
 
 def test_what_is_kept_has_no_last_tier():

@@ -1,13 +1,15 @@
 """SKUs of the Cloud Billing Catalog -> rates of components -> prices of machines."""
 
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from advisor.core.gpus import catalog_path
 from advisor.core.units import GIB, HOURS_PER_MONTH
@@ -54,52 +56,33 @@ UNITS = {
     Kind.SSD: Unit(usage_unit="GiBy.mo", hours=HOURS_PER_MONTH, base_units=None),
 }
 
-# Text, usage type (None for any: DWS and Calendar pass as OnDemand), market. The first that matches counts.
-_MARKETS = tuple(
-    (re.compile(pattern), usage_type, market)
-    for pattern, usage_type, market in (
-        (r"commitment v\d+: (.+) for 1 years?", "Commit1Yr", Market.COMMIT_1Y),
-        (r"commitment v\d+: (.+) for 3 years?", "Commit3Yr", Market.COMMIT_3Y),
-        (r"reserved (.+) in calendar mode", None, Market.CALENDAR),
-        (r"dws calendar mode (.+)", None, Market.CALENDAR),
-        (r"reserved (.+)", None, Market.RESERVED),
-        (r"(.+) attached to dws defined duration vms( .+)?", None, Market.FLEX_START),
-        (r"dws defined duration (.+)", None, Market.FLEX_START),
-        (r"(.+) attached to spot preemptible vms( .+)?", "Preemptible", Market.SPOT),
-        (r"(?:spot )?preemptible (.+)", "Preemptible", Market.SPOT),
-        (r"(.+)", "OnDemand", Market.ON_DEMAND),
-    )
-)
 # A location is any text, so these must not hide in it.
 _FOREIGN = re.compile(
     r"\b(?:dws|calendar|reserved|commitment|preemptible|sole|tenancy|custom|extended|premium|suspended)\b"
 )
 _LOCATION = re.compile(r" (?:running )?in [^()]+$")
 
-_HOSTS = {
-    "A2": "a2", "A3": "a3", "A3-Mega": "a3 ?(?:plus|mega)", "A3-Ultra": "a3 ?ultra", "A3-Edge": "a3 ?edge",
-    "G2": "g2", "G4": "g4",
-}  # fmt: skip
-_GPUS = {
-    "A100-40GB": "a100(?: 40gb)?", "A100-80GB": "a100 80gb", "H100-80GB": "h100 80gb",
-    # Where no "Mega" is listed (us-central1), "Plus" is, at its price: gcp_gpu_skus.csv.
-    "H100-80GB-Mega": "h100 (?:80gb (?:mega|plus)|mega 80gb)",
-    "H200-141GB": "h200 141gb", "L4": "l4", "RTX-PRO-6000": "rtx (?:pro )?6000 96gb",
-    "T4": "t4", "P4": "p4", "P100": "p100", "V100": "v100",
-}  # fmt: skip
-COMPONENTS = {
-    name: re.compile(pattern)
-    for name, pattern in (
-        # Commitments say "A2 Cpu", and of N1 just "Cpu".
-        *((f"{host} core", rf"{text} (?:instance )?(?:core|cpu)") for host, text in _HOSTS.items()),
-        *((f"{host} RAM", rf"{text} (?:instance )?ram") for host, text in _HOSTS.items()),
-        ("N1 core", r"n1 (?:predefined )?(?:instance )?core|cpu"),
-        ("N1 RAM", r"n1 (?:predefined )?(?:instance )?ram|ram"),
-        *((f"{gpu} GPU", rf"(?:nvidia )?(?:tesla )?{text}(?: gpu)?") for gpu, text in _GPUS.items()),
-        ("B200 slice", r"a4 nvidia b200 \(1 gpu slice\)"),
-        ("local SSD", r"ssd backed local storage|local ssd"),
-    )
-}
+
+@cache
+def _words() -> Mapping[str, Any]:
+    """How Google words its SKUs."""
+    return tomllib.loads(catalog_path("gcp_skus.toml").read_text("utf-8"))
+
+
+@cache
+def components() -> Mapping[str, re.Pattern[str]]:
+    """What Google sells by itself, and its words for it."""
+    words = _words()
+    patterns = {f"{host} core": f"{text} (?:instance )?(?:core|cpu)" for host, text in words["hosts"].items()}
+    patterns |= {f"{host} RAM": f"{text} (?:instance )?ram" for host, text in words["hosts"].items()}
+    patterns |= {f"{g} GPU": f"(?:nvidia )?(?:tesla )?{text}(?: gpu)?" for g, text in words["gpus"].items()}
+    return {name: re.compile(pattern) for name, pattern in (patterns | words["others"]).items()}
+
+
+@cache
+def _terms() -> Sequence[tuple[re.Pattern[str], str, Market]]:
+    """Description, usage type (empty for any) and market."""
+    return [(re.compile(text), usage, Market(market)) for text, usage, market in _words()["markets"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +123,8 @@ def kind_of(component: str) -> Kind:
 
     Raises ValueError: no SKU is recognised as this component.
     """
-    if component not in COMPONENTS:
-        raise ValueError(f"{component!r} is no component: there are {', '.join(COMPONENTS)}")
+    if component not in components():
+        raise ValueError(f"{component!r} is no component: there are {', '.join(components())}")
     return Kind(component.rpartition(" ")[2])
 
 
@@ -152,15 +135,15 @@ def recognise(description: str, usage_type: str) -> tuple[str, Market] | None:
     ('A100-40GB GPU', <Market.ON_DEMAND: 'on-demand'>)
     """
     text = " ".join(description.lower().split())
-    matches = ((pattern.fullmatch(text), usage, market) for pattern, usage, market in _MARKETS)
-    match, required, market = next((one for one in matches if one[0]), (None, None, Market.ON_DEMAND))
+    matches = ((pattern.fullmatch(text), usage, market) for pattern, usage, market in _terms())
+    match, required, market = next((one for one in matches if one[0]), (None, "", Market.ON_DEMAND))
     if match is None or usage_type != (required or usage_type):
         return None
     what_and_where = "".join(match.groups(""))
     if _FOREIGN.search(what_and_where):
         return None
     what = _LOCATION.sub("", what_and_where)
-    component = next((name for name, pattern in COMPONENTS.items() if pattern.fullmatch(what)), None)
+    component = next((name for name, pattern in components().items() if pattern.fullmatch(what)), None)
     return None if component is None else (component, market)
 
 

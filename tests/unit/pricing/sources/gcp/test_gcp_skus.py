@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market
 from advisor.pricing.sources.gcp.skus import (
-    COMPONENTS,
     Kind,
     Pricing,
     Sku,
     Tier,
+    components,
     kind_of,
     recognise,
     usd_per_h,
@@ -142,14 +142,14 @@ def test_every_real_gpu_sku_is_what_its_collector_says_it_is():
 
 def test_no_text_is_two_components():
     """The first pattern wins, so none may hide another."""
-    for name, own in COMPONENTS.items():
+    for name, own in components().items():
         for text in (name.replace("-", " "), f"nvidia {name}", f"{name.removesuffix(' core')} instance core"):
-            matching = [other for other, pattern in COMPONENTS.items() if pattern.fullmatch(text.lower())]
+            matching = [other for other, pattern in components().items() if pattern.fullmatch(text.lower())]
             assert len(matching) <= 1, (name, own, matching)
 
 
 def test_kinds_are_the_last_words():
-    assert {kind_of(name) for name in COMPONENTS} == set(Kind)
+    assert {kind_of(name) for name in components()} == set(Kind)
     with pytest.raises(ValueError, match="'A9 core' is no component: there are A2 core"):
         kind_of("A9 core")
 
