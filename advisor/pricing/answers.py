@@ -50,13 +50,10 @@ class Answer:
 def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     """Each answer with the offers in which it has the word, and the gaps that others may fill.
 
-    Of a machine in a region and market the first answer that names it is taken, with all its zones; a
-    place that an earlier answer covers is left to that one, but for machines that it could not price. What
-    was pulled long ago gives way to newer prices of the place, and so does what could not be
-    priced then.
-
-    Args:
-        answers: in order of trust.
+    Of a machine in a region and market the first answer that names it is taken, with all its zones; a place
+    that an earlier answer covers is left to that one, but for machines that it could not price. What was
+    pulled long ago gives way to newer prices of the place, and so does what could not be priced then. Answers
+    come in order of trust.
     """
     covered: dict[Place, datetime] = {}
     unpriced: set[Machine] = set()
@@ -149,14 +146,10 @@ _StandIn = tuple[str, Offer]  # with the name of its source
 def with_stand_ins(
     answers: Sequence[Answer], oldest: datetime | None
 ) -> tuple[tuple[Answer, ...], tuple[Finding, ...]]:
-    """The answers without stand-ins that are too old, and what to say of all stand-ins.
+    """The answers, in order of trust, without stand-ins from before ``oldest``; what to say of them.
 
-    Nothing newer can be pulled of these machines, so an old price of one is left out: it is no reason to
-    refuse all the others.
-
-    Args:
-        answers: merged, in order of trust.
-        oldest: when a price must have been true at the earliest; None takes any.
+    Nothing newer can be pulled of these machines, so an old price of one is no reason to refuse all the
+    others.
     """
     unpriced: set[Machine] = set()
     kept: list[Answer] = []
@@ -252,10 +245,7 @@ def load_offers(
 
 
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
-    """What a source that is not live knows of a query, whatever the price.
-
-    Raises CatalogError: its data cannot be read.
-    """
+    """What a source that is not live knows, whatever the price. Raises CatalogError: it cannot be read."""
     parts = source.offers(dataclasses.replace(query, max_usd_per_h=None))
     offers = tuple(offer for part in parts for offer in part.offers)
     return Answer(source=source.name, is_live=False, offers=offers, providers=providers_of(source))
@@ -357,10 +347,7 @@ PricedOffer = tuple[Offer, Price]
 
 
 def cheapest_places(priced: Iterable[PricedOffer]) -> list[PricedOffer]:
-    """The cheapest zone of each (provider, instance type, market), in the order of the offers.
-
-    A guessed price counts at its p90.
-    """
+    """The cheapest zone of each machine and market, in the order of the offers; a guess counts at its p90."""
     best: dict[tuple[str, str, str], PricedOffer] = {}
     for one in priced:
         offer, _ = one

@@ -49,12 +49,7 @@ _KEYS = ("provider", "instance_types", "regions", "markets")
 
 
 def idle_rules(rules: Mapping[str, Machines], offers: Iterable[Offer]) -> list[str]:
-    """One line for each rule that no offer matches: what it means, and the key that no offer gets past.
-
-    Args:
-        rules: by what messages call them, such as ``"contracts, entry 2"``.
-        offers: all that are known.
-    """
+    """Of each rule that no offer matches, by its name: what it means, and the key that stops all."""
     farthest = dict.fromkeys(rules, 0)
     for offer in offers:
         idle = [name for name, num_passed in farthest.items() if num_passed < len(_KEYS)]

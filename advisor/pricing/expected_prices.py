@@ -251,11 +251,7 @@ class Quotes:
 
 
 def quantiles_of(quotes: Quotes) -> Array:
-    """p10, p50 and p90 of the logarithm of the price, by the formula of this module.
-
-    Returns:
-        [3 + runs, n]: when a run starts, and below that the p90 of the mean over each of `Price.RUN_DAYS`.
-    """
+    """p10, p50, p90 of the price's logarithm, and p90 of the mean over `Price.RUN_DAYS` [3 + runs, n]."""
     own = 1 - quotes.weight
     low, mid, high = quotes.family
     shrunk = quotes.weight * quotes.quoted + own * mid

@@ -26,8 +26,7 @@ V = TypeVar("V")
 def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
     """Calls ``read_row`` with the fields of each row.
 
-    Raises CatalogError: the file is missing, has other columns, or ``read_row`` raised ValueError for a row;
-    it names file and line.
+    Raises CatalogError: names file and line; no file, other columns, or ``read_row`` raised ValueError.
     """
     line = 1
     try:
@@ -188,10 +187,7 @@ class InstanceType:
         zone: str | None = None,
         spot_usd_per_h: Interval | None = None,
     ) -> Offer:
-        """The machine at a list price in a place.
-
-        What it costs is the price of the whole machine; all arguments are as in `Offer`.
-        """
+        """The machine at the list price of the whole of it in a place; arguments as in `Offer`."""
         return Offer(
             provider=self.provider,
             instance_type=self.instance_type,

@@ -121,11 +121,7 @@ def node_counts(
 
 
 def numbers_of_nodes(limits: NodeLimits, most: int, gpus_per_node: int, asked: Collection[int]) -> set[int]:
-    """Of whole nodes, worth a plan each: useful counts, and those that make a number of GPUs asked for.
-
-    Args:
-        limits: a number that is asked for goes before the useful ones.
-    """
+    """Of whole nodes: the limits' own number, or useful ones and those that make what is asked."""
     if limits.exactly is not None:
         return {limits.exactly} if limits.exactly <= most else set()
     return {*useful_counts(most), *(n for n in _quotients(asked, gpus_per_node) if n <= most)}

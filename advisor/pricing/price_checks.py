@@ -32,10 +32,7 @@ class Bounds:
 
 @cache
 def load_bounds() -> Mapping[str, Bounds]:
-    """The shipped bounds by GPU; `ANY_GPU` for all others.
-
-    Raises CatalogError: the file is missing or a row is broken; it names file and line.
-    """
+    """The shipped bounds by GPU; `ANY_GPU` for all others. Raises CatalogError: as `read_as`."""
     return {bounds.gpu: bounds for bounds in read_as(catalog_path(BOUNDS_FILE), Bounds)}
 
 
@@ -58,12 +55,7 @@ def has_possible_prices(offer: Offer) -> bool:
 
 
 def possible_points(points: Iterable[PricePoint], offers: Iterable[Offer] = ()) -> Iterator[PricePoint]:
-    """Earlier prices that may have been.
-
-    Args:
-        points: they do not say what machine they are of.
-        offers: they do; of other machines the catalog may know, or any size of machine is allowed.
-    """
+    """Earlier prices that may have been of machines that offers or the catalog name; else of any size."""
     offered = {(o.provider, o.instance_type): o for o in offers}
     for point in points:
         key = point.provider, point.instance_type
@@ -121,12 +113,7 @@ class DoubtfulPrice:
 def doubtful_prices(
     offers: Sequence[Offer], before: Sequence[Offer], points: Sequence[PricePoint]
 ) -> tuple[DoubtfulPrice, ...]:
-    """All that looks wrong.
-
-    Args:
-        before: what is known from elsewhere, such as the dated snapshot; its regions should still be there.
-        points: the history, in order of time.
-    """
+    """All that looks wrong beside what was known elsewhere before, and in the history, in order of time."""
     doubts = [*_no_prices(offers, points), *_jumps(points), *_missing_regions(offers, before)]
     return (*doubts, *_spot_beside_on_demand(offers))
 

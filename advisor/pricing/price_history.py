@@ -14,18 +14,12 @@ _ROUNDING = 1e-9
 
 
 def spot_quantiles(points: Iterable[PricePoint], *, start: datetime, end: datetime) -> Interval | None:
-    """The prices at or below which 10 %, 50 % and 90 % of the time was spent.
+    """The USD per hour at or below which 10 %, 50 % and 90 % of the time from start to end was spent.
 
     A price holds from its moment to the next point's, the last one to ``end``. What held before ``start``
-    counts from ``start`` on; the time before the first point is unknown and does not count.
-
-    Args:
-        points: of one machine in one zone and market, in any order; of equal moments the last counts.
-        start: where the window begins.
-        end: where it ends.
-
-    Returns:
-        USD per hour, each of them a price of ``points``; None if no price held for any time.
+    counts from ``start`` on; the time before the first point is unknown and does not count. Points are of one
+    machine in one zone and market, in any order; of equal moments the last counts. None if none held for any
+    time.
     """
     held_s = _held_s(points, start, end)
     total_s = sum(held_s.values())
@@ -105,12 +99,7 @@ def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
 
 
 def seen_from(points: Iterable[PricePoint], moment: datetime) -> tuple[PricePoint, ...]:
-    """Points as a window sees them that begins then: what was in force at its beginning counts from there.
-
-    Args:
-        points: of each series at most one that began before.
-        moment: the beginning, with a time zone.
-    """
+    """Points as a window sees them that begins then: what was in force, once a series, counts from there."""
     return tuple(
         replace(point, observed_at=moment) if point.observed_at < moment else point for point in points
     )
@@ -119,10 +108,7 @@ def seen_from(points: Iterable[PricePoint], moment: datetime) -> tuple[PricePoin
 def with_quantiles(
     offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
 ) -> tuple[Offer, ...]:
-    """Spot offers without quantiles of recent prices get those of the window, where there is a history.
-
-    Offers and points are of one source.
-    """
+    """Spot offers of one source without quantiles get those of its own points in the window, if any."""
     by_key = grouped(points, _key)
 
     def filled(offer: Offer) -> Offer:

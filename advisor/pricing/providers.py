@@ -71,10 +71,7 @@ class Provider:
 
 @cache
 def load_providers() -> Mapping[str, Provider]:
-    """All of the file by our name of the provider.
-
-    Raises CatalogError: the file is missing or a row is broken or double; it names file and line.
-    """
+    """All of the file by our name. Raises CatalogError: names file and line; broken or double rows."""
     rows: dict[str, list[str]] = {}
 
     def read_row(row: list[str]) -> None:
@@ -150,10 +147,7 @@ class Form:
 
 @cache
 def load_forms() -> tuple[Form, ...]:
-    """The shipped forms, in the order in which they count.
-
-    Raises CatalogError: the file is missing or broken.
-    """
+    """The shipped forms, in the order in which they count. Raises CatalogError: as `read_as`."""
     return read_as(catalog_path(FORM_FILE), Form)
 
 
@@ -174,10 +168,7 @@ class Region:
 
 @cache
 def load_regions() -> Mapping[str, Region]:
-    """The shipped regions by name; no two clouds here share one.
-
-    Raises CatalogError: the file is missing or broken.
-    """
+    """The shipped regions by name; no two clouds here share one. Raises CatalogError: as `read_as`."""
     return {region.name: region for region in read_as(catalog_path(REGION_FILE), Region)}
 
 
@@ -220,10 +211,7 @@ class NamedQuota:
 
 @cache
 def quota_of(provider: str, instance_type: str, market: Market) -> NamedQuota | None:
-    """The first that matches; None where we know of none.
-
-    Raises CatalogError: the file is missing or broken.
-    """
+    """The first that matches; None where we know of none. Raises CatalogError: as `read_as`."""
     return next(
         (
             quota

@@ -139,11 +139,8 @@ def parts_of(
 ) -> Iterator[tuple[str, object]]:
     """What all sources say as they say it, with the source's name; `checked` makes sure that it is a part.
 
-    Args:
-        sources: all are asked at once.
-        within_s: a source that still runs after this many seconds fails, and what it says later is lost.
-        missing: scopes that a source has not answered for, as far as anybody knows; these fail then.
-        clock: seconds that only go forward.
+    A source that still runs after ``within_s`` fails with its scopes that are ``missing``; what it says later
+    is lost.
     """
     came: _Came = queue.SimpleQueue()
     end_s = clock() + within_s
@@ -241,14 +238,10 @@ def refresh(
     progress: Callable[[Kept], None] | None = None,
     within_s: float = ANSWER_WITHIN_S,
 ) -> tuple[Kept, ...]:
-    """Ask every live source at once, and keep each part in a transaction of its own.
+    """Ask every live source at once, and keep each part in a transaction of its own; ``progress`` gets each.
 
-    Args:
-        sources: those that are not live are passed over.
-        query: its regions say which parts to ask for.
-        store: where the answers are kept.
-        progress: called with each part.
-        within_s: a source that has not ended after this many seconds fails; its parts before stay.
+    The query's regions say which parts to ask for. A source that has not ended after ``within_s`` fails; its
+    parts before stay.
 
     Raises:
         LockedError: another refresh of the same database is under way.
@@ -318,13 +311,7 @@ def due_sources(
     refresh_after_s: float,
     regions: Sequence[str] = (),
 ) -> tuple[PriceSource, ...]:
-    """Sources to ask again, whether they would let us in or not.
-
-    Args:
-        regions: which ones count; empty for all.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Sources to ask again of regions (all if empty), let in or not. Raises StoreError: no reading."""
     from advisor.store.pulls import pulls
 
     return tuple(
@@ -333,10 +320,7 @@ def due_sources(
 
 
 def with_credentials(sources: Iterable[PriceSource], store: Store, now: datetime) -> tuple[PriceSource, ...]:
-    """Sources that would let us in; that one would not is noted, so as not to look each time.
-
-    Raises StoreError: the database cannot be written.
-    """
+    """Sources that would let us in; that one would not is noted. Raises StoreError: it cannot be written."""
     from advisor.store.pulls import save_failure
 
     open_ = []
@@ -368,10 +352,7 @@ def _had_no_credentials(pull: Pull) -> bool:
 
 
 def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
-    """Since when sources are being asked by this user on this machine; the others are left out.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """Since when this user on this machine asks sources; no others. Raises StoreError: no reading."""
     from advisor.store.pulls import pulls
 
     began: dict[str, datetime] = {}
@@ -387,10 +368,7 @@ def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
 
 
 def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[Kept, ...]:
-    """What became of the parts that were asked for since then, as far as they have answered.
-
-    Raises StoreError: the database cannot be read.
-    """
+    """What became of the parts that have answered since. Raises StoreError: the database cannot be read."""
     from advisor.store.pulls import pulls
 
     return tuple(
@@ -409,10 +387,7 @@ def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[K
 
 
 def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float, regions: Sequence[str] = ()) -> bool:
-    """Whether a source should be asked again: its last whole answer is old, and we were not refused just now.
-
-    Prices from the future say that a clock is wrong, and count as old.
-    """
+    """Whether to ask anew: the last whole answer is old or of the future, and we were not refused just now."""
     whole = (_asked(regions), _asked(()))
     succeeded = [p.succeeded_at for p in pulls if p.scope in whole and p.succeeded_at is not None]
     failed = [(p, p.failed_at) for p in pulls if p.scope == _refused() and p.failed_at is not None]

@@ -89,9 +89,7 @@ def answers_of(
 ) -> list[Answer]:
     """What each source knows now: live ones what the store holds of their last refresh.
 
-    Raises:
-        CatalogError: the data of a source that is not live cannot be read.
-        StoreError: the database cannot be read.
+    Raises CatalogError, StoreError: a source's own data, or the database, cannot be read.
     """
     answers = []
     for source in sources:
@@ -206,12 +204,7 @@ class SourceState:
 
 
 def state_of(source: protocol.PriceSource, store: Store | None) -> SourceState:
-    """What a source holds: a live one what the store kept of its last refreshes.
-
-    Raises:
-        CatalogError: the data of a source that is not live cannot be read.
-        StoreError: the database cannot be read.
-    """
+    """What a source holds: a live one what the store kept of its last refreshes. Raises: as `answers_of`."""
     credentials, fault = protocol.credentials_of(source)
     if not source.capabilities.is_live:
         held, gaps = _own_freshness(source)

@@ -91,10 +91,7 @@ MachineClass = tuple[Size, Age]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotOdds:
-    """How machines of a class go away and come back, and how much that differs from place to place.
-
-    A row of the file.
-    """
+    """How machines of a class go away and come back, and how much that differs by place; a row of a file."""
 
     size: Size
     age: Age
@@ -152,12 +149,7 @@ class StartOdds:
 
 
 def class_of(gpu: str, num_gpus: int, as_of: date) -> MachineClass:
-    """The class of a machine; a GPU that the catalog does not know counts as new.
-
-    Args:
-        gpu: name in the catalog.
-        as_of: date of the figures, so that the same catalog gives the same answer on any day.
-    """
+    """The class of a machine at a date; a GPU that the catalog does not know counts as new."""
     spec = load_gpus().get(gpu)
     is_new = spec is None or (as_of - spec.released).days < NEW_FOR_DAYS
     return Size.ONE if num_gpus == 1 else Size.SEVERAL, Age.NEW if is_new else Age.KNOWN
@@ -173,10 +165,7 @@ def spot_odds(gpu: str, num_gpus: int) -> SpotOdds:
 
 @cache
 def start_odds(gpu: str, num_gpus: int, market: Market) -> StartOdds:
-    """What is assumed of the start of a rented machine; of other markets, what is of on-demand.
-
-    Raises CatalogError: the file is missing or broken.
-    """
+    """What is assumed of a start; of other markets as on demand. Raises CatalogError: as `read_as`."""
     table = _start_table()
     as_of = next(iter(table.values())).as_of
     asked = Market.SPOT if market in _LEFT_OVER else Market.ON_DEMAND

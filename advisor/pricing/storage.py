@@ -67,15 +67,10 @@ class Charge:
 def charge(
     rates: Sequence[Rate], kind: RateKind, provider: str, region: str, *, gib: float, to_region: str = ""
 ) -> Charge:
-    """What an amount costs in a region; what no rate reaches costs the dearest that is known.
+    """What an amount costs in a region (a month of what is kept); the dearest known where no rate reaches.
 
-    Args:
-        rates: all that are known.
-        region: where it is kept, or where it leaves; empty where unknown.
-        gib: how much; what is kept is kept for a month.
-        to_region: where it goes, for egress between regions.
-
-    Raises CatalogError: no rate of this kind is known at all.
+    An empty region is unknown; ``to_region`` is for egress between regions. Raises CatalogError: no rate of
+    this kind is known at all.
     """
     tiers = rates_at(rates, kind, provider, region, to_region)
     reached_gib = min(gib, tiers[-1].up_to_gib) if tiers else 0.0
@@ -88,10 +83,7 @@ def charge(
 
 
 def dearest_rate(rates: Sequence[Rate], kind: RateKind, provider: str) -> Rate:
-    """The dearest known rate of a provider, or of all where none of this provider's is known.
-
-    Raises CatalogError: no rate of this kind is known at all.
-    """
+    """The dearest known of a provider, or else of all. Raises CatalogError: none of this kind is known."""
     known = [rate for rate in rates if rate.kind is kind]
     own = [rate for rate in known if same_name(rate.provider, provider)]
     if not known:
@@ -162,12 +154,7 @@ class DiskRates:
 
 
 def disk_bytes_per_s(provider: str, gib: float) -> float:
-    """What the general-purpose disk of a provider reads and writes, of so many GiB.
-
-    Of a provider whose disks are not known, the slowest that is.
-
-    Raises CatalogError: the file is missing or broken.
-    """
+    """What the general-purpose disk of so many GiB reads; the slowest where a provider's is unknown."""
     rates = {rate.provider: rate for rate in load_disks()}
     if provider not in rates:
         return min(rate.base_bytes_per_s for rate in rates.values())

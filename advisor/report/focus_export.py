@@ -76,10 +76,7 @@ _TIMES = ("BillingPeriodEnd", "BillingPeriodStart", "ChargePeriodEnd", "ChargePe
 
 
 def to_parquet(document: Document) -> bytes:
-    """The data set as a Parquet file: decimals, times and a map of tags; what is not known is null.
-
-    Raises InputError: pyarrow is not installed.
-    """
+    """As a Parquet file: decimals, times, a map of tags, nulls. Raises InputError: no pyarrow."""
     pa = pyarrow()
     (table,) = document.tables()
     kinds = {

@@ -19,13 +19,10 @@ MOST_SERIES = 26
 
 
 def time_over_cost(recommendation: Recommendation, top: int | None) -> doc.Chart | doc.Lines:
-    """The median time and cost of every option that runs, a line in words instead of an empty chart.
+    """The median time and cost of every option that runs, or a line in words; the frontier has names.
 
-    Options that cannot run (memory, sharding, software) or never end are counted, not drawn.
-
-    Args:
-        recommendation: what to draw; rows of its frontier have names.
-        top: rows of the table beside which it is drawn, for their numbers; None for all.
+    Options that cannot run (memory, sharding, software) or never end are counted, not drawn. ``top`` is that
+    of the table beside it, for its numbers.
     """
     options = ranked(recommendation)
     drawn = [option for option in options if _is_drawn(option)]

@@ -102,12 +102,7 @@ MOST_CURVES = 8
 
 
 def history_document(series: Sequence[Series], until: datetime, *, plot: bool = False) -> doc.Document:
-    """One row a machine, place and source, prices in USD/h; the facts hold every point.
-
-    Args:
-        series: of any machines.
-        plot: curves instead of the table.
-    """
+    """A row a machine, place and source, in USD/h, or curves (``plot``); the facts hold every point."""
     blocks = _curves(series, until) if plot else (_table(series, until),)
     return doc.Document(
         facts={"series": [_json(one, until) for one in series], "warnings": []},

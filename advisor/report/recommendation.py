@@ -149,11 +149,8 @@ def recommendation_document(
 ) -> doc.Document:
     """The whole answer; on a terminal and in Markdown on one screen, if it is to be short.
 
-    Args:
-        recommendation: with what-ifs if they are to be rows.
-        top: rows of the ranking to show where it is not short, and on a page; None for all.
-        what_if: the change of the script that helps most, for two sentences.
-        plot: time over cost instead of the table.
+    ``top`` rows of the ranking where it is not short, and on a page (None for all); ``what_if`` is the change
+    of the script that helps most, and ``plot`` draws time over cost instead of the table.
     """
     options = cache(partial(options_facts, recommendation))
     # A table begins with a blank line of its own.

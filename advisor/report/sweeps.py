@@ -231,10 +231,7 @@ def _spending_json(spent: Spending) -> dict[str, object]:
 
 
 def sweep_parquet(swept: Sequence[Swept]) -> bytes:
-    """A row for each job as a Parquet file; arguments without their secrets.
-
-    Raises InputError: pyarrow is not installed.
-    """
+    """A row a job as a Parquet file; arguments without secrets. Raises InputError: no pyarrow."""
     none = dict.fromkeys(one.name for one in fields(Choice))
     rows = [
         {

@@ -60,12 +60,7 @@ class Month:
 
 
 def month_outlook(spent: Sequence[tuple[datetime, Decimal]], now: datetime) -> Month:
-    """How the month of a moment will end.
-
-    Args:
-        spent: when, and how many US dollars, over the month and as many weeks before as are known.
-        now: in UTC; nothing after it counts.
-    """
+    """How the month of a moment in UTC will end, by what was spent when in it and in the weeks before."""
     month = month_of(now)
     before = [(at, usd) for at, usd in spent if at < now]
     this_month = [(at, usd) for at, usd in before if month.since <= at]
@@ -213,9 +208,8 @@ def budget_states(
 ) -> tuple[BudgetState, ...]:
     """Each budget that counts spending of the scope; without a limit of its own, the scope's month as well.
 
-    Args:
-        runs: of everybody, over the month and the weeks before.
-        spent: what `spent_of` tells of these runs and of bills.
+    Runs are of everybody, over the month and the weeks before, and ``spent`` what `spent_of` tells of them
+    and of bills.
     """
     lost = [run for run in runs if run.cost_usd is None and month_of(now).since <= run.started_at < now]
     states = []

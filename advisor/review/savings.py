@@ -151,11 +151,7 @@ class Recurring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """A job that costs less elsewhere.
-
-    Attributes:
-        period_usd: saved if all its runs of the period had cost the median there.
-    """
+    """A job that costs less elsewhere."""
 
     job: Recurring
     plan: Plan

@@ -73,12 +73,10 @@ class Spending:
 def spending_of(
     runs: Sequence[Run], spent: Sequence[Outlay], period: Period, is_own: Callable[[Run], bool]
 ) -> Spending:
-    """What the runs of a period cost, and what was spent.
+    """What the runs of a period cost, and what was spent in it, bills and runs together.
 
-    Args:
-        spent: within the period, bills and runs together.
-        period: whose weeks are all named, those without a run, too.
-        is_own: whether a run used a machine of one's own, which has no market.
+    All weeks of the period are named; ``is_own`` says whether a run used a machine of one's own, which has no
+    market.
     """
 
     def market(run: Run) -> str:
@@ -235,12 +233,7 @@ UNUSED = "commitments, unused"
 
 
 def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope: Scope) -> Billing:
-    """What bills say of a period. A charge counts where its own period begins.
-
-    Args:
-        bills: of any time.
-        scope: whose charges count, by their tags.
-    """
+    """What bills of any time say of a period and a scope. A charge counts where its own period begins."""
     begun = [charge for bill in bills for charge in bill.charges if period.holds(charge.start)]
     ours = [charge for charge in begun if scope.holds(charge.project)]
     untaxed = [charge for charge in ours if not _is_tax(charge)]
@@ -359,13 +352,7 @@ def leaks_of(
     billing: Billing | None,
     is_advised: Callable[[Run], bool],
 ) -> tuple[Finding, ...]:
-    """Leaks, the dearest first; a run may be in several of them, so they do not add up.
-
-    Args:
-        comparisons: those of them that can be set beside a prediction.
-        billing: what clouds billed; None without bills.
-        is_advised: whether a run followed a recommendation.
-    """
+    """Leaks, the dearest first; a run may be in several of them, so they do not add up."""
     leaks = [*_ended_badly(runs), *_unadvised(runs, is_advised), *_above_p90(comparisons)]
     if billing is not None:
         leaks += _idle(billing)

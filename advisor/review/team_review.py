@@ -276,15 +276,7 @@ def review(
     organisation: str = "",
     division: ReportSettings | None = None,
 ) -> TeamReview:
-    """Put everything together.
-
-    Args:
-        bills: what clouds billed; none if not given.
-        violations: of policies, by runs of the report.
-        is_own: whether a run used a machine of one's own.
-        organisation: its name; "" if not given.
-        division: how spending is divided among those who spent it.
-    """
+    """Put everything together; violations are of policies, and ``is_own`` is as of `spending_of`."""
     runs = runs_of(records.runs, period, scope)
     # A bill that could not be asked is no bill over nothing.
     told = [bill for bill in bills if not bill.trouble]

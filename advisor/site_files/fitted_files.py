@@ -56,10 +56,7 @@ def write_fit_file(path: Path, kind: FitKind, body: Mapping[str, object]) -> Non
 
 
 def is_fit_file(path: Path) -> bool:
-    """Whether it is JSON, as no log is but what kubectl prints; what is no file is none either.
-
-    Raises InputError: it cannot be read.
-    """
+    """Whether it is a file of JSON, as no log but kubectl's is. Raises InputError: it cannot be read."""
     if not path.is_file():
         return False
     try:
@@ -71,10 +68,7 @@ def is_fit_file(path: Path) -> bool:
 
 
 def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:
-    """The body that `write_fit_file` wrote; its fields are the caller's to check.
-
-    Raises InputError: unreadable, of another kind or of a newer version.
-    """
+    """The body that `write_fit_file` wrote, unchecked. Raises InputError: none, or another version."""
     try:
         body = read_json(read_plain(path, most_bytes=_MOST_BYTES))
     except (OSError, ValueError) as error:
@@ -103,10 +97,7 @@ def write_fit(path: Path, fitted: WaitQuantiles) -> None:
 
 
 def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
-    """What `write_fit` wrote, or the fit of a log.
-
-    Args:
-        timezone: of times in a log that name none, such as ``"Europe/Berlin"``; None is this machine's.
+    """What `write_fit` wrote, or the fit of a log, its times without a zone of ``timezone``, or ours.
 
     Raises InputError: unreadable, neither of both, of another version, or no such time zone.
     """
@@ -151,10 +142,7 @@ def write_history(path: Path, history: SpotHistory) -> None:
 
 
 def load_history(path: Path, now: datetime | None = None) -> SpotHistory:
-    """What `write_history` wrote, or the same of a log, whose dates lie before ``now``.
-
-    Raises InputError: unreadable, neither of both, or of a newer version.
-    """
+    """What `write_history` wrote, or the same of a log until ``now``. Raises InputError: neither."""
     if not is_fit_file(path):
         return read_spot_log(path, now)
     body = read_fit_file(path, SPOT_HISTORY)

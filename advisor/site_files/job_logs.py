@@ -223,10 +223,7 @@ class Record:
 
 
 def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
-    """The record of a row; None for a step of a job (``123.batch``), which waited for nothing.
-
-    Raises ValueError: a field is neither of its kind nor absent.
-    """
+    """The record of a row; None for a step of a job (``123.batch``). Raises ValueError: an odd field."""
     if _is_step(row):
         return None
     state = row.get("state", "").strip().upper()

@@ -48,11 +48,8 @@ _SWF = (
 def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
     """Line number and row, or what is wrong with the line; column names in lower case.
 
-    The length is not checked: who reads a file twice counts its lines once.
-
-    Raises:
-        InputError: the file is empty or has no header that we know.
-        OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
+    The length is not checked: who reads a file twice counts its lines once. Raises InputError: no header that
+    we know; OSError, EOFError, ValueError, zlib.error: it cannot be read.
     """
     with _opened(path) as text:
         first = next((line for line in _lines(text) if line.strip()), "")
@@ -68,15 +65,9 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
 def table_rows(
     path: Path, check_header: Callable[[list[str], Path], None]
 ) -> Iterator[tuple[int, Row | ValueError]]:
-    """Line number and row of a CSV file, or what is wrong with the line; column names in lower case.
+    """As `rows_of` of a CSV file, gzipped or not, whose length is checked.
 
-    Args:
-        path: of the file, gzipped or not.
-        check_header: raises InputError where columns are missing.
-
-    Raises:
-        InputError: the file is empty, too long or has another header.
-        OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
+    Raises: as `rows_of`; ``check_header`` raises InputError where columns are missing.
     """
     count_lines(path, _MOST_ROWS)
     with _opened(path) as text:
@@ -97,9 +88,7 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
 def count_lines(path: Path, most: int) -> int:
     """The number of lines, before anything is kept: a small gzip may hold any number of them.
 
-    Raises:
-        InputError: there are more than ``most``.
-        OSError, EOFError, zlib.error: it cannot be read.
+    Raises InputError: more than ``most``; OSError, EOFError, zlib.error: it cannot be read.
     """
     num_lines = 0
     with open_unpacked(path) as file:
@@ -199,10 +188,7 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:
-    """What an ISO time or a bare number of seconds may mean, the earliest first.
-
-    Args:
-        zone: of times without one; None is the zone of this machine.
+    """What an ISO time (in ``zone``, or here) or a number of seconds may mean, the earliest first.
 
     Raises ValueError: it is neither a time nor absent.
     """
@@ -226,13 +212,10 @@ def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:
 def times_of(
     submit: Readings, eligible: Readings, start: Readings, end: Readings, run_s: float | None
 ) -> Times:
-    """The times of one job; a wait counts from when it could have started, not from before.
+    """The times of one job by all their readings; a wait counts from when it could have started.
 
-    Args:
-        submit: one reading at least.
-        eligible: when it was no longer held nor waited for another job.
-        start: none of a job that never started.
-        run_s: its run time, if the log tells it.
+    One reading of ``submit`` at least; ``eligible`` is when it was no longer held nor waited for another job,
+    ``start`` none of a job that never started.
     """
     entered = sorted({max(times) for times in _pairs(submit, eligible)} if eligible else set(submit))
     if not start:

@@ -29,9 +29,7 @@ class Checked:
 def read_policies(paths: Sequence[str | Path]) -> Policy:
     """The policy that files of any layers make together; none at all removes nothing.
 
-    Raises:
-        InputError: something else than a list of paths.
-        PolicyError: a file cannot be read or they contradict each other; all faults at once.
+    Raises InputError, PolicyError: no list of paths; all faults of the files at once.
     """
     checked = check_policies(paths)
     if checked.policy is None:

@@ -60,10 +60,7 @@ class SlurmConf:
 
 
 def read_slurm_conf(path: Path, unit: str) -> SlurmConf:
-    """Read the partitions, counted in ``gpus``, ``nodes`` or ``cores``.
-
-    Raises InputError: unreadable, no slurm.conf, or without nodes of this unit.
-    """
+    """Read the partitions, counted in ``gpus``, ``nodes`` or ``cores``. Raises InputError: none of these."""
     try:
         text = read_plain(path, most_bytes=_MOST_BYTES).decode()
     except (OSError, ValueError) as error:

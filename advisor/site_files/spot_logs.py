@@ -45,12 +45,7 @@ class SpotHistory:
 
 
 def read_spot_log(path: Path, now: datetime | None = None) -> SpotHistory:
-    """Read a log, gzipped or not.
-
-    Args:
-        path: the log.
-        now: dates that are later by more than a day, which is more than any time zone, make no sense; None to
-            take any.
+    """Read a log, gzipped or not; dates more than a day after ``now``, if given, make no sense.
 
     Raises InputError: unreadable, lines that make no sense (five are named), or nothing was watched.
     """

@@ -33,10 +33,7 @@ _ALWAYS_BYTES = 2**24
 
 
 def rows_of(path: Path) -> Iterator[Read]:
-    """Each row with its line, or what is wrong with it.
-
-    Raises BillError: the file cannot be read, is cut off, or is no table.
-    """
+    """Each row with its line, or what is wrong with it. Raises BillError: no whole table."""
     begin = foreign_files.first_bytes(path, 64)
     if begin.startswith(_PARQUET):
         return _parquet_rows(path)

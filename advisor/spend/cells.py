@@ -50,10 +50,7 @@ def required_text(row: Row, column: str) -> str:
 
 
 def amount(row: Row, column: str) -> Decimal | None:
-    """An exact amount of money; None where the cell is empty or missing.
-
-    Raises ValueError: it is no number that can be meant.
-    """
+    """An exact amount of money; None where there is none. Raises ValueError: no number that can be meant."""
     value = row.get(column)
     if value is None or (isinstance(value, str) and _is_nothing(value[:_MOST_TEXT].strip())):
         return None
@@ -101,10 +98,7 @@ def _parsed(written: str, column: str) -> datetime:
 
 
 def period(row: Row, start: str, end: str) -> tuple[datetime, datetime]:
-    """The period of a charge, of which the end does not belong to it.
-
-    Raises ValueError: a time is missing, or the end lies before the start.
-    """
+    """The period of a charge, without its end. Raises ValueError: a time is missing, or they are reversed."""
     begins, ends = moment(row, start), moment(row, end)
     if ends < begins:
         raise ValueError(f"{end} lies before {start}")

@@ -137,10 +137,7 @@ def commitments_of(charges: Iterable[Charge]) -> tuple[CommitmentUse, ...]:
 
 
 def coverage_of(charges: Iterable[Charge]) -> float | None:
-    """The share of machines' use that commitments covered, at negotiated prices without them; no spot.
-
-    None where no machine was used.
-    """
+    """The share of machines' use (spot aside) that commitments covered, at negotiated prices, if any use."""
     covered, whole = _NOTHING, _NOTHING
     for charge in charges:
         is_spot = charge.details.get("PricingCategory", "").lower() == _SPOT

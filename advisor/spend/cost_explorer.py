@@ -47,12 +47,8 @@ class _Day(TypedDict):
 def ask_cost_explorer(options: AwsOptions, since: datetime, until: datetime, project_tag: str) -> Bill:
     """What AWS billed on whole days (UTC); list and contracted costs and regions it does not tell.
 
-    Args:
-        options: of calls to AWS; credentials are those of the SDK.
-        since: within the first day.
-        project_tag: the cost allocation tag that names a charge's project.
-
-    Raises CloudError: AWS refuses the call or does not answer.
+    ``project_tag`` is the cost allocation tag that names a project. Raises CloudError: AWS refuses or does
+    not answer.
     """
     client = Clients(options).client("ce", HOME_REGION)
     days: list[_Day] = items_of(

@@ -43,10 +43,7 @@ def missing_columns(columns: Collection[str]) -> list[str]:
 
 
 def charge_of(row: cells.Row, project_tag: str) -> Charge:
-    """The charge of a row. A cell that it can do without never costs the row its money.
-
-    Raises ValueError: says what is wrong with it.
-    """
+    """The charge of a row; a cell it can do without costs no money. Raises ValueError: what is wrong."""
     odd: list[str] = []
     start, end = cells.period(row, "ChargePeriodStart", "ChargePeriodEnd")
     tags = cells.optional(cells.pairs, row, "Tags", odd) or {}

@@ -53,10 +53,7 @@ def missing_columns(columns: Collection[str]) -> list[str]:
 
 
 def charge_of(row: cells.Row, project_tag: str) -> Charge:
-    """The charge of a row whose inner fields are named with dots.
-
-    Raises ValueError: says what is wrong with it.
-    """
+    """The charge of a row whose inner fields are named with dots. Raises ValueError: what is wrong."""
     start, end = cells.period(row, "usage_start_time", "usage_end_time")
     billed = billed_cost(row)
     odd: list[str] = []

@@ -47,16 +47,12 @@ class _BilledDay:
 
 
 def outlays_of(charges: Iterable[Charge], runs: Iterable[Outlay], user_tag: str = "") -> tuple[Outlay, ...]:
-    """Every charge, and every run that no bill can have.
+    """Every charge but tax and other currencies, and every run of known cost that no bill can have.
 
     On a day of which a cloud's bill has a charge for the use of a machine, the bill is right: a run adds
     nothing to it. Where it names no project, the day's runs of projects that it does not name share that
     money among them, up to what they cost; the rest stays unassigned. Storage, or any other service, says
     nothing of machines.
-
-    Args:
-        charges: of bills; tax and other currencies count nowhere.
-        runs: those of known cost.
     """
     counted = [one for one in charges if one.category is not ChargeCategory.TAX and one.currency == USD]
     is_machine = _machine_test(counted)

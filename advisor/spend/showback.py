@@ -59,11 +59,7 @@ def parts_of(
     name_of: Callable[[str], str],
     sharing: Sharing | None = None,
 ) -> tuple[Part, ...]:
-    """Parts by name, which add up to the whole; the dearest first.
-
-    Args:
-        before: in the one before; None where that is not known.
-    """
+    """Parts by name, which add up to the whole, the dearest first; ``before`` is None if it is not known."""
     sharing = sharing or Sharing()
     own, shared = _split(spent, name_of, sharing)
     then: dict[str, Decimal] = {}
@@ -122,11 +118,7 @@ class Jump:
 
 
 def jumps_of(spent: Iterable[Outlay], since: datetime, until: datetime) -> tuple[Jump, ...]:
-    """The days of a period that stand out, the dearest first.
-
-    Args:
-        spent: over the period and the four weeks before.
-    """
+    """The days of a period that stand out from the four weeks before each, the dearest first."""
     days: dict[str, dict[date, list[Outlay]]] = {}
     for one in spent:
         if one.at < until:

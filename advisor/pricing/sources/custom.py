@@ -130,12 +130,7 @@ COLUMNS = (*Rate.model_fields, "retrieved_at")
 
 
 def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> Rate | list[str]:
-    """A rate, or all that is wrong with its row, in words.
-
-    Args:
-        row: values by column.
-        form: in a CSV file every value is text, in YAML a number is a number.
-    """
+    """A rate, or all faults of its row in words; in CSV every value is text, in YAML a number is one."""
     try:
         return Rate.model_validate_strings(row) if form == "csv" else Rate.model_validate(row)
     except pydantic.ValidationError as error:
@@ -170,13 +165,7 @@ _KIND = "list of rates"
 
 
 def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
-    """Files that the patterns name, each once, in the order of the patterns and then of the alphabet.
-
-    Args:
-        patterns: paths with ``~`` and wildcards (``**`` for any depth), relative to the working directory.
-
-    Raises ConfigError: a pattern names no file.
-    """
+    """Files of the patterns (``~``, ``**``), each once, in order. Raises ConfigError: one names none."""
     paths: dict[Path, None] = {}
     for pattern in patterns:
         names = sorted(glob(os.path.expanduser(pattern), recursive=True))  # noqa: PTH111, PTH207 - absolute patterns
@@ -285,11 +274,7 @@ def _check_header(header: Sequence[str]) -> None:
 
 
 class CustomSource:
-    """Rates from YAML and CSV files.
-
-    Args:
-        patterns: of their paths, as `find_files` takes them.
-    """
+    """Rates from the YAML and CSV files that patterns name, as `find_files` takes them."""
 
     name = "custom"
     capabilities = protocol.Capabilities(providers=(), markets=tuple(Market))
@@ -298,10 +283,7 @@ class CustomSource:
         self._patterns = patterns
 
     def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
-        """Offers that match, a part for each file.
-
-        Raises ConfigError: a file is missing or a row is wrong; all faults at once.
-        """
+        """Offers that match, a part for each file. Raises ConfigError: all faults of the files at once."""
         for path, offers in self._rates.items():
             yield protocol.Part(scope=str(path), offers=tuple(filter(query.matches, offers)))
 

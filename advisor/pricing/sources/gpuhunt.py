@@ -65,11 +65,7 @@ class Retrieval:
 def offers_of(
     items: Sequence[CatalogItem], provider: Provider, retrieval: Retrieval
 ) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
-    """Offers of one provider, the cheapest of each machine, place and market, and gaps in words.
-
-    Args:
-        items: gpuhunt's ``CatalogItem``s with at least one GPU.
-    """
+    """Offers of a provider's items with GPUs, the cheapest of each machine, place and market; and gaps."""
     gaps: Counter[str] = Counter()
     rentable = [item for item in items if _is_rentable(item, provider, gaps)]
     rentable = _above_floor(rentable, provider, gaps)
@@ -273,11 +269,9 @@ _CHUNK_BYTES = 2**20
 
 
 def fetch_catalog(provider: str, url: str, folder: Path, allowance: Allowance) -> str:
-    """Put the newest catalog of a provider, by gpuhunt's name, into a folder; returns its version.
+    """Put a provider's newest catalog, by gpuhunt's name, into a folder; returns its version.
 
-    Raises:
-        PublicFileError: there is none, or none that can be read.
-        OSError: the folder cannot be written.
+    Raises PublicFileError, OSError: none that can be read, or the folder cannot be written.
     """
     version = download(f"{url}/{provider}/version", allowance).decode("utf-8", "replace").strip()
     if _day(version) is None:
@@ -338,13 +332,7 @@ _Fetched = tuple[str, str | None, str | None]  # provider, version of its catalo
 
 
 class GpuhuntSource:
-    """Offers of gpuhunt's catalogs, a part for each provider.
-
-    Args:
-        providers: as `load_providers` names them.
-        catalog_dir: a folder of its catalogs (``azure.csv``) to read instead of downloading them.
-        url: where the catalogs are published.
-    """
+    """Offers of the published catalogs, or of a folder of them, a part for each provider (our names)."""
 
     name = NAME
 

@@ -52,16 +52,9 @@ class _Body(Protocol):
 
 
 def read_whole(raw: _Body, allowance: Allowance, *, within_s: float, unpacks: bool = False) -> bytes:
-    """The body of a reply.
+    """The body of a reply that urllib3 has not read; closed unless it was read to its end. ``unpacks`` gzip.
 
-    Args:
-        raw: urllib3's response, unread; it is closed unless it was read to its end.
-        within_s: for all of it; less where the call as a whole ends earlier.
-        unpacks: whether to unpack what is packed (gzip).
-
-    Raises:
-        LongReplyError: it holds too much.
-        LateError: its end did not come in time.
+    Raises LongReplyError, LateError: too much, or not whole within ``within_s``, nor while the call lasts.
     """
     end_s = monotonic() + min(within_s, left_s())
     body = bytearray()
@@ -93,14 +86,7 @@ class PublicFileError(Exception):
 
 
 def download(url: str, allowance: Allowance, *, within_s: float = FILE_WITHIN_S) -> bytes:
-    """A whole file.
-
-    Args:
-        url: where it is; redirects are not followed.
-        allowance: how much its source may still send.
-
-    Raises PublicFileError: it cannot be had, is too long or too late.
-    """
+    """A whole file; redirects are not followed. Raises PublicFileError: none, too long or too late."""
 
     def read() -> bytes:
         with _opened(url) as reply:
@@ -113,12 +99,7 @@ def download(url: str, allowance: Allowance, *, within_s: float = FILE_WITHIN_S)
 
 
 def _opened(url: str) -> Response:
-    """The reply, its body unread.
-
-    Raises:
-        PublicFileError: it is none of a file.
-        requests.RequestException: there is none.
-    """
+    """The reply, its body unread. Raises PublicFileError: it is none of a file; what requests raises."""
     import requests
 
     reply = requests.get(url, stream=True, allow_redirects=False, timeout=(_CONNECT_S, _READ_S))

@@ -200,10 +200,7 @@ def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:
 
 
 def check_options(name: str, options: Mapping[str, object], allowed: Collection[str]) -> None:
-    """Refuse options that a source does not have.
-
-    Raises ConfigError: names the option, and those there are.
-    """
+    """Refuse options that a source does not have. Raises ConfigError: names it, and those there are."""
     for option in options:
         if option not in allowed:
             known = ", ".join(allowed) or "none"

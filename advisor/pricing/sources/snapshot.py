@@ -29,12 +29,7 @@ PRICE_FILES = ("prices/aws.csv", "prices/gcp.csv")
 
 
 class SnapshotSource:
-    """The shipped price files, or others of the same form.
-
-    Args:
-        folder: holds ``instances.csv`` and ``prices/*.csv``; None for what ships, or what
-            ``advisor catalog build`` put in its place.
-    """
+    """The price files of a folder (``instances.csv`` and ``prices/*.csv``); None for the shipped ones."""
 
     name = "snapshot"
 
@@ -47,10 +42,7 @@ class SnapshotSource:
         return protocol.Capabilities(providers=tuple(self._by_provider()), markets=tuple(Market))
 
     def offers(self, query: protocol.OfferQuery) -> Iterator[protocol.Part]:
-        """Offers that match in the order of the files, a part for each provider.
-
-        Raises CatalogError: a file is missing or a row is broken; it names file and line.
-        """
+        """Offers that match, in order, a part for each provider. Raises CatalogError: as `read_offers`."""
         for provider, held in self._by_provider().items():
             yield protocol.Part(scope=provider, offers=tuple(filter(query.matches, held)))
 
@@ -70,10 +62,7 @@ class SnapshotSource:
 
 
 def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
-    """The entry point: option ``folder`` names another snapshot than the shipped one.
-
-    Raises ConfigError: another option is given.
-    """
+    """The entry point: ``folder`` names another snapshot. Raises ConfigError: another option is given."""
     protocol.check_options("snapshot", options, ("folder",))
     folder = options.get("folder")
     return SnapshotSource(None if folder is None else at_home(str(folder)))
@@ -109,8 +98,7 @@ def read_offers(
 ) -> list[Offer]:
     """Offers of one price file, joined to their instance types.
 
-    Raises CatalogError: the file is missing or a row is broken, double, of an unknown instance type or not
-    priced above 0; it names file and line.
+    Raises CatalogError: names file and line; a row is broken, double, of no known type, or not above 0.
     """
     offers: list[Offer] = []
     seen: set[tuple[str, ...]] = set()
@@ -294,10 +282,7 @@ def _csv(offers: Sequence[Offer]) -> str:
 
 @cache
 def shipped_prices() -> PriceList:
-    """Prices of the dated files that ship; derived ones are no quotes of spot.
-
-    Raises CatalogError: a file is missing or broken.
-    """
+    """Prices of the files that ship; derived ones are no spot quotes. Raises CatalogError: bad files."""
     on_demand: dict[tuple[str, str, str], float] = {}
     spot: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     parts = SnapshotSource().offers(protocol.OfferQuery(markets=(Market.ON_DEMAND, Market.SPOT)))

@@ -229,9 +229,8 @@ _NAMELESS = "advisor"
 def to_page(document: doc.Document, links: Sequence[doc.Link] = (), runtime: str | None = None) -> Shown:
     """A whole HTML document; what its texts say is shown and never run.
 
-    Args:
-        links: to the pages of a site, without an address to this one; none for a file.
-        runtime: where the site serves what `vega_runtime` returns, which a file holds itself.
+    Links are to the pages of a site, which serves ``runtime``, what `vega_runtime` returns; a file has none
+    and holds it.
     """
     layout = None if document.layout is None else document.layout()
     if layout is not None:
@@ -291,10 +290,7 @@ def _template(name: str) -> str:
 
 
 def vega_runtime() -> str | None:
-    """Vega, Vega-Lite and Vega-Embed as one script; made once for each version, which takes seconds.
-
-    None where memory is too scarce for it.
-    """
+    """Vega, Vega-Lite and Vega-Embed in one script, made once a version; None of too little memory."""
     import platformdirs
 
     version = metadata.version("vl-convert-python")

@@ -33,13 +33,7 @@ class Scale:
 
 
 def scale_of(axis: Axis, values: Sequence[float], *, is_log: bool, has_zero: bool = False) -> Scale:
-    """A scale with room for all values.
-
-    Args:
-        values: at least one; above 0 where ``is_log``.
-        is_log: whether equal distances are equal factors.
-        has_zero: whether it must begin at zero, as bars do.
-    """
+    """A scale with room for all values (above 0 where ``is_log``), from zero where ``has_zero``."""
     least, most = min(values), max(values)
     if is_log:
         low, high = least / _LOG_ROOM, most * _LOG_ROOM
@@ -180,13 +174,9 @@ def draw(
 ) -> str:
     """Points of each series under its letter, and the legend below.
 
-    Args:
-        series: label -> points; where two fall on one place, the earlier series shows.
-        width: characters of the whole drawing.
-        is_log: both axes logarithmic, for values above 0.
-        dots: points of no series, each a dot where nothing else is.
-
-    Raises ValueError: no point at all, or more series than letters.
+    ``width`` is of the whole drawing; ``is_log`` is for values above 0 and of both axes. Where two fall on
+    one place, the earlier series shows, and a dot (of no series) last. Raises ValueError: no point at all, or
+    more series than letters.
     """
     points = [*dots, *(point for marks in series.values() for point in marks)]
     if not points or len(series) > len(MARKS):

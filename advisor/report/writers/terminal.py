@@ -28,19 +28,11 @@ if TYPE_CHECKING:
 def column_widths(
     columns: Sequence[Sequence[str]], available: int, *, kept_whole: Sequence[bool]
 ) -> list[int]:
-    """Characters of each column: what it needs, or as much as there is room for.
+    """Characters of each column (all its texts), at most ``available`` together: as many as it needs.
 
     A column keeps room for its longest word, one that must not break for its longest line; what is left goes
     to the columns that still need most, and from one to another where that saves lines. Where even that is
     too much, the widest words are broken, and at last what must not break.
-
-    Args:
-        columns: the texts of each, its heading among them.
-        available: characters for all columns together, at least one each.
-        kept_whole: columns whose lines must not break.
-
-    Returns:
-        Widths that sum to ``available`` at most.
     """
     least = least_widths(columns, kept_whole=kept_whole)
     widths = _leveled(least, available, may_shrink=[not whole for whole in kept_whole])

@@ -27,10 +27,7 @@ _OLD_NAMES = {None: HOME_REGION, "": HOME_REGION, "EU": "eu-west-1"}
 
 
 def bucket_region(bucket: str, options: AwsOptions | None = None) -> str:
-    """The region of a bucket, as its owner's credentials may ask.
-
-    Raises CloudError: no permission for ``s3:GetBucketLocation``, no such bucket, or the call failed.
-    """
+    """The region of a bucket, as its owner may ask (``s3:GetBucketLocation``). Raises CloudError: none."""
     client = Clients(options or AwsOptions()).client("s3", HOME_REGION)
 
     def ask() -> str:
@@ -86,10 +83,7 @@ def placement_scores(
     regions: Sequence[str],
     options: AwsOptions | None = None,
 ) -> tuple[PlacementScore, ...]:
-    """Scores by zone for a request of so many machines of any of the types, best first.
-
-    Raises CloudError: no permission for ``ec2:GetSpotPlacementScores``, or the call failed.
-    """
+    """By zone, for so many machines of any type, best first. Raises CloudError: `SCORE_ACTION` failed."""
     client = Clients(options or AwsOptions()).client("ec2", HOME_REGION)
     rows: list[Row] = items_of(
         client,
@@ -108,10 +102,7 @@ def placement_scores(
 
 
 def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[VcpuQuota, ...]:
-    """The quotas of a region for GPU machines; what the region does not know is left out.
-
-    Raises CloudError: no permission for ``servicequotas:GetServiceQuota``, or a call failed.
-    """
+    """Quotas for GPU machines that the region knows. Raises CloudError: `QUOTA_ACTION` failed."""
     client = Clients(options or AwsOptions()).client("service-quotas", region)
     quotas = []
     for code, market, families in _QUOTAS:

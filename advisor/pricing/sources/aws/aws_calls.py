@@ -61,10 +61,7 @@ _LIMITS = {"history_days": (1, 90), "max_attempts": (1, 20), "timeout_s": (0.1, 
 
 
 def read_options(options: _Options) -> AwsOptions:
-    """The options as given in the settings, checked.
-
-    Raises ConfigError: an option is unknown, of the wrong type or out of range.
-    """
+    """The options of the settings. Raises ConfigError: one is unknown, of the wrong type or out of range."""
     check_options("aws", options, [field.name for field in fields(AwsOptions)])
     for name, value in options.items():
         _check(name, value)
@@ -126,11 +123,7 @@ def _texts(by: str) -> Mapping[str | int, str]:
 
 
 def explained(error: Exception, action: str) -> str:
-    """The words for an error of botocore, or for a reply that is no reply.
-
-    Args:
-        action: the IAM action, such as ``"ec2:DescribeRegions"``.
-    """
+    """The words for an error of botocore, or for no reply, to an IAM action (``ec2:DescribeRegions``)."""
     operation = getattr(error, "operation_name", None)
     if operation and operation != action.partition(":")[2]:
         # The chain of credentials made a call of its own.
@@ -176,17 +169,11 @@ class _Body:
 def send_limited(
     session: URLLib3Session, allowance: Allowance, reply_s: float, request: AWSPreparedRequest
 ) -> AWSResponse:
-    """The response to a request, its body read within a time and a size.
-
-    Args:
-        session: of the client alone.
-        request: signed.
+    """The response to a signed request by the client's own session, its body read within a time and a size.
 
     Raises:
         HTTPClientError: as botocore's own session does; botocore tries again.
-        LateError: the call as a whole was given up meanwhile.
-        LongReplyError: the body is too large.
-        ElsewhereError: the reply is a redirect.
+        LateError, LongReplyError, ElsewhereError: given up meanwhile, too large, or a redirect.
     """
     from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
     from urllib3.exceptions import HTTPError
@@ -258,10 +245,7 @@ class Clients:
             raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 
     def client(self, service: str, region: str) -> BaseClient:
-        """A client of a service, such as ``"ec2"``, in a region.
-
-        Raises CloudError: the AWS configuration of this machine cannot be used.
-        """
+        """A client of a service in a region. Raises CloudError: this machine's AWS configuration is bad."""
         from botocore.exceptions import BotoCoreError
         from botocore.httpsession import URLLib3Session
         from botocore.utils import get_environ_proxies
@@ -285,10 +269,7 @@ class Clients:
             raise CloudError(explained(error, f"{service}:*")) from None
 
     def has_credentials(self) -> bool:
-        """Whether the chain of credentials found any; whether AWS takes them is another matter.
-
-        Raises CloudError: the AWS configuration of this machine cannot be used.
-        """
+        """Whether the chain finds any; AWS may not take them. Raises CloudError: as `client`."""
         from botocore.exceptions import BotoCoreError
 
         try:
@@ -310,11 +291,7 @@ def _moment(value: str) -> datetime:
 
 
 def items_of(client: BaseClient, action: str, key: str, **arguments: object) -> list[T]:
-    """All items of a reply, over all of its pages; of the shape that the caller expects, unchecked.
-
-    Args:
-        action: the IAM action, whose second half is the operation: ``"ec2:DescribeRegions"``.
-        key: where the reply holds the items.
+    """All items below ``key`` of an IAM action's replies, all pages, of the expected shape, unchecked.
 
     Raises CloudError: in words what went wrong, what to do, and no secrets.
     """
@@ -345,10 +322,7 @@ def _pages(
 
 
 def in_time(client: BaseClient, call: Callable[[], T]) -> T:
-    """What a call with a client returns, connecting, reading all of the reply and retries included.
-
-    Raises LateError: it takes longer than one reply and retries may.
-    """
+    """What a call returns, retries included. Raises LateError: longer than one reply and retries take."""
     return within(client.meta.config.read_timeout + RETRIES_S, call)
 
 

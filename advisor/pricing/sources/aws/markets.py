@@ -142,12 +142,10 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
 def read_points(
     rows: Iterable[Row], region: str, zones: Mapping[str, str], machines: Mapping[str, InstanceType]
 ) -> Readings:
-    """Linux spot prices by machine and zone ID; a price that the machine cannot have is unknown.
+    """Linux spot prices by machine and zone ID, whatever the order of the rows of ``SpotPriceHistory``.
 
-    Args:
-        rows: of ``SpotPriceHistory``, in any order.
-        zones: zone IDs by name.
-        machines: by instance type; rows of others do not count.
+    A price that the machine cannot have is unknown; rows of other machines and zones (IDs by name) do not
+    count.
     """
 
     def is_sound(point: PricePoint) -> bool:

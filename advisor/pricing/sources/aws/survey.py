@@ -113,11 +113,7 @@ def _hourly_usd(product: Row) -> Iterator[float]:
 
 
 def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
-    """Prices of which there is one and it is one; why the others are none.
-
-    Args:
-        prices: all that are listed, by instance type, in USD/h.
-    """
+    """Of all prices (USD/h) that are listed of a type the one that is sound; why the others are none."""
     sound = {
         name: {usd_per_h for usd_per_h in usd if usd_per_h > 0 and math.isfinite(usd_per_h)}
         for name, usd in prices.items()
@@ -157,10 +153,7 @@ class Described:
 
 
 def catalog_machines() -> Mapping[str, InstanceType]:
-    """AWS's instance types of the shipped catalog by name.
-
-    Raises CatalogError: the catalog is missing or broken.
-    """
+    """AWS's instance types of the catalog by name. Raises CatalogError: it is missing or broken."""
     return {name: machine for (provider, name), machine in load_instances().items() if provider == "aws"}
 
 
@@ -226,10 +219,7 @@ def _gaps(
 
 
 def zone_ids(ec2: BaseClient) -> Mapping[str, str]:
-    """IDs by name of a region's availability zones; local and wavelength zones are none of them.
-
-    Raises CloudError: the call failed.
-    """
+    """IDs by name of availability zones; no local and wavelength ones. Raises CloudError: the call failed."""
     rows: list[Row] = items_of(ec2, "ec2:DescribeAvailabilityZones", "AvailabilityZones")
     return {
         row["ZoneName"]: row["ZoneId"]

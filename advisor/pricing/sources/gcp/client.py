@@ -118,11 +118,7 @@ _LOGIN_RETRIES = 3  # google.auth's own number
 
 
 class LimitedAdapter(HTTPAdapter):
-    """Reads each body within a time and a size.
-
-    Args:
-        max_retries: where no connection comes about.
-    """
+    """Reads each body within a time and a size; ``max_retries`` where no connection comes about."""
 
     def __init__(self, allowance: Allowance, reply_s: float, *, max_retries: int = 0) -> None:
         super().__init__(max_retries=max_retries)
@@ -133,10 +129,8 @@ class LimitedAdapter(HTTPAdapter):
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         """The response, its body read and unpacked.
 
-        Raises:
-            BrokenReplyError: it is a redirect: Google's interfaces know none.
-            LongReplyError: the body is too large.
-            requests.RequestException: anything on the way.
+        Raises BrokenReplyError (a redirect: Google's interfaces know none), LongReplyError, and what requests
+        raises.
         """
         if left_s() <= 0:
             raise LateError(self._reply_s)
@@ -231,10 +225,7 @@ def _well_known_file() -> Path:
 
 
 def pull_skus(patience: Patience) -> list[Sku]:
-    """All SKUs of Compute Engine that we know, in USD: every page, or none.
-
-    Raises PullError: some page could not be had.
-    """
+    """All SKUs of Compute Engine that we know, in USD. Raises PullError: some page could not be had."""
     passing: list[Exception] = []
     try:
         skus = [sku for page in _pages(patience, passing.append) for sku in _known(page)]

@@ -30,11 +30,7 @@ SCOPE_OF_FAILURE = "compute engine"
 
 
 class GcpSource:
-    """Prices of GCP machines with GPUs, from the Cloud Billing Catalog.
-
-    Args:
-        patience: how long to wait for the API.
-    """
+    """Prices of GCP machines with GPUs, from the Cloud Billing Catalog."""
 
     name = "gcp"
     capabilities = protocol.Capabilities(providers=("gcp",), markets=MARKETS, is_live=True)
@@ -84,10 +80,7 @@ class GcpSource:
 
 
 def gcp_source(options: Mapping[str, object]) -> GcpSource:
-    """The entry point; it has no options: credentials are Google's application-default ones.
-
-    Raises ConfigError: an option is given.
-    """
+    """The entry point; credentials are Google's own. Raises ConfigError: an option is given."""
     protocol.check_options("gcp", options, ())
     return GcpSource()
 

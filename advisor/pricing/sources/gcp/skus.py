@@ -119,10 +119,7 @@ class Sku:
 
 
 def kind_of(component: str) -> Kind:
-    """What a component is, such as ``core`` for ``"A2 core"``.
-
-    Raises ValueError: no SKU is recognised as this component.
-    """
+    """What a component is: ``core`` for ``"A2 core"``. Raises ValueError: no SKU is recognised as it."""
     if component not in components():
         raise ValueError(f"{component!r} is no component: there are {', '.join(components())}")
     return Kind(component.rpartition(" ")[2])
@@ -200,14 +197,10 @@ NO_SKU = Rate(fault="no SKU")
 
 
 def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, Rate]:
-    """Rates of all places that some SKU is about, whatever the order of the SKUs.
+    """Rates, now, of all places that some SKU is about, whatever the order of the SKUs.
 
     SKUs that agree count once. If they disagree, or one of them has no usable price, it is unknown which is
     meant and the place has no rate.
-
-    Args:
-        skus: of any kind; those that price nothing of ours do not count.
-        now: nor do prices that begin later.
     """
     by_place: dict[Place, set[tuple[str, Rate]]] = {}
     for sku in skus:
@@ -264,10 +257,7 @@ class MachineType:
 
 @cache
 def load_machines() -> tuple[MachineType, ...]:
-    """The shipped machine types.
-
-    Raises CatalogError: a file is missing or a row is broken; it names file and line.
-    """
+    """The shipped machine types. Raises CatalogError: names file and line; as `read_machines`."""
     return read_machines(catalog_path(MACHINE_FILE), load_instances())
 
 
