@@ -1,6 +1,5 @@
 """Offers that match a query, merged from the answers of several sources, one price for each machine."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import Unknown
 from advisor.core.findings.about_spending import GpuFamily, PricesComputed, PricesNotLive, PricesStale
 from advisor.core.gpus import resolve_gpus
+from advisor.core.iterables import grouped
 from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer, Price
 from advisor.pricing.providers import load_providers
@@ -130,13 +130,9 @@ def _of_places(machines: Mapping[Machine, datetime]) -> dict[Place, datetime]:
     return newest
 
 
-def _place(offer: Offer) -> Place:
-    return offer.provider, offer.region, offer.market
-
-
 def machine_of(offer: Offer) -> Machine:
     """Which machine an offer is of, from any source."""
-    return _place(offer), offer.instance_type
+    return (offer.provider, offer.region, offer.market), offer.instance_type
 
 
 _FEW = 3
@@ -226,27 +222,21 @@ def load_offers(
     if answers is None:
         answers = [answer_of(SnapshotSource(), query)]
     matching = [
-        dataclasses.replace(answer, offers=tuple(filter(query.matches, answer.offers)))
-        for answer in merged(answers)
+        replace(answer, offers=tuple(filter(query.matches, answer.offers))) for answer in merged(answers)
     ]
     oldest = None if max_age_s is None else now - timedelta(seconds=min(max_age_s, now.timestamp()))
     kept, old = with_stand_ins(matching, oldest)
     offers = tuple(offer for answer in kept for offer in answer.offers)
     if max_age_s is not None:
         _refuse_stale(offers, now, max_age_s)
-    dated = [
-        offer
-        for answer in kept
-        for offer in answer.offers
-        if not answer.is_live or _age_s(offer, now) > fresh_s
-    ]
+    dated = [o for answer in kept for o in answer.offers if not answer.is_live or _age_s(o, now) > fresh_s]
     doubts = [warning for answer in answers for warning in answer.warnings]
     return Offers(offers=offers, warnings=(*families, *_warnings(offers, dated, now), *old, *doubts))
 
 
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
     """What a source that is not live knows, whatever the price. Raises CatalogError: it cannot be read."""
-    parts = source.offers(dataclasses.replace(query, max_usd_per_h=None))
+    parts = source.offers(replace(query, max_usd_per_h=None))
     offers = tuple(offer for part in parts for offer in part.offers)
     return Answer(source=source.name, is_live=False, offers=offers, providers=providers_of(source))
 
@@ -265,7 +255,7 @@ def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[Finding]]:
         names |= dict.fromkeys(members)
         if len(members) > 1:
             families.append(GpuFamily(name=text, gpus=members))
-    return dataclasses.replace(query, gpus=tuple(names)), families
+    return replace(query, gpus=tuple(names)), families
 
 
 def _age_s(offer: Offer, now: datetime) -> float:
@@ -328,19 +318,16 @@ def _age_facts(freshness: Freshness, now: datetime) -> Mapping[str, str | int]:
 
 def _ages(freshness: Sequence[Freshness], now: datetime) -> str:
     """``"aws 124 to 511 days old (2025-06-28 to 2026-07-20)"`` for each provider."""
+    ages = [_age_facts(one, now) for one in freshness]
     return "; ".join(
-        f"{f.provider} {_days(f, now)} old ({_span(str(f.oldest.date()), str(f.newest.date()))})"
-        for f in freshness
+        f"{age['provider']} {_span(age['newest_days'], age['oldest_days'])} days old"
+        f" ({_span(age['oldest_on'], age['newest_on'])})"
+        for age in ages
     )
 
 
-def _days(freshness: Freshness, now: datetime) -> str:
-    newest, oldest = (_age_days(moment, now) for moment in (freshness.newest, freshness.oldest))
-    return f"{_span(str(newest), str(oldest))} days"
-
-
-def _span(low: str, high: str) -> str:
-    return low if low == high else f"{low} to {high}"
+def _span(low: str | int, high: str | int) -> str:
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 PricedOffer = tuple[Offer, Price]
@@ -348,13 +335,8 @@ PricedOffer = tuple[Offer, Price]
 
 def cheapest_places(priced: Iterable[PricedOffer]) -> list[PricedOffer]:
     """The cheapest zone of each machine and market, in the order of the offers; a guess counts at its p90."""
-    best: dict[tuple[str, str, str], PricedOffer] = {}
-    for one in priced:
-        offer, _ = one
-        key = (offer.provider, offer.instance_type, offer.market)
-        if key not in best or _price_order(one) < _price_order(best[key]):
-            best[key] = one
-    return list(best.values())
+    groups = grouped(priced, lambda one: (one[0].provider, one[0].instance_type, one[0].market))
+    return [min(group, key=_price_order) for group in groups.values()]
 
 
 def _price_order(priced: PricedOffer) -> tuple[float, tuple[int, float], str, str]:

@@ -1,5 +1,6 @@
 """Which prices are plausible: bounds that an offer must keep, and changes that look wrong."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -7,9 +8,11 @@ from enum import StrEnum
 from functools import cache
 
 from advisor.core.gpus import catalog_path
+from advisor.core.iterables import grouped
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.expected_prices import AT_FLOOR, USUAL_FLOOR, PriceModel, load_price_model
-from advisor.pricing.instance_types import InstanceType, load_instances, read_as
+from advisor.pricing.instance_types import load_instances, read_as
+from advisor.pricing.price_history import key_of
 from advisor.pricing.providers import load_providers
 
 BOUNDS_FILE = "price_bounds.csv"
@@ -56,19 +59,18 @@ def has_possible_prices(offer: Offer) -> bool:
 
 def possible_points(points: Iterable[PricePoint], offers: Iterable[Offer] = ()) -> Iterator[PricePoint]:
     """Earlier prices that may have been of machines that offers or the catalog name; else of any size."""
-    offered = {(o.provider, o.instance_type): o for o in offers}
+    offered, widest = {(o.provider, o.instance_type): o for o in offers}, load_bounds()[ANY_GPU]
     for point in points:
         key = point.provider, point.instance_type
         machine = offered.get(key) or load_instances().get(key)
-        if _is_possible_of(point.usd_per_h, machine):
+        if machine is not None:
+            is_kept = is_possible(point.usd_per_h, machine.gpu, machine.num_gpus)
+        else:
+            is_kept = (
+                widest.lowest_usd_per_gpu_h <= point.usd_per_h <= MOST_GPUS * widest.highest_usd_per_gpu_h
+            )
+        if is_kept:
             yield point
-
-
-def _is_possible_of(usd_per_h: float, machine: Offer | InstanceType | None) -> bool:
-    if machine is not None:
-        return is_possible(usd_per_h, machine.gpu, machine.num_gpus)
-    bounds = load_bounds()[ANY_GPU]
-    return bounds.lowest_usd_per_gpu_h <= usd_per_h <= MOST_GPUS * bounds.highest_usd_per_gpu_h
 
 
 def named(offers: Sequence[Offer]) -> str:
@@ -85,8 +87,6 @@ ROUNDING = 1e-4
 
 FAR_BELOW = 0.5
 """Spot below this share of what 9 of 10 prices of its family exceed is reported."""
-
-Series = tuple[str, str, str, str, str | None, Market]
 
 
 class Doubt(StrEnum):
@@ -119,38 +119,26 @@ def doubtful_prices(
 
 
 def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterator[DoubtfulPrice]:
-    priced: list[tuple[Offer | PricePoint, float]] = [(offer, offer.list_usd_per_h) for offer in offers]
-    priced += [(point, point.usd_per_h) for point in points]
-    for thing, price in priced:
+    for thing in (*offers, *points):
+        price = thing.list_usd_per_h if isinstance(thing, Offer) else thing.usd_per_h
         if not price > 0:
             yield _doubt(Doubt.NO_PRICE, thing, f"{price:g} USD/h in the {thing.market} market")
 
 
 def _jumps(points: Sequence[PricePoint]) -> Iterator[DoubtfulPrice]:
-    series: dict[Series, list[PricePoint]] = {}
-    for point in points:
-        key = (point.source, point.provider, point.instance_type, point.region, point.zone, point.market)
-        series.setdefault(key, []).append(point)
-    for last_two in (prices[-2:] for prices in series.values() if len(prices) > 1):
-        old, new = last_two
-        if old.usd_per_h > 0 and abs(new.usd_per_h / old.usd_per_h - 1) > JUMP:
-            yield _doubt(Doubt.JUMP, new, _change(old, new))
-
-
-def _change(old: PricePoint, new: PricePoint) -> str:
-    share = new.usd_per_h / old.usd_per_h - 1
-    days = f"{old.observed_at:%Y-%m-%d} to {new.observed_at:%Y-%m-%d}"
-    return f"{old.usd_per_h:.4f} -> {new.usd_per_h:.4f} USD/h ({share:+.0%}), {new.market}, {days}"
+    for prices in grouped(points, lambda point: (point.source, key_of(point))).values():
+        old, new = prices[-2:] if len(prices) > 1 else (prices[0], prices[0])
+        if old.usd_per_h > 0 and abs(share := new.usd_per_h / old.usd_per_h - 1) > JUMP:
+            change = f"{old.usd_per_h:.4f} -> {new.usd_per_h:.4f} USD/h ({share:+.0%})"
+            days = f"{old.observed_at:%Y-%m-%d} to {new.observed_at:%Y-%m-%d}"
+            yield _doubt(Doubt.JUMP, new, f"{change}, {new.market}, {days}")
 
 
 def _missing_regions(offers: Sequence[Offer], before: Sequence[Offer]) -> Iterator[DoubtfulPrice]:
     there = {(offer.provider, offer.region, offer.market) for offer in offers}
     providers = {offer.provider for offer in offers}
-    gone: dict[tuple[str, str, Market], int] = {}
-    for offer in before:
-        key = (offer.provider, offer.region, offer.market)
-        if offer.provider in providers and key not in there:
-            gone[key] = gone.get(key, 0) + 1
+    known = [(offer.provider, offer.region, offer.market) for offer in before if offer.provider in providers]
+    gone = Counter(place for place in known if place not in there)
     for (provider, region, market), number in sorted(gone.items()):
         yield DoubtfulPrice(
             doubt=Doubt.MISSING_REGION, provider=provider, place=region, instance_type=None,

@@ -54,6 +54,11 @@ def _quantile(held_s: Mapping[float, float], wanted_s: float) -> float:
 MachineKey = tuple[str, str, str, str | None, Market]
 
 
+def key_of(thing: PricePoint | Offer) -> MachineKey:
+    """Which machine, where and on what terms."""
+    return thing.provider, thing.instance_type, thing.region, thing.zone, thing.market
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """What a source tells of a machine in a place and market: prices in time, each holds until the next."""
@@ -90,7 +95,7 @@ class Series:
 def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
     """Series by provider, machine and place, those of different sources apart, points in order of time."""
     in_time = sorted(points, key=lambda point: point.observed_at)
-    by_machine = grouped(in_time, lambda point: (_key(point), point.source))
+    by_machine = grouped(in_time, lambda point: (key_of(point), point.source))
     return tuple(
         Series(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
                market=key[4], points=tuple(by_machine[key, source]))
@@ -109,16 +114,12 @@ def with_quantiles(
     offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
 ) -> tuple[Offer, ...]:
     """Spot offers of one source without quantiles get those of its own points in the window, if any."""
-    by_key = grouped(points, _key)
+    by_key = grouped(points, key_of)
 
     def filled(offer: Offer) -> Offer:
-        own = by_key.get(_key(offer))
+        own = by_key.get(key_of(offer))
         if offer.market is not Market.SPOT or offer.spot_usd_per_h is not None or not own:
             return offer
         return replace(offer, spot_usd_per_h=spot_quantiles(own, start=start, end=end))
 
     return tuple(map(filled, offers))
-
-
-def _key(thing: PricePoint | Offer) -> MachineKey:
-    return thing.provider, thing.instance_type, thing.region, thing.zone, thing.market

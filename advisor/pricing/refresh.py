@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -252,11 +252,8 @@ def refresh(
     live = [source for source in sources if source.capabilities.is_live]
     done: list[Kept] = []
     asked_at = now()
-    with lock(store, LOCK, _holder()):
-
-        def missing(source: str) -> list[str]:
-            return _missing(store, source, query, done)
-
+    with lock(store, LOCK, f"process {os.getpid()} on {socket.gethostname()}"):
+        missing = partial(_missing, store, query=query, done=done)
         for name, part in parts_of(live, query, within_s=within_s, missing=missing):
             kept = _keep(store, name, part, asked_at)
             done.append(kept)
@@ -268,7 +265,7 @@ def refresh(
     return tuple(done)
 
 
-def _missing(store: Store, source: str, query: OfferQuery, done: Sequence[Kept]) -> list[str]:
+def _missing(store: Store, source: str, *, query: OfferQuery, done: Sequence[Kept]) -> list[str]:
     """Scopes of a source that hold prices, were asked for, and have not been answered for."""
     from advisor.store.pulls import pulls
 
@@ -387,17 +384,16 @@ def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[K
 
 
 def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float, regions: Sequence[str] = ()) -> bool:
-    """Whether to ask anew: the last whole answer is old or of the future, and we were not refused just now."""
+    """Whether to ask anew: the last whole answer is old or of the future, and none refused us just now."""
     whole = (_asked(regions), _asked(()))
     succeeded = [p.succeeded_at for p in pulls if p.scope in whole and p.succeeded_at is not None]
     failed = [(p, p.failed_at) for p in pulls if p.scope == _refused() and p.failed_at is not None]
     is_fresh = any(-_AHEAD_S <= _age_s(moment, now) <= refresh_after_s for moment in succeeded)
-    was_refused = any(-_AHEAD_S <= _age_s(moment, now) <= _retry_s(pull) for pull, moment in failed)
+    was_refused = any(
+        -_AHEAD_S <= _age_s(moment, now) <= (NO_CREDENTIALS_S if _had_no_credentials(pull) else RETRY_S)
+        for pull, moment in failed
+    )
     return not is_fresh and not was_refused
-
-
-def _retry_s(pull: Pull) -> float:
-    return NO_CREDENTIALS_S if _had_no_credentials(pull) else RETRY_S
 
 
 def _age_s(moment: datetime, now: datetime) -> float:
@@ -456,7 +452,3 @@ def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tupl
     )
     possible = possible_points(points, part.offers)
     return with_quantiles(part.offers, (*possible, *part.history), start=start, end=at)
-
-
-def _holder() -> str:
-    return f"process {os.getpid()} on {socket.gethostname()}"

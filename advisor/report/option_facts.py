@@ -256,9 +256,14 @@ def _scaling(steps: Steps) -> Mapping[str, object]:
 def _option(
     option: Option, frontier: set[str], recommended: str | None, worth: Worth
 ) -> Mapping[str, object]:
+    plan, offer = option.plan, option.plan.offer
     return {
-        **_machines(option.plan),
-        **_rent(option.plan),
+        **facts_of(plan, "id tier provider"),
+        **facts_of(offer, "instance_type region zone"),
+        **facts_of(plan, "gpu num_gpus num_nodes"),
+        "gpus_per_node": plan.layout.gpus_per_node,
+        **facts_of(offer, "market"),
+        **_rent(plan),
         "iterations": option.iterations,
         **facts_of(option.estimate, "iteration_s samples_per_s mfu input_s binds"),
         "vcpus_per_gpu": option.plan.vcpus_per_gpu,
@@ -272,28 +277,13 @@ def _option(
         "removed_by": ", ".join(option.removed_by) or None,
         "removed_by_codes": option.removed_by,
         **all_told("script_changes", option.script_changes),
-        "work": _work(option, worth),
+        "work": {"kinds": option.work, "hours": change_s(option) / HOUR_S, "usd": change_usd(option, worth)},
         "what_if": option.what_if,
         "on_frontier": option.plan.id in frontier,
         "tie_with": option.tie_with,
         "folded_into": option.folded_into,
         "recommended": option.plan.id == recommended,
         **all_told("reasons", option.reasons),
-    }
-
-
-def _work(option: Option, worth: Worth) -> Mapping[str, object]:
-    return {"kinds": option.work, "hours": change_s(option) / HOUR_S, "usd": change_usd(option, worth)}
-
-
-def _machines(plan: Plan) -> Mapping[str, object]:
-    offer = plan.offer
-    return {
-        **facts_of(plan, "id tier provider"),
-        **facts_of(offer, "instance_type region zone"),
-        **facts_of(plan, "gpu num_gpus num_nodes"),
-        "gpus_per_node": plan.layout.gpus_per_node,
-        **facts_of(offer, "market"),
     }
 
 

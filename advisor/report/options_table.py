@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Flag, auto
 from functools import partial
 
@@ -80,9 +80,8 @@ class OptionColumn:
 def _machine(row: Place) -> tuple[str, str]:
     """GPUs above their place: side by side they would leave no room for the rest."""
     option = row.option
-    return " ".join([report_options.gpus(option), *report_options.market(option)]), report_options.place(
-        option
-    ) + _needs(option) + _alike(option)
+    gpus = " ".join([report_options.gpus(option), *report_options.market(option)])
+    return gpus, report_options.place(option) + _needs_and_alike(option)
 
 
 def _in_one(row: Place) -> tuple[str, ...]:
@@ -93,17 +92,14 @@ def _in_one(row: Place) -> tuple[str, ...]:
     return (*_machine(row), ", ".join(filter(None, texts)))
 
 
-def _needs(option: Option) -> str:
-    return f", needs {named_work(option.work)}" if option.work else ""
-
-
-def _alike(option: Option) -> str:
-    """Of how many others the row speaks; which, and how far they lie from it, is among its notes."""
+def _needs_and_alike(option: Option) -> str:
+    """What it needs, and of how many others the row speaks: which, and how far away, is among its notes."""
+    needs = f", needs {named_work(option.work)}" if option.work else ""
     facts = next((reason.facts for reason in option.reasons if isinstance(reason, Alike)), None)
     if facts is None:
-        return ""
+        return needs
     others = facts["num_of_other_gpus"]
-    return f", +{facts['num_options']} like it" + (f" ({others} on other GPUs)" if others else "")
+    return f"{needs}, +{facts['num_options']} like it" + (f" ({others} on other GPUs)" if others else "")
 
 
 OPTION_COLUMNS = (
@@ -116,7 +112,7 @@ OPTION_COLUMNS = (
     ),
     OptionColumn(
         heading=Column("Where"),
-        cell=lambda row: report_options.where(row.option) + _needs(row.option) + _alike(row.option),
+        cell=lambda row: report_options.where(row.option) + _needs_and_alike(row.option),
         forms=Form.WIDE,
         keys=("tier", "provider", "instance_type", "region", "zone", "market"),
     ),
@@ -186,29 +182,17 @@ OPTION_COLUMNS = (
 )
 
 
-def headings(form: Form) -> tuple[Column, ...]:
-    """What stands above the columns of a table."""
-    return tuple(column.heading for column in OPTION_COLUMNS if column.heading and form in column.forms)
-
-
 def options_table(recommendation: Recommendation, top: int | None, *, caption: str = "") -> Table:
     """The options worth showing, what is recommended and the frontier first."""
     rows = [
         Place(number, option, status(option, recommendation))
         for number, option in report_options.selection(recommendation, top)
     ]
-    stacked = Table(columns=headings(Form.STACKED), rows=_rows(Form.STACKED, rows))
-    narrow = Table(columns=headings(Form.NARROW), rows=_rows(Form.NARROW, rows), narrow=(stacked,))
-    middle = Table(
-        columns=headings(Form.MIDDLE), rows=_rows(Form.MIDDLE, rows), narrow=(narrow,), narrow_below=NARROW
-    )
-    return Table(
-        columns=headings(Form.WIDE),
-        rows=_rows(Form.WIDE, rows),
-        caption=caption,
-        narrow=(middle,),
-        narrow_below=WIDE_ABOVE,
-    )
+    stacked = _in_form(Form.STACKED, rows)
+    narrow = replace(_in_form(Form.NARROW, rows), narrow=(stacked,))
+    middle = replace(_in_form(Form.MIDDLE, rows), narrow=(narrow,), narrow_below=NARROW)
+    wide = _in_form(Form.WIDE, rows)
+    return replace(wide, caption=caption, narrow=(middle,), narrow_below=WIDE_ABOVE)
 
 
 _MERITS = {
@@ -235,7 +219,7 @@ def short_table(recommendation: Recommendation) -> Table:
         for row in recommendation.shortlist
     ]
     row_of = partial(_short_row, worth=worth)
-    wide = tuple(row_of(row, place, figures=_time_and_cost(place.option)) for row, place in rows)
+    wide = tuple(row_of(row, p, figures=(p.option.time_s, p.option.cost_usd)) for row, p in rows)
     stacked = tuple(row_of(row, place, figures=(_cost_above_time(place.option),)) for row, place in rows)
     both = Column("Cost, time (p90)", USD, wraps=False)
     total = Column("Total", USD, wraps=False)
@@ -259,36 +243,33 @@ def _short_row(row: Listed, place: Place, *, worth: Worth, figures: tuple[Cell, 
     merits += [] if place.option.feasible else [place.status]
     why = (*first, *([", ".join(merits)] if merits else []))
     machine = _machine(place)[0], report_options.place(place.option)
-    total = total_usd(place.option, worth) if report_options.has_figures(place.option) else None
-    shown = None if total is None or not math.isfinite(total) else total
-    cells = (why, place.number, machine, report_options.work_lines(place.option, worth), *figures, shown)
+    total = total_usd(place.option, worth)
+    shown: tuple[Cell, ...] = (*figures, total if math.isfinite(total) else None)
+    if not report_options.has_figures(place.option):
+        shown = (None,) * len(shown)
+    cells = (why, place.number, machine, report_options.work_lines(place.option, worth), *shown)
     tone = Tone.PLAIN if place.option.feasible else Tone.FAINT
     return Row(cells, Tone.BEST if Merit.RECOMMENDED in row.merits else tone)
 
 
-def _time_and_cost(option: Option) -> tuple[Cell, Cell]:
-    return (option.time_s, option.cost_usd) if report_options.has_figures(option) else (None, None)
-
-
 def _cost_above_time(option: Option) -> Cell:
-    if not report_options.has_figures(option):
-        return None
     cost_usd = with_p90(option.cost_usd, format_usd)
     return Worded(cost_usd, option.cost_usd.p50), with_p90(option.time_s, format_duration_short)
 
 
-def _rows(form: Form, rows: Sequence[Place]) -> tuple[Row, ...]:
+def _in_form(form: Form, rows: Sequence[Place]) -> Table:
     shown = [column for column in OPTION_COLUMNS if form in column.forms]
-    return tuple(
-        Row(tuple(column.of(row) for column in shown), _TONES.get(row.status, Tone.FAINT)) for row in rows
+    return Table(
+        columns=tuple(column.heading for column in shown if column.heading),
+        rows=tuple(Row(tuple(c.of(row) for c in shown), _TONES.get(row.status, Tone.FAINT)) for row in rows),
     )
 
 
-def page_table(recommendation: Recommendation, top: int | None, *, caption: str) -> Table:
+def page_table(recommendation: Recommendation, top: int | None) -> Table:
     """The same for a page: where it is narrow, time and cost come before what they follow from."""
     places = [column.page_place for column in OPTION_COLUMNS if Form.WIDE in column.forms]
     order = sorted(range(len(places)), key=places.__getitem__)
-    return options_table(recommendation, top, caption=caption).in_order(order)
+    return options_table(recommendation, top, caption="Options").in_order(order)
 
 
 def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
@@ -299,20 +280,16 @@ def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, o
     for option, known in zip(report_options.ranked(recommendation), facts, strict=True):
         values = {**known, "status": status(option, recommendation)}
         is_known = report_options.has_figures(option)
-        cells = (None if is_outcome and not is_known else _member(values, key) for key, is_outcome in keys)
-        rows.append(Row(tuple(map(_plain, cells))))
+        cells = ("" if is_outcome and not is_known else _plain(values, key) for key, is_outcome in keys)
+        rows.append(Row(tuple(cells)))
     return Table(columns=names, rows=tuple(rows))
 
 
-def _plain(cell: object) -> str:
-    """Of several values each, with a plus between them."""
+def _plain(values: Mapping[str, object], key: str) -> str:
+    """A fact by its name, or a member of one; of several values each, with a plus between them."""
+    name, _, member = key.partition(".")
+    value = values[name]
+    cell = value[member] if member and isinstance(value, Mapping) else value
     if isinstance(cell, tuple):
         return "+".join(map(str, cell))
     return "" if cell is None else str(cell)
-
-
-def _member(values: Mapping[str, object], key: str) -> object:
-    """A fact by its name, or a member of one; None where there is nothing that could have members."""
-    name, _, member = key.partition(".")
-    value = values[name]
-    return value[member] if member and isinstance(value, Mapping) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -42,21 +42,18 @@ GAIN_COLUMNS = (
 
 def gains_table(recommendation: Recommendation) -> doc.Table:
     """A row for each change that was asked for and that the recommended machine can show."""
-    rows = tuple(doc.Row(_cells(gain), _tone(gain)) for gain in recommendation.gains if _has_figures(gain))
+    rows = tuple(_gain_rows(recommendation.gains))
     return doc.Table(columns=GAIN_COLUMNS, rows=rows, caption="What if", keeps_words=False, ends_blank=False)
 
 
 def gain_notes(recommendation: Recommendation) -> Iterator[doc.Section]:
     """What has no room in a row: where a change leads to another machine, and why others have no figures."""
-    moves = [
-        f"{gain.change}: {_in_short(gain.instead)}"
-        for gain in recommendation.gains
-        if gain.instead is not None
-    ]
+    gains = recommendation.gains
+    moves = [f"{one.change}: {_in_short(one.instead)}" for one in gains if one.instead is not None]
     if moves:
         yield doc.Section("With it, another would be recommended:", tuple(moves))
     without: dict[str, list[str]] = {}
-    for gain in recommendation.gains:
+    for gain in gains:
         if gain.why_not is not None:
             without.setdefault(sentence(gain.why_not), []).append(gain.change)
     if without:
@@ -64,19 +61,15 @@ def gain_notes(recommendation: Recommendation) -> Iterator[doc.Section]:
         yield doc.Section("Nothing to gain, or not known:", tuple(entries))
 
 
-def _has_figures(gain: ChangeGain) -> bool:
-    return gain.saved_share is not None
-
-
-def _tone(gain: ChangeGain) -> doc.Tone:
-    return doc.Tone.GOOD if gain.saved_share is not None and gain.saved_share.p10 > 0 else doc.Tone.PLAIN
-
-
-def _cells(gain: ChangeGain) -> tuple[doc.Cell, ...]:
-    share = None if gain.saved_share is None else doc.Worded(_percent(gain.saved_share), gain.saved_share.p50)
-    odds = None if gain.p_faster is None else doc.Worded(f"{gain.p_faster:.0%}", gain.p_faster)
-    time, rent = _change(gain.saved_s, format_duration), _change(gain.saved_usd, format_usd)
-    return gain.change, time, rent, share, odds
+def _gain_rows(gains: Iterable[ChangeGain]) -> Iterator[doc.Row]:
+    for gain in gains:
+        if (saved := gain.saved_share) is None:
+            continue
+        share = doc.Worded(_percent(saved), saved.p50)
+        odds = None if gain.p_faster is None else doc.Worded(f"{gain.p_faster:.0%}", gain.p_faster)
+        time, rent = _change(gain.saved_s, format_duration), _change(gain.saved_usd, format_usd)
+        tone = doc.Tone.GOOD if saved.p10 > 0 else doc.Tone.PLAIN
+        yield doc.Row((gain.change, time, rent, share, odds), tone)
 
 
 def _change(saved: float | None, words: Callable[[float], str]) -> doc.Worded | None:
@@ -153,17 +146,21 @@ def recommendation_document(
     of the script that helps most, and ``plot`` draws time over cost instead of the table.
     """
     options = cache(partial(options_facts, recommendation))
+    divided = None if what_if is None else _divided(what_if, recommendation)
     # A table begins with a blank line of its own.
     table = short_table(recommendation) if is_short else options_table(recommendation, top)
     body: tuple[doc.Block, ...] = (doc.BLANK, time_over_cost(recommendation, top)) if plot else (table,)
     shown = _listed_ids(recommendation) if is_short else selection(recommendation, top)
-    below = (
-        *_what_if(recommendation, what_if, is_short=is_short),
-        *_rests_on(recommendation, 0 if plot else len(shown)),
-        *_gains(recommendation),
-    )
+    rests = _rests_on(recommendation, 0 if plot else len(shown))
+    below = (*_what_if(recommendation, what_if, is_short=is_short), *rests, *_gains(recommendation))
     return doc.Document(
-        facts=doc.Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
+        facts=doc.Late(
+            lambda: {
+                **recommendation_facts(recommendation, options(), recorded_as=recorded_as),
+                "what_ifs": list(map(gain_json, recommendation.gains)),
+                "divided": None if divided is None else option_alone(divided, worth_for(recommendation.job)),
+            }
+        ),
         blocks=(*_summary(recommendation), *body, *below),
         is_letter=True,
         sheet=lambda: options_sheet(recommendation, options()),
@@ -171,21 +168,6 @@ def recommendation_document(
         page=lambda: _page(recommendation, top, what_if),
         of_moment=frozenset({"recorded_as"}),
     )
-
-
-def _facts(
-    recommendation: Recommendation,
-    options: Sequence[Mapping[str, object]],
-    recorded_as: str | None,
-    what_if: WhatIf | None,
-) -> Mapping[str, object]:
-    facts = recommendation_facts(recommendation, options, recorded_as=recorded_as)
-    divided = None if what_if is None else _divided(what_if, recommendation)
-    return {
-        **facts,
-        "what_ifs": list(map(gain_json, recommendation.gains)),
-        "divided": None if divided is None else option_alone(divided, worth_for(recommendation.job)),
-    }
 
 
 def subject_of(recommendation: Recommendation) -> str:
@@ -199,7 +181,7 @@ def _page(recommendation: Recommendation, top: int | None, what_if: WhatIf | Non
     rows = {option.plan.id for _, option in selection(recommendation, top)} | _listed_ids(recommendation)
     what_ifs = _what_if(recommendation, what_if, is_short=False)
     below = (*what_ifs, *_rests_on(recommendation, len(rows)), *_gains(recommendation))
-    more = time_over_cost(recommendation, top), page_table(recommendation, top, caption="Options")
+    more = time_over_cost(recommendation, top), page_table(recommendation, top)
     assumed = assumptions_document(recommendation).blocks
     return (*_summary(recommendation), short_table(recommendation), *below, *more, *assumed)
 
@@ -230,12 +212,9 @@ def assumptions_document(recommendation: Recommendation) -> doc.Document:
         why = f"Recommended: {where(chosen)}, {rule_text(recommendation)}."
         blocks.append(doc.Section(why, tuple(sentences((*chosen.script_changes, *chosen.reasons)))))
         blocks += [_paragraph(text) for text in _picks(recommendation, chosen)]
-    warnings = sentences(recommendation.warnings)
-    blocks.append(
-        doc.Section(
-            "Assumed, left out or uncertain:" if warnings else "Nothing was assumed.", tuple(warnings)
-        )
-    )
+    warnings = tuple(sentences(recommendation.warnings))
+    title = "Assumed, left out or uncertain:" if warnings else "Nothing was assumed."
+    blocks.append(doc.Section(title, warnings))
     return doc.Document(
         facts={
             "recommended": recommendation.recommended,

@@ -23,6 +23,7 @@ from advisor.core.values import Market, Offer
 from advisor.formats.foreign_files import shown
 from advisor.formats.user_files import fault_in_words, read_text, read_yaml
 from advisor.pricing.instance_types import InstanceType, load_instances
+from advisor.pricing.price_history import MachineKey, key_of
 from advisor.pricing.sources import protocol
 
 
@@ -187,13 +188,13 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
     """
     by_file: dict[Path, tuple[Offer, ...]] = {}
     faults: list[str] = []
-    first: dict[tuple[str | None, ...], str] = {}
+    first: dict[MachineKey, str] = {}
     for path in paths:
         offers = []
         for where, read in _read(path):
             if not isinstance(read, Offer):
                 faults += [f"{where}: {fault}" for fault in read]
-            elif (earlier := first.setdefault(_key(read), where)) != where:
+            elif (earlier := first.setdefault(key_of(read), where)) != where:
                 faults.append(f"{where}: the same machine, place and market as {earlier}.")
             else:
                 offers.append(read)
@@ -209,10 +210,6 @@ def _refused(faults: Sequence[str]) -> ConfigError:
     at_least = "at least " if len(faults) > _MOST_COUNTED else ""
     more = [f"... and {at_least}{len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
     return ConfigError("\n".join([*faults[:MOST_FAULTS], *more, _ADVICE]))
-
-
-def _key(offer: Offer) -> tuple[str | None, ...]:
-    return offer.provider, offer.instance_type, offer.region, offer.zone, offer.market
 
 
 def _read(path: Path) -> Iterator[tuple[str, Offer | list[str]]]:

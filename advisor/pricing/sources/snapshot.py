@@ -20,6 +20,7 @@ from advisor.formats.user_files import at_home
 from advisor.pricing import instance_types
 from advisor.pricing.expected_prices import PriceList
 from advisor.pricing.price_checks import JUMP
+from advisor.pricing.price_history import key_of
 from advisor.pricing.sources import protocol
 
 PRICE_COLUMNS = (
@@ -141,8 +142,6 @@ def _midnight(text: str) -> datetime:
 LEAST_KEPT = 0.8
 """A snapshot that lost more than a fifth of the last one's prices is refused."""
 
-Key = tuple[str, str, str, str | None, Market]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
@@ -167,7 +166,9 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
     there stays.
     """
     instances = instance_types.load_instances()
-    known = [o for o in offers if (o.provider, o.instance_type) in instances and _is_told(o)]
+    # Rows of the files tell all that a bill needs, but of capacity blocks.
+    told = [o for o in offers if o.market is not Market.CAPACITY_BLOCK]
+    known = [o for o in told if (o.provider, o.instance_type) in instances]
     if not known:
         raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
     before = _before(folder)
@@ -184,13 +185,8 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
             f"cannot write the snapshot to {str(folder)!r}: {error.strerror}. What was there stays."
         ) from error
     left_out = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
-    left_out |= {f"{o.instance_type} {o.market}" for o in offers if not _is_told(o)}
+    left_out |= {f"{o.instance_type} {o.market}" for o in offers if o not in told}
     return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(left_out)))
-
-
-def _is_told(offer: Offer) -> bool:
-    """Whether a row of the files tells all of the offer that a bill needs."""
-    return offer.market is not Market.CAPACITY_BLOCK
 
 
 def _before(folder: Path) -> tuple[Offer, ...]:
@@ -204,8 +200,8 @@ def _before(folder: Path) -> tuple[Offer, ...]:
 
 
 def _problems(offers: Sequence[Offer], before: Sequence[Offer]) -> list[str]:
-    old = {_key(offer): offer.list_usd_per_h for offer in before}
-    new = {_key(offer): offer.list_usd_per_h for offer in offers}
+    old = {key_of(offer): offer.list_usd_per_h for offer in before}
+    new = {key_of(offer): offer.list_usd_per_h for offer in offers}
     jumps = [key for key, usd in new.items() if key in old and abs(usd / old[key] - 1) > JUMP]
     problems = []
     if len(new) < LEAST_KEPT * len(old):
@@ -215,10 +211,6 @@ def _problems(offers: Sequence[Offer], before: Sequence[Offer]) -> list[str]:
     if jumped:
         problems.append(f"{len(jumped)} list prices differ by more than {JUMP:.0%} ({', '.join(jumped[:3])})")
     return problems
-
-
-def _key(offer: Offer) -> Key:
-    return offer.provider, offer.instance_type, offer.region, offer.zone, offer.market
 
 
 def _replace(folder: Path, offers: Sequence[Offer]) -> None:
@@ -250,7 +242,13 @@ def _swap(fresh: Path, folder: Path) -> None:
         fresh.rename(folder)
     except BaseException:  # An interrupt, too.
         if not folder.exists():
-            _put_back(old, folder)
+            try:
+                old.rename(folder)
+            except OSError as error:
+                raise CatalogError(
+                    f"the snapshot {str(folder)!r} could be neither replaced nor put back ({error.strerror}):"
+                    f" it is whole in {str(old)!r}, move it to its place."
+                ) from error
         raise
     finally:
         # Where it could not be put back, the old one is the only one.
@@ -258,25 +256,14 @@ def _swap(fresh: Path, folder: Path) -> None:
             shutil.rmtree(aside, ignore_errors=True)
 
 
-def _put_back(old: Path, folder: Path) -> None:
-    try:
-        old.rename(folder)
-    except OSError as error:
-        raise CatalogError(
-            f"the snapshot {str(folder)!r} could be neither replaced nor put back ({error.strerror}):"
-            f" it is whole in {str(old)!r}, move it to its place."
-        ) from error
-
-
 def _csv(offers: Sequence[Offer]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(PRICE_COLUMNS)
     for offer in sorted(offers, key=lambda o: (o.instance_type, o.region, o.zone or "", o.market)):
-        usd = f"{offer.list_usd_per_h:.6f}".rstrip("0").rstrip(".")
-        place = (offer.region, offer.zone or "", offer.market)
-        day = f"{offer.retrieved_at:%Y-%m-%d}"
-        writer.writerow([offer.provider, offer.instance_type, *place, usd, day, offer.source])
+        usd, day = f"{offer.list_usd_per_h:.6f}".rstrip("0").rstrip("."), f"{offer.retrieved_at:%Y-%m-%d}"
+        *machine, zone, market = key_of(offer)
+        writer.writerow([*machine, zone or "", market, usd, day, offer.source])
     return out.getvalue()
 
 
