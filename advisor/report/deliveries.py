@@ -23,42 +23,32 @@ COLUMNS = (
     doc.Column("Attempts", doc.COUNT, wraps=False),
     *doc.columns("To", "Note"),
 )
-_TONES = {
-    Outcome.SENT: doc.Tone.GOOD,
-    Outcome.SENT_BEFORE: doc.Tone.FAINT,
-    Outcome.PERHAPS: doc.Tone.DOUBTFUL,
-    Outcome.BUSY: doc.Tone.DOUBTFUL,
-    Outcome.FAILED: doc.Tone.BAD,
-}
 _OUTCOMES = {
-    Outcome.SENT: "sent",
-    Outcome.SENT_BEFORE: "sent before",
-    Outcome.PERHAPS: "perhaps sent",
-    Outcome.BUSY: "being sent",
-    Outcome.FAILED: "not sent",
+    Outcome.SENT: ("sent", doc.Tone.GOOD),
+    Outcome.SENT_BEFORE: ("sent before", doc.Tone.FAINT),
+    Outcome.PERHAPS: ("perhaps sent", doc.Tone.DOUBTFUL),
+    Outcome.BUSY: ("being sent", doc.Tone.DOUBTFUL),
+    Outcome.FAILED: ("not sent", doc.Tone.BAD),
 }
 _CUT_OFF = "a process ended in the middle of sending it"
 
 
 def deliveries_document(deliveries: Sequence[Delivery]) -> doc.Document:
     """A row for each channel."""
-    rows = tuple(
-        doc.Row(
-            (one.channel, _OUTCOMES[one.outcome], _minute(one.at), one.attempts, one.target, _note(one)),
-            _TONES[one.outcome],
-        )
-        for one in deliveries
-    )
+    rows = []
+    for one in deliveries:
+        word, tone = _OUTCOMES[one.outcome]
+        rows.append(doc.Row((one.channel, word, _minute(one.at), one.attempts, one.target, _note(one)), tone))
     return doc.Document(
         facts={"deliveries": list(map(doc.all_facts_of, deliveries)), "warnings": []},
-        blocks=(doc.Table(columns=COLUMNS, rows=rows),),
+        blocks=(doc.Table(columns=COLUMNS, rows=tuple(rows)),),
     )
 
 
 def failures_in_words(deliveries: Sequence[Delivery]) -> tuple[str, ...]:
     """A line for each channel that the answer did not surely reach."""
     return tuple(
-        f"{one.channel}: {_OUTCOMES[one.outcome]}: {_note(one)}" for one in deliveries if not one.is_there
+        f"{one.channel}: {_OUTCOMES[one.outcome][0]}: {_note(one)}" for one in deliveries if not one.is_there
     )
 
 
@@ -227,7 +217,7 @@ def _cells(planned: Planned) -> tuple[doc.Cell, ...]:
     next_at = planned.next_at
     times = (schedule.cron, schedule.zone)
     on_clock = _NEVER if next_at is None else _on_its_clock(schedule, next_at)
-    return schedule.name, times, on_clock, _in_utc(next_at), _last_run(planned), _command(schedule)
+    return schedule.name, times, on_clock, _in_utc(next_at), _last_run(planned), shlex.join(schedule.command)
 
 
 def _planned_facts(planned: Planned) -> tuple[doc.Fact, ...]:
@@ -238,13 +228,9 @@ def _planned_facts(planned: Planned) -> tuple[doc.Fact, ...]:
         doc.Fact("Times", f"{schedule.cron} in {schedule.zone}"),
         doc.Fact("Next", _NEVER if next_at is None else _on_its_clock(schedule, next_at), _in_utc(next_at)),
         doc.Fact("Last", _last_run(planned) or "-"),
-        doc.Fact("Command", _command(schedule), f"in {schedule.folder}"),
+        doc.Fact("Command", shlex.join(schedule.command), f"in {schedule.folder}"),
     )
     return (*facts, doc.Fact("Output goes to", to)) if to else facts
-
-
-def _command(schedule: Schedule) -> str:
-    return shlex.join(schedule.command)
 
 
 def _last_run(planned: Planned) -> str | None:

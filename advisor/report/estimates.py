@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
 
@@ -134,9 +134,10 @@ def memory_facts(estimate: values.IterationEstimate, trace: values.Trace | None 
     yield doc.Fact("available", f"{format_bytes(estimate.memory_limit_bytes)}{fit}")
     if (largest := estimate.largest_batch) is not None:
         yield doc.Fact("largest batch", _largest(largest, None if trace is None else trace.batch_size))
-        command = None if trace is None else _confirming(trace, estimate, largest)
-        if command is not None:
-            yield doc.Fact("to confirm", command)
+        arguments = None if trace is None else arguments_of_largest(trace, largest)
+        if trace is not None and arguments is not None:
+            again = shlex.join([trace.script, "--gpu", estimate.gpu, "--", *arguments])
+            yield doc.Fact("to confirm", f"advisor predict {again}")
     yield from (doc.Fact("would fit", _remedy(remedy)) for remedy in estimate.remedies[:_MOST_REMEDIES])
 
 
@@ -147,16 +148,6 @@ def _largest(largest: values.LargestBatch, batch_size: int | None) -> str:
     if largest.certain == largest.likely:
         return f"{largest.likely:,}{profiled}"
     return f"{largest.certain:,}, and likely up to {largest.likely:,}{profiled}"
-
-
-def _confirming(
-    trace: values.Trace, estimate: values.IterationEstimate, largest: values.LargestBatch
-) -> str | None:
-    """The command that profiles the script with that batch, where it takes its batch as an argument."""
-    arguments = arguments_of_largest(trace, largest)
-    if arguments is None:
-        return None
-    return f"advisor predict {shlex.join([trace.script, '--gpu', estimate.gpu, '--', *arguments])}"
 
 
 def confirmed_fact(confirmation: values.Confirmation) -> doc.Fact:
@@ -222,7 +213,7 @@ def iterations_chart(estimates: Sequence[values.IterationEstimate]) -> Iterator[
             title="Time of an iteration: median, and from p10 to p90",
             x=doc.Axis(doc.TEXT),
             y=doc.Axis(doc.DURATION),
-            bars=tuple(map(_bar_name, drawn)),
+            bars=tuple(one.layout.of(one.gpu) for one in drawn),
             series=series,
         )
 
@@ -235,12 +226,8 @@ def _series(estimates: Sequence[values.IterationEstimate], fits: bool | None) ->
 
 def _detail(estimate: values.IterationEstimate) -> doc.Detail:
     times = estimate.iteration_s
-    label = f"{_bar_name(estimate)}\n{doc.interval_text(times)}\n{_LABELS[estimate.fits_memory]}"
+    label = f"{estimate.layout.of(estimate.gpu)}\n{doc.interval_text(times)}\n{_LABELS[estimate.fits_memory]}"
     return doc.Detail(label=label, y_range=(times.p10, times.p90))
-
-
-def _bar_name(estimate: values.IterationEstimate) -> str:
-    return estimate.layout.of(estimate.gpu)
 
 
 _ITERATION = "Iteration p10 .. p50 .. p90"
@@ -282,8 +269,7 @@ def estimates_document(
     }
     blocks: tuple[doc.Block, ...] = (
         _table(estimates),
-        *_throughput(estimates),
-        *_memory(trace, estimates, confirmed),
+        *_in_parts(trace, estimates, confirmed),
         *_assumptions(estimates),
     )
     return doc.Document(
@@ -301,26 +287,14 @@ def estimates_document(
 def _table(estimates: Sequence[values.IterationEstimate]) -> doc.Table:
     cells = [_cells(estimate) for estimate in estimates]
     tones = [doc.Tone.FAINT if estimate.fits_memory is False else doc.Tone.PLAIN for estimate in estimates]
-    pairs = zip(estimates, cells, tones, strict=True)
-    rows = [(_narrow_cells(estimate, row), tone) for estimate, row, tone in pairs]
-    tables = (
-        doc.Table(columns=NARROW_COLUMNS, rows=tuple(doc.Row(row, tone) for row, tone in rows)),
-        doc.Table(
-            columns=NARROW_COLUMNS,
-            rows=tuple(doc.Row((*row[:4], str(row[4]).partition(",")[0]), tone) for row, tone in rows),
-        ),
-        doc.Table(columns=NARROW_COLUMNS[:4], rows=tuple(doc.Row(row[:4], tone) for row, tone in rows)),
-    )
+    rows = [_narrow_cells(estimate, row) for estimate, row in zip(estimates, cells, strict=True)]
+    short = [(*row[:4], str(row[4]).partition(",")[0]) for row in rows]
     narrow: tuple[doc.Table, ...] = ()
-    for table in reversed(tables):
-        narrow = (replace(table, narrow=narrow),)
-    return doc.Table(
-        columns=COLUMNS,
-        rows=tuple(map(doc.Row, cells, tones)),
-        narrow=narrow,
-        narrow_below=doc.NARROW,
-        keeps_words=False,
-    )
+    for some in ([row[:4] for row in short], short, rows):
+        columns = NARROW_COLUMNS[: len(some[0]) if some else None]
+        narrow = (doc.Table(columns=columns, rows=tuple(map(doc.Row, some, tones)), narrow=narrow),)
+    wide = tuple(map(doc.Row, cells, tones))
+    return doc.Table(columns=COLUMNS, rows=wide, narrow=narrow, narrow_below=doc.NARROW, keeps_words=False)
 
 
 def _narrow_cells(estimate: values.IterationEstimate, cells: tuple[doc.Cell, ...]) -> tuple[doc.Cell, ...]:
@@ -343,23 +317,18 @@ def confirmation_json(confirmed: values.Confirmation) -> Mapping[str, object]:
     return {**doc.facts_of(confirmed, "arguments batch_size"), "estimate": estimate_json(confirmed.estimate)}
 
 
-def _memory(
+def _in_parts(
     trace: values.Trace, estimates: Sequence[values.IterationEstimate], confirmed: values.Confirmation | None
-) -> tuple[doc.Section, ...]:
-    """Part by part where it is one GPU that was asked about: a table of all has no room for it."""
+) -> Iterator[doc.Section]:
+    """Of the one GPU that was asked about: a table of several has no room for it."""
     if len(estimates) > 1:
-        return ()
-    facts = tuple(fact for one in estimates for fact in memory_facts(one, trace))
+        return
+    throughput = tuple(fact for one in estimates if _has_time(one) for fact in throughput_facts(one))
+    memory = tuple(fact for one in estimates for fact in memory_facts(one, trace))
     if confirmed is not None:
-        facts = (*facts, confirmed_fact(confirmed))
-    return (doc.Section("Memory of one GPU", facts),) if facts else ()
-
-
-def _throughput(estimates: Sequence[values.IterationEstimate]) -> tuple[doc.Section, ...]:
-    """Where it is one GPU that was asked about, as for memory."""
-    has_any = len(estimates) == 1 and _has_time(estimates[0])
-    facts = tuple(throughput_facts(estimates[0])) if has_any else ()
-    return (doc.Section("Throughput", facts),) if facts else ()
+        memory = (*memory, confirmed_fact(confirmed))
+    sections = {"Throughput": throughput, "Memory of one GPU": memory}
+    yield from (doc.Section(title, facts) for title, facts in sections.items() if facts)
 
 
 # Names behind an assumption; the rest are counted.
@@ -378,8 +347,7 @@ def _assumptions(estimates: Sequence[values.IterationEstimate]) -> tuple[doc.Sec
 
 
 def _line(of_any: Finding, alike: Sequence[tuple[Finding, str]]) -> str:
-    if len(alike) == 1:
-        of_any = alike[0][0]
+    of_any = alike[0][0] if len(alike) == 1 else of_any
     names = [name for _, gpus in alike for name in gpus.split(", ") if name]
     more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
     whose = f" [{', '.join([*names[:_MOST_NAMES], *more])}]" if names else ""
@@ -400,10 +368,6 @@ def estimate_json(estimate: values.IterationEstimate) -> Mapping[str, object]:
     }
 
 
-def _number(layout: values.Layout) -> doc.Cell:
-    return layout.num_gpus if layout.num_nodes == 1 else f"{layout.num_nodes} x {layout.gpus_per_node}"
-
-
 def _has_time(estimate: values.IterationEstimate) -> bool:
     """Whether the trace tells it: on another number of ranks than share its model it does not."""
     return all(not isinstance(assumption, OtherWorld) for assumption in estimate.assumptions)
@@ -413,10 +377,10 @@ def _cells(estimate: values.IterationEstimate) -> tuple[doc.Cell, ...]:
     total_s = estimate.iteration_s.p50
     largest = list(estimate.by_family.items())[:2]
     methods = sorted(estimate.by_method.items(), key=lambda item: -item[1])
-    is_known = _has_time(estimate)
+    is_known, layout = _has_time(estimate), estimate.layout
     return (
         estimate.gpu,
-        _number(estimate.layout),
+        layout.num_gpus if layout.num_nodes == 1 else f"{layout.num_nodes} x {layout.gpus_per_node}",
         estimate.iteration_s if is_known else "unknown",
         "unknown" if estimate.memory_bytes is None else estimate.memory_bytes,
         _FITS_WORDS[estimate.fit],

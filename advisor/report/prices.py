@@ -113,12 +113,9 @@ def history_document(series: Sequence[Series], until: datetime, *, plot: bool = 
 
 
 def _table(series: Sequence[Series], until: datetime) -> doc.Table:
-    narrow = doc.Table(
-        columns=NARROW_HISTORY_COLUMNS, rows=tuple(doc.Row(_narrow(one, until)) for one in series)
-    )
-    return doc.Table(
-        columns=HISTORY_COLUMNS, rows=tuple(doc.Row(_wide(one, until)) for one in series), narrow=(narrow,)
-    )
+    rows = [_cells(one, until) for one in series]
+    narrow = doc.Table(columns=NARROW_HISTORY_COLUMNS, rows=tuple(narrow for _, narrow in rows))
+    return doc.Table(columns=HISTORY_COLUMNS, rows=tuple(wide for wide, _ in rows), narrow=(narrow,))
 
 
 def _curves(series: Sequence[Series], until: datetime) -> tuple[doc.Chart | doc.Lines, ...]:
@@ -130,48 +127,26 @@ def _curves(series: Sequence[Series], until: datetime) -> tuple[doc.Chart | doc.
         until=until.timestamp(),
     )
     num_left = len(series) - len(cheapest)
-    if not num_left:
-        return (chart,)
-    return chart, doc.Lines(
-        (f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.",)
-    )
+    left = f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them."
+    return (chart, doc.Lines((left,))) if num_left else (chart,)
 
 
 def _history_curve(one: Series) -> doc.Series:
-    points = ((point.observed_at.timestamp(), point.usd_per_h) for point in one.points)
-    return doc.Series(_name(one), tuple(points))
+    now = f"{one.market}, now {one.points[-1].usd_per_h:.4f} USD/h ({one.source})"
+    name = f"{one.provider} {one.instance_type} {one.zone or one.region} {now}"
+    return doc.Series(name, tuple((point.observed_at.timestamp(), point.usd_per_h) for point in one.points))
 
 
-def _name(one: Series) -> str:
-    usd_per_h = f"{one.points[-1].usd_per_h:.4f} USD/h"
-    return f"{_machine(one)} {_place(one)} {one.market}, now {usd_per_h} ({one.source})"
-
-
-def _machine(one: Series) -> str:
-    return f"{one.provider} {one.instance_type}"
-
-
-def _place(one: Series) -> str:
-    return one.zone or one.region
-
-
-def _wide(one: Series, until: datetime) -> tuple[doc.Cell, ...]:
-    first, last = one.points[0], one.points[-1]
-    names = _machine(one), _place(one), one.market, one.source
-    prices = one.lowest_usd_per_h, one.median_usd_per_h(until), one.highest_usd_per_h
-    return *names, first.observed_at, len(one.points) - 1, first.usd_per_h, last.usd_per_h, *prices
-
-
-def _narrow(one: Series, until: datetime) -> tuple[doc.Cell, ...]:
-    first, last = one.points[0], one.points[-1]
+def _cells(one: Series, until: datetime) -> tuple[doc.Row, doc.Row]:
+    """Of the wide table, and of the narrow one."""
+    first, last, median = one.points[0], one.points[-1], one.median_usd_per_h(until)
+    machine, place = f"{one.provider} {one.instance_type}", one.zone or one.region
+    since, ends = (first.observed_at, len(one.points) - 1), (first.usd_per_h, last.usd_per_h)
+    lowest, highest = one.lowest_usd_per_h, one.highest_usd_per_h
+    wide = machine, place, one.market, one.source, *since, *ends, lowest, median, highest
     source = "" if one.source == one.provider else f" ({one.source})"
-    return (
-        (f"{_machine(one)}{source}", f"{_place(one)} {one.market}"),
-        (first.observed_at, len(one.points) - 1),
-        (first.usd_per_h, last.usd_per_h),
-        (one.lowest_usd_per_h, one.highest_usd_per_h),
-        one.median_usd_per_h(until),
-    )
+    names = f"{machine}{source}", f"{place} {one.market}"
+    return doc.Row(wide), doc.Row((names, since, ends, (lowest, highest), median))
 
 
 def _json(one: Series, until: datetime) -> dict[str, object]:
@@ -258,11 +233,9 @@ def _refresh_cells(parts: Sequence[Kept]) -> tuple[doc.Cell, ...]:
 
 def findings_document(doubts: Sequence[PriceDoubt]) -> doc.Document:
     """One row a doubt."""
-    rows = tuple(
-        doc.Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))
-        for one in doubts
-    )
-    table = doc.Table(columns=_FINDING_COLUMNS, rows=rows)
+    names = [f"{one.provider} {one.instance_type or ''}".strip() for one in doubts]
+    cells = [(one.doubt, name, one.place, one.detail) for one, name in zip(doubts, names, strict=True)]
+    table = doc.Table(columns=_FINDING_COLUMNS, rows=tuple(map(doc.Row, cells)))
     return doc.Document(
         facts={"findings": [asdict(finding) for finding in doubts], "warnings": []},
         blocks=(table if doubts else doc.Lines(("nothing looks wrong",)),),

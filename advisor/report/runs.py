@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from advisor.core.units import GIB, format_duration, format_duration_short, format_usd
-from advisor.core.values import CostKind, Interval, Layout, Quantiles, RunStatus
+from advisor.core.values import CostKind, Interval, Layout, RunStatus
 from advisor.report import document as doc
 from advisor.report.option_charts import MOST_SERIES, TIME_OVER_COST, frontier_line, least_drawn_usd
 from advisor.service.receipts import Receipt
@@ -76,11 +76,8 @@ def _wide(run: Run) -> tuple[doc.Cell, ...]:
 
 
 def _figures(run: Run) -> tuple[doc.Cell, doc.Cell]:
-    return _or_unknown(run.duration_s), _or_unknown(run.cost_usd)
-
-
-def _or_unknown(figure: float | None) -> doc.Cell:
-    return "unknown" if figure is None else figure
+    duration, cost = ("unknown" if it is None else it for it in (run.duration_s, run.cost_usd))
+    return duration, cost
 
 
 def _started(run: Run) -> str:
@@ -195,20 +192,11 @@ _JOB_COLUMNS = (
 
 def jobs_document(entries: Sequence[LedgerEntry]) -> doc.Document:
     """A row for each recommendation in the given order."""
-    rows = tuple(
-        doc.Row(
-            (
-                one.script,
-                one.project or None,
-                _take(one),
-                one.time_s,
-                one.cost_usd,
-                f"{one.at:%Y-%m-%d %H:%M}",
-            )
-        )
-        for one in entries
-    )
-    table = doc.Table(columns=_JOB_COLUMNS, rows=rows)
+    rows = []
+    for one in entries:
+        names = one.script, one.project or None, _take(one)
+        rows.append(doc.Row((*names, one.time_s, one.cost_usd, f"{one.at:%Y-%m-%d %H:%M}")))
+    table = doc.Table(columns=_JOB_COLUMNS, rows=tuple(rows))
     return doc.Document(
         facts={"jobs": [_job_json(one) for one in entries], "warnings": []},
         blocks=(table,) if rows else (doc.Lines((NONE_YET,)),),
@@ -252,8 +240,8 @@ def _job_blocks(entry: LedgerEntry, runs: Sequence[Run]) -> Iterator[doc.Block]:
 
 def _job_facts(entry: LedgerEntry) -> Iterator[doc.Fact]:
     yield doc.Fact("Plan", entry.plan_id)
-    for name, (p50, p90) in {"Time": _times(entry.time_s), "Cost": _costs(entry.cost_usd)}.items():
-        yield doc.Fact(name, p50, f"90 % chance of staying under {p90}")
+    for name, of, words in (("Time", entry.time_s, format_duration), ("Cost", entry.cost_usd, format_usd)):
+        yield doc.Fact(name, words(of.p50), f"90 % chance of staying under {words(of.p90)}")
     if entry.budget_usd is not None:
         yield doc.Fact("Budget", format_usd(entry.budget_usd))
     if entry.deadline_s is not None:
@@ -262,18 +250,10 @@ def _job_facts(entry: LedgerEntry) -> Iterator[doc.Fact]:
         yield doc.Fact("Asked by", entry.command)
 
 
-def _times(time_s: Quantiles) -> tuple[str, str]:
-    return format_duration(time_s.p50), format_duration(time_s.p90)
-
-
-def _costs(cost_usd: Quantiles) -> tuple[str, str]:
-    return format_usd(cost_usd.p50), format_usd(cost_usd.p90)
-
-
 def _against(entry: LedgerEntry, run: Run) -> doc.Fact:
     took = "an unknown time" if run.duration_s is None else doc.DURATION.words(run.duration_s)
     cost = "an unknown cost" if run.cost_usd is None else format_usd(run.cost_usd)
-    predicted = f"predicted: {_times(entry.time_s)[0]}, {_costs(entry.cost_usd)[0]}"
+    predicted = f"predicted: {format_duration(entry.time_s.p50)}, {format_usd(entry.cost_usd.p50)}"
     return doc.Fact(f"{run.started_at:%Y-%m-%d %H:%M}", f"{took}, {cost}", predicted)
 
 
