@@ -2,16 +2,17 @@
 
 import json
 import shlex
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib import resources
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from advisor.config.layers import Config
-from advisor.config.project_layer import Refused, TrustedFile, Why, is_current, remembered
+from advisor.config.project_layer import Refused, Why, is_current, remembered
 from advisor.config.setting_kinds import ProjectMay
-from advisor.config.settings import LIST_SECTIONS, ClusterSettings, Settings, json_values
+from advisor.config.settings import LIST_SECTIONS, Settings, json_values
 from advisor.core.redaction import named_without_secrets, without_secrets
 from advisor.core.values import Layout
 from advisor.report.document import Document, Row, Table, Tone, columns
@@ -116,17 +117,15 @@ def settings_document(config: Config) -> Document:
 
 
 def _lists_in_words(settings: Settings) -> dict[str, str]:
+    layouts = [Layout(gpus_per_node=one.num_gpus, num_nodes=one.num_nodes) for one in settings.clusters]
+    clusters = zip(settings.clusters, layouts, strict=True)
     entries = {
-        "clusters": [f"{one.name} ({_nodes_of(one)})" for one in settings.clusters],
+        "clusters": [f"{one.name} ({layout.of(one.gpu)})" for one, layout in clusters],
         "quotas": [f"{one.provider} {' '.join(one.instance_types)}: {one.vcpus}" for one in settings.quotas],
         "rates": [f"{one.provider} {one.region} {one.kind}: {one.usd:g}" for one in settings.rates],
         "contracts": [f"{one.provider} {' '.join(one.instance_types)}" for one in settings.contracts],
     }
     return {name: ", ".join(texts) or "none" for name, texts in entries.items()}
-
-
-def _nodes_of(cluster: ClusterSettings) -> str:
-    return Layout(gpus_per_node=cluster.num_gpus, num_nodes=cluster.num_nodes).of(cluster.gpu)
 
 
 def _text(value: object) -> str:
@@ -150,68 +149,25 @@ def template() -> str:
         lines.append("")
         if isinstance(model, type) and issubclass(model, BaseModel):
             lines += [f"# {model.__doc__}", f"# {section}:"]
-            lines += [_commented(name, item) for name, item in model.model_fields.items()]
+            fields = model.model_fields.items()
+            lines += [f"#   {name}: {_yaml(one.default)}  # {one.description}" for name, one in fields]
         else:
             lines += [f"# {field.description}", f"# {section}:", *_example_entry(section)]
     return "\n".join(lines) + "\n"
-
-
-def _commented(name: str, field: FieldInfo) -> str:
-    return f"#   {name}: {_yaml(field.default)}  # {field.description}"
 
 
 def _yaml(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, tuple):
-        return f"[{', '.join(_quoted(str(item)) for item in value)}]"
+        texts = ('"*"' if item == "*" else str(item) for item in value)
+        return f"[{', '.join(texts)}]"
     return str(value)
 
 
-def _quoted(text: str) -> str:
-    return f'"{text}"' if text == "*" else text
-
-
-_EXAMPLES: Mapping[str, Mapping[str, str]] = {
-    "clusters": {
-        "name": "lab",
-        "gpu": "A100-SXM-80GB",
-        "num_gpus": "8",
-        "num_nodes": "4",
-        "network": "infiniband 8x200 Gbit",
-        "usd_per_gpu_h": "0.50",
-        "wait_p50": "3h",
-        "wait_p90": "8h",
-    },
-    "contracts": {
-        "provider": "aws",
-        "instance_types": '["p5*"]',
-        "regions": '["us-*"]',
-        "markets": "[on-demand]",
-        "discount": "0.05",
-        "commitment_discount": "0.27",
-        "coverage": "0.8",
-        "until": "2027-06-30",
-    },
-    "quotas": {
-        "provider": "aws",
-        "instance_types": '["p*"]',
-        "regions": "[us-east-1]",
-        "markets": "[on-demand]",
-        "vcpus": "192",
-    },
-    "rates": {
-        "provider": "lambda",
-        "region": '"*"',
-        "kind": "egress-internet",
-        "to_region": '"*"',
-        "usd": "0",
-    },
-}
-
-
 def _example_entry(section: str) -> list[str]:
-    values = _EXAMPLES[section]
+    text = resources.files("advisor.report").joinpath("templates", "list_entries.toml").read_text("utf-8")
+    values = tomllib.loads(text)[section]
     fields = LIST_SECTIONS[section].model_fields.items()
     return [
         f"#   {'  ' if i else '- '}{name}: {values.get(name, 'null')}  # {field.description}"
@@ -224,21 +180,12 @@ TRUST_COLUMNS = columns("File", "State")
 
 def trusted_document() -> Document:
     """Every file that was trusted, by path."""
-    rows = tuple((str(trusted.path), _state(trusted)) for trusted in remembered())
+    rows = tuple((str(trusted.path), _STATES[is_current(trusted)]) for trusted in remembered())
     facts = {"trusted": [{"file": file, "state": state} for file, state in rows]}
     return Document(facts=facts, blocks=(Table(columns=TRUST_COLUMNS, rows=tuple(map(Row, rows))),))
 
 
-def _state(trusted: TrustedFile) -> str:
-    match is_current(trusted):
-        case True:
-            return "in force"
-        case False:
-            return "changed since"
-        case _:
-            return "gone or unreadable"
-
-
+_STATES = {True: "in force", False: "changed since", None: "gone or unreadable"}
 _TONES = {"ok": Tone.PLAIN, "note": Tone.DOUBTFUL, "broken": Tone.BAD}
 
 

@@ -50,13 +50,8 @@ class Line:
         return 1 + difference / self.a
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Lines that belong together."""
-
-    title: str
-    lines: tuple[Line, ...]
-
+Group = tuple[str, tuple[Line, ...]]
+"""A title, and the lines that belong together."""
 
 _Rows = Iterable[tuple[str, str, doc.Kind, Callable[[Option], Figure]]]
 
@@ -111,15 +106,13 @@ _RISK: _Rows = (
 def groups_of(comparison: PlanComparison) -> Iterator[Group]:
     """All figures in the order in which they follow from each other."""
     both = comparison.a, comparison.b
-    yield Group(title="Machine", lines=tuple(_lines(both, _PLACE)))
-    iteration = (*_lines(both, _ITERATION), *_waits(both), *_lines(both, _MEMORY))
-    yield Group(title="One iteration", lines=iteration)
-    yield Group(title="Time", lines=tuple(_lines(both, _TIME)))
-    money = (*_lines(both, _RENT), *_causes(both), *_lines(both, _COST))
-    yield Group(title="Money", lines=money)
+    yield "Machine", tuple(_lines(both, _PLACE))
+    yield "One iteration", (*_lines(both, _ITERATION), *_waits(both), *_lines(both, _MEMORY))
+    yield "Time", tuple(_lines(both, _TIME))
+    yield "Money", (*_lines(both, _RENT), *_causes(both), *_lines(both, _COST))
     odds = [line for line in _lines(both, _RISK) if (line.a, line.b) != (None, None)]
-    yield Group(title="Odds and risk", lines=(*_odds(comparison), *odds))
-    yield Group(title="What decides", lines=tuple(_whole(comparison)))
+    yield "Odds and risk", (*_odds(comparison), *odds)
+    yield "What decides", tuple(_whole(comparison))
 
 
 def _lines(both: tuple[Option, Option], rows: _Rows) -> Iterator[Line]:
@@ -215,19 +208,14 @@ def _table(groups: Sequence[Group]) -> doc.Table:
 
 
 def _rows(groups: Iterable[Group], *, is_narrow: bool) -> Iterator[doc.Row]:
-    for group in groups:
-        yield doc.Row((group.title, *[""] * (2 if is_narrow else 3)), doc.Tone.BEST)
-        for line in group.lines:
-            a, b, beside = _text(line, line.a), _text(line, line.b), _beside(line)
+    for title, lines in groups:
+        yield doc.Row((title, *[""] * (2 if is_narrow else 3)), doc.Tone.BEST)
+        for line in lines:
+            (a,), (b,) = doc.cell_lines(line.a, line.kind), doc.cell_lines(line.b, line.kind)
+            beside = _beside(line)
             below = (b, beside) if beside and line.difference else b
             last = (below,) if is_narrow else (b, beside)
             yield doc.Row((f"  {line.name}", a, *last))
-
-
-def _text(line: Line, figure: Figure) -> str:
-    if figure is None:
-        return doc.NOTHING
-    return figure if isinstance(figure, str) else line.kind.words(figure)
 
 
 def _beside(line: Line) -> str:
@@ -249,11 +237,8 @@ def _notes(comparison: PlanComparison) -> Iterator[doc.Section]:
 
 
 def _sheet(groups: Iterable[Group]) -> doc.Table:
-    cells = (
-        (group.title, line.key, line.a, line.b, line.difference, line.ratio)
-        for group in groups
-        for line in group.lines
-    )
+    pairs = ((title, line) for title, lines in groups for line in lines)
+    cells = ((title, one.key, one.a, one.b, one.difference, one.ratio) for title, one in pairs)
     rows = (doc.Row(tuple("" if cell is None else str(cell) for cell in row)) for row in cells)
     return doc.Table(columns=_SHEET, rows=tuple(rows))
 
@@ -264,9 +249,9 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
         "a": option_alone(comparison.a, comparison.worth),
         "b": option_alone(comparison.b, comparison.worth),
         "lines": [
-            {"group": group.title, "line": line.key, **doc.facts_of(line, "a b difference ratio")}
-            for group in groups
-            for line in group.lines
+            {"group": title, "line": line.key, **doc.facts_of(line, "a b difference ratio")}
+            for title, lines in groups
+            for line in lines
         ],
         **doc.facts_of(comparison, "p_a_cheaper p_a_sooner"),
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
@@ -423,15 +408,17 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
             "same": _option_json(change.same),
             "head": _option_json(change.head),
         },
-        "machines": [_machine_json(machine) for machine in change.machines],
+        "machines": [
+            {
+                **doc.facts_of(one, "gpu num_gpus"),
+                "base": _option_json(one.base),
+                "head": _option_json(one.head),
+            }
+            for one in change.machines
+        ],
         "operators": [{**asdict(part), "phase": part.phase and part.phase.value} for part in answer.parts],
         **warnings_json(answer.warnings),
     }
-
-
-def _machine_json(machine: MachineChange) -> Mapping[str, object]:
-    sides = {"base": _option_json(machine.base), "head": _option_json(machine.head)}
-    return {**doc.facts_of(machine, "gpu num_gpus"), **sides}
 
 
 def _option_json(option: Option | None) -> Mapping[str, object] | None:

@@ -76,13 +76,10 @@ def _jobs_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     usd = format_usd(sum(cost_of(one.advice) for one in swept))
     sums = f"{len(swept):,} jobs: {usd} for one run of each; {len(refused):,} without an answer"
     ages = f"{new:,} computed now, {len(swept) - new:,} kept from before"
-    lines = (f"{sums}; {ages}.", *_unknown_words(swept), _moved_words(swept))
+    unknown = sum(one.advice.take is not None and one.advice.take.usd_per_h is None for one in swept)
+    words = [f"Of {unknown:,} of them the cost is not known, and counts nowhere."] if unknown else []
+    lines = (f"{sums}; {ages}.", *words, _moved_words(swept))
     return Table(columns=_COLUMNS, rows=rows), (*without, Lines(lines))
-
-
-def _unknown_words(swept: Sequence[Swept]) -> tuple[str, ...]:
-    num = sum(one.advice.take is not None and one.advice.take.usd_per_h is None for one in swept)
-    return (f"Of {num:,} of them the cost is not known, and counts nowhere.",) if num else ()
 
 
 def _moved_words(swept: Sequence[Swept]) -> str:
@@ -97,9 +94,8 @@ def _moved_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
         for one in fleet.swept
         if one.moved is not None
     )
-    return Table(columns=columns("Job", "Before", "Now", "Why"), rows=rows), (
-        Lines((_moved_words(fleet.swept),)),
-    )
+    table = Table(columns=columns("Job", "Before", "Now", "Why"), rows=rows)
+    return table, (Lines((_moved_words(fleet.swept),)),)
 
 
 def _taken(advice: Advice | None) -> str | None:
@@ -108,7 +104,10 @@ def _taken(advice: Advice | None) -> str | None:
 
 def _best_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     heads = (*columns("Job", "Cheapest", "GPUs", "Arguments"), Column("Batch", COUNT), Column("Tried", COUNT))
-    rows = tuple(Row((*_pick_cells(pick, pick.best), pick.num_tried, *_month(pick))) for pick in fleet.picks)
+    rows = tuple(
+        Row((*_pick_cells(one, one.best), one.num_tried, one.runs_per_month, one.usd(one.best)))
+        for one in fleet.picks
+    )
     table = Table(columns=(*heads, Column("Runs", FOUR_DIGITS), Column("A month", USD)), rows=rows)
     usd = format_usd(fleet.spending.cheapest_usd)
     line = f"{len(fleet.picks):,} jobs, each on its cheapest machine of known cost: {usd} a month."
@@ -119,10 +118,6 @@ def _pick_cells(pick: Pick, one: Candidate) -> tuple[Cell, ...]:
     name = " ".join((PurePath(pick.script).name, *pick.wants))
     variant = one.job.arguments or PurePath(one.job.subject).name
     return name, one.choice.plan, f"{one.choice.num_gpus} x {one.choice.gpu}", variant, one.batch_size
-
-
-def _month(pick: Pick) -> tuple[Cell, Cell]:
-    return pick.runs_per_month, pick.usd(pick.best)
 
 
 def _budget_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
@@ -211,22 +206,20 @@ def _pick_json(pick: Pick) -> dict[str, object]:
 
 
 def _spending_json(spent: Spending) -> dict[str, object]:
-    def moves(of: Sequence[Move]) -> list[dict[str, object]]:
-        return [
-            {
-                "script": move.pick.script,
-                "job": move.to.job.name,
-                "to": move.to.choice.plan,
-                "usd_per_month": move.usd,
-                "hours_saved_per_month": move.hours,
-            }
-            for move in of
-        ]
-
     return {
         **facts_of(spent, "budget_usd cheapest_usd cheapest_hours usd hours hours_above_best"),
-        "moves": moves(spent.moves),
-        "next_moves": moves(spent.next_moves),
+        "moves": list(map(_move_json, spent.moves)),
+        "next_moves": list(map(_move_json, spent.next_moves)),
+    }
+
+
+def _move_json(move: Move) -> dict[str, object]:
+    return {
+        "script": move.pick.script,
+        "job": move.to.job.name,
+        "to": move.to.choice.plan,
+        "usd_per_month": move.usd,
+        "hours_saved_per_month": move.hours,
     }
 
 

@@ -192,7 +192,9 @@ def draw(
         for x, y in marks:
             column = _place(scale(x), scale(min(xs)), scale(max(xs)), columns)
             grid[height - 1 - _place(scale(y), scale(min(ys)), scale(max(ys)), height)][column] = mark
-    return "\n".join([*_framed(grid, labels, margin), _x_axis(xs, x_text, margin, columns), *_legend(series)])
+    names = [labels[0], *[""] * (height - 2), labels[1]]
+    framed = (f"{name:>{margin}} |{''.join(row).rstrip()}" for name, row in zip(names, grid, strict=True))
+    return "\n".join([*framed, _x_axis(xs, x_text, margin, columns), *_legend(series)])
 
 
 def steps(points: Points, until: float, columns: int) -> list[tuple[float, float]]:
@@ -210,14 +212,6 @@ def steps(points: Points, until: float, columns: int) -> list[tuple[float, float
 
 def _place(value: float, low: float, high: float, cells: int) -> int:
     return 0 if high <= low else min(int((value - low) / (high - low) * cells), cells - 1)
-
-
-def _framed(grid: Sequence[Sequence[str]], labels: Sequence[str], margin: int) -> list[str]:
-    lines = []
-    for i, row in enumerate(grid):
-        label = labels[0] if i == 0 else labels[1] if i == len(grid) - 1 else ""
-        lines.append(f"{label:>{margin}} |{''.join(row).rstrip()}")
-    return lines
 
 
 def _x_axis(xs: Sequence[float], x_text: Callable[[float], str], margin: int, columns: int) -> str:

@@ -34,7 +34,7 @@ def answer_of(a: Option, b: Option) -> CompareAnswer:
 
 
 def lines_of(a: Option, b: Option) -> dict[str, Line]:
-    return {line.key: line for group in groups_of(pair(a, b)) for line in group.lines}
+    return {line.key: line for _, lines in groups_of(pair(a, b)) for line in lines}
 
 
 def test_a_line_has_a_difference_and_a_ratio_where_both_are_numbers():
