@@ -119,7 +119,8 @@ def doubtful_prices(
 
 
 def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterator[DoubtfulPrice]:
-    for thing in (*offers, *points):
+    things: list[Offer | PricePoint] = [*offers, *points]
+    for thing in things:
         price = thing.list_usd_per_h if isinstance(thing, Offer) else thing.usd_per_h
         if not price > 0:
             yield _doubt(Doubt.NO_PRICE, thing, f"{price:g} USD/h in the {thing.market} market")
