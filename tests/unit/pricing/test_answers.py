@@ -37,49 +37,9 @@ def kept(*answers: Answer) -> list[list[Offer]]:
     return [list(answer_kept.offers) for answer_kept in merged(answers)]
 
 
-def test_nothing_becomes_nothing():
-    assert merged([]) == ()
-
-
 def test_one_answer_stays_as_it_is():
     alone = answer("a", offer("a"), offer("a", zone="use1-az1"), covers=(HERE,), is_live=True)
     assert merged([alone]) == (alone,)
-
-
-def test_the_first_answer_that_names_a_machine_has_it():
-    first, second = offer("first"), offer("second")
-    assert kept(answer("first", first), answer("second", second)) == [[first], []]
-    assert kept(answer("second", second), answer("first", first)) == [[second], []]
-
-
-def test_other_places_and_markets_of_a_machine_stay_open():
-    first = offer("first")
-    others = [
-        offer("second", region="eu-west-1"),
-        offer("second", market=Market.SPOT),
-        offer("second", provider="gcp"),
-        offer("second", instance_type="p4d"),
-    ]
-    assert kept(answer("first", first), answer("second", *others)) == [[first], others]
-
-
-def test_a_machine_is_taken_with_all_its_zones():
-    """Zones of one source are not filled up from another, whose prices are of another time."""
-    regional = offer("first")
-    zonal = [offer("second", zone="use1-az1"), offer("second", zone="use1-az2")]
-    assert kept(answer("first", regional), answer("second", *zonal)) == [[regional], []]
-    assert kept(answer("second", *zonal), answer("first", regional)) == [zonal, []]
-
-
-def test_what_a_covered_place_does_not_name_is_not_for_rent_there():
-    retired, elsewhere = offer("snapshot", instance_type="p2"), offer("snapshot", region="eu-west-1")
-    live = answer("live", offer("live"), covers=(HERE,), is_live=True)
-    answers_merged = merged([live, answer("snapshot", retired, elsewhere)])
-    assert answers_merged[1].offers == (elsewhere,)
-
-
-def test_a_place_may_be_covered_without_an_offer():
-    assert kept(answer("live", covers=(HERE,)), answer("snapshot", offer("snapshot"))) == [[], []]
 
 
 def test_a_machine_without_a_live_price_keeps_its_older_one_and_others_do_not_come_back():
@@ -90,21 +50,6 @@ def test_a_machine_without_a_live_price_keeps_its_older_one_and_others_do_not_co
     assert kept(live, answer("snapshot", stale, retired)) == [list(live.offers), [stale]]
     own = offer("custom", instance_type="p4d")
     assert kept(answer("custom", own), live, answer("snapshot", stale)) == [[own], list(live.offers), []]
-
-
-def test_a_place_that_was_empty_gives_way_to_a_newer_file_alone():
-    old, new = of("snapshot", OLD), of("snapshot", NEW)
-    empty = replace(answer("live", covers=(HERE,), is_live=True), asked_at={HERE: MIDDLE})
-    assert kept(empty, answer("snapshot", old)) == [[], []]
-    assert kept(empty, answer("snapshot", new)) == [[], [new]]
-
-
-def test_own_rates_go_before_a_place_that_is_covered_later():
-    own, live = (
-        offer("custom"),
-        answer("live", offer("live"), offer("live", instance_type="p4d"), covers=(HERE,)),
-    )
-    assert kept(answer("custom", own), live) == [[own], [live.offers[1]]]
 
 
 def test_an_answer_keeps_its_name_and_what_it_covers():
@@ -121,18 +66,6 @@ def of(source: str, at: datetime, **changes: str) -> Offer:
     return replace(offer(source, **changes), retrieved_at=at)
 
 
-def test_a_newer_file_takes_the_place_of_what_was_pulled_long_ago():
-    live = answer("live", of("live", OLD), of("live", OLD, instance_type="p4d"), covers=(HERE,), is_live=True)
-    dated = answer("snapshot", of("snapshot", MIDDLE))
-    assert kept(live, dated) == [[], [dated.offers[0]]]
-
-
-def test_what_was_pulled_later_keeps_its_place():
-    live = answer("live", of("live", NEW), covers=(HERE,), is_live=True)
-    dated = answer("snapshot", of("snapshot", MIDDLE), of("snapshot", MIDDLE, instance_type="p2"))
-    assert kept(live, dated) == [list(live.offers), []]
-
-
 def test_what_an_outdated_pull_could_not_price_is_no_gap_any_more():
     there: Place = ("aws", "eu-west-1", Market.ON_DEMAND)
     live = replace(
@@ -142,18 +75,6 @@ def test_what_an_outdated_pull_could_not_price_is_no_gap_any_more():
     newer = of("snapshot", MIDDLE, instance_type="p4d")
     assert merged([live, answer("snapshot", newer)])[0].unpriced == {(there, "p4d")}
     assert merged([live, answer("snapshot", replace(newer, retrieved_at=OLD))])[0].unpriced == live.unpriced
-
-
-def test_one_place_that_is_outdated_leaves_the_others():
-    fresh = of("live", NEW, region="eu-west-1")
-    live = answer("live", of("live", OLD), fresh, covers=(HERE,), is_live=True)
-    dated = answer("snapshot", of("snapshot", MIDDLE))
-    assert kept(live, dated) == [[fresh], list(dated.offers)]
-
-
-def test_own_rates_are_believed_whatever_their_day():
-    own, live = answer("custom", of("custom", OLD)), answer("live", of("live", NEW), is_live=True)
-    assert kept(own, live) == [list(own.offers), []]
 
 
 # --- Live prices of several sources -------------------------------------------------------------------
@@ -170,46 +91,63 @@ def public(at: datetime, **changes: str) -> Answer:
     return replace(answer("gpuhunt", of("gpuhunt", at, **changes), is_live=True), knows_all=False)
 
 
-def test_an_account_has_the_word_as_long_as_its_prices_are_of_the_same_day():
-    for at in (NEW, NEW - DAY, NEW + DAY):
-        own = account(NEW)
-        assert kept(own, public(at)) == [list(own.offers), []]
+ZONES = [offer("b", zone="use1-az1"), offer("b", zone="use1-az2")]
+ELSEWHERE = [
+    offer("b", region="eu-west-1"),
+    offer("b", market=Market.SPOT),
+    offer("b", provider="gcp"),
+    offer("b", instance_type="p4d"),
+]
+P2, P3, P4D, P6 = ({"instance_type": name} for name in ("p2", "p3", "p4d", "p6"))
+LIVE_OLD = answer("live", of("live", OLD), of("live", OLD, **P4D), covers=(HERE,), is_live=True)
+LIVE_NEW = answer("live", of("live", NEW), covers=(HERE,), is_live=True)
+EMPTY = replace(answer("live", covers=(HERE,), is_live=True), asked_at={HERE: MIDDLE})
+FRESH = of("live", NEW, region="eu-west-1")
+STALE_BUT_ONE = answer("live", of("live", OLD), FRESH, covers=(HERE,), is_live=True)
+OWN = answer("custom", of("custom", OLD))
+OLD_FILE, FILE, NEW_FILE = (answer("file", of("file", at)) for at in (OLD, MIDDLE, NEW))
+ALL, NONE = "all of it", ()
+"""Of an answer's offers."""
 
 
-def test_what_an_account_told_long_ago_gives_way_to_what_is_published_now():
-    published = public(NEW)
-    assert kept(account(MIDDLE), published) == [[], list(published.offers)]
-    assert kept(account(MIDDLE), public(OLD)) == [[of("aws", MIDDLE)], []]
-
-
-def test_a_list_that_leaves_machines_out_takes_the_place_of_those_that_it_names():
-    other = of("aws", MIDDLE, instance_type="p3")
-    newer = public(NEW)
-    assert kept(account(MIDDLE, other), newer) == [[other], list(newer.offers)]
-
-
-def test_a_machine_that_is_newer_than_the_accounts_answer_is_for_rent():
-    """The account knew all that was for rent there, then."""
-    newer = public(NEW, instance_type="p6")
-    assert kept(account(MIDDLE), newer) == [[of("aws", MIDDLE)], list(newer.offers)]
-    assert kept(account(NEW), newer) == [[of("aws", NEW)], []]
-
-
-def test_a_list_that_leaves_machines_out_hides_none_of_a_file():
-    retired = of("snapshot", OLD, instance_type="p3")
-    assert kept(public(NEW), answer("snapshot", retired)) == [list(public(NEW).offers), [retired]]
-
-
-def test_an_old_list_that_was_pulled_just_now_gives_way_to_a_newer_file():
-    """When it was asked for says nothing of how old its prices are."""
-    pulled = replace(public(OLD), asked_at={HERE: NEW})
-    dated = of("snapshot", MIDDLE)
-    assert kept(pulled, answer("snapshot", dated)) == [[], [dated]]
-
-
-def test_own_rates_stay_whatever_is_published_later():
-    own = answer("custom", of("custom", OLD))
-    assert kept(own, public(NEW)) == [list(own.offers), []]
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [
+        # Of a machine the first answer that names it counts, with all its zones: others' are of other times.
+        (answer("a", offer("a")), answer("b", offer("b")), (ALL, NONE)),
+        (answer("b", offer("b")), answer("a", offer("a")), (ALL, NONE)),
+        (answer("a", offer("a")), answer("b", *ELSEWHERE), (ALL, ALL)),
+        (answer("a", offer("a")), answer("b", *ZONES), (ALL, NONE)),
+        (answer("b", *ZONES), answer("a", offer("a")), (ALL, NONE)),
+        # What a covered place does not name is not for rent there.
+        (answer("a", offer("a"), covers=(HERE,)), answer("b", offer("b", **P2), ELSEWHERE[0]), (ALL, (1,))),
+        (answer("a", covers=(HERE,)), answer("b", offer("b")), (NONE, NONE)),
+        (OWN, answer("a", of("a", NEW), of("a", NEW, **P4D), covers=(HERE,)), (ALL, (1,))),
+        # Newer files take the place of what was pulled long ago; own rates are believed whatever their day.
+        (EMPTY, OLD_FILE, (NONE, NONE)),
+        (EMPTY, NEW_FILE, (NONE, ALL)),
+        (LIVE_OLD, FILE, (NONE, ALL)),
+        (LIVE_NEW, answer("file", of("file", MIDDLE), of("file", MIDDLE, **P2)), (ALL, NONE)),
+        (STALE_BUT_ONE, FILE, ((1,), ALL)),
+        (OWN, LIVE_NEW, (ALL, NONE)),
+        (OWN, public(NEW), (ALL, NONE)),
+        # An account has the word as long as its prices are of the same day; a list leaves machines out.
+        (account(NEW), public(NEW), (ALL, NONE)),
+        (account(NEW), public(NEW - DAY), (ALL, NONE)),
+        (account(NEW), public(NEW + DAY), (ALL, NONE)),
+        (account(MIDDLE), public(NEW), (NONE, ALL)),
+        (account(MIDDLE), public(OLD), (ALL, NONE)),
+        (account(MIDDLE, of("aws", MIDDLE, **P3)), public(NEW), ((1,), ALL)),
+        (account(MIDDLE), public(NEW, **P6), (ALL, ALL)),
+        (account(NEW), public(NEW, **P6), (ALL, NONE)),
+        (public(NEW), answer("file", of("file", OLD, **P3)), (ALL, ALL)),
+        # When a list was asked for says nothing of how old its prices are.
+        (replace(public(OLD), asked_at={HERE: NEW}), FILE, (NONE, ALL)),
+    ],
+)
+def test_each_answer_keeps_what_it_has_the_word_in(first, second, left):
+    for kept, whole, places in zip(merged([first, second]), (first, second), left, strict=True):
+        assert kept.offers == (whole.offers if places is ALL else tuple(whole.offers[i] for i in places))
 
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -372,12 +310,6 @@ def answered_by(*offers: Offer, is_live: bool = False) -> Answer:
     return Answer(source="fixed", is_live=is_live, offers=offers)
 
 
-def test_offers_of_all_answers_are_joined():
-    answers = [answered_by(aged()), answered_by(aged(provider="gcp"))]
-    offers = load_offers(OfferQuery(), now=NOW, answers=answers)
-    assert [o.provider for o in offers.offers] == ["aws", "gcp"]
-
-
 def test_the_age_of_prices_is_told_by_provider():
     known = answered_by(aged(age_days=124), aged(age_days=511), aged(provider="gcp"))
     offers = load_offers(OfferQuery(), now=NOW, answers=[known])
@@ -435,15 +367,6 @@ def test_only_prices_that_match_must_be_young_enough():
     assert len(offers.offers) == 1
 
 
-def test_the_first_answer_that_knows_a_machine_has_the_word():
-    own, others = (
-        answered_by(aged(source="own")),
-        answered_by(aged(source="other"), aged(region="eu-west-1")),
-    )
-    offers = load_offers(OfferQuery(), now=NOW, answers=[own, others])
-    assert [(o.region, o.source) for o in offers.offers] == [("us-east-1", "own"), ("eu-west-1", "test")]
-
-
 def test_a_dear_price_still_silences_what_is_less_trusted():
     """The limit counts after the merge: a cheap stale price does not stand in for a dear own rate."""
     dear = dataclasses.replace(aged(), list_usd_per_h=9.0)
@@ -468,12 +391,6 @@ def test_what_was_pulled_long_ago_is_told_like_a_dated_file():
     assert load_offers(OfferQuery(), now=NOW, fresh_s=1000 * DAY_S, answers=[live]).warnings == ()
 
 
-def test_an_offer_that_holds_anywhere_is_in_every_region():
-    own = answered_by(aged(region="any", age_days=0))
-    query = OfferQuery(regions=("us-*",))
-    assert len(load_offers(query, now=NOW, answers=[own]).offers) == 1
-
-
 def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled():
     own = answered_by(aged(provider="lab"), is_live=False)
     text = said(load_offers(OfferQuery(), now=NOW, answers=[own]).warnings)
@@ -483,12 +400,6 @@ def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled():
 def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock():
     offers = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answered_by(aged(age_days=0))])
     assert said(offers.warnings) == "prices are not live: aws 0 days old (2026-11-21)"
-
-
-def test_live_prices_may_be_too_old_as_well():
-    live = answered_by(aged(age_days=3), is_live=True)
-    with pytest.raises(StaleCatalogError, match="aws 3 days old"):
-        load_offers(OfferQuery(), now=NOW, max_age_s=2 * DAY_S, answers=[live])
 
 
 def test_only_answers_that_have_the_word_must_be_young_enough():
