@@ -9,6 +9,7 @@ from typing import cast
 from advisor.config.settings import PriceSettings
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.findings.about_spending import PricesImplausible
+from advisor.core.iterables import grouped
 from advisor.core.plugins import error_in_words, held_back, load, registered
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
 from advisor.pricing.price_checks import has_possible_prices, named
@@ -43,7 +44,9 @@ def sources_of(settings: PriceSettings) -> Sources:
         named = [_source(name, settings.options) for name in settings.sources]
         return Sources(sources=tuple(named), warnings=())
     sources, warnings = [], []
-    for name in _in_order_of_trust([*registered(protocol.GROUP)]):
+    there = registered(protocol.GROUP)
+    foreign = [name for name in there if name not in (*_FIRST, *_LAST)]
+    for name in (name for name in (*_FIRST, *foreign, *_LAST) if name in there):
         try:
             sources.append(_source(name, settings.options))
         except ConfigError as error:
@@ -51,11 +54,6 @@ def sources_of(settings: PriceSettings) -> Sources:
                 raise
             warnings.append(str(error))
     return Sources(sources=tuple(sources), warnings=tuple(warnings))
-
-
-def _in_order_of_trust(names: Sequence[str]) -> list[str]:
-    foreign = [name for name in names if name not in (*_FIRST, *_LAST)]
-    return [name for name in (*_FIRST, *foreign, *_LAST) if name in names]
 
 
 def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> protocol.PriceSource:
@@ -173,18 +171,11 @@ def joined(gaps: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         machine, is_of_machine, reason = gap.partition(f" {scope}: ")
         key = (reason, machine) if is_of_machine else (gap, "")
         scopes.setdefault(key, []).append(scope)
+    alike = grouped(scopes, lambda key: (key[0], tuple(scopes[key])))
     return tuple(
-        ": ".join(filter(None, (", ".join(where), reason, ", ".join(filter(None, machines)))))
-        for (reason, where), machines in _by_scopes(scopes).items()
+        ": ".join(filter(None, (", ".join(where), reason, ", ".join(filter(None, (key[1] for key in keys))))))
+        for (reason, where), keys in alike.items()
     )
-
-
-def _by_scopes(scopes: Mapping[tuple[str, str], list[str]]) -> dict[tuple[str, tuple[str, ...]], list[str]]:
-    """Machines that lack the same in the same scopes."""
-    by_scopes: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (reason, machine), where in scopes.items():
-        by_scopes.setdefault((reason, tuple(where)), []).append(machine)
-    return by_scopes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -239,6 +240,7 @@ def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope
     untaxed = [charge for charge in ours if not _is_tax(charge)]
     charges = [charge for charge in untaxed if charge.currency == USD]
     billed = {charge.provider for charge in charges}
+    weeks = grouped(charges, lambda charge: monday_of(charge.start))
     return Billing(
         charges=tuple(charges),
         apart=tuple(charge for charge in ours if _is_tax(charge) or charge.currency != USD),
@@ -246,8 +248,10 @@ def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope
         amortised_usd=total(charge.amortised_cost for charge in charges),
         by_provider=_billed_shares(charges, lambda charge: charge.provider),
         by_project=_billed_shares(charges, lambda charge: charge.project or ""),
-        by_week=_by_week(charges, period),
-        by_service=_billed_shares((c for c in charges if c.machine is None), _service),
+        by_week=tuple(_billed_share(f"{monday}", weeks.get(monday, ())) for monday in period.weeks()),
+        by_service=_billed_shares(
+            (c for c in charges if c.machine is None), lambda c: UNUSED if c.is_unused else c.service
+        ),
         machines=_machines(charges, runs),
         commitments=commitments_of(charges),
         coverage=coverage_of(charges),
@@ -267,18 +271,8 @@ def faults_in(bill: Bill, period: Period) -> tuple[RowFault, ...]:
     return tuple(fault for fault in bill.faults if fault.start is None or period.holds(fault.start))
 
 
-def _service(charge: Charge) -> str:
-    return UNUSED if charge.is_unused else charge.service
-
-
 def _is_tax(charge: Charge) -> bool:
     return charge.category is ChargeCategory.TAX
-
-
-def _by_week(charges: Iterable[Charge], period: Period) -> tuple[BilledShare, ...]:
-    weeks = grouped(charges, lambda charge: f"{monday_of(charge.start)}")
-    names = (f"{monday}" for monday in period.weeks())
-    return tuple(_billed_share(name, weeks.get(name, ())) for name in names)
 
 
 def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMachine, ...]:
@@ -304,11 +298,10 @@ def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMac
 def _overlaps(bills: Sequence[Bill], period: Period) -> tuple[Overlap, ...]:
     days: list[tuple[str, dict[str, set[date]]]] = []
     for bill in bills:
-        by_provider: dict[str, set[date]] = {}
+        days.append((bill.name, by_provider := defaultdict(set)))
         for charge in bill.charges:
             if period.holds(charge.start):
-                by_provider.setdefault(charge.provider, set()).add(charge.start.date())
-        days.append((bill.name, by_provider))
+                by_provider[charge.provider].add(charge.start.date())
     return tuple(
         Overlap(provider=provider, bills=(one, other), days=len(mine[provider] & theirs[provider]))
         for (one, mine), (other, theirs) in combinations(days, 2)
@@ -353,26 +346,20 @@ def leaks_of(
     is_advised: Callable[[Run], bool],
 ) -> tuple[Finding, ...]:
     """Leaks, the dearest first; a run may be in several of them, so they do not add up."""
-    leaks = [*_ended_badly(runs), *_unadvised(runs, is_advised), *_above_p90(comparisons)]
+    leaks = list(_of_runs(runs, comparisons, is_advised))
     if billing is not None:
         leaks += _idle(billing)
     return tuple(sorted(leaks, key=lambda leak: (-float(str(leak.facts["usd"])), leak.code)))
 
 
-def _ended_badly(runs: Sequence[Run]) -> Iterator[Finding]:
+def _of_runs(
+    runs: Sequence[Run], comparisons: Iterable[Comparison], is_advised: Callable[[Run], bool]
+) -> Iterator[Finding]:
     for status, code in _BY_STATUS.items():
-        ended = [run for run in runs if run.status is status]
-        if ended:
+        if ended := [run for run in runs if run.status is status]:
             yield _leak(code, ended, cost_of(ended))
-
-
-def _unadvised(runs: Sequence[Run], is_advised: Callable[[Run], bool]) -> Iterator[Finding]:
-    alone = [run for run in runs if not is_advised(run) and run.market is not None]
-    if alone:
+    if alone := [run for run in runs if not is_advised(run) and run.market is not None]:
         yield _leak("unadvised", alone, cost_of(alone))
-
-
-def _above_p90(comparisons: Iterable[Comparison]) -> Iterator[Finding]:
     above = [c for c in comparisons if c.actual_usd is not None and c.actual_usd > c.predicted_usd.p90]
     if above:
         excess = total(exact(c.actual_usd or 0.0) - exact(c.predicted_usd.p90) for c in above)
@@ -402,9 +389,7 @@ def _idle(billing: Billing) -> Iterator[Finding]:
 
 def _leak(of: _Kind, runs: Sequence[Run], usd: Decimal) -> Finding:
     """With the scripts that cost most among these runs."""
-    by_script: dict[str, Decimal] = {}
-    for run in runs:
-        by_script[run.script] = by_script.get(run.script, Decimal(0)) + exact(run.cost_usd or 0.0)
+    by_script = {script: cost_of(some) for script, some in grouped(runs, lambda run: run.script).items()}
     dearest = sorted(by_script, key=lambda script: (-by_script[script], script))[:_MOST_NAMES]
     return Leak(
         of=of,

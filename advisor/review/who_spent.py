@@ -12,6 +12,7 @@ from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.budgets import NOTHING, Period, Scope, exact, total
+from advisor.review.spending import cost_of
 from advisor.spend.charges import USD, Charge, ChargeCategory
 from advisor.spend.outlays import Outlay
 from advisor.spend.showback import Jump, Part, Sharing, jumps_of, parts_of
@@ -162,7 +163,7 @@ def unit_costs_of(
             project=project,
             script=script,
             num_runs=len(group),
-            per_run_usd=total(map(_usd, group)) / len(group),
+            per_run_usd=cost_of(group) / len(group),
             per_epoch_usd=_per(group, epochs),
             per_million_tokens_usd=_per(group, tokens),
         )
@@ -170,15 +171,11 @@ def unit_costs_of(
     return tuple(sorted(costs, key=lambda cost: (-cost.per_run_usd, cost.project, cost.script)))
 
 
-def _usd(run: Run) -> Decimal:
-    return exact(run.cost_usd or 0.0)
-
-
 def _per(runs: Sequence[Run], units: Sequence[float | None]) -> Decimal | None:
     told = [(run, unit) for run, unit in zip(runs, units, strict=True) if unit]
     if not told:
         return None
-    return total(_usd(run) for run, _ in told) / total(exact(unit) for _, unit in told)
+    return cost_of(run for run, _ in told) / total(exact(unit) for _, unit in told)
 
 
 def _steps(run: Run, entry: LedgerEntry | None) -> float | None:

@@ -139,14 +139,11 @@ def _near(place: Place) -> str:
     models: dict[str, type[BaseModel]] = {"prefer": Prefer, "approval": Approval, "if": Condition}
     models.update(SECTIONS)
     around = next((str(part) for part in reversed(place[:-1]) if isinstance(part, str)), "")
-    keys = _keys(models.get(around, PolicyFile))
+    fields = models.get(around, PolicyFile).model_fields.items()
+    keys = [field.alias or name for name, field in fields]
     dotted = [key for key in LOCKABLE if key.endswith(f".{name}")]
     hint = did_you_mean(name, keys) or did_you_mean(f"{around}.{name}", dotted)
     return hint or f" There are {', '.join(keys)}."
-
-
-def _keys(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _description(key: str) -> str:

@@ -10,7 +10,7 @@ CSV with the columns ``time`` and ``event``, and, where they differ, ``machine``
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,21 +74,18 @@ def _series(path: Path, now: datetime | None) -> Series:
         try:
             if isinstance(row, ValueError):
                 raise row
-            moment = _hour(row["time"].strip(), latest_h), _state(row["event"].strip().lower())
+            hour, event = _hour(row["time"].strip(), latest_h), row["event"].strip().lower()
+            if event not in _STATES:
+                raise ValueError(f"event {event!r} is none of {', '.join(_STATES)}")
             place = row.get("machine", ANY_MACHINE).strip(), row.get("zone", "").strip()
-            series.setdefault(place, []).append(moment)
+            series.setdefault(place, []).append((hour, _STATES[event]))
         except ValueError as error:
             faults.append(f"line {number}: {error}"[:_LONGEST_FAULT])
     if faults:
-        raise InputError("\n  ".join(_told(path, faults)))
+        title = f"{str(path)!r} is not a log of spot machines as it should be:"
+        more = [f"and {len(faults) - _MOST_FAULTS:,} more lines"] if len(faults) > _MOST_FAULTS else []
+        raise InputError("\n  ".join([title, *faults[:_MOST_FAULTS], *more]))
     return series
-
-
-def _told(path: Path, faults: list[str]) -> Iterator[str]:
-    yield f"{str(path)!r} is not a log of spot machines as it should be:"
-    yield from faults[:_MOST_FAULTS]
-    if len(faults) > _MOST_FAULTS:
-        yield f"and {len(faults) - _MOST_FAULTS:,} more lines"
 
 
 def _check_header(header: list[str], path: Path) -> None:
@@ -118,9 +115,3 @@ def _hour(text: str, latest_h: float) -> float:
     if hour > latest_h:
         raise ValueError(f"time {text!r} lies in the future")
     return hour
-
-
-def _state(text: str) -> bool | None:
-    if text not in _STATES:
-        raise ValueError(f"event {text!r} is none of {', '.join(_STATES)}")
-    return _STATES[text]

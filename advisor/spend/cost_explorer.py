@@ -5,7 +5,7 @@ AWS asks 0.01 USD for each call. https://docs.aws.amazon.com/aws-cost-management
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
@@ -63,11 +63,13 @@ def ask_cost_explorer(options: AwsOptions, since: datetime, until: datetime, pro
     )
     charges: list[Charge] = []
     faults: list[RowFault] = []
-    for number, (span, group) in enumerate(_groups(days), start=1):
+    groups = ((day["TimePeriod"], group) for day in days for group in day["Groups"])
+    for number, (span, group) in enumerate(groups, start=1):
         try:
             charges += _charge(span, group)
         except (KeyError, ValueError) as error:
-            faults.append(RowFault(line=number, reason=_reason(error)))
+            reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+            faults.append(RowFault(line=number, reason=reason))
     return Bill(name=NAME, charges=tuple(charges), faults=tuple(faults))
 
 
@@ -75,10 +77,6 @@ def _day(moment: datetime, *, is_end: bool = False) -> date:
     """The day of a moment; as an end, which Cost Explorer leaves out, the day after the last moment."""
     utc = moment.astimezone(UTC)
     return (utc - timedelta(microseconds=1)).date() + timedelta(days=1) if is_end else utc.date()
-
-
-def _groups(days: Iterable[_Day]) -> Iterator[tuple[_Span, _Group]]:
-    return ((day["TimePeriod"], group) for day in days for group in day["Groups"])
 
 
 def _charge(span: _Span, group: _Group) -> Iterator[Charge]:
@@ -101,7 +99,3 @@ def _charge(span: _Span, group: _Group) -> Iterator[Charge]:
         effective_cost=cells.amount(dict(effective), "Amount"),
         currency=cells.currency(dict(billed), "Unit"),
     )
-
-
-def _reason(error: Exception) -> str:
-    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)

@@ -18,6 +18,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from io import BytesIO
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.files import temporary_folder
 from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus, normal_form
+from advisor.core.iterables import grouped
 from advisor.core.plugins import error_in_words
 from advisor.core.units import GB, GIB, MB, format_duration
 from advisor.core.values import GpuSpec, Market, Offer
@@ -69,7 +71,8 @@ def offers_of(
     gaps: Counter[str] = Counter()
     rentable = [item for item in items if _is_rentable(item, provider, gaps)]
     rentable = _above_floor(rentable, provider, gaps)
-    counts = _counts_by_name(rentable)
+    # Numbers of GPUs that go by one name: some providers name the GPU, not the machine.
+    counts = grouped(((item.instance_name, item.gpu_count) for item in rentable), itemgetter(0))
     offers: dict[tuple[str, str, Market], Offer] = {}
     for item in sorted(rentable, key=lambda item: item.price):
         try:
@@ -80,16 +83,13 @@ def offers_of(
             continue
         if offer is not None:
             offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
-    counted = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
-    return tuple(offers.values()), (*counted, *(_terms(provider) if offers else ()))
-
-
-def _terms(provider: Provider) -> Iterator[str]:
-    if not provider.are_terms_known:
-        yield (
+    told = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
+    if offers and not provider.are_terms_known:
+        told.append(
             f"billing terms are not known: at least {format_duration(provider.minimum_billed_s)} in steps of"
             f" {format_duration(provider.billed_step_s)} assumed, the dearest known of others"
         )
+    return tuple(offers.values()), tuple(told)
 
 
 def _is_rentable(item: CatalogItem, provider: Provider, gaps: Counter[str]) -> bool:
@@ -129,25 +129,17 @@ def _above_floor(items: Sequence[CatalogItem], provider: Provider, gaps: Counter
     return kept
 
 
-def _counts_by_name(items: Sequence[CatalogItem]) -> Mapping[str, set[int]]:
-    """Numbers of GPUs that go by one name: some providers name the GPU, not the machine."""
-    counts: dict[str, set[int]] = {}
-    for item in items:
-        counts.setdefault(item.instance_name, set()).add(item.gpu_count)
-    return counts
-
-
 def _machine(
     item: CatalogItem,
     provider: Provider,
-    counts: Mapping[str, set[int]],
+    counts: Mapping[str, Sequence[tuple[str, int]]],
     retrieval: Retrieval,
     gaps: Counter[str],
 ) -> InstanceType | None:
     """The machine of our catalog, else as the row gives it; None where the row is no machine of its own."""
     if (known := _known_machine(item, provider)) is not None:
         return known
-    is_one_size = len(counts[item.instance_name]) == 1
+    is_one_size = len(set(counts[item.instance_name])) == 1
     if not is_one_size and provider.locations is Locations.ZONE:
         gaps["GPUs attached to a host that the catalog lacks"] += 1
         return None
@@ -274,30 +266,22 @@ def fetch_catalog(provider: str, url: str, folder: Path, allowance: Allowance) -
     Raises PublicFileError, OSError: none that can be read, or the folder cannot be written.
     """
     version = download(f"{url}/{provider}/version", allowance).decode("utf-8", "replace").strip()
-    if _day(version) is None:
+    try:
+        day_of(version)
+    except ValueError:
         raise PublicFileError(
             f"its version is {version[:40]!r}, which names no day, so the age of its prices is unknown"
-        )
+        ) from None
     packed = download(f"{url}/{provider}/{version}/catalog.zip", allowance)
     (folder / f"{provider}.csv").write_bytes(_unpacked(packed, f"{provider}.csv"))
     return version
 
 
 def day_of(version: str) -> datetime:
-    """Midnight of the day that a version begins with, as in ``20260720-1``."""
-    day = _day(version)
-    if day is None:
-        raise ValueError(f"{version!r} names no day")
-    return day
-
-
-def _day(version: str) -> datetime | None:
+    """Midnight of the day of a version such as ``20260720-1``. Raises ValueError: it names none."""
     if not _VERSION.fullmatch(version):
-        return None
-    try:
-        return datetime.strptime(version[:8], "%Y%m%d").replace(tzinfo=UTC)
-    except ValueError:
-        return None
+        raise ValueError(f"{version!r} names no day")
+    return datetime.strptime(version[:8], "%Y%m%d").replace(tzinfo=UTC)
 
 
 def _unpacked(packed: bytes, name: str) -> bytes:
@@ -358,7 +342,8 @@ class GpuhuntSource:
         """
         query = dataclasses.replace(query, regions=())
         wanted = [name for name in self._providers if not query.providers or name in query.providers]
-        fetched = [name for name in wanted if self._is_fetched(load_providers()[name])]
+        published = [name for name in wanted if load_providers()[name].access is Access.PUBLISHED]
+        fetched = published if self._catalog_dir is None else []
         with temporary_folder("prices") as temporary:
             folder = self._catalog_dir or temporary
             allowance = Allowance()
@@ -379,9 +364,6 @@ class GpuhuntSource:
     def credentials(self) -> Credentials:
         """The published catalogs need none."""
         return Credentials.NOT_NEEDED
-
-    def _is_fetched(self, provider: Provider) -> bool:
-        return self._catalog_dir is None and provider.access is Access.PUBLISHED
 
     def _fetched(self, provider: str, folder: Path, allowance: Allowance) -> _Fetched:
         """Put a provider's catalog into the folder."""
@@ -473,14 +455,13 @@ def _items(provider: Provider) -> list[CatalogItem]:
 @contextmanager
 def _environment(catalog_dir: Path) -> Iterator[None]:
     """Tells gpuhunt of a folder in the only way there is."""
-    before = os.environ.get(CATALOG_DIR)
+    before = {name: os.environ[name] for name in (CATALOG_DIR,) if name in os.environ}
     os.environ[CATALOG_DIR] = str(catalog_dir)
     try:
         yield
     finally:
         os.environ.pop(CATALOG_DIR)
-        if before is not None:
-            os.environ[CATALOG_DIR] = before
+        os.environ.update(before)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -96,14 +97,11 @@ _FILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE"
 def may_have_credentials() -> bool:
     """False only where the SDK's chain has nowhere to find any."""
     files = (Path(os.environ.get(name) or usual).expanduser() for name, usual in _FILES.items())
-    return any(map(os.environ.get, _VARIABLES)) or any(path.is_file() for path in files) or _is_amazons()
-
-
-def _is_amazons() -> bool:
-    try:
+    if any(map(os.environ.get, _VARIABLES)) or any(path.is_file() for path in files):
+        return True
+    with suppress(OSError):
         return VENDOR.read_text(encoding="utf-8").startswith("Amazon")
-    except OSError:
-        return False
+    return False
 
 
 _BROKEN = "AWS failed to answer {action} (an error on its side): try again later"

@@ -45,7 +45,17 @@ def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
             f"the price list names no GPU machine, though the region offers {listed(survey.rentable)}:"
             " try again later"
         )
-    offers = _offers(prices, survey, region.name)
+    offers = (
+        machine.offer(
+            region=region.name,
+            market=Market.ON_DEMAND,
+            usd_per_h=prices.usd_per_h[name],
+            retrieved_at=survey.asked_at,
+            source=LIST_SOURCE,
+        )
+        for name, machine in sorted(survey.rentable.items())
+        if name in prices.usd_per_h
+    )
     return Part(
         scope=scope,
         offers=tuple(filter(region.query.matches, offers)),
@@ -54,19 +64,6 @@ def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
         unpriced=tuple(sorted(_unpriced(prices, survey))),
         troubles=survey.troubles,
     )
-
-
-def _offers(prices: ListPrices, survey: Survey, region: str) -> Iterator[Offer]:
-    """Prices of machines that can be started here, in alphabetical order."""
-    for name, machine in sorted(survey.rentable.items()):
-        if name in prices.usd_per_h:
-            yield machine.offer(
-                region=region,
-                market=Market.ON_DEMAND,
-                usd_per_h=prices.usd_per_h[name],
-                retrieved_at=survey.asked_at,
-                source=LIST_SOURCE,
-            )
 
 
 def _unpriced(prices: ListPrices, survey: Survey) -> set[str]:
@@ -169,10 +166,8 @@ def read_points(
 
 
 def _asked(region: Region, survey: Survey, start: datetime) -> list[Row]:
-    filters = [
-        {"Name": "instance-type", "Values": sorted(survey.rentable)},
-        {"Name": "product-description", "Values": [LINUX]},
-    ]
+    wanted = {"instance-type": sorted(survey.rentable), "product-description": [LINUX]}
+    filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
     limits = {"StartTime": start, "Filters": filters, "MaxResults": 1000}
     return items_of(region.ec2, SPOT_ACTION, "SpotPriceHistory", **limits)
 
@@ -272,25 +267,15 @@ def capacity_block_part(region: Region, survey: Survey, scope: str) -> Part:
 
 def _blocks(region: Region, survey: Survey) -> Iterator[Row]:
     """Blocks of every type that is sold so, types in alphabetical order."""
-    for name in _types_sold_in_blocks(region, survey):
-        blocks: list[Row] = items_of(
-            region.ec2,
-            BLOCK_ACTION,
-            "CapacityBlockOfferings",
-            InstanceType=name,
-            InstanceCount=1,
-            CapacityDurationHours=BLOCK_H,
-        )
-        yield from blocks
-
-
-def _types_sold_in_blocks(region: Region, survey: Survey) -> list[str]:
     filters = [
         {"Name": "supported-usage-class", "Values": ["capacity-block"]},
         {"Name": "instance-type", "Values": sorted(survey.rentable)},
     ]
     rows: list[Row] = items_of(region.ec2, "ec2:DescribeInstanceTypes", "InstanceTypes", Filters=filters)
-    return sorted(row["InstanceType"] for row in rows if row["InstanceType"] in survey.rentable)
+    for name in sorted(row["InstanceType"] for row in rows if row["InstanceType"] in survey.rentable):
+        block = {"InstanceType": name, "InstanceCount": 1, "CapacityDurationHours": BLOCK_H}
+        blocks: list[Row] = items_of(region.ec2, BLOCK_ACTION, "CapacityBlockOfferings", **block)
+        yield from blocks
 
 
 def _block_offer(row: Row, region: Region, survey: Survey, zones: Mapping[str, str]) -> Offer | None:

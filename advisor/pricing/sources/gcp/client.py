@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -206,14 +207,11 @@ def local_credentials() -> Credentials:
 def has_login() -> bool:
     """Whether application-default credentials lie on this machine, or it is one of Google's."""
     path = os.environ.get(_CREDENTIALS_VARIABLE)
-    return Path(path).is_file() if path else _well_known_file().is_file() or _is_googles_machine()
-
-
-def _is_googles_machine() -> bool:
-    try:
+    if path or _well_known_file().is_file():
+        return Path(path or _well_known_file()).is_file()
+    with suppress(OSError):
         return PRODUCT_NAME.read_text(encoding="utf-8").startswith("Google")
-    except OSError:
-        return False
+    return False
 
 
 def _well_known_file() -> Path:
@@ -252,7 +250,9 @@ def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterato
         on_error=on_error,
     )
     request = ListSkusRequest(parent=COMPUTE_ENGINE, page_size=PAGE_SIZE, currency_code="USD")
-    with within(_LOGIN_WITHIN_S, lambda: _limited_client(patience)) as client:
+    with within(_LOGIN_WITHIN_S, _client) as client:
+        # The library offers no choice of a client's session.
+        limit(client.transport._session, Allowance(), patience.call_s)
         seen: set[str] = set()
         ask = partial(client.list_skus, request=request, retry=retry, timeout=patience.call_s)
         pages = within(patience.total_s, lambda: iter(ask().pages))
@@ -262,14 +262,6 @@ def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterato
                 raise BrokenReplyError("pages without an end")
             seen.add(raw.next_page_token)
             yield raw
-
-
-def _limited_client(patience: Patience) -> CloudCatalogClient:
-
-    client = _client()
-    # The library offers no choice of a client's session.
-    limit(client.transport._session, Allowance(), patience.call_s)
-    return client
 
 
 def _client() -> CloudCatalogClient:
