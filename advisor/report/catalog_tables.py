@@ -41,7 +41,7 @@ def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> doc.
     """
     columns = COLUMNS if base is None else _MULTIPLES
     units = _UNITS if base is None else _figures(base)
-    rows = tuple(doc.Row((*_names(spec), *_in_units(spec, units))) for spec in specs)
+    rows = tuple(doc.Row(_cells(spec, units)) for spec in specs)
     facts = {"gpus": [_json(spec) for spec in specs]}
     return doc.Document(facts=facts, blocks=(doc.Table(columns=columns, rows=rows),), title="GPUs")
 
@@ -68,13 +68,10 @@ def _figures(spec: GpuSpec) -> list[float | None]:
     ]
 
 
-def _names(spec: GpuSpec) -> tuple[str, str]:
-    return spec.name, f"{spec.architecture} {spec.compute_capability}".strip()
-
-
-def _in_units(spec: GpuSpec, units: Sequence[float | None]) -> list[doc.Cell]:
+def _cells(spec: GpuSpec, units: Sequence[float | None]) -> tuple[doc.Cell, ...]:
     pairs = zip(_figures(spec), units, strict=True)
-    return [None if value is None or not unit else value / unit for value, unit in pairs]
+    figures = (None if value is None or not unit else value / unit for value, unit in pairs)
+    return spec.name, f"{spec.architecture} {spec.compute_capability}".strip(), *figures
 
 
 _COLUMNS = (

@@ -114,14 +114,11 @@ def parquet_of(table: Any) -> bytes:
 def _typed(text: str, column: str) -> object:
     if not text:
         return None
-    if column in _COSTS or column == "x_RunCost":
-        return Decimal(text).quantize(_TINY)
+    if column in (*_COSTS, "x_RunCost"):
+        return Decimal(text).quantize(Decimal("1e-18"))
     if column in _TIMES:
         return datetime.fromisoformat(text)
     return list(json.loads(text).items()) if column == "Tags" else text
-
-
-_TINY = Decimal("1e-18")
 
 
 def _service_of(charge: Charge) -> tuple[str, str]:
@@ -159,7 +156,7 @@ def _of_charge(charge: Charge, category: str) -> dict[str, str]:
         "RegionId": charge.region or "",
         "RegionName": charge.region or "",
         "x_InstanceType": charge.instance_type or "",
-        "x_IsEstimate": _truth(len(known) < len(told)),
+        "x_IsEstimate": json.dumps(len(known) < len(told)),
         "x_CostBasis": " ".join(known),
         "x_Record": "charge",
         **charge.details,
@@ -197,7 +194,7 @@ def _of_run(run: Run, *, is_billed: bool) -> Iterator[dict[str, str]]:
         "ServiceCategory": "Compute",
         "ServiceName": "Training run",
         "x_InstanceType": run.instance_type or "",
-        "x_IsEstimate": _truth(run.cost_kind is not CostKind.BILLED),
+        "x_IsEstimate": json.dumps(run.cost_kind is not CostKind.BILLED),
         "x_CostBasis": run.cost_kind,
         "x_Record": "run",
         "x_RunCost": run_cost,
@@ -232,7 +229,3 @@ def _common(
 def _time(moment: datetime) -> str:
     """As FOCUS writes it: UTC, in seconds."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _truth(is_so: bool) -> str:
-    return "true" if is_so else "false"

@@ -72,11 +72,9 @@ def check_document(check: QueueCheck) -> doc.Document:
         "pinball": check.online.pinball,
         "online": check.online,
         "frozen": check.frozen,
-        "uncorrected_coverage": check.uncorrected.coverage,
-        "uncorrected_pinball": check.uncorrected.pinball,
-        "baseline_coverage": check.baseline.coverage,
-        "baseline_pinball": check.baseline.pinball,
     }
+    for name, score in (("uncorrected", check.uncorrected), ("baseline", check.baseline)):
+        scores |= {f"{name}_coverage": score.coverage, f"{name}_pinball": score.pinball}
     counts = {"jobs": check.num_jobs, "jobs_checked": check.num_checked, "fits_frozen": check.num_frozen}
     rows = (
         _score("frozen for a week, as a fit is used", check.frozen),

@@ -59,11 +59,11 @@ def policy_document(policy: Policy) -> Document:
     winners = {id(rule): winner for rule, winner in policy.overruled}
     rules = [*policy.rules, *(rule for rule, _ in policy.overruled)]
     facts = [
-        _rule(rule) | {"overruled_by": _where(winners[id(rule)]) if id(rule) in winners else None}
+        _rule(rule) | {"overruled_by": str(winners[id(rule)].origin) if id(rule) in winners else None}
         for rule in rules
     ]
     rows = [
-        (rule.key, _meaning(rule), _where(rule), rule.origin.layer.value, _state(winners.get(id(rule))))
+        (rule.key, _meaning(rule), str(rule.origin), rule.origin.layer.value, _state(winners.get(id(rule))))
         for rule in rules
     ]
     rows += [
@@ -96,21 +96,13 @@ def _locks(policy: Policy) -> Iterator[dict[str, object]]:
     for source in policy.sources:
         for index, key in enumerate(source.content.lock):
             origin = source.origin("lock", index)
-            yield {"key": key, **_origin(origin.file, origin.line, source.layer.value)}
-
-
-def _origin(file: str, line: int, layer: str) -> dict[str, object]:
-    return {"file": file, "line": line, "layer": layer}
+            yield {"key": key, "file": origin.file, "line": origin.line, "layer": source.layer.value}
 
 
 def _rule(rule: Rule) -> dict[str, object]:
     origin = rule.origin
-    place = _origin(origin.file, origin.line, origin.layer.value)
+    place = {"file": origin.file, "line": origin.line, "layer": origin.layer.value}
     return {"key": rule.key, "value": rule.value, "means": list(rule.means), **place}
-
-
-def _where(rule: Rule) -> str:
-    return str(rule.origin)
 
 
 def _meaning(rule: Rule) -> str:
@@ -119,7 +111,7 @@ def _meaning(rule: Rule) -> str:
 
 
 def _state(winner: Rule | None) -> str:
-    return _IN_FORCE if winner is None else f"overruled by {_where(winner)}"
+    return _IN_FORCE if winner is None else f"overruled by {winner.origin}"
 
 
 def explained_document(facts: Facts, policy: Policy) -> Document:
@@ -143,11 +135,11 @@ def _judgements_table(judged: Sequence[tuple[Rule, Judgement]]) -> Table:
     return Table(
         columns=_JUDGEMENT_COLUMNS,
         rows=tuple(
-            Row((rule.text, _where(rule), judgement.effect.value, judgement.detail), _tone(judgement))
+            Row((rule.text, str(rule.origin), judgement.effect.value, judgement.detail), _tone(judgement))
             for rule, judgement in judged
         ),
         narrow=tuple(
-            Section(f"{judgement.effect.value}: {rule.text}", (f"{judgement.detail} ({_where(rule)})",))
+            Section(f"{judgement.effect.value}: {rule.text}", (f"{judgement.detail} ({rule.origin})",))
             for rule, judgement in judged
         ),
         narrow_below=NARROW,

@@ -36,12 +36,10 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
         "recommended_usd": sum(entry.cost_usd.p50 for entry in review.recommendations),
         "spending": {
             **_share(spending.all),
-            "by_project": _shares(spending.by_project),
-            "by_gpu": _shares(spending.by_gpu),
-            "by_market": _shares(spending.by_market),
-            "by_provider": _shares(spending.by_provider),
-            "by_user": _shares(spending.by_user),
-            "by_week": _shares(spending.by_week),
+            **{
+                name: [{"name": share.name, **_share(share)} for share in getattr(spending, name)]
+                for name in ("by_project", "by_gpu", "by_market", "by_provider", "by_user", "by_week")
+            },
         },
         "billing": None if review.billing is None else _billing(review.billing),
         "accuracy": {
@@ -64,10 +62,6 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
 def _share(share: Share) -> dict[str, object]:
     usd = None if share.is_unknown else float(share.usd)
     return {"usd": usd, **facts_of(share, "num_runs num_unknown gpu_h spent_usd")}
-
-
-def _shares(shares: Iterable[Share]) -> list[dict[str, object]]:
-    return [{"name": share.name, **_share(share)} for share in shares]
 
 
 def _billing(billing: Billing) -> dict[str, object]:
@@ -178,7 +172,7 @@ def review_document(review: TeamReview) -> Document:
     title = tables.heading(review.scope, review.period, review.organisation)
     return Document(
         facts=Late(lambda: {"is_first": False, **review_json(review)}),
-        blocks=(Lines((title,)), *_titled(_tables(review), review)),
+        blocks=(Lines((title,)), *_titled(chain.from_iterable(tables_of(review).values()), review)),
         sheet=lambda: tables.run_table(review),
         title=title,
         subject=subject_of(review),
@@ -190,7 +184,7 @@ def review_document(review: TeamReview) -> Document:
     )
 
 
-def _titled(blocks: Iterator[Table], review: TeamReview) -> Iterator[Block]:
+def _titled(blocks: Iterable[Table], review: TeamReview) -> Iterator[Block]:
     """Tables below their captions, which a terminal does not show; sentences read better as a list."""
     for table in blocks:
         yield BLANK
@@ -208,10 +202,6 @@ def _savings(review: TeamReview) -> Iterator[Block]:
     for number, saving in enumerate(review.savings):
         yield Section("" if number else tables.SAVINGS, (sentence(tables.saving_finding(saving)),))
         yield Lines((f"    {tables.command_of(saving)}",))
-
-
-def _tables(review: TeamReview) -> Iterator[Table]:
-    return chain.from_iterable(tables_of(review).values())
 
 
 def _page(review: TeamReview) -> Iterator[Block]:
@@ -367,19 +357,7 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     recommended = counted(len(review.recommendations), "recommendation")
     yield "Recommended", doc.CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
-        charges = counted(len(review.billing.charges), "charge")
-        amortised = doc.CENTS.words(float(review.billing.amortised_usd))
-        yield (
-            "Billed",
-            doc.CENTS.words(float(review.billing.usd)),
-            f"{charges}, before tax; {amortised} amortised",
-        )
-        if review.billing.tax_usd or review.billing.unreadable or review.billing.other_currencies:
-            yield (
-                "Not included",
-                doc.CENTS.words(float(review.billing.left_out_usd)),
-                _left_out(review.billing),
-            )
+        yield from _billed_in_short(review.billing)
     for state in review.budgets:
         yield _month_words(state)
     if review.savings:
@@ -391,6 +369,15 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
             expected = f"{record.expected_within_p90:,.1f} expected"
             held = f"{record.num_within_p90:,} of {record.num:,}"
             yield f"Within the predicted p90 of {name}", held, expected
+
+
+def _billed_in_short(billing: Billing) -> Iterator[tuple[str, str, str]]:
+    usd, amortised, left_out = (
+        doc.CENTS.words(float(one)) for one in (billing.usd, billing.amortised_usd, billing.left_out_usd)
+    )
+    yield "Billed", usd, f"{counted(len(billing.charges), 'charge')}, before tax; {amortised} amortised"
+    if billing.tax_usd or billing.unreadable or billing.other_currencies:
+        yield "Not included", left_out, _left_out(billing)
 
 
 def _change(review: TeamReview) -> str:
@@ -438,15 +425,13 @@ def weeks_chart(review: TeamReview) -> doc.Chart:
     """What runs cost, and on it what was spent beyond them, week by week."""
     weeks = review.spending.by_week
     names = tuple(week.name for week in weeks)
-    runs = tuple(
-        (float(place), usd) for place, usd in enumerate(tables.in_cents([week.usd for week in weeks]))
-    )
+    runs = tuple(enumerate(tables.in_cents([week.usd for week in weeks])))
     series: tuple[doc.Series, ...] = (doc.Series("cost of runs", runs),)
     if review.billing is not None:
         # What no run explains stands on what they cost, so that the whole bar is what was spent.
         gaps = [max(0.0, float((week.spent_usd or NOTHING) - week.usd)) for week in weeks]
-        rest = tuple((float(place), gap) for place, gap in enumerate(gaps))
-        series = (*series, doc.Series("billed beyond runs", rest, tone=doc.Tone.DOUBTFUL))
+        rest = doc.Series("billed beyond runs", tuple(enumerate(gaps)), tone=doc.Tone.DOUBTFUL)
+        series = (*series, rest)
     return doc.Chart(
         x=doc.Axis(doc.DAY, title="week of"),
         y=doc.Axis(doc.USD, title="USD"),

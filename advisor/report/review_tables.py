@@ -221,23 +221,13 @@ def billing_tables(billing: Billing) -> Iterator[Table]:
     parts: list[BilledMachine | BilledShare] = [*billing.machines, *billing.by_service]
     usd = [part.billed_usd if isinstance(part, BilledMachine) else part.usd for part in parts]
     billed, amortised = iter(in_cents(usd)), iter(in_cents([part.amortised_usd for part in parts]))
-    rows = [
-        Row(
-            (
-                f"{machine.provider} {machine.instance_type}",
-                next(billed),
-                next(amortised),
-                machine.num_runs,
-                float(machine.explained_usd),
-                float(machine.idle_usd),
-            ),
-            Tone.DOUBTFUL if machine.idle_usd > 0 else Tone.PLAIN,
-        )
-        for machine in billing.machines
-    ]
+    rows = []
+    for one in billing.machines:
+        name, sums = f"{one.provider} {one.instance_type}", (next(billed), next(amortised))
+        cells = name, *sums, one.num_runs, float(one.explained_usd), float(one.idle_usd)
+        rows.append(Row(cells, Tone.DOUBTFUL if one.idle_usd > 0 else Tone.PLAIN))
     rows += [
-        Row((share.name or NO_NAME, next(billed), next(amortised), None, None, None))
-        for share in billing.by_service
+        Row((one.name or NO_NAME, next(billed), next(amortised), *[None] * 3)) for one in billing.by_service
     ]
     head = (
         Column("Of"),
@@ -251,18 +241,10 @@ def billing_tables(billing: Billing) -> Iterator[Table]:
 
 
 def _commitment_table(billing: Billing) -> Table:
-    rows = [
-        Row(
-            (
-                f"{one.provider} {one.name}".strip(),
-                float(one.used_usd),
-                float(one.unused_usd),
-                one.utilisation,
-            ),
-            Tone.DOUBTFUL if one.unused_usd > 0 else Tone.PLAIN,
-        )
-        for one in billing.commitments
-    ]
+    rows = []
+    for one in billing.commitments:
+        cells = f"{one.provider} {one.name}".strip(), float(one.used_usd), float(one.unused_usd)
+        rows.append(Row((*cells, one.utilisation), Tone.DOUBTFUL if one.unused_usd > 0 else Tone.PLAIN))
     head = (
         Column("Commitment"),
         *columns("Used", "Unused", kind=CENTS, wraps=False),
@@ -376,12 +358,8 @@ def violation_table(violations: Sequence[Violation]) -> Table:
         Row((rule, len(group), float(cost_of(one.run for one in group)), group[0].run.id), Tone.BAD)
         for rule, group in by_rule.items()
     )
-    head = (
-        Column("Rule"),
-        Column("Runs", COUNT, wraps=False),
-        Column("Cost", CENTS, wraps=False),
-        Column("Such as"),
-    )
+    runs, cost = Column("Runs", COUNT, wraps=False), Column("Cost", CENTS, wraps=False)
+    head = (Column("Rule"), runs, cost, Column("Such as"))
     return Table(columns=head, rows=tuple(rows), caption="Rules that runs did not keep")
 
 

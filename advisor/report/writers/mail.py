@@ -1,5 +1,6 @@
 """A document as a message: HTML for mail, blocks for Slack, and files."""
 
+import html
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -99,8 +100,7 @@ def _plain(text: str) -> SlackBlock:
 
 def _unfenced(line: str) -> str:
     """A line within a fence: it neither ends the fence nor calls anybody."""
-    escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return escaped.replace("`", "'").rstrip()
+    return html.escape(line, quote=False).replace("`", "'").rstrip()
 
 
 def _pieces(lines: Iterable[str], most: int) -> Iterator[str]:
@@ -109,9 +109,8 @@ def _pieces(lines: Iterable[str], most: int) -> Iterator[str]:
     for line in (_cut(line, most) for line in lines):
         if piece and len(piece) + 1 + len(line) > most:
             yield piece
-            piece = line
-        else:
-            piece = f"{piece}\n{line}" if piece else line
+            piece = ""
+        piece = f"{piece}\n{line}" if piece else line
     if piece:
         yield piece
 

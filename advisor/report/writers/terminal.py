@@ -222,7 +222,9 @@ class Screen:
             return Console(highlight=False, width=self._asked, file=io.StringIO(), force_terminal=False)
         if sys.stdout.isatty():
             return Console(highlight=False)
-        return Console(highlight=False, width=_columns_of_environment() or _NOT_A_TERMINAL)
+        columns = os.environ.get("COLUMNS", "")
+        width = int(columns) if columns.isdecimal() else 0
+        return Console(highlight=False, width=width or _NOT_A_TERMINAL)
 
     @property
     def width(self) -> int:
@@ -286,8 +288,3 @@ def _folded(text: str, width: int, *, indent: str = "", hanging: str) -> str:
 def _chart(chart: Chart, width: int) -> Iterator[str]:
     for line in draw_chart(chart, width):
         yield line if len(line) <= width else textwrap.fill(line, width, subsequent_indent=_INDENT)
-
-
-def _columns_of_environment() -> int | None:
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) or None if columns.isdecimal() else None

@@ -422,13 +422,8 @@ def _literal(values: Sequence[object]) -> str:
 
 def _config(look: Look) -> Part:
     ink, soft, line = (look.colours[name] for name in ("ink", "soft", "line"))
-    colours = {
-        "labelColor": soft,
-        "titleColor": ink,
-        "gridColor": line,
-        "domainColor": line,
-        "tickColor": line,
-    }
+    colours = {"labelColor": soft, "titleColor": ink}
+    colours |= {f"{name}Color": line for name in ("grid", "domain", "tick")}
     fonts = {"titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12}
     return {
         # A figure says in words what it shows; a thousand points would each be read out.
