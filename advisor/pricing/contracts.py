@@ -52,16 +52,10 @@ def idle_rules(rules: Mapping[str, Machines], offers: Iterable[Offer]) -> list[s
     """Of each rule that no offer matches, by its name: what it means, and the key that stops all."""
     farthest = dict.fromkeys(rules, 0)
     for offer in offers:
-        idle = [name for name, num_passed in farthest.items() if num_passed < len(_KEYS)]
-        if not idle:
-            break
-        for name in idle:
+        for name in [name for name, num_passed in farthest.items() if num_passed < len(_KEYS)]:
             farthest[name] = max(farthest[name], _num_passed(rules[name], offer))
-    return [
-        _in_words(name, rules[name], _KEYS[num_passed])
-        for name, num_passed in farthest.items()
-        if num_passed < len(_KEYS)
-    ]
+    idle = {name: num_passed for name, num_passed in farthest.items() if num_passed < len(_KEYS)}
+    return [_in_words(name, rules[name], _KEYS[num_passed]) for name, num_passed in idle.items()]
 
 
 def _num_passed(rule: Machines, offer: Offer) -> int:

@@ -1,6 +1,7 @@
 """What an hour will cost, expected from a quote, its age, and how prices moved and compared in the past."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -59,15 +60,14 @@ class PriceList:
         self,
     ) -> tuple[dict[tuple[str, str], list[float]], dict[tuple[str, str, str], list[float]]]:
         """List prices by machine; for one GPU by provider, GPU and region (empty for any)."""
-        by_machine: dict[tuple[str, str], list[float]] = {}
-        by_gpu: dict[tuple[str, str, str], list[float]] = {}
+        by_machine: dict[tuple[str, str], list[float]] = defaultdict(list)
+        by_gpu: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         known = load_instances()
         for (provider, name, region), usd in self.on_demand.items():
-            by_machine.setdefault((provider, name), []).append(usd)
+            by_machine[provider, name].append(usd)
             if (machine := known.get((provider, name))) is not None:
                 for where in (region, ""):
-                    each = by_gpu.setdefault((provider, machine.gpu, where), [])
-                    each.append(usd / machine.num_gpus)
+                    by_gpu[provider, machine.gpu, where].append(usd / machine.num_gpus)
         return by_machine, by_gpu
 
     def places_of(self, offer: Offer, listed: OnDemand) -> Sequence[tuple[float, tuple[str, str]]]:

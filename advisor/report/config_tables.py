@@ -51,11 +51,6 @@ def request_in_words(refused: Refused) -> str:
     return f"{refused.setting}: {_value_in_words(refused)}"
 
 
-def asked_in_words(refused: Refused) -> str:
-    """The value and its place, for a table that names the setting beside it."""
-    return f"{_value_in_words(refused)} ({refused.file.name}:{refused.line})"
-
-
 def project_json(config: Config) -> dict[str, object]:
     """The project's file, whether it is trusted, and each line of it that does not count."""
     project = config.project
@@ -107,7 +102,7 @@ def settings_document(config: Config) -> Document:
     }
     origins = {name: config.origins.get(name, DEFAULT) for name in values}
     body = {name: {"value": value, "origin": origins[name]} for name, value in values.items()}
-    refused = {line.setting: asked_in_words(line) for line in config.refused}
+    refused = {one.setting: f"{_value_in_words(one)} ({one.file.name}:{one.line})" for one in config.refused}
     texts = {name: _text(value) for name, value in values.items()} | _lists_in_words(config.settings)
     rows = tuple(Row((name, text, origins[name], refused.get(name, ""))) for name, text in texts.items())
     return Document(

@@ -73,7 +73,9 @@ def month_outlook(spent: Sequence[tuple[datetime, Decimal]], now: datetime) -> M
         now=now,
         until=month.until,
         spent_usd=so_far,
-        daily=tuple(_so_far(this_month, month.since, now)),
+        daily=tuple(
+            (end, total(usd for at, usd in this_month if at < end)) for end in _ends(month.since, now)
+        ),
         forecast=Forecast(draws=tuple(sorted(path[-1] for path in paths)), num_weeks=len(weeks))
         if paths
         else None,
@@ -125,20 +127,11 @@ def _spread(weeks: Sequence[Sequence[float]]) -> list[list[float]]:
     ]
 
 
-def _ends(now: datetime, until: datetime) -> Iterable[datetime]:
-    end = now
-    while end < until:
-        end = min(end + DAY, until)
-        yield end
-
-
-def _so_far(
-    spent: Sequence[tuple[datetime, Decimal]], since: datetime, now: datetime
-) -> Iterable[tuple[datetime, Decimal]]:
-    end = since
-    while end < now:
-        end = min(end + DAY, now)
-        yield end, total(usd for at, usd in spent if at < end)
+def _ends(since: datetime, until: datetime) -> Iterable[datetime]:
+    """Of each day of a span, and of what is left of one."""
+    while since < until:
+        since = min(since + DAY, until)
+        yield since
 
 
 def _band(values: Sequence[float]) -> tuple[float, float, float]:

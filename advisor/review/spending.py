@@ -298,7 +298,8 @@ def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMac
 def _overlaps(bills: Sequence[Bill], period: Period) -> tuple[Overlap, ...]:
     days: list[tuple[str, dict[str, set[date]]]] = []
     for bill in bills:
-        days.append((bill.name, by_provider := defaultdict(set)))
+        by_provider: dict[str, set[date]] = defaultdict(set)
+        days.append((bill.name, by_provider))
         for charge in bill.charges:
             if period.holds(charge.start):
                 by_provider[charge.provider].add(charge.start.date())

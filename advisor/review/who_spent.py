@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
-from advisor.review.budgets import NOTHING, Period, Scope, exact, total
+from advisor.review.budgets import Period, Scope, exact, total
 from advisor.review.spending import cost_of
 from advisor.spend.charges import USD, Charge, ChargeCategory
 from advisor.spend.outlays import Outlay
@@ -123,21 +124,19 @@ def _weights(
 
 
 def _gpu_hours(runs: Iterable[Run], team_of: Mapping[str, str]) -> Mapping[str, Decimal]:
-    hours: dict[str, Decimal] = {}
+    hours: dict[str, Decimal] = defaultdict(Decimal)
     for run in runs:
         if run.project and run.num_gpus and run.duration_s:
-            team = team_of.get(run.project, OTHER)
-            hours[team] = hours.get(team, NOTHING) + exact(run.num_gpus * run.duration_s / HOUR_S)
+            hours[team_of.get(run.project, OTHER)] += exact(run.num_gpus * run.duration_s / HOUR_S)
     return hours
 
 
 def _by_tag(charges: Iterable[Charge], tag: str, period: Period, scope: Scope) -> Mapping[str, Decimal]:
-    sums: dict[str, Decimal] = {}
+    sums: dict[str, Decimal] = defaultdict(Decimal)
     for charge in charges:
         counts = charge.currency == USD and charge.category is not ChargeCategory.TAX
         if counts and period.holds(charge.start) and scope.holds(charge.project):
-            value = charge.tags.get(tag, "")
-            sums[value] = sums.get(value, NOTHING) + charge.amortised_cost
+            sums[charge.tags.get(tag, "")] += charge.amortised_cost
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -15,9 +15,10 @@ skips one each spring. A time in the repeated hour has two readings; what else i
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from itertools import product
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -217,7 +218,7 @@ def times_of(
     One reading of ``submit`` at least; ``eligible`` is when it was no longer held nor waited for another job,
     ``start`` none of a job that never started.
     """
-    entered = sorted({max(times) for times in _pairs(submit, eligible)} if eligible else set(submit))
+    entered = sorted({max(times) for times in product(submit, eligible)} if eligible else set(submit))
     if not start:
         return Times(entered_s=entered[-1], start_s=None, end_s=end[-1] if end else None)
     start = _that_fit(start, end, run_s)
@@ -248,7 +249,3 @@ def _that_fit(start: Readings, end: Readings, run_s: float | None) -> Readings:
         return start
     near = tuple(s for s in start if any(abs(e - s - run_s) <= MINUTE_S for e in end))
     return near or start
-
-
-def _pairs(left: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
-    return [(a, b) for a in left for b in right]

@@ -143,14 +143,9 @@ def _with_pools(
 ) -> SlurmConf:
     named: list[set[str]] = []
     for row in rows:
-        text = row.get("nodes", "")
-        hosts = (
-            set(nodes)
-            if text == "ALL"
-            else set(_hosts(text, f"{str(path)!r} partition {row['partitionname']}"))
-        )
+        text, partition = row.get("nodes", ""), row["partitionname"]
+        hosts = {*nodes} if text == "ALL" else {*_hosts(text, f"{str(path)!r} partition {partition}")}
         if unknown := sorted(hosts - set(nodes)):
-            partition = row["partitionname"]
             raise InputError(
                 f"{str(path)!r}: partition {partition} has node {unknown[0]!r}, which no line defines."
             )

@@ -1,5 +1,6 @@
 """Who spent it: direct and shared cost by name, its change, and days that stand out."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -62,10 +63,10 @@ def parts_of(
     """Parts by name, which add up to the whole, the dearest first; ``before`` is None if it is not known."""
     sharing = sharing or Sharing()
     own, shared = _split(spent, name_of, sharing)
-    then: dict[str, Decimal] = {}
+    then: dict[str, Decimal] = defaultdict(Decimal)
     for sums in () if before is None else _split(before, name_of, sharing):
         for name, usd in sums.items():
-            then[name] = then.get(name, _NOTHING) + usd
+            then[name] += usd
     parts = (
         Part(
             name=name,
@@ -81,12 +82,10 @@ def parts_of(
 def _split(
     spent: Iterable[Outlay], name_of: Callable[[str], str], sharing: Sharing
 ) -> tuple[dict[str, Decimal], dict[str, Decimal]]:
-    own: dict[str, Decimal] = {}
-    common: dict[str, Decimal] = {}
+    own: dict[str, Decimal] = defaultdict(Decimal)
+    common: dict[str, Decimal] = defaultdict(Decimal)
     for one in spent:
-        sums = common if one.project in sharing.projects else own
-        name = name_of(one.project)
-        sums[name] = sums.get(name, _NOTHING) + one.usd
+        (common if one.project in sharing.projects else own)[name_of(one.project)] += one.usd
     weights = sharing.weights({name: usd for name, usd in own.items() if name and usd > 0}) if common else {}
     if not sum(weights.values(), _NOTHING):  # without shares it stays where it was spent
         return {name: own.get(name, _NOTHING) + common.get(name, _NOTHING) for name in {*own, *common}}, {}
