@@ -7,8 +7,7 @@ from datetime import date
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.units import HOURS_PER_MONTH
-from advisor.pricing.storage import Charge, Rate, RateKind, charge, load_rates, rates_at, usd_of
+from advisor.pricing.storage import Charge, Rate, RateKind, charge, rates_at, usd_of
 
 DISK = Rate(
     provider="aws",
@@ -91,11 +90,3 @@ def test_what_no_rate_reaches_costs_the_dearest_of_its_provider():
     assert (beyond.usd, beyond.rate, beyond.stand_in) == (36.0, rates[3], rates[3])
     with pytest.raises(CatalogError, match="no rate of object-storage is known"):
         charge(rates, RateKind.OBJECT_STORAGE, "aws", "us-east-1", gib=1)
-
-
-def test_the_shipped_rates_are_read_once():
-    assert load_rates() is load_rates()
-
-
-def test_a_month_is_an_average_one():
-    assert HOURS_PER_MONTH == 730

@@ -18,7 +18,6 @@ from advisor.core.values import (
     Tier,
 )
 from advisor.report.document import Document
-from advisor.report.explain import option_document
 from advisor.report.option_facts import find_option, ranked, selection, status
 from advisor.report.options_table import options_table
 from advisor.report.printing import Format, text_of
@@ -113,11 +112,6 @@ def test_the_table_is_readable(answer):
         assert text in row
 
 
-def test_the_table_in_eighty_columns(answer):
-    lines = [line for line in on_screen(answered(answer), 80).splitlines() if "$" in line]
-    assert any("frontier" in line and "2.8 h" in line and "$8.33" in line for line in lines)
-
-
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
 def test_other_formats(answer, output):
     lines = text_of(answered(answer), output).splitlines()
@@ -191,17 +185,6 @@ def test_find_by_id_and_by_number(answer):
         assert isinstance(option, Option)
         assert option.plan.id == first.plan.id
     assert not isinstance(find_option(answer, "99"), Option)
-
-
-def test_explain_tells_time_money_and_assumptions(answer):
-    texts = {option.plan.id: on_screen(option_document(option, answer), 120) for option in answer.options}
-    for title in ("Time", "Money", "One iteration", "Memory of one GPU", "mm (roofline)", "an assumption"):
-        assert all(title in text for text in texts.values())
-    assert "unknown, counted as 0" in texts["FAST"]
-    assert "preemptions" in texts["CHEAP"]
-    assert "save a checkpoint every 30 min" in texts["CHEAP"]
-    assert "does not fit" in texts["SMALL"]
-    assert "rate unknown, counted as $0.00" in texts["LAB"]
 
 
 # --- What-ifs ---------------------------------------------------------------------------------------
