@@ -41,7 +41,7 @@ class Visit:
             viewport={"width": size[0], "height": size[1]}, offline=isinstance(place, Path), **options
         )
         self.page = self._context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(60_000)
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))

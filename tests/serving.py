@@ -49,7 +49,7 @@ class Served:
         self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers by their names in lower case, and body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, headers=dict(headers or {}))
             answer = connection.getresponse()
@@ -59,7 +59,7 @@ class Served:
 
     def raw(self, request: bytes) -> bytes:
         """All that is answered to these bytes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(request)
             parts = []
             while part := connection.recv(65_536):

@@ -21,6 +21,8 @@ from .protocol import Checkpointing, CheckpointUse
 
 _MOST_FILES, _MOST_BYTES, _MOST_PLACES = 200, 2 * 2**20, 8
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
+# Of the standard library, and of the payload itself.
+_NOT_THEIRS = tuple(os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
 
 # By what an import calls them.
 _SAVING = (
@@ -81,8 +83,9 @@ def _root(script: Path) -> Path:
 def _files(script: Path, root: Path) -> list[Path]:
     named = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
     files = (name for name in named if isinstance(name, str) and name.endswith(".py"))
-    # Of the name first: thousands of modules are installed, and to resolve their paths takes long.
-    paths = (Path(name).resolve() for name in files if _INSTALLED.isdisjoint(name.split(os.sep)))
+    # Of the name first: thousands of modules are not the user's, and to resolve their paths takes long.
+    written = (name for name in files if not name.startswith(_NOT_THEIRS))
+    paths = (Path(name).resolve() for name in written if _INSTALLED.isdisjoint(name.split(os.sep)))
     beside = (path for path in paths if root in path.parents and _INSTALLED.isdisjoint(path.parts))
     return list(dict.fromkeys((script, *beside)))[:_MOST_FILES]
 

@@ -36,13 +36,13 @@ _BLOCK_FLOPS = 4 * linear_flops(64, 256, 4 * 256, 256, input_needs_gradient=True
 _ZERO = ((4096, 512), *dense(*17 * (512,)))
 
 
-# Words, a head and four layers, in passes of 4 x 64 words.
-_GPT = (*2 * ((2048, _WIDTH),), *4 * _LAYER)
-_GPT_FLOPS = 4 * (
+# Words, a head and two layers, in passes of 4 x 64 words.
+_GPT = (*2 * ((1024, _WIDTH),), *2 * _LAYER)
+_GPT_FLOPS = 2 * (
     linear_flops(256, _WIDTH, 3 * _WIDTH, input_needs_gradient=True)
     + linear_flops(256, _WIDTH, _WIDTH, input_needs_gradient=True)
     + linear_flops(256, _WIDTH, 4 * _WIDTH, _WIDTH, input_needs_gradient=True)
-) + linear_flops(256, _WIDTH, 2048, input_needs_gradient=True)
+) + linear_flops(256, _WIDTH, 1024, input_needs_gradient=True)
 _BF16_BYTES = fp32_bytes(*_GPT) // 2
 
 
@@ -113,7 +113,7 @@ GROUPS = (
         script="deepspeed_gpt", library="deepspeed", arguments=("--accumulation", "2"), world=8,
         batch=8, samples=1024, iterations=128, accumulation=2, product_flops=2 * _GPT_FLOPS,
         collectives={"all_reduce": 2 * _BF16_BYTES + 5, "all_gather": _BF16_BYTES},
-        calls={"_fused_adamw_": 1, FLASH: 2 * 4},
+        calls={"_fused_adamw_": 1, FLASH: 2 * 2},
     ),
     # A quarter of the inner width each; the second layer's bias is whole. Its output is summed.
     Row(

@@ -94,7 +94,7 @@ def test_its_workers_compute_a_sweep_whose_answers_lie_in_postgresql(tmp_path, p
 
 def answer(port: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, Any]:
     """Status, and what its last field but warnings says."""
-    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
     connection.request("GET", path, headers=headers or {})
     given = connection.getresponse()
     facts = json.loads(given.read())

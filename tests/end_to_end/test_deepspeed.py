@@ -24,7 +24,7 @@ RUNS = {
     "3 of 8": (3, 8, ()),
     "offloaded": (2, 2, ("--offload",)),
 }
-WIDTH, VOCABULARY, LAYERS = 256, 2048, 4
+WIDTH, VOCABULARY, LAYERS = 256, 1024, 2
 # Two norms, attention's two products, and two linear layers, with their biases.
 LAYER = 4 * WIDTH + 4 * WIDTH**2 + 4 * WIDTH + 8 * WIDTH**2 + 5 * WIDTH
 PARAMETERS = 2 * VOCABULARY * WIDTH + LAYERS * LAYER

@@ -121,7 +121,7 @@ def test_interrupted_the_command_leaves_no_process_and_no_file(numbers, folder, 
         time.sleep(0.05)
     for number in numbers:
         command.send_signal(number)
-    printed = "".join(command.communicate(timeout=20))
+    printed = "".join(command.communicate(timeout=60))
     assert command.returncode == 128 + numbers[0]
     assert "Traceback" not in printed
     assert printed.splitlines()[-1] == "interrupted"

@@ -405,7 +405,7 @@ def test_it_serves_and_schedules_in_one_process_until_it_is_asked_to_end(tmp_pat
         lines = [process.stderr.readline(), process.stderr.readline()]
         (address,) = re.findall(r"http://127.0.0.1:(\d+)/", "".join(lines))
         assert any("runs the schedules of" in line for line in lines)
-        with socket.create_connection(("127.0.0.1", int(address)), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", int(address)), timeout=60) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
         process.send_signal(signal.SIGTERM)

@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
     if sys.argv[1] == "sandbox":
         command = sandboxed(command, Path(folder)).command
     ending = run_child(command, environment=child_environment(os.environ, Path(folder)),
-                       progress_path=Path(folder) / "p", timeout_s=20, progress=None)
+                       progress_path=Path(folder) / "p", timeout_s=60, progress=None)
 print(os.getpid(), ending.log, end="")
 """
 

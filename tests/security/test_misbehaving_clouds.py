@@ -140,7 +140,7 @@ def test_one_region_that_drips_leaves_the_others_alone(
     monkeypatch.setattr(calls, "RETRIES_S", 0.5)
     aws = start()
     aws.fail("DescribeSpotPriceHistory", DRIPPING, region="us-east-1")
-    parts = ask(timeout_s=2.0)
+    parts = ask(timeout_s=8.0)
     assert "did not answer" in (parts["us-east-1 spot"].failure or "")
     assert {scope for scope, part in parts.items() if part.failure} == {"us-east-1 spot"}
     assert not [t for t in threading.enumerate() if t.name.startswith("aws") and not t.daemon]
@@ -188,11 +188,11 @@ def test_a_refresh_ends_when_it_says_and_names_what_stays_old(shell, aws):
     assert len(before) == 3
     for operation in ("GetProducts", "DescribeSpotPriceHistory", "DescribeAvailabilityZones"):
         aws.fail(operation, DRIPPING, region="us-east-1")
-    code, err, took_s = refresh(shell, aws.url, ADVISOR_PRICES__REFRESH_WITHIN="4s")
+    code, err, took_s = refresh(shell, aws.url, ADVISOR_PRICES__REFRESH_WITHIN="12s")
     assert took_s < SOON_S
     line = next(line for line in err.splitlines() if "us-east-1" in line)
     assert re.search(r"aws: us-east-1 on-demand, us-east-1 spot not refreshed, older prices are kept", line)
-    assert "gave no answer within 4 s (prices.refresh_within)" in line
+    assert "gave no answer within 12 s (prices.refresh_within)" in line
     assert (code, offers(shell)) == (0, before), "eu-west-1 came in time"
 
 

@@ -13,7 +13,6 @@ runs is `advisor/payload/child.py`, patches and all. How a child really starts i
 import fcntl
 import importlib.util
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,8 +25,6 @@ from advisor.profile.environment import child_environment
 from tests import machine
 
 _FOLDER = Path(__file__).parent
-# A process that is forgotten while it runs is warned of.
-_STARTED: list[subprocess.Popen[bytes]] = []
 # The server waits for many children at once by Linux's means.
 _CAN_SERVE = hasattr(os, "pidfd_open")
 
@@ -79,11 +76,11 @@ def make_environment(folder: Path) -> None:
     python.write_text(f"#!{sys.executable} -IS\n{known}\n{client}")
     python.chmod(0o755)
     if _CAN_SERVE:
-        server = subprocess.Popen(
-            [sys.executable, _FOLDER / "server.py", CHILD, machine.keeper(), *sockets],
-            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-        _STARTED.append(server)
-        assert server.stdout is not None
-        with server.stdout as said:
-            assert said.readline() == said.readline() == b"ready\n"
+        # No object of Popen: it would warn at the end that the server still runs, as it shall.
+        read, write = os.pipe()
+        command = [sys.executable, str(_FOLDER / "server.py"), str(CHILD), machine.keeper(), *sockets]
+        files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, write, 1)]
+        os.posix_spawn(sys.executable, command, environment, file_actions=files, setsid=True)
+        os.close(write)
+        with os.fdopen(read) as said:
+            assert said.readline() == said.readline() == "ready\n"

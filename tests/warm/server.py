@@ -169,6 +169,9 @@ def main():
     if os.fork() == 0:
         load_fake(child)
         socket_path = fake_path
+    else:
+        # A step on a real device imports it, wherever it comes to that.
+        importlib.import_module("torch._dynamo")
     listen(child, socket_path, int(keeper))
 
 

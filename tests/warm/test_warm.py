@@ -62,8 +62,8 @@ def test_a_fork_ends_at_the_timeout(tmp_path):
     script.write_text(
         f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
     )
-    with pytest.raises(ProfileError, match="within 3 s"):
-        profile(script, timeout_s=3)
+    with pytest.raises(ProfileError, match="within 10 s"):
+        profile(script, timeout_s=10)
     process = Path("/proc") / (tmp_path / "pid").read_text()
     deadline_s = time.monotonic() + 60
     while process.exists() and time.monotonic() < deadline_s:

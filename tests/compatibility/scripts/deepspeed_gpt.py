@@ -8,7 +8,7 @@ import deepspeed
 import torch
 from torch import nn
 
-VOCABULARY, LENGTH = 2048, 64
+VOCABULARY, LENGTH = 1024, 64
 
 
 class Block(nn.Module):
@@ -47,7 +47,7 @@ def main(args):
         "bf16": {"enabled": True},
         "zero_optimization": zero,
     }
-    model = Model(256, 4)
+    model = Model(256, 2)
     tokens = torch.utils.data.TensorDataset(torch.randint(0, VOCABULARY, (1024, LENGTH)))
     engine, _, loader, _ = deepspeed.initialize(
         args=args, model=model, model_parameters=model.parameters(), training_data=tokens, config=config

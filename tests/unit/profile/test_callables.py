@@ -161,7 +161,7 @@ def test_the_copy_ends_with_its_parent(number):
     with os.fdopen(reader) as lines:
         copy = lines.readline().strip()
     os.kill(parent.pid, number)
-    parent.join(timeout=20)
+    parent.join(timeout=60)
     assert parent.exitcode == -number
     wait_for_end(copy)
 

@@ -28,7 +28,7 @@ def test_a_marked_process_in_a_session_of_its_own_is_ended_and_no_other():
         for process in (marked, other):
             process.stdout.readline()
         assert end_leftovers(mark) == [marked.pid]
-        assert marked.wait(timeout=10) == -signal.SIGKILL
+        assert marked.wait(timeout=60) == -signal.SIGKILL
         assert other.poll() is None
     finally:
         other.kill()

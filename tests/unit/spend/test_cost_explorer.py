@@ -31,13 +31,13 @@ def moto(moto_url, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     yield moto_url
-    requests.post(f"{moto_url}/moto-api/reset", timeout=10)
+    requests.post(f"{moto_url}/moto-api/reset", timeout=60)
 
 
 def post(url: str, *results: dict[str, Any]) -> None:
     """Results of the calls to come, one after the other."""
     target = f"{url}/moto-api/static/ce/cost-and-usage-results"
-    assert requests.post(target, json={"results": results}, timeout=10).status_code == 201
+    assert requests.post(target, json={"results": results}, timeout=60).status_code == 201
 
 
 def group(project: str, machine: str, billed: str, effective: str = "0", unit: str = "USD") -> dict[str, Any]:

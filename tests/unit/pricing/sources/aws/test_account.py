@@ -22,7 +22,7 @@ from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_server import DENIED, DENIED_JSON, SECRET, Fault
 from tests.clouds.aws_world import NOW, Block, World, small_world
 
-OPTIONS = AwsOptions(max_attempts=1, timeout_s=5.0)
+OPTIONS = AwsOptions(max_attempts=1, timeout_s=60.0)
 
 
 @pytest.fixture(scope="module")

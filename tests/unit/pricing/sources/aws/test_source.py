@@ -224,7 +224,7 @@ def test_who_stops_early_leaves_no_call_behind(aws):
     next(iter(parts))
     parts.close()  # type: ignore[attr-defined]
     for thread in [t for t in threading.enumerate() if t.name.startswith("aws")]:
-        thread.join(timeout=10)
+        thread.join(timeout=60)
         assert not thread.is_alive()
 
 
