@@ -1,26 +1,30 @@
 """Pieces of code under the fake GPU, whose answers tests of several rooms judge."""
 
+import fcntl
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from advisor.profile.environment import child_environment
+from tests import machine
 from tests.unit.profile.probes import shards
 
 ROOT = Path(__file__).parents[2]
 
 
 class Probes:
-    """Replies by the probe's name. The first that is asked for has its whole shard run, in one process."""
+    """Replies by the probe's name. The first process of tests that asks for one has its whole shard run."""
 
-    def __init__(self, folder, server):
+    def __init__(self, folder, stack):
         self._folder = folder
-        self._server = server
+        self._stack = stack
+        self._server = None
         self._shards = shards()
         self._shard_of = {
             name: shard
@@ -33,36 +37,42 @@ class Probes:
     def __getitem__(self, name):
         shard = self._shard_of[name]
         if shard not in self._replies:
-            self._replies[shard] = self._run(shard)
+            path = Path(machine.folder()) / f"probes-{shard}.json"
+            with Path(f"{path}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not path.exists():
+                    self._run(shard, path)
+            self._replies[shard] = json.loads(path.read_text())
         return self._replies[shard][name]
 
-    def _run(self, shard):
-        asked, answered = (self._folder / f"{shard}-{part}.json" for part in ("groups", "results"))
+    def _run(self, shard, answered):
+        self._server = self._server or self._start()
+        asked = self._folder / f"{shard}.json"
         asked.write_text(json.dumps(self._shards[shard]))
         self._server.stdin.write(f"{asked}\t{answered}\n")
         self._server.stdin.flush()
         assert self._server.stdout.readline() == "done\n", (self._folder / "said.txt").read_text()
-        return json.loads(answered.read_text())
+
+    def _start(self):
+        command = [sys.executable, "-m", "tests.unit.profile.probe_server"]
+        # As a child of ours has it: nothing asks the network. And what would be compiled fails at once.
+        # A file and no pipe, which a probe's own children could keep open for ever.
+        with (self._folder / "said.txt").open("wb") as said:
+            server = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, cwd=ROOT,
+                env=child_environment(os.environ, self._folder) | {"CXX": "false"},
+            )  # fmt: skip
+        self._stack.enter_context(server)
+        self._stack.callback(server.kill)
+        return server
 
 
 @pytest.fixture(scope="session")
 def probe_results(tmp_path_factory):
     if importlib.util.find_spec("torch") is None:
         pytest.skip("needs torch")
-    folder = tmp_path_factory.mktemp("probes")
-    command = [sys.executable, "-m", "tests.unit.profile.probe_server"]
-    # As a child of ours has it: nothing asks the network. And what would be compiled fails at once.
-    # A file and no pipe, which a probe's own children could keep open for ever.
-    with (folder / "said.txt").open("wb") as said:
-        server = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, cwd=ROOT,
-            env=child_environment(os.environ, folder) | {"CXX": "false"},
-        )  # fmt: skip
-    with server:
-        try:
-            yield Probes(folder, server)
-        finally:
-            server.kill()
+    with ExitStack() as stack:
+        yield Probes(tmp_path_factory.mktemp("probes"), stack)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def load(child_path):
     return child
 
 
-def load_fake(child):
+def load_fake(child, libraries=LIBRARIES):
     """What jobs under the fake GPU import besides; only the stand-in for dynamo changes torch."""
     child.load_payload("lazy_dynamo").install()
     child.load_payload("session")
@@ -52,7 +52,7 @@ def load_fake(child):
         child.load_payload(f"fake.patches.{file}")
     for name in LATE:
         importlib.import_module(name)
-    for name in LIBRARIES:
+    for name in libraries:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 
