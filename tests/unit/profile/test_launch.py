@@ -12,6 +12,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.profile.attempt import run_child
+from tests.waiting import wait_for
 
 
 def run(code, tmp_path, timeout_s=60.0, progress=None, command=None):
@@ -98,13 +99,12 @@ def test_the_script_dies_with_advisor_although_another_process_is_between(tmp_pa
 import os, sys
 from pathlib import Path
 from advisor.profile.attempt import run_child
+from tests.waiting import wait_for
 run_child([sys.executable, "-c", {tied!r}], environment=dict(os.environ), progress_path=Path("p"),
           timeout_s=60, progress=None)
 """
     with subprocess.Popen([sys.executable, "-c", advisor], cwd=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         process.kill()
     assert ends(tmp_path / "pid")
 
@@ -172,14 +172,13 @@ def test_nor_if_advisor_is_killed(then, tmp_path):
 import os, sys
 from pathlib import Path
 from advisor.profile.attempt import run_child
+from tests.waiting import wait_for
 run_child([sys.executable, "-c", {leaves(then, tmp_path, 600.0)!r}], environment=dict(os.environ),
           progress_path=Path("progress"), timeout_s=60, progress=None)
 """
     (tmp_path / "lock").touch()
     with subprocess.Popen([sys.executable, "-c", advisor], cwd=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while is_free(tmp_path / "lock", within_s=0.1) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: not is_free(tmp_path / "lock", within_s=0.1))
         process.kill()
     assert is_free(tmp_path / "lock")
 
