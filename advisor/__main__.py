@@ -50,13 +50,18 @@ def _handle(action: _Handler, *names: str) -> None:
 
 
 def _open_streams() -> None:
-    """What the caller closed leads to nothing; else the next file that is opened would be printed to."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+    """What the caller closed is taken; else the next file that is opened would be printed to.
+
+    An answer that cannot be printed is an error: what stands for a closed stdout takes none. Notes may go.
+    """
+    while (number := os.open(os.devnull, os.O_RDONLY)) < 2:
         os.set_inheritable(number, True)
     os.close(number)
-    for name in ("stdout", "stderr"):
+    if sys.stderr is None:
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    for number, name in enumerate(("stdout", "stderr"), start=1):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - to the end
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
         stream = getattr(sys, name)
         # What a terminal's encoding lacks is shown as an escape: an answer is worth more than a letter.
         if isinstance(stream, io.TextIOWrapper):
@@ -105,7 +110,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # Anyone who reads no further, such as head, has seen enough.
         if error.errno != errno.EPIPE:
-            print_error(f"cannot read or write: {error}")
+            is_closed = error.errno == errno.EBADF
+            print_error(f"cannot read or write: {'standard output is closed' if is_closed else error}")
         sys.exit(1)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -154,6 +156,7 @@ class PlainGroup(WholeLines):
 
     def resolve_command(self, ctx: Click, args: list[str]) -> Click:
         """The command; ``help COMMAND`` is ``COMMAND --help``."""
+        _check_words(args)
         if args[0] == "help" and "help" not in self.commands:
             args = [*args[1:], "--help"]
         return super().resolve_command(ctx, args) if args[0] != "--help" else self._own_help(ctx)
@@ -166,6 +169,29 @@ class PlainGroup(WholeLines):
         """Parse and run the command."""
         with _plain_errors():
             return super().invoke(ctx)
+
+
+_WRITTEN = re.compile(r"--(out|html|receipt)(=|$)")
+
+
+def _check_words(words: list[str]) -> None:
+    """Refuse an empty word of ours, as a variable leaves that is not set, and to write over what is read."""
+    own = words[: words.index("--")] if "--" in words else words
+    if "" in own[1:]:
+        before = own[own.index("", 1) - 1]
+        raise InputError(f"the word after {before!r} is empty: is a variable not set?")
+    names = [word.partition("=")[2] if word.startswith("--") else word for word in words]
+    for at, word in enumerate(own):
+        if _WRITTEN.match(word):
+            target = at if "=" in word else at + 1
+            if _is_same_file(names[target : target + 1], names[:target] + names[target + 1 :]):
+                raise InputError(f"{word} would replace a file that this command reads: give another name.")
+
+
+def _is_same_file(written: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether the file that will be written is one of these, whatever links lead there."""
+    is_there = [Path(name) for name in others if name and Path(name).is_file()]
+    return any(path.samefile(other) for path in map(Path, written) if path.is_file() for other in is_there)
 
 
 @contextmanager

@@ -80,8 +80,9 @@ def read_trace(path: str | Path) -> Trace:
     except OSError as error:
         raise TraceError(f"cannot read the trace {str(path)!r}: {error.strerror}.") from error
     except (EOFError, zlib.error, ValueError) as error:
+        found = error if path.stat().st_size else "it is empty"
         raise TraceError(
-            f"the trace {str(path)!r} is truncated or damaged ({error}): profile the script again."
+            f"the trace {str(path)!r} is truncated or damaged ({found}): profile the script again."
         ) from error
 
 

@@ -119,8 +119,9 @@ def read_recording(path: Path) -> Recording:
     except OSError as error:
         raise TraceError(f"cannot read the profile {str(path)!r}: {error.strerror}.") from error
     except (EOFError, zlib.error, ValueError) as error:
+        found = error if path.stat().st_size else "it is empty"
         raise TraceError(
-            f"the profile {str(path)!r} is truncated or damaged ({error}): export it again."
+            f"the profile {str(path)!r} is truncated or damaged ({found}): export it again."
         ) from error
     return recording.recording(path)
 

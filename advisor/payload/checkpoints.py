@@ -248,3 +248,38 @@ def _given(call: ast.Call, keyword: str) -> object:
     """The constant that is given by this name; None without one."""
     values = (one.value for one in call.keywords if one.arg == keyword)
     return next((value.value for value in values if isinstance(value, ast.Constant)), None)
+
+
+# Folds, stages and settings that are tried: each turn of a loop trains on a loader of its own.
+
+_LOOPS = (ast.For, ast.While)
+
+
+def line_of_turns(script: Path) -> int | None:
+    """The line of a loop that makes a DataLoader and trains epochs on it, turn by turn; None without one."""
+    try:
+        nodes = ast.walk(ast.parse(script.read_bytes()))
+        return next((one.lineno for one in nodes if isinstance(one, _LOOPS) and _trains_in_turns(one)), None)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _trains_in_turns(loop: ast.AST) -> bool:
+    """Whether a loop in a loop in this one goes backward for what a loader of this one gives."""
+    return any(
+        (_loaders(loop) - _loaders(epochs)) & _names(step.iter) and "backward" in _names(step)
+        for epochs in ast.walk(loop)
+        if isinstance(epochs, _LOOPS) and epochs is not loop
+        for step in ast.walk(epochs)
+        if isinstance(step, ast.For) and step is not epochs
+    )
+
+
+def _loaders(tree: ast.AST) -> set[str | None]:
+    """What the DataLoaders that are made are called."""
+    given = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    return {_last(target) for node in given if _last(node.value) == "DataLoader" for target in node.targets}
+
+
+def _names(tree: ast.AST) -> set[str | None]:
+    return {getattr(node, "attr", None) or getattr(node, "id", None) for node in ast.walk(tree)} - {None}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from .progress import Position, Teller
-from .protocol import Details, Iteration, Phase, ScriptJob, Status, Warned
+from .protocol import Details, Iteration, Phase, ScriptJob, Status, Warned, notice
 from .results import leave, unusable_torch, write_result
 from .script import is_library, is_of_a_file, origin_of, own_line, problem_of, raises_itself, syntax_details
 
@@ -137,12 +137,16 @@ def _frames(error: BaseException) -> Details:
 
 
 def _of_script(job: ScriptJob, outcome: Outcome) -> Outcome:
-    from .checkpoints import checkpointing_of
+    from .checkpoints import checkpointing_of, line_of_turns
 
     status, details = outcome
     if status is not Status.OK:
         return outcome
-    return status, {**details, "checkpoints": checkpointing_of(Path(job["script"]))}
+    script = Path(job["script"])
+    line = line_of_turns(script)
+    turns = [] if line is None else [notice(Warned.ITERATION_SEEN, of="first-turn", num=line)]
+    warnings = [*details["warnings"], *turns]
+    return status, {**details, "warnings": warnings, "checkpoints": checkpointing_of(script)}
 
 
 def _ended(status: Status | None, details: Details, session: Session, iterations: Iterations) -> Outcome:

@@ -76,6 +76,10 @@ _TRITON = (
     " It starts a Triton kernel, which cannot run without a GPU: let it use torch's own operators while it is"
     " profiled, or profile it where a GPU is."
 )
+_PIPELINE = (
+    " One process is profiled, so that of the other stages nothing would be known: profile the model without"
+    " the pipeline, and let `advisor recommend --suppose pipeline-N` divide it."
+)
 _DOWNLOADS = (
     " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
     " are filled, then profile it again."
@@ -118,6 +122,7 @@ _HINTS = {
         ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK", "LOCAL_RANK"),
         " Where several processes train together, say how many: `world_size` N.",
     ),
+    "PipelineStage": _PIPELINE,
     "SecondGpuError": " A plan counts one GPU for each process: let it put everything on cuda:0, or train"
     " with one process for each GPU (torchrun with DDP or FSDP, and `world_size` N).",
     # A file that ends too early is an EOFError, too.
@@ -252,7 +257,7 @@ def crash(recording: Recording, script: str) -> str:
     message = recording.get("message", "").rstrip(".")
     hint, asked, where = hint_of(recording), withheld_hint(recording), _at_own_line(recording)
     # A full folder may have stopped our own writing, in the midst of the script.
-    if recording.get("origin") != "pretended" and hint not in (FULL, _TRITON, _EXTENSION):
+    if recording.get("origin") != "pretended" and hint not in (FULL, _TRITON, _EXTENSION, _PIPELINE):
         made_up = _MADE_UP if recording.get("checks_made_up") and not hint else ""
         return (
             f"{script!r} raised {message}{where}. It must run up to its third optimizer step: fix it,"

@@ -126,7 +126,7 @@ def script_of(order: Order) -> str:
     if shard:
         # On several GPUs a pass of each is batch enough.
         accumulation = 1
-    sequence = _sequence_of(order, recipe)
+    sequence = _sequence_of(order, recipe, model)
     settings: dict[str, object] = {
         "MODEL": model.name,
         "CONFIG": {**model.config, "attention_bias": True} if model.kind == "qwen2" else dict(model.config),
@@ -147,10 +147,15 @@ def script_of(order: Order) -> str:
     return rendered(recipe.script or recipe.name, {**settings, **order.constants}, replaced)
 
 
-def _sequence_of(order: Order, recipe: Recipe) -> int | None:
+def _sequence_of(order: Order, recipe: Recipe, model: Model) -> int | None:
     if recipe.sequence is None and order.sequence is not None:
         raise InputError(f"the recipe {recipe.name!r} has no tokens: leave `sequence` out.")
-    return order.sequence or recipe.sequence
+    wanted, longest = order.sequence or recipe.sequence, model.size("n_positions")
+    if wanted is None or not 0 < longest < wanted:
+        return wanted
+    if order.sequence is not None:
+        raise InputError(f"`sequence` must be at most {longest:,}: {model.name!r} has no more positions.")
+    return longest
 
 
 @contextmanager

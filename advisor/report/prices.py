@@ -105,7 +105,7 @@ def history_document(series: Sequence[Series], until: datetime, *, plot: bool = 
     """A row a machine, place and source, in USD/h, or curves (``plot``); the facts hold every point."""
     blocks = _curves(series, until) if plot else (_table(series, until),)
     return doc.Document(
-        facts={"series": [_json(one, until) for one in series], "warnings": []},
+        facts=doc.Late(lambda: {"series": [_json(one, until) for one in series], "warnings": []}),
         blocks=blocks,
         title="How prices changed",
         page=lambda: (*places_chart(series, until), _table(series, until)),

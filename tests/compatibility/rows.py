@@ -278,6 +278,30 @@ _ONE_GPU = (
         script="llama", library="transformers", batch=4, samples=80, iterations=20,
         calls={FLASH: 4, FLASH + "_backward": 2, "_fused_adamw_": 1, "_foreach_norm": 1},
     ),
+    # A hundred steps of 16 samples come first.
+    Row(
+        script="lr_finder", batch=64, samples=2048, iterations=32,
+        parameters=dense(128, 512, 10), product_flops=linear_flops(64, 128, 512, 10),
+        calls={"addmm": 2, "mm": 3, ADAM: 1},
+    ),
+    Row(
+        script="flex_attention", amp="bfloat16", warning="a mask of flex_attention leaves out half",
+        parameters=((384, 128), (128, 128)), product_flops=linear_flops(512, 128, 384)
+        + linear_flops(512, 128, 128, input_needs_gradient=True),
+        calls={FLASH: 1, FLASH + "_backward": 1, ADAM: 1},
+    ),
+    # Ten tokens of eight texts in two passes; nine of each have a next one, and their logits are made twice.
+    Row(
+        script="trl_sft", library="trl", parallel_by="transformers",
+        batch=16, samples=64, iterations=4, accumulation=2, amp="bfloat16",
+        parameters=(*2 * ((64, 64),), *5 * ((64,),), *2 * (
+            *2 * ((64, 64),), (64,), *2 * ((32, 64), (32,)), *3 * ((64, 128),)
+        )),
+        product_flops=2 * (
+            3 * 2 * 80 * 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128) + 4 * 2 * 72 * 64 * 64
+        ),
+        calls={FLASH: 4, FLASH + "_backward": 4, "_foreach_norm": 1, "_fused_adamw_": 2},
+    ),
     Row(
         script="lora", batch=8, samples=64, iterations=8,
         calls={EFFICIENT: 2, EFFICIENT + "_backward": 2, "addmm": 12, "native_dropout": 4, ADAM: 1},

@@ -4,6 +4,7 @@ from math import prod
 
 from tests.compatibility.row import ADAM, EFFICIENT, FLASH, Row, dense, fp32_bytes, linear_flops
 
+_SYNCED = ((16, 3, 3, 3), *3 * ((16,),), *dense(16 * 30 * 30, 10))
 _SPAWN, _TORCHRUN = dense(1024, 4096, 1024), dense(512, 2048, 10)
 _WIDTH, _TOKENS, _LAYERS = 256, 32 * 64, 3
 _LAYER = (
@@ -56,6 +57,16 @@ GROUPS = (
         script="ddp_spawn", world=8, parameters=_SPAWN, warning="no torch DataLoader",
         product_flops=linear_flops(20, 1024, 4096, 1024), collectives={"all_reduce": fp32_bytes(*_SPAWN)},
         calls={"addmm": 2, "mm": 3, "_foreach_add_": 1},
+    ),
+    # Each rank's mean, deviation and count of 16 channels; then two sums. No mask of ranks is guessed.
+    Row(
+        script="sync_batch_norm", world=8, batch=16, samples=512, iterations=32, parameters=_SYNCED,
+        product_flops=linear_flops(16, 16 * 30 * 30, 10, input_needs_gradient=True),
+        collectives={
+            "broadcast": 2 * 16 * 4 + 8, "all_gather": 8 * (2 * 16 + 1) * 4,
+            "all_reduce": 2 * 16 * 4 + fp32_bytes(*_SYNCED),
+        },
+        calls={"batch_norm_stats": 1, "batch_norm_backward_elemt": 1, "convolution": 1},
     ),
     Row(
         script="ddp_torchrun", world=8, batch=32, samples=2048, iterations=64, parameters=_TORCHRUN,

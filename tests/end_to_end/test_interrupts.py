@@ -1,4 +1,4 @@
-"""Ctrl-C at thirty moments of commands: one word, exit code 130, and every file as it was.
+"""Ctrl-C at sixty moments of commands: one word, exit code 130, and every file as it was.
 
 The signal is a real one, which arrives in the call that is named: no test waits for a moment to come. What a
 script or a command that we started does with it is told in `tests/end_to_end/test_no_trace.py`,
@@ -79,6 +79,27 @@ MOMENTS = [
     ("deliver test box", "advisor.delivery.posting.attempt"),
     ("run record --receipt mine.json", "advisor.receipt.receipt_files.read_receipt"),
     ("run list", "advisor.service.bookkeeping.recorded_runs"),
+    ("run record --start 2026-11-20T09:00 --duration 2h --gpu L4:1", "advisor.service.bookkeeping.keep_run"),
+    ("sweep sweep.yaml --offline", "advisor.service.sweeping.world_of"),
+    ("sweep sweep.yaml --offline", "advisor.service.sweep_engines.Children.answer"),
+    (f"recommend {JOB} --what-if all", "recommender.ranking.variants.with_what_ifs"),
+    (f"recommend {JOB} --explain 1", "advisor.service.prices.daily.current_answers"),
+    ("recommend --recipe lora --model llama-3.2-1b --offline", "advisor.recipes.recipes.rendered"),
+    ("predict t.json --gpu L4 --format html", "advisor.report.writers.html.to_page"),
+    ("compare t.json L4:1 A10G:1 --epochs 1 --offline --json", "advisor.report.writers.text_formats.to_json"),
+    ("report --format focus --out focus.csv", REPLACING),
+    ("report --to box", "advisor.delivery.posting.attempt"),
+    ("prices sources", "advisor.service.prices.live.source_states"),
+    ("prices check", "advisor.service.prices.history.doubtful_prices"),
+    ("catalog build --out folder", "advisor.service.prices.live.write_snapshot"),
+    ("queue check jobs.csv", "advisor.service.waits.check_waits"),
+    ("queue simulate jobs.csv --capacity 8", "advisor.service.queue_what_ifs.queue_what_if"),
+    ("schedule list", "advisor.service.schedule.managing.planned_schedules"),
+    ("schedule remove gpus", "advisor.service.schedule.managing.remove_schedule"),
+    ("schedule run --once", "advisor.service.schedule.running.run_due"),
+    ("policy explain policy.yaml --plan local/1xL4", "advisor.service.plan_facts.given_facts"),
+    ("serve", "advisor.serve.hosting.check_store"),
+    ("deliver list", "advisor.service.delivering.channel_states"),
 ]
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
@@ -93,6 +114,7 @@ def shell(tmp_path_factory):
         "jobs.csv": LOG,
         "spot.csv": SPOT_LOG,
         "bill.csv": "",
+        "sweep.yaml": "subjects: [t.json]\noptions: {epochs: [1], gpu: [L4]}\n",
         "project/.advisor.yaml": "cloud: {max_gpus: 2}\n",
         ".config/advisor/config.yaml": CONFIG,
     }

@@ -63,6 +63,22 @@ def test_a_recipe_is_recommended_a_machine_for_one_epoch(home, capsys):
 
 @pytest.mark.torch
 @pytest.mark.slow
+def test_adapters_on_layers_that_their_model_initialises_by_name(tmp_path):
+    """GPT-2 asks each block for the weights of its projections, which are adapters by then."""
+    pytest.importorskip("transformers")
+    tiny = {"model_type": "gpt2", "n_embd": 64, "n_head": 2, "n_layer": 1, "n_positions": 32}
+    tiny["vocab_size"] = 100
+    with script_file(Order(recipe="lora", model=written(tmp_path, tiny), batch=2)) as path:
+        trace = profile(path, (), backend="fake")
+    assert trace.memory.gradient_bytes == 4 * 16 * sum(a + b for a, b in _GPT2_BLOCK)
+
+
+# Width in and out of a block's linear layers: an adapter has 16 numbers for each.
+_GPT2_BLOCK = ((64, 192), (64, 64), (64, 256), (256, 64))
+
+
+@pytest.mark.torch
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shards"),
     # Whisper's largest has 25 GB of state, so that no recipe of it is ever sharded. What copies

@@ -74,17 +74,19 @@ def test_nothing_is_imported_before_signals_are_handled():
 @pytest.mark.parametrize(
     ("words", "code", "closed"),
     [
-        ("gpus", 0, ">&-"), ("gpus", 0, "2>&-"), ("gpus", 0, "<&-"), ("gpus", 0, ">&- 2>&-"),
-        ("gpus", 0, "<&- >&- 2>&-"), ("--help", 0, ">&-"), ("nope", 2, "2>&-"), ("nope", 2, "<&- >&- 2>&-"),
+        ("gpus", 1, ">&-"), ("gpus", 0, "2>&-"), ("gpus", 0, "<&-"), ("gpus", 1, ">&- 2>&-"),
+        ("gpus", 1, "<&- >&- 2>&-"), ("--help", 1, ">&-"), ("nope", 2, "2>&-"), ("nope", 2, "<&- >&- 2>&-"),
     ],
 )  # fmt: skip
 def test_a_closed_stream_is_no_traceback(words, code, closed, tmp_path):
-    """Was one, and the next file that was opened had the number of stdout."""
+    """Was one, and the next file that was opened had the number of stdout; then nothing was said."""
     said = tmp_path / "said"
     line = f'"{sys.executable}" -P -m advisor {words} {closed}; echo $? > {said}'
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
     assert said.read_text().strip() == str(code)
     assert "Traceback" not in done.stderr
+    is_told = "cannot read or write: standard output is closed" in done.stderr
+    assert is_told == (code == 1 and "2>" not in closed)
 
 
 @pytest.mark.parametrize("words", ["gpus", "--help", "prices --json"])

@@ -53,7 +53,7 @@ class DataWithoutEnd(TraceWarning):
 
 
 class IterationSeen(TraceWarning):
-    of: Literal["ended-early", "steps-unequal", "closure-repeated"]
+    of: Literal["ended-early", "steps-unequal", "closure-repeated", "first-turn"]
     num: int
 
 

@@ -185,9 +185,9 @@ class HybridMode(TorchDispatchMode):
             return sparse.on_cpu(source, _dtype_of(kwargs, source), self._to_cpu)
         dtype = _dtype_of(kwargs, source)
         self.recorder.record_copy("advisor::d2h_copy", source, dtype)
-        known = values.of(source)
+        known = values.on_cpu(source, dtype)
         if known is not None:
-            return known.to(dtype, copy=True)
+            return known
         # A whole model may come, of which nothing is looked at.
         return untouched.zeros(source.shape, torch.empty(source.shape, device="meta").stride(), dtype)
 
@@ -282,6 +282,8 @@ def _real(func: OpOverload, args: Args, kwargs: Kwargs, assumptions: dict[str, N
         return False
     if kwargs.get("pin_memory"):
         kwargs = {**kwargs, "pin_memory": False}
+    if func in values.SHAPED_BY_VALUES:
+        assumptions.update(dict.fromkeys(values.supposed_on_cpu(args)))
     result = untouched.answer(func, args, kwargs, assumptions)
     if result is None:
         return func(*args, **kwargs)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -145,9 +147,19 @@ def _num_true(mode: Maker, mask: torch.Tensor, shape: torch.Size) -> int:
     if known is not None:
         _tell_supposed(mode, mask)
         return int(known.expand(shape).count_nonzero())
-    mode.assumptions["half of a mask is true"] = None
     num_elements: int = shape.numel()
+    if _is_of_sync_batch_norm():
+        return num_elements
+    mode.assumptions[values.HALF] = None
     return max(1, num_elements // 2)
+
+
+def _is_of_sync_batch_norm() -> bool:
+    """Whether its mask is asked for: of ranks that have samples, which all have."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__") != "torch.nn.modules._functions":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _nonzero(mode: Maker, tensor: torch.Tensor) -> object:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # who generates text until it is long enough, or at its end, comes to an end.
 
 aten = torch.ops.aten
+HALF = "half of a mask is true"
 ASSUMPTION = "what scores decide is chosen equally often"
 # The place of the dimension among the arguments, None where it is the last.
 _DIMENSION = {aten.topk.default: 2, aten.argmax.default: 1, aten.max.dim: 1, aten.multinomial.default: None}
@@ -87,6 +88,29 @@ def supposed_of(inputs: object) -> list[str]:
     """The assumptions that what is known of these tensors follows from."""
     entries = (_entry(tensor) for tensor in _tensors(inputs))
     return list(dict.fromkeys(text for entry in entries if entry is not None for text in entry[2]))
+
+
+def on_cpu(source: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
+    """A copy of what is known of the tensor, or of a mask half of which is true; None of another one."""
+    known, supposed = of(source), supposed_of(source)
+    if known is None and source.dtype is torch.bool and source.numel() > 1:
+        known, supposed = (torch.arange(source.numel()) % 2 > 0).view(source.shape), [HALF]
+    if known is None:
+        return None
+    result = known.to(dtype, copy=True)
+    if supposed:
+        replace(result.untyped_storage(), _advisor_supposed=supposed)
+    return result
+
+
+# The shape of what they give follows from values.
+SHAPED_BY_VALUES = frozenset({aten.nonzero.default, aten.index.Tensor, aten.masked_select.default})
+
+
+def supposed_on_cpu(inputs: object) -> list[str]:
+    """The assumptions that tensors that were copied from the GPU follow from."""
+    storages = (tensor.untyped_storage() for tensor in _tensors(inputs))
+    return [text for storage in storages for text in getattr(storage, "_advisor_supposed", ())]
 
 
 def _entry(tensor: torch.Tensor) -> tuple[torch.Tensor, object, Sequence[str]] | None:

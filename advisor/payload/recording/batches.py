@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sized
 from types import FrameType
 from typing import TypeVar, cast
@@ -241,6 +242,22 @@ def _library(module: object) -> str | None:
     if not isinstance(module, str):
         return None
     return next((name for top, name in _LIBRARIES.items() if f"{module}.".startswith(f"{top}.")), None)
+
+
+# Functions that try learning rates or batch sizes before the training, of libraries and of scripts.
+_TRIAL = re.compile(
+    r"_*((lr|learning_rate)_?(find|finder|range_test)|find_(best_|optimal_)?(lr|learning_rate)|range_test"
+    r"|scale_batch_size)"
+)
+
+
+def is_trial(frame: FrameType | None) -> bool:
+    """Whether the step that this frame belongs to is one of a trial."""
+    while frame is not None:
+        if _TRIAL.fullmatch(frame.f_code.co_name.lower()):
+            return True
+        frame = frame.f_back
+    return False
 
 
 # Parameters of which DeepSpeed's ZeRO-3 leaves each rank a part, by the marks that it puts on them.

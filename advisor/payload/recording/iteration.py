@@ -19,7 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import Original, replace, wrap
-from .batches import gradient_of, nominal_batch, parallel_by, part_of, samples_of
+from .batches import gradient_of, is_trial, nominal_batch, parallel_by, part_of, samples_of
 from .random_steps import Steps, repeats
 
 if TYPE_CHECKING:
@@ -262,6 +262,8 @@ class Rollouts:
 # it ends an epoch with fewer samples than the others. Where batches differ in size we stop looking.
 SPANS_WANTED = 3
 MOST_SPANS = 6
+# Libraries try a hundred learning rates.
+MOST_TRIALS = 300
 
 
 class Iterations:
@@ -305,6 +307,7 @@ class Iterations:
         self.nominal_batch: int | None = None
         """Samples of a step after the warm-up, if the script says so."""
         self._most_samples = 0
+        self._is_trial = False
 
     def install(self) -> None:
         """Hook into every optimizer and module of the process, and into the autograd engine."""
@@ -412,7 +415,9 @@ class Iterations:
     def _close_span(self) -> None:
         session = self._session
         self._tag_owned()
-        self.num_spans += 1
+        # The training comes after the trials of a learning rate, if it does come.
+        was_trial, self._is_trial = self._is_trial, is_trial(sys._getframe()) and not self._by_call
+        self.num_spans = 1 if was_trial and not self._is_trial else self.num_spans + 1
         before = self.last
         if not session.loading.num_evaluated:
             session.recorder.keep_evaluation()
@@ -435,7 +440,8 @@ class Iterations:
         }
         self.nominal_batch = nominal_batch(sys._getframe())
         self.warnings = self._warnings()
-        self.is_steady = self._is_enough(self.last, before)
+        is_tried = self._is_trial and self.num_spans < MOST_TRIALS
+        self.is_steady = not is_tried and self._is_enough(self.last, before)
         self.start_span()
         if self._position is not None:
             self._position.stepped(self.num_spans)

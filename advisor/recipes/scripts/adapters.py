@@ -21,6 +21,11 @@ class LoRALinear(nn.Module):
         self.down = nn.Parameter(torch.empty(rank, inputs))
         self.up = nn.Parameter(torch.empty(outputs, rank))
 
+    @property
+    def weight(self):
+        # Where a model initialises the layers of its blocks by their names.
+        return self.base.weight
+
     def reset_parameters(self):
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
         nn.init.zeros_(self.up)

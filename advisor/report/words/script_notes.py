@@ -202,6 +202,12 @@ def _(it: about_traces.IterationSeen) -> str:
                 f"an iteration is one step of the optimizer that steps least, and {it.num} steps of another:"
                 " `iterations` counts the former"
             )
+        case "first-turn":
+            return (
+                f"the loop in line {it.num} trains epochs on a new DataLoader in each turn (folds, stages,"
+                " settings): its first turn is recorded. Let `epochs` count those of all turns, and profile"
+                " a turn with other batches by itself"
+            )
         case "closure-repeated":
             return (
                 f"the optimizer evaluated the model {it.num} times in the recorded iteration; how often it"

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from advisor.payload.checkpoints import checkpointing_of
+from advisor.payload.checkpoints import checkpointing_of, line_of_turns
 
 LOOP = """
 import torch
@@ -161,3 +161,46 @@ def _written(folder: Path, text: str) -> Path:
     path = folder / "train.py"
     path.write_text(dedent(text))
     return path
+
+
+STEP = "            loss.backward(); optimizer.step()\n"
+TURNS = {
+    "folds": (
+        ("import x\nfor fold, (train, test) in enumerate(folds.split(data)):\n"
+        "    loader = DataLoader(data, 32, sampler=pick(train))\n"
+        f"    for epoch in range(9):\n        for i, batch in enumerate(tqdm(loader)):\n{STEP}"),
+        2,
+    ),
+    "a loader among others": (
+        ("while size < 256:\n    loader, size = torch.utils.data.DataLoader(Images(size)), size * 2\n"
+        f"    for epoch in range(9):\n        for batch in loader:\n{STEP}"),
+        None,  # two names at once are not followed
+    ),
+    "stages": (
+        ("while size < 256:\n    loader = torch.utils.data.DataLoader(Images(size))\n"
+        f"    for epoch in range(9):\n        for batch in loader:\n{STEP}"),
+        1,
+    ),
+    "a loader of each epoch": (
+        f"for epoch in range(9):\n    loader = DataLoader(data)\n    for batch in loader:\n    {STEP}",
+        None,
+    ),
+    "epochs alone": (
+        ("loader = DataLoader(data)\nfor epoch in range(9):\n"
+        f"    for part in parts:\n        for batch in loader:\n{STEP}"),
+        None,
+    ),
+    "a validation in turns": (
+        ("for fold in folds:\n    loader = DataLoader(fold)\n    for model in models:\n"
+        "        for batch in loader:\n            model(batch)\n"),
+        None,
+    ),
+    "no Python": ("for x in [1,\n", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", TURNS)
+def test_a_loop_around_the_epochs_is_found_by_its_line(form, tmp_path):
+    text, line = TURNS[form]
+    (tmp_path / "train.py").write_text(text)
+    assert line_of_turns(tmp_path / "train.py") == line

@@ -112,9 +112,10 @@ COLLECTIVE_PROBES = {
     + """
 layer = nn.SyncBatchNorm(6).cuda()
 data = torch.zeros(8, 6, 3, 3, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+session.mode.assumptions.clear()
 layer(data).sum().backward()
 shapes = [list(tensor.shape) for tensor in (data.grad, layer.weight.grad, layer.bias.grad)]
-result = [shapes, str(data.grad.dtype), session.collectives.entries()]
+result = [shapes, str(data.grad.dtype), session.collectives.entries(), list(session.mode.assumptions)]
 """,
     "ZeroRedundancyOptimizer": _DDP
     + """

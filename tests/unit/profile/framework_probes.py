@@ -27,9 +27,10 @@ config = LlamaConfig(vocab_size=8, hidden_size=32, intermediate_size=32, num_hid
 model = LlamaModel(config).to("cuda", torch.bfloat16)
 tokens = torch.zeros(2, 16, dtype=torch.long, device="cuda")
 model(tokens, attention_mask=torch.ones(2, 16, dtype=torch.long).to("cuda"))
-result = sorted(name for name in ops() if "attention" in name)
+from transformers.utils import is_triton_available
+result = [*sorted(name for name in ops() if "attention" in name), is_triton_available()]
 """,
-        ["aten::_scaled_dot_product_flash_attention"],
+        ["aten::_scaled_dot_product_flash_attention", False],
     ),
     "extensions": (
         """
@@ -214,6 +215,45 @@ result += [moved[3].weight is identity, type(made).__name__, str(identity.dtype)
             "torch.float16",
             [3, 64],
         ],
+    ),
+    "flex_attention": (
+        """
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+query = torch.zeros(2, 4, 128, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+documents = torch.zeros(128, dtype=torch.int64, device="cuda")
+rules = [lambda b, h, q, k: q >= k, lambda b, h, q, k: q >= -k,
+         lambda b, h, q, k: documents[q] == documents[k]]
+seen, kernel = [], torch.nn.functional.scaled_dot_product_attention
+def attention(*args, **given):
+    seen.append(given["is_causal"])
+    return kernel(*args, **given)
+torch.nn.functional.scaled_dot_product_attention = attention
+for mask in (None, *(create_block_mask(rule, None, None, 128, 128, device="cuda") for rule in rules)):
+    torch.compile(flex_attention)(query, query, query, block_mask=mask).sum().backward()
+torch.nn.functional.scaled_dot_product_attention = kernel
+output, lse = flex_attention(query, query[:, :2], query[:, :2], enable_gqa=True, return_lse=True)
+result = [seen, list(output.shape), list(lse.shape),
+          sorted(name for name in ops() if "attention" in name or "softmax" in name)]
+""",
+        [
+            [False, True, False, False],
+            [2, 4, 128, 32],
+            [2, 4, 128],
+            [
+                "aten::_scaled_dot_product_flash_attention",
+                "aten::_scaled_dot_product_flash_attention_backward",
+            ],
+        ],
+    ),
+    "pipelining": (
+        """
+from torch.distributed.pipelining import PipelineStage
+try:
+    PipelineStage(nn.Linear(2, 2), 0, 2, torch.device("cuda"))
+except RuntimeError as error:
+    result = str(error).partition(":")[0]
+""",
+        "PipelineStage",
     ),
     "rnn_cells": (
         """

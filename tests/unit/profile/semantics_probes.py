@@ -453,6 +453,8 @@ result = [found(use) for use in (
     lambda: torch.isfinite(large).nonzero().shape[0],
     lambda: boxes[(boxes > 0).all(1)].shape[0],
     lambda: small[~torch.isnan(small)].numel(),
+    lambda: large[:5, 0].sub(0.5).gt(loss).cpu().nonzero().shape[0],
+    lambda: nn.Linear(2, 4).cuda()(boxes).argmax(1).eq(0).cpu().nonzero().shape[0],
     checked)]
 mode.assumptions.clear()
 mode.assumptions.update(kept)

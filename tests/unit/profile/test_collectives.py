@@ -77,7 +77,8 @@ def test_a_rank_of_fsdp_holds_its_shard_and_two_layers(probe):
 
 
 def test_sync_batch_norm_gathers_its_statistics(probe):
-    shapes, dtype, entries = probe("SyncBatchNorm")
+    shapes, dtype, entries, assumptions = probe("SyncBatchNorm")
+    assert assumptions == []  # every rank has samples
     assert (shapes, dtype) == ([[8, 6, 3, 3], [6], [6]], "torch.bfloat16")
     # Mean, deviation and count of 6 channels from 4 ranks; then two sums.
     assert entries == [entry("all_gather", 4 * 13 * 4), entry("all_reduce", 4 * 12)]

@@ -224,6 +224,31 @@ def test_a_span_is_steady_when_it_is_the_third_and_full(run, samples, steady_at)
     assert (SPANS_WANTED, MOST_SPANS) == (3, 6)
 
 
+def test_the_training_is_what_comes_after_the_trials_of_a_learning_rate(run):
+    def lr_find(optimizer, num_steps):
+        for _ in range(num_steps):
+            run.step(optimizer, 8)
+            assert not run.iterations.is_steady
+
+    optimizer = make_optimizer([on_gpu(2)])
+    lr_find(optimizer, 10)
+    steady = []
+    for _ in range(SPANS_WANTED):
+        run.step(optimizer, 64)
+        steady.append(run.iterations.is_steady)
+    assert steady == [False, False, True]
+
+
+def test_trials_without_end_are_the_training(run):
+    def lr_find():
+        optimizer = make_optimizer([on_gpu(2)])
+        for _ in range(iteration.MOST_TRIALS):
+            run.step(optimizer, 8)
+
+    lr_find()
+    assert run.iterations.is_steady
+
+
 def test_steadiness_is_known_when_the_span_is_told():
     run = Run()
     seen: list[bool] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.payload.recording.batches import parallel_by
+from advisor.payload.recording.batches import is_trial, parallel_by
 
 
 def stack(*modules: object) -> Any:
@@ -33,6 +33,19 @@ def stack(*modules: object) -> Any:
 )
 def test_the_outermost_library_that_calls_the_step_is_named(modules, library):
     assert parallel_by(stack(*modules)) == library
+
+
+@pytest.mark.parametrize(
+    ("function", "tries"),
+    # Lightning's tuner, torch_lr_finder, fastai, and scripts; accelerate calls the training itself so.
+    [("_lr_find", True), ("range_test", True), ("lr_find", True), ("find_lr", True), ("LRFinder", True),
+     ("scale_batch_size", True), ("find_best_learning_rate", True), ("train", False),
+     ("find_executable_batch_size", False), ("range_test_report", False), ("get_lr", False)],
+)  # fmt: skip
+def test_a_step_in_a_search_for_a_learning_rate_is_a_trial(function, tries):
+    inner = SimpleNamespace(f_code=SimpleNamespace(co_name="step"), f_back=None)
+    inner.f_back = SimpleNamespace(f_code=SimpleNamespace(co_name=function), f_back=None)
+    assert is_trial(inner) is tries
 
 
 def test_a_test_is_no_such_library():

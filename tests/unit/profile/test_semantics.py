@@ -52,10 +52,13 @@ def test_experts_get_their_even_share_of_the_tokens_by_all_ways_to_ask(probe):
 
 def test_a_mask_of_what_is_not_computed_keeps_all_and_that_is_told(probe):
     """Was: the size was recorded as if no value were NaN."""
-    *kept, known, checked = probe("masks of what is not computed")
+    *kept, known, half, chosen, checked = probe("masks of what is not computed")
     told = ["values that are not computed pass checks: they are finite, and all() holds"]
     assert kept == [[10_000, told, False]] * 5
     assert known == [1, [], False]
+    # What went to main memory is supposed there, too.
+    assert half == [2, ["half of a mask is true"], False]
+    assert chosen == [2500, ["what scores decide is chosen equally often"], False]
     # A loss that is only looked at decides no size; an error after that may be advisor's.
     assert checked == [None, [], True]
 

@@ -54,6 +54,13 @@ def test_a_model_too_large_for_a_copy_on_each_gpu_is_divided(recipe, model, shar
     assert constants(script_of(Order(recipe=recipe, model=model)))["SHARD"] is shards
 
 
+def test_a_sequence_is_no_longer_than_the_model_has_positions():
+    assert constants(script_of(Order(recipe="pretrain", model="gpt2")))["SEQUENCE"] == 1024
+    assert constants(script_of(Order(recipe="pretrain", model="gpt2", sequence=512)))["SEQUENCE"] == 512
+    with pytest.raises(InputError, match="at most 1,024: 'gpt2' has no more positions"):
+        script_of(Order(recipe="pretrain", model="gpt2", sequence=2048))
+
+
 @pytest.mark.parametrize(
     ("model", "library"),
     [("llama-3.1-8b", False), ("mistral-7b", False), ("gpt2", True), ("phi-3-mini", True)],

@@ -7,13 +7,14 @@ import multiprocessing.process
 import os
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ... import torch_names
 from ...protocol import Warned
-from ...replacing import Original, replace, wrap
+from ...replacing import Original, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -215,3 +216,18 @@ def install_dtensor(session: Session) -> None:
 def _without_modes(original: Original, *args: object, **kwargs: object) -> object:
     with torch.utils._python_dispatch._disable_current_modes():
         return original(*args, **kwargs)
+
+
+def install_pipelining(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
+    """Stages of a pipeline are refused: each process trains another part, and one of them is profiled.
+
+    Wrap the making of a stage once ``torch.distributed.pipelining`` is imported.
+    """
+
+    def refuse(_original: Original, *_args: object, **_kwargs: object) -> None:
+        raise RuntimeError("PipelineStage: a process of a pipeline trains a part of the model")
+
+    def watch(module: ModuleType) -> None:
+        wrap(module._PipelineStageBase, "__init__", refuse)
+
+    when_imported("torch.distributed.pipelining.stage", watch)

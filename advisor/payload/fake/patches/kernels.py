@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ...composite import ONE_KERNEL
 from ...protocol import Warned
-from ...replacing import Original, replace, wrap
+from ...replacing import Original, replace, when_imported, wrap
 from ..untouched import leave_unwritten
 from .autocast import to_autocast
 
@@ -113,6 +114,47 @@ def install_attention(session: Session) -> None:
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
 
     wrap(functional, "scaled_dot_product_attention", attention)
+
+
+_GRID = 64
+"""Places of a mask that are looked at, along each side."""
+
+
+def install_flex_attention(session: Session) -> None:
+    """FlexAttention as a fused kernel, as it compiles to one: causal where its mask is as sparse as that.
+
+    Its own way without a GPU stores the attention matrix.
+
+    Wrap ``flex_attention`` once it is imported.
+    """
+
+    def flex(original: Original, *args: Any, **kwargs: Any) -> object:
+        given = inspect.signature(original).bind(*args, **kwargs).arguments
+        query, mask = given["query"], given.get("block_mask")
+        if not session.is_fake(getattr(query, "_local_tensor", query)) or given.get("return_aux"):
+            return original(*args, **kwargs)
+        session.pretending.assumptions["a mask of flex_attention leaves out half or nothing"] = None
+        options = {name: given[name] for name in ("scale", "enable_gqa") if name in given}
+        out = torch.nn.functional.scaled_dot_product_attention(
+            query, given["key"], given["value"], is_causal=_is_half_empty(mask), **options
+        )
+        return (out, query.new_empty(query.shape[:-1])) if given.get("return_lse") else out
+
+    name = "torch.nn.attention.flex_attention"
+    when_imported(name, lambda module: wrap(module, "flex_attention", flex))
+
+
+def _is_half_empty(block_mask: Any) -> bool:
+    """Whether a sample of the mask's places says so; no where its rule cannot be asked here."""
+    if block_mask is None:
+        return False
+    rows, columns = (torch.arange(_GRID) * max(size // _GRID, 1) for size in block_mask.seq_lengths)
+    first = torch.zeros((), dtype=torch.int64)
+    try:
+        kept = block_mask.mask_mod(first, first, rows[:, None], columns[None])
+        return not isinstance(kept, FakeTensor) and float(kept.float().mean()) < 0.6
+    except Exception:  # noqa: BLE001 - it is the script's, and may look into tensors of the GPU
+        return False
 
 
 def _repeat_heads(query: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:

@@ -72,18 +72,19 @@ def install_torchvision_ops(session: Session) -> None:
 
 
 def install_transformers_tracing(session: Session) -> None:  # noqa: ARG001
-    """Transformers does not take the pretended GPU for the tracing of a graph.
+    """Transformers does not take the pretended GPU for the tracing of a graph, nor for one that runs Triton.
 
     It asks whether a mask is a FakeTensor, and if so does what suits ``torch.export``: masks are kept
     although they hide nothing, and attention takes the kernel for arbitrary masks where a real run takes
-    flash attention.
+    flash attention. It asks for Triton, as trl does, to start kernels in place of torch's operators.
 
-    Replace the question in the versions that ask it.
+    Replace the questions in the versions that ask them.
     """
 
     def never_tracing(module: ModuleType) -> None:
         if hasattr(module, "is_fake_tensor"):
             module.__dict__["is_fake_tensor"] = lambda x: False  # noqa: ARG005
+        module.__dict__["is_triton_available"] = lambda *_, **__: False
 
     when_imported("transformers.utils.import_utils", never_tracing)
 
