@@ -51,6 +51,11 @@ exit 3
     return program
 
 
+@pytest.fixture
+def good(tmp_path):
+    return interpreter(tmp_path, "good", status="ok")
+
+
 def result_of(program: Path) -> dict[str, Any]:
     return json.loads((program.parent / "job.json").read_text())
 
@@ -59,10 +64,9 @@ def with_interpreters(monkeypatch: pytest.MonkeyPatch, *programs: Path) -> None:
     monkeypatch.setattr(session, "candidates", lambda *_: list(programs))
 
 
-def test_the_child_is_told_the_script_its_arguments_and_the_gpu(script, tmp_path):
-    python = interpreter(tmp_path, "good", status="ok")
-    trace = profile(script, ["--lr", "0.1"], python=python, gpu=pretend("T4"))
-    job = result_of(python)
+def test_the_child_is_told_the_script_its_arguments_and_the_gpu(script, good):
+    trace = profile(script, ["--lr", "0.1"], python=good, gpu=pretend("T4"))
+    job = result_of(good)
     assert (job["script"], job["arguments"]) == (str(script), ["--lr", "0.1"])
     assert job["skip_patches"] == []
     assert job["gpu"] == {
@@ -74,22 +78,20 @@ def test_the_child_is_told_the_script_its_arguments_and_the_gpu(script, tmp_path
     assert (trace.script, trace.arguments, trace.batch_size) == (str(script), ("--lr", "0.1"), 64)
 
 
-def test_the_child_is_the_child_program_and_its_files_lie_apart(script, tmp_path):
-    python = interpreter(tmp_path, "good", status="ok")
-    profile(script, python=python)
-    child, job_path = (python.parent / "argv").read_text().splitlines()
+def test_the_child_is_the_child_program_and_its_files_lie_apart(script, good):
+    profile(script, python=good)
+    child, job_path = (good.parent / "argv").read_text().splitlines()
     assert Path(child).name == "child.py"
     assert Path(child).is_file()
-    job = result_of(python)
+    job = result_of(good)
     parents = {Path(path).parent for path in (job_path, job["result"], job["progress"])}
     assert len(parents) == 1
     assert not parents.pop().exists()
 
 
-def test_without_a_wish_the_gpu_is_one_that_can_do_all_precisions(script, tmp_path):
-    python = interpreter(tmp_path, "good", status="ok")
-    profile(script, python=python)
-    gpu = PretendedGpu(**result_of(python)["gpu"])
+def test_without_a_wish_the_gpu_is_one_that_can_do_all_precisions(script, good):
+    profile(script, python=good)
+    gpu = PretendedGpu(**result_of(good)["gpu"])
     assert gpu == PretendedGpu()
     spec = resolve_gpu("A100-SXM-80GB")
     assert (gpu.compute_capability, gpu.num_sms) == (spec.compute_capability, spec.num_sms)
@@ -97,17 +99,16 @@ def test_without_a_wish_the_gpu_is_one_that_can_do_all_precisions(script, tmp_pa
     assert 0.98 < gpu.memory_bytes / spec.memory_bytes <= 1
 
 
-def test_secrets_reach_neither_the_child_nor_the_trace(script, tmp_path, monkeypatch):
+def test_secrets_reach_neither_the_child_nor_the_trace(script, good, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", SECRET)
     monkeypatch.setenv("TORCH_HOME", "kept")
-    python = interpreter(tmp_path, "good", status="ok")
-    trace = profile(script, ["--name", SECRET, "--api-key", "abc"], python=python)
-    environment = (python.parent / "environ").read_text()
+    trace = profile(script, ["--name", SECRET, "--api-key", "abc"], python=good)
+    environment = (good.parent / "environ").read_text()
     assert "TORCH_HOME=kept" in environment
     assert SECRET not in environment
     assert trace.arguments == ("--name", "***", "--api-key", "***")
     # The script itself needs what it was given.
-    assert result_of(python)["arguments"] == ["--name", SECRET, "--api-key", "abc"]
+    assert result_of(good)["arguments"] == ["--name", SECRET, "--api-key", "abc"]
 
 
 @pytest.mark.parametrize("key", ["message", "traceback"])
@@ -221,10 +222,9 @@ def test_a_script_that_needs_torchrun_gets_a_world_of_one(script, tmp_path):
 
 
 @pytest.mark.parametrize("world_size", [None, 8])
-def test_the_child_is_told_the_world(script, tmp_path, world_size):
-    python = interpreter(tmp_path, "good", status="ok")
-    profile(script, python=python, world_size=world_size)
-    assert result_of(python)["world_size"] == world_size
+def test_the_child_is_told_the_world(script, good, world_size):
+    profile(script, python=good, world_size=world_size)
+    assert result_of(good)["world_size"] == world_size
 
 
 @pytest.mark.parametrize("world_size", [0, -1])
@@ -240,11 +240,10 @@ def test_a_disk_without_room_for_the_result_is_told(script, tmp_path, monkeypatc
         profile(script, python=python)
 
 
-def test_without_any_temporary_folder_the_error_says_so(script, tmp_path, monkeypatch):
-    python = interpreter(tmp_path, "good", status="ok")
+def test_without_any_temporary_folder_the_error_says_so(script, tmp_path, monkeypatch, good):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(InputError, match=r"cannot use the temporary folder.*TMPDIR"):
-        profile(script, python=python)
+        profile(script, python=good)
 
 
 def test_other_faults_are_not_blamed_on_the_folder(script, tmp_path):
@@ -255,17 +254,15 @@ def test_other_faults_are_not_blamed_on_the_folder(script, tmp_path):
         profile(script, python=interpreter(tmp_path, "good", status="ok"), progress=broken_pipe)
 
 
-def test_a_sandbox_is_checked_before_anything_runs(script, tmp_path, monkeypatch):
-    python = interpreter(tmp_path, "good", status="ok")
+def test_a_sandbox_is_checked_before_anything_runs(script, tmp_path, monkeypatch, good):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="bubblewrap"):
-        profile(script, python=python, sandbox=True)
-    assert not (python.parent / "argv").exists()
+        profile(script, python=good, sandbox=True)
+    assert not (good.parent / "argv").exists()
 
 
-def test_temporary_files_of_the_script_lie_with_the_job(script, tmp_path):
-    python = interpreter(tmp_path, "good", status="ok")
-    profile(script, python=python)
-    environ = dict(line.split("=", 1) for line in (python.parent / "environ").read_text().splitlines())
-    job = (python.parent / "argv").read_text().splitlines()[1]
+def test_temporary_files_of_the_script_lie_with_the_job(script, good):
+    profile(script, python=good)
+    environ = dict(line.split("=", 1) for line in (good.parent / "environ").read_text().splitlines())
+    job = (good.parent / "argv").read_text().splitlines()[1]
     assert environ["TMPDIR"] == environ["TMP"] == str(Path(job).parent / "tmp")

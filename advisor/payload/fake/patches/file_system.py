@@ -112,16 +112,22 @@ class _Entries:
 def _open(
     session: Session, original: Original, file: Any, mode: str = "r", *args: object, **kwargs: object
 ) -> object:
-    stand_in = session.saved.find(file)
     if not set(mode) & set("wax+"):
-        return original(stand_in or file, mode, *args, **kwargs)
-    if stand_in is not None or session.saved.is_in_mirror(file):
-        return original(session.saved.place(file), mode, *args, **kwargs)
+        return original(session.saved.find(file) or file, mode, *args, **kwargs)
+    return _open_for_writing(session, original, file, mode, *args, **kwargs)
+
+
+def _open_for_writing(
+    session: Session, original: Original, file: Any, *args: object, **kwargs: object
+) -> object:
+    saved = session.saved
+    if saved.find(file) is not None or saved.is_in_mirror(file):
+        return original(saved.place(file), *args, **kwargs)
     # What the script writes by itself is its own affair, and so is removing it.
-    is_new = isinstance(file, (str, bytes, os.PathLike)) and not session.saved.is_real(file)
-    opened = original(file, mode, *args, **kwargs)
+    is_new = isinstance(file, (str, bytes, os.PathLike)) and not saved.is_real(file)
+    opened = original(file, *args, **kwargs)
     if is_new:
-        session.saved.note_made(file)
+        saved.note_made(file)
     return opened
 
 
@@ -243,13 +249,7 @@ def _open_removed(
 ) -> object:  # fmt: skip
     if dir_fd is not None or not flags & os.O_CREAT:
         return original(path, flags, mode, dir_fd=dir_fd)
-    if session.saved.find(path) is not None or session.saved.is_in_mirror(path):
-        return original(session.saved.place(path), flags, mode)
-    is_new = not session.saved.is_real(path)
-    descriptor = original(path, flags, mode)
-    if is_new:
-        session.saved.note_made(path)
-    return descriptor
+    return _open_for_writing(session, original, path, flags, mode)
 
 
 def _link(
