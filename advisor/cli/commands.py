@@ -89,15 +89,19 @@ A command is imported when it is asked for: all of them would take longer than t
 @cache
 def load(name: str) -> Click:
     """The command of a name in `COMMANDS`; to make it of our annotations takes longer than most answers."""
+    from advisor.cli.options import with_groups
+
     module, _, attribute = COMMANDS[name][0].partition(":")
     found = getattr(import_module(f"advisor.cli.{module}"), attribute)
     holder = typer.Typer(rich_markup_mode=None, add_completion=False)
     if isinstance(found, typer.Typer):
+        kept: list[Click] = [*found.registered_commands, found.registered_callback]
+        for one in filter(None, kept):
+            one.callback = one.callback and with_groups(one.callback)
         holder.add_typer(found, name=name)
     else:
-        holder.command(name, cls=ScriptCommand if found.__module__ == "advisor.cli.recommend" else None)(
-            found
-        )
+        kind = ScriptCommand if found.__module__ == "advisor.cli.recommend" else None
+        holder.command(name, cls=kind)(with_groups(found))
     return typer.main.get_group(holder).commands[name]
 
 

@@ -20,7 +20,6 @@ from advisor.core.errors import InputError
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import exact_duration, parse_duration_s
 from advisor.report.plain import shown
-from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -297,13 +296,6 @@ def _script_hint(option: str) -> str:
     if option == "-m":
         return "Give the whole command after --: advisor recommend -- python -m pkg.train ..."
     return f"Arguments of the script follow `--`, such as: train.py -- {option} ..."
-
-
-def chosen_format(output: Format, as_json: bool) -> Format:
-    """The one format that both name. Raises InputError: they name two."""
-    if as_json and output not in (Format.TABLE, Format.JSON):
-        raise InputError(f"--json and --format {output} contradict each other: leave one out.")
-    return Format.JSON if as_json else output
 
 
 TRUSTS_PROJECT: ContextVar[bool] = ContextVar("TRUSTS_PROJECT", default=False)

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, group, load_settings, option, settings_with
+from advisor.cli.common import group, load_settings, option, settings_with
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption, PythonOption
+from advisor.cli.options import AS_TABLE, OutputOptions, PythonOption
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
 from advisor.report.plain import print_lines
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import print_document
 
 app = group("Settings and where each comes from.")
 
@@ -39,19 +39,18 @@ def init(
 
 
 @app.command("show")
-def show(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def show(output: OutputOptions = AS_TABLE) -> None:
     """Print every setting, its value and the layer that set it."""
     from advisor.report.config_tables import settings_document
 
-    print_document(settings_document(settings_with()), chosen_format(output, as_json))
+    print_document(settings_document(settings_with()), output.form)
 
 
 def trust(
     directory: Annotated[Path, typer.Argument(help="Folder of the .advisor.yaml.", metavar="DIR")] = Path(),
     show: Annotated[bool, option("Print the files that are trusted.", "--list")] = False,
     revoke: Annotated[bool, option("Trust this folder's file no longer.", "--revoke")] = False,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Let all of a project's .advisor.yaml count, as long as it stays as it is.
 
@@ -64,7 +63,7 @@ def trust(
     if show:
         from advisor.report.config_tables import trusted_document
 
-        print_document(trusted_document(), chosen_format(output, as_json))
+        print_document(trusted_document(), output.form)
     elif revoke:
         from advisor.config.layers import PROJECT_FILE
         from advisor.config.project_layer import forget
@@ -104,13 +103,13 @@ def _trust(directory: Path) -> None:
         typer.echo(f"  line {line.line}, from now on: {request_in_words(line)}")
 
 
-def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def doctor(output: OutputOptions = AS_TABLE) -> None:
     """Check this installation; exits with 1 if the main job cannot work."""
     from advisor.report.config_tables import checks_document, refused_in_words
     from advisor.service.health import run_checks
 
     checks = run_checks(load_settings, refused_in_words)
-    print_document(checks_document(checks), chosen_format(output, as_json))
+    print_document(checks_document(checks), output.form)
     broken = [check.name for check in checks if check.state == "broken"]
     if broken:
         raise AdvisorError(f"not in working order: {', '.join(broken)}.")
@@ -148,8 +147,7 @@ def measure(
         Backend, option("cpu tries it out: such times predict nothing.", case_sensitive=False)
     ] = Backend.CUDA,
     python: PythonOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Measure kernels on this machine's GPU, some 1,700 in about ten minutes, and keep them in a file."""
     from advisor.measure import Extent
@@ -170,7 +168,7 @@ def measure(
         TERMINAL.note(line)
     TERMINAL.warn(answer.warnings)
     document = recording_document(answer.recording, out, answer.warnings)
-    print_document(document, chosen_format(output, as_json))
+    print_document(document, output.form)
 
 
 def calibrate(
@@ -181,8 +179,7 @@ def calibrate(
         ),
     ] = None,
     python: PythonOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on."""
     from advisor.report.catalog_tables import calibration_document
@@ -190,4 +187,4 @@ def calibrate(
 
     calibration, path = calibrate_gpu(source, settings_with(profile__python=python).tracing, TERMINAL)
     TERMINAL.warn(calibration.warnings)
-    print_document(calibration_document(calibration, path), chosen_format(output, as_json))
+    print_document(calibration_document(calibration, path), output.form)

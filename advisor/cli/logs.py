@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import WholeLines, chosen_format, option
+from advisor.cli.common import WholeLines, option
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption
+from advisor.cli.options import AS_TABLE, OutputOptions
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_MACHINES, MAX_SIZE
 from advisor.core.units import whole_number
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import print_document
 
 queue_app = typer.Typer(
     cls=WholeLines, help="How long jobs wait in a cluster's queue, from its job log.", no_args_is_help=True
@@ -44,28 +44,22 @@ def fit_queue(
         Path | None, option("Keep the quantiles: for wait_log of a cluster.", metavar="FILE")
     ] = None,
     timezone: ZoneOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Show the waits by size, requested walltime and queue; the file holds no rows of the log."""
     from advisor.report.logs import queue_fit_document as fit_document
     from advisor.service.waits import fit_waits
 
-    print_document(fit_document(fit_waits(log, out, TERMINAL, timezone)), chosen_format(output, as_json))
+    print_document(fit_document(fit_waits(log, out, TERMINAL, timezone)), output.form)
 
 
 @queue_app.command("check")
-def check(
-    log: LogArgument,
-    timezone: ZoneOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
-) -> None:
+def check(log: LogArgument, timezone: ZoneOption = None, output: OutputOptions = AS_TABLE) -> None:
     """Foresee the last 30 % of the log, and show how often and how closely it was right."""
     from advisor.report.logs import check_document
     from advisor.service.waits import check_waits
 
-    print_document(check_document(check_waits(log, TERMINAL, timezone)), chosen_format(output, as_json))
+    print_document(check_document(check_waits(log, TERMINAL, timezone)), output.form)
 
 
 @queue_app.command("show")
@@ -97,21 +91,20 @@ def show(
         str | None, option("How long the job has waited: shows the wait still to come.", metavar="DURATION")
     ] = None,
     timezone: ZoneOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Show how long one kind of job waits; without --gpus, all kinds."""
     from advisor.report.logs import queue_fit_document as fit_document
     from advisor.report.logs import wait_document
     from advisor.service.waits import WaitRequest, expected_wait, fitted_waits
 
-    output = chosen_format(output, as_json)
+    form = output.form
     if gpus is None:
         if any(given is not None for given in (walltime, queue, waiting, waited)):
             raise InputError(
                 "--walltime, --queue, --waiting and --waited are of one job: give its --gpus N as well."
             )
-        print_document(fit_document(fitted_waits(source, TERMINAL, timezone)), output)
+        print_document(fit_document(fitted_waits(source, TERMINAL, timezone)), form)
         return
     request = WaitRequest(
         source=source,
@@ -124,7 +117,7 @@ def show(
     )
     wait = expected_wait(request, TERMINAL)
     TERMINAL.warn(wait.warnings)
-    print_document(wait_document(wait), output)
+    print_document(wait_document(wait), form)
 
 
 @queue_app.command("simulate")
@@ -157,8 +150,7 @@ def simulate(
         str | None, option("What if it were submitted at this time of day.", metavar="HH:MM")
     ] = None,
     timezone: ZoneOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Simulate the jobs of a log on the cluster as it is, and with a change."""
     from advisor.report.logs import what_if_document
@@ -180,7 +172,7 @@ def simulate(
         submit_at=_time_of_day(submit_at),
         timezone=timezone,
     )
-    print_document(what_if_document(queue_what_if(request, TERMINAL)), chosen_format(output, as_json))
+    print_document(what_if_document(queue_what_if(request, TERMINAL)), output.form)
 
 
 def _added(text: str) -> tuple[str, int]:
@@ -230,11 +222,10 @@ def fit_spot(
     out: Annotated[
         Path | None, option("Write the rates here, for the setting spot.history.", metavar="FILE")
     ] = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Show the rates of each machine, corrected by its class; the file holds no rows of the log."""
     from advisor.report.logs import spot_fit_document as fit_document
     from advisor.service.waits import fit_spot
 
-    print_document(fit_document(fit_spot(log, out, TERMINAL)), chosen_format(output, as_json))
+    print_document(fit_document(fit_spot(log, out, TERMINAL)), output.form)

@@ -74,7 +74,6 @@ change_names = completing(lambda: (ALL, *CHANGE_NAMES))
 split_names = completing(lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
 backend_names = completing(lambda: ("auto", "cuda", "fake", "cpu"))
 
-FormatOption = Annotated[Format, option("How to print results.", "--format", "-f", case_sensitive=False)]
 JsonOption = Annotated[bool, option("Short for --format json.", "--json")]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
@@ -198,6 +197,26 @@ def _written_out(command: Command, hints: dict[str, type]) -> Iterator[Parameter
             if _OPTION in one.metadata:
                 kind = Annotated[kind, one.metadata[_OPTION]]
             yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """How an answer is printed."""
+
+    output: Format = asked(
+        "How to print results.", "--format", "-f", case_sensitive=False, default=Format.TABLE
+    )
+    as_json: JsonOption = False
+
+    @property
+    def form(self) -> Format:
+        """The one format that both name. Raises InputError: they name two."""
+        if self.as_json and self.output not in (Format.TABLE, Format.JSON):
+            raise InputError(f"--json and --format {self.output} contradict each other: leave one out.")
+        return Format.JSON if self.as_json else self.output
+
+
+AS_TABLE = OutputOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import chosen_format, duration_s, group, settings_with
+from advisor.cli.common import duration_s, group, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
 from advisor.report.plain import print_text
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import print_document
 
 if TYPE_CHECKING:
     from advisor.service.plan_facts import PlanRequest
@@ -24,28 +24,24 @@ FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any l
 
 
 @app.command("check")
-def check(
-    files: FilesArgument, output: options.FormatOption = Format.TABLE, as_json: options.JsonOption = False
-) -> None:
+def check(files: FilesArgument, output: options.OutputOptions = options.AS_TABLE) -> None:
     """Look for everything that is wrong with policy files, each and together. Exits with 2 if anything is."""
     from advisor.report.policy_verdicts import check_document
     from advisor.site_files.policy_files import check_policies, policy_error
 
     checked = check_policies(files)
-    print_document(check_document(checked), chosen_format(output, as_json))
+    print_document(check_document(checked), output.form)
     if checked.policy is None:
         raise policy_error(checked.faults)
 
 
 @app.command("show")
-def show(
-    files: FilesArgument, output: options.FormatOption = Format.TABLE, as_json: options.JsonOption = False
-) -> None:
+def show(files: FilesArgument, output: options.OutputOptions = options.AS_TABLE) -> None:
     """Print the rules that the files make together, each with where it stands and what it overrules."""
     from advisor.report.policy_verdicts import policy_document
     from advisor.site_files.policy_files import read_policies
 
-    print_document(policy_document(read_policies(files)), chosen_format(output, as_json))
+    print_document(policy_document(read_policies(files)), output.form)
 
 
 @app.command("schema")
@@ -96,13 +92,8 @@ class PlanOptions:
 
 
 @app.command("explain")
-@options.with_groups
 def explain(
-    files: FilesArgument,
-    *,
-    plan: PlanOptions,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    files: FilesArgument, *, plan: PlanOptions, output: options.OutputOptions = options.AS_TABLE
 ) -> None:
     """Say which rules keep or remove a plan: one of the catalog, or one with the facts you give.
 
@@ -116,7 +107,7 @@ def explain(
 
     policy = read_policies(files)
     facts = given_facts(plan.request(), settings_with(), TERMINAL)
-    print_document(explained_document(facts, policy), chosen_format(output, as_json))
+    print_document(explained_document(facts, policy), output.form)
     removals = judge_facts(facts, policy).removals
     if removals:
         raise everything_removed({"": removals})

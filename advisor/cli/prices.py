@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import WholeLines, chosen_format, duration_s, option, settings_with
+from advisor.cli.common import WholeLines, duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import quoted
@@ -24,8 +24,7 @@ def refresh(
     source: SourceOption = None,
     provider: options.ProviderOption = None,
     region: options.RegionOption = None,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Pull prices with your accounts' credentials and from public catalogs, and store them.
 
@@ -38,7 +37,7 @@ def refresh(
 
     pricing = settings_with(cloud__regions=region, cloud__providers=provider).pricing
     kept = refresh_prices(source or (), pricing, TERMINAL, providers=tuple(provider or ()))
-    print_document(refresh_document(kept), chosen_format(output, as_json))
+    print_document(refresh_document(kept), output.form)
     failed = [part for part in kept if part.failure is not None]
     if not any(part.num_offers for part in kept) and (failed or not kept):
         raise NoOfferError(
@@ -54,38 +53,36 @@ def history(
     market: options.MarketOption = None,
     since: SinceOption = "90d",
     plot: Annotated[bool, option("Draw the prices in the terminal.", "--plot")] = False,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
     from advisor.report.prices import history_document
     from advisor.service.prices.history import price_history
     from advisor.service.prices.live import now
 
-    output = chosen_format(output, as_json)
-    if plot and output is not Format.TABLE:
+    form = output.form
+    if plot and form is not Format.TABLE:
         raise InputError("--plot draws in the terminal: leave --format and --json out.")
     since_s = duration_s("--since", since)
     config = settings_with(cloud__providers=provider, cloud__regions=region, cloud__markets=market)
     series = price_history(gpu or (), since_s, config.pricing, TERMINAL)
-    print_document(history_document(series, now(), plot=plot), output)
+    print_document(history_document(series, now(), plot=plot), form)
 
 
-def sources(output: options.FormatOption = Format.TABLE, as_json: options.JsonOption = False) -> None:
+def sources(output: options.OutputOptions = options.AS_TABLE) -> None:
     """Show where prices come from: how many, how old, what is missing, and which have credentials."""
     from advisor.report.prices import sources_document
     from advisor.service.prices.live import source_states
 
     states, warnings = source_states(settings_with().pricing)
-    print_document(sources_document(states, warnings), chosen_format(output, as_json))
+    print_document(sources_document(states, warnings), output.form)
 
 
 def check(
     gpu: options.GpuOption = None,
     provider: options.ProviderOption = None,
     region: options.RegionOption = None,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Look for prices that cannot be right: jumps over 30 %, zeros, missing regions, spot too high or low.
 
@@ -96,7 +93,7 @@ def check(
 
     config = settings_with(cloud__providers=provider, cloud__regions=region)
     doubts = doubtful_prices(gpu or (), config.pricing, TERMINAL)
-    print_document(findings_document(doubts), chosen_format(output, as_json))
+    print_document(findings_document(doubts), output.form)
     if doubts:
         raise typer.Exit(1)
 
@@ -109,8 +106,7 @@ def capacity(
         list[str], option("Of AWS, in full. Repeatable.", metavar="NAME", autocompletion=options.region_names)
     ],
     nodes: Annotated[int, option("How many machines at once.", metavar="N", min=1, max=MAX_MACHINES)] = 1,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Ask AWS whether it would start machines: spot placement scores (1 to 10) and the account's quotas.
 
@@ -123,7 +119,7 @@ def capacity(
     answer = ask_capacity(tuple(instance_types), tuple(region), prices, TERMINAL, num_nodes=nodes)
     TERMINAL.warn(answer.warnings)
     document = capacity_document(answer.scores, answer.quotas, answer.warnings)
-    print_document(document, chosen_format(output, as_json))
+    print_document(document, output.form)
 
 
 prices_app = typer.Typer(
@@ -156,8 +152,7 @@ def prices(
     max_age: options.MaxAgeOption = None,
     sort: Annotated[PriceOrder, option("By what.", case_sensitive=False)] = PriceOrder.PRICE,
     all_: Annotated[bool, option("Every zone, not only the cheapest.", "--all")] = False,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
     if context.invoked_subcommand is not None:
@@ -175,7 +170,7 @@ def prices(
         order=sort,
         every_zone=all_,
     )
-    output = chosen_format(output, as_json)
+    form = output.form
     config = settings_with(
         cloud__providers=provider, cloud__regions=region, cloud__markets=market, prices__max_age=max_age
     )
@@ -183,11 +178,11 @@ def prices(
         answer = list_prices(request, config.pricing, TERMINAL)
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
-        if output is not Format.TABLE:
-            print_document(offers_document([], [], [quoted(error_text(error))]), output)
+        if form is not Format.TABLE:
+            print_document(offers_document([], [], [quoted(error_text(error))]), form)
         raise
     TERMINAL.warn(answer.warnings)
-    print_document(offers_document(answer.offers, answer.prices, answer.warnings), output)
+    print_document(offers_document(answer.offers, answer.prices, answer.warnings), form)
 
 
 catalog_app = typer.Typer(cls=WholeLines, help="Dated snapshots of prices.")
@@ -204,8 +199,7 @@ def build(
     force: Annotated[
         bool, option("Replace a snapshot although the new one looks wrong beside it.", "--force")
     ] = False,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Write the live prices that were pulled last as a snapshot, for machines without a network.
 
@@ -215,7 +209,7 @@ def build(
     from advisor.service.prices.live import write_snapshot
 
     built = write_snapshot(out, settings_with().pricing, TERMINAL, is_forced=force)
-    print_document(built_document(built), chosen_format(output, as_json))
+    print_document(built_document(built), output.form)
 
 
 def gpus(
@@ -231,8 +225,7 @@ def gpus(
         str | None,
         option("Show figures as multiples of this GPU's.", metavar="GPU", autocompletion=options.gpu_names),
     ] = None,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.core.gpus import resolve_gpu
@@ -241,4 +234,4 @@ def gpus(
 
     base = resolve_gpu(relative_to) if relative_to else None
     chosen = list_gpus(names or (), TERMINAL, vendor=vendor, min_memory_gib=min_memory_gib)
-    print_document(gpus_document(chosen, base), chosen_format(output, as_json))
+    print_document(gpus_document(chosen, base), output.form)

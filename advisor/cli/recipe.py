@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, group, load_settings, option
-from advisor.cli.options import FormatOption, JsonOption, asked, completing, with_groups
+from advisor.cli.common import group, load_settings, option
+from advisor.cli.options import AS_TABLE, OutputOptions, asked, completing
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.report.plain import flag_of
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import print_document
 
 if TYPE_CHECKING:
     from advisor.core.values import Job
@@ -142,18 +142,17 @@ OfflineOption = Annotated[bool | None, option("Never touch the network.", "--off
 
 
 @app.command("list")
-def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def list_(output: OutputOptions = AS_TABLE) -> None:
     """List the recipes, and the models whose shapes are known."""
     from advisor.recipes.models import known_models
     from advisor.recipes.recipes import RECIPES
     from advisor.report.catalog_tables import recipes_document
 
     document = recipes_document(tuple(RECIPES.values()), tuple(known_models().values()))
-    print_document(document, chosen_format(output, as_json))
+    print_document(document, output.form)
 
 
 @app.command("show")
-@with_groups
 def show(
     name: NameArgument, *, sizes: SizeOptions, samples: SamplesOption = None, offline: OfflineOption = None
 ) -> None:
@@ -165,7 +164,6 @@ def show(
 
 
 @app.command("write")
-@with_groups
 def write(
     name: NameArgument,
     out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to save it; nothing may be there.")],

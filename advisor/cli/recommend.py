@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import chosen_format, option, settings_with
+from advisor.cli.common import option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
 from advisor.cli.sending import Outlet, PreviewOption, ToOption, check_delivered, outlet
@@ -45,7 +45,6 @@ ProjectOption = Annotated[
 ]
 
 
-@options.with_groups
 def recommend(
     source: Annotated[
         Path | None, typer.Argument(help="A training script or a saved trace.", metavar="SCRIPT_OR_TRACE")
@@ -68,8 +67,7 @@ def recommend(
     to: ToOption = None,
     preview: PreviewOption = False,
     script: options.ScriptOptions,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Rank where to run a training script: this machine, your cluster, AWS and GCP.
 
@@ -79,8 +77,8 @@ def recommend(
     from advisor.service.recommend.recommending import RecommendRequest, check
     from advisor.service.recommend.recommending import recommend as recommended
 
-    output = chosen_format(output, as_json)
-    view.check(output)
+    form = output.form
+    view.check(form)
     subject = Subject(source=source, recipe=recipe, sizes=sizes)
     with (
         subject.script(samples=script.samples, offline=offers.offline) as path,
@@ -118,13 +116,13 @@ def recommend(
 
             print_job_file(answer, view.emit, view.explain, request.trace, config.settings)
         else:
-            deliveries = _show(answer, view, out, output, asked_of=asked_of)
+            deliveries = _show(answer, view, out, form, asked_of=asked_of)
     finally:
         # Shown first: a database that is down takes nothing away from the answer. An answer that cannot be
         # shown as asked is kept, too.
         if answer.entry_id is not None:
             keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
-            is_table = output is Format.TABLE and view.emit is None
+            is_table = form is Format.TABLE and view.emit is None
             (print_lines if is_table else TERMINAL.note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
@@ -156,7 +154,6 @@ ConfirmOption = Annotated[
 ]
 
 
-@options.with_groups
 def predict(
     source: options.SourceArgument,
     arguments: options.ArgumentsArgument = None,
@@ -167,8 +164,7 @@ def predict(
     suppose: options.SupposeOption = None,
     confirm: ConfirmOption = False,
     script: options.ScriptOptions,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
     from advisor.report.estimates import estimates_document
@@ -183,10 +179,9 @@ def predict(
         answer = predicted(request, config, TERMINAL)
     TERMINAL.warn((*answer.trace.warnings, *answer.doubts))
     document = estimates_document(answer.trace, answer.estimates, answer.doubts, answer.confirmed)
-    print_document(document, chosen_format(output, as_json))
+    print_document(document, output.form)
 
 
-@options.with_groups
 def profile(
     script: Annotated[
         Path | None, typer.Argument(help="The training script, as it is.", metavar="SCRIPT")
@@ -208,8 +203,7 @@ def profile(
         ),
     ] = None,
     how: options.ScriptOptions,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
     from advisor.formats.trace_files import write_trace
@@ -232,13 +226,12 @@ def profile(
             trace = read_export(from_kineto, origin_gpu, TERMINAL)
     write_trace(trace, path, words=in_names)
     TERMINAL.warn(trace.warnings)
-    print_document(trace_document(trace, path), chosen_format(output, as_json))
+    print_document(trace_document(trace, path), output.form)
 
 
 _PLAN = "an id of a recommendation, or words: p4d.24xlarge, 'g6.12xlarge spot', L4:4, local."
 
 
-@options.with_groups
 def compare(
     source: options.SourceArgument,
     a: Annotated[str, typer.Argument(metavar="A", help=f"A plan: {_PLAN}")],
@@ -253,8 +246,7 @@ def compare(
     policy: options.PolicyOption = None,
     allow_vendor: options.AllowVendorOption = None,
     script: options.ScriptOptions,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Show two plans for a job line by line, and say what decides between them.
 
@@ -282,11 +274,10 @@ def compare(
     )
     answer = compared(a, b, asked, config, TERMINAL)
     TERMINAL.warn(answer.warnings)
-    print_document(comparison_document(answer), chosen_format(output, as_json))
+    print_document(comparison_document(answer), output.form)
     check_feasible(answer)
 
 
-@options.with_groups
 def diff(
     base: Annotated[
         str,
@@ -305,8 +296,7 @@ def diff(
     offers: options.OfferOptions,
     policy: options.PolicyOption = None,
     script: options.ScriptOptions,
-    output: options.FormatOption = Format.TABLE,
-    as_json: options.JsonOption = False,
+    output: options.OutputOptions = options.AS_TABLE,
 ) -> None:
     """Say what a change of a script costs: dollars a run, memory, and which operators did it.
 
@@ -331,7 +321,7 @@ def diff(
     answer = compared(base, head, job, config, TERMINAL)
     profiled = dict.fromkeys((*answer.base.warnings, *answer.head.warnings))
     TERMINAL.warn((*profiled, *answer.warnings))
-    print_document(diff_document(answer), chosen_format(output, as_json))
+    print_document(diff_document(answer), output.form)
     check_threshold(answer, most_more)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from advisor.cli.common import moment_or_duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import JsonOption, asked, with_groups
+from advisor.cli.options import JsonOption, asked
 from advisor.cli.sending import PreviewOption, ToOption
 from advisor.core.errors import InputError
 from advisor.core.files import check_can_be_file, write_atomically
@@ -103,7 +103,6 @@ class PeriodOptions:
         return f"{self.since} to {self.until} by {', '.join(map(str, self.policy or ()))}"
 
 
-@with_groups
 def report(
     *,
     period: PeriodOptions,

@@ -12,7 +12,6 @@ import typer
 from advisor.cli.common import (
     Click,
     WholeLines,
-    chosen_format,
     duration_s,
     group,
     moment,
@@ -21,7 +20,7 @@ from advisor.cli.common import (
     settings_with,
 )
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption, asked, given, gpu_names, provider_names, with_groups
+from advisor.cli.options import AS_TABLE, OutputOptions, asked, given, gpu_names, provider_names
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
 from advisor.receipt.guard import Canary
@@ -190,15 +189,13 @@ def command(
 
 
 @app.command("record")
-@with_groups
 def record(
     *,
     ran: RanOptions,
     receipt: Annotated[
         Path | None, option("Instead of all that: a receipt that `advisor run` wrote.", metavar="FILE")
     ] = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Enter a run that has ended: where it ran, how long, and what it cost.
 
@@ -212,15 +209,14 @@ def record(
         run, is_new = keep_receipt(receipt, config.settings.store, TERMINAL)
     else:
         run, is_new = keep_run(ran.request(), config, TERMINAL)
-    print_document(recorded_document(run, is_new=is_new), chosen_format(output, as_json))
+    print_document(recorded_document(run, is_new=is_new), output.form)
 
 
 @app.command("list")
 def list_(
     since: Annotated[str | None, option("A date, or how far back: 2026-11-01, 30d.", metavar="TIME")] = None,
     project: ProjectOption = None,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
     from advisor.report.runs import runs_document
@@ -229,7 +225,7 @@ def list_(
     start = None if since is None else moment_or_duration_s("--since", since)
     found = recorded_runs(start, project, settings_with().settings.store, TERMINAL)
     document = runs_document(found.runs, num_left_out=found.num_left_out)
-    print_document(document, chosen_format(output, as_json))
+    print_document(document, output.form)
 
 
 def launch(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import Click, chosen_format, group, option, settings_with
+from advisor.cli.common import Click, group, option, settings_with
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption
+from advisor.cli.options import AS_TABLE, OutputOptions
 from advisor.core.errors import DeliveryError, InputError
 from advisor.core.values import Scheduler
 from advisor.report.plain import print_lines, print_progress, print_text
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import print_document
 from advisor.schedule.schedulable import schedulable, when_of
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def add(
             metavar="always|ok|fails|changes|over-80%",
         ),
     ] = "always",
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Add a schedule. The command will run in this folder, with your settings of then.
 
@@ -78,27 +77,27 @@ def add(
     )
     settings = settings_with().settings
     planned = add_schedule(request, settings.store, settings.delivery, TERMINAL)
-    print_document(added_document(planned), chosen_format(output, as_json))
+    print_document(added_document(planned), output.form)
 
 
 @app.command("list")
-def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def list_(output: OutputOptions = AS_TABLE) -> None:
     """Show all schedules: when each runs next, by its own clock and in UTC, and how it ended last."""
     from advisor.report.deliveries import schedules_document
     from advisor.service.schedule.managing import planned_schedules
 
     planned = planned_schedules(settings_with().settings.store)
-    print_document(schedules_document(planned), chosen_format(output, as_json))
+    print_document(schedules_document(planned), output.form)
 
 
 @app.command("show")
-def show(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def show(name: NameArgument, output: OutputOptions = AS_TABLE) -> None:
     """Show one schedule, its last occurrences, and what it wrote last."""
     from advisor.report.deliveries import schedule_document
     from advisor.service.schedule.managing import planned_schedule
 
     planned = planned_schedule(name, settings_with().settings.store)
-    print_document(schedule_document(planned), chosen_format(output, as_json))
+    print_document(schedule_document(planned), output.form)
 
 
 @app.command("remove")
@@ -111,14 +110,14 @@ def remove(name: NameArgument) -> None:
 
 
 @app.command("run-now")
-def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def run_now(name: NameArgument, output: OutputOptions = AS_TABLE) -> None:
     """Run a schedule at once, deliver its output, and end with its exit code."""
     from advisor.report.deliveries import ran_document
     from advisor.service.schedule.running import run_now as run
 
     settings = settings_with().settings
     occurrence = run(name, settings.store, settings.schedule, voice_of(settings))
-    print_document(ran_document(name, occurrence), chosen_format(output, as_json))
+    print_document(ran_document(name, occurrence), output.form)
     if occurrence.exit_code != 0 or occurrence.state != "done":
         raise typer.Exit(occurrence.exit_code or 1)
 

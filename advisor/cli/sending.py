@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, group, option, settings_with
+from advisor.cli.common import group, option, settings_with
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption
+from advisor.cli.options import AS_TABLE, OutputOptions
 from advisor.core.errors import DeliveryError, InputError
 from advisor.report.plain import print_message, print_text
 from advisor.report.printing import Format, print_document
@@ -140,22 +140,21 @@ app = group("Channels that answers are sent to with --to: docs/delivery.md.")
 
 
 @app.command("list")
-def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+def list_(output: OutputOptions = AS_TABLE) -> None:
     """Show every channel, where its secrets are kept, and what became of its last delivery."""
     from advisor.report.deliveries import channels_document
     from advisor.service.delivering import channel_states
 
     settings = settings_with().settings
     states = channel_states(settings.delivery, settings.store)
-    print_document(channels_document(states), chosen_format(output, as_json))
+    print_document(channels_document(states), output.form)
 
 
 @app.command("test")
 def try_out(
     channels: Annotated[list[str], typer.Argument(help="Names of the settings.", metavar="CHANNEL...")],
     preview: PreviewOption = False,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Send a short message to channels, each time anew. Exits with 1 if it does not reach one of them."""
     from advisor.report.deliveries import trial_document
@@ -166,4 +165,4 @@ def try_out(
     out = outlet("deliver test", channels, settings_with().settings, preview=preview)
     message = message_of(trial_document(now()), "A test of advisor's delivery")
     # Anyone who tests twice wants two messages.
-    check_delivered(out.send(message, chosen_format(output, as_json), key=f"test-{new_id()}"))
+    check_delivered(out.send(message, output.form, key=f"test-{new_id()}"))

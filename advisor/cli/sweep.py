@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from advisor.cli.common import chosen_format, option, sweep_settings
+from advisor.cli.common import option, sweep_settings
 from advisor.cli.listening import TERMINAL
-from advisor.cli.options import FormatOption, JsonOption
+from advisor.cli.options import AS_TABLE, OutputOptions
 from advisor.core.errors import AdvisorError, StoreError
 from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.plain import print_error
@@ -47,8 +47,7 @@ def sweep(
     show: Annotated[SweepView, option("What to print; JSON has all of it.")] = SweepView.JOBS,
     parquet: Annotated[bool, option("Also write answers.parquet into the folder.", "--parquet")] = False,
     offline: Annotated[bool, option("Never touch the network.", "--offline")] = False,
-    output: FormatOption = Format.TABLE,
-    as_json: JsonOption = False,
+    output: OutputOptions = AS_TABLE,
 ) -> None:
     """Recommend a machine for each combination of scripts, arguments and limits; say what moved.
 
@@ -71,7 +70,7 @@ def sweep(
     swept = made.sweep(jobs, TERMINAL)
     if parquet:
         made.write("answers.parquet", sweep_parquet(swept))
-    chosen = chosen_format(output, as_json)
+    chosen = output.form
     has_capacity = SweepView.CAPACITY is show or Format.JSON is chosen or ANSWER_FILE_VARIABLE in os.environ
     fleet = fleet_of(swept, terms, config.settings.store if has_capacity else None)
     TERMINAL.warn(fleet.warnings)

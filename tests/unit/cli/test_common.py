@@ -3,25 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from advisor.cli.common import chosen_format, settings_with
+from advisor.cli.common import settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.config import layers as config_module
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
-from advisor.core.errors import InputError
-from advisor.report.printing import Format
-
-
-@pytest.mark.parametrize("output", list(Format))
-def test_json_is_a_format_that_contradicts_others(output):
-    assert chosen_format(output, as_json=False) is output
-    if output in (Format.TABLE, Format.JSON):
-        assert chosen_format(output, as_json=True) is Format.JSON
-    else:
-        with pytest.raises(InputError, match=f"--json and --format {output} contradict each other"):
-            chosen_format(output, as_json=True)
 
 
 def test_warnings_and_notes_leave_stdout_clean(capsys):

@@ -8,10 +8,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from advisor.cli.options import DataOptions, JobOptions, OfferOptions, ScriptOptions, ViewOptions, with_groups
+from advisor.cli.options import (
+    DataOptions,
+    JobOptions,
+    OfferOptions,
+    OutputOptions,
+    ScriptOptions,
+    ViewOptions,
+    with_groups,
+)
 from advisor.config.settings import setting_names
 from advisor.core.errors import InputError
 from advisor.core.values import Job
+from advisor.report.printing import Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,3 +126,13 @@ def test_a_deadline_that_is_none_is_refused_by_its_flag():
 @pytest.mark.parametrize(("view", "rows"), [({}, 15), ({"top": 3}, 3), ({"top": 3, "all_": True}, None)])
 def test_all_rows_win_over_a_number(view, rows):
     assert ViewOptions(**view).num_rows == rows
+
+
+@pytest.mark.parametrize("output", list(Format))
+def test_json_is_a_format_that_contradicts_others(output):
+    assert OutputOptions(output=output).form is output
+    if output in (Format.TABLE, Format.JSON):
+        assert OutputOptions(output=output, as_json=True).form is Format.JSON
+    else:
+        with pytest.raises(InputError, match=f"--json and --format {output} contradict each other"):
+            _ = OutputOptions(output=output, as_json=True).form
