@@ -293,7 +293,6 @@ SIZES = {"1": 1.0, "2..8": 8.0, ">8": math.inf}
 WALLTIMES = {"<=4h": 4 * HOUR_S, "<=1d": DAY_S, ">1d": math.inf}
 """The longest run time that jobs of each class ask for."""
 ANY = "*"
-LONGEST = LEVELS.index(0.99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
