@@ -24,6 +24,8 @@ _FACTORS, _LAYERS = 64, (256, 256, 128, 64)
 # Criteo's tables, and the rows that one has on average where words seen 15 times count.
 _TABLES, _ROWS, _WIDTH, _NUMBERS = 26, 600_000, 128, 13
 _BOTTOM, _TOP = (512, 256, 128), (1024, 1024, 512, 256, 1)
+# What the first perceptron gives, products of all pairs, and one to fill up.
+_INTERACTED = _WIDTH + _TABLES * (_TABLES + 1) // 2 + 1
 
 
 class NeuMF(nn.Module):
@@ -46,6 +48,23 @@ class NeuMF(nn.Module):
         return self.last(torch.cat((factors, deep), 1))
 
 
+class _Interaction(torch.autograd.Function):
+    """Stands for NVIDIA's kernel of products of all pairs (``dotBasedInteract``): it moves the same bytes.
+
+    Forward, vectors are read and products written; backward, both are read and gradients written.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, vectors: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(vectors)
+        return functional.pad(vectors.sum(2), (0, _INTERACTED - vectors.shape[1]))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        (vectors,) = ctx.saved_tensors
+        return vectors * gradient[:, : vectors.shape[1], None]
+
+
 class DLRM(nn.Module):
     """Numbers through a perceptron, words from tables, and the products of all pairs of these."""
 
@@ -54,17 +73,15 @@ class DLRM(nn.Module):
         self.table = nn.Embedding(_TABLES * _ROWS, _WIDTH, sparse=True)
         self.bottom, self.top = (
             nn.ModuleList(nn.Linear(i, o) for i, o in pairwise(sizes))
-            for sizes in ((_NUMBERS, *_BOTTOM), (_WIDTH + _TABLES * (_TABLES + 1) // 2 + 1, *_TOP))
+            for sizes in ((_NUMBERS, *_BOTTOM), (_INTERACTED, *_TOP))
         )
 
-    def forward(self, numbers: torch.Tensor, words: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+    def forward(self, numbers: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
         """A score of each sample."""
         dense = numbers
         for layer in self.bottom:
             dense = functional.relu(layer(dense))
-        each = torch.cat((dense[:, None], self.table(words).to(dense.dtype)), 1)
-        products = torch.bmm(each, each.transpose(1, 2)).flatten(1)
-        deep = functional.pad(torch.cat((dense, products.index_select(1, pairs)), 1), (0, 1))
+        deep = _Interaction.apply(torch.cat((dense[:, None], self.table(words).to(dense.dtype)), 1))
         for layer in self.top[:-1]:
             deep = functional.relu(layer(deep))
         return self.top[-1](deep)
@@ -101,9 +118,8 @@ def dlrm(amp: bool, batch_size: int) -> Trace:
             model = DLRM()
             numbers, labels = torch.rand(batch_size, _NUMBERS), torch.zeros(batch_size, 1)
             words = torch.zeros(batch_size, _TABLES, dtype=torch.int64)
-            pairs = torch.zeros(_TABLES * (_TABLES + 1) // 2, dtype=torch.int64)
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        return model, [optimizer], [numbers, words, pairs], labels
+        return model, [optimizer], [numbers, words], labels
 
     return profile_callable(_step(amp), setup=build, batch_size=batch_size)
 

@@ -67,8 +67,16 @@ class SpeedUp:
         return self.predicted / self.published - 1
 
 
-def timm_step(name: str, amp: bool, batch_size: int, *, side: int = 224) -> Trace:
-    """A training step with SGD, random images, as NVIDIA's scripts run it: channels last under autocast."""
+def timm_step(name: str, amp: bool, batch_size: int, *, side: int = 224, averages: bool = False) -> Trace:
+    """A training step on random images, as NVIDIA's scripts run it: channels last under autocast.
+
+    Args:
+        name: timm's, of the model.
+        amp: autocast to fp16.
+        batch_size: images.
+        side: of an image.
+        averages: RMSprop and a moving average of the model, as EfficientNet is trained; others with SGD.
+    """
     import torch
 
     def build() -> tuple[Any, ...]:
@@ -80,7 +88,7 @@ def timm_step(name: str, amp: bool, batch_size: int, *, side: int = 224) -> Trac
             model = timm.create_model(name).to(memory_format=layout)
             images = torch.rand(batch_size, 3, side, side).to(memory_format=layout)
             labels = torch.zeros(batch_size, dtype=torch.int64)
-        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        optimizer = _optimizer(model, averages)
         return model, optimizer, torch.amp.GradScaler("cuda", enabled=amp), images, labels
 
     def step(state: tuple[Any, ...]) -> None:
@@ -95,6 +103,27 @@ def timm_step(name: str, amp: bool, batch_size: int, *, side: int = 224) -> Trac
     return profile_callable(step, setup=build, batch_size=batch_size)
 
 
+def _optimizer(model: Any, averages: bool) -> Any:
+    """Tensor by tensor, as in torch before 1.12."""
+    import torch
+
+    if not averages:
+        return torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, foreach=False)
+    kept = [value.clone() for value in model.state_dict().values() if value.is_floating_point()]
+
+    class Averaging(torch.optim.RMSprop):
+        @torch.no_grad()
+        def step(self) -> None:
+            super().step()
+            values = (value for value in model.state_dict().values() if value.is_floating_point())
+            for average, value in zip(kept, values, strict=True):
+                average.mul_(_DECAY).add_((1 - _DECAY) * value)
+
+    return Averaging(model.parameters(), 0.1, alpha=0.9, momentum=0.9, weight_decay=1e-5, foreach=False)
+
+
+# Of a moving average.
+_DECAY = 0.9999
 _RESNEXT_BATCHES = {"AMP": 128, "TF32": 64}
 NETWORKS = (
     Network(

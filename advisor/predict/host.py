@@ -201,16 +201,21 @@ def beside(measured_s: float, gpu_s: float, sigma: float) -> Interval:
 
 
 def waits_in(ops: Sequence[Op]) -> Mapping[Phase, int]:
-    """How often a script waits for the GPU, by phase."""
+    """How often a script waits for the GPU, by phase: behind the backward pass, at that one's end.
+
+    A loss scaler waits there to see whether a gradient is infinite. Profiles call all forward that is neither
+    backward nor within an optimizer's step.
+    """
     return _waits_in(Same(ops))
 
 
 @lru_cache(maxsize=8)
 def _waits_in(same: Same) -> Mapping[Phase, int]:
-    waits = Counter[Phase]()
+    waits, has_passed = Counter[Phase](), False
     for op in same.ops:
+        has_passed |= op.phase is Phase.BACKWARD
         if op.name == _SYNCHRONISING:
-            waits[op.phase] += op.count
+            waits[Phase.BACKWARD if has_passed and op.phase is Phase.FORWARD else op.phase] += op.count
     return waits
 
 

@@ -137,6 +137,17 @@ def test_a_value_that_is_read_is_a_wait():
     assert not waits_in((FORWARD, make_op("advisor::h2d_copy", num_bytes=4)))
 
 
+def test_a_loss_scaler_waits_between_the_backward_pass_and_the_optimizer():
+    """A profile calls forward what is neither backward nor within an optimizer's step."""
+    read = make_op("advisor::d2h_copy", num_bytes=4)
+    assert waits_in((FORWARD, read, BACKWARD, STEP)) == {Phase.FORWARD: 1}
+    assert waits_in((FORWARD, BACKWARD, read, STEP)) == {Phase.BACKWARD: 1}
+    # So the optimizer is launched beside an idle GPU, and passes hide behind their kernels.
+    host_s = {Phase.FORWARD: 1.0, Phase.BACKWARD: 1.0, Phase.OPTIMIZER: 2.0}
+    gpu_s = {Phase.FORWARD: 3.0, Phase.BACKWARD: 3.0, Phase.OPTIMIZER: 0.5}
+    assert step_s(host_s, gpu_s, {Phase.BACKWARD: 1}) == pytest.approx(8.0)
+
+
 def measured(iteration_s: float, **changes: object) -> Trace:
     """Kernels of 3 ms."""
     op = replace(FORWARD, count=30, measured_s=1e-4)
