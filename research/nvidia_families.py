@@ -64,15 +64,15 @@ on V100s (`advisor/operators/convolution.py`).
   those of images. But by it nnU-Net in 3-D is 21 % off, by the constants 14 % (half precision and TF32). In
   FP32 a V100 computes volumes at 0.4 to 0.5 of its rate, and nothing that fits says so.
 - **EfficientNet** was 10 to 40 % too fast. Depthwise convolutions take cycles of SMs, whatever the bandwidth,
-  by kernels of an H100 (`research/training/fit_depthwise.py`). Half of the error was the script's: RMSprop and
-  a moving average go tensor by tensor, and a loss scaler waits for the GPU before them, so that nothing hides
-  their 2,600 launches (`advisor/predict/host.py`). SGD of ResNeXt went so, too.
+  by kernels of an H100 (`research/training/fit_depthwise.py`). Half of the error was the script's: RMSprop
+  and a moving average go tensor by tensor, and a loss scaler waits for the GPU before them, so that nothing
+  hides their 2,600 launches (`advisor/predict/host.py`). SGD of ResNeXt went so, too.
 - **NCF** looks up a million rows. Gradients of embeddings were measured for 16,384 picks alone; taken as a
   cost for each pick, they made it 162 % too slow. Beyond these a pick costs what a radix sort moves, which
   was not fitted: half precision is 20 to 28 % too slow. In FP32 on V100s it was twice too slow, by gradients
   of weights: sums of a million rows that few blocks of the product share among more.
-- **DLRM**: NVIDIA's kernel of products of all pairs (`dotBasedInteract`) is a stand-in that moves its bytes. A
-  product, copies and a gather in its place were 26 % too slow.
+- **DLRM**: NVIDIA's kernel of products of all pairs (`dotBasedInteract`) is a stand-in that moves its bytes.
+  A product, copies and a gather in its place were 26 % too slow.
 
 Left out: Jasper, QuartzNet, wav2vec 2, FastPitch and Tacotron 2, whose lengths are not stated;
 EfficientDet, Mask R-CNN, TFT and MoFlow, which are not short to write; HiFi-GAN, whose convolutions alone

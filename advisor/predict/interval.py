@@ -25,7 +25,7 @@ SIGMA_ROOFLINE_ASSUMED = 0.35
 SIGMA_VOLUMES = 0.75
 # The part of what calls of a family share that is left in a step, and by how much steps of labs differ: both
 # such that p10..p90 holds 80 % of the steps of whichever lab is left out (research/docs/accuracy/lambda.md).
-LEFT_IN_A_STEP, SIGMA_LAB = 0.6, 0.06
+LEFT_IN_A_STEP, SIGMA_LAB = 0.55, 0.05
 SIGMA_COMMUNICATION = 0.4
 # Compiled over eager steps of published models (research/docs/accuracy/compiled.md).
 SIGMA_COMPILED = 0.15

@@ -261,10 +261,16 @@ def _roofline_sigma(op: Op, family: Family, time: RooflineTime, constants: Fitte
 
 
 def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
-    """Operators as they run in a step, by ``Knowledge.excess``; what was measured in one stays."""
+    """Operators as they run in a step, by ``Knowledge.excess``; what was measured in one stays.
+
+    One lab's steps tell what they add, so a step is as unsure of that as it is large.
+    """
     kinds, index = kinds_of(times)
-    factors = np.array([math.exp(excess.get(kind, 0.0)) for kind in kinds])[index]
-    return replace(times, time_s=np.where(IN_A_STEP[times.methods], 1.0, factors) * times.time_s)
+    added = np.array([excess.get(kind, 0.0) for kind in kinds])[index]
+    added = np.where(IN_A_STEP[times.methods], 0.0, added)
+    return replace(
+        times, time_s=np.exp(added) * times.time_s, sigma=np.hypot(times.sigma, added / LEFT_IN_A_STEP)
+    )
 
 
 def kinds_of(times: OpTimes) -> tuple[tuple[str, ...], NDArray[np.int64]]:
