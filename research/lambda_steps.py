@@ -284,7 +284,7 @@ Of ratios of two boards on the same work, intervals with the correlation of 0.2 
 (615 pairs, whose errors correlate by 0.3), 94 % of NVIDIA's families, all of 17 published pairs, and 87 % of
 NeuSight's. No answer prints a ratio with an interval.
 
-Rows by architecture left out, below, are of before the intervals of decision 139 and the waits of decision 138,
+Rows by architecture left out, below, are of before the intervals of decision 139 and waits of decision 138,
 by which all steps with what ships are 8.1 instead of 8.0 % off.
 
 | mean error, % | without the fit | with it |
