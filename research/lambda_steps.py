@@ -270,7 +270,7 @@ what steps add to element-wise operators, that is as unsure as it is large
 | source | rows | p10..p90 holds with what ships | chosen without the source |
 |---|---|---|---|
 | these steps | 140 | 85 % | 84 % |
-| NVIDIA's and MosaicML's rows that fitted nothing ([families](families.md), published) | 97 | 78 | 72 |
+| NVIDIA's and MosaicML's rows that fitted nothing ([families](families.md), published) | 97 | 81 | 74 |
 | NeuSight's iterations | 50 | 84 | 86 |
 | PyTorch's dashboards, eager steps | 35 | 74 | 71 |
 | whole training runs | 141 | 79 | 73 |

@@ -60,7 +60,7 @@ class _Interaction(torch.autograd.Function):
         return functional.pad(vectors.sum(2), (0, _INTERACTED - vectors.shape[1]))
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
         (vectors,) = ctx.saved_tensors
         return vectors * gradient[:, : vectors.shape[1], None]
 

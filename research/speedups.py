@@ -113,11 +113,12 @@ def _optimizer(model: Any, averages: bool) -> Any:
 
     class Averaging(torch.optim.RMSprop):
         @torch.no_grad()
-        def step(self) -> None:
-            super().step()
+        def step(self, closure: Any = None) -> Any:
+            loss = super().step(closure)
             values = (value for value in model.state_dict().values() if value.is_floating_point())
             for average, value in zip(kept, values, strict=True):
                 average.mul_(_DECAY).add_((1 - _DECAY) * value)
+            return loss
 
     return Averaging(model.parameters(), 0.1, alpha=0.9, momentum=0.9, weight_decay=1e-5, foreach=False)
 

@@ -7,14 +7,15 @@ The batch is a number of tokens of the target.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TypeAlias
+from functools import cache, partial
 
 import torch
 from torch import nn
 
 from advisor.core.values import Trace
 from advisor.profile import profile_callable
+from research.gnmt import smoothed
+from research.gpu_day.steps import Made, Step, prepared, run
 
 WIDTH, VOCABULARY, SMOOTHING = 1024, 33_712, 0.1
 # Of sentences, on average; those of a batch are of like length.
@@ -43,32 +44,38 @@ class Transformer(nn.Module):
         return nn.functional.linear(hidden, self.embed.weight)
 
 
-State: TypeAlias = tuple[Transformer, torch.optim.Optimizer, torch.amp.GradScaler, torch.Tensor]
-
-
 @cache
 def transformer(amp: bool, batch_size: int) -> Trace:
-    """A training step on about ``batch_size`` tokens of the target, with autocast to fp16 or without.
+    """A training step on about ``batch_size`` tokens of the target, in a half model (apex O2) or without.
 
     Raises:
         ProfileError: it cannot be profiled here.
     """
+    step = Step(network="transformer", precision="o2" if amp else "tf32", batch=batch_size)
+    return profile_callable(run, setup=lambda: prepared(step, _made), batch_size=batch_size)
 
-    def build() -> State:
-        with torch.device("cuda"):
-            model = Transformer()
-            tokens = torch.ones(batch_size // LENGTH, LENGTH, dtype=torch.int64)
-        scaler = torch.amp.GradScaler("cuda", enabled=amp)
-        return model, torch.optim.Adam(model.parameters(), fused=True), scaler, tokens
 
-    def step(state: State) -> None:
-        model, optimizer, scaler, tokens = state
-        with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
-            logits = model(tokens, tokens).flatten(0, 1)
-            loss = nn.functional.cross_entropy(logits, tokens.flatten(), label_smoothing=SMOOTHING)
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
+def _made(batch_size: int, tiny: bool) -> Made:  # noqa: ARG001
+    nn.functional.scaled_dot_product_attention = _attention  # type: ignore[assignment]
+    tokens = torch.ones(batch_size // LENGTH, LENGTH, dtype=torch.int64)
 
-    return profile_callable(step, setup=build, batch_size=batch_size)
+    def loss(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
+        return smoothed(model(tokens, tokens).flatten(0, 1), tokens.flatten())
+
+    return Made(
+        model=Transformer(), inputs=(tokens,), loss=loss, optimizer=partial(torch.optim.Adam, fused=True)
+    )
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,  # noqa: ARG001
+) -> torch.Tensor:
+    """By single operators: PyTorch had no fused kernel in those years."""
+    scores = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5
+    scores = scores if attn_mask is None else scores + attn_mask
+    return nn.functional.dropout(scores.softmax(-1), dropout_p) @ value
