@@ -269,7 +269,9 @@ def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
     added = np.array([excess.get(kind, 0.0) for kind in kinds])[index]
     added = np.where(IN_A_STEP[times.methods], 0.0, added)
     return replace(
-        times, time_s=np.exp(added) * times.time_s, sigma=np.hypot(times.sigma, added / LEFT_IN_A_STEP)
+        times,
+        time_s=np.exp(added) * times.time_s,
+        sigma=np.hypot(times.sigma, added / interval.LEFT_IN_A_STEP),
     )
 
 
