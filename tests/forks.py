@@ -13,6 +13,9 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 
 import pytest
+from hypothesis.strategies import text
+
+from tests import machine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +31,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     options = session.config.option
     if not options.forks or options.collectonly or session.testsfailed:
         return None
+    # Each fork would make these for itself.
+    text().validate()
+    if options.programs != "all":
+        machine.bare_path()
     files = [list(items) for _, items in groupby(session.items, lambda item: item.path)]
     with _forks(session, files, min(options.forks, len(files))) as forks:
         _hand_out(session, iter(range(len(files))), forks)

@@ -115,14 +115,15 @@ def show_programs(item: pytest.Item) -> None:
     shown = item.config.getoption(OPTION)
     _hidden_from_all = shown == "none"
     packages = [package for mark in item.iter_markers("program") for package in mark.args]
-    os.environ["PATH"] = _PATH if shown == "all" or (shown == "asked" and packages) else _bare_path()
+    os.environ["PATH"] = _PATH if shown == "all" or (shown == "asked" and packages) else bare_path()
     for package in packages:
         if reason := why_not(package):
             pytest.skip(reason)
 
 
 @lru_cache
-def _bare_path() -> str:
+def bare_path() -> str:
+    """The path without the programs that are hidden; made once a process."""
     hidden = {program for programs in PROGRAMS.values() for program in programs}
     return os.pathsep.join(_without(place, hidden) for place in _PATH.split(os.pathsep))
 

@@ -47,7 +47,7 @@ def test_without_them_a_test_that_asks_is_skipped_with_its_reason(ran):
 
 
 def test_every_program_is_hidden_and_all_else_is_not():
-    bare = machine._bare_path()
+    bare = machine.bare_path()
     assert [
         name for names in machine.PROGRAMS.values() for name in names if shutil.which(name, path=bare)
     ] == []
