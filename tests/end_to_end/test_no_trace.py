@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from advisor.core.errors import ProfileError
 from advisor.profile import profile
 from advisor.report.words import sentences
 from tests.end_to_end.profile_scripts import LOOP
-from tests.end_to_end.test_profile import wait_for_end
 from tests.machine import needs
+from tests.waiting import wait_for, wait_for_end
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
@@ -116,9 +115,7 @@ def test_interrupted_the_command_leaves_no_process_and_no_file(numbers, folder, 
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
         env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not (folder / "pids").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for((folder / "pids").exists)
     for number in numbers:
         command.send_signal(number)
     printed = "".join(command.communicate(timeout=60))

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from advisor.core.values import Phase, Trace
 from advisor.profile import PretendedGpu, profile
 from advisor.report.words import sentences
 from tests.end_to_end.profile_scripts import ARGUMENTS, LIMITS, SCRIPTS, USERS_MODULES
+from tests.waiting import wait_for, wait_for_end
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {
@@ -348,22 +348,9 @@ def test_interrupt_leaves_nothing_running_and_no_file(tmp_path):
         [sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "pids").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for((tmp_path / "pids").exists)
     parent.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in parent.communicate(timeout=60)[1]
     assert list((tmp_path / "tmp").iterdir()) == []
     for pid in (tmp_path / "pids").read_text().split():
         wait_for_end(pid)
-
-
-def wait_for_end(pid):
-    status = Path("/proc") / pid / "stat"
-    deadline = time.monotonic() + 30
-    while status.exists() and time.monotonic() < deadline:
-        # A dead process may wait for init to collect it.
-        if status.read_text().rpartition(")")[2].split()[0] == "Z":
-            return
-        time.sleep(0.02)
-    assert not status.exists()

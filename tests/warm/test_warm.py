@@ -3,9 +3,7 @@
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +11,7 @@ from advisor.core.errors import ProfileError
 from advisor.core.values import Trace
 from advisor.profile import profile
 from tests.compatibility.row import SCRIPTS
+from tests.waiting import wait_for_end
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 LOOK = """
@@ -64,11 +63,7 @@ def test_a_fork_ends_at_the_timeout(tmp_path):
     )
     with pytest.raises(ProfileError, match="within 10 s"):
         profile(script, timeout_s=10)
-    process = Path("/proc") / (tmp_path / "pid").read_text()
-    deadline_s = time.monotonic() + 60
-    while process.exists() and time.monotonic() < deadline_s:
-        time.sleep(0.02)
-    assert not process.exists()
+    wait_for_end((tmp_path / "pid").read_text())
 
 
 @pytest.mark.parametrize(

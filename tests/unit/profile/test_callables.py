@@ -17,7 +17,7 @@ from torch import nn  # noqa: E402 - needs torch
 from advisor.core.errors import InputError, ProfileError  # noqa: E402
 from advisor.core.values import Phase  # noqa: E402
 from advisor.profile import PretendedGpu, profile_callable  # noqa: E402
-from tests.end_to_end.test_profile import wait_for_end  # noqa: E402
+from tests.waiting import wait_for_end  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ROOT = str(Path(__file__).parents[3])

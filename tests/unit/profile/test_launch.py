@@ -12,7 +12,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.profile.attempt import run_child
-from tests.waiting import wait_for
+from tests.waiting import wait_for, wait_for_end
 
 
 def run(code, tmp_path, timeout_s=60.0, progress=None, command=None):
@@ -23,20 +23,6 @@ def run(code, tmp_path, timeout_s=60.0, progress=None, command=None):
         timeout_s=timeout_s,
         progress=progress,
     )
-
-
-def ends(pid_file, within_s=30.0):
-    """Whether the process is gone, or dead and waiting for init to collect it."""
-    status = Path("/proc") / pid_file.read_text().strip() / "stat"
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        try:
-            if status.read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_output_and_exit_code(tmp_path):
@@ -52,7 +38,7 @@ def test_timeout_ends_the_whole_group(tmp_path):
     # A shell is there at once, where an interpreter may take longer to start than the time it has.
     script = f"sleep 600 & echo $! > {tmp_path / 'pid'}; wait"
     assert run("", tmp_path, command=["sh", "-c", script], timeout_s=5.0).returncode is None
-    assert ends(tmp_path / "pid")
+    wait_for_end((tmp_path / "pid").read_text().strip())
 
 
 def test_what_a_finished_script_left_behind_is_ended(tmp_path):
@@ -62,7 +48,7 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
 """
     assert run(code, tmp_path).returncode == 0
-    assert ends(tmp_path / "pid")
+    wait_for_end((tmp_path / "pid").read_text().strip())
 
 
 def test_progress_is_passed_on(tmp_path):
@@ -99,14 +85,13 @@ def test_the_script_dies_with_advisor_although_another_process_is_between(tmp_pa
 import os, sys
 from pathlib import Path
 from advisor.profile.attempt import run_child
-from tests.waiting import wait_for
 run_child([sys.executable, "-c", {tied!r}], environment=dict(os.environ), progress_path=Path("p"),
           timeout_s=60, progress=None)
 """
     with subprocess.Popen([sys.executable, "-c", advisor], cwd=tmp_path) as process:
         wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         process.kill()
-    assert ends(tmp_path / "pid")
+    wait_for_end((tmp_path / "pid").read_text().strip())
 
 
 # All of a script's processes share a lock of the file; it is free when none is left.
@@ -172,7 +157,6 @@ def test_nor_if_advisor_is_killed(then, tmp_path):
 import os, sys
 from pathlib import Path
 from advisor.profile.attempt import run_child
-from tests.waiting import wait_for
 run_child([sys.executable, "-c", {leaves(then, tmp_path, 600.0)!r}], environment=dict(os.environ),
           progress_path=Path("progress"), timeout_s=60, progress=None)
 """

@@ -4,7 +4,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from advisor.service.schedule import child_commands
 from advisor.service.schedule.child_commands import MOST_KEPT_BYTES, Command, Ending, run_command
+from tests.waiting import wait_for_end
 
 
 @pytest.fixture
@@ -87,19 +87,6 @@ def test_secrets_are_not_kept_and_a_long_output_loses_its_middle(tmp_path, in_it
     assert done.output_sha256 == hashlib.sha256(whole.encode()).hexdigest()
 
 
-def ends(pid: int) -> bool:
-    """A signal that was sent arrives when the machine has time for it."""
-    status, given_up_s = Path(f"/proc/{pid}/status"), time.monotonic() + 60
-    while time.monotonic() < given_up_s:
-        try:
-            if "State:\tZ" in status.read_text():
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def test_a_command_that_must_end_ends_with_its_children(tmp_path, in_its_place, monkeypatch):
     monkeypatch.setattr(child_commands, "_POLL_S", 0.05)
     in_its_place(
@@ -109,7 +96,7 @@ def test_a_command_that_must_end_ends_with_its_children(tmp_path, in_its_place, 
     )
     done = run_command(command(tmp_path), lambda: not (tmp_path / "pid").exists())
     assert (done.ending, done.exit_code, done.output) == (Ending.STOPPED, None, "begun")
-    assert ends(int((tmp_path / "pid").read_text()))
+    wait_for_end((tmp_path / "pid").read_text())
 
 
 def test_the_time_limit_ends_it(tmp_path, in_its_place, monkeypatch):
