@@ -6,6 +6,7 @@ elsewhere, and why.
 """
 
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
@@ -55,6 +56,15 @@ def search_path(environment: Mapping[str, str]) -> dict[str, str]:
     if not entries:
         return {}
     return {_LIBRARY_PATH: os.pathsep.join(map(os.path.abspath, entries.split(os.pathsep)))}
+
+
+def for_printing() -> int | None:
+    """What a program gets as ``stdout`` that prints where we do: ours, or nowhere where ours takes no word.
+
+    A closed one takes none (see ``advisor.__main__``), and the program must not fail for that.
+    """
+    access = fcntl.fcntl(1, fcntl.F_GETFL) & os.O_ACCMODE
+    return subprocess.DEVNULL if access == os.O_RDONLY else None
 
 
 def run(

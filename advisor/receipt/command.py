@@ -124,7 +124,9 @@ def run_command(
         started_at, start = datetime.now(UTC), time.monotonic()
         try:
             # What others opened for the command stays open, such as the pipe of make's job server.
-            process = subprocess.Popen(command, env=environment, close_fds=False)
+            process = subprocess.Popen(
+                command, stdout=programs.for_printing(), env=environment, close_fds=False
+            )
         except OSError as error:
             raise InputError(
                 f"cannot run {command[0]!r}: {error.strerror or error}. Give a program after --, as in:"

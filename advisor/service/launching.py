@@ -236,4 +236,5 @@ def receipt_request(wanted: Launch) -> CommandRequest | None:
 
 def start(wanted: Launch) -> int:
     """The exit code of the command, which has our terminal."""
-    return processes.start(wanted.command, stdin=sys.stdin.fileno()).wait()
+    process = processes.start(wanted.command, stdin=sys.stdin.fileno(), stdout=processes.for_printing())
+    return process.wait()

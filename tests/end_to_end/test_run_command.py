@@ -280,6 +280,13 @@ def test_the_exit_code_stays_where_standard_error_is_gone(shell, redirection):
     assert (done.returncode, done.stdout) == (7, "out\n")
 
 
+def test_a_command_may_print_where_standard_output_is_closed(shell):
+    """It got what stands for ours, which takes no word."""
+    line = f"{sys.executable} -m advisor run --no-metadata -- {sys.executable} -c 'print(1, flush=True)' >&-"
+    done = subprocess.run(["sh", "-c", line], cwd=shell.folder, env=shell.environ(), stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_exit_code_stays_where_our_own_work_fails(shell, monkeypatch):
     for name in ("begin", "keep"):
         with monkeypatch.context() as patch:
