@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from datetime import UTC, datetime
@@ -179,7 +179,9 @@ def _check_words(words: list[str]) -> None:
     if "" in own[1:]:
         before = own[own.index("", 1) - 1]
         raise InputError(f"the word after {before!r} is empty: is a variable not set?")
-    names = [word.partition("=")[2] if word.startswith("--") else word for word in words]
+    names = [word.partition("=")[2] if word.startswith("--") else word for word in own]
+    # What another program does with its options is not known: it may write to them.
+    names += [word for word in words[len(own) :] if not word.startswith("-")]
     for at, word in enumerate(own):
         if _WRITTEN.match(word):
             target = at if "=" in word else at + 1
@@ -189,8 +191,14 @@ def _check_words(words: list[str]) -> None:
 
 def _is_same_file(written: Sequence[str], others: Sequence[str]) -> bool:
     """Whether the file that will be written is one of these, whatever links lead there."""
-    is_there = [Path(name) for name in others if name and Path(name).is_file()]
-    return any(path.samefile(other) for path in map(Path, written) if path.is_file() for other in is_there)
+    return any(_is_same(Path(name), Path(other)) for name in written for other in others)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    # A word may be no path at all, such as a program's text, or one that may not be looked at.
+    with suppress(OSError, ValueError):
+        return path.is_file() and path.samefile(other)
+    return False
 
 
 @contextmanager

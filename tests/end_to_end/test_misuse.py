@@ -121,6 +121,7 @@ MISUSES = [
     ("report --bills=text.csv --out text.csv", 2, "--out would replace a file that this command reads"),
     ("queue fit log.csv --out folder/../log.csv", 2, "--out would replace a file that this command reads"),
     ("run --receipt train.py -- python train.py", 2, "--receipt would replace a file that this command"),
+    (f"run --receipt train.py -- nosuchprogram --log=train.py {'x' * 400}", 2, "Give a program after --"),
     # report
     ("report --team visoin", 2, "Did you mean 'vision'?"),
     ("report --team vision --project resnte", 2, "is no project of the team vision"),
