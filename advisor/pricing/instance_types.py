@@ -72,22 +72,24 @@ def columns_of(kind: type[Any]) -> tuple[str, ...]:
 def read_as(path: Path, kind: type[V]) -> tuple[V, ...]:
     """The rows of a table that ships, each as a value whose fields are the columns.
 
-    A cell is read as the type of its field says: commas, or else blanks, part the texts of a tuple, a bool is
-    yes or no, and what may be None is so where the cell is empty.
-    What the rows must be beyond that is checked by tests/integrity, since only we write them.
+    What the rows must be beyond their types is checked by tests/integrity, since only we write these tables.
 
     Raises CatalogError: the file is missing, has other columns, or a cell is none of its type.
     """
-    hints, make = get_type_hints(kind), cast("Callable[..., V]", kind)
-    readers = [(name, _cell_reader(hints[name])) for name in columns_of(kind)]
     rows: list[V] = []
-
-    def read_row(row: list[str]) -> None:
-        cells = zip(readers, row, strict=True)
-        rows.append(make(**{name: read(text) for (name, read), text in cells}))
-
-    read_rows(path, columns_of(kind), read_row)
+    read = _row_reader(kind)
+    read_rows(path, columns_of(kind), lambda row: rows.append(read(row)))
     return tuple(rows)
+
+
+def _row_reader(kind: type[V], **own: Callable[[str], object]) -> Callable[[list[str]], V]:
+    """Makes a value of a row, each cell read as the type of its field says, or by one's own reader.
+
+    Blanks part the texts of a tuple, a bool is yes or no, and what may be None is so where the cell is empty.
+    """
+    hints, make = get_type_hints(kind), cast("Callable[..., V]", kind)
+    readers = [(name, own.get(name) or _cell_reader(hints[name])) for name in columns_of(kind)]
+    return lambda row: make(**{name: read(text) for (name, read), text in zip(readers, row, strict=True)})
 
 
 def _cell_reader(hint: Any) -> Callable[[str], object]:
@@ -112,7 +114,7 @@ def parse_date(text: str) -> date:
 
 _CELLS: Mapping[Any, Callable[[str], object]] = {
     date: parse_date,
-    tuple[str, ...]: lambda text: tuple(text.split(", ") if ", " in text else text.split()),
+    tuple[str, ...]: lambda text: tuple(text.split()),
     bool: lambda text: bool(("no", "yes").index(text)),
 }
 
@@ -214,5 +216,24 @@ def load_instances() -> Mapping[InstanceKey, InstanceType]:
 
 
 def read_instances(path: Path) -> Mapping[InstanceKey, InstanceType]:
-    """Instance types of a file by provider and name. Raises CatalogError: as `read_as`."""
-    return {instance.key: instance for instance in read_as(path, InstanceType)}
+    """Instance types of a file, which may be a user's, by provider and name.
+
+    Raises CatalogError: the file is missing or a row is broken or double; it names file and line.
+    """
+    read = _row_reader(InstanceType, includes=lambda text: tuple(text.split(", ")) if text else ())
+
+    def read_row(row: list[str]) -> tuple[InstanceKey, InstanceType]:
+        instance = read(row)
+        _check(instance)
+        return instance.key, instance
+
+    return read_table(path, columns_of(InstanceType), read_row)
+
+
+def _check(one: InstanceType) -> None:
+    if not all((one.provider, one.instance_type, one.gpu, one.source)):
+        raise ValueError("provider, instance_type, gpu or source is empty")
+    for column in ("num_gpus", "vcpus", "memory_bytes", "minimum_billed_s"):
+        positive(column, getattr(one, column) or 0)
+    if one.network_bits_per_s is not None:
+        positive("network_bits_per_s", one.network_bits_per_s)

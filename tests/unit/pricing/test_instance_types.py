@@ -57,7 +57,7 @@ INSTANCES = st.builds(
     local_ssd_bytes=st.integers(0, 10**18),
     architecture=st.sampled_from(["x86_64", "arm64"]),
     minimum_billed_s=st.floats(1e-3, 1e9),
-    includes=st.lists(NAMES, min_size=2, max_size=4).map(tuple),
+    includes=st.lists(NAMES, max_size=4).map(tuple),
     source=NAMES,
     as_of=st.dates(),
 )
@@ -66,6 +66,24 @@ INSTANCES = st.builds(
 def test_a_row_becomes_an_instance_type(tmp_path):
     path = write_csv(tmp_path / "i.csv", columns_of(InstanceType), INSTANCE)
     assert read_instances(path) == {("aws", "g6.xlarge"): G6}
+
+
+@pytest.mark.parametrize(
+    ("cells", "fault"),
+    [
+        *(({column: ""}, "gpu or source is empty") for column in ("provider", "gpu", "source")),
+        *(({column: "0"}, f"{column} is 0") for column in ("num_gpus", "vcpus", "memory_bytes")),
+        ({"vcpus": ""}, "vcpus is 0"),
+        ({"num_gpus": "-1"}, "num_gpus is -1"),
+        ({"minimum_billed_s": "nan"}, "minimum_billed_s is nan"),
+        ({"network_bits_per_s": "inf"}, "network_bits_per_s is inf"),
+        ({}, "aws g6.xlarge is listed twice"),
+    ],
+)
+def test_a_machine_that_cannot_be_names_file_and_line(tmp_path, cells, fault):
+    path = write_csv(tmp_path / "i.csv", columns_of(InstanceType), INSTANCE, INSTANCE | cells)
+    with pytest.raises(CatalogError, match=rf"i\.csv, line 3: .*{fault}"):
+        read_instances(path)
 
 
 @given(st.lists(INSTANCES, max_size=3, unique_by=lambda instance: instance.key))
