@@ -167,7 +167,8 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
     """
     instances = instance_types.load_instances()
     # Rows of the files tell all that a bill needs, but of capacity blocks.
-    told = [o for o in offers if o.market is not Market.CAPACITY_BLOCK]
+    blocks = [o for o in offers if o.market is Market.CAPACITY_BLOCK]
+    told = (o for o in offers if o.market is not Market.CAPACITY_BLOCK)
     known = [o for o in told if (o.provider, o.instance_type) in instances]
     if not known:
         raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
@@ -185,7 +186,7 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
             f"cannot write the snapshot to {str(folder)!r}: {error.strerror}. What was there stays."
         ) from error
     left_out = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
-    left_out |= {f"{o.instance_type} {o.market}" for o in offers if o not in told}
+    left_out |= {f"{o.instance_type} {o.market}" for o in blocks}
     return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(left_out)))
 
 

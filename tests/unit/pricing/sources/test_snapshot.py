@@ -257,6 +257,12 @@ def test_capacity_blocks_are_left_out_and_named(folder):
         build_snapshot([block], folder.with_name("other"))
 
 
+def test_no_offer_is_compared_with_all_others(folder, monkeypatch):
+    """A refresh pulls ten thousand and more."""
+    monkeypatch.setattr(Offer, "__eq__", None)
+    assert build_snapshot(offers(), folder).num_offers == 11
+
+
 def test_what_is_left_out_is_told(folder, capsys):
     block = replace(offers()[0], market=Market.CAPACITY_BLOCK)
     print_document(built_document(build_snapshot([*offers(), block], folder)), Format.TABLE)
