@@ -38,8 +38,7 @@ def own_machines(settings: Settings, listener: Listener, origin: str | None = No
 
 
 def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
-    configured = local.gpu and [_Card(resolve_gpu(local.gpu))] * local.num_gpus
-    cards = configured or _detected(listener)
+    cards = _detected(listener) if local.gpu is None else [_Card(resolve_gpu(local.gpu))] * local.num_gpus
     if not cards:
         hint = f"{listener.name_of('local.gpu')} NAME counts a GPU that you own"
         listener.note(f"this machine has no GPU ({hint})")

@@ -70,9 +70,10 @@ def test_the_named_gpu_wins_over_the_cards(cards):
     assert (machine.gpu, machine.num_gpus, machine.usd_per_gpu_h) == ("L4", 3, None)
 
 
-def test_a_named_gpu_that_nobody_knows_is_refused(cards):
-    with pytest.raises(UnknownGpuError, match="Voodoo"):
-        own_machines(Settings(local={"gpu": "Voodoo 5"}), Listener())
+@pytest.mark.parametrize("name", ["Voodoo 5", ""])
+def test_a_named_gpu_that_nobody_knows_is_refused(cards, name):
+    with pytest.raises(UnknownGpuError, match=f"'{name}'"):
+        own_machines(Settings(local={"gpu": name}), Listener())
 
 
 def cluster(**changes: Any) -> ClusterSettings:
