@@ -69,7 +69,7 @@ on V100s (`advisor/operators/convolution.py`).
   hides their 2,600 launches (`advisor/predict/host.py`). SGD of ResNeXt went so, too.
 - **NCF** looks up a million rows. Gradients of embeddings were measured for 16,384 picks alone; taken as a
   cost for each pick, they made it 162 % too slow. Beyond these a pick costs what a radix sort moves, which
-  was not fitted: half precision is 20 to 28 % too slow. In FP32 on V100s it was twice too slow, by gradients
+  was not fitted: half precision is 20 to 29 % too slow. In FP32 on V100s it was twice too slow, by gradients
   of weights: sums of a million rows that few blocks of the product share among more.
 - **DLRM**: NVIDIA's kernel of products of all pairs (`dotBasedInteract`) is a stand-in that moves its bytes.
   A product, copies and a gather in its place were 26 % too slow.

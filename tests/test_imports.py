@@ -54,6 +54,11 @@ def test_core_modules_need_the_standard_library_alone(module):
     assert {name for name in loaded if name not in sys.stdlib_module_names} <= {"advisor"}
 
 
+def test_measuring_needs_numpy_alone():
+    loaded = modules_after("import advisor.measure") - modules_after("pass")
+    assert {name for name in loaded if name not in sys.stdlib_module_names} <= {"advisor", "numpy"}
+
+
 @pytest.mark.parametrize("module", ["advisor.profile", "recommender", "advisor.pricing"])
 def test_libraries_do_without_torch_and_pandas(module):
     assert not modules_after(f"import {module}") & {"torch", "pandas", "boto3"}

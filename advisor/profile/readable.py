@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from platformdirs import user_config_path, user_data_path
-
 from advisor.core.errors import InputError
 
 # Where programs keep credentials: hidden in the sandbox where they lie in what a script may read.
@@ -80,6 +78,9 @@ def hidden(environment: Mapping[str, str], needed: Iterable[Path]) -> Hidden:
 
 
 def _known(environment: Mapping[str, str]) -> Sequence[Path]:
+    # Machines where kernels alone are measured have numpy and no package more.
+    import platformdirs
+
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - pathlib's raises where there is no such user
     named = [
         part for name in CREDENTIALS_NAMED_BY for part in environment.get(name, "").split(os.pathsep) if part
@@ -88,7 +89,7 @@ def _known(environment: Mapping[str, str]) -> Sequence[Path]:
     caches = [environment.get("HF_HOME"), os.path.join(environment.get("XDG_CACHE_HOME", ""), "huggingface")]  # noqa: PTH118
     named += [os.path.join(cache, name) for cache in caches if cache for name in ("token", "stored_tokens")]  # noqa: PTH118
     # Our own settings and database hold addresses with passwords.
-    own = user_config_path("advisor"), user_data_path("advisor")
+    own = platformdirs.user_config_path("advisor"), platformdirs.user_data_path("advisor")
     return [*(home / name for name in IN_HOME), Path(_MOUNTED), *own, *map(Path, named)]
 
 

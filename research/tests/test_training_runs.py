@@ -248,7 +248,8 @@ def test_published_runs_are_predicted_within_what_was_asked() -> None:
         assert statistics.fmean(abs(row.error) for row in group) < most, name
     # State that 1,024 ranks share takes longer than in any collective that was measured.
     assert sorted(abs(row.error) for row in judging)[-2] < 0.26
-    assert sum(row.is_inside for row in judging) >= 0.8 * len(judging)
+    # p10..p90 neither too narrow nor too wide.
+    assert statistics.fmean(row.is_inside for row in judging) == pytest.approx(0.8, abs=0.02)
     # Rows of long sequences tell the two kernels of attention apart.
     choosing = [row for row in rows if row.run.chooses]
     assert len(choosing) >= 4
