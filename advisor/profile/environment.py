@@ -132,6 +132,8 @@ def candidates(python: Path | None, environment: Mapping[str, str]) -> list[Path
 
 
 def _checked(python: Path) -> Path:
+    # A path forgets that it was ./python, and a bare name is looked for in PATH.
+    python = python.absolute()
     if python.is_dir() and _can_run(python / "bin" / "python"):
         return python / "bin" / "python"
     if not _can_run(python):

@@ -41,7 +41,7 @@ def test_an_agent_asks_as_a_person_does(folder):
     )
 
     async def session() -> None:
-        async with Client(stdio_client(server)) as client:
+        async with Client(stdio_client(server, errlog=sys.stderr)) as client:
             listed = await client.list_tools()
             assert {tool.name for tool in listed.tools} == TOOLS
             assert all(tool.description for tool in listed.tools)

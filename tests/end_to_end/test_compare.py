@@ -96,7 +96,7 @@ def test_two_p5_nodes_or_four_p4d(shell):
         ("us-east-1", ("'us-east-1' is machines of", "add one of ")),
         ("L4:3", ("no plan has 'L4:3'; there are L4:1",)),
         ("gcp g6.xlarge", ("no plan has them all",)),
-        ("", ("names no plan: give an id of a recommendation",)),
+        (" ", ("names no plan: give an id of a recommendation",)),
         ("local", ("no plan has 'local'",)),
     ],
 )

@@ -137,7 +137,7 @@ def test_workers_that_would_answer_otherwise_are_refused(found, words):
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("engine", ["dusk://h:1", "dask://h", "dask://:8786", "dask://h:x", ""])
+@pytest.mark.parametrize("engine", ["dusk://h:1", "dask://h", "dask://:8786", "dask://h:x"])
 def test_an_engine_that_is_none(shell, engine):
     assert_plain_error(
         shell.run("sweep", "grid.yaml", "--engine", engine), 2, "write local or dask://HOST:PORT"

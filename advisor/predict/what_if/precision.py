@@ -17,15 +17,16 @@ from advisor.predict.what_if.held import held
 # tell which those were, from shapes.
 
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
+_READ = "advisor::d2h_copy"
 
 
 def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     """The trace with float32 replaced where autocast would by ``"bfloat16"`` or ``"float16"``, and its casts.
 
     None if there is nothing to replace: the script uses autocast, or its products are of other dtypes. FLOPs
-    stay the same. Float16 adds the gradient scaler's pass over the gradients. Activations move as what the
-    backward pass reads does, copies that were cast included. Times that were measured at full precision are
-    dropped.
+    stay the same. Float16 adds the gradient scaler's pass over the gradients, and its look for infinite ones,
+    for which the host waits. Activations move as what the backward pass reads does, copies that were cast
+    included. Times that were measured at full precision are dropped.
     """
     products = (op for op in trace.ops if op.phase is not Phase.OPTIMIZER and lowering.is_lowered(op))
     is_full = any(tensor.dtype == lowering.FULL for op in products for tensor in op.inputs)
@@ -42,6 +43,8 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
         ops.append(
             lowering.plain_op(_UNSCALE, Phase.OPTIMIZER, gradients, gradients, 2 * gradient_bytes, count=1)
         )
+        is_infinite = TensorSpec(shape=(), dtype=lowering.FULL)
+        ops.append(lowering.plain_op(_READ, Phase.FORWARD, is_infinite, is_infinite, 4, count=1))
     # Activations are what passes hold then; what is unknown shrinks as forward results do.
     before, after = (held(one, trace.accumulation, gradient_bytes) for one in (trace.ops, (*ops, *casts)))
     before_bytes = _given_bytes(trace.ops)
