@@ -70,6 +70,8 @@ _FROM_SHAPE = {
 # Scripts ask whether all is well far more often than whether all is lost.
 ALL_IS_WELL = "values that are not computed pass checks: they are finite, and all() holds"
 _IF_ALL_IS_WELL = {"aten::all": True, "aten::_is_all_true": True, "aten::isnan": False}
+# What makes masks of such masks: torch.isfinite multiplies two.
+_OF_MASKS = frozenset(("aten::mul", "aten::bitwise_and", "aten::bitwise_not", "aten::logical_not"))
 
 
 def of(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -91,16 +93,30 @@ def supposed_of(inputs: object) -> list[str]:
 
 
 def on_cpu(source: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
-    """A copy of what is known of the tensor, or of a mask half of which is true; None of another one."""
+    """A copy of what is known of the tensor, or of a mask half of which is true; None of another one.
+
+    A large mask that holds nothing is None, too, since zeros can take no memory.
+    """
     known, supposed = of(source), supposed_of(source)
     if known is None and source.dtype is torch.bool and source.numel() > 1:
-        known, supposed = (torch.arange(source.numel()) % 2 > 0).view(source.shape), [HALF]
+        known, supposed = _supposed_mask(source)
     if known is None:
         return None
     result = known.to(dtype, copy=True)
     if supposed:
         replace(result.untyped_storage(), _advisor_supposed=supposed)
     return result
+
+
+def _supposed_mask(source: torch.Tensor) -> tuple[torch.Tensor | None, list[str]]:
+    hoped = _hoped_of(source)
+    if hoped is not None:
+        return torch.ones(source.shape, dtype=torch.bool) if hoped else None, [ALL_IS_WELL]
+    if source.numel() > _MOST_INTEGERS:
+        return None, []
+    pattern = torch.zeros(source.numel(), dtype=torch.bool)
+    pattern[1::2] = True
+    return pattern.view(source.shape), [HALF]
 
 
 # The shape of what they give follows from values.
@@ -160,6 +176,7 @@ def follow(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> None
         remember(*spread_choices(func, args, kwargs, result), supposed=(ASSUMPTION,))
         return
     if not _are_small(tensors):
+        _hope(name, func, args, tensors)
         return
     if "empty" in name or (name in _FROM_SHAPE and tensors[0].dtype.is_floating_point):
         return
@@ -183,9 +200,32 @@ def _if_all_is_well(name: str, args: Args) -> bool | None:
     return _IF_ALL_IS_WELL.get(name)
 
 
+def _hope(name: str, func: OpOverload, args: Args, results: list[torch.Tensor]) -> None:
+    """Of a large mask whose elements are all the same if all is well, keep which: the whole takes memory."""
+    if not _is_mask(results):
+        return
+    hoped = _if_all_is_well(name, args)
+    if hoped is None and name in _OF_MASKS:
+        parts = [_hoped_of(value) if isinstance(value, torch.Tensor) else None for value in args]
+        known = [torch.tensor(part, device="cpu") for part in parts if part is not None]
+        hoped = bool(func(*known)) if len(known) == len(parts) else None
+    if hoped is not None:
+        replace(results[0], _advisor_hoped=(hoped, _content(results[0])))
+
+
+def _hoped_of(mask: torch.Tensor) -> bool | None:
+    entry = cast("tuple[bool, object] | None", getattr(mask, "_advisor_hoped", None))
+    return entry[0] if entry is not None and _content(mask) is entry[1] else None
+
+
+def _is_mask(results: list[torch.Tensor]) -> bool:
+    return len(results) == 1 and results[0].dtype is torch.bool and results[0].layout is torch.strided
+
+
 def may_be_known(func: OpOverload, result: object) -> bool:
     """Whether ``follow`` has anything to do for a result of this form."""
-    return func._schema.is_mutable or func in _DIMENSION or _are_small(list(_tensors(result)))
+    tensors = list(_tensors(result))
+    return func._schema.is_mutable or func in _DIMENSION or _are_small(tensors) or _is_mask(tensors)
 
 
 def forget_written(func: OpOverload, args: Args, kwargs: Kwargs) -> None:

@@ -456,6 +456,9 @@ result = [found(use) for use in (
     lambda: large[:5, 0].sub(0.5).gt(loss).cpu().nonzero().shape[0],
     lambda: nn.Linear(2, 4).cuda()(boxes).argmax(1).eq(0).cpu().nonzero().shape[0],
     checked)]
+huge = torch.empty(2**21, device="cuda")
+result.append([bool(mask.cpu().any()) for mask in (torch.isnan(huge), ~torch.isfinite(huge), huge > 0)])
+result.append(bool(torch.isfinite(huge).cpu().all()))
 mode.assumptions.clear()
 mode.assumptions.update(kept)
 """,

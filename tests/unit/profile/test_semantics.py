@@ -52,7 +52,7 @@ def test_experts_get_their_even_share_of_the_tokens_by_all_ways_to_ask(probe):
 
 def test_a_mask_of_what_is_not_computed_keeps_all_and_that_is_told(probe):
     """Was: the size was recorded as if no value were NaN."""
-    *kept, known, half, chosen, checked = probe("masks of what is not computed")
+    *kept, known, half, chosen, checked, any_true, all_finite = probe("masks of what is not computed")
     told = ["values that are not computed pass checks: they are finite, and all() holds"]
     assert kept == [[10_000, told, False]] * 5
     assert known == [1, [], False]
@@ -61,6 +61,8 @@ def test_a_mask_of_what_is_not_computed_keeps_all_and_that_is_told(probe):
     assert chosen == [2500, ["what scores decide is chosen equally often"], False]
     # A loss that is only looked at decides no size; an error after that may be advisor's.
     assert checked == [None, [], True]
+    # Large masks too; half of one that says nothing of that would take its whole size in memory.
+    assert (any_true, all_finite) == ([False, False, False], True)
 
 
 def test_a_subclass_may_inherit_how_it_takes_operators_apart(probe):

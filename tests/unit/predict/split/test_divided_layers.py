@@ -174,5 +174,8 @@ def test_more_stages_than_layers_are_refused():
 
 def test_measured_times_of_whole_operators_are_dropped():
     ops = tuple(replace(op, measured_s=1.0) for op in transformer().ops)
-    part = rank_of(transformer(ops=ops), Split(tensor=4)).trace
-    assert {op.measured_s for op in part.ops if op.name == "aten::addmm"} == {None}
+    rank = rank_of(transformer(ops=ops), Split(tensor=4))
+    assert {op.measured_s for op in rank.trace.ops if op.name == "aten::addmm"} == {None}
+    # The whole step bounds that of a part, so that it is computed, too.
+    steps = [op for op in rank.undivided.ops if op.phase is Phase.OPTIMIZER]
+    assert {op.measured_s for op in steps} == {None}
