@@ -14,19 +14,27 @@ _ENDED = {"Completed", "Failed", "Terminated", "Aborted"}
 
 
 def rows_of(text: TextIO) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number and row of each item of a list.
+    """Number and row of each item of a list; a document without a list is one item.
 
     Raises ValueError: no JSON, or an item is neither a Workload of Kueue nor a Job of Volcano.
     """
+    alone: dict[str, Any] = {}
     for name, value in read_members(text, streamed="items"):
+        alone[name] = value
         for number, item in enumerate(value if name == "items" and isinstance(value, Iterator) else (), 1):
-            try:
-                yield number, _ROWS[item["apiVersion"].partition("/")[0], item["kind"]](item)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                raise ValueError(
-                    f"item {number} is neither a Workload of Kueue nor a Job of Volcano, as"
-                    " `kubectl get -o json` prints them"
-                ) from error
+            yield number, _row_of(number, item)
+    if "items" not in alone:
+        yield 1, _row_of(1, alone)
+
+
+def _row_of(number: int, item: Any) -> dict[str, str]:
+    try:
+        return _ROWS[item["apiVersion"].partition("/")[0], item["kind"]](item)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"item {number} is neither a Workload of Kueue nor a Job of Volcano, as"
+            " `kubectl get -o json` prints them"
+        ) from error
 
 
 def _workload(item: dict[str, Any]) -> dict[str, str]:

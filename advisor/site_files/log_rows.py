@@ -52,13 +52,15 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
     The length is not checked: who reads a file twice counts its lines once. Raises InputError: no header that
     we know; OSError, EOFError, ValueError, zlib.error: it cannot be read.
     """
+    if _is_json(path):
+        with _opened(path) as text:
+            yield from kubernetes_jobs.rows_of(text)
+        return
     with _opened(path) as text:
         first = next((line for line in _lines(text) if line.strip()), "")
     with _opened(path) as text:
         if _is_swf(first):
             yield from _swf_rows(_lines(text))
-        elif first.lstrip().startswith("{"):
-            yield from kubernetes_jobs.rows_of(text)
         else:
             yield from _table_rows(_lines(text), "|" if "|" in first else ",", path, _check_header)
 
@@ -101,6 +103,13 @@ def count_lines(path: Path, most: int) -> int:
                     " months by sacct --starttime."
                 )
     return num_lines
+
+
+def _is_json(path: Path) -> bool:
+    """By the first character, since all of it may be one line of any length."""
+    with _opened(path) as text:
+        pieces = iter(lambda: text.read(io.DEFAULT_BUFFER_SIZE), "")
+        return next(filter(None, map(str.lstrip, pieces)), "").startswith("{")
 
 
 def _is_swf(first: str) -> bool:

@@ -99,6 +99,17 @@ def test_jobs_of_volcano_wait_until_they_first_run(tmp_path):
     assert log.left_out == {"never started": 1}
 
 
+@pytest.mark.parametrize("num_jobs", [1, 3000])
+def test_a_line_of_any_length_and_a_single_object_are_read(num_jobs, tmp_path):
+    """As `jq -c` writes a list, and `kubectl get workload NAME -o json` one of them."""
+    item = kueue("01:00:00Z", Admitted="03:00:00Z")
+    text = "\n" + json.dumps({"items": [item] * num_jobs} if num_jobs > 1 else item)
+    assert (len(text) > 2**20) is (num_jobs > 1)
+    path = tmp_path / "jobs.json"
+    path.write_text(text)
+    assert len(read_job_log(path).jobs) == num_jobs
+
+
 PLAIN = volcano("01:00:00Z") | {"apiVersion": "batch/v1"}
 NO_COUNT = kueue("01:00:00Z", gpus="1Gi")
 
@@ -112,6 +123,7 @@ def test_an_item_of_another_kind_is_named(item, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("{}", "item 1 is neither"),
         ('{"items": []}', "holds no job that started, of 0"),
         ('{"items": 3}', "holds no job that started, of 0"),
         ('{"items": [', "cannot read"),
