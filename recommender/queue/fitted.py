@@ -1,6 +1,5 @@
 """The waits of a whole log: quantiles by bin, and which of them answers a question."""
 
-import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from recommender.queue.waits import (
 P50, P90 = grids.level_index(0.5), grids.level_index(0.9)
 SURGE_TIMES = 2.0
 """Waits at the p90 over those that older jobs foretell. In quiet logs the ratio is 0.4 to 1.4."""
+_LEAST_SURGE_S = 10 * MINUTE_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +150,7 @@ def fit(log: JobLog) -> WaitQuantiles:
     counts = sorted(
         waits.bins(), key=lambda item: (item[0] != ALL, [name or "" for name in item[0]], -item[1])
     )
-    read = ((which, count, reading.of(waits.expect(which) or everything)) for which, count in counts)
-    bins = [_wait_bin(which, count, grids.to_waits_s(grid)) for which, count, grid in read]
+    bins = [_wait_bin(which, count, _read(waits, which, reading)) for which, count in counts]
     return WaitQuantiles(
         size_unit=log.size_unit,
         num_jobs=len(log.jobs),
@@ -179,6 +178,12 @@ def _too_few(what: str) -> InputError:
     )
 
 
+def _read(waits: Waits, which: Bin, reading: grids.Reading) -> grids.Array:
+    expected = waits.expect(which)
+    assert expected is not None, "a bin with enough jobs has quantiles"  # noqa: S101
+    return grids.to_waits_s(reading.of(expected))
+
+
 def _wait_bin(which: Bin, num_jobs: int, waits_s: grids.Array) -> WaitBin:
     # Means of equal quantiles differ by a rounding.
     rising = tuple(np.maximum.accumulate(waits_s).tolist())
@@ -187,10 +192,19 @@ def _wait_bin(which: Bin, num_jobs: int, waits_s: grids.Array) -> WaitBin:
     return WaitBin(size=size, walltime=walltime, queue=queue, **found)
 
 
+def _surge_times(fitted: WaitQuantiles) -> float:
+    """How many times as long as before all jobs wait at the p90; 0 where that is short."""
+    now_s = next(each.p90_s for each in fitted.bins if each.key == ALL)
+    if now_s < _LEAST_SURGE_S:
+        return 0.0
+    before = grids.to_log_minutes(now_s) - fitted.offset_p90
+    return now_s / max(float(grids.to_waits_s(np.array(before))), MINUTE_S)
+
+
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
     """What makes an answer doubtful: no GPUs or few such jobs in the log, or a surge at its end."""
     warnings: list[Finding] = []
-    if (times := math.exp(fitted.offset_p90)) > SURGE_TIMES:
+    if (times := _surge_times(fitted)) > SURGE_TIMES:
         warnings.append(WaitUnsure(why="surge", times=times))
     if fitted.size_unit != GPUS:
         warnings.append(WaitUnsure(why="other-unit", size_unit=fitted.size_unit, size=size))

@@ -18,6 +18,7 @@ _SPECS: Mapping[str, Callable[[float], str]] = {
     "bytes": format_bytes,
     "duration": format_duration,
     "percent": lambda share: f"{100 * share:.0f} %",
+    "times": lambda factor: f"{factor:.2g}" if factor < 10 else f"{factor:,.0f}",
     "us": lambda seconds: f"{seconds * 1e6:g}",
     "usd": format_usd,
 }

@@ -248,11 +248,14 @@ def test_doubts_are_told(fitted):
     assert "counts cores, not GPUs" in sentence(unit)
 
 
-def test_a_surge_at_the_end_of_a_log_is_said():
+@pytest.mark.parametrize(("longer", "times"), [(1.0, "9.4"), (60.0, "9.3"), (1 / 60, None)])
+def test_a_surge_at_the_end_of_a_log_is_said(longer, times):
+    """Of waits, not of minutes counted from one; of seconds it is none."""
     waits_min = [1 + i % 10 for i in range(400)] + [60 + i % 40 for i in range(40)]
-    surging = fit(job_log(make_job(30 * i, wait_s=60.0 * wait) for i, wait in enumerate(waits_min)))
-    (surge,) = warnings_of(surging, surging.of(size=1), 1)
-    assert re.search(r"in a surge: its p90 wait is 8\.7 times that of before", sentence(surge))
+    surging = fit(job_log(make_job(30 * i, wait_s=60 * longer * wait) for i, wait in enumerate(waits_min)))
+    found = [sentence(surge) for surge in warnings_of(surging, surging.of(size=1), 1)]
+    said = [] if times is None else [f"the jobs of this log wait {times} times as long as before"]
+    assert [re.search(r"the jobs.*before", text)[0] for text in found] == said
 
 
 def test_a_fit_comes_back_from_its_file_as_it_was(fitted, tmp_path):
