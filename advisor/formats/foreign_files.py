@@ -22,6 +22,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NoReturn, TextIO
 
 MOST_RATIO = 200
@@ -53,6 +54,7 @@ def open_regular(path: Path) -> io.BufferedReader:
 
     Raises OSError: it is missing, may not be read, or is a folder, pipe, socket or device.
     """
+    # To open a pipe without a writer would wait for one.
     file = io.FileIO(path, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -86,6 +88,14 @@ def read_plain(path: Path, *, most_bytes: int) -> bytes:
         if len(payload) > most_bytes:
             raise ValueError(f"it holds more than {most_bytes / 1e6:.0f} MB")
         return payload
+
+
+def damage_of(path: Path, error: Exception) -> str:
+    """What reading a damaged file raised, or that it is empty; it may be gone by now."""
+    with suppress(OSError):
+        if not path.stat().st_size:
+            return "it is empty"
+    return str(error)
 
 
 def first_bytes(path: Path, number: int) -> bytes:

@@ -16,7 +16,7 @@ from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Text, TraceWarning, about_traces, quoted  # noqa: F401 (its classes are what a trace warns of)
 from advisor.core.values import Kernel, Op, Trace
-from advisor.formats.foreign_files import first_bytes, open_unpacked, read_members
+from advisor.formats.foreign_files import damage_of, first_bytes, open_unpacked, read_members
 from advisor.formats.typed_json import WrongValueError, reader_of, typed
 
 SCHEMA_VERSION = 1
@@ -80,7 +80,7 @@ def read_trace(path: str | Path) -> Trace:
     except OSError as error:
         raise TraceError(f"cannot read the trace {str(path)!r}: {error.strerror}.") from error
     except (EOFError, zlib.error, ValueError) as error:
-        found = error if path.stat().st_size else "it is empty"
+        found = damage_of(path, error)
         raise TraceError(
             f"the trace {str(path)!r} is truncated or damaged ({found}): profile the script again."
         ) from error

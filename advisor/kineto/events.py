@@ -20,7 +20,7 @@ from typing import TypedDict, cast, get_origin, get_type_hints
 
 from advisor.core.errors import TraceError
 from advisor.core.values import Kernel, Op, TensorSpec
-from advisor.formats.foreign_files import open_unpacked, read_members
+from advisor.formats.foreign_files import damage_of, open_unpacked, read_members
 from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes
 
@@ -119,9 +119,8 @@ def read_recording(path: Path) -> Recording:
     except OSError as error:
         raise TraceError(f"cannot read the profile {str(path)!r}: {error.strerror}.") from error
     except (EOFError, zlib.error, ValueError) as error:
-        found = error if path.stat().st_size else "it is empty"
         raise TraceError(
-            f"the profile {str(path)!r} is truncated or damaged ({found}): export it again."
+            f"the profile {str(path)!r} is truncated or damaged ({damage_of(path, error)}): export it again."
         ) from error
     return recording.recording(path)
 
@@ -420,6 +419,7 @@ def tensors_of(operator: HostEvent) -> Tensors:
     for i, shape in enumerate(dims):
         type_name = str(types[i]).lower() if i < len(types) else ""
         dtype = "float32" if not types else _DTYPES.get(type_name, "")
+        # Products of absurd sizes would take for ever.
         if (
             dtype
             and isinstance(shape, list)

@@ -13,6 +13,7 @@ from advisor.core.errors import InputError, TraceError, UnknownGpuError
 from advisor.core.findings.about_traces import KernelsLeftOut
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase, Trace
+from advisor.formats.trace_files import read_trace
 from advisor.kineto.events import kernel_of, read_recording
 from advisor.kineto.export import read_kineto
 from advisor.native import reference, scale_kernels
@@ -330,6 +331,19 @@ def test_truncated_gzip(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(TraceError, match="truncated"):
         read_kineto(path)
+
+
+def gone(*_):
+    raise FileNotFoundError
+
+
+@pytest.mark.parametrize("read", [read_kineto, read_trace])
+def test_a_damaged_file_may_be_gone_when_it_is_named(read, tmp_path, monkeypatch):
+    path = tmp_path / "x.json"
+    path.write_text('{"a": [')
+    monkeypatch.setattr(Path, "stat", gone)
+    with pytest.raises(TraceError, match="truncated"):
+        read(path)
 
 
 def test_a_profile_without_kernels_names_what_it_has(tmp_path):
