@@ -128,6 +128,7 @@ class _Text:
     def _note(self, call: ast.Call, around: tuple[str, ...], *, in_loop: bool) -> None:
         self._calls.append((call, around, in_loop))
         name = _last(call.func)
+        # model.train() calls no function of the script, unlike train(model).
         if name is None or (
             isinstance(call.func, ast.Attribute) and name in ("train", "eval") and len(call.args) < 2
         ):

@@ -64,6 +64,7 @@ def main() -> None:
     # Python put the folder of this file first; the user's modules must be found, not ours.
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
+    # Our own editable installation hooks imports before sys.path; the user's modules go first.
     ours = [finder for finder in sys.meta_path if "advisor" in getattr(finder, "known_source_files", ())]
     for finder in ours:
         sys.meta_path.remove(finder)

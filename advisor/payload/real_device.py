@@ -168,6 +168,7 @@ class Measurement:
         """Go on to what the next span is for."""
         samples = samples_of(span)
         if count != self._last_count + 1:
+            # Another optimizer turned out to bound the iteration: what was timed is a part of it.
             if self._profiler is not None:
                 self._stop_watching(self._profiler)
             self._events, self._samples, self._num_watched = [], [], 0

@@ -108,6 +108,7 @@ class _FakeDataset(Dataset[object]):
         return self._source.sample(index if isinstance(index, int) else 0)
 
     def __iter__(self) -> Iterator[object]:
+        # Any index has a sample, so that Python would never see the end.
         return (self[index] for index in range(len(self)))
 
     def __getattr__(self, name: str) -> object:

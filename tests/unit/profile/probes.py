@@ -177,9 +177,13 @@ for dtype, layout in ((torch.float32, torch.channels_last), (torch.float16, torc
     layer = nn.Conv2d(3, 4, 3).to("cuda", dtype, memory_format=layout)
     for data in (image.to(dtype), image.to(dtype, memory_format=layout)):
         result.append(layer(data).is_contiguous(memory_format=torch.channels_last))
+moved = torch.zeros(2, 3, 8, 8).cuda(None, False, torch.channels_last)
+result.append(moved.is_contiguous(memory_format=torch.channels_last))
+with torch.cuda.device(0) as nothing:
+    result.append(nothing)
 """,
         # Either tensor in channels_last is enough; cuDNN has no such kernels in float64.
-        [True] * 4 + [False] * 4,
+        [True] * 4 + [False] * 4 + [True, None],
     ),
     "dropout": (
         """

@@ -131,12 +131,15 @@ _NOTHING = (
 )  # fmt: skip
 
 
-class _DeviceContext(contextlib.AbstractContextManager[None]):
+class _DeviceContext:
     """Stands in for ``torch.cuda.device(index)``."""
 
     def __init__(self, device: object = None) -> None:
         self.idx = 0 if device is None else device
         plain_device(device)
+
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, *error: object) -> None:
         pass

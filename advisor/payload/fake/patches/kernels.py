@@ -148,8 +148,12 @@ def _is_half_empty(block_mask: Any) -> bool:
     """Whether a sample of the mask's places says so; no where its rule cannot be asked here."""
     if block_mask is None:
         return False
-    rows, columns = (torch.arange(_GRID) * max(size // _GRID, 1) for size in block_mask.seq_lengths)
-    first = torch.zeros((), dtype=torch.int64)
+    # The script's default device may be the GPU, where nothing is computed.
+    rows, columns = (
+        torch.arange(min(_GRID, size), device="cpu") * max(size // _GRID, 1)
+        for size in block_mask.seq_lengths
+    )
+    first = torch.zeros((), dtype=torch.int64, device="cpu")
     try:
         kept = block_mask.mask_mod(first, first, rows[:, None], columns[None])
         return not isinstance(kept, FakeTensor) and float(kept.float().mean()) < 0.6

@@ -174,9 +174,14 @@ def install_tensor_device(session: Session) -> None:
             return tensor
         return original(tensor, *given, **named)
 
-    def cuda(tensor: Any, device: object = None, non_blocking: bool = False, **kwargs: object) -> object:
+    def cuda(
+        tensor: Any,
+        device: object = None,
+        non_blocking: bool = False,
+        memory_format: object = torch.preserve_format,
+    ) -> object:
         plain_device(device)
-        return tensor.to(_CUDA, non_blocking=non_blocking, **kwargs)
+        return tensor.to(_CUDA, non_blocking=non_blocking, memory_format=memory_format)
 
     replace(
         torch.Tensor,
