@@ -218,8 +218,8 @@ class ScriptChange:
     @property
     def measure(self) -> Measure:
         """Cost, or time where a machine has no known price or costs nothing."""
-        pair = [option for option in (self.base, self.now) if option is not None and option.cost_usd.p50 > 0]
-        return Measure.COST if sum(o.plan.usd_per_h is not None for o in pair) == 2 else Measure.TIME
+        priced = all(option is not None and _is_priced(option) for option in (self.base, self.now))
+        return Measure.COST if priced else Measure.TIME
 
     @property
     def relative(self) -> float | None:
@@ -279,6 +279,10 @@ def _fits(change: ScriptChange) -> Iterator[Finding]:
             no_longer=tuple(dict.fromkeys(out)),
             newly=tuple(dict.fromkeys(newly)),
         )
+
+
+def _is_priced(option: Option) -> bool:
+    return option.plan.usd_per_h is not None and option.cost_usd.p50 > 0
 
 
 def _figures(name: str, option: Option) -> dict[str, Any]:

@@ -70,22 +70,25 @@ def judge_options(
     }
 
 
-def would_give_way(removals: Mapping[str, Sequence[RemovedByPolicy]]) -> tuple[tuple[str, ...], int]:
+def would_give_way(removals: Mapping[str, Sequence[RemovedByPolicy]]) -> tuple[tuple[str, ...], int] | None:
     """The smallest set of rules whose lifting leaves plans, and how many; of those, the one that leaves most.
 
     A plan is left once every rule that removes it is lifted, so the smallest set is that of some plan.
-    Removals are by plan id, of one removed plan at least.
+    Removals are by plan id. None if nothing was removed.
     """
-    sets = [tuple(sorted({f"{one.rule} ({one.file})" for one in several})) for several in removals.values()]
-    fewest = min(map(len, sets))
+    by_plan = filter(None, removals.values())
+    sets = [tuple(sorted({f"{one.rule} ({one.file})" for one in several})) for several in by_plan]
+    fewest = min(map(len, sets), default=0)
     counts = Counter(rules for rules in sets if len(rules) == fewest)
-    return min(counts.items(), key=lambda item: (-item[1], item[0]))
+    return min(counts.items(), key=lambda item: (-item[1], item[0]), default=None)
 
 
 def everything_removed(removals: Mapping[str, Sequence[RemovedByPolicy]]) -> PolicyViolationError:
     """The error for a policy that leaves no plan: which rule would have to give way, and what that leaves."""
-    names, count = would_give_way(removals)
-    rules = " and ".join(names)
+    giving_way = would_give_way(removals)
+    if giving_way is None:
+        return PolicyViolationError("the policy leaves no plan.")
+    rules, count = " and ".join(giving_way[0]), giving_way[1]
     if len(removals) == 1:
         return PolicyViolationError(f"the policy removes this plan: {rules} would have to give way.")
     left = f"{count} plans" if count > 1 else "1 plan"

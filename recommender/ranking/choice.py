@@ -38,7 +38,7 @@ def safest(options: Sequence[Option]) -> Option:
     return min(options, key=lambda option: (risk_key(option), option.time_s.p90, option.plan.id))
 
 
-# The named picks. Each is the least of a figure of its own, so that no other option changes which.
+# The named picks. Each is the least of a figure of its own, so that no other option changes which it is.
 
 
 def picks_of(options: Sequence[Option], job: Job) -> tuple[Pick, ...]:

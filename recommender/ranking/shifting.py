@@ -44,7 +44,8 @@ def cheapest_start(points: Sequence[PricePoint], *, run_s: float, now: datetime)
     as many days to compare, or where now is as good a time as any.
 
     Args:
-        points: prices of one machine in one place and market, in any order; each holds until the next.
+        points: prices of one machine in one place and market, in any order; each holds until the next one,
+            the last until now.
         run_s: how long the machine runs, above 0.
         now: with a time zone.
     """

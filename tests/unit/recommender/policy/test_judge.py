@@ -324,6 +324,7 @@ def removal(rule: str) -> RemovedByPolicy:
         ({"p": ("a", "b"), "q": ("b", "a"), "r": ("a", "c")}, (("a", "b"), 2)),
         ({"p": ("a", "b"), "q": ("a", "b"), "r": ("c",)}, (("c",), 1)),
         ({"p": ("a", "a")}, (("a",), 1)),
+        ({"p": (), "q": ("b",)}, (("b",), 1)),
     ],
 )
 def test_the_smallest_set_that_leaves_most(removed, expected):
@@ -343,6 +344,11 @@ def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path):
         f"the policy removes all 3 plans. 2 plans would be left without deny.regions: us-*"
         f" ({tmp_path / 'org'}.yaml:5): ask the owner of the file, or look for other machines."
     )
+
+
+@pytest.mark.parametrize("removals", [{}, {"p": []}])
+def test_without_a_removal_no_rule_is_named(removals):
+    assert str(judge.everything_removed(removals)) == "the policy leaves no plan."
 
 
 def test_one_plan():
