@@ -267,7 +267,7 @@ def rate_flops_per_s(kernel: AttentionKernel, gpu: GpuSpec, dtype_rate: str) -> 
 
 
 def seconds(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec, flops_per_s: float) -> float:
-    """Of one call without its launch."""
+    """Of one call without its launch; ``flops_per_s`` is of ``rate_flops_per_s``, not of the data sheet."""
     products = _BACKWARD_PRODUCTS if call.is_backward else _FORWARD_PRODUCTS
     width = products[0] * padded(call.key_size) + products[1] * padded(call.value_size)
     reached = efficiency_of(kernel, call, width / sum(products)) * flops_per_s / gpu.num_sms

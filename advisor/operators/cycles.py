@@ -73,7 +73,7 @@ class Work(Generic[Numbers]):
     def time_s(
         self, launch_s: float, gpu: GpuSpec, bytes_per_s: Numbers, costs: Iterable[Numbers], factor: Numbers
     ) -> Numbers:
-        """Seconds of each call: the formula above."""
+        """Seconds of each call: the formula above; ``costs`` as ``StreamCost.costs`` orders them."""
         units_s = self.unit_times_s(gpu, bytes_per_s)
         in_all_s = sum(cost * unit_s for cost, unit_s in zip(costs, units_s, strict=True))
         least_s = self.num_bytes / gpu.memory_bytes_per_s
@@ -215,7 +215,7 @@ def row_kind(kind: str, columns: int, item_bytes: int = 2) -> str:
 
 
 def channel_kind(direction: str, elements: int, item_bytes: int, *, is_last: bool = False) -> str:
-    """The kind of ``streams.toml`` of a batch norm."""
+    """The kind of ``streams.toml`` of a batch norm; ``direction`` is ``forward`` or ``backward``."""
     if is_last:
         return CHANNEL_NORM + direction + CHANNELS_LAST
     held_bytes = elements * item_bytes * (_TENSORS_OF_PASS[direction] - 1)

@@ -168,6 +168,11 @@ FP8_GEMM = Learned(
 _BATCHED = 3
 
 
+def _batch_reducing_product(inputs: Tensors, outputs: Tensors, _: Attributes) -> int:
+    batches, _rows, inner = inputs[1].shape
+    return 2 * numel(outputs[0]) * inner * batches
+
+
 def _product_of_groups(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
     """Groups share the rows, columns or inner sizes of a matrix, or are a batch of two; experts are groups.
 
@@ -288,7 +293,7 @@ GEMM = Family(
             "addmm baddbmm _addmm_activation addmv",
             lambda inputs, outputs, _: 2 * numel(outputs[0]) * inputs[1].shape[-1],
         ),
-        "addbmm": lambda inputs, outputs, _: 2 * numel(outputs[0]) * math.prod(inputs[1].shape[::2]),
+        "addbmm": _batch_reducing_product,
         **each("_grouped_mm _scaled_grouped_mm", _product_of_groups),
         **each("dot vdot", lambda inputs, *_: 2 * numel(inputs[0])),
     },

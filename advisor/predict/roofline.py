@@ -55,9 +55,9 @@ def time_under(roofs: Roofs, op: Op, family: Family) -> RooflineTime:
     return family.time(op, roofs if rate is roofs.rate else replace(roofs, rate=rate))
 
 
-# Formulas and sources are in ``advisor.native``. Intensity is the operator's FLOPs over its bytes, since a
-# profiler counts neither for a single kernel; the ridge point takes the peak of the rate the operator runs
-# at.
+# Wave scaling of measured kernels: formulas and sources are in ``advisor.native``. Intensity is the
+# operator's FLOPs over its bytes, since a profiler counts neither for a single kernel; the ridge point takes
+# the peak of the rate the operator runs at.
 
 PeakOf = Callable[[Op, GpuSpec], float]
 

@@ -140,6 +140,7 @@ def _checked(python: Path) -> Path:
         raise InputError(
             f"`profile.python` {str(python)!r} is not an interpreter that can be run. {_NAME_AN_EXECUTABLE}"
         )
+    # Ask harmlessly: any other program would take our files for its own arguments.
     command = processes.isolated(python, "-S", "-c", "print('Python ' + 'speaks')")
     try:
         answer = processes.run(command, timeout_s=_ANSWER_S)

@@ -29,6 +29,7 @@ def main() -> None:
     os.set_inheritable(int(report), False)
     signal.signal(signal.SIGTERM, _on_signal)
     _tie_to(int(advisor))
+    # A crash leaves no core: to Linux, 1 means neither a core file nor a program that collects it.
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
     least = 0 if most == 0 or sys.platform != "linux" else 1
     resource.setrlimit(resource.RLIMIT_CORE, (least, least))

@@ -39,13 +39,15 @@ def turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
 
 def only_turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     """The same where nothing has to be copied, since whatever needs another layout reads it as it is."""
-    changed = []
-    for op in ops:
-        inputs, outputs = tuple(map(_turned, op.inputs)), tuple(map(_turned, op.outputs))
-        is_other = base_name(op.name) in _OF_IMAGES and (inputs, outputs) != (op.inputs, op.outputs)
-        other = replace(op, inputs=inputs, outputs=outputs, measured_s=None, kernels=())
-        changed.append(other if is_other else op)
-    return ops if all(new is old for new, old in zip(changed, ops, strict=True)) else tuple(changed)
+    changed = tuple(_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in ops)
+    return ops if all(new is old for new, old in zip(changed, ops, strict=True)) else changed
+
+
+def _changed(op: Op) -> Op:
+    inputs, outputs = tuple(map(_turned, op.inputs)), tuple(map(_turned, op.outputs))
+    if (inputs, outputs) == (op.inputs, op.outputs):
+        return op
+    return replace(op, inputs=inputs, outputs=outputs, measured_s=None, kernels=())
 
 
 def _copies(op: Op) -> Iterator[Op]:

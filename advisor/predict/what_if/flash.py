@@ -133,8 +133,9 @@ def _is_whole_in_order(copy: Op, attention: Op) -> bool:
     view, result, query = copy.inputs[0], attention.outputs[0], attention.inputs[0]
     if view.stride is None or result.stride is None or query.stride is None:
         return False
-    pairs = (sorted(zip(one.shape, one.stride or (), strict=True)) for one in (view, result))
-    if next(pairs) != next(pairs):
+    of_view = sorted(zip(view.shape, view.stride, strict=True))
+    of_result = sorted(zip(result.shape, result.stride, strict=True))
+    if of_view != of_result:
         return False
     steps = dict(zip(result.stride, query.stride, strict=True))
     own = [steps[step] for step in view.stride]

@@ -272,7 +272,8 @@ def _sums(ops: Iterable[Op], accumulation: int) -> Counter[int]:
     for op in ops:
         if op.phase in signs and base_name(op.name) in _SUMS and len(op.inputs) == 2:
             one, other = map(numel, op.inputs)
-            sums[one] += signs[op.phase] * (op.count // accumulation) * (one == other)
+            if one == other:
+                sums[one] += signs[op.phase] * (op.count // accumulation)
     return sums
 
 
