@@ -47,24 +47,24 @@ _FORMS_OF_SUFFIX = {
 }
 
 
-def form_of(asked: ReportFormat | None, out: Path | None) -> ReportFormat:
+def form_of(wanted: ReportFormat | None, out: Path | None) -> ReportFormat:
     """The format of a report: as asked, else what the file's name says, else the table.
 
     Raises InputError: the name says another, or none that we know.
     """
     suffix = "" if out is None else out.suffix.lower()
     forms = _FORMS_OF_SUFFIX.get(suffix)
-    if forms is None and asked is None:
+    if forms is None and wanted is None:
         raise InputError(
             f"--out {str(out)!r}: no format is known by {suffix!r}: end the name in"
             f" {', '.join(filter(None, _FORMS_OF_SUFFIX))}, or say which with --format."
         )
-    if forms and asked is not None and asked not in forms:
+    if forms and wanted is not None and wanted not in forms:
         raise InputError(
-            f"--out {str(out)!r} is a name for {forms[0]}, and --format says {asked}: leave --format out,"
+            f"--out {str(out)!r} is a name for {forms[0]}, and --format says {wanted}: leave --format out,"
             " or give the file another name."
         )
-    return asked or (forms or (ReportFormat.TABLE,))[0]
+    return wanted or (forms or (ReportFormat.TABLE,))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

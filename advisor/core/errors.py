@@ -1,5 +1,31 @@
 """Every error a person can meet, each with the exit code of the command it ends.
 
+::
+
+    AdvisorError                 1  the root; nothing else reaches a user
+    ├── InputError               2  what was typed or written is wrong
+    │   ├── ConfigError          2  a setting, a YAML file
+    │   ├── PolicyError          2  a policy file that cannot be read
+    │   ├── TraceError           2  a trace file: truncated, foreign, too new
+    │   ├── RecordingError       2  a recording of kernels: the same, or of another device
+    │   ├── BillError            2  what a cloud billed: cut off, foreign, without its columns
+    │   └── UnknownGpuError      2  no GPU of that name
+    │       └── AmbiguousGpuError 2 a family where one GPU is needed
+    ├── ProfileError             1  the script did not yield an iteration
+    │   ├── GpuUnusableError     1  this machine's GPU is missing, busy or too small
+    │   └── CalibrationError     1  measured kernels make no sense beside the data sheet
+    ├── CatalogError             1  shipped facts are missing or contradict each other
+    │   └── StaleCatalogError    1  prices older than ``--max-age``
+    ├── StoreError               1  the database cannot be reached, read or written
+    │   └── LockedError          1  another process does what only one may do at a time
+    ├── ReceiptLostError         1  a command ran and its receipt is lost; an instance has the command's code
+    ├── CloudError               1  a cloud refused a call or did not answer
+    ├── DeliveryError            1  an answer did not reach a channel, or only perhaps
+    ├── NoOfferError             1  nothing is for rent under this query
+    ├── PolicyViolationError     3  the policy removed everything
+    ├── NothingFeasibleError     4  no option meets memory, budget and deadline
+    └── ThresholdExceededError   5  ``--fail-above``
+
 A message says what was wrong, what is allowed, and what to do next.
 """
 

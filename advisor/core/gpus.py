@@ -250,10 +250,8 @@ def read_catalog(path: Path) -> _Catalog:
             if form in own:
                 raise ValueError(f"{form!r} is a family of {member!r} and a name of {own[form]!r}")
             names[form] = (*names.get(form, ()), member)
-        normal = names
-        if unknown := {gpu for table in (exact, *provider_names.values()) for gpu in table.values()} - set(
-            gpus
-        ):
+        named = {gpu for table in (exact, *provider_names.values()) for gpu in table.values()}
+        if unknown := named - gpus.keys():
             raise ValueError(f"names point to unknown GPUs {', '.join(sorted(unknown))}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"missing {error}" if isinstance(error, KeyError) else str(error)
@@ -261,7 +259,7 @@ def read_catalog(path: Path) -> _Catalog:
     return _Catalog(
         gpus=MappingProxyType(_ByName(gpus)),
         exact=exact,
-        normal=normal,
+        normal=names,
         families=tuple(dict.fromkeys(f for gpu in gpus.values() for f in gpu.families)),
         provider_names=provider_names,
     )

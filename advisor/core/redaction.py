@@ -1,7 +1,7 @@
 """Hiding secrets in texts that others wrote: messages of plug-ins, output of scripts, command lines.
 
 Everything that is printed, stored or sent and was not written by us goes through `redact`, `redact_message`
-or `redact_words`. `secret_spans` knows where secrets stand.
+or `redact_words`. `spans_of_secrets` knows where secrets stand.
 """
 
 import re

@@ -51,16 +51,14 @@ def _words(name: str) -> list[str]:
 
 def _is_secret(words: list[str], *, is_variable: bool) -> bool:
     last, before = words[-1].rstrip("0123456789") or words[-1], words[-2] if len(words) > 1 else ""
-    if last in ("token", "tokens"):
-        return (
-            before in _names("of_accounts")
-            if last == "tokens"
-            else not before or before not in _names("of_text")
-        )
+    if last == "tokens":
+        return before in _names("of_accounts")
+    if last == "token":
+        return before not in _names("of_text")
+    if last in ("key", "keys") and before in _names("of_locks"):
+        return True
     if last in ("key", "keys"):
-        return before in _names("of_locks") or (
-            is_variable and bool(before) and before not in _names("of_tables")
-        )
+        return is_variable and bool(before) and before not in _names("of_tables")
     if last == "pass":
         return bool(before) and before not in _names("of_passes")
     return last in _names("words") or last.endswith(_ENDINGS)

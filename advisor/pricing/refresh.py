@@ -349,7 +349,10 @@ def _had_no_credentials(pull: Pull) -> bool:
 
 
 def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
-    """Since when this user on this machine asks sources; no others. Raises StoreError: no reading."""
+    """Since when sources are being asked by this user on this machine; the others are left out.
+
+    Raises StoreError: the database cannot be read.
+    """
     from advisor.store.pulls import pulls
 
     began: dict[str, datetime] = {}

@@ -154,7 +154,10 @@ class DiskRates:
 
 
 def disk_bytes_per_s(provider: str, gib: float) -> float:
-    """What the general-purpose disk of so many GiB reads; the slowest where a provider's is unknown."""
+    """What the general-purpose disk of so many GiB reads and writes.
+
+    The slowest disk where the provider's is unknown. Raises CatalogError: the file is missing or broken.
+    """
     rates = {rate.provider: rate for rate in load_disks()}
     if provider not in rates:
         return min(rate.base_bytes_per_s for rate in rates.values())

@@ -47,7 +47,10 @@ def print_document(document: Document, output: Format) -> None:
 
 
 def write_page(document: Document, path: Path) -> None:
-    """An answer as a whole page of its own. Raises InputError: the folder or disk takes none."""
+    """An answer as a page of its own, whole or not at all.
+
+    Raises InputError: the folder is not writable, or the disk is full.
+    """
     from advisor.core.files import write_atomically
 
     try:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
@@ -212,14 +212,20 @@ def open_channel(name: str, settings: ChannelSettings, secrets: Secrets) -> Chan
     from advisor.delivery.channels.smtp import Smtp
     from advisor.delivery.channels.webhook import Slack, Webhook
 
-    if isinstance(settings, kinds.SmtpChannel):
-        return Smtp(name=name, settings=settings, secrets=secrets)
-    made: Mapping[type, Callable[..., Channel]] = {
-        kinds.FileChannel: LocalFile,
-        kinds.StdoutChannel: Stdout,
-        kinds.SlackChannel: Slack,
-        kinds.WebhookChannel: Webhook,
-        kinds.S3Channel: S3,
-        kinds.GcsChannel: Gcs,
-    }
-    return made[type(settings)](settings=settings, secrets=secrets)
+    match settings:
+        case kinds.FileChannel():
+            return LocalFile(settings=settings, secrets=secrets)
+        case kinds.StdoutChannel():
+            return Stdout(settings=settings, secrets=secrets)
+        case kinds.SmtpChannel():
+            return Smtp(name=name, settings=settings, secrets=secrets)
+        case kinds.SlackChannel():
+            return Slack(settings=settings, secrets=secrets)
+        case kinds.WebhookChannel():
+            return Webhook(settings=settings, secrets=secrets)
+        case kinds.S3Channel():
+            return S3(settings=settings, secrets=secrets)
+        case kinds.GcsChannel():
+            return Gcs(settings=settings, secrets=secrets)
+        case _:
+            assert_never(settings)

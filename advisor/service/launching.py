@@ -114,13 +114,13 @@ def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str,
     # These come with the folder of the script.
     modules = sorted(n for n in names if not any((script.parent / at).exists() for at in (n, f"{n}.py")))
     try:
+        # An empty or relative entry means the working folder, which may be anybody's.
         absolute = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(absolute)}
         answer = processes.run(
             (python, "-c", _VERSIONS, *modules), timeout_s=_ASK_WITHIN_S, environment=environment
         )
         told: dict[str, dict[str, Any]] = json.loads(answer.stdout)
-
         wanted = {name: _requirement(name, *told["from"][name]) for name in sorted(told["from"])}
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{str(python)!r} does not tell the versions of its packages: {error}.") from error

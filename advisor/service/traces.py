@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from advisor.core.errors import InputError, ProfileError
 from advisor.core.findings.about_traces import World
@@ -16,6 +16,7 @@ from advisor.service.listening import Listener
 if TYPE_CHECKING:
     from advisor.config.layers import TracingSettings
     from advisor.config.settings import InputSettings, ProfileSettings
+    from advisor.profile.epoch import FakeField
 
 
 _MOST_BYTES = 2**20
@@ -238,7 +239,20 @@ def steps_on_cpu(request: TraceRequest, settings: ProfileSettings, listener: Lis
         return time_on_cpu(request.source, request.arguments, **_how(request, settings))
 
 
-def _how(request: TraceRequest, settings: ProfileSettings) -> dict[str, Any]:
+class _How(TypedDict):
+    """What `profile` and `time_on_cpu` take alike."""
+
+    python: Path | None
+    timeout_s: float
+    fake_data: Sequence[FakeField]
+    num_samples: int | None
+    sandbox: bool
+    sandbox_read: Sequence[Path]
+    env: Sequence[str]
+    variables: Mapping[str, str]
+
+
+def _how(request: TraceRequest, settings: ProfileSettings) -> _How:
     from advisor.profile.epoch import parse_fake_data
 
     return {

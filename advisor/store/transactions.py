@@ -217,7 +217,6 @@ def _make_file(path: Path) -> None:
         whole.touch(mode=0o600, exist_ok=False)
         # Bring what was written into the file itself: its journal goes with the folder. Closing does so, too,
         # and does not report that the disk was full.
-
         with _opened(_file_url(whole), str(path)) as store, reading(store) as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         # If another process was first, its file may hold something already.

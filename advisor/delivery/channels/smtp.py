@@ -68,7 +68,6 @@ class Smtp:
             refused = self._address(smtp)
             begin()
             # Once data is on its way, a connection that ends leaves open what the server made of it.
-
             try:
                 code, words = smtp.data(mail)
             except smtplib.SMTPDataError:

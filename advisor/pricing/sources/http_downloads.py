@@ -86,7 +86,10 @@ class PublicFileError(Exception):
 
 
 def download(url: str, allowance: Allowance, *, within_s: float = FILE_WITHIN_S) -> bytes:
-    """A whole file; redirects are not followed. Raises PublicFileError: none, too long or too late."""
+    """A whole file, within what its source may still send; redirects are not followed.
+
+    Raises PublicFileError: it cannot be had, is too long or too late.
+    """
 
     def read() -> bytes:
         with _opened(url) as reply:

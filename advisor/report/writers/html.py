@@ -290,7 +290,10 @@ def _template(name: str) -> str:
 
 
 def vega_runtime() -> str | None:
-    """Vega, Vega-Lite and Vega-Embed in one script, made once a version; None of too little memory."""
+    """Vega, Vega-Lite and Vega-Embed as one script; made once for each version, which takes seconds.
+
+    None where memory is too scarce for it.
+    """
     import platformdirs
 
     version = metadata.version("vl-convert-python")

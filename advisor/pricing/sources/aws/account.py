@@ -27,7 +27,10 @@ _OLD_NAMES = {None: HOME_REGION, "": HOME_REGION, "EU": "eu-west-1"}
 
 
 def bucket_region(bucket: str, options: AwsOptions | None = None) -> str:
-    """The region of a bucket, as its owner may ask (``s3:GetBucketLocation``). Raises CloudError: none."""
+    """The region of a bucket, as its owner's credentials may ask.
+
+    Raises CloudError: no permission for `BUCKET_ACTION`, no such bucket, or the call failed.
+    """
     client = Clients(options or AwsOptions()).client("s3", HOME_REGION)
 
     def ask() -> str:
@@ -83,7 +86,10 @@ def placement_scores(
     regions: Sequence[str],
     options: AwsOptions | None = None,
 ) -> tuple[PlacementScore, ...]:
-    """By zone, for so many machines of any type, best first. Raises CloudError: `SCORE_ACTION` failed."""
+    """Scores by zone for a request of so many machines of any of the types, best first.
+
+    Raises CloudError: no permission for `SCORE_ACTION`, or the call failed.
+    """
     client = Clients(options or AwsOptions()).client("ec2", HOME_REGION)
     rows: list[Row] = items_of(
         client,
