@@ -84,7 +84,7 @@ def _read(path: Path, zone: tzinfo | None) -> tuple[list[Record], Counter[str]]:
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
-        if log_rows.count_lines(path, log_rows.MOST_LINES) <= MOST_JOBS:
+        if log_rows.count_jobs(path, log_rows.MOST_LINES) <= MOST_JOBS:
             return _records(path, log_rows.rows_of(path), zone), Counter()
         is_kept, passed_over = _are_newest(path, zone)
         return _records(path, compress(log_rows.rows_of(path), is_kept), zone), passed_over
@@ -126,6 +126,7 @@ def _records(
 ) -> list[Record]:
     faults: list[str] = []
     records = []
+    place = "item" if log_rows.is_json(path) else "line"
     for number, row in rows:
         try:
             record = row if isinstance(row, ValueError) else parse_record(row, zone)
@@ -134,20 +135,21 @@ def _records(
         except OverflowError:
             record = ValueError("a number is too large")
         if isinstance(record, ValueError):
-            faults.append(f"line {number}: {record}"[:_LONGEST_FAULT])
+            faults.append(f"{place} {number}: {record}"[:_LONGEST_FAULT])
             if len(faults) > _MOST_COUNTED:
                 break
         elif record is not None:
             records.append(record)
     if faults:
-        raise InputError(_in_words(path, faults))
+        raise InputError(_in_words(path, faults, place))
     return records
 
 
-def _in_words(path: Path, faults: Iterable[str]) -> str:
+def _in_words(path: Path, faults: Iterable[str], place: str) -> str:
     lines = list(faults)
     at_least = "at least " if len(lines) > _MOST_COUNTED else ""
-    more = [f"and {at_least}{len(lines) - MOST_FAULTS:,} more lines"] if len(lines) > MOST_FAULTS else []
+    num_more = len(lines) - MOST_FAULTS
+    more = [f"and {at_least}{num_more:,} more {place}s"] if num_more > 0 else []
     return "\n  ".join([f"{str(path)!r} is not a job log as it should be:", *lines[:MOST_FAULTS], *more])
 
 

@@ -3,7 +3,7 @@
 Types: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta1, https://volcano.sh/en/docs/vcjob.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from advisor.formats.foreign_files import read_members
@@ -13,38 +13,37 @@ VOLCANO = ("kubectl", "get", "jobs.batch.volcano.sh", "--all-namespaces", "--out
 _ENDED = {"Completed", "Failed", "Terminated", "Aborted"}
 
 
-def rows_of(text: TextIO) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number and row of each item of a list; a document without a list is one item.
+def rows_of(text: TextIO) -> Iterator[tuple[int, dict[str, str] | ValueError]]:
+    """Number of each item of a list, and its row or what is wrong with it; one item without a list.
 
-    Raises ValueError: no JSON, or an item is neither a Workload of Kueue nor a Job of Volcano.
+    Raises ValueError: no JSON.
     """
     alone: dict[str, Any] = {}
     for name, value in read_members(text, streamed="items"):
         alone[name] = value
         for number, item in enumerate(value if name == "items" and isinstance(value, Iterator) else (), 1):
-            yield number, _row_of(number, item)
+            yield number, _row_of(item)
     if "items" not in alone:
-        yield 1, _row_of(1, alone)
+        yield 1, _row_of(alone)
 
 
-def _row_of(number: int, item: Any) -> dict[str, str]:
+def _row_of(item: Any) -> dict[str, str] | ValueError:
     try:
         return _ROWS[item["apiVersion"].partition("/")[0], item["kind"]](item)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"item {number} is neither a Workload of Kueue nor a Job of Volcano, as"
-            " `kubectl get -o json` prints them"
-        ) from error
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return ValueError(
+            "it is neither a Workload of Kueue nor a Job of Volcano, as `kubectl get -o json` prints them"
+        )
 
 
 def _workload(item: dict[str, Any]) -> dict[str, str]:
     """One that was evicted waits anew from when it was put back; one that is not active is held."""
-    spec, conditions = item["spec"], item.get("status", {}).get("conditions", ())
+    spec, conditions = item["spec"], _conditions(item)
     since = {one["type"]: one["lastTransitionTime"] for one in conditions if one["status"] == "True"}
     eligible = since.get("Requeued", since.get("Evicted"))
-    if not spec.get("active", True):
+    if spec.get("active") is False:
         eligible = ""
-    pods = [(one.get("count", 1), one["template"]["spec"]) for one in spec["podSets"]]
+    pods = [(one.get("count", 1), one["template"]["spec"]) for one in spec["podSets"] or ()]
     return _row(
         item,
         pods,
@@ -57,9 +56,9 @@ def _workload(item: dict[str, Any]) -> dict[str, str]:
 
 def _volcano_job(item: dict[str, Any]) -> dict[str, str]:
     """One that was restarted counts with its first start."""
-    spec, conditions = item["spec"], item.get("status", {}).get("conditions", ())
+    spec, conditions = item["spec"], _conditions(item)
     times = [(one["status"], one["lastTransitionTime"]) for one in conditions]
-    pods = [(one.get("replicas", 1), one["template"]["spec"]) for one in spec["tasks"]]
+    pods = [(one.get("replicas", 1), one["template"]["spec"]) for one in spec["tasks"] or ()]
     return _row(
         item,
         pods,
@@ -72,17 +71,23 @@ def _volcano_job(item: dict[str, Any]) -> dict[str, str]:
 def _row(item: dict[str, Any], pods: Iterable[tuple[int, dict[str, Any]]], **facts: object) -> dict[str, str]:
     metadata, pods = item["metadata"], list(pods)
     walltime = facts.pop("walltime", "") or max(
-        (pod.get("activeDeadlineSeconds", 0) for _, pod in pods), default=0
+        (pod.get("activeDeadlineSeconds") or 0 for _, pod in pods), default=0
     )
     gpus = sum(count * _gpus(container) for count, pod in pods for container in pod["containers"])
     row = {"submit": metadata["creationTimestamp"], "user": metadata["namespace"], "gpus": gpus, **facts}
-    return {name: str(value) for name, value in (row | {"walltime": walltime or ""}).items()}
+    row["walltime"] = walltime or ""
+    return {name: "" if value is None else str(value) for name, value in row.items()}
+
+
+def _conditions(item: dict[str, Any]) -> Sequence[dict[str, Any]]:
+    """None yet, or null, of what was just made."""
+    return (item.get("status") or {}).get("conditions") or ()
 
 
 def _gpus(container: dict[str, Any]) -> int:
     """Requests of such a resource are its limits, and either may stand alone."""
-    resources = container.get("resources", {})
-    asked = resources.get("requests", {}) | resources.get("limits", {})
+    resources = container.get("resources") or {}
+    asked = (resources.get("requests") or {}) | (resources.get("limits") or {})
     return sum(int(count) for name, count in asked.items() if name.endswith("/gpu"))
 
 

@@ -30,7 +30,7 @@ from advisor.site_files import kubernetes_jobs
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
 MOST_LINES = 10_000_000
-"""Of a job log: five minutes of reading."""
+"""Of a job log, or jobs of JSON: five minutes of reading."""
 _MOST_ROWS = 1_000_000  # of a table, all of which are kept
 
 SACCT_FORMAT = "JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,ReqTRES,Partition,State"
@@ -47,12 +47,12 @@ _SWF = (
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
-    """Line number and row, or what is wrong with the line; column names in lower case.
+    """Number of the line (of JSON, the item), and its row or what is wrong; column names in lower case.
 
-    The length is not checked: who reads a file twice counts its lines once. Raises InputError: no header that
+    The length is not checked: who reads a file twice counts its jobs once. Raises InputError: no header that
     we know; OSError, EOFError, ValueError, zlib.error: it cannot be read.
     """
-    if _is_json(path):
+    if is_json(path):
         with _opened(path) as text:
             yield from kubernetes_jobs.rows_of(text)
         return
@@ -63,6 +63,20 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
             yield from _swf_rows(_lines(text))
         else:
             yield from _table_rows(_lines(text), "|" if "|" in first else ",", path, _check_header)
+
+
+def count_jobs(path: Path, most: int) -> int:
+    """The number of items of JSON, else of lines, before anything is kept.
+
+    Raises InputError: more than ``most``; OSError, EOFError, ValueError, zlib.error: it cannot be read.
+    """
+    if not is_json(path):
+        return count_lines(path, most)
+    num_jobs = 0
+    for num_jobs, _ in rows_of(path):
+        if num_jobs > most:
+            raise InputError(f"{str(path)!r} has more than {most:,} jobs: keep the newest.")
+    return num_jobs
 
 
 def table_rows(
@@ -105,7 +119,7 @@ def count_lines(path: Path, most: int) -> int:
     return num_lines
 
 
-def _is_json(path: Path) -> bool:
+def is_json(path: Path) -> bool:
     """By the first character, since all of it may be one line of any length."""
     with _opened(path) as text:
         pieces = iter(lambda: text.read(io.DEFAULT_BUFFER_SIZE), "")

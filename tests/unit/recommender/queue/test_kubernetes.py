@@ -9,6 +9,7 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.service.listening import Listener
 from advisor.service.waits import fit_waits, fitted_waits
+from advisor.site_files import job_logs, log_rows
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.waits import QueuedJob
 
@@ -116,14 +117,44 @@ NO_COUNT = kueue("01:00:00Z", gpus="1Gi")
 
 @pytest.mark.parametrize("item", [PLAIN, NO_COUNT, {}, None, 3, kueue("01:00:00Z") | {"spec": []}])
 def test_an_item_of_another_kind_is_named(item, tmp_path):
-    with pytest.raises(InputError, match=r"item 2 is neither a Workload of Kueue nor a Job of Volcano"):
+    with pytest.raises(InputError, match=r"\n  item 2: it is neither a Workload of Kueue nor a Job of"):
         read(tmp_path, kueue("01:00:00Z", Admitted="03:00:00Z"), item)
+
+
+def test_items_with_a_fault_are_told_by_their_number(tmp_path):
+    late = kueue("at night", Admitted="03:00:00Z")
+    with pytest.raises(
+        InputError, match=r"item 1: submit .*\n  item 2: it is.*\n(.*\n){3}  and 2 more items"
+    ):
+        read(tmp_path, late, *[{}] * 6)
+
+
+def test_what_is_null_is_as_if_left_out(tmp_path):
+    new = kueue("01:00:00Z") | {"status": {"conditions": None}}
+    new["spec"] = new["spec"] | {"queueName": None, "active": None}
+    bare = kueue("01:00:00Z")
+    bare["spec"] = bare["spec"] | {"podSets": None}
+    ran = kueue("01:00:00Z", Admitted="03:00:00Z")
+    ran["spec"]["podSets"][0]["template"]["spec"]["containers"][1]["resources"] = {"requests": None}
+    log = read(tmp_path, new, bare, ran)
+    assert log.jobs == (job(1, 3, None, 1, **VISION),)
+    assert log.waiting == (job(1, None, None, 1, **VISION | {"queue": ""}),)
+    assert log.left_out == {"asked for no GPU": 1}
+
+
+def test_items_count_as_jobs_however_many_lines_they_have(tmp_path, monkeypatch):
+    items = [kueue("01:00:00Z", Admitted=f"0{2 + i}:00:00Z") for i in range(3)]
+    monkeypatch.setattr(job_logs, "MOST_JOBS", 3)
+    monkeypatch.setattr(log_rows, "MOST_LINES", 3)
+    assert len(read(tmp_path, *items).jobs) == 3
+    with pytest.raises(InputError, match="more than 3 jobs: keep the newest"):
+        read(tmp_path, *items, items[0])
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{}", "item 1 is neither"),
+        ("{}", "item 1: it is neither"),
         ('{"items": []}', "holds no job that started, of 0"),
         ('{"items": 3}', "holds no job that started, of 0"),
         ('{"items": [', "cannot read"),
