@@ -34,6 +34,7 @@ class MemoryTracker:
         self._of_steps: list[range] = []
         self._step_began = 0
         self._step_depth = 0
+        self._stepped: frozenset[int] = frozenset()
 
     def track(self, tensor: torch.Tensor) -> None:
         """Count the tensor's storage if it is new."""
@@ -106,6 +107,7 @@ class MemoryTracker:
         self._span_events = []
         self._of_steps = []
         self._step_began = 0
+        self._stepped = frozenset()
         live = self._span_start
         self.kinds = {serial: kind for serial, kind in self.kinds.items() if serial in live}
 
@@ -119,6 +121,7 @@ class MemoryTracker:
         """The innermost step is over."""
         self._step_depth -= 1
         self._of_steps.append(range(self._step_began, len(self._span_events)))
+        self._stepped = max(self._stepped, self._gradients(), key=len)
 
     def usage(self) -> Memory:
         """Bytes by kind in the current span.
@@ -135,12 +138,13 @@ class MemoryTracker:
         most = self._alive_at_peak(unnamed, of_steps)
         ever = dict(self._span_start)
         ever.update((serial, size) for serial, size in self._span_events if size > 0)
-        still = {serial for serial, _, _ in self._alive()}
+        # Where the script's step ends with gradients set to None, its optimizer saw them.
+        gradients = max(self._stepped, self._gradients(), key=len)
         total = sum(at_peak.values())
         sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
         for serial, kind in self.kinds.items():
             # Gradients of the step before may also have been alive during this span.
-            if kind in sums and serial in ever and (serial in still or kind != "gradient"):
+            if kind in sums and serial in ever and (serial in gradients or kind != "gradient"):
                 sums[kind] += ever[serial]
         return {
             "parameter_bytes": sums["parameter"],
@@ -152,6 +156,9 @@ class MemoryTracker:
             "pass_peak_bytes": sum(in_passes.values()),
             "most_activation_bytes": self._unnamed_bytes(most),
         }
+
+    def _gradients(self) -> frozenset[int]:
+        return frozenset(serial for serial, _, _ in self._alive() if self.kinds.get(serial) == "gradient")
 
     def _alive(self) -> list[tuple[int, int, weakref.ref[torch.UntypedStorage]]]:
         # A copy: a storage may end at any time, in another thread or by the garbage collector.

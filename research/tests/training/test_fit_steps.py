@@ -45,7 +45,9 @@ def test_nothing_gets_faster_and_few_steps_say_little() -> None:
 @needs_shared
 def test_what_ships_is_fitted_to_steps_and_boards_left_out_are_nearer_by_it() -> None:
     steps = list(read_steps(TABLE, replace(shipped(), excess={})))
-    assert render(fit(steps)) == catalog_path(STEPS).read_text(encoding="utf-8")
+    assert render(shipped().excess) == catalog_path(STEPS).read_text(encoding="utf-8")
+    # The last digit follows every law of an operator, and moves a step by less than 0.1 %.
+    assert fit(steps) == pytest.approx(dict(shipped().excess), abs=0.0015)
     left = {
         gpu: (fit([step for step in steps if step.gpu != gpu]), [step for step in steps if step.gpu == gpu])
         for gpu in {step.gpu for step in steps}

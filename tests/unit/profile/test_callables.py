@@ -42,6 +42,13 @@ def train(state):
     optimizer.step()
 
 
+def train_and_zero(state):
+    model, data, optimizer = state
+    model(data).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
 def calls(trace, phase):
     counts = Counter()
     for op in trace.ops:
@@ -65,6 +72,10 @@ def test_training():
     memory = trace.memory
     assert memory.gradient_bytes == memory.parameter_bytes == memory.optimizer_bytes / 2 == PARAMETER_BYTES
     assert trace.script == "train"
+
+
+def test_gradients_are_there_to_exchange_though_a_step_ends_without_them():
+    assert profile_callable(train_and_zero, setup=build_training).memory.gradient_bytes == PARAMETER_BYTES
 
 
 def test_two_backward_passes_are_one_iteration_and_two_steps_too():
