@@ -75,8 +75,8 @@ JOBS = (
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
         choice=_RTX_PRO,
         sentence="A day and a quarter on one GPU needs no work on the script. Eight H100s on spot come to "
-        "about the same total with DDP and checkpoints, and end the same day, although a preempted run copies "
-        "3 TB again.",
+        "about the same total with DDP and checkpoints, and end the same day, although a preempted run "
+        "copies 3 TB again.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
