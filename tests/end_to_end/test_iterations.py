@@ -1,5 +1,6 @@
 """One iteration of loops of every shape: how often each phase multiplies matrices, and what is said."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -111,8 +112,10 @@ def test_steps_inside_the_backward_pass_are_no_backward(traces):
     trace, plain = traces["steps in the backward pass"], traces["plain"]
     assert count(trace, Phase.BACKWARD) == count(plain, Phase.BACKWARD)
     assert count(trace, Phase.OPTIMIZER) > count(plain, Phase.OPTIMIZER)
-    # Every gradient is gone before the next one comes.
-    assert trace.memory.gradient_bytes < plain.memory.gradient_bytes / 10
+    # Every gradient is gone before the next one comes: the largest counts.
+    shapes = [spec.shape for op in trace.ops if op.phase is Phase.OPTIMIZER for spec in op.inputs[:1]]
+    largest = 4 * max(map(math.prod, shapes))
+    assert trace.memory.gradient_bytes == largest < plain.memory.gradient_bytes
 
 
 def test_weights_without_a_module_are_parameters(traces):

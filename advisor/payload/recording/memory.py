@@ -34,7 +34,7 @@ class MemoryTracker:
         self._of_steps: list[range] = []
         self._step_began = 0
         self._step_depth = 0
-        self._stepped: frozenset[int] = frozenset()
+        self._stepped: dict[int, int] = {}
 
     def track(self, tensor: torch.Tensor) -> None:
         """Count the tensor's storage if it is new."""
@@ -107,7 +107,7 @@ class MemoryTracker:
         self._span_events = []
         self._of_steps = []
         self._step_began = 0
-        self._stepped = frozenset()
+        self._stepped = {}
         live = self._span_start
         self.kinds = {serial: kind for serial, kind in self.kinds.items() if serial in live}
 
@@ -121,7 +121,7 @@ class MemoryTracker:
         """The innermost step is over."""
         self._step_depth -= 1
         self._of_steps.append(range(self._step_began, len(self._span_events)))
-        self._stepped = max(self._stepped, self._gradients(), key=len)
+        self._stepped = self._most_gradients()
 
     def usage(self) -> Memory:
         """Bytes by kind in the current span.
@@ -139,7 +139,7 @@ class MemoryTracker:
         ever = dict(self._span_start)
         ever.update((serial, size) for serial, size in self._span_events if size > 0)
         # Where the script's step ends with gradients set to None, its optimizer saw them.
-        gradients = max(self._stepped, self._gradients(), key=len)
+        gradients = self._most_gradients()
         total = sum(at_peak.values())
         sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
         for serial, kind in self.kinds.items():
@@ -157,8 +157,10 @@ class MemoryTracker:
             "most_activation_bytes": self._unnamed_bytes(most),
         }
 
-    def _gradients(self) -> frozenset[int]:
-        return frozenset(serial for serial, _, _ in self._alive() if self.kinds.get(serial) == "gradient")
+    def _most_gradients(self) -> dict[int, int]:
+        """Bytes of the gradients that are there now, or were when a step ended, whichever are more."""
+        now = {n: size for n, size, _ in self._alive() if self.kinds.get(n) == "gradient"}
+        return max(self._stepped, now, key=lambda sizes: sum(sizes.values()))
 
     def _alive(self) -> list[tuple[int, int, weakref.ref[torch.UntypedStorage]]]:
         # A copy: a storage may end at any time, in another thread or by the garbage collector.
