@@ -29,7 +29,7 @@ from advisor.predict.interval import spread
 
 FILE = "host.toml"
 # What waits for the GPU: a value that a script reads.
-_SYNCHRONISING = "advisor::d2h_copy"
+SYNCHRONISING = "advisor::d2h_copy"
 # A step that took so many times its kernels waited for more than the gaps between them.
 LEAST_WAIT = 1.25
 
@@ -214,7 +214,7 @@ def _waits_in(same: Same) -> Mapping[Phase, int]:
     waits, has_passed = Counter[Phase](), False
     for op in same.ops:
         has_passed |= op.phase is Phase.BACKWARD
-        if op.name == _SYNCHRONISING:
+        if op.name == SYNCHRONISING:
             waits[Phase.BACKWARD if has_passed and op.phase is Phase.FORWARD else op.phase] += op.count
     return waits
 

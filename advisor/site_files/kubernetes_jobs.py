@@ -3,7 +3,7 @@
 Types: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta1, https://volcano.sh/en/docs/vcjob.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from advisor.formats.foreign_files import read_members
@@ -48,9 +48,9 @@ def _workload(item: dict[str, Any]) -> dict[str, str]:
         item,
         pods,
         queue=spec.get("queueName", ""),
+        walltime=spec.get("maximumExecutionTimeSeconds"),
         start=since.get("Admitted", ""),
         end=since.get("Finished", ""),
-        walltime=spec.get("maximumExecutionTimeSeconds", ""),
     ) | ({} if eligible is None else {"eligible": eligible})
 
 
@@ -68,14 +68,22 @@ def _volcano_job(item: dict[str, Any]) -> dict[str, str]:
     )
 
 
-def _row(item: dict[str, Any], pods: Iterable[tuple[int, dict[str, Any]]], **facts: object) -> dict[str, str]:
-    metadata, pods = item["metadata"], list(pods)
-    walltime = facts.pop("walltime", "") or max(
-        (pod.get("activeDeadlineSeconds") or 0 for _, pod in pods), default=0
-    )
-    gpus = sum(count * _gpus(container) for count, pod in pods for container in pod["containers"])
-    row = {"submit": metadata["creationTimestamp"], "user": metadata["namespace"], "gpus": gpus, **facts}
-    row["walltime"] = walltime or ""
+def _row(
+    item: dict[str, Any],
+    pods: Sequence[tuple[int, dict[str, Any]]],
+    *,
+    walltime: int | None = None,
+    **facts: object,
+) -> dict[str, str]:
+    """Without a walltime of its own, that of the pod that may run longest."""
+    metadata, limits = item["metadata"], [pod.get("activeDeadlineSeconds") or 0 for _, pod in pods]
+    row = {
+        "submit": metadata["creationTimestamp"],
+        "user": metadata["namespace"],
+        "gpus": sum(count * _gpus(container) for count, pod in pods for container in pod["containers"]),
+        "walltime": walltime or max(limits, default=0) or None,
+        **facts,
+    }
     return {name: "" if value is None else str(value) for name, value in row.items()}
 
 

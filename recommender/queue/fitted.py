@@ -188,8 +188,15 @@ def _wait_bin(which: Bin, num_jobs: int, waits_s: grids.Array) -> WaitBin:
     # Means of equal quantiles differ by a rounding.
     rising = tuple(np.maximum.accumulate(waits_s).tolist())
     size, walltime, queue = which
-    found = {"num_jobs": num_jobs, "p50_s": rising[P50], "p90_s": rising[P90], "waits_s": rising}
-    return WaitBin(size=size, walltime=walltime, queue=queue, **found)
+    return WaitBin(
+        size=size,
+        walltime=walltime,
+        queue=queue,
+        num_jobs=num_jobs,
+        p50_s=rising[P50],
+        p90_s=rising[P90],
+        waits_s=rising,
+    )
 
 
 def _surge_times(fitted: WaitQuantiles) -> float:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from advisor.core.values import Op, Phase, TensorSpec, Trace
 from advisor.operators.family import Tf32Flag, base_name, wanted_rate
 from advisor.operators.registry import family_of
+from advisor.predict.host import SYNCHRONISING
 from advisor.predict.what_if import lowering
 from advisor.predict.what_if.changed_memory import of_lower_precision
 from advisor.predict.what_if.flash import in_flash_layout
@@ -17,7 +18,6 @@ from advisor.predict.what_if.held import held
 # tell which those were, from shapes.
 
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
-_READ = "advisor::d2h_copy"
 
 
 def under_autocast(trace: Trace, dtype: str) -> Trace | None:
@@ -44,7 +44,7 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
             lowering.plain_op(_UNSCALE, Phase.OPTIMIZER, gradients, gradients, 2 * gradient_bytes, count=1)
         )
         is_infinite = TensorSpec(shape=(), dtype=lowering.FULL)
-        ops.append(lowering.plain_op(_READ, Phase.FORWARD, is_infinite, is_infinite, 4, count=1))
+        ops.append(lowering.plain_op(SYNCHRONISING, Phase.FORWARD, is_infinite, is_infinite, 4, count=1))
     # Activations are what passes hold then; what is unknown shrinks as forward results do.
     before, after = (held(one, trace.accumulation, gradient_bytes) for one in (trace.ops, (*ops, *casts)))
     before_bytes = _given_bytes(trace.ops)
