@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.payload import replacing
-from advisor.payload.fake import patching
+from advisor.payload import backend, replacing
 from advisor.profile.environment import ADDED, TEMPORARY
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "what-is-intercepted.md").read_text()
-PATCHES = sorted(patching.PATCHES)
+PATCHES = sorted(backend.PATCHES)
 
 
 @pytest.mark.parametrize("name", PATCHES)

@@ -46,7 +46,7 @@ def _load_package() -> None:
 def start(job: Job, *parts: object) -> None:
     """Let the module that the job names run it, with parts that no file can hold; never returns."""
     if job.get("version") != load_payload("protocol").VERSION:
-        load_payload("results").refuse(job)
+        load_payload("progress").refuse(job)
     load_payload(job["module"]).run(job, *parts)
 
 

@@ -6,8 +6,8 @@ import json
 import traceback
 from pathlib import Path
 
+from .progress import leave, unusable_torch, write_result
 from .protocol import Details, Device, MeasuringJob, MeasuringLine, Status
-from .results import leave, unusable_torch, write_result
 
 
 def run(job: MeasuringJob) -> None:

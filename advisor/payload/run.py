@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from .progress import Position, Teller
+from .progress import Position, Teller, leave, unusable_torch, write_result
 from .protocol import Details, Iteration, Phase, ScriptJob, Status, Warned, notice
-from .results import leave, unusable_torch, write_result
 from .script import is_library, is_of_a_file, origin_of, own_line, problem_of, raises_itself, syntax_details
 
 if TYPE_CHECKING:

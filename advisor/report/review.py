@@ -17,8 +17,7 @@ from advisor.report.words.team_report import at_least, counted
 from advisor.review.budgets import NOTHING, BudgetState
 from advisor.review.savings import Comparison, Record, Saving
 from advisor.review.spending import Billing, Share
-from advisor.review.who_spent import Showback
-from advisor.spend.showback import change_of
+from advisor.review.who_spent import Showback, change_of
 
 if TYPE_CHECKING:
     from advisor.review.team_review import Move, TeamReview

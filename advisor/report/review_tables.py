@@ -34,8 +34,7 @@ from advisor.report.words import sentence
 from advisor.review.budgets import NOTHING, Budget, BudgetState, Period, Scope
 from advisor.review.savings import Record, Saving, rhythm
 from advisor.review.spending import BilledMachine, BilledShare, Billing, Share, cost_of
-from advisor.review.who_spent import Showback, UnitCost
-from advisor.spend.showback import Jump, Part
+from advisor.review.who_spent import Jump, Part, Showback, UnitCost
 
 if TYPE_CHECKING:
     from advisor.review.team_review import Move, TeamReview, Violation

@@ -22,7 +22,7 @@ from advisor.store.database import existing_store, open_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
-    from advisor.serve.server import Server
+    from advisor.serve.site import Server
     from advisor.serve.views import Reader
 
 _SHORTEST_TOKEN = 16
@@ -187,7 +187,7 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
 
 def _server(reader: Reader, access: Access, stop_beside: Callable[[], object]) -> Server:
     try:
-        from advisor.serve.server import server_of
+        from advisor.serve.site import server_of
     except ImportError as error:
         raise InputError(
             f"the service needs starlette and uvicorn ({error}): pip install 'gpu-advisor[serve]' in"

@@ -1,19 +1,27 @@
-"""The service as an ASGI application: who asks is checked first, and only then is anything looked up."""
+"""The service as an ASGI application: who asks is checked first, and only then is anything looked up.
+
+It runs on uvicorn, with a limit of time for anyone who asks, and an end that all hear of.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from advisor.core import errors
 from advisor.report.document import Document, Lines, Link
@@ -344,3 +352,74 @@ class Site:
 
 def _as_json(_: View, document: Document) -> bytes:
     return to_json(document.facts).encode()
+
+
+PATIENCE_S = 10.0
+"""How long a connection is held until its first request is there, and from one answer to the next request."""
+_MOST_AT_ONCE = 200
+_DRAIN_S = 10
+
+
+class Protocol(H11Protocol):
+    """uvicorn waits for ever for a first request, and for the rest of one."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(PATIENCE_S, self._cut_off)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next one."""
+        self._patience.cancel()
+        self._patience = self.loop.call_later(PATIENCE_S, self._cut_off)
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _cut_off(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """A signal reaches what runs beside it, too, the second one as well."""
+
+    def __init__(self, config: uvicorn.Config, site: Site, stop_beside: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._site, self._stop_beside = site, stop_beside
+        self.is_asked = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- as signals call it
+        """End. uvicorn would raise the signal again once it has ended, which would count as the second."""
+        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
+        self.should_exit = self.is_asked = True
+        self._stop_beside()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Who waits still has no answer."""
+        await super().shutdown(sockets)
+        self._site.close()
+
+
+def server_of(reader: Reader, access: Access, stop_beside: Callable[[], object]) -> Server:
+    """The service, ready to run."""
+    site = Site(reader, access)
+    # Of a proxy only the header of the user is believed, and by us: uvicorn would change the peer's address.
+    config = uvicorn.Config(
+        site.app,
+        http=Protocol,
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
+    return Server(config, site, stop_beside)

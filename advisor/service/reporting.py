@@ -16,12 +16,11 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import Offer, Plan, PricePoint, Quantiles, Tier
 from advisor.review.budgets import MOST_WEEKS, Budget, BudgetState, Owner, Period, Scope, month_of
 from advisor.review.savings import Recurring, TodaysMarket, recurring_jobs
-from advisor.review.who_spent import before
+from advisor.review.who_spent import DAYS_BEFORE, before
 from advisor.service.listening import Listener
 from advisor.service.prices.live import now
 from advisor.service.recommend.pipeline import load_numpy
 from advisor.spend.charges import Bill
-from advisor.spend.showback import DAYS_BEFORE
 from advisor.store.database import existing_store
 from advisor.store.handle import Store
 

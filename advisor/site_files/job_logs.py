@@ -25,7 +25,7 @@ from advisor.core.files import temporary_folder, write_atomically
 from advisor.core.limits import MAX_PLANNED_S, MAX_SIZE
 from advisor.core.units import DAY_S, parse_duration_s
 from advisor.formats.foreign_files import why_unreadable
-from advisor.site_files import kubernetes_jobs, log_rows
+from advisor.site_files import log_rows
 from recommender.queue.waits import GPUS, JobLog, QueuedJob
 
 # No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
@@ -339,8 +339,8 @@ _SINCE = "now-180days"
 _SACCT = ("sacct", "--allusers", "--allocations", "--parsable2", f"--starttime={_SINCE}")
 SCHEDULERS = {
     "slurm": (*_SACCT, f"--format={log_rows.SACCT_FORMAT}"),
-    "kueue": kubernetes_jobs.KUEUE,
-    "volcano": kubernetes_jobs.VOLCANO,
+    "kueue": log_rows.KUEUE,
+    "volcano": log_rows.VOLCANO,
 }
 """What asks each for its jobs: the word stands for the cluster at hand, in the place of a log."""
 # 2 million jobs take a minute.

@@ -6,7 +6,8 @@ A job log comes in four forms:
 - CSV: a header, RFC 4180
 - SWF, the Standard Workload Format (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html): 18 numbers a
   line and no header; ``;`` starts a comment
-- JSON of kubectl: Workloads of Kueue, Jobs of Volcano
+- JSON of kubectl: Workloads of Kueue (https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta1), Jobs of
+  Volcano (https://volcano.sh/en/docs/vcjob)
 
 A log without zones is written in the local time of its cluster, whose clock repeats one hour each autumn and
 skips one each spring. A time in the repeated hour has two readings; what else is known of the job decides.
@@ -15,17 +16,17 @@ skips one each spring. A time in the repeated hour has two readings; what else i
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import product
 from pathlib import Path
+from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
 from advisor.core.errors import InputError
 from advisor.core.units import MINUTE_S
-from advisor.formats.foreign_files import check_once, open_unpacked
-from advisor.site_files import kubernetes_jobs
+from advisor.formats.foreign_files import check_once, open_unpacked, read_members
 
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
@@ -54,7 +55,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
     """
     if is_json(path):
         with _opened(path) as text:
-            yield from kubernetes_jobs.rows_of(text)
+            yield from _kubernetes_rows(text)
         return
     with _opened(path) as text:
         first = next((line for line in _lines(text) if line.strip()), "")
@@ -272,3 +273,99 @@ def _that_fit(start: Readings, end: Readings, run_s: float | None) -> Readings:
         return start
     near = tuple(s for s in start if any(abs(e - s - run_s) <= MINUTE_S for e in end))
     return near or start
+
+
+# JSON of kubectl -> rows.
+
+KUEUE = ("kubectl", "get", "workloads.kueue.x-k8s.io", "--all-namespaces", "--output=json")
+VOLCANO = ("kubectl", "get", "jobs.batch.volcano.sh", "--all-namespaces", "--output=json")
+_ENDED = {"Completed", "Failed", "Terminated", "Aborted"}
+
+
+def _kubernetes_rows(text: TextIO) -> Iterator[tuple[int, dict[str, str] | ValueError]]:
+    """Number of each item of a list, and its row or what is wrong with it; one item without a list.
+
+    Raises ValueError: no JSON.
+    """
+    alone: dict[str, Any] = {}
+    for name, value in read_members(text, streamed="items"):
+        alone[name] = value
+        for number, item in enumerate(value if name == "items" and isinstance(value, Iterator) else (), 1):
+            yield number, _row_of(item)
+    if "items" not in alone:
+        yield 1, _row_of(alone)
+
+
+def _row_of(item: Any) -> dict[str, str] | ValueError:
+    try:
+        return _ROWS[item["apiVersion"].partition("/")[0], item["kind"]](item)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return ValueError(
+            "it is neither a Workload of Kueue nor a Job of Volcano, as `kubectl get -o json` prints them"
+        )
+
+
+def _workload(item: dict[str, Any]) -> dict[str, str]:
+    """One that was evicted waits anew from when it was put back; one that is not active is held."""
+    spec, conditions = item["spec"], _conditions(item)
+    since = {one["type"]: one["lastTransitionTime"] for one in conditions if one["status"] == "True"}
+    eligible = since.get("Requeued", since.get("Evicted"))
+    if spec.get("active") is False:
+        eligible = ""
+    pods = [(one.get("count", 1), one["template"]["spec"]) for one in spec["podSets"] or ()]
+    return _row(
+        item,
+        pods,
+        queue=spec.get("queueName", ""),
+        walltime=spec.get("maximumExecutionTimeSeconds"),
+        start=since.get("Admitted", ""),
+        end=since.get("Finished", ""),
+    ) | ({} if eligible is None else {"eligible": eligible})
+
+
+def _volcano_job(item: dict[str, Any]) -> dict[str, str]:
+    """One that was restarted counts with its first start."""
+    spec, conditions = item["spec"], _conditions(item)
+    times = [(one["status"], one["lastTransitionTime"]) for one in conditions]
+    pods = [(one.get("replicas", 1), one["template"]["spec"]) for one in spec["tasks"] or ()]
+    return _row(
+        item,
+        pods,
+        queue=spec.get("queue", ""),
+        start=next((time for status, time in times if status == "Running"), ""),
+        end=times[-1][1] if times and times[-1][0] in _ENDED else "",
+    )
+
+
+def _row(
+    item: dict[str, Any],
+    pods: Sequence[tuple[int, dict[str, Any]]],
+    *,
+    walltime: int | None = None,
+    **facts: object,
+) -> dict[str, str]:
+    """Without a walltime of its own, that of the pod that may run longest."""
+    metadata, limits = item["metadata"], [pod.get("activeDeadlineSeconds") or 0 for _, pod in pods]
+    row = {
+        "submit": metadata["creationTimestamp"],
+        "user": metadata["namespace"],
+        "gpus": sum(count * _gpus(container) for count, pod in pods for container in pod["containers"]),
+        "walltime": walltime or max(limits, default=0) or None,
+        **facts,
+    }
+    return {name: "" if value is None else str(value) for name, value in row.items()}
+
+
+def _conditions(item: dict[str, Any]) -> Sequence[dict[str, Any]]:
+    """None yet, or null, of what was just made."""
+    return (item.get("status") or {}).get("conditions") or ()
+
+
+def _gpus(container: dict[str, Any]) -> int:
+    """Requests of such a resource are its limits, and either may stand alone."""
+    resources = container.get("resources") or {}
+    asked = (resources.get("requests") or {}) | (resources.get("limits") or {})
+    return sum(int(count) for name, count in asked.items() if name.endswith("/gpu"))
+
+
+_ROWS = {("kueue.x-k8s.io", "Workload"): _workload, ("batch.volcano.sh", "Job"): _volcano_job}

@@ -18,7 +18,7 @@ import pytest
 
 from advisor.config.layers import load_config
 from advisor.core.errors import InputError, StoreError
-from advisor.serve import server as server_module
+from advisor.serve import site as server_module
 from advisor.serve import site as site_module
 from advisor.serve.access import Access
 from advisor.serve.hosting import Beside, Hosting, host
@@ -393,7 +393,7 @@ def test_a_port_in_use_and_a_missing_store_are_said(shell, tmp_path):
 
 def test_without_the_extra_its_name_is_said(shell, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "advisor.serve.server")
+    monkeypatch.delitem(sys.modules, "advisor.serve.site")
     assert_plain_error(shell.run("serve"), 2, "pip install 'gpu-advisor[serve]'")
 
 

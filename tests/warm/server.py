@@ -48,7 +48,7 @@ def load_fake(child, libraries=LIBRARIES):
     """What jobs under the fake GPU import besides; only the stand-in for dynamo changes torch."""
     child.load_payload("lazy_dynamo").install()
     child.load_payload("session")
-    for file in set(child.load_payload("fake.patching").PATCHES.values()):
+    for file in set(child.load_payload("backend").PATCHES.values()):
         child.load_payload(f"fake.patches.{file}")
     for name in LATE:
         importlib.import_module(name)

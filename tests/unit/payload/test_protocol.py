@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from advisor.core.errors import ProfileError
 from advisor.payload import protocol
 from advisor.payload.child import start
+from advisor.payload.progress import write_result
 from advisor.payload.protocol import VERSION, Status, Warned, notice
-from advisor.payload.results import write_result
 from advisor.profile.attempt import Job, PretendedGpu, written
 from advisor.profile.recording import read_recording
 from tests.unit.profile.test_recording import recording

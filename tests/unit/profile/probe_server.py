@@ -31,7 +31,7 @@ def start_session(payload, skip):
     gpu = importlib.import_module(payload + ".fake.gpu").PretendedGpu.from_job(GPU)
     world = importlib.import_module(payload + ".fake.gpu").World(WORLD_SIZE)
     session = session_module.Session(gpu, world=world)
-    importlib.import_module(payload + ".fake.patching").install(session, frozenset(skip))
+    importlib.import_module(payload + ".backend").install(session, frozenset(skip))
     return session
 
 

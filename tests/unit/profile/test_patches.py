@@ -41,7 +41,7 @@ def test_every_patch_says_why(file, patch):
 
 
 def test_the_registry_lists_every_patch_with_its_file():
-    patching = importlib.import_module("advisor.payload.fake.patching")
+    patching = importlib.import_module("advisor.payload.backend")
     assert {(file, patch) for patch, file in patching.PATCHES.items()} == set(INSTALLERS)
     with pytest.raises(ValueError, match="no such patches: \\['droput'\\]"):
         patching.install(None, frozenset({"droput"}))

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload import torch_names  # noqa: E402 - needs torch
-from advisor.payload.fake.patching import PATCHES  # noqa: E402 - needs torch
+from advisor.payload.backend import PATCHES  # noqa: E402 - needs torch
 from advisor.payload.torch_names import (  # noqa: E402 - needs torch
     GROUP_NAMES,
     MESH_NAMES,

@@ -13,10 +13,9 @@ from advisor.core.values import RunStatus
 from advisor.report.review_tables import jump_finding
 from advisor.report.words import sentence
 from advisor.review.budgets import Scope, spent_of
-from advisor.review.who_spent import Showback, before, showback_of, unit_costs_of
+from advisor.review.who_spent import Sharing, Showback, before, parts_of, showback_of, unit_costs_of
 from advisor.spend.charges import Charge
 from advisor.spend.outlays import Outlay
-from advisor.spend.showback import Sharing, parts_of
 from advisor.store.ledger import Run
 from tests.team import MONDAY, WEEK, make_charge, make_entry, make_run
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Op, Phase
 from advisor.formats.trace_files import read_trace
-from advisor.predict.what_if.lowering import lowered_by_flows
+from advisor.predict.what_if.precision import lowered_by_flows
 from research.what_if_agreement import FOLDER
 from research.what_if_scripts import SCRIPTS
 from tests.unit.predict.what_if.following import GRADIENT, OUTSIDE, WEIGHT, backward, flow, followed, tensor
