@@ -20,10 +20,13 @@ from advisor.operators.family import (
     Family,
     FittedTime,
     Learned,
+    RooflineTime,
+    Roofs,
     Tf32Flag,
     TimeOnGpu,
     base_name,
     each,
+    higher_roof,
     names,
 )
 from advisor.operators.work import padding
@@ -248,6 +251,83 @@ def _narrow_on(call: _Pass, num_bytes: int, gpu: GpuSpec) -> FittedTime | None:
     return FittedTime(time_s=max(time_s, num_bytes / gpu.memory_bytes_per_s), sigma=SIGMA_NARROW)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeRates:
+    """What convolutions of volumes reach."""
+
+    of_peak: float
+    """Of tensor cores' peak where they have asynchronous copies; those before reach what images do."""
+    operand_bytes: float
+    """That an SM reads in a clock: each block of filters reads the whole operand, however few they are."""
+    of_long_sums: float
+    """Of both, by gradients of weights of 32 bits."""
+
+
+VOLUME_RATES = VolumeRates(of_peak=0.68, operand_bytes=24.3, of_long_sums=0.59)
+"""Fitted to 81 kernels of an H100 (``research/training/fit_volumes.py``)."""
+# Of a kernel there, and of other boards and of FP32 as of any constant that is assumed.
+SIGMA_VOLUMES = math.hypot(0.39, 0.35)
+_VOLUME_DIMENSIONS, _FILTER_BLOCK, _LEAST_CHANNELS, _HALF_BYTES, _ASYNCHRONOUS = 5, 128, 8, 2, 8.0
+
+
+def _of_volumes(op: Op) -> work.Tensors:
+    """Result, input and weight; none of transposed convolutions, of groups, and where no stride was kept."""
+    is_backward, stride = base_name(op.name) == "convolution_backward", op.attributes.get("stride")
+    tensors = op.inputs[:3] if is_backward else (*op.outputs[:1], *op.inputs[:2])
+    is_volumes = len(tensors) == 3 and all(len(each.shape) == _VOLUME_DIMENSIONS for each in tensors)
+    is_told = isinstance(stride, tuple) and not op.attributes.get("transposed")
+    return tensors if is_volumes and is_told and num_groups(op) == 1 else ()
+
+
+def _operands(op: Op, tensors: work.Tensors) -> list[tuple[float, bool]]:
+    """Numbers that the blocks of each pass of volumes read, and whether it is of the weight's gradient."""
+    target, source, weight = tensors
+    inputs, results = (each.shape[0] * prod(each.shape[2:]) for each in (source, target))
+    filters, channels = (max(size, _LEAST_CHANNELS) for size in weight.shape[:2])
+    taps, steps = prod(weight.shape[2:]), prod(cast("tuple[int, ...]", op.attributes["stride"]))
+    filter_blocks, channel_blocks, tap_blocks = (
+        math.ceil(columns / _FILTER_BLOCK) for columns in (filters, channels, channels * taps)
+    )
+    if base_name(op.name) != "convolution_backward":
+        return [(results * channels * taps * filter_blocks, False)]
+    of_data = inputs * filters * taps / steps * channel_blocks
+    of_weights = results * (filters * tap_blocks + channels * taps * filter_blocks)
+    mask = cast("tuple[bool, ...]", op.attributes.get("output_mask", (True, True)))
+    passes = ((of_data, False), (of_weights, True))
+    return [one for one, is_wanted in zip(passes, mask, strict=False) if is_wanted]
+
+
+def volumes_s(op: Op, roofs: Roofs, rates: VolumeRates = VOLUME_RATES) -> float | None:
+    """Seconds of a convolution of volumes without its launch; None for others, and boards not of NVIDIA.
+
+    Tensor cores want channels last: what has them first is copied there and back.
+    """
+    tensors, rate, gpu = _of_volumes(op), roofs.rate, roofs.gpu
+    if not tensors or gpu.vendor != "NVIDIA":
+        return None
+    operands = _operands(op, tensors)
+    item_bytes, moved_s = work.item_bytes(tensors[0].dtype), work.total_bytes(tensors) / roofs.bytes_per_s
+    on_tensor_cores = rate.constant.rpartition(".")[2] in {"tf32", *HALF_RATES.values()}
+    is_asynchronous = on_tensor_cores and float(gpu.compute_capability) >= _ASYNCHRONOUS
+    flops_per_s = rates.of_peak * rate.peak_flops_per_s if is_asynchronous else rate.flops_per_s
+    operand_per_s = rates.operand_bytes / item_bytes * gpu.num_sms * gpu.boost_clock_hz
+    copies_s = 2 * moved_s if on_tensor_cores and not any(map(is_channels_last, tensors)) else 0.0
+
+    def of_pass(operand: float, is_of_weights: bool) -> float:
+        share = rates.of_long_sums if is_of_weights and item_bytes > _HALF_BYTES else 1.0
+        products_s = max(op.flops / len(operands) / flops_per_s, operand / operand_per_s) / share
+        return max(products_s, moved_s) + copies_s
+
+    return sum(of_pass(operand, is_of_weights) for operand, is_of_weights in operands)
+
+
+def _time(op: Op, roofs: Roofs) -> RooflineTime:
+    time_s = volumes_s(op, roofs)
+    if time_s is None:
+        return higher_roof(op, roofs)
+    return RooflineTime(time_s=roofs.launch_s + time_s, constant=roofs.rate.constant, sigma=SIGMA_VOLUMES)
+
+
 _MEASURED = {"stride": (1, 1), "dilation": (1, 1), "transposed": False, "groups": 1}
 _MOST_IMAGES = 64
 
@@ -412,6 +492,7 @@ CONVOLUTION = Family(
         share=lambda op: _OF_GROUPS if num_groups(op) > 1 else 1.0,
     ),
     calibrates="conv_fraction",
+    time=_time,
     fitted=_narrow,
     learned=(
         Learned(

@@ -20,9 +20,6 @@ SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25
 SIGMA_ROOFLINE_FITTED = 0.25
 SIGMA_ROOFLINE_ASSUMED = 0.35
-# Of convolutions in three dimensions, which no measured kernel checks: four steps of NVIDIA's nnU-Net are
-# 36 % too fast to 45 % too slow (research/tests/test_nnunet.py).
-SIGMA_VOLUMES = 0.75
 # The part of what calls of a family share that is left in a step, and by how much steps of labs differ: both
 # such that p10..p90 holds 80 % of the steps of whichever lab is left out (research/docs/accuracy/lambda.md).
 LEFT_IN_A_STEP, SIGMA_LAB = 0.55, 0.05

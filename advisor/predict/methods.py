@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
-from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.cycles import StreamCost, Work
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Family, RooflineTime, Tf32Flag, base_name, compute_rate
@@ -33,7 +32,6 @@ from advisor.predict.interval import (
     SIGMA_MEASURED,
     SIGMA_ROOFLINE_ASSUMED,
     SIGMA_ROOFLINE_FITTED,
-    SIGMA_VOLUMES,
     SIGMA_WAVE,
 )
 from advisor.predict.knowledge import Knowledge, shipped
@@ -99,8 +97,6 @@ def _streams_of(ops: Sequence[Op]) -> _Streams:
 
 BLEND = 0.25
 METHODS = tuple(Method)
-# Dimensions of a batch of volumes.
-_VOLUMES = 5
 _LEARNED, _ROOFLINE = METHODS.index(Method.LEARNED), METHODS.index(Method.ROOFLINE)
 # What was measured as it runs, or scaled from that.
 IN_A_STEP = np.array([method in (Method.MEASURED, Method.WAVE) for method in METHODS])
@@ -222,7 +218,7 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
     used = {i: columns.families[i].bandwidth for i in streams}
     for i, time in _rooflines(trace, np.flatnonzero(np.isnan(call_s)).tolist(), gpu, constants):
         used[i], call_s[i] = time.constant, time.time_s
-        sigma[i], methods[i] = _roofline_sigma(trace.ops[i], columns.families[i], time, constants), _ROOFLINE
+        sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE
     return OpTimes(
         columns=columns,
         time_s=columns.counts * call_s * trace.mean_step.work,
@@ -252,12 +248,10 @@ def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowle
     return replace(direct, time_s=direct.time_s * np.exp(BLEND * off))
 
 
-def _roofline_sigma(op: Op, family: Family, time: RooflineTime, constants: FittedConstants) -> float:
+def _roofline_sigma(family: Family, time: RooflineTime, constants: FittedConstants) -> float:
     own = family.sigma if time.sigma is None else time.sigma
     if own is not None:
         return own
-    if family is CONVOLUTION and any(len(tensor.shape) == _VOLUMES for tensor in op.inputs):
-        return SIGMA_VOLUMES
     is_fitted = time.constant in constants.measured or not time.constant
     return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
 

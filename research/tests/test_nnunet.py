@@ -1,4 +1,4 @@
-"""nnU-Net in three dimensions beside NVIDIA's table: nothing was fitted to it but a width."""
+"""nnU-Net in three dimensions beside NVIDIA's table: nothing was fitted to it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Interval
-from advisor.predict.interval import LEFT_IN_A_STEP, SIGMA_VOLUMES
+from advisor.operators.convolution import SIGMA_VOLUMES
+from advisor.predict.interval import LEFT_IN_A_STEP
 from advisor.predict.iteration import predict
 from research import speedups
-from research.nnunet import nnunet
+from research.nnunet import LOOP_S, nnunet
 from research.published import as_in_containers
 from tests.shared import SHARED, needs_shared
 
@@ -39,16 +40,16 @@ def measured() -> dict[tuple[str, str], float]:
 
 
 def off(predicted: Interval, seconds: float) -> float:
-    return math.log(predicted.p50 / seconds)
+    return math.log((predicted.p50 + LOOP_S) / seconds)
 
 
 @needs_shared
-def test_volumes_are_a_fifth_off_and_their_width_says_so() -> None:
+def test_volumes_are_a_seventh_off_and_their_width_says_so() -> None:
     seconds, errors = measured(), {}
     for (published, name), amp in product(GPUS.items(), (True, False)):
         precision = PRECISIONS[published[:4], amp]
         trace = as_in_containers(nnunet(3, amp, BATCH))
         predicted = predict(trace, resolve_gpu(name)).iteration_s
         errors[published, precision] = off(predicted, seconds[published, precision])
-    assert sum(abs(math.expm1(error)) for error in errors.values()) / len(errors) < 0.22
+    assert sum(abs(math.expm1(error)) for error in errors.values()) / len(errors) < 0.16
     assert 0.2 < max(map(abs, errors.values())) < Z90 * LEFT_IN_A_STEP * SIGMA_VOLUMES

@@ -119,3 +119,63 @@ def test_tf32_that_is_allowed_is_never_slower(gpu):
     for op in (convolution(), convolution(is_last=True), convolution(groups=256), convolution(channels=16)):
         (allowed, _), (exact, _) = alone(op, gpu, tf32=True), alone(op, gpu, tf32=False)
         assert allowed <= exact * (1 + 1e-9)
+
+
+def volumes(
+    channels: int, *, dtype: str = "float16", is_last: bool = True, mask: tuple[bool, ...] | None = None
+) -> Op:
+    """A batch of two, 64 voxels a side; backward where a mask says of what."""
+    side, name = 64, "aten::convolution" if mask is None else "aten::convolution_backward"
+    last, first = (channels * side**3, 1, channels * side**2, channels * side, channels), (
+        channels * side**3, side**3, side**2, side, 1,
+    )  # fmt: skip
+    volume = TensorSpec(shape=(2, channels, side, side, side), dtype=dtype, stride=last if is_last else first)
+    weight = TensorSpec(shape=(channels, channels, 3, 3, 3), dtype=dtype)
+    op = make_op(name, flops=2 * 2 * side**3 * channels**2 * 27 * sum(mask or (True,)))
+    attributes = {"stride": (1, 1, 1), "transposed": False, "groups": 1}
+    if mask is None:
+        return replace(op, inputs=(volume, weight), outputs=(volume,), attributes=attributes)
+    inputs, outputs = (volume, volume, weight), (volume, weight)
+    return replace(op, inputs=inputs, outputs=outputs, attributes={**attributes, "output_mask": mask})
+
+
+def rate(op: Op, gpu: str, *, tf32: bool = False) -> float:
+    return op.flops / alone(op, gpu, tf32=tf32)[0]
+
+
+def test_narrow_volumes_wait_for_the_operand_that_each_block_of_filters_reads():
+    spec = resolve_gpu("A100-SXM-80GB")
+    narrow, wide = volumes(32), volumes(256)
+    assert rate(narrow, spec.name) == pytest.approx(24.3 * 32 * spec.num_sms * spec.boost_clock_hz, rel=0.02)
+    assert rate(wide, spec.name) == pytest.approx(0.68 * spec.tensor_flops_per_s["fp16"], rel=0.05)
+    # In FP32 no tensor core waits.
+    full = [volumes(size, dtype="float32") for size in (32, 256)]
+    assert rate(full[0], "V100-SXM-32GB") == pytest.approx(rate(full[1], "V100-SXM-32GB"), rel=0.05)
+
+
+def test_tensor_cores_copy_volumes_with_channels_first():
+    first, last = (
+        alone(volumes(32, is_last=is_last), "A100-SXM-80GB", tf32=False)[0] for is_last in (False, True)
+    )
+    moved_bytes = 2 * 2 * 2 * 32 * 64**3 * 2
+    assert first - last == pytest.approx(
+        moved_bytes / resolve_gpu("A100-SXM-80GB").memory_bytes_per_s, rel=0.2
+    )
+
+
+def test_gradients_of_weights_of_volumes_take_longer_in_32_bits():
+    def seconds(dtype: str, mask: tuple[bool, ...]) -> float:
+        return alone(volumes(128, dtype=dtype, mask=mask), "A100-SXM-80GB", tf32=True)[0]
+
+    data, weights = (True, False, False), (False, True, False)
+    assert seconds("float32", weights) > 1.3 * seconds("float32", data)
+    assert seconds("float16", weights) < 1.3 * seconds("float16", data)
+    both = seconds("float32", (True, True, False))
+    assert both == pytest.approx(seconds("float32", data) + seconds("float32", weights), rel=0.02)
+
+
+@pytest.mark.parametrize("attributes", [{"transposed": True}, {"stride": None}])
+def test_other_volumes_are_a_roofline(attributes):
+    op = volumes(32)
+    other = replace(op, attributes=op.attributes | attributes)
+    assert rate(other, "A100-SXM-80GB") == pytest.approx(0.27 * 312e12, rel=0.05)
