@@ -97,6 +97,7 @@ RUN_BOUNDS: Mapping[str, tuple[float, float]] = {
     "exit_code": (-(2**31), 2**31 - 1),
     "gpu_busy_share": (0, 1),
     "gpu_mean_w": (0, 100_000),
+    "gpu_mean_clock_hz": (0, 1e11),
     "gpu_peak_bytes": (0, 2**53),
 }
 """Every number of a run by its column, least and most: in receipts, on the command line, in the database."""

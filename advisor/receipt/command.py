@@ -201,12 +201,12 @@ def _reaches_both(number: int) -> bool:
         os.close(terminal)
 
 
-# What a command did with its GPUs, sampled once a second while it ran: busy, memory, watts.
+# What a command did with its GPUs, sampled once a second while it ran: busy, memory, watts, clock.
 #
 # nvidia-smi runs beside the command and tells each second; nothing is added to the command itself.
 
 
-_CARDS = "--query-gpu=uuid,memory.used,utilization.gpu,power.draw"
+_CARDS = "--query-gpu=uuid,memory.used,utilization.gpu,power.draw,clocks.sm"
 _WHO = "--query-compute-apps=gpu_uuid,pid"
 _EVERY_S = 1
 
@@ -221,25 +221,41 @@ class GpuUse:
     """Of memory, on the fullest GPU."""
     mean_w: float | None
     """That one GPU drew; None where the driver does not tell."""
+    mean_clock_hz: float | None
+    """Of its multiprocessors; None as well."""
     num_unsure: int = 0
     """Cards that count because it is unknown which ones the command used."""
 
 
 @dataclass(slots=True)
-class _Sums:
+class _Sum:
     num: int = 0
-    busy: float = 0.0
-    peak_bytes: int = 0
-    num_w: int = 0
-    watts: float = 0.0
+    total: float = 0.0
 
-    def add(self, used_mib: float, busy: float, watts: float | None) -> None:
-        self.num += 1
-        self.busy += busy / 100
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self.num += 1
+            self.total += value
+
+
+@dataclass(slots=True)
+class _Card:
+    peak_bytes: int = 0
+    busy: _Sum = field(default_factory=_Sum)
+    watts: _Sum = field(default_factory=_Sum)
+    clock_hz: _Sum = field(default_factory=_Sum)
+
+    def add(self, used_mib: float, busy: float, watts: float | None, mhz: float | None) -> None:
         self.peak_bytes = max(self.peak_bytes, round(used_mib * MIB))
-        if watts is not None:
-            self.num_w += 1
-            self.watts += watts
+        self.busy.add(busy / 100)
+        self.watts.add(watts)
+        self.clock_hz.add(None if mhz is None else mhz * 1e6)
+
+
+def _mean(sums: Iterable[_Sum]) -> float | None:
+    """Over the samples of all; None where there are none."""
+    known = [one for one in sums if one.num]
+    return sum(one.total for one in known) / sum(one.num for one in known) if known else None
 
 
 @dataclass(slots=True)
@@ -248,16 +264,16 @@ class GpuSampler:
 
     are_chosen: bool = False
     """Whether the cards that are sampled are those of the command."""
-    _cards: dict[str, _Sums] = field(default_factory=dict)
+    _cards: dict[str, _Card] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
     _ours: dict[int, bool] = field(default_factory=dict)
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Count what nvidia-smi tells of cards, until it ends."""
         for uuid, *rest in _rows(lines):
-            used_mib, busy, watts = map(number, rest) if len(rest) == 3 else (None,) * 3
+            used_mib, busy, *others = map(number, rest) if len(rest) == 4 else (None,) * 4
             if used_mib is not None and busy is not None:
-                self._cards.setdefault(uuid, _Sums()).add(used_mib, busy, watts)
+                self._cards.setdefault(uuid, _Card()).add(used_mib, busy, *others)
 
     def add_users(self, lines: Iterable[bytes]) -> None:
         """Keep the cards on which one of our own processes works: they are what the command started."""
@@ -273,15 +289,16 @@ class GpuSampler:
         """What was seen so far; None where nothing was."""
         is_sure = self.are_chosen or len(self._cards) == 1
         which = self._cards.keys() & self._used if not is_sure else self._cards.keys()
-        sums = [self._cards[uuid] for uuid in which or self._cards]
-        if not sums:
+        cards = [self._cards[uuid] for uuid in which or self._cards]
+        busy_share = _mean(one.busy for one in cards)
+        if busy_share is None:
             return None
-        num_w = sum(one.num_w for one in sums)
         return GpuUse(
-            busy_share=sum(one.busy for one in sums) / sum(one.num for one in sums),
-            peak_bytes=max(one.peak_bytes for one in sums),
-            mean_w=sum(one.watts for one in sums) / num_w if num_w else None,
-            num_unsure=0 if which else len(sums),
+            busy_share=busy_share,
+            peak_bytes=max(one.peak_bytes for one in cards),
+            mean_w=_mean(one.watts for one in cards),
+            mean_clock_hz=_mean(one.clock_hz for one in cards),
+            num_unsure=0 if which else len(cards),
         )
 
 

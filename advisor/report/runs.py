@@ -153,9 +153,10 @@ def _cost(run: Run) -> str:
 def _gpu_use(run: Run, busy_share: float) -> str:
     peak = "" if run.gpu_peak_bytes is None else f", {run.gpu_peak_bytes / GIB:.1f} GiB at the peak"
     watts = "" if run.gpu_mean_w is None else f", {run.gpu_mean_w:.0f} W"
+    clock = "" if run.gpu_mean_clock_hz is None else f", {run.gpu_mean_clock_hz / 1e6:,.0f} MHz"
     waited = 1 - busy_share
     idle = "" if run.cost_usd is None else f" ({format_usd(run.cost_usd * waited)} of the cost)"
-    return f"waited {waited:.0%} of the time{idle}{peak}{watts}"
+    return f"waited {waited:.0%} of the time{idle}{peak}{watts}{clock}"
 
 
 def _steps(run: Run) -> str:

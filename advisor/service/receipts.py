@@ -231,7 +231,13 @@ def rent_of(where: MachineHere, request: CommandRequest, config: Config) -> floa
 def _with_use(run: Run, use: GpuUse | None) -> Run:
     if use is None:
         return run
-    return replace(run, gpu_busy_share=use.busy_share, gpu_mean_w=use.mean_w, gpu_peak_bytes=use.peak_bytes)
+    return replace(
+        run,
+        gpu_busy_share=use.busy_share,
+        gpu_mean_w=use.mean_w,
+        gpu_mean_clock_hz=use.mean_clock_hz,
+        gpu_peak_bytes=use.peak_bytes,
+    )
 
 
 def _stopped(run: Run, why: str | None) -> Run:

@@ -261,6 +261,8 @@ class Run:
     """Of the time in which some kernel ran, over all its GPUs."""
     gpu_mean_w: float | None = None
     """That one GPU drew."""
+    gpu_mean_clock_hz: float | None = None
+    """Of its multiprocessors."""
     gpu_peak_bytes: int | None = None
     """Of memory, on the fullest GPU."""
 

@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0011"
+VERSION = "0012"
 """The version of the tables below. It grows, so that a newer database is recognised."""
 _GPU_USE = (
     "ALTER TABLE runs ADD COLUMN gpu_busy_share DOUBLE PRECISION",
@@ -23,10 +23,12 @@ _GPU_USE = (
     "ALTER TABLE runs ADD COLUMN gpu_peak_bytes BIGINT",
 )
 _OPTIONS = ("ALTER TABLE recommendations ADD COLUMN options TEXT NOT NULL DEFAULT '[]'",)
+_CLOCK = ("ALTER TABLE runs ADD COLUMN gpu_mean_clock_hz DOUBLE PRECISION",)
 UPGRADES = {
-    "0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token", *_GPU_USE, *_OPTIONS),
-    "0009": (*_GPU_USE, *_OPTIONS),
-    "0010": _OPTIONS,
+    "0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token", *_GPU_USE, *_OPTIONS, *_CLOCK),
+    "0009": (*_GPU_USE, *_OPTIONS, *_CLOCK),
+    "0010": (*_OPTIONS, *_CLOCK),
+    "0011": _CLOCK,
 }
 """Statements that make this version of another one."""
 BEFORE_RELEASES = tuple(f"000{number}" for number in range(1, 8))
@@ -222,7 +224,7 @@ runs = sa.Table(
     *_optional(sa.Integer, "exit_code", "num_nodes"),
     sa.Column("num_steps", sa.BigInteger),
     sa.Column("price_retrieved_at", UtcTime),
-    *_optional(sa.Double, "gpu_busy_share", "gpu_mean_w"),
+    *_optional(sa.Double, "gpu_busy_share", "gpu_mean_w", "gpu_mean_clock_hz"),
     sa.Column("gpu_peak_bytes", sa.BigInteger),
 )
 

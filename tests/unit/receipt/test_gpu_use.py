@@ -11,14 +11,14 @@ from advisor.receipt.command import GpuUse, sampling
 MIB = 2**20
 # Two seconds of two GPUs, a line cut off, and a driver that does not tell everything.
 SAMPLES = """
-GPU-a, 100, 0, 30.0
-GPU-b, 9000, 100, 70.0
-GPU-a, 12000, 60, [N/A]
-GPU-b, 8000, 40, 50.0
+GPU-a, 100, 0, 30.0, 210
+GPU-b, 9000, 100, 70.0, 1980
+GPU-a, 12000, 60, [N/A], 1410
+GPU-b, 8000, 40, 50.0, [N/A]
 GPU-a, 2303
-GPU-b, [N/A], [N/A], 50.0
+GPU-b, [N/A], [N/A], 50.0, 1980
 """
-BOTH = GpuUse(busy_share=0.5, peak_bytes=12000 * MIB, mean_w=50.0)
+BOTH = GpuUse(busy_share=0.5, peak_bytes=12000 * MIB, mean_w=50.0, mean_clock_hz=1.2e9)
 
 
 @pytest.fixture
@@ -62,7 +62,10 @@ def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder):
 @pytest.mark.parametrize(
     ("users", "use"),
     [
-        ("GPU-b, {own}\nGPU-a, 1\n", GpuUse(busy_share=0.7, peak_bytes=9000 * MIB, mean_w=60.0)),
+        (
+            "GPU-b, {own}\nGPU-a, 1\n",
+            GpuUse(busy_share=0.7, peak_bytes=9000 * MIB, mean_w=60.0, mean_clock_hz=1.98e9),
+        ),
         ("GPU-b, {own}\nGPU-a, {own}\n", BOTH),
         # In a container the driver names processes of the machine outside, or none.
         ("GPU-b, 1\n[N/A], [N/A]\nGPU-a\n", replace(BOTH, num_unsure=2)),

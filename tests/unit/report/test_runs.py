@@ -112,6 +112,7 @@ def test_a_program_reads_every_field(capsys):
         "num_nodes": None,
         "gpu_busy_share": None,
         "gpu_mean_w": None,
+        "gpu_mean_clock_hz": None,
         "gpu_peak_bytes": None,
     }
     assert document["runs"][1]["market"] is None

@@ -164,6 +164,7 @@ WHOLE_RUN = {
     "num_nodes": 2,
     "gpu_busy_share": 0.57,
     "gpu_mean_w": 61.5,
+    "gpu_mean_clock_hz": 1.41e9,
     "gpu_peak_bytes": 2**33,
     "recommendation_id": "r1",
     "note": "a note",

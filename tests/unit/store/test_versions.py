@@ -18,7 +18,8 @@ from tests.builders import make_offer
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 # What version 8 had and this one has not.
 # What this version has more than those, undone.
-VERSION_10 = ("ALTER TABLE recommendations DROP COLUMN options",)
+VERSION_11 = ("ALTER TABLE runs DROP COLUMN gpu_mean_clock_hz",)
+VERSION_10 = (*VERSION_11, "ALTER TABLE recommendations DROP COLUMN options")
 VERSION_9 = (
     *VERSION_10,
     *(f"ALTER TABLE runs DROP COLUMN {name}" for name in ("gpu_busy_share", "gpu_mean_w", "gpu_peak_bytes")),
@@ -60,7 +61,7 @@ def tables(store: Store) -> dict[str, set[str]]:
     return {name: {column["name"] for column in inspector.get_columns(name)} for name in names}
 
 
-OLDER = {"0008": VERSION_8, "0009": VERSION_9, "0010": VERSION_10}
+OLDER = {"0008": VERSION_8, "0009": VERSION_9, "0010": VERSION_10, "0011": VERSION_11}
 
 
 def make_older(url: str, version: str) -> None:
