@@ -293,6 +293,23 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "walltime": "<=12h",
         "queue": "gpu",
     },
+    about_options.RemovedByQueue: {
+        "of": "QOS normal",
+        "name": "MaxWall",
+        "what": "time",
+        "most": 43200.0,
+        "asked": 100000.0,
+    },
+    about_options.QueueShared: {
+        "of": "QOS normal",
+        "name": "MaxTRESPU",
+        "what": "gpus",
+        "most": 4.0,
+        "asked": 2.0,
+        "in_use": 3.0,
+    },
+    about_options.NoHistory: {"why": "Slurm (sacct) refuses: it keeps no accounts"},
+    about_options.QueueLimitsUnknown: {"why": "not enforced (AccountingStorageEnforce)"},
     about_options.RiskPreemption: {
         "num_nodes": 1,
         "preemptions_per_h": 0.1,

@@ -34,12 +34,16 @@ SlurmctldPidFile={folder}/control.pid
 SlurmdPidFile={folder}/%n.pid
 SlurmdSpoolDir={folder}/%n
 SelectType=select/cons_tres
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityWeightJobSize=1000
 GresTypes=gpu
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={accounts}
 AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=limits,qos
 JobAcctGatherType=jobacct_gather/none
 NodeName=one NodeHostname={host} NodeAddr=127.0.0.1 Port={one} CPUs=2 Gres=gpu:a100:2
 NodeName=two NodeHostname={host} NodeAddr=127.0.0.1 Port={two} CPUs=2 Gres=gpu:a100:2
@@ -59,6 +63,7 @@ PidFile={folder}/accounts.pid
 """
 
 
+_TABLES = "/usr/share/mysql/mysql_system_tables.sql"
 HOURLY = """
 CREATE TEMPORARY TABLE earlier SELECT job.*, seq
   FROM advisor_job_table job JOIN seq_1_to_{times} WHERE id_job = {job};
@@ -130,6 +135,8 @@ def slurm():
                 if words[0] == "slurmctld":
                     until(lambda: cluster.ask("sacctmgr", "-i", "add", "cluster", "advisor"))
                 running.enter_context(_running(folder, *words, "-D", MYSQL_UNIX_PORT=f"{folder}/sql"))
+            if facts["user"] != "root":
+                cluster.ask("sacctmgr", "-i", "add", "user", str(facts["user"]), "account=root")
             until(lambda: cluster.ask("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == "2")
             try:
                 yield cluster
@@ -150,7 +157,10 @@ def _free_ports() -> dict[str, int]:
 
 @contextmanager
 def _database(folder: Path) -> Iterator[None]:
-    """Without users and tables of its own, which take longer to make than all the rest."""
+    """Without users and tables of its own, which take longer to make than all the rest, save one.
+
+    Slurm keeps there how limits of accounts pass on to their users.
+    """
     data = folder / "data"
     data.mkdir()
     with _running(
@@ -159,6 +169,10 @@ def _database(folder: Path) -> Iterator[None]:
         "--innodb-log-file-size=4M", "--innodb-flush-log-at-trx-commit=0",
     ):  # fmt: skip
         until((folder / "sql").exists)
+        tables = Path(_TABLES).read_text().splitlines()
+        procedures = next(line for line in tables if line.startswith("CREATE TABLE IF NOT EXISTS proc "))
+        client = [machine.path_of("mariadb"), "--no-defaults", f"--socket={folder}/sql", "-e"]
+        subprocess.run([*client, f"CREATE DATABASE mysql; USE mysql; {procedures}"], check=True)
         yield
 
 

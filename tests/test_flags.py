@@ -36,6 +36,7 @@ OTHER_PROGRAMS = {
     },
     "advisor/site_files/job_logs.py": {"--format"},  # of sacct
     "advisor/site_files/log_rows.py": {"--format"},  # of sacct
+    "advisor/site_files/slurm_limits.py": {"--all", "--format"},  # of squeue
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
 

@@ -156,6 +156,7 @@ def meant_by(number: str, subject: str, recommendation: Recommendation) -> str:
 _BUT_FOR: dict[type[Removal], tuple[str, str]] = {
     about_options.RemovedByPolicy: (" that the policy keeps", " for"),
     about_options.RemovedByQuota: (" that your quotas let start", " is"),
+    about_options.RemovedByQueue: (" that its queue lets start", " is"),
     about_options.RemovedByHostMemory: ("", ""),
 }
 

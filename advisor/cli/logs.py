@@ -77,6 +77,10 @@ def show(
         str | None, option("Run time it asks for: 12h, 1-12:00:00.", metavar="DURATION")
     ] = None,
     queue: Annotated[str | None, option("Queue or partition.", metavar="NAME")] = None,
+    job: Annotated[
+        str | None,
+        option("Id of a job that waits in Slurm: shows its place, and the wait to come.", metavar="ID"),
+    ] = None,
     waiting: Annotated[
         int | None,
         option(
@@ -93,14 +97,17 @@ def show(
     timezone: ZoneOption = None,
     output: OutputOptions = AS_TABLE,
 ) -> None:
-    """Show how long one kind of job waits; without --gpus, all kinds."""
+    """Show how long one kind of job waits, and which limits it meets; without --gpus or --job, all kinds."""
     from advisor.report.logs import queue_fit_document as fit_document
     from advisor.report.logs import wait_document
     from advisor.service.waits import WaitRequest, expected_wait, fitted_waits
 
     form = output.form
-    if gpus is None:
-        if any(given is not None for given in (walltime, queue, waiting, waited)):
+    of_one = any(given is not None for given in (walltime, queue, waiting, waited))
+    if job is not None and (gpus is not None or of_one):
+        raise InputError("--job says what the job asks for: leave --gpus and the others out.")
+    if gpus is None and job is None:
+        if of_one:
             raise InputError(
                 "--walltime, --queue, --waiting and --waited are of one job: give its --gpus N as well."
             )
@@ -109,6 +116,7 @@ def show(
     request = WaitRequest(
         source=source,
         num_gpus=gpus,
+        job=job,
         walltime_s=_seconds("--walltime", walltime),
         queue=queue,
         timezone=timezone,

@@ -7,10 +7,11 @@ from dataclasses import asdict
 from advisor.core.units import HOUR_S, MINUTE_S, format_duration, format_duration_short
 from advisor.core.values import Interval, Quantiles
 from advisor.report import document as doc
-from advisor.report.words import warnings_json
+from advisor.report.words import all_told, sentences, warnings_json
 from advisor.report.words.option_notes import basis as log_basis
 from advisor.service.queue_what_ifs import ClassWaits, QueueWhatIf
 from advisor.service.waits import FittedMachine, Wait
+from advisor.site_files.slurm_limits import QueuedNow
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score
 
@@ -39,24 +40,42 @@ def wait_document(wait: Wait) -> doc.Document:
     """The wait of one kind of job, and what it rests on."""
     alike, size_unit = wait.alike, wait.size_unit
     facts = {
-        "wait_s": asdict(Quantiles(p50=alike.p50_s, p90=alike.p90_s)),
-        "jobs": alike.num_jobs,
+        "wait_s": None if alike is None else asdict(Quantiles(p50=alike.p50_s, p90=alike.p90_s)),
+        "jobs": 0 if alike is None else alike.num_jobs,
         "size_unit": size_unit,
-        "based_on": {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue},
+        "based_on": None
+        if alike is None
+        else {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue},
         "num_waiting": wait.num_waiting,
         "waited_s": wait.waited_s,
+        "limits": [asdict(one) for one in wait.limits],
+        **all_told("removals", wait.removals),
+        **all_told("delays", wait.delays),
+        "job": None if wait.job is None else asdict(wait.job),
         **warnings_json(wait.warnings),
     }
+    lines = sentences((*wait.removals, *wait.delays))
+    if wait.job is not None:
+        lines.append(_place_in_words(wait.job))
+    if alike is not None:
+        lines.append(f"{_wait_in_words(wait, alike)} ({basis(alike, size_unit)})")
     return doc.Document(
-        facts=facts,
-        blocks=(doc.Lines((f"{_wait_in_words(wait)} ({basis(alike, size_unit)})",)),),
-        sheet=_bins([alike]),
+        facts=facts, blocks=(doc.Lines(tuple(lines)),), sheet=_bins([] if alike is None else [alike])
     )
 
 
-def _wait_in_words(wait: Wait) -> str:
+def _place_in_words(job: QueuedNow) -> str:
+    """Where it stands in its queue, what its priority is made of, and why it waits."""
+    parts = ", ".join(f"{name} {value:,.10g}" for name, value in job.factors.items())
+    priority = f"priority {job.priority:,}{f' ({parts})' if parts else ''}"
+    return (
+        f"job {job.job_id} is number {job.place:,} of {job.num_waiting:,} that wait in {job.partition}:"
+        f" {priority}; Slurm says {job.reason}"
+    )
+
+
+def _wait_in_words(wait: Wait, alike: WaitBin) -> str:
     """Half of the jobs, and 9 of 10: in all, or from now on."""
-    alike = wait.alike
     after = "" if wait.waited_s is None else f" longer after {_in_words(wait.waited_s)}"
     behind = "" if wait.num_waiting is None else f" with {wait.num_waiting:,} jobs waiting before them"
     return (

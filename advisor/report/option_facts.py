@@ -49,6 +49,7 @@ STATUS_OF_REMOVAL = {
     about_options.RemovedByAttention.code: "attention refused",
     about_options.RemovedByPolicy.code: "policy",
     about_options.RemovedByQuota.code: "over quota",
+    about_options.RemovedByQueue.code: "queue limit",
     about_options.RemovedByBudget.code: "over budget",
     about_options.RemovedByDeadline.code: "too late",
 }

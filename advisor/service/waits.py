@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
+from advisor.core.findings.about_options import NoHistory, QueueLimitsUnknown
 from advisor.core.limits import MAX_MACHINES, check_count
-from advisor.core.values import Market, StartWait
+from advisor.core.values import Market, QueueLimit, StartWait
 from advisor.service.listening import Listener
-from advisor.site_files.job_logs import log_or_live
+from advisor.site_files.job_logs import SLURM, is_live, log_or_live
 from advisor.site_files.log_rows import zone_named
+from recommender.queue.waits import GPUS
 
 if TYPE_CHECKING:
     from advisor.pricing.spot import SpotOdds
+    from advisor.site_files.slurm_limits import QueuedNow, SlurmNow
     from recommender.outcome.watched import Watched
     from recommender.queue.fitted import WaitBin, WaitQuantiles
     from recommender.queue.scoring import QueueCheck
@@ -35,6 +40,10 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
 
     with listener.step(f"reading {log.name}"):
         fitted = fit(read_log(log, timezone, listener))
+        live = _live(log, listener) if is_live(log, SLURM) else None
+        if live is not None:
+            listener.warn(live.doubts)
+            fitted = replace(fitted, limits=_of_later(live.limits))
     if out is not None:
         write_fit(out, fitted)
         listener.note(f"wrote {str(out)!r}")
@@ -60,14 +69,36 @@ def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) 
         return load_fit(there, timezone)
 
 
+def _of_later(limits: Mapping[str, tuple[QueueLimit, ...]]) -> dict[str, tuple[QueueLimit, ...]]:
+    """Without what is in use now."""
+    return {queue: tuple(replace(one, in_use=None) for one in known) for queue, known in limits.items()}
+
+
+def _live(source: Path, listener: Listener, job: str | None = None) -> SlurmNow | None:
+    """What Slurm itself tells; None, with a warning, where it does not answer and no job is asked for."""
+    from advisor.service.prices.live import now
+    from advisor.site_files.slurm_limits import ask_slurm
+
+    try:
+        with listener.step(f"asking {source.name}"):
+            return ask_slurm(now().timestamp(), job)
+    except InputError as error:
+        if job is not None:
+            raise
+        listener.warn([QueueLimitsUnknown(why=_as_clause(error))])
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitRequest:
     """One kind of job."""
 
     source: Path
     """What `fit_waits` wrote, a log, or the word of a live scheduler."""
-    num_gpus: int
-    """That it asks for."""
+    num_gpus: int | None = None
+    """That it asks for; None of a ``job``."""
+    job: str | None = None
+    """Id of one that waits in Slurm's queue, which tells all the rest."""
     walltime_s: float | None = None
     """The run time that it asks for, if known."""
     queue: str | None = None
@@ -84,40 +115,100 @@ class WaitRequest:
 class Wait:
     """The waits of jobs like one, what their sizes count, the state of its queue, and doubts."""
 
-    alike: WaitBin
+    alike: WaitBin | None
+    """None where the scheduler keeps no history: a warning says why."""
     size_unit: str
     num_waiting: int | None
     waited_s: float | None
     warnings: tuple[Finding, ...]
+    limits: tuple[QueueLimit, ...] = ()
+    """Of its queue; none if none are known."""
+    removals: tuple[Finding, ...] = ()
+    """Those that it is above alone."""
+    delays: tuple[Finding, ...] = ()
+    """Those that it is above with the jobs that run now."""
+    job: QueuedNow | None = None
 
 
 def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     """How long jobs of a kind wait.
 
-    Raises InputError: a number that cannot be, an unknown queue, or a source that cannot be read.
+    Raises InputError: a number that cannot be, an unknown queue, a job that does not wait, or a source that
+    cannot be read.
     """
-    from advisor.service.prices.live import now
     from recommender.queue.fitted import warnings_of
+    from recommender.queue.limits import Asked, delaying, forbidding
 
-    check_count(listener.name_of("num_gpus"), request.num_gpus, most=MAX_MACHINES)
-    fitted = fitted_waits(request.source, listener, request.timezone)
+    live, request = _asked_live(request, listener)
+    num_gpus = request.num_gpus or 0
+    check_count(listener.name_of("num_gpus"), num_gpus, most=MAX_MACHINES)
+    try:
+        fitted = fitted_waits(request.source, listener, request.timezone)
+        doubts: tuple[Finding, ...] = ()
+    except InputError as error:
+        if live is None:
+            raise
+        fitted, doubts = None, (NoHistory(why=_as_clause(error)),)
+    num_waiting, alike = _alike(fitted, request, num_gpus)
+    known = live.limits if live is not None else {} if fitted is None else fitted.limits
+    if live is not None and request.queue and request.queue not in known:
+        hint = did_you_mean(request.queue, list(known))
+        raise InputError(f"Slurm has no partition {request.queue!r}.{hint}")
+    limits = known.get(request.queue or "", ())
+    asked = Asked(num_gpus=num_gpus, time_s=request.walltime_s)
+    if fitted is not None and alike is not None:
+        doubts = warnings_of(fitted, alike, num_gpus)
+    return Wait(
+        alike=alike,
+        size_unit=GPUS if fitted is None else fitted.size_unit,
+        num_waiting=num_waiting,
+        waited_s=request.waited_s,
+        limits=limits,
+        removals=tuple(forbidding(limits, asked)),
+        delays=tuple(delaying(limits, asked)),
+        job=None if live is None else live.job,
+        warnings=(*doubts, *(() if live is None else live.doubts)),
+    )
+
+
+def _as_clause(error: InputError) -> str:
+    return str(error).rstrip(".")
+
+
+def _asked_live(request: WaitRequest, listener: Listener) -> tuple[SlurmNow | None, WaitRequest]:
+    """What a live Slurm tells, and the request with what it knows of the job."""
+    if not is_live(request.source, SLURM):
+        if request.job is not None:
+            raise InputError(f"{listener.name_of('job')} is of a live Slurm: write slurm instead of a file.")
+        return None, request
+    live = _live(request.source, listener, request.job)
+    if live is None or live.job is None:
+        return live, request
+    job = live.job
+    return live, replace(
+        request, num_gpus=job.num_gpus, walltime_s=job.walltime_s, queue=job.partition, waited_s=job.waited_s
+    )
+
+
+def _alike(
+    fitted: WaitQuantiles | None, request: WaitRequest, num_gpus: int
+) -> tuple[int | None, WaitBin | None]:
+    """Jobs that wait before it, if known, and the waits of those like it."""
+    from advisor.service.prices.live import now
+
     num_waiting = request.num_waiting
+    if fitted is None:
+        return num_waiting, None
     if num_waiting is None and request.waited_s is None:
         num_waiting = fitted.waiting_now(request.queue, now().timestamp())
     alike = fitted.of(
-        size=request.num_gpus,
+        size=num_gpus,
         walltime_s=request.walltime_s,
         queue=request.queue,
         num_waiting=num_waiting,
         waited_s=request.waited_s,
     )
-    return Wait(
-        alike=alike,
-        size_unit=fitted.size_unit,
-        num_waiting=num_waiting,
-        waited_s=request.waited_s,
-        warnings=warnings_of(fitted, alike, request.num_gpus),
-    )
+    return num_waiting, alike
 
 
 def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:

@@ -335,10 +335,11 @@ def _gpus_of_tres(row: Mapping[str, str]) -> float:
 # --- What a live scheduler tells, as a log ---------------------------------------------------------------
 
 
+SLURM = "slurm"
 _SINCE = "now-180days"
 _SACCT = ("sacct", "--allusers", "--allocations", "--parsable2", f"--starttime={_SINCE}")
 SCHEDULERS = {
-    "slurm": (*_SACCT, f"--format={log_rows.SACCT_FORMAT}"),
+    SLURM: (*_SACCT, f"--format={log_rows.SACCT_FORMAT}"),
     "kueue": log_rows.KUEUE,
     "volcano": log_rows.VOLCANO,
 }
@@ -348,13 +349,18 @@ _WITHIN_S = 600.0
 _MOST_WORDS = 300
 
 
+def is_live(source: Path, name: str) -> bool:
+    """Whether it is the word of this scheduler, and no file."""
+    return str(source) == name and name in SCHEDULERS and not source.exists()
+
+
 @contextmanager
 def log_or_live(source: Path) -> Iterator[Path]:
     """The log itself; of the word of a scheduler, what it tells now, as a temporary file.
 
     Raises InputError: its program is missing, refuses, or does not answer.
     """
-    if (name := str(source)) not in SCHEDULERS or source.exists():
+    if not is_live(source, name := str(source)):
         yield source
         return
     with temporary_folder(name) as folder:
@@ -364,19 +370,29 @@ def log_or_live(source: Path) -> Iterator[Path]:
 
 def _ask(name: str, path: Path) -> None:
     """Write the jobs of all users, of Slurm those of the last 180 days; times are in UTC."""
-    command = SCHEDULERS[name]
+    try:
+        write_atomically(path, answer_of(name, SCHEDULERS[name], within_s=_WITHIN_S))
+    except InputError as error:
+        raise InputError(f"{error} Give a log instead.") from error
+
+
+def answer_of(name: str, command: Sequence[str], *, within_s: float) -> bytes:
+    """What a command of a scheduler prints, with times in UTC.
+
+    Raises InputError: it is missing, refuses, or does not answer.
+    """
     asked = f"{name.capitalize()} ({command[0]})"
     utc = {"SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"}
     try:
-        done = processes.run(command, timeout_s=_WITHIN_S, environment={**os.environ, **utc})
+        done = processes.run(command, timeout_s=within_s, environment={**os.environ, **utc})
     except subprocess.TimeoutExpired as error:
-        raise InputError(f"{asked} did not answer within {_WITHIN_S:.0f} s: give a log.") from error
+        raise InputError(f"{asked} did not answer within {within_s:.0f} s.") from error
     except OSError as error:
         raise InputError(
             f"{asked} cannot be asked: this machine has no {command[0]}. Run this where it is, such as a"
-            " login node, or give a log."
+            " login node."
         ) from error
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split())[:_MOST_WORDS]
-        raise InputError(f"{asked} refuses: {said or done.returncode}. Give a log instead.")
-    write_atomically(path, done.stdout)
+        raise InputError(f"{asked} refuses: {said or done.returncode}.")
+    return done.stdout

@@ -27,7 +27,7 @@ from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.feeding import read_s, reading_note, surer_read, vcpus_per_gpu
 from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
-from recommender.outcome.reasons import changes_of, reasons_of, refusal, restarts_of, risk_of
+from recommender.outcome.reasons import changes_of, queue_removals, reasons_of, refusal, restarts_of, risk_of
 from recommender.outcome.spot import SpotTerms
 
 
@@ -240,6 +240,7 @@ def _reasons(
         yield RemovedByBudget(cost_usd=figures.cost_usd.p50, budget_usd=job.budget_usd, p=p_budget)
     if job.deadline_s is not None and p_deadline is not None and p_deadline < job.confidence:
         yield RemovedByDeadline(time_s=median_s, deadline_s=job.deadline_s, p=p_deadline)
+    yield from queue_removals(plan, figures.times.train_s.p90)
     yield from restarts_of(plan, machine.workload.script, terms)
     yield from reasons_of(plan, machine.workload, machine.estimate)
     note = reading_note(plan, machine.estimate, machine.read_s)

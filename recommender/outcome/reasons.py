@@ -18,6 +18,7 @@ from recommender.outcome.bill import cost_usd, price_rise
 from recommender.outcome.feeding import instance_of, vcpus_per_gpu
 from recommender.outcome.nodes import times_of_one
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot, makespan_and_billed_h
+from recommender.queue.limits import Asked, forbidding
 
 # Sources: CUDA 12.0 release notes (Kepler removed), CUDA 13.0 release notes (Maxwell, Pascal and Volta
 # removed). PyTorch's wheels follow the CUDA version they are built with.
@@ -90,6 +91,14 @@ def reasons_of(
     yield from plan.notes
     if plan.wait_s is None:
         yield about_options.Unknown(what="wait")
+
+
+def queue_removals(plan: values.Plan, train_p90_s: float) -> Iterator[Finding]:
+    """Limits of its scheduler that the job is above: it asks for its p90, or longer where that is set."""
+    if plan.queue_limits:
+        time_s = max(plan.startup_s + train_p90_s, plan.walltime_s or 0.0)
+        asked = Asked(num_gpus=plan.num_gpus, num_nodes=plan.num_nodes, time_s=time_s)
+        yield from forbidding(plan.queue_limits, asked)
 
 
 def changes_of(

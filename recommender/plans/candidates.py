@@ -24,6 +24,7 @@ from advisor.core.values import (
     Plan,
     Price,
     Quantiles,
+    QueueLimit,
     StartWait,
     Tier,
 )
@@ -173,6 +174,8 @@ class Machine:
     """What each GPU may draw; None where unlimited."""
     walltime_s: float | None = None
     """The run time that jobs ask its scheduler for; None if unknown."""
+    queue_limits: tuple[QueueLimit, ...] = ()
+    """Of its scheduler; none if none are known."""
 
     @property
     def num_free(self) -> int:
@@ -235,6 +238,8 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
         rates={**extras.rates, **cost},
         num_vcpus=num_vcpus,
         notes=(*machine.in_use, *notes, *extras.notes),
+        queue_limits=machine.queue_limits,
+        walltime_s=machine.walltime_s,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitUnsure
 from advisor.core.units import HOUR_S, MINUTE_S
+from advisor.core.values import QueueLimit
 from recommender.queue import grids
 from recommender.queue.waits import (
     ALL,
@@ -84,6 +85,8 @@ class WaitQuantiles:
     """At which levels the quantiles of a bin are those of a job that finds 0, 1 to 2, 3 to 8, ... others
     waiting in its queue [classes of `waits.BACKLOGS`, levels]."""
     bins: tuple[WaitBin, ...]
+    limits: Mapping[str, tuple[QueueLimit, ...]] = field(default_factory=dict)
+    """Of jobs of whoever asked a live scheduler, by queue; ``""`` is the default one. None of a log."""
 
     def of(
         self,

@@ -13,7 +13,7 @@ from advisor.service.job_files import Handoff, job_file
 from tests.builders import make_plan, make_trace
 from tests.end_to_end.cli import Shell
 from tests.recommendations import make_option
-from tests.slurm import Slurm
+from tests.slurm import Slurm, until
 from tests.training import COUNTS, SAVES
 
 GPU = "A100-SXM-40GB"
@@ -100,6 +100,68 @@ def test_two_nodes_have_one_guard_and_one_receipt_that_counts_each_once(shell, s
     assert run["cost_usd"] == pytest.approx(run["duration_s"] * 12.0 / 3600)
 
 
+# What each sets, the ways to ask for more than that, and what Slurm then says of the job.
+LIMITS = ("MaxWall=2-0", "MaxTRESPerUser=gres/gpu=2")
+NO_LIMITS = ("MaxWall=-1", "MaxTRESPerUser=gres/gpu=-1")
+
+
+@pytest.fixture
+def limited(slurm):
+    """The cluster with limits, and a job that has all GPUs that one user may have."""
+    slurm.ask("sacctmgr", "-i", "modify", "qos", "normal", "set", *LIMITS)
+    running = slurm.ask("sbatch", *HOLDS, "--gres=gpu:2", "--nodes=1", "--time=30").strip()
+    until(lambda: slurm.ask("squeue", "-h", f"--jobs={running}", "-o", "%t").strip() == "R")
+    try:
+        yield slurm
+    finally:
+        slurm.ask("scancel", "--full", running)
+        slurm.ask("sacctmgr", "-i", "modify", "qos", "normal", "set", *NO_LIMITS)
+
+
+HOLDS = ("--parsable", "--output=/dev/null", "--wrap=while :; do sleep 1000; done")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "walltime", "reason", "limit"),
+    [
+        (1, "30:00", "QOSMaxGRESPerUser", ("delay_findings", "MaxTRESPU", 2.0)),
+        (1, "3-00:00:00", "QOSMaxWallDurationPerJobLimit", ("removal_findings", "MaxWall", 172_800.0)),
+    ],
+)
+def test_limits_are_those_that_slurm_names_itself(gpus, walltime, reason, limit, tmp_path, limited):
+    """And the same is said of a job before it is submitted as of the one that waits."""
+    job = limited.ask("sbatch", *HOLDS, f"--gres=gpu:{gpus}", f"--time={walltime}").strip()
+    until(lambda: limited.ask("squeue", "-h", f"--jobs={job}", "-o", "%r").strip() == reason)
+    shell = Shell(folder=tmp_path)
+    before = ("--gpus", str(gpus), "--walltime", walltime, "--queue", "gpu")
+    for asked in (("--job", job), before):
+        answer = shell.run("queue", "show", "slurm", *asked, "--json", **limited.environment)
+        assert answer.code == 0, answer.err
+        where, name, most = limit
+        facts = [one["facts"] for one in answer.document[where]]
+        assert (name, most) in {(one["name"], one["most"]) for one in facts}
+    said = shell.run("queue", "show", "slurm", "--job", job, **limited.environment)
+    assert f"job {job} is number 1 of 1 that wait in gpu: priority" in said.out
+    assert f"Slurm says {reason}" in said.out
+    limited.ask("scancel", job)
+
+
+def test_a_place_in_the_queue_is_by_priority(tmp_path, limited):
+    first, second = (
+        limited.ask("sbatch", *HOLDS, "--gres=gpu:1", "--time=30", f"--nice={nice}").strip()
+        for nice in (300, 0)
+    )
+    until(lambda: limited.ask("sprio", "-h", "-o", "%i").split() == [first, second])
+    document = Shell(folder=tmp_path).run(
+        "queue", "show", "slurm", "--job", first, "--json", **limited.environment
+    ).document  # fmt: skip
+    priority = limited.ask("sprio", "-h", f"--jobs={first}", "-o", "%Y").strip()
+    job = document["job"]
+    assert (job["place"], job["num_waiting"], job["priority"]) == (2, 2, int(priority))
+    assert job["factors"]["job size"] > 0
+    limited.ask("scancel", first, second)
+
+
 def test_what_sacct_tells_is_a_history_of_waits(tmp_path, slurm):
     """A real job, and the same one in each of the hours before."""
     shell = Shell(folder=tmp_path)
@@ -111,3 +173,16 @@ def test_what_sacct_tells_is_a_history_of_waits(tmp_path, slurm):
     document = shell.run("queue", "show", "waits.json", *alike).document
     assert (document["jobs"], document["size_unit"], document["warnings"]) == (51, "gpus", [])
     assert document["wait_s"]["p50"] == pytest.approx(60, abs=1)
+
+
+def test_a_recommendation_keeps_to_the_limits_that_a_fit_has_read(shell, limited):
+    words = ("--parsable", "--gres=gpu:1", "--output=/dev/null", "--wrap=true")
+    limited.ask("sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxTRESPerUser=gres/gpu=3")
+    limited.repeat_hourly(limited.ask("sbatch", *words).strip(), 50)
+    fit = shell.run("queue", "fit", "slurm", "--out", "waits.json", **limited.environment)
+    assert fit.code == 0, fit.err
+    waits = f"wait_log: {shell.folder}/waits.json"
+    shell.write(".config/advisor/config.yaml", LAB.replace("wait_p50: 1m, wait_p90: 2m", waits))
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--offline", "--json", "--max-nodes", "2")
+    removed = {one["num_gpus"]: one["removed_by"] for one in answer.document["options"]}
+    assert (removed[2], removed[4]) == (None, "queue")

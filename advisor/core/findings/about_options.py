@@ -79,6 +79,14 @@ class RemovedByPolicy(Removal, code="policy"):
     detail: str
 
 
+class RemovedByQueue(Removal, code="queue"):
+    of: str
+    name: str
+    what: Literal["gpu-time", "gpus", "jobs", "nodes", "time"]
+    most: float
+    asked: float
+
+
 # What else there is to know of an option.
 
 
@@ -260,6 +268,23 @@ class QueueAssumed(Caution):
     num_logs: int
     size: str
     walltime: str | None
+
+
+class QueueShared(Caution):
+    of: str
+    name: str
+    what: Literal["gpu-time", "gpus", "jobs", "nodes", "time"]
+    most: float
+    asked: float
+    in_use: float
+
+
+class NoHistory(Caution):
+    why: str
+
+
+class QueueLimitsUnknown(Caution):
+    why: str
 
 
 class QuotaNeeded(Note):

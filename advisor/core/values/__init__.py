@@ -13,8 +13,9 @@ from advisor.core.values.estimate import (
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.occurrence import DeliverWhen, Occurrence, OccurrenceState, Schedule, Scheduler
 from advisor.core.values.option import (
-    ChangeGain, CostKind, DataPlace, DataSet, Elsewhere, Job, Listed, Market, Means, Merit, Offer, Option,
-    Pick, PickName, Plan, Price, PriceOrder, PricePoint, QuoteKind, Recommendation, Recovery, RunStatus, Tier,
+    ChangeGain, CostKind, DataPlace, DataSet, Elsewhere, Job, Limited, Listed, Market, Means, Merit, Offer,
+    Option, Pick, PickName, Plan, Price, PriceOrder, PricePoint, QueueLimit, QuoteKind, Recommendation,
+    Recovery, RunStatus, Tier,
 )  # fmt: skip
 from advisor.core.values.trace import (
     ABOVE_0, AttributeValue, Bounds, Checkpoints, CheckpointUse, Collective, Depth, Flow, Kernel, Launch,

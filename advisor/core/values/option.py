@@ -283,6 +283,32 @@ class Elsewhere:
         return None if self.on_demand is None else self.on_demand.wait_s
 
 
+class Limited(StrEnum):
+    """What a limit of a scheduler counts."""
+
+    GPUS = "gpus"
+    NODES = "nodes"
+    TIME = "time"
+    """Seconds that a job may run."""
+    GPU_TIME = "gpu-time"
+    """GPU seconds."""
+    JOBS = "jobs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimit:
+    """What a scheduler allows a job, or several jobs at once."""
+
+    of: str
+    """Who sets it, in words: ``QOS normal``."""
+    name: str
+    """In the scheduler's word: ``MaxWall``."""
+    what: Limited
+    most: float
+    in_use: float | None = None
+    """Of several jobs, what others have now; None of one job alone, or unknown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to rent or use. Prices and counts are of the whole plan."""
@@ -334,6 +360,10 @@ class Plan:
     """Of one machine of one's own; an offer tells those of a rented one. None if unknown."""
     elsewhere: Elsewhere | None = None
     """Of a spot machine, where the job could go on; None if nothing is known."""
+    queue_limits: tuple[QueueLimit, ...] = ()
+    """Of a cluster's scheduler; none if none are known."""
+    walltime_s: float | None = None
+    """What its scheduler will be asked for at least; None if unknown."""
 
     @property
     def num_gpus(self) -> int:

@@ -1,9 +1,10 @@
 """What is said of options: notes, picks, risks and prices."""
 
+import math
 from datetime import datetime
 
 from advisor.core.findings import about_answers, about_options, about_spending
-from advisor.core.units import format_bytes, format_duration, format_usd
+from advisor.core.units import HOUR_S, format_bytes, format_duration, format_usd
 from advisor.core.values import Recovery
 from advisor.report.words.sentences import effort, in_names, named_work
 
@@ -123,6 +124,34 @@ def basis(*, num_jobs: int, size: str | None, size_unit: str, walltime: str | No
     parts += [] if walltime is None else [f"walltime {walltime}"]
     parts += [] if queue is None else [f"queue {queue!r}"]
     return f"{num_jobs:,} jobs {', '.join(parts) or 'of any kind'}"
+
+
+def _amount(what: str, amount: float) -> str:
+    if what == "time":
+        return format_duration(amount)
+    if what == "gpu-time":
+        return f"{amount / HOUR_S:,.10g} GPU hours"
+    noun = "GPU" if what == "gpus" else what.removesuffix("s")
+    return f"{amount:,.10g} {noun}{'' if amount == 1 else 's'}"
+
+
+@in_names.register
+def _(it: about_options.RemovedByQueue) -> str:
+    most, asked = _amount(it.what, it.most), _amount(it.what, it.asked)
+    if it.most <= 0:
+        return f"it does not start now: {it.of} takes no jobs ({it.name})"
+    parts = math.ceil(it.asked / it.most)
+    split = f"; split it into {parts} jobs that go on from a checkpoint" if it.what == "time" else ""
+    return f"above a limit of the queue: {it.of} allows {most} ({it.name}), and it asks for {asked}{split}"
+
+
+@in_names.register
+def _(it: about_options.QueueShared) -> str:
+    most, asked, in_use = (_amount(it.what, one) for one in (it.most, it.asked, it.in_use))
+    return (
+        f"{it.of} allows {most} at once ({it.name}), {in_use} {'is' if it.in_use == 1 else 'are'}"
+        f" in use, and it asks for {asked}: it waits for jobs that share this limit"
+    )
 
 
 @in_names.register

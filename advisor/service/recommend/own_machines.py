@@ -110,6 +110,7 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
     from recommender.plans.candidates import Machine
 
     p50, p90 = cluster.wait_p50, cluster.wait_p90
+    fitted = _fitted(cluster, listener)
     return Machine(
         tier=Tier.CLUSTER,
         name=cluster.name,
@@ -117,12 +118,13 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
         num_gpus=cluster.num_gpus,
         usd_per_gpu_h=cluster.usd_per_gpu_h,
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
-        waits=_logged_waits(cluster, listener),
+        waits={} if fitted is None else _logged_waits(fitted, cluster),
         num_vcpus=cluster.vcpus,
         num_nodes=cluster.num_nodes,
         fabric=_fabric_of(cluster),
         power_limit_w=cluster.power_limit_w,
         walltime_s=cluster.walltime,
+        queue_limits=() if fitted is None else fitted.limits.get(cluster.queue or "", ()),
     )
 
 
@@ -143,16 +145,23 @@ def _gpu_of(cluster: ClusterSettings) -> str:
         raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 
 
-def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, NotedWait]:
-    """Waits by number of GPUs, of a part of a node or of whole nodes; none without a log."""
+def _fitted(cluster: ClusterSettings, listener: Listener) -> WaitQuantiles | None:
+    """What its log tells; None without one."""
     if cluster.wait_log is None:
-        return {}
+        return None
     from advisor.site_files.fitted_files import load_fit
 
     path = cluster.wait_log
     try:
         with listener.step(f"reading {path.name}"):
-            fitted = load_fit(path, cluster.timezone)
+            return load_fit(path, cluster.timezone)
+    except InputError as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
+
+
+def _logged_waits(fitted: WaitQuantiles, cluster: ClusterSettings) -> Mapping[int, NotedWait]:
+    """Waits by number of GPUs, of a part of a node or of whole nodes."""
+    try:
         return {
             count * num_nodes: _logged_wait(fitted, cluster, count * num_nodes, num_nodes)
             for count, num_nodes in _sizes(cluster)

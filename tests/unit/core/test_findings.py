@@ -28,7 +28,7 @@ def test_what_removes_is_named_as_ever():
     """Programs know these names since the first schema, and in this order."""
     assert [kind.code for kind in Removal.__subclasses__()] == [
         "memory", "host-memory", "sharding", "software", "attention", "quota", "spot", "budget", "deadline",
-        "policy",
+        "policy", "queue",
     ]  # fmt: skip
 
 
