@@ -14,8 +14,9 @@ from pathlib import PurePath
 
 from advisor.core.errors import InputError
 from advisor.core.findings.about_options import RiskPreemption
+from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Market, Offer, Option, Recovery, Tier
+from advisor.core.values import Limited, Market, Offer, Option, Recovery, Tier
 
 MARK = "# advisor launch: "
 _RECOVERY = "job_recovery"
@@ -89,8 +90,14 @@ class Handoff:
 
     @property
     def asked_s(self) -> int:
-        """What a scheduler is asked for."""
-        return self.set_s if self.is_as_set else self.covers_s
+        """What a scheduler is asked for; not more than it gives, which is enough for the p90."""
+        return min(self.set_s if self.is_as_set else self.covers_s, self.most_s)
+
+    @property
+    def most_s(self) -> int:
+        """The longest walltime that limits of its queue allow, in whole minutes; a century without any."""
+        known = (one.most for one in self.option.plan.queue_limits if one.what is Limited.TIME)
+        return int(min(known, default=MAX_PLANNED_S)) // 60 * 60
 
     @property
     def hangs_after_s(self) -> int:
@@ -198,6 +205,8 @@ def _limit(handoff: Handoff, *, is_guarded: bool) -> str:
 
 
 def _walltime(handoff: Handoff) -> str:
+    if handoff.asked_s == handoff.most_s:
+        return "the longest that its queue allows"
     if not handoff.is_as_set:
         instead = f" instead of {format_duration(handoff.set_s)}" if handoff.set_s else ""
         return f"the p90 and a fifth{instead}; longer jobs may start later"

@@ -100,6 +100,34 @@ def test_two_nodes_have_one_guard_and_one_receipt_that_counts_each_once(shell, s
     assert run["cost_usd"] == pytest.approx(run["duration_s"] * 12.0 / 3600)
 
 
+@pytest.fixture
+def blocked(slurm):
+    """One node works for six hours, and a job of both nodes waits for it: the other is free until then."""
+    works = slurm.ask("sbatch", *HOLDS, "--gres=gpu:2", "--nodes=1", "--time=6:00:00").strip()
+    until(lambda: slurm.ask("squeue", "-h", f"--jobs={works}", "-o", "%t").strip() == "R")
+    waits = slurm.ask("sbatch", *HOLDS, "--gres=gpu:2", "--nodes=2", "--time=1-0").strip()
+    until(lambda: slurm.ask("squeue", "-h", f"--jobs={waits}", "-o", "%r").strip() == "Resources")
+    try:
+        yield slurm
+    finally:
+        slurm.ask("scancel", "--full", works, waits)
+
+
+def test_the_walltime_that_is_advised_starts_a_job_sooner(shell, blocked):
+    """By backfill: the same file without it, submitted before, waits still when the job has ended."""
+    advised = file_of(shell, gpus=1)
+    (walltime,) = (line for line in advised.splitlines() if line.startswith("#SBATCH --time="))
+    assert int(walltime.partition("=")[2].split(":")[0]) < 6
+    shell.write("longer.sh", advised.replace(f"{walltime}\n", ""))
+    path = f"{shell.folder}/bin:{os.environ['PATH']}"
+    cluster = replace(blocked, environment=shell.environ(PATH=path, **blocked.environment))
+    longer = cluster.ask("sbatch", "--parsable", "longer.sh", cwd=shell.folder).strip()
+    said = run_to_its_end(shell, blocked, advised)
+    assert "saved\n" in said
+    assert blocked.ask("squeue", "-h", f"--jobs={longer}", "-o", "%t %l").strip() == "PD 7-00:00:00"
+    blocked.ask("scancel", longer)
+
+
 # What each sets, the ways to ask for more than that, and what Slurm then says of the job.
 LIMITS = ("MaxWall=2-0", "MaxTRESPerUser=gres/gpu=2")
 NO_LIMITS = ("MaxWall=-1", "MaxTRESPerUser=gres/gpu=-1")

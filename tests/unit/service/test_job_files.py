@@ -10,7 +10,7 @@ import yaml
 
 from advisor.core.errors import InputError
 from advisor.core.findings.about_options import RiskPreemption
-from advisor.core.values import Elsewhere, Layout, Market, Quantiles, Tier
+from advisor.core.values import Elsewhere, Layout, Limited, Market, Quantiles, QueueLimit, Tier
 from advisor.service.job_files import KINDS, MARK, Handoff, job_file
 from tests.builders import make_plan
 from tests.findings import FACTS
@@ -179,6 +179,15 @@ def test_the_scheduler_is_asked_for_what_the_wait_was_counted_on_where_that_cove
     assert f"#SBATCH --time={asked}\n" in text
     assert f"--max-time {stops_min}m " in text
     assert words in text
+
+
+def test_the_scheduler_is_not_asked_for_more_than_it_gives():
+    asked = handoff(tier=Tier.CLUSTER)
+    most = QueueLimit(of="QOS normal", name="MaxWall", what=Limited.TIME, most=22 * 3600.0 + 59)
+    plan = replace(asked.option.plan, queue_limits=(most,))
+    text = job_file(replace(asked, option=replace(asked.option, plan=plan)), "sbatch")
+    assert "#SBATCH --time=22:00:00\n" in text
+    assert "Its walltime is the longest that its queue allows." in text
 
 
 def test_a_long_wait_leaves_the_run_its_time():
