@@ -12,7 +12,7 @@ from advisor.operators import attention_kernels
 from advisor.operators.family import Family, rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates, kept
-from advisor.predict.exchange.collective_time import batch_variation
+from advisor.predict.exchange.collective_time import Scaling, batch_variation
 from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
 from advisor.predict.exchange.data_parallel import BUCKET_BYTES
 from advisor.predict.footprint import fragmentation
@@ -121,8 +121,7 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         notes.append(Unknown(what="gradients"))
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
         notes.append(about_estimates.BatchVariation(variation=variation, waits=num_gpus > 1))
-    spread = step.scaling.spread_of_steps if step.layout.num_nodes == 1 else step.scaling.spread
-    return [*notes, *_notes_on_several(trace, num_gpus, step.scaling.slowdown, spread)]
+    return [*notes, *_notes_on_several(trace, num_gpus, step.scaling.of_gradients(step.layout))]
 
 
 def _power(step: RankStep) -> Iterator[Finding]:
@@ -134,7 +133,7 @@ def _power(step: RankStep) -> Iterator[Finding]:
     yield about_estimates.PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
-def _notes_on_several(trace: Trace, num_gpus: int, slowdown: float, spread: float) -> Iterator[Finding]:
+def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:
     world = sharded_over(trace)
     if world not in (None, 1):
         how: Literal["hidden", "as-recorded"] = "as-recorded" if sharding_group(trace) is None else "hidden"
@@ -144,4 +143,6 @@ def _notes_on_several(trace: Trace, num_gpus: int, slowdown: float, spread: floa
     if state_group(trace) is not None and num_gpus > 1:
         yield about_estimates.Sharded(how="state", num_gpus=num_gpus)
     if world is None and num_gpus > 1:
-        yield about_estimates.DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=slowdown, spread=spread)
+        yield about_estimates.DataParallel(
+            bucket_bytes=BUCKET_BYTES, slowdown=scaling.slowdown, spread=scaling.spread
+        )

@@ -8,7 +8,7 @@ all-reduce that the backward pass does not hide.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,8 +202,8 @@ def _waiting(step: RankStep, of_batches: float = 0.0) -> float:
     Copies wait for each other where they exchange gradients: the passes in front of that even out.
     """
     split, passes, layout, scaling = step.rank.split, step.trace.accumulation, step.layout, step.scaling
-    if layout.num_nodes == 1 and not split.divides_layers and not sharded_over(step.trace):
-        scaling = replace(scaling, spread=scaling.spread_of_steps)
+    if not split.divides_layers and not sharded_over(step.trace):
+        scaling = scaling.of_gradients(layout)
     first, behind = scaling.waiting(split.tensor), scaling.waiting(split.gpus_per_copy)
     copies = scaling.waiting(layout.num_gpus // split.pipeline) - first
     drawn = of_batches * slowest(split.copies(layout).num_gpus)
@@ -258,7 +258,7 @@ def _exchange(step: RankStep, stretch: float) -> data_parallel.Exchange:
         stretch * sums.backward_s,
         gpu,
         copies,
-        slowdown=slowdown,
+        slowdown=step.scaling.of_gradients(copies).slowdown,
         crowd=crowd,
         copied=step.copies,
     )

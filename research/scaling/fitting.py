@@ -14,7 +14,7 @@ from research.chosen.fit import of_one_more
 from research.scaling.cases import Case, Judged, judged
 
 BOARDS = "Lambda"
-_SLOWDOWNS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+_SLOWDOWNS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _SPREADS = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
 _OF_STEPS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.06)
 
@@ -24,7 +24,7 @@ def fitted(cases: Sequence[Case]) -> Scaling:
     fit = [case for case in cases if case.is_fitted]
     # NVIDIA's loaders decode and pad what eight processes wait for; Lambda's input is none or in memory.
     boards = [case for case in fit if case.source == BOARDS] or fit
-    best = _best(boards, [Scaling(spread_of_steps=value, sigma=0.0) for value in _OF_STEPS])
+    best = _best(boards, of_one_node(Scaling(sigma=0.0)))
     grid = [
         replace(best, slowdown=slowdown, spread=spread) for slowdown, spread in product(_SLOWDOWNS, _SPREADS)
     ]
@@ -32,13 +32,20 @@ def fitted(cases: Sequence[Case]) -> Scaling:
     return replace(best, sigma=_left([judged(case, best) for case in fit]))
 
 
+def of_one_node(scaling: Scaling) -> list[Scaling]:
+    """The same with each pair of what is tried for boards of one node."""
+    return [
+        replace(scaling, slowdown_of_steps=slowdown, spread_of_steps=spread)
+        for slowdown, spread in product(_SLOWDOWNS, _OF_STEPS)
+    ]
+
+
 def boards_left_out(cases: Sequence[Case]) -> list[Judged]:
-    """Rows of one node, each kind of board judged by the spread that all others ask for."""
+    """Rows of one node, each kind of board judged by the slowdown and spread that all others ask for."""
     rows = []
     for group in {case.group for case in cases}:
         others = [case for case in cases if case.group != group and case.is_known]
-        grid = [replace(Scaling(), spread_of_steps=value) for value in _OF_STEPS]
-        scaling = _best(others, grid)
+        scaling = _best(others, of_one_node(Scaling()))
         rows += [judged(case, scaling) for case in cases if case.group == group]
     return rows
 

@@ -11,6 +11,7 @@ import pytest
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Link
 from advisor.predict.exchange.collective_time import Scaling
+from research.networks import GNMT_TOKENS
 from research.scaling import lambda_boards
 from research.scaling.cases import Judged, judged
 from research.scaling.fitting import coverage, mean_error
@@ -67,6 +68,32 @@ def test_rows_are_beside_one_board_of_the_same_machine_with_the_same_work(tmp_pa
     assert alone_s == pytest.approx(32 / 100)
 
 
+@pytest.mark.usefixtures("_recorded")
+@pytest.mark.parametrize(
+    ("num_gpus", "gpu", "kept", "link"),
+    [
+        # 322 MB of gradients take 10 ms of 25.5 GB/s in a step of 365 ms.
+        (2, "RTX-A6000", 0.95, Link.PCIE), (2, "RTX-A6000", 0.98, Link.NVLINK_PAIRS),
+        (4, "RTX-A6000", 0.98, Link.PCIE),
+        (2, "RTX-3090", 0.93, Link.HOST), (2, "RTX-3090", 0.96, Link.NVLINK_PAIRS),
+    ],
+)  # fmt: skip
+def test_boards_that_exchange_faster_than_over_pcie_have_bridges(
+    tmp_path: Path, num_gpus: int, gpu: str, kept: float, link: Link
+) -> None:
+    work = ("gnmt", "fp16", "256", "", "O2", "")
+    rate = 256 * GNMT_TOKENS / 0.365
+    several = str(num_gpus * kept * rate)
+    rows = [("board", gpu, "1", *work, str(rate)), (f"{num_gpus}xboard", gpu, str(num_gpus), *work, several)]
+    with (tmp_path / FILE).open("w", newline="") as file:
+        csv.writer(file).writerows([COLUMNS, *rows])
+    (case,) = lambda_cases(tmp_path)
+    fabric = case.layout.fabric
+    assert fabric is not None
+    assert fabric.link is link
+    assert (fabric.link_bytes_per_s > case.gpu.pcie_bytes_per_s) == (kept >= 0.96)
+
+
 @needs_shared
 @pytest.mark.usefixtures("_recorded")
 def test_boards_of_one_node_differ_as_little_as_their_efficiencies_say() -> None:
@@ -81,6 +108,10 @@ def test_boards_of_one_node_differ_as_little_as_their_efficiencies_say() -> None
     assert mean_error(shipped) <= min(errors) + 0.001
     # What eight processes with loaders were fitted to before.
     assert mean_error(shipped) < 0.5 * errors[-1]
+    assert mean_error(shipped) <= 0.015
+    assert max(abs(row.error) for row in shipped) <= 0.14
+    as_over_networks = replace(Scaling(), slowdown_of_steps=Scaling().slowdown)
+    assert mean_error(shipped) < 0.75 * mean_error([judged(case, as_over_networks) for case in cases])
     switched = [row for row in shipped if row.case.layout.fabric.link is Link.NVSWITCH]  # type: ignore[union-attr]
     assert len(switched) >= 60
     assert mean_error(switched) <= 0.02

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
 from pathlib import Path
@@ -251,8 +251,8 @@ def _shipped_law(group: Group) -> CollectiveLaw:
 # Boards over PCIe share switches and host bridges: each beyond two takes so much of a pair's rate from all.
 # Fitted to Lambda's boards; DeepBench's GTX 1080 Ti say the same (research/docs/accuracy/scaling.md).
 _BRIDGES_SHARED = 0.1
-# What crosses host memory is no faster over PCIe 4 than copies over PCIe 3 reach: boards of twelve kinds of
-# machines move 0.8 to 10 GB/s each, 3.4 in the median, over PCIe 4 less than over PCIe 3 (the same page).
+# What crosses host memory is no faster over PCIe 4 than copies over PCIe 3 reach: boards of nineteen machines
+# move 0.7 to 13 GB/s each, 4 in the median, over PCIe 4 less than over PCIe 3 (the same page).
 _MOST_THROUGH_HOST = 12e9
 
 
@@ -418,15 +418,24 @@ class Scaling:
     """Constants, fitted by ``python -m research.scaling`` (``research/docs/accuracy/scaling.md``)."""
 
     slowdown: float = 0.3
-    """By which kernels take longer while NCCL's run beside them, as a share of their time."""
+    """By which kernels take longer while NCCL's run beside them, as a share of their time: over a network, or
+    where a model is shared."""
     spread: float = 0.06
     """Standard deviation of the time in which GPUs of one job do a part of a pass, as a share of it. They
     wait for each other in each pass where they share a model, or are of several nodes, which differ as
     hosts do."""
-    spread_of_steps: float = 0.015
+    slowdown_of_steps: float = 0.8
+    """The same of GPUs of one node that reduce gradients: NCCL's kernels then move and add all themselves."""
+    spread_of_steps: float = 0.01
     """The same of a whole step of the GPUs of one node, who wait once: for gradients."""
     sigma: float = 0.03
     """Log-normal, of what all this leaves unexplained of a step."""
+
+    def of_gradients(self, layout: Layout) -> Scaling:
+        """Of GPUs that each hold the model and exchange gradients alone."""
+        if layout.num_nodes > 1:
+            return self
+        return replace(self, slowdown=self.slowdown_of_steps, spread=self.spread_of_steps)
 
     def waiting(self, num_gpus: int) -> float:
         """By which share of a pass the slowest of so many GPUs is later than their mean.

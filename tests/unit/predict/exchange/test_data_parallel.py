@@ -16,6 +16,7 @@ from tests.builders import make_gpu, make_op, make_trace
 
 GPU = make_gpu(nvlink_bytes_per_s=300e9)
 PAIR = values.Layout(gpus_per_node=2)
+NODES = values.Layout(gpus_per_node=1, num_nodes=2)
 MIB = 2**20
 # No tensor is known, so 1 MiB, 25 MiB and 24 MiB are exchanged as backward goes on.
 GRADIENT_BYTES = 50 * MIB
@@ -112,7 +113,7 @@ def two(trace: values.Trace, scaling: Scaling) -> tuple[values.IterationEstimate
 
 def test_all_wait_for_the_slowest():
     # The largest of eight draws lies 1.42 standard deviations above the mean.
-    one, eight = two(trace_of(), Scaling(spread_of_steps=0.1, slowdown=0.0))
+    one, eight = two(trace_of(), Scaling(spread_of_steps=0.1, slowdown_of_steps=0.0))
     assert OTHERS not in one.by_family
     late_s = eight.by_family[OTHERS]
     assert late_s == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
@@ -120,6 +121,18 @@ def test_all_wait_for_the_slowest():
     assert sum(eight.by_family.values()) + eight.communication_s == pytest.approx(eight.device_s.p50)
     assert sum(eight.by_bound.values()) == pytest.approx(eight.device_s.p50)
     assert eight.by_bound[values.Bound.NETWORK] == eight.communication_s
+
+
+def test_kernels_slow_down_more_where_their_own_node_reduces():
+    trace = trace_of(ops=(make_op(phase=values.Phase.BACKWARD, flops=10**16),))
+    knowledge = replace(shipped(), scaling=Scaling(slowdown=0.0, slowdown_of_steps=0.5))
+    slower, same = (
+        [predict(trace, GPU, layout, knowledge=each).communication_s for layout in (PAIR, NODES)]
+        for each in (knowledge, replace(knowledge, scaling=Scaling(slowdown=0.0, slowdown_of_steps=0.0)))
+    )
+    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
+    assert slower[0] - same[0] == pytest.approx(0.5 * whole_s, rel=0.01)
+    assert slower[1] == same[1]
 
 
 def test_who_waits_for_the_host_waits_for_the_slowest_host():
@@ -143,7 +156,7 @@ def test_the_network_binds_where_it_takes_longest():
 
 
 def test_unknown_gradients_cost_the_latency_and_widen_the_interval():
-    one, several = two(trace_of(None), Scaling(slowdown=0.0))
+    one, several = two(trace_of(None), Scaling(slowdown_of_steps=0.0))
     assert several.communication_s == pytest.approx(bucket_s(0, values.Layout(gpus_per_node=8)))
     assert several.iteration_s.p90 / several.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1
     assert Unknown(what="gradients") in several.assumptions
