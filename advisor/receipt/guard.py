@@ -331,6 +331,28 @@ class Pace:
         return self.expected.step_s.p10 <= self.step_s <= self.expected.step_s.p90
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anew:
+    """The job begun anew on another option of the answer, as the first steps correct it."""
+
+    plan_id: str
+    time_s: Quantiles
+    cost_usd: Quantiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """First steps that were slower than predicted: what going on takes, and what is better now."""
+
+    step_s: float
+    predicted_s: Interval
+    left_s: float
+    """Of training, at this pace."""
+    left_usd: float
+    better: Anew | None
+    """None where nothing of the answer is."""
+
+
 def pace_of(expected: Expected, step_s: Interval | None, num_steps: int) -> Pace | None:
     """What the steps so far say of the whole job; None while there are too few.
 

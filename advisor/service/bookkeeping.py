@@ -29,6 +29,7 @@ from advisor.store.database import existing_store, folder_of, open_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
+    from advisor.receipt.guard import Verdict
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
     from advisor.service.plan_facts import MachineHere
     from advisor.store.ledger import LedgerEntry, Run
@@ -358,8 +359,13 @@ def _writable(folder: Path) -> str | None:
     return str(folder) if as_text(str(folder)) == str(folder) else None
 
 
-def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) -> tuple[bool, list[str]]:
+def keep(
+    begun: Begun, run: Run, database: StoreSettings, *, also: Path | None, canary: Verdict | None = None
+) -> tuple[bool, list[str]]:
     """Enter a run that has ended into the database, or leave its file for later.
+
+    Args:
+        also: gets the receipt as well, with what the first steps said.
 
     Returns:
         Whether the database took it, and what went wrong.
@@ -368,7 +374,7 @@ def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) 
     from advisor.store.ledger import record_run
 
     receipt = ReceiptFile(run=run)
-    trouble = [] if also is None else _write(also, receipt)
+    trouble = [] if also is None else _write(also, ReceiptFile(run=run, canary=canary))
     # Before the database is asked: if we are ended meanwhile, nothing is lost.
     path = _folder(database) / f"{run.id}.json"
     waits = _waits(begun, receipt, path)

@@ -24,14 +24,14 @@ from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, recomm
 from advisor.service.listening import Listener
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.recommend.policy_in_force import check_guarded
-from advisor.service.watching import Watch, WatchRequest, expected_of
+from advisor.service.watching import Watch, WatchRequest, expected_of, verdict_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.command import Ending, GpuUse
-    from advisor.receipt.guard import Expected
+    from advisor.receipt.guard import Expected, Pace, Verdict
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
@@ -137,6 +137,7 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
             price=lambda: rent_of(machine(), request, config),
             grace_s=config.settings.run.grace,
             expected=lambda: expected_of(advised, machine().place, _nodes_of_job(request, machine())),
+            judge=lambda pace: verdict_of(advised, pace, config.settings.choice),
             folder=folder,
         )
 
@@ -162,7 +163,8 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
             run = _with_use(run, sampler.use)
             is_recorded, trouble = False, [_NESTED]
             if outer is None:
-                is_recorded, trouble = keep(begun, run, database, also=request.receipt)
+                canary = None if watch is None else watch.verdict
+                is_recorded, trouble = keep(begun, run, database, also=request.receipt, canary=canary)
             unsure = _unsure(sampler.use)
             listener.warn([*doubts, *begun.warnings, *strange, *_several(steps), *unsure, *trouble])
             return Receipt(
@@ -187,6 +189,7 @@ def _watch(
     price: Callable[[], float | None],
     grace_s: float,
     expected: Callable[[], Expected],
+    judge: Callable[[Pace], Verdict | None],
     folder: Path,
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.
@@ -203,7 +206,13 @@ def _watch(
             f" {named('usd_per_h')}, or {named('plan')} ID. Nothing was run."
         )
     return Watch(
-        wanted, grace_s=grace_s, usd_per_h=price, expected=expected, folder=folder, listener=listener
+        wanted,
+        grace_s=grace_s,
+        usd_per_h=price,
+        expected=expected,
+        judge=judge,
+        folder=folder,
+        listener=listener,
     )
 
 

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_PLANNED_S, MAX_USD
-from advisor.core.units import exact_duration, format_duration, format_usd
-from advisor.receipt.guard import Canary, Expected, Guard, Limits, Pace, pace_of
+from advisor.core.units import HOUR_S, exact_duration, format_duration, format_usd
+from advisor.core.values import Quantiles
+from advisor.receipt.guard import Anew, Canary, Expected, Guard, Limits, Pace, Verdict, pace_of
 
 if TYPE_CHECKING:
+    from advisor.config.settings import ChoiceSettings
     from advisor.service.listening import Listener
     from advisor.service.plan_facts import Place
-    from advisor.store.ledger import LedgerEntry
+    from advisor.store.ledger import LedgerEntry, OfferedOption
 
 LOOK_EVERY_S = 2.0
 _ANSWER_WITHIN_S = 300.0
@@ -93,6 +95,80 @@ def expected_of(advised: LedgerEntry | None, place: Place, num_nodes: int) -> Ex
     )
 
 
+def verdict_of(advised: LedgerEntry | None, pace: Pace, choice: ChoiceSettings) -> Verdict | None:
+    """Going on at this pace beside the options of the answer, which nothing is asked about anew.
+
+    The error of a step is wholly that of the same GPU's other options, and of other GPUs' as much as errors
+    correlate. What was done so far counts for going on alone. None where steps, price or options are unknown.
+    """
+    expected = pace.expected
+    if advised is None or expected.num_steps is None or expected.usd_per_h is None or not advised.options:
+        return None
+    left_s = max(0, expected.num_steps - pace.num_steps) * pace.step_s
+    left_usd = left_s * expected.usd_per_h / HOUR_S
+    hour_usd = choice.value_of_time_usd_per_h
+    totals = [
+        (total_usd, anew)
+        for option in advised.options
+        if option.plan_id != advised.plan_id
+        and (anew := _anew(option, advised, pace)) is not None
+        and (total_usd := _total_usd(anew, option, choice)) < left_usd + hour_usd * left_s / HOUR_S
+    ]
+    best = min(totals, key=lambda one: one[0], default=None)
+    return Verdict(
+        step_s=pace.step_s,
+        predicted_s=expected.step_s,
+        left_s=left_s,
+        left_usd=left_usd,
+        better=None if best is None else best[1],
+    )
+
+
+def _anew(option: OfferedOption, advised: LedgerEntry, pace: Pace) -> Anew | None:
+    """None of a job that may never end, over the budget or late, or on which nobody knows the work."""
+    from recommender.outcome.draws import SHARED_ERROR
+
+    trains = {(one.gpu, one.num_gpus): one.train_p50_s for one in advised.alternatives}
+    shared = 1.0 if option.gpu == advised.gpu else SHARED_ERROR
+    # Where the time of training is not known apart, all of the time is.
+    train_s = trains.get((option.gpu, option.num_gpus), option.time_p50_s)
+    more_s = train_s * ((pace.step_s / pace.expected.step_s.p50) ** shared - 1)
+    more_usd = more_s * (option.usd_per_h or 0.0) / HOUR_S
+    anew = Anew(
+        plan_id=option.plan_id,
+        time_s=Quantiles(p50=option.time_p50_s + more_s, p90=option.time_p90_s + more_s),
+        cost_usd=Quantiles(p50=option.cost_p50_usd + more_usd, p90=option.cost_p90_usd + more_usd),
+    )
+    is_known = option.usd_per_h is not None and (
+        option.num_changes is not None or (option.num_gpus, option.num_nodes) == (advised.num_gpus, 1)
+    )
+    most_usd, most_s = advised.budget_usd or math.inf, advised.deadline_s or math.inf
+    ends = math.isfinite(anew.time_s.p90) and math.isfinite(anew.cost_usd.p90)
+    return anew if is_known and ends and anew.cost_usd.p50 <= most_usd and anew.time_s.p50 <= most_s else None
+
+
+def _total_usd(anew: Anew, option: OfferedOption, choice: ChoiceSettings) -> float:
+    from recommender.ranking.value import CHANGE_S
+
+    changes = option.num_changes or 0
+    hours = (anew.time_s.p50 + CHANGE_S * changes) / HOUR_S
+    return anew.cost_usd.p50 + choice.change_usd * changes + choice.value_of_time_usd_per_h * hours
+
+
+def words_of_verdict(verdict: Verdict) -> str:
+    """What is better now, in a sentence."""
+    going_on = f"going on takes {format_duration(verdict.left_s)} and {format_usd(verdict.left_usd)} more"
+    better = verdict.better
+    if better is None:
+        return f"nothing of the answer is better now: {going_on}"
+    time_s, cost_usd = better.time_s, better.cost_usd
+    return (
+        f"better now: {better.plan_id}, begun anew {format_duration(time_s.p50)} (p90"
+        f" {format_duration(time_s.p90)}) and {format_usd(cost_usd.p50)} (p90 {format_usd(cost_usd.p90)});"
+        f" {going_on}"
+    )
+
+
 class Watch:
     """Looks at one command again and again; it never raises, and what cannot be judged now is tried again.
 
@@ -100,6 +176,7 @@ class Watch:
         grace_s: what a command gets to save a checkpoint.
         usd_per_h: gives the present price of all machines.
         expected: gives what was predicted, once the machine is known; an `InputError` says why nothing was.
+        judge: says of a pace what going on takes, and what is better now; None where that is not known.
         folder: in which the command's processes count their steps.
     """
 
@@ -110,13 +187,16 @@ class Watch:
         grace_s: float,
         usd_per_h: Callable[[], float | None],
         expected: Callable[[], Expected],
+        judge: Callable[[Pace], Verdict | None] = lambda _: None,
         folder: Path,
         listener: Listener,
     ) -> None:
         limits = Limits(max_s=request.max_s, max_usd=request.max_usd, grace_s=grace_s)
         self.guard = Guard(limits=limits, usd_per_h=usd_per_h, say=listener.note)
         self._canary = request.canary
-        self._expected, self._folder, self._listener = expected, folder, listener
+        self.verdict: Verdict | None = None
+        self._expected, self._judge = expected, judge
+        self._folder, self._listener = folder, listener
         self._looked_s = 0.0
         self._question: _Question | None = None
         self._failed: set[str] = set()
@@ -164,6 +244,9 @@ class Watch:
         self._listener.note(words_of(pace))
         if not pace.is_slower:
             return
+        self.verdict = self._judge(pace)
+        if self.verdict is not None:
+            self._listener.note(words_of_verdict(self.verdict))
         if wanted is Canary.STOP:
             self.guard.stop(elapsed_s, _BY_CANARY)
         elif wanted is Canary.ASK:

@@ -163,6 +163,8 @@ class OfferedOption:
     cost_p50_usd: float
     cost_p90_usd: float
     on_frontier: bool
+    num_changes: int | None = None
+    """Of the script, of more than a line; None from older versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

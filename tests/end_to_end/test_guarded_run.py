@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.formats.trace_files import write_trace
+from advisor.receipt.receipt_files import read_receipt
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.training import COUNTS, SAVES
@@ -96,13 +97,19 @@ def advised(shell):
 
 def test_a_canary_that_is_too_slow_stops_the_job(shell, advised):
     """The script listens before its steps are seen, and has two minutes to save."""
-    options = ("--recommendation", "last", "--canary", "stop")
+    options = ("--recommendation", "last", "--canary", "stop", "--receipt", "receipt.json")
     answer = shell.run_process(*RUN, *options, "--", sys.executable, "saves.py", **advised)
     assert answer.out == "saved\n"
     (line,) = [line for line in answer.err.splitlines() if "the first 100 steps take" in line]
     assert "slower than predicted: the job takes" in line
     assert only_run(shell)["note"] == "stopped by its canary: steps were slower than predicted"
     assert only_run(shell)["num_steps"] == 100
+    (better,) = [line for line in answer.err.splitlines() if "better now: " in line]
+    assert "going on takes" in better
+    receipt = read_receipt(shell.folder / "receipt.json")
+    assert receipt.canary.step_s > receipt.canary.predicted_s.p90
+    assert receipt.canary.left_usd > 0
+    assert shell.run("run", "record", "--receipt", "receipt.json").code == 0
 
 
 @pytest.mark.parametrize("what", ["go-on", "ask"])

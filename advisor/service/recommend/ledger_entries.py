@@ -87,6 +87,7 @@ def _entry(answer: RecommendAnswer, project: str, command: str | None) -> Ledger
 def _offered(ranked: Recommendation) -> Iterator[OfferedOption]:
     """The frontier, then the cheapest others that run and end, over budget or too late included."""
     from advisor.store.ledger import OfferedOption
+    from recommender.ranking.value import num_changes
 
     best = {*ranked.frontier, ranked.recommended}
     ends = (
@@ -109,6 +110,7 @@ def _offered(ranked: Recommendation) -> Iterator[OfferedOption]:
             cost_p50_usd=option.cost_usd.p50,
             cost_p90_usd=option.cost_usd.p90,
             on_frontier=plan.id in ranked.frontier,
+            num_changes=num_changes(option),
         )
 
 

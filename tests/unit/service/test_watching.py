@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from advisor.config.settings import ChoiceSettings
 from advisor.core.errors import InputError
 from advisor.core.values import Interval
 from advisor.receipt import guard as guarding
-from advisor.receipt.guard import Canary, Phase
+from advisor.receipt.guard import Canary, Expected, Phase, pace_of
 from advisor.service import watching
 from advisor.service.plan_facts import Place
-from advisor.service.watching import Watch, WatchRequest, expected_of
+from advisor.service.watching import Watch, WatchRequest, expected_of, verdict_of, words_of_verdict
+from advisor.store.ledger import Alternative
 from tests.listening import Heard
-from tests.team import make_entry
+from tests.team import make_entry, make_offered
 from tests.unit.receipt.test_canary import EXPECTED
 
 STEPS = {
@@ -94,6 +96,68 @@ def test_standard_error_that_is_gone_ends_nothing(folder, monkeypatch):
 
     monkeypatch.setattr(guarding, "processes", fails)
     watch(folder, Gone(), max_s=10.0).look(11.0, 7)
+
+
+# A job of an hour on one A10G at 2 dollars an hour takes three, as its first steps show.
+STARTED = make_entry(
+    usd_per_h=2.0,
+    num_iterations=3600,
+    iteration_s=Interval(p10=0.9, p50=1.0, p90=1.2),
+    alternatives=(
+        Alternative(gpu="A10G", num_gpus=2, iteration_p50_s=0.5, train_p50_s=1800.0, train_p90_s=2000.0),
+        Alternative(gpu="L4", num_gpus=8, iteration_p50_s=1.0, train_p50_s=3600.0, train_p90_s=4000.0),
+    ),
+)
+PACE = pace_of(
+    Expected(
+        step_s=Interval(p10=0.9, p50=1.0, p90=1.2),
+        time_s=STARTED.time_s,
+        cost_usd=STARTED.cost_usd,
+        num_steps=3600,
+        usd_per_h=2.0,
+    ),
+    Interval(p10=2.9, p50=3.0, p90=3.1),
+    100,
+)
+TWINS = make_offered("twins", 0.6, 3.0, gpu="A10G", num_gpus=2, usd_per_h=4.0, num_changes=0)
+EIGHT = make_offered("eight", 1.1, 4.4, usd_per_h=4.0, num_changes=0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "plan_id", "hours", "usd"),
+    [
+        # Three times as long on other options of the GPU, and 3 to the power of 0.2 on another.
+        ({"options": (TWINS,)}, "twins", 0.6 + 0.5 * 2, 3.0 + 4.0 * 0.5 * 2),
+        ({"options": (TWINS, EIGHT)}, "eight", 1.1 + 3**0.2 - 1, 4.4 + 4.0 * (3**0.2 - 1)),
+        # Over the budget, too late, work that nobody counted or that costs more, and a price not known.
+        ({"options": (EIGHT,), "budget_usd": 5.0}, None, 0, 0),
+        ({"options": (EIGHT,), "deadline_s": 4000.0}, None, 0, 0),
+        ({"options": (replace(EIGHT, num_changes=None),)}, None, 0, 0),
+        ({"options": (replace(EIGHT, num_changes=1),)}, None, 0, 0),
+        ({"options": (replace(EIGHT, usd_per_h=None),)}, None, 0, 0),
+        ({"options": (replace(EIGHT, cost_p50_usd=9.0),)}, None, 0, 0),
+        ({"options": (replace(EIGHT, plan_id=STARTED.plan_id),)}, None, 0, 0),
+    ],
+)
+def test_what_is_better_now_is_the_answer_corrected_by_the_first_steps(facts, plan_id, hours, usd):
+    verdict = verdict_of(replace(STARTED, **facts), PACE, ChoiceSettings())
+    assert (verdict.left_s, verdict.left_usd) == (3500 * 3.0, pytest.approx(3500 * 3.0 / 1800))
+    if plan_id is None:
+        assert verdict.better is None
+        assert words_of_verdict(verdict).startswith(
+            "nothing of the answer is better now: going on takes 2 h 55"
+        )
+        return
+    assert verdict.better.plan_id == plan_id
+    assert verdict.better.time_s.p50 == pytest.approx(3600 * hours)
+    assert verdict.better.cost_usd.p50 == pytest.approx(usd)
+    assert words_of_verdict(verdict).startswith(f"better now: {plan_id}, begun anew ")
+
+
+@pytest.mark.parametrize("lacks", [{"options": ()}, {"options": (EIGHT,), "usd_per_h": None}])
+def test_nothing_is_said_where_the_answer_is_not_known(lacks):
+    pace = replace(PACE, expected=replace(PACE.expected, usd_per_h=lacks.get("usd_per_h", 2.0)))
+    assert verdict_of(replace(STARTED, **lacks), pace, ChoiceSettings()) is None
 
 
 def here(gpu: str | None, num_gpus: int | None) -> Place:
