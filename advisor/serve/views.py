@@ -303,7 +303,7 @@ _OF_REPORTS = (
 )
 _OF_WAITS = (
     "size_unit num_jobs num_waiting left_out queues first_submit_s last_submit_s offset_p50 offset_p90 levels"
-    " waiting end_s backlog_levels bins"
+    " waiting end_s backlog_levels bins limits"
 )
 
 
