@@ -180,7 +180,8 @@ _HEAD = """# Recipes beside published fine-tuning runs
 Written by `python -m research.recipe_runs`; the runs are of litgpt (`finetuning.csv`, one A100-SXM-40GB or
 A10G). Each is a [recipe](../../../docs/recipes.md) with the run's model, batch and longest sample, with
 litgpt's own choices written in: no recomputation, norms written out in float32, dropout of 5 % before
-adapters, and inputs kept by layers of four bits, as bitsandbytes of 2023 did.
+adapters, and inputs kept by layers of four bits, as bitsandbytes of 2023 did. How long weights of four bits
+take to become 16 was told by other runs, of an A10G ([streams](streams.md)).
 
 Left out: adapters (no recipe), runs on several GPUs, models that the plain decoder does not have (phi-1.5,
 phi-2, Falcon, Phi-3), and tables that state neither batch nor length, or an optimizer of their own (PEFT,
@@ -289,7 +290,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path, required=True)
     given = parser.parse_args()
     runs = dict.fromkeys(published_runs(given.published))
-    write_atomically(given.out, page(compared(run, given.traces) for run in runs))
+    write_atomically(given.out, page(compared(run, given.traces) for run in runs).encode())
 
 
 if __name__ == "__main__":

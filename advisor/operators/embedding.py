@@ -10,6 +10,9 @@ from advisor.operators.cycles import Stream, plain_work, scatter_work, stream_co
 from advisor.operators.family import Family, base_name, each, names
 from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, item_bytes, numel, total_bytes
 
+# Kinds of ``streams.toml``: bitsandbytes looks up what each four bits stand for.
+_LOOK_UPS = {"embedding": "look-up", "dequantize_4bit": "four bits"}
+
 
 def _scatters(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
     """Reads indices and values; reads and writes as many elements of the target."""
@@ -54,10 +57,11 @@ def _first_of_entries(inputs: Tensors) -> int:
 def _stream(op: Op) -> Stream | None:
     """An SM looks up an element in about two clocks, whatever its dtype; gradients are sorted first."""
     name = base_name(op.name)
-    if not op.inputs or not op.outputs or name not in ("embedding", "embedding_dense_backward"):
+    if not op.inputs or not op.outputs or name not in (*_LOOK_UPS, "embedding_dense_backward"):
         return None
-    if name == "embedding":
-        return Stream(cost=stream_costs()["look-up"], work=plain_work(prod(op.outputs[0].shape), op.bytes))
+    if name in _LOOK_UPS:
+        looked_up = plain_work(prod(op.outputs[0].shape), op.bytes)
+        return Stream(cost=stream_costs()[_LOOK_UPS[name]], work=looked_up)
     table, width = op.outputs[0].shape[0], max(op.outputs[0].shape[-1], 1)
     scattered = scatter_work(prod(op.inputs[0].shape) // width, table, width, op.bytes)
     return Stream(cost=stream_costs()["look-up backward"], work=scattered)
@@ -91,7 +95,9 @@ def _cases(index: int, caps: Caps) -> Iterator[Case]:
 
 EMBEDDING = Family(
     word="embedding",
-    others=names("_embedding_bag_backward _embedding_bag_dense_backward index_select_backward"),
+    others=names(
+        "dequantize_4bit _embedding_bag_backward _embedding_bag_dense_backward index_select_backward"
+    ),
     # A multiply-add for each entry and each column of the dense matrix.
     flops=each(
         "_sparse_mm _sparse_addmm",

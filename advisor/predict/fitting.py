@@ -13,6 +13,7 @@ from operator import itemgetter
 from types import MappingProxyType
 
 from advisor.core import values
+from advisor.operators.cycles import Stream, plain_work, stream_costs
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.distinct import Blocks, SameTrace, kept
@@ -111,9 +112,6 @@ _LORA_BACKWARD, _SIGMA_LORA = 0.65, 0.15
 # Of a base in four bits: 4, and 0.127 more of a constant for every 64 that is itself quantized (Dettmers et
 # al., "QLoRA", NeurIPS 2023).
 _QLORA_BYTES = 4.127 / 8
-# Each product first makes 16 bits of its weights again. The share of the memory's rate at which it does so
-# was not measured.
-_DEQUANTIZED_BYTES, _DEQUANTIZE_SHARE, _SIGMA_QLORA = 2.5, 0.5, 0.2
 # A changed script was never profiled; the same width as that of a what-if of precision.
 _SIGMA_PRECISION = 0.1
 _FULL = "float32"
@@ -245,14 +243,16 @@ def with_qlora(version: Version) -> Version | None:
     saved = sum(map(tensor_bytes, matrices)) - elements * _QLORA_BYTES
     if not 0 < saved < adapted.tensors.weights:
         return None
-    rate = _DEQUANTIZE_SHARE * version.gpu.memory_bytes_per_s
-    made_s = version.trace.accumulation * elements * _DEQUANTIZED_BYTES / rate
-    seconds = adapted.seconds
+    cost, seconds = stream_costs()["four bits"], adapted.seconds
+    # Each product first makes 16 bits of its weights again, from four.
+    making = Stream(cost=cost, work=plain_work(elements, round(2.5 * elements)))
+    made_s = version.trace.accumulation * making.time_s(0.0, version.gpu, version.gpu.memory_bytes_per_s)
+    made_share = 2 * made_s / (seconds.total + 2 * made_s)
     return replace(
         adapted,
         tensors=replace(adapted.tensors, weights=adapted.tensors.weights - saved),
         seconds=replace(seconds, forward=seconds.forward + made_s, backward=seconds.backward + made_s),
-        sigma=math.hypot(adapted.sigma, _SIGMA_QLORA),
+        sigma=math.hypot(adapted.sigma, made_share * cost.pace_on(version.gpu).sigma),
     )
 
 

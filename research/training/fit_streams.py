@@ -9,8 +9,9 @@ are printed, and give the widths.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -19,12 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Z90
 from advisor.operators.cycles import CHANNEL_NORM, COSTS
 from advisor.predict.constants import constants_for
 from advisor.predict.roofline import KERNEL_FLOOR_S
+from research.training import four_bits
 from research.training.batch_norms import KERNELS_ALONE, batch_norm_rows
 from research.training.drawn import fraction_of
+from research.training.four_bits import MadeWeights, made_weights
 from research.training.stream_tables import ORIGIN, MeasuredStream, counted, read_streams
 
 _NUM_FOLDS = 4
@@ -74,6 +78,8 @@ class FittedStream:
         """What shares widths: of one kind alone there may be a dozen calls, or one GPU's."""
         if self.kind.startswith(CHANNEL_NORM):
             return "batch norm"
+        if self.kind == four_bits.KIND:
+            return self.kind
         if "norm" in self.kind or "softmax" in self.kind:
             return "norm and softmax"
         return "look-up" if "look-up" in self.kind else "element-wise"
@@ -90,6 +96,28 @@ def fitted(rows: Sequence[MeasuredStream]) -> FittedStream:
         judged=held_out(rows, fold, fit.offset_s),
         left_out={} if is_alone else held_out(rows, lambda row: row.gpu.architecture, fit.offset_s),
         architecture=architecture,
+    )
+
+
+def fitted_to_runs(runs: Sequence[MadeWeights]) -> FittedStream:
+    """Clocks of an SM for a weight of four bits; each run is judged by the others.
+
+    Those of all runs together: of a long one the least is loading and packing the weights.
+    """
+    gpu = load_gpus()[four_bits.GPU]
+
+    def cycles(of: Sequence[MadeWeights]) -> float:
+        clocks = sum(run.time_s for run in of) * gpu.num_sms * gpu.boost_clock_hz
+        return clocks / sum(run.weights for run in of)
+
+    off = [math.log(cycles([one for one in runs if one != run]) / cycles([run])) for run in runs]
+    costs = np.array([cycles(runs) if name == "cycles_per_element" else 0.0 for name in COSTS])
+    return FittedStream(
+        kind=four_bits.KIND,
+        fit=Fit(costs=costs, pace={gpu.architecture: 1.0}, offset_s={}),
+        judged={gpu.name: np.array(off)},
+        left_out={},
+        architecture={gpu.name: gpu.architecture},
     )
 
 
@@ -190,13 +218,19 @@ class Widths:
 
 def widths_of(fits: Sequence[FittedStream]) -> dict[str, Widths]:
     """By family."""
-    return {family: _widths([each for each in fits if each.family == family]) for family in _families(fits)}
+    widths = {name: _widths([each for each in fits if each.family == name]) for name in _families(fits)}
+    widest = max(each.unseen for each in widths.values())
+    # One architecture alone does not tell how far another is: no less than any.
+    is_judged = {each.family for each in fits if each.left_out}
+    return {
+        name: each if name in is_judged else replace(each, unseen=widest) for name, each in widths.items()
+    }
 
 
 def _widths(family: Sequence[FittedStream]) -> Widths:
     seen = {name: sigma_of(_logs(family, "judged", name)) for name in _architectures(family)}
-    unseen = sigma_of(logs for each in family for logs in each.left_out.values())
-    return Widths(seen=seen, unseen=max(unseen, *seen.values()))
+    left_out = [logs for each in family for logs in each.left_out.values()]
+    return Widths(seen=seen, unseen=max([*seen.values(), *([sigma_of(left_out)] if left_out else [])]))
 
 
 def _logs(
@@ -223,7 +257,7 @@ def _architectures(fits: Sequence[FittedStream]) -> list[str]:
 def render(fits: Sequence[FittedStream]) -> str:
     """The TOML text."""
     lines = ["# Written by python -m research.training.fit_streams: what streaming costs. Do not edit."]
-    lines += [f"# Fitted to {origin}" for origin in ORIGIN]
+    lines += [f"# Fitted to {origin}" for origin in (*ORIGIN, four_bits.ORIGIN)]
     widths = widths_of(fits)
     for each in fits:
         own = widths[each.family]
@@ -302,10 +336,12 @@ def main(say: Callable[[str], object] = print) -> None:
     try:
         kineto = options.measurements.parent / "kineto"
         rows = [*read_streams(options.measurements), *counted(batch_norm_rows(kineto))]
+        runs = list(made_weights(options.measurements))
     except FileNotFoundError as error:
         parser.error(f"no {error.filename}: name the folder of measurements.")
     by_kind = groupby(sorted(rows, key=lambda row: row.kind), key=lambda row: row.kind)
-    fits = [fitted(list(of_kind)) for _, of_kind in by_kind]
+    fits = [*(fitted(list(of_kind)) for _, of_kind in by_kind), fitted_to_runs(runs)]
+    fits.sort(key=lambda fit: fit.kind)
     write_atomically(options.out, render(fits).encode())
     say(page(fits))
 

@@ -1,11 +1,10 @@
-"""Weights of four bits (NF4, Dettmers et al. 2023): a stand-in for bitsandbytes' Linear4bit.
+"""Weights of four bits (NF4, Dettmers et al. 2023), of which bitsandbytes makes 16 bits for each product.
 
-bitsandbytes runs on CUDA alone, so no plan could be made with it. This stores what it stores, half a byte a
-weight and a scale for each block of them, and makes the weights anew for each product. On a machine with a
-GPU its Linear4bit may take the place of this class.
+This stores what bitsandbytes' Linear4bit stores, half a byte a weight and a scale for each block of them. It
+can be made on no device and sharded, which that one cannot.
 """
 
-from functools import cache
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -16,6 +15,25 @@ NF4 = (
     -1.0, -0.6962, -0.5251, -0.3949, -0.2844, -0.1848, -0.0911, 0.0,
     0.0796, 0.1609, 0.2461, 0.3379, 0.4407, 0.5626, 0.7230, 1.0,
 )  # fmt: skip
+
+try:
+    import bitsandbytes  # noqa: F401 - brings the operator
+except ImportError:
+    # The same in plain PyTorch, which takes longer: pip install bitsandbytes
+    @torch.library.custom_op("bitsandbytes::dequantize_4bit", mutates_args=())
+    def dequantized(
+        packed: torch.Tensor, scales: torch.Tensor, block: int, kind: str,  # noqa: ARG001 - NF4 alone
+        shape: Sequence[int], dtype: torch.dtype,
+    ) -> torch.Tensor:  # fmt: skip
+        values = torch.tensor(NF4, dtype=dtype, device=packed.device)
+        # A byte stands for two weights.
+        pairs = F.embedding(packed.int(), torch.cartesian_prod(values, values))
+        return pairs.view(-1, block).mul_(scales[:, None]).view(shape)
+
+    @dequantized.register_fake
+    def made(packed, *others):
+        shape, dtype = others[-2:]
+        return torch.empty(shape, dtype=dtype, device=packed.device)
 
 
 class Linear4bit(nn.Module):
@@ -35,19 +53,11 @@ class Linear4bit(nn.Module):
             nn.init.zeros_(self.bias)
 
     def weight(self, dtype):
-        # A byte stands for two weights.
-        pairs = F.embedding(self.packed.int(), byte_pairs(self.packed.device, dtype))
-        blocks = pairs.view(-1, BLOCK).mul_(self.scales[:, None])
-        return blocks.view(self.out_features, self.in_features)
+        shape = (self.out_features, self.in_features)
+        return torch.ops.bitsandbytes.dequantize_4bit(self.packed, self.scales, BLOCK, "nf4", shape, dtype)
 
     def forward(self, x):
         return Product.apply(x, self)
-
-
-@cache
-def byte_pairs(device, dtype):
-    values = torch.tensor(NF4, dtype=dtype, device=device)
-    return torch.cartesian_prod(values, values)
 
 
 class Product(torch.autograd.Function):

@@ -16,7 +16,16 @@ from advisor.core.values import Z90
 from advisor.operators.cycles import COSTS, FILE, parsed
 from research.training import fit_streams
 from research.training.batch_norms import batch_norm_rows
-from research.training.fit_streams import fit_of, fitted, nonnegative, render, sigma_of, widths_of
+from research.training.fit_streams import (
+    fit_of,
+    fitted,
+    fitted_to_runs,
+    nonnegative,
+    render,
+    sigma_of,
+    widths_of,
+)  # fmt: skip
+from research.training.four_bits import made_weights
 from research.training.stream_tables import MeasuredStream, counted, read_streams
 from tests.shared import SHARED, needs_shared
 
@@ -134,6 +143,35 @@ def test_published_rows_are_those_of_the_shipped_file(kind: str, most: float) ->
     assert fit.fit.costs == pytest.approx(costs, abs=2e-3)
     errors = [np.abs(np.expm1(logs)).mean() for logs in fit.judged.values()]
     assert np.mean(errors) < most
+
+
+def test_weights_of_four_bits_are_told_by_pairs_of_runs(tmp_path: Path) -> None:
+    table = tmp_path / "published" / "finetuning.csv"
+    table.parent.mkdir()
+    rows = [
+        "llama-2-7b,lora,,A10G,1,2,1969.2,4", "llama-2-7b,qlora,nf4,A10G,1,2,2740.2,4",
+        "llama-2-7b,qlora,nf4,A10G,1,4,9999,4", "llama-2-7b,qlora,nf4,A10G,4,2,9999,4",
+        "tiny-llama,lora,,A10G,1,8,100,3", "tiny-llama,qlora,nf4,A10G,1,8,200,3",
+    ]  # fmt: skip
+    table.write_text("\n".join(("model,method,quantization,gpu,num_gpus,micro_batch,seconds,epochs", *rows)))
+    llama, tiny = made_weights(tmp_path)
+    # 8,000 passes forward and backward of the blocks' weights.
+    assert llama.weights == 8000 * 32 * (4 * 4096**2 + 3 * 4096 * 11008)
+    assert (llama.time_s, tiny.time_s) == (pytest.approx(771.0), 100.0)
+    fit = fitted_to_runs([llama, tiny])
+    (cycles,) = fit.fit.costs[fit.fit.costs > 0]
+    clocks = 871.0 * 80 * load_gpus()["A10G"].boost_clock_hz
+    assert cycles == pytest.approx(clocks / (llama.weights + tiny.weights))
+    # Nothing judges it on another architecture: it is as wide there as the widest.
+    widths = widths_of([fit, fitted(made_up(noise=0.1))])
+    assert widths["four bits"].unseen == max(each.unseen for each in widths.values())
+
+
+@needs_shared
+def test_published_pairs_are_those_of_the_shipped_file() -> None:
+    shipped = tomllib.loads(catalog_path(FILE).read_text())["four bits"]
+    fit = fitted_to_runs(list(made_weights(MEASUREMENTS)))
+    assert fit.fit.costs[1] == pytest.approx(shipped["cycles_per_element"], abs=2e-3)
 
 
 @needs_shared
