@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from advisor.core.findings import Finding, about_answers
 from advisor.core.notebook import html_of
 from advisor.core.units import HOUR_S
-from advisor.core.values import Job, Option, Recommendation
+from advisor.core.values import Interval, Job, Option, Recommendation
 from recommender.outcome.bill import TOLERANCE
-from recommender.outcome.draws import chance_below
+from recommender.outcome.draws import chance_below, ratio_of
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.value import Worth, change_s, change_usd, whole_s, whole_usd, worth_for
 from recommender.ranking.what_tips import machine, why_removed
@@ -51,6 +51,9 @@ class PlanComparison:
     """Probability that A costs less, ties half; None where a rent is unknown."""
     p_a_sooner: float
     """Probability that A is done first, ties half."""
+    times_as_fast: Interval | None
+    """As A, that B trains, waits apart: narrower than both times, since they share a part of what is wrong in
+    predictions. None where a draw never ends."""
     even_usd_per_h: float | None
     """The worth of an hour at which both are as good; None where none makes them so."""
     verdict: Finding
@@ -85,6 +88,7 @@ def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
         whole=whole,
         p_a_cheaper=chance_below(a.cost_usd, b.cost_usd) if is_cost_known else None,
         p_a_sooner=p_sooner,
+        times_as_fast=ratio_of(a.train_s, b.train_s),
         even_usd_per_h=_even_usd_per_h(*whole) if is_cost_known else None,
         verdict=_verdict(*sides, worth),
     )

@@ -282,7 +282,7 @@ MLPerf's submissions are a floor ([page](mlperf.md)): no script repeats them, so
 Of ratios of two boards on the same work, intervals with the correlation of 0.2 that ranking uses
 ([decision 13](../../../docs/decisions/0013-prediction-errors-of-two-gpus-correlate-by-0-2.md)) hold 85 % here
 (615 pairs, whose errors correlate by 0.3), 94 % of NVIDIA's families, all of 17 published pairs, and 87 % of
-NeuSight's. No answer prints a ratio with an interval.
+NeuSight's. `advisor compare` prints such ratios.
 
 Rows by architecture left out, below, are of before the intervals of decision 139 and waits of decision 138,
 by which all steps with what ships are 8.1 instead of 8.0 % off.

@@ -138,6 +138,9 @@ def _odds(comparison: PlanComparison) -> Iterator[Line]:
     for name, p in pairs.items():
         if p is not None:
             yield Line(key=f"p_{name}", name=f"Is the {name} one", a=p, b=1 - p, kind=PROBABILITY)
+    if (times := comparison.times_as_fast) is not None:
+        span = f"{times.p50:.2f} x ({times.p10:.2f} to {times.p90:.2f})"
+        yield Line(key="times_as_fast", name="Trains as fast", a="1 x", b=span)
 
 
 def _whole(comparison: PlanComparison) -> Iterator[Line]:
@@ -253,7 +256,7 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
             for title, lines in groups
             for line in lines
         ],
-        **doc.facts_of(comparison, "p_a_cheaper p_a_sooner"),
+        **doc.facts_of(comparison, "p_a_cheaper p_a_sooner times_as_fast"),
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
         "even_usd_per_h": comparison.even_usd_per_h,
         "whole": {name: asdict(whole) for name, whole in zip(("a", "b"), comparison.whole, strict=True)},

@@ -137,6 +137,14 @@ def _quantiles(ordered: Array, probability: float) -> list[float]:
     return quantiles
 
 
+def ratio_of(values: Array, to: Array) -> Interval | None:
+    """How many times others [n] draws are; None where one of either never ends."""
+    if not (np.isfinite(values).all() and np.isfinite(to).all()):
+        return None
+    times, inverse = quantiles_of_rows(np.array([values / to, to / values]))
+    return Interval(p10=1 / inverse.p90, p50=times.p50, p90=times.p90)
+
+
 def chance_below(values: Array, than: Array) -> float:
     """How often draws [n] lie below others [n]; equal draws count half."""
     below, equal = np.count_nonzero(values < than), np.count_nonzero(values == than)

@@ -54,6 +54,8 @@ def test_b_beside_a_is_the_mirror_of_a_beside_b(pair, value):
     assert there.even_usd_per_h == (
         None if back.even_usd_per_h is None else pytest.approx(back.even_usd_per_h)
     )
+    if there.times_as_fast is not None and back.times_as_fast is not None:
+        assert there.times_as_fast.p10 * back.times_as_fast.p90 == pytest.approx(1)
     assert type(there.verdict) is type(back.verdict)
     if not isinstance(there.verdict, ComparedSame):
         for name, fact in mirrored(back.verdict).items():

@@ -1,5 +1,6 @@
 """Two plans side by side: what decides, by figures one can follow."""
 
+import dataclasses
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,9 +12,10 @@ from advisor.core.findings import about_answers
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import RemovedByDeadline, RemovedByMemory
 from advisor.core.units import HOUR_S
-from advisor.core.values import Means, Option, Quantiles
+from advisor.core.values import Interval, Means, Option, Quantiles
 from advisor.report.words import sentence
 from recommender.comparison import PlanComparison, compared
+from recommender.outcome.draws import SHARED_ERROR, log_normal, make_draws, ratio_of
 from recommender.outcome.evaluate import Judged
 from tests.builders import make_job, make_plan
 from tests.findings import sample
@@ -48,6 +50,21 @@ def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value, take):
     # 40 dollars more for ten hours less.
     assert answer.even_usd_per_h == facts["even_usd_per_h"] == pytest.approx(4.0)
     assert (answer.p_a_cheaper, answer.p_a_sooner) == (0.0, 1.0)
+
+
+def test_what_both_predictions_share_is_no_doubt_of_their_ratio():
+    answer = pair(FAST, SLOW)
+    assert answer.times_as_fast is not None
+    assert dataclasses.astuple(answer.times_as_fast) == pytest.approx((0.5, 0.5, 0.5))
+    draws = make_draws(np.random.default_rng(0))
+    time_s = Interval(p10=0.8, p50=1.0, p90=1.25)
+    one, same, other = (log_normal(time_s, draws.prediction_of(gpu)) for gpu in ("A", "A", "B"))
+    apart = ratio_of(one, other)
+    assert ratio_of(one, same) == Interval(p10=1.0, p50=1.0, p90=1.0)
+    assert apart is not None
+    # Two independent errors would span 1.25 to the power of 1.41; a fifth of their variance is common.
+    assert apart.p90 == pytest.approx(1.25 ** math.sqrt(2 * (1 - SHARED_ERROR)), rel=0.03)
+    assert ratio_of(one, np.full(len(other), math.inf)) is None
 
 
 def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer():
