@@ -3,6 +3,7 @@
 import pytest
 
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.programs import write_program
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 TRAINING = """
@@ -20,7 +21,7 @@ while True:
     optimizer.step()
 """
 # A driver's program that tells of one card, on which somebody else computes.
-BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97, 72.00'\n"
+BUSY = "echo 'NVIDIA L4, 23034, 18000, 97, 72.00'"
 
 
 @pytest.fixture
@@ -57,8 +58,7 @@ def test_cuda_that_is_not_there_is_an_error(shell):
 
 
 def test_a_busy_gpu_is_told_and_left_alone(shell):
-    shell.write("bin/nvidia-smi", BUSY)
-    (shell.folder / "bin/nvidia-smi").chmod(0o755)
+    write_program(shell.folder / "bin/nvidia-smi", BUSY)
     path = f"{shell.folder}/bin:/usr/bin:/bin"
     answer = shell.run("profile", "train.py", "--json", PATH=path)
     assert trace_of(answer)["backend"] == "fake"

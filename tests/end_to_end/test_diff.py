@@ -14,6 +14,7 @@ from advisor.core.values import Op
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_op, make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.programs import write_program
 from tests.test_docs import ROOT
 
 JOB = ("--epochs", "90", "--offline")
@@ -212,9 +213,7 @@ def test_the_commit_gets_a_status_that_a_branch_rule_can_require(tmp_path, code,
     assert workflow["permissions"]["statuses"] == "write"
     (step,) = [step for step in parts if "statuses" in step.get("run", "")]
     assert step["if"] == "always()"
-    gh = tmp_path / "gh"
-    gh.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    gh.chmod(0o755)
+    write_program(tmp_path / "gh", 'printf "%s\\n" "$@"')
     given = {"CODE": code, "COMMIT": "c0ffee", "REPOSITORY": "o/r", "RUN_URL": "https://x/1"}
     done = subprocess.run(
         ["sh", "-ec", step["run"]], env=given | {"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True

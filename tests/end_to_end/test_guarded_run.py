@@ -13,10 +13,11 @@ from advisor.formats.trace_files import write_trace
 from advisor.receipt.receipt_files import read_receipt
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.programs import write_program
 from tests.training import COUNTS, SAVES
 
 RUN = ("run", "--no-metadata")
-NVIDIA_SMI = '#!/bin/sh\necho "NVIDIA L4, 23034, 0, 0, 72.00"\n'
+NVIDIA_SMI = 'echo "NVIDIA L4, 23034, 0, 0, 72.00"'
 
 
 @pytest.fixture
@@ -88,8 +89,7 @@ def test_whoever_is_killed_the_run_is_counted_once(who, status, note, shell):
 def advised(shell):
     """A recommendation for the one L4 of this machine; what commands need to see it."""
     write_trace(make_trace(), shell.folder / "t.json.gz")
-    smi = shell.write("bin/nvidia-smi", NVIDIA_SMI)
-    smi.chmod(0o755)
+    smi = write_program(shell.folder / "bin/nvidia-smi", NVIDIA_SMI)
     asked = ("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record", "--provider", "gcp")
     assert shell.run(*asked, "--gpu", "L4:1", "--market", "spot").code == 0
     return {"PATH": f"{smi.parent}:{os.environ['PATH']}"}

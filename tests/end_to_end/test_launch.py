@@ -12,6 +12,7 @@ from advisor.formats.trace_files import write_trace
 from advisor.service.launching import packages_of
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.programs import write_program
 
 MARKED = '# advisor launch: {"kind": "%s", "plan": "%s", "recommendation": null}\n'
 PLAN = "local/1xL4"
@@ -31,8 +32,7 @@ for (x,) in DataLoader(TensorDataset(torch.randn(64, 8)), batch_size=8):
 def shell(tmp_path):
     """A folder with a `sky` that notes what it was asked for."""
     shell = Shell(folder=tmp_path)
-    program = shell.write("bin/sky", '#!/bin/sh\necho "$@" > asked; exit 5\n')
-    program.chmod(0o755)
+    write_program(tmp_path / "bin/sky", 'echo "$@" > asked; exit 5')
     return shell
 
 
@@ -97,7 +97,7 @@ def test_nobody_who_does_not_say_yes_starts_anything(shell):
 def test_what_cannot_be_started_is_one_clear_line(text, words, shell):
     if text is not None:
         (shell.folder / "job").write_bytes(text.encode(errors="surrogateescape"))
-    shell.write("bin/kubectl", "#!/bin/sh\n").chmod(0o755)
+    write_program(shell.folder / "bin/kubectl", "")
     answer = shell.run("launch", "job", "--yes", PATH=f"{shell.folder}/bin:{os.environ['PATH']}")
     assert_plain_error(answer, 2, *words)
 

@@ -17,6 +17,7 @@ from advisor.predict.constants import constants_for
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.programs import write_program
 from tests.recordings import make_measurement, write_recording
 
 pytestmark = pytest.mark.usefixtures("warm_children")
@@ -27,8 +28,7 @@ FEW = (*CPU, "--only", "bmm,softmax")
 
 def with_nvidia_smi(shell: Shell, answer: str) -> str:
     """A PATH whose nvidia-smi answers this."""
-    shell.write("bin/nvidia-smi", f"#!/bin/sh\necho '{answer}'\n")
-    (shell.folder / "bin/nvidia-smi").chmod(0o755)
+    write_program(shell.folder / "bin/nvidia-smi", f"echo '{answer}'")
     return f"{shell.folder}/bin:/usr/bin:/bin"
 
 
@@ -114,8 +114,7 @@ def test_no_gpu_is_an_error_that_says_what_to_do(shell):
 def test_a_python_without_torch(shell):
     """Was: ./python became a bare name, and another that PATH has was taken."""
     (shell.folder / "site").mkdir()
-    shell.write("python", f'#!/bin/sh\nexec {vars(sys)["_base_executable"]} -S "$@"\n')
-    (shell.folder / "python").chmod(0o755)
+    write_program(shell.folder / "python", f'exec {vars(sys)["_base_executable"]} -S "$@"')
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     assert_plain_error(shell.run(*FEW, "--python", "./python", PATH=path), 2, "has no torch", "--python")
 

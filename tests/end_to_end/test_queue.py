@@ -10,6 +10,7 @@ from advisor.formats.trace_files import write_trace
 from tests.builders import make_op, make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.jobs import csv_of, make_job, sacct_of
+from tests.programs import write_program
 
 HOUR_S = 3600.0
 
@@ -182,8 +183,8 @@ def test_recommend_takes_the_wait_from_the_log(shell):
 
 def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell):
     write_trace(make_trace(), shell.folder / "t.json.gz")
-    program = shell.write("bin/nvidia-smi", '#!/bin/sh\nprintf "NVIDIA L4, 23034, 1, %s, 72.00\\n" 0 92\n')
-    program.chmod(0o755)
+    smi = 'printf "NVIDIA L4, 23034, 1, %s, 72.00\\n" 0 92'
+    program = write_program(shell.folder / "bin/nvidia-smi", smi)
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     command = ("recommend", "t.json.gz", "--iterations", "5000", "--offline", "--json")
 
@@ -214,8 +215,7 @@ def test_a_board_that_may_draw_less_is_slower_and_cheaper_to_run(shell):
         "local: {usd_per_kwh: 0.5}\nprices: {offline: true}\n",
     )
     assert shell.run("trust").code == 0
-    program = shell.write("bin/nvidia-smi", '#!/bin/sh\necho "NVIDIA L4, 23034, 1, 0, 60.00"\n')
-    program.chmod(0o755)
+    program = write_program(shell.folder / "bin/nvidia-smi", 'echo "NVIDIA L4, 23034, 1, 0, 60.00"')
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     command = ("recommend", "t.json.gz", "--iterations", "5000")
     by_id = {one["id"]: one for one in shell.run(*command, "--json", PATH=path).document["options"]}

@@ -13,6 +13,7 @@ import pytest
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.programs import write_program
 from tests.unit.payload.test_step_counting import TORCH
 
 DATABASE = ".local/share/advisor/advisor.db"
@@ -29,9 +30,7 @@ print("trained with", *sys.argv[1:])
 print("said on stderr", file=sys.stderr)
 sys.exit(int(sys.argv[1]))
 """
-NVIDIA_SMI = """#!/bin/sh
-echo "NVIDIA L4, 23034, 0, 0, 72.00"
-"""
+NVIDIA_SMI = 'echo "NVIDIA L4, 23034, 0, 0, 72.00"'
 
 
 @pytest.fixture
@@ -87,8 +86,7 @@ def test_what_is_unknown_is_told_as_unknown(shell):
 
 def test_predicted_and_actual_stand_side_by_side(shell):
     write_trace(make_trace(), shell.folder / "t.json.gz")
-    smi = shell.write("bin/nvidia-smi", NVIDIA_SMI)
-    smi.chmod(0o755)
+    smi = write_program(shell.folder / "bin/nvidia-smi", NVIDIA_SMI)
     path = f"{smi.parent}:{os.environ['PATH']}"
     asked = ("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record", "--project", "vision")
     assert shell.run(*asked, "--provider", "gcp", "--gpu", "L4:1", "--market", "spot").code == 0

@@ -16,6 +16,7 @@ import yaml
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import assert_plain_error
+from tests.programs import write_program
 
 ADD = ("schedule", "add")
 PRICES = ("--", "prices", "--gpu", "L4")
@@ -264,8 +265,7 @@ def test_an_exported_report_has_its_channels_and_teams_with_it(weekly, scheduler
 
 
 def test_install_writes_enables_and_starts_the_service(shell):
-    fake = shell.write("bin/systemctl", '#!/bin/sh\necho "$@" >> "$HOME/calls"\nexit ${FAILS:-0}\n')
-    fake.chmod(0o755)
+    fake = write_program(shell.folder / "bin/systemctl", 'echo "$@" >> "$HOME/calls"\nexit ${FAILS:-0}')
     path = f"{fake.parent}:{os.environ['PATH']}"
     installed = shell.run("schedule", "install", PATH=path)
     assert installed.code == 0, installed.err

@@ -30,6 +30,7 @@ from advisor.store.pulls import save_part
 from tests.builders import make_offer
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.jobs import csv_of, make_job
+from tests.programs import write_program
 from tests.serving import TOKEN, fill, served
 
 SETTINGS = {"cloud.regions": ["us-east-1", "us-central1"], "local.cpu": False}
@@ -418,8 +419,7 @@ def test_it_serves_and_schedules_in_one_process_until_it_is_asked_to_end(tmp_pat
 
 
 def test_install_writes_a_unit_without_secrets(shell):
-    fake = shell.write("bin/systemctl", '#!/bin/sh\necho "$@" >> "$HOME/calls"\n')
-    fake.chmod(0o755)
+    fake = write_program(shell.folder / "bin/systemctl", 'echo "$@" >> "$HOME/calls"')
     shell.write("token", TOKEN).chmod(0o600)
     words = ("--token", "file:token", "--name", "gpu.example", "--schedule", "--install")
     answer = shell.run("serve", *words, PATH=f"{fake.parent}:{os.environ['PATH']}")

@@ -12,6 +12,7 @@ from advisor.formats.trace_files import write_trace
 from advisor.service.job_files import Handoff, job_file
 from tests.builders import make_plan, make_trace
 from tests.end_to_end.cli import Shell
+from tests.programs import write_program
 from tests.recommendations import make_option
 from tests.slurm import Slurm, until
 from tests.training import COUNTS, SAVES
@@ -39,7 +40,7 @@ def shell(tmp_path):
     write_trace(make_trace(), tmp_path / "t.json.gz")
     shell.write("train.py", SAVES + COUNTS + "while True: signal.pause()\n")
     shell.write("counts.py", COUNTS)
-    shell.write("bin/torchrun", TORCHRUN).chmod(0o755)
+    write_program(shell.folder / "bin/torchrun", TORCHRUN)
     return shell
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service.revisions import laid_out
+from tests.programs import write_program
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git: apt install git")
 
@@ -70,10 +71,7 @@ def lacks_a_file(repository, **settings):
 
 
 def program(path, marker):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\ntouch {marker}\n")
-    path.chmod(0o755)
-    return path
+    return write_program(path, f"touch {marker}")
 
 
 def check_refused(match="fetch them"):

@@ -14,6 +14,7 @@ from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 from tests.machine import needs
+from tests.programs import write_program
 
 JOB = ("recommend", "t.json.gz", "--iterations", "5000", "--gpu", "A100-SXM-80GB", "--offline", "--json")
 NOTHING_BUT_GCP = "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n"
@@ -79,9 +80,7 @@ def visitors(listener: socket.socket) -> int:
 
 def interpreter_that_tells(folder: Path) -> Path:
     """A program that works as Python and leaves a mark that it was run."""
-    program = folder / "evil"
-    program.write_text(f'#!/bin/sh\ntouch "{folder}/was-run"\nexec "{sys.executable}" "$@"\n')
-    program.chmod(0o755)
+    write_program(folder / "evil", f'touch "{folder}/was-run"\nexec "{sys.executable}" "$@"')
     return folder / "was-run"
 
 

@@ -19,6 +19,7 @@ from advisor.profile.sandbox import can_read, change_of_user, check_sandbox
 from advisor.service import health
 from advisor.service.schedule.child_commands import Command, run_command
 from tests.machine import needs
+from tests.programs import write_program
 from tests.schedules import make_schedule
 
 NAMES = (
@@ -41,8 +42,7 @@ def folder(tmp_path, marker, monkeypatch):
     for name in {*sys.stdlib_module_names, *NAMES}:
         (folder / f"{name}.py").write_text(f"open({str(marker)!r}, 'a').write({name!r})\nraise SystemExit")
     for name in PROGRAMS:
-        (folder / name).write_text(f"#!/bin/bash\necho {name} >> {marker}\n")
-        (folder / name).chmod(0o755)
+        write_program(folder / name, f"#!/bin/bash\necho {name} >> {marker}\n")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", f".::{os.environ['PATH']}:")
     return folder

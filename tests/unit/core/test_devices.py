@@ -1,7 +1,6 @@
 """nvidia-smi's answers, whole and broken."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from advisor.core.devices import (
 )
 from advisor.core.gpus import resolve_gpu
 from advisor.report.words import sentence
+from tests.programs import write_program
 
 
 def test_two_cards():
@@ -33,14 +33,8 @@ def test_no_cards(text):
     assert parse_devices(text) == ()
 
 
-def fake_program(folder: Path, body: str) -> None:
-    program = folder / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-
-
 def test_the_program_is_asked(tmp_path, monkeypatch):
-    fake_program(tmp_path, 'echo "NVIDIA L4, 23034, 1, [N/A], 72.00"')
+    write_program(tmp_path / "nvidia-smi", 'echo "NVIDIA L4, 23034, 1, [N/A], 72.00"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     (device,) = detect_devices()
     assert device.name == "NVIDIA L4"
@@ -49,7 +43,7 @@ def test_the_program_is_asked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("body", ["exit 9", "kill -9 $$", "echo nonsense"])
 def test_a_broken_driver_means_no_gpu(tmp_path, monkeypatch, body):
-    fake_program(tmp_path, body)
+    write_program(tmp_path / "nvidia-smi", body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert detect_devices() == ()
 
@@ -60,7 +54,9 @@ def test_no_driver(tmp_path, monkeypatch):
 
 
 def test_one_card_is_asked_for_by_its_name(tmp_path, monkeypatch):
-    fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "NVIDIA L4, 23034, 1, 50, 72.00"')
+    write_program(
+        tmp_path / "nvidia-smi", f'echo "$@" > {tmp_path}/asked; echo "NVIDIA L4, 23034, 1, 50, 72.00"'
+    )
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     user = detect_device("GPU-8932f937 ; x")
     assert user is not None
@@ -70,7 +66,7 @@ def test_one_card_is_asked_for_by_its_name(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("body", ["exit 6", "echo 'No devices were found'"])
 def test_a_name_that_nobody_knows(tmp_path, monkeypatch, body):
-    fake_program(tmp_path, body)
+    write_program(tmp_path / "nvidia-smi", body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert detect_device("GPU-8932f937") is None
 
@@ -108,7 +104,9 @@ def test_a_card_that_others_use_says_what_for(user, reason):
 
 
 def test_driver_clocks_and_power_limit(tmp_path, monkeypatch):
-    fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "580.95.05, 1980, 1980, 700.00"')
+    write_program(
+        tmp_path / "nvidia-smi", f'echo "$@" > {tmp_path}/asked; echo "580.95.05, 1980, 1980, 700.00"'
+    )
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     state = device_state("3")
     assert (state.driver, state.sm_clock_hz, state.max_sm_clock_hz) == ("580.95.05", 1.98e9, 1.98e9)
@@ -117,7 +115,7 @@ def test_driver_clocks_and_power_limit(tmp_path, monkeypatch):
 
 
 def test_what_a_card_does_not_tell_is_unknown(tmp_path, monkeypatch):
-    fake_program(tmp_path, 'echo "580.95, [N/A], 1980, [Not Supported]"')
+    write_program(tmp_path / "nvidia-smi", 'echo "580.95, [N/A], 1980, [Not Supported]"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     state = device_state("0")
     assert (state.sm_clock_hz, state.max_sm_clock_hz, state.power_limit_w) == (None, 1.98e9, None)
@@ -125,7 +123,7 @@ def test_what_a_card_does_not_tell_is_unknown(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("body", ["exit 9", "echo nonsense", "echo 'NVIDIA L4, 1, 2'"])
 def test_nothing_is_known_without_an_answer(tmp_path, monkeypatch, body):
-    fake_program(tmp_path, body)
+    write_program(tmp_path / "nvidia-smi", body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     state = device_state("0")
     assert {state.driver, state.sm_clock_hz, state.max_sm_clock_hz, state.power_limit_w} == {None}

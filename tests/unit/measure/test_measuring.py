@@ -12,6 +12,7 @@ from advisor.formats.recording_files import read_recording
 from advisor.measure import Extent, grid, measure
 from advisor.measure import measuring as session
 from advisor.payload.protocol import VERSION
+from tests.programs import write_program
 from tests.recordings import write_recording
 
 CASES = grid(Extent.QUICK, only=["bmm"], backend="cpu")
@@ -63,9 +64,8 @@ def play(tmp_path):
     out = tmp_path / "k.jsonl"
 
     def run(plot: str, **options):
-        python = tmp_path / "python"
-        python.write_text(STUB.format(VERSION=VERSION, python=sys.executable, folder=tmp_path, plot=plot))
-        python.chmod(0o755)
+        stub = STUB.format(VERSION=VERSION, python=sys.executable, folder=tmp_path, plot=plot)
+        python = write_program(tmp_path / "python", stub)
         (tmp_path / "runs").unlink(missing_ok=True)
         return measure(CASES, out, **{"backend": "cpu", "python": python, **options})
 
@@ -167,10 +167,8 @@ def test_the_next_interpreter_is_asked_where_one_has_no_torch(play, tmp_path, mo
     folders = [tmp_path / name for name in ("without", "with")]
     plots = ("end('no_torch')", "device(); rest(); end('ok')")
     for folder, plot in zip(folders, plots, strict=True):
-        (folder / "bin").mkdir(parents=True)
-        python = folder / "bin" / "python"
-        python.write_text(STUB.format(VERSION=VERSION, python=sys.executable, folder=folder, plot=plot))
-        python.chmod(0o755)
+        stub = STUB.format(VERSION=VERSION, python=sys.executable, folder=folder, plot=plot)
+        write_program(folder / "bin/python", stub)
     monkeypatch.setenv("VIRTUAL_ENV", str(folders[0]))
     monkeypatch.setenv("CONDA_PREFIX", str(folders[1]))
     recording = measure(CASES, tmp_path / "k.jsonl", backend="cpu")
@@ -234,12 +232,11 @@ def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch):
     assert read_recording(tmp_path / "k.jsonl").measurements == ()
 
 
-BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97, 72.00'\n"
+BUSY = "echo 'NVIDIA L4, 23034, 18000, 97, 72.00'"
 
 
 def test_a_busy_gpu_is_not_measured(tmp_path, monkeypatch):
-    (tmp_path / "nvidia-smi").write_text(BUSY)
-    (tmp_path / "nvidia-smi").chmod(0o755)
+    write_program(tmp_path / "nvidia-smi", BUSY)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(GpuUnusableError, match=r"NVIDIA L4 is busy \(97% utilized\): times would be wrong"):
         measure(CASES, tmp_path / "k.jsonl", backend="cuda")
@@ -254,8 +251,7 @@ esac
 
 
 def test_the_header_tells_what_nvidia_smi_knows(play, tmp_path, monkeypatch):
-    (tmp_path / "nvidia-smi").write_text(STATE)
-    (tmp_path / "nvidia-smi").chmod(0o755)
+    write_program(tmp_path / "nvidia-smi", STATE)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     header = play("device(name='NVIDIA L4'); rest(); end('ok')", backend="cuda").header
     assert (header.gpu, header.versions["driver"]) == ("L4", "580.95")
@@ -264,8 +260,7 @@ def test_the_header_tells_what_nvidia_smi_knows(play, tmp_path, monkeypatch):
 
 def test_a_finished_recording_is_read_whoever_uses_the_gpu(play, tmp_path, monkeypatch):
     play("device(name='NVIDIA L4'); rest(); end('ok')", backend="cuda")
-    (tmp_path / "nvidia-smi").write_text(BUSY)
-    (tmp_path / "nvidia-smi").chmod(0o755)
+    write_program(tmp_path / "nvidia-smi", BUSY)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert len(play("die()", backend="cuda").measurements) == len(CASES)
 

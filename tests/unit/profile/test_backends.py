@@ -5,6 +5,7 @@ import pytest
 from advisor.core.devices import Device
 from advisor.core.errors import GpuUnusableError, InputError
 from advisor.profile.environment import BACKENDS, check_backend, visible_devices, why_busy, why_first_is_busy
+from tests.programs import write_program
 
 FREE = "NVIDIA A10G, 23028, 300, 2, 300.00"
 BUSY = "NVIDIA A10G, 23028, 300, 83, 300.00"
@@ -16,9 +17,7 @@ def nvidia_smi(tmp_path, monkeypatch):
     """Puts a program of that name on PATH that prints the given lines."""
 
     def make(*lines):
-        program = tmp_path / "nvidia-smi"
-        program.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
-        program.chmod(0o755)
+        write_program(tmp_path / "nvidia-smi", "".join(f"echo '{line}'\n" for line in lines))
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     return make
@@ -74,9 +73,7 @@ esac
 
 @pytest.fixture
 def by_name(tmp_path, monkeypatch):
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\n{BY_NAME}")
-    program.chmod(0o755)
+    write_program(tmp_path / "nvidia-smi", BY_NAME)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
 

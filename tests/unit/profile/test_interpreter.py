@@ -6,14 +6,11 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.profile.environment import candidates
+from tests.programs import write_program
 
 
 def make_interpreter(folder):
-    path = folder / "bin" / "python"
-    path.parent.mkdir(parents=True)
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    path.chmod(0o755)
-    return path
+    return write_program(folder / "bin/python", f'exec {sys.executable} "$@"')
 
 
 def test_the_active_environment_comes_first_then_ours(tmp_path):

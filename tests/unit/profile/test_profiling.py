@@ -13,6 +13,7 @@ from advisor.profile import attempt
 from advisor.profile import profiling as session
 from advisor.profile.attempt import PretendedGpu
 from advisor.profile.profiling import pretend, profile
+from tests.programs import write_program
 from tests.unit.profile.test_recording import recording
 
 SECRET = "hunter22-hunter22"
@@ -33,10 +34,9 @@ def interpreter(folder: Path, name: str, **result: Any) -> Path:
     home.mkdir()
     if result:
         (home / "result.json").write_text(json.dumps(recording(**result)))
-    program = home / "python"
-    program.write_text(
-        f"""#!/bin/sh
-{ANSWERS}
+    return write_program(
+        home / "python",
+        f"""{ANSWERS}
 printf '%s\\n' "$@" > '{home}/argv'
 cp "$2" '{home}/job.json'
 env > '{home}/environ'
@@ -44,11 +44,8 @@ folder=$(dirname "$2")
 echo "printed with password={SECRET}"
 echo "step 1 of 3" > "$folder/progress.txt"
 [ -f '{home}/result.json' ] && cp '{home}/result.json' "$folder/result.json"
-exit 3
-"""
+exit 3""",
     )
-    program.chmod(0o755)
-    return program
 
 
 @pytest.fixture
@@ -177,9 +174,7 @@ def test_no_interpreter_at_all(script, monkeypatch):
 
 
 def test_the_timeout_is_told(script, tmp_path):
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\n{ANSWERS}\nexec sleep 60\n")
-    python.chmod(0o755)
+    python = write_program(tmp_path / "python", f"{ANSWERS}\nexec sleep 60")
     with pytest.raises(ProfileError, match=r"within 0\.05 s"):
         profile(script, python=python, timeout_s=0.05)
 

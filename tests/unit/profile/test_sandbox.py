@@ -11,13 +11,12 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.profile.sandbox import check_sandbox, sandboxed, signalled
 from tests.machine import needs
+from tests.programs import write_program
 
 
 def bubblewrap(folder: Path, code: str) -> None:
     """A program of that name that does what ``code`` says."""
-    program = folder / "bwrap"
-    program.write_text("#!/bin/sh\n" + code)
-    program.chmod(0o755)
+    write_program(folder / "bwrap", code)
 
 
 def test_without_bubblewrap_the_error_says_what_to_install(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.receipt.command import GpuUse, sampling
+from tests.programs import write_program
 
 MIB = 2**20
 # Two seconds of two GPUs, a line cut off, and a driver that does not tell everything.
@@ -34,12 +35,11 @@ def tells(folder: Path, users: str = "", then: str = "while :; do read line < fi
     (folder / "users").write_text(users)
     for name in ("told-cards", "told-users", "fifo"):
         os.mkfifo(folder / name)
-    program = folder / "nvidia-smi"
-    program.write_text(
-        f'#!/bin/sh\ncd {folder}\ncase "$1" in *compute-apps*) what=users;; *) what=cards;; esac\n'
-        f'echo "$@" > asked-$what\ncat $what\necho > told-$what\n{then}\n'
+    write_program(
+        folder / "nvidia-smi",
+        f'cd {folder}\ncase "$1" in *compute-apps*) what=users;; *) what=cards;; esac\n'
+        f'echo "$@" > asked-$what\ncat $what\necho > told-$what\n{then}',
     )
-    program.chmod(0o755)
 
 
 def seen(
@@ -89,7 +89,5 @@ def test_what_is_not_there_tells_nothing(folder, monkeypatch):
 
 
 def test_a_driver_that_fails_tells_nothing(folder):
-    program = folder / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'Failed to initialize NVML'; exit 9\n")
-    program.chmod(0o755)
+    write_program(folder / "nvidia-smi", "echo 'Failed to initialize NVML'; exit 9")
     assert seen(folder, {}, then_of=()) is None

@@ -13,6 +13,7 @@ import yaml
 from advisor.core.errors import InputError
 from advisor.schedule.exports import WorkflowPlan, in_utc, workflow
 from advisor.schedule.recurrence import parse_cron
+from tests.programs import write_program
 from tests.schedules import AT, make_schedule
 
 PLAN = WorkflowPlan(secrets=("ADVISOR_STORE__URL", "SMTP_PASSWORD"), timeout_s=3600, now=AT)
@@ -95,8 +96,7 @@ def lines_of(document: dict[str, Any]) -> list[str]:
 
 def counts(document: dict[str, Any], line: str, offset: str, folder: Path) -> bool:
     """Whether the first step lets the others run when this line starts it and the zone has this offset."""
-    (folder / "date").write_text(f"#!/bin/sh\necho {offset}\n")
-    (folder / "date").chmod(0o755)
+    write_program(folder / "date", f"echo {offset}")
     output = folder / "output"
     output.write_text("")
     environ = os.environ | {

@@ -9,6 +9,7 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.service import revisions
 from advisor.service.revisions import Version, laid_out
+from tests.programs import write_program
 
 
 @pytest.fixture
@@ -73,8 +74,7 @@ def test_attributes_and_filters_change_nothing(repository):
 
 def test_names_modes_and_links_are_kept(repository):
     (repository / "a name\nof two lines.py").write_bytes(b"\0\xff")
-    (repository / "run.sh").write_text("#!/bin/sh")
-    (repository / "run.sh").chmod(0o755)
+    write_program(repository / "run.sh", "#!/bin/sh")
     (repository / "data").symlink_to("/nowhere/data")
     (repository / "loop.py").symlink_to("loop.py")
     (repository / "shell").symlink_to("/bin/sh")
@@ -235,9 +235,7 @@ def test_a_shallow_repository(repository, monkeypatch):
 
 def test_no_hook_runs(repository):
     for name in ("post-checkout", "post-index-change", "fsmonitor-watchman"):
-        hook = repository / ".git" / "hooks" / name
-        hook.write_text(f"#!/bin/sh\ntouch {repository}/ran\n")
-        hook.chmod(0o755)
+        write_program(repository / ".git/hooks" / name, f"touch {repository}/ran")
     config = repository / ".git" / "config"
     config.write_text(
         f"{config.read_text()}\n[core]\nfsmonitor = {repository}/.git/hooks/fsmonitor-watchman\n"

@@ -12,6 +12,7 @@ from advisor.service.waits import fit_waits, fitted_waits
 from advisor.site_files import job_logs, log_rows
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.waits import QueuedJob
+from tests.programs import write_program
 
 DAY = "2026-01-01T"
 DAY_S = 1_767_225_600.0
@@ -174,9 +175,7 @@ def test_a_live_cluster_is_asked_by_kubectl(word, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     items = [kueue("01:00:00Z", count=1 + i, Admitted="03:00:00Z") for i in range(40)]
     (tmp_path / "log").write_text(json.dumps({"apiVersion": "v1", "items": items}))
-    program = tmp_path / "kubectl"
-    program.write_text('#!/bin/sh\necho "$@" > asked\ncat log\n')
-    program.chmod(0o755)
+    program = write_program(tmp_path / "kubectl", 'echo "$@" > asked\ncat log')
     assert fit_waits(Path(word), None, Listener()) == fitted_waits(tmp_path / "log", Listener())
     # As `queue show` does, of the file too.
     assert fitted_waits(Path(word), Listener()).num_jobs == 40

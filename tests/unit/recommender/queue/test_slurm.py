@@ -11,6 +11,7 @@ from advisor.service.listening import Listener
 from advisor.service.waits import check_waits, fit_waits, fitted_waits
 from recommender.queue.fitted import fit
 from tests.jobs import job_log, make_job, sacct_of
+from tests.programs import write_program
 
 SLURM = Path("slurm")
 JOBS = [make_job(7 * i, wait_s=60.0 * (i % 50), size=1 + i % 4) for i in range(400)]
@@ -26,9 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def says(folder: Path, text: str) -> None:
-    program = folder / "sacct"
-    program.write_text(f'#!/bin/sh\necho "$@" $TZ $SLURM_TIME_FORMAT > asked\n{text}\n')
-    program.chmod(0o755)
+    write_program(folder / "sacct", f'echo "$@" $TZ $SLURM_TIME_FORMAT > asked\n{text}')
 
 
 def test_jobs_of_all_users_are_asked_for_in_utc(folder):
