@@ -23,6 +23,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Only the tests need the training libraries, so that `make demo` stays quick.
 FRAMEWORKS := $(VENV)/.frameworks
+EXTRAS := torch,dev
+$(FRAMEWORKS): EXTRAS := torch,dev,frameworks
+# pip would compile on one core.
+COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || :
 INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/native/src/*)
 
 .PHONY: demo test check docs bench research-check locks sbom clean
@@ -33,14 +37,14 @@ $(STAMP): $(INPUTS)
 	@echo '1/3 creating $(VENV)'
 	@$(PATIENTLY) $(PYTHON) -m venv $(VENV)
 	@echo '2/3 installing advisor and torch (several GB with CUDA), which takes minutes'
-	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
-	  --editable '.[torch,dev]'
-	@touch $@
+	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) --no-compile $(PIP_OPTIONS) --constraint constraints.txt \
+	  --editable '.[$(EXTRAS)]' && { $(COMPILE); }
+	@echo $(EXTRAS) >$@
 
 $(FRAMEWORKS): $(STAMP) tests/checkers.txt
-	@echo 'installing the libraries that only the tests need, which takes a few minutes'
-	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
-	  --editable '.[torch,frameworks]'
+	@echo 'installing the libraries that only the tests need'
+	@grep -q frameworks $(STAMP) || { $(PATIENTLY) $(BIN)/python -m pip install $(QUIET) --no-compile $(PIP_OPTIONS) \
+	  --constraint constraints.txt --editable '.[$(EXTRAS)]' && { $(COMPILE); }; }
 	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --no-deps --upgrade \
 	  --target $(VENV)/checkers --requirement tests/checkers.txt
 	@touch $@
