@@ -21,9 +21,9 @@ from statistics import geometric_mean, median
 import advisor
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Phase, Trace
-from advisor.kineto.events import Recording, read_recording
-from advisor.kineto.export import Step, join
-from advisor.predict.host import Call, calls_of, host_costs
+from advisor.kineto.events import KinetoEvents, read_recording
+from advisor.kineto.export import KinetoStep, join
+from advisor.predict.host import HostCall, calls_of, host_costs
 from advisor.predict.iteration import predict
 from advisor.predict.step_time import HOST
 from research.training.drawn import fraction_of
@@ -50,7 +50,7 @@ ZEUS_BATCH = 8
 JUDGING = 0.5
 # Kernels that fill less than this part of a step leave the rest to the host.
 MOST_FILLED = 0.75
-EAGER = (Call.FORWARD, Call.BACKWARD, Call.STEP)
+EAGER = (HostCall.FORWARD, HostCall.BACKWARD, HostCall.STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Measured:
         estimate = predict(self.trace, resolve_gpu(self.gpu))
         return estimate.device_s.p50 - estimate.by_operator.get(HOST, 0.0)
 
-    def host_s(self, ratios: Mapping[Call, float]) -> float:
+    def host_s(self, ratios: Mapping[HostCall, float]) -> float:
         """Seconds of the host if calls took so long."""
         costs = replace(host_costs(), call_s={**host_costs().call_s, **ratios})
         return sum(costs.seconds(calls) for calls in calls_of(self.trace.ops).values())
@@ -123,24 +123,24 @@ def _is_used(row: Mapping[str, str]) -> bool:
     return (row["dataset"], row["model"]) in ZEUS_MODELS and int(row["batch_size"]) == ZEUS_BATCH
 
 
-def ratios_of(folder: Path) -> Mapping[Call, float]:
+def ratios_of(folder: Path) -> Mapping[HostCall, float]:
     """Seconds of the kinds of eager calls over those of a forward call."""
     each = [ratios for path in sorted(folder.glob("*.json.gz")) for ratios in _ratios(read_recording(path))]
     return {call: geometric_mean(ratios[call] for ratios in each) for call in EAGER}
 
 
-def _ratios(recording: Recording) -> Iterator[Mapping[Call, float]]:
+def _ratios(recording: KinetoEvents) -> Iterator[Mapping[HostCall, float]]:
     """Of each step."""
     marks = {mark.begin_s: mark.end_s for mark in recording.marks if mark.name.startswith("Optimizer.step")}
     for step in join(recording)[0]:
         forward, backward, optimizer = (_begins(step, phase) for phase in Phase)
         stepping = [begin for begin in optimizer if any(a <= begin <= b for a, b in marks.items())]
-        every = {Call.FORWARD: forward, Call.BACKWARD: backward, Call.STEP: stepping}
+        every = {HostCall.FORWARD: forward, HostCall.BACKWARD: backward, HostCall.STEP: stepping}
         gaps = {call: (begins[-1] - begins[0]) / (len(begins) - 1) for call, begins in every.items()}
-        yield {call: gap / gaps[Call.FORWARD] for call, gap in gaps.items()}
+        yield {call: gap / gaps[HostCall.FORWARD] for call, gap in gaps.items()}
 
 
-def _begins(step: Step, phase: Phase) -> Sequence[float]:
+def _begins(step: KinetoStep, phase: Phase) -> Sequence[float]:
     """When the operators of a phase began, after the step's images had come to the GPU."""
     begun = sorted(
         (call.operator.begin_s, call.operator.name)
@@ -151,7 +151,7 @@ def _begins(step: Step, phase: Phase) -> Sequence[float]:
     return [begin for begin, _ in begun[last_copy + 1 :]]
 
 
-def level_of(steps: Sequence[Measured], ratios: Mapping[Call, float]) -> float:
+def level_of(steps: Sequence[Measured], ratios: Mapping[HostCall, float]) -> float:
     """Seconds of a forward call: the median over steps that wait for their host, lists at what they cost."""
     waiting = [step for step in steps if step.use == "fits" and step.kernels_s < MOST_FILLED * step.seconds]
     lists_s = dict.fromkeys(ratios, 0.0)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.core.files import write_atomically
 from advisor.core.gpus import load_gpus
-from advisor.operators.attention_kernels import SWITCHES, Backend, attention_call
+from advisor.operators.attention_kernels import SWITCHES, AttentionBackend, attention_call
 from advisor.predict.iteration import predict
 from advisor.profile import profile_callable
 from research.training.published_rows import published_rows
@@ -47,9 +47,9 @@ _CONFIG = {
 # Sequences, and tokens of each.
 BATCHES = ((24, 768), (12, 1024), (6, 2048), (3, 4096), (2, 8192), (1, 16_384))
 _BACKENDS = {
-    "CUDNN_ATTENTION": Backend.CUDNN,
-    "FLASH_ATTENTION": Backend.FLASH_2,
-    "EFFICIENT_ATTENTION": Backend.EFFICIENT,
+    "CUDNN_ATTENTION": AttentionBackend.CUDNN,
+    "FLASH_ATTENTION": AttentionBackend.FLASH_2,
+    "EFFICIENT_ATTENTION": AttentionBackend.EFFICIENT,
 }
 
 
@@ -58,7 +58,7 @@ class LlamaStep:
     """One published row and what is predicted for it; ``sequences`` of ``length`` tokens."""
 
     gpu: str
-    backend: Backend
+    backend: AttentionBackend
     sequences: int
     length: int
     measured_s: float
@@ -119,7 +119,7 @@ def llama_steps(published: Path, build: Callable[[int, int], Trace] = trace_of) 
         )
 
 
-def forced(trace: Trace, backend: Backend) -> Trace:
+def forced(trace: Trace, backend: AttentionBackend) -> Trace:
     """The trace as if the script's attention ran under ``sdpa_kernel`` of this backend alone."""
     name = next(name for name, each in SWITCHES.items() if each is backend)
     attend = {"backends": (name,)}

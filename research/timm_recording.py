@@ -24,7 +24,7 @@ from advisor.formats.trace_files import write_trace
 from advisor.payload import child
 from advisor.payload.protocol import ScriptJob
 from advisor.profile import pretend
-from advisor.profile.attempt import Job, written
+from advisor.profile.attempt import AttemptJob, written
 from advisor.profile.recording import read_recording, trace_of
 from research.training.forward_passes import RELEASES, forward_rows, is_compiled
 from research.training.whole_steps import LAYOUTS, Row, is_used, rows_that
@@ -78,7 +78,10 @@ class _Server:
         here.mkdir()
         arguments = (model, str(batch), str(side))
         return written(
-            Job(script=str(self._script), arguments=arguments, backend="fake", gpu=pretend("RTX-3090")), here
+            AttemptJob(
+                script=str(self._script), arguments=arguments, backend="fake", gpu=pretend("RTX-3090")
+            ),
+            here,
         )
 
     def record(self, model: str, batch: int, side: int, target: Path) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from advisor.core.values import Offer
 from advisor.pricing.instance_types import columns_of
-from advisor.pricing.price_checks import ANY_GPU, BOUNDS_FILE, Bounds
+from advisor.pricing.price_checks import ANY_GPU, BOUNDS_FILE, PriceBounds
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     offers = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
     with (folder / BOUNDS_FILE).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([columns_of(Bounds), *bounds_rows(offers)])
+        writer.writerows([columns_of(PriceBounds), *bounds_rows(offers)])
     return 0
 
 

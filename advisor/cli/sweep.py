@@ -27,7 +27,7 @@ from advisor.report.plain import print_error
 from advisor.report.printing import Format, SweepView, print_document
 
 if TYPE_CHECKING:
-    from advisor.service.sweeping import World
+    from advisor.service.sweeping import SweepBasis
 
 
 def sweep(
@@ -97,7 +97,7 @@ def answered(line: str) -> dict[str, Any]:
     return {"advice": asdict(Advice(error=why, is_final=False))}
 
 
-def _world(*, offline: bool) -> World:
+def _world(*, offline: bool) -> SweepBasis:
     from advisor.service.sweeping import world_of
 
     config = sweep_settings(offline=offline)
@@ -105,10 +105,10 @@ def _world(*, offline: bool) -> World:
 
 
 def _reply(facts: Mapping[str, Any]) -> dict[str, Any]:
-    from advisor.service.sweeping import Job, Request, World, advice_of, key_of, rests_on, words_of
+    from advisor.service.sweeping import Request, SweepBasis, SweepJob, advice_of, key_of, rests_on, words_of
 
-    job = Job(**{**facts["job"], "options": tuple(facts["job"]["options"])})
-    request = Request(**{**facts, "job": job, "world": World(**facts["world"])})
+    job = SweepJob(**{**facts["job"], "options": tuple(facts["job"]["options"])})
+    request = Request(**{**facts, "job": job, "world": SweepBasis(**facts["world"])})
     try:
         os.chdir(request.folder)
         here = _world(offline=request.offline)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from advisor.config.setting_kinds import NOTHING, PositiveDuration, Section, UserPath, setting
+from advisor.config.setting_kinds import NOTHING, PositiveDuration, SettingsSection, UserPath, setting
 from advisor.core.addresses import LINK_LOCAL, is_link_local, why_no_address
 
 SECRET_FORMS = ("env:", "file:")
@@ -108,7 +108,7 @@ Rendition = Literal["html", "md", "csv", "json", "txt"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
-class FileChannel(Section):
+class FileChannel(SettingsSection):
     """A file of this machine; what was there before is replaced."""
 
     kind: Literal["file"]
@@ -117,14 +117,14 @@ class FileChannel(Section):
     )
 
 
-class StdoutChannel(Section):
+class StdoutChannel(SettingsSection):
     """Standard output."""
 
     kind: Literal["stdout"]
     format: Rendition = Field("txt", description="what is printed")
 
 
-class SmtpChannel(Section):
+class SmtpChannel(SettingsSection):
     """Mail: HTML with its charts inside, and plain text beside it."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -158,14 +158,14 @@ class SmtpChannel(Section):
         return self
 
 
-class SlackChannel(Section):
+class SlackChannel(SettingsSection):
     """A channel of Slack, by an incoming webhook."""
 
     kind: Literal["slack"]
     url: Secret = Field(description="env:NAME or file:PATH of the webhook's address, which is a secret")
 
 
-class WebhookChannel(Section):
+class WebhookChannel(SettingsSection):
     """Any server that takes JSON by POST."""
 
     kind: Literal["webhook"]
@@ -177,7 +177,7 @@ class WebhookChannel(Section):
     )
 
 
-class S3Channel(Section):
+class S3Channel(SettingsSection):
     """An object in a bucket of AWS, or of what speaks S3 (AWS_ENDPOINT_URL_S3); written once."""
 
     kind: Literal["s3"]
@@ -185,7 +185,7 @@ class S3Channel(Section):
     region: str | None = Field(None, min_length=1, description="of the bucket; null: as AWS is configured")
 
 
-class GcsChannel(Section):
+class GcsChannel(SettingsSection):
     """An object in a bucket of Google Cloud; written once."""
 
     kind: Literal["gcs"]
@@ -195,7 +195,7 @@ class GcsChannel(Section):
 ChannelSettings = (
     FileChannel | StdoutChannel | SmtpChannel | SlackChannel | WebhookChannel | S3Channel | GcsChannel
 )
-CHANNEL_KINDS: Mapping[str, type[Section]] = {
+CHANNEL_KINDS: Mapping[str, type[SettingsSection]] = {
     "smtp": SmtpChannel,
     "slack": SlackChannel,
     "webhook": WebhookChannel,
@@ -207,7 +207,7 @@ CHANNEL_KINDS: Mapping[str, type[Section]] = {
 """What ``kind`` may be, and what it holds then."""
 
 
-class DeliverySettings(Section):
+class DeliverySettings(SettingsSection):
     """Where answers are sent with --to."""
 
     channels: Mapping[Name, Annotated[ChannelSettings, Field(discriminator="kind")]] = setting(

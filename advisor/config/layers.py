@@ -35,7 +35,7 @@ from advisor.config.setting_kinds import ProjectMay
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.processes import ANSWER_FILE_VARIABLE, STEPS_FOLDER_VARIABLE
 from advisor.formats.foreign_files import shown
-from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document
+from advisor.formats.user_files import YamlDocument, fault_in_words, parse_document, read_document
 
 _EACH = "*"
 
@@ -194,7 +194,7 @@ class _Layer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProjectLayer:
     project: Project
-    document: Document
+    document: YamlDocument
     layer: _Layer
 
 
@@ -339,7 +339,7 @@ def _is_same(one: Path, other: Path) -> bool:
     return False
 
 
-def _layer_of(document: Document, path: Path) -> _Layer:
+def _layer_of(document: YamlDocument, path: Path) -> _Layer:
     if document.value is None:
         return _Layer(origin=str(path), values={})
     if not isinstance(document.value, dict):

@@ -50,7 +50,7 @@ def project_may_of(field: FieldInfo) -> ProjectMay | None:
     return ProjectMay(str(extra[_PROJECT_MAY])) if isinstance(extra, dict) and _PROJECT_MAY in extra else None
 
 
-class Section(pydantic.BaseModel):
+class SettingsSection(pydantic.BaseModel):
     """Settings that stand together; an unknown key is an error, and so is a number that is none."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, validate_default=True)

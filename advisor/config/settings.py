@@ -15,7 +15,7 @@ from advisor.core import limits
 from advisor.core.values import Market
 
 
-class CloudSettings(kinds.Section):
+class CloudSettings(kinds.SettingsSection):
     """Which offers of the clouds count."""
 
     providers: tuple[str, ...] = setting(
@@ -68,7 +68,7 @@ class CloudSettings(kinds.Section):
         return self
 
 
-class ContractSettings(kinds.Section):
+class ContractSettings(kinds.SettingsSection):
     """A discount that a cloud grants, or a commitment; the first entry that matches a machine counts."""
 
     provider: str = Field(min_length=1, description="cloud that grants it")
@@ -87,7 +87,7 @@ class ContractSettings(kinds.Section):
     until: date | None = Field(None, description="last day it holds, such as 2027-06-30; null: no end")
 
 
-class QuotaSettings(kinds.Section):
+class QuotaSettings(kinds.SettingsSection):
     """What an account may run at once: `advisor prices capacity` shows those of AWS."""
 
     provider: str = Field(min_length=1, description="cloud that sets it")
@@ -99,7 +99,7 @@ class QuotaSettings(kinds.Section):
     )
 
 
-class RateSettings(kinds.Section):
+class RateSettings(kinds.SettingsSection):
     """What a provider asks for disks and for data that leaves; goes before the rates that ship."""
 
     provider: str = Field(min_length=1, description="who asks for it")
@@ -113,7 +113,7 @@ class RateSettings(kinds.Section):
     )
 
 
-class SpotSettings(kinds.Section):
+class SpotSettings(kinds.SettingsSection):
     """What to assume of preemptible machines."""
 
     preemptions_per_h: float | None = setting(
@@ -151,7 +151,7 @@ class SpotSettings(kinds.Section):
         return self
 
 
-class PriceSettings(kinds.Section):
+class PriceSettings(kinds.SettingsSection):
     """Where prices come from, and how old they may be."""
 
     max_age: kinds.Duration | None = setting(LOWER, None, "refuse prices older than this; null warns instead")
@@ -179,7 +179,7 @@ class PriceSettings(kinds.Section):
     )
 
 
-class ProfileSettings(kinds.Section):
+class ProfileSettings(kinds.SettingsSection):
     """How scripts are profiled."""
 
     python: kinds.UserPath | None = setting(
@@ -214,7 +214,7 @@ class ProfileSettings(kinds.Section):
     )
 
 
-class LocalSettings(kinds.Section):
+class LocalSettings(kinds.SettingsSection):
     """The GPUs of this machine."""
 
     gpu: str | None = setting(NOTHING, None, "GPU of this machine; default: what nvidia-smi says")
@@ -238,7 +238,7 @@ class LocalSettings(kinds.Section):
     )
 
 
-class ClusterSettings(kinds.Section):
+class ClusterSettings(kinds.SettingsSection):
     """A node type of the organisation's own cluster."""
 
     name: str = Field(min_length=1, description="as it shall appear in the table")
@@ -289,7 +289,7 @@ class ClusterSettings(kinds.Section):
         return self
 
 
-class InputSettings(kinds.Section):
+class InputSettings(kinds.SettingsSection):
     """How a machine's CPUs feed its GPUs."""
 
     loader_s_per_sample: kinds.CpuSeconds | None = setting(
@@ -311,7 +311,7 @@ class InputSettings(kinds.Section):
     )
 
 
-class ChoiceSettings(kinds.Section):
+class ChoiceSettings(kinds.SettingsSection):
     """How the recommended option is chosen."""
 
     value_of_time_usd_per_h: float = setting(
@@ -333,7 +333,7 @@ class ChoiceSettings(kinds.Section):
     )
 
 
-class StoreSettings(kinds.Section):
+class StoreSettings(kinds.SettingsSection):
     """The database of prices and runs."""
 
     url: str | None = setting(
@@ -343,7 +343,7 @@ class StoreSettings(kinds.Section):
     record: bool = setting(NOTHING, False, "keep each recommendation, to set beside what really ran")
 
 
-class ScheduleSettings(kinds.Section):
+class ScheduleSettings(kinds.SettingsSection):
     """Commands that run at set times."""
 
     catch_up: kinds.Duration = setting(
@@ -354,7 +354,7 @@ class ScheduleSettings(kinds.Section):
     timeout: kinds.Timeout = setting(NOTHING, "1h", "end a command after this long")
 
 
-class RunSettings(kinds.Section):
+class RunSettings(kinds.SettingsSection):
     """How the runs of `advisor run -- COMMAND` are watched."""
 
     metadata: bool = setting(NOTHING, True, "ask the metadata service of AWS or GCP which machine this is")
@@ -364,7 +364,7 @@ class RunSettings(kinds.Section):
     )
 
 
-class PredictSettings(kinds.Section):
+class PredictSettings(kinds.SettingsSection):
     """How times are predicted."""
 
     receipts: bool = setting(
@@ -372,13 +372,13 @@ class PredictSettings(kinds.Section):
     )
 
 
-class PolicySettings(kinds.Section):
+class PolicySettings(kinds.SettingsSection):
     """Rules of the organisation, its teams and projects."""
 
     files: tuple[kinds.UserPath, ...] = setting(ADD, (), "policy files that recommend obeys (docs/policy.md)")
 
 
-class ReportSettings(kinds.Section):
+class ReportSettings(kinds.SettingsSection):
     """Reports of what was spent."""
 
     teams: Mapping[kinds.Name, Annotated[tuple[kinds.Name, ...], Field(min_length=1)]] = setting(
@@ -409,7 +409,7 @@ class ReportSettings(kinds.Section):
     user_tag: kinds.Name = setting(NOTHING, "user", "tag or label of clouds that names a charge's user")
 
 
-class Settings(kinds.Section):
+class Settings(kinds.SettingsSection):
     """All settings. Sections are the first level of the YAML files."""
 
     profile: ProfileSettings = ProfileSettings()

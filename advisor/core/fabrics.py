@@ -37,7 +37,7 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class RentedFabric:
     """What machines that someone rents exchange over."""
 
     provider: str
@@ -59,7 +59,7 @@ class Fabrics:
     """All of a file."""
 
     boards: tuple[Board, ...]
-    machines: tuple[Machine, ...]
+    machines: tuple[RentedFabric, ...]
 
 
 @cache
@@ -77,7 +77,7 @@ def read_fabrics(path: Path) -> Fabrics:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         return Fabrics(
             boards=tuple(Board(**_typed(entry)) for entry in document["board"]),
-            machines=tuple(Machine(**_typed(entry)) for entry in document["machine"]),
+            machines=tuple(RentedFabric(**_typed(entry)) for entry in document["machine"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CatalogError(f"{path}: {error}. Install gpu-advisor again.") from error
@@ -106,14 +106,14 @@ def board_fabric(gpu: GpuSpec) -> Fabric:
     return replace(unlisted, link=board.link, link_peers=board.peers, is_granted=is_granted)
 
 
-def machine_of(provider: str, instance_type: str) -> Machine | None:
+def machine_of(provider: str, instance_type: str) -> RentedFabric | None:
     """The row of a machine, None where there is none."""
     machines = _machines_of(provider)
     return next((machine for machine in machines if is_any(machine.instance_types, instance_type)), None)
 
 
 @cache
-def _machines_of(provider: str) -> tuple[Machine, ...]:
+def _machines_of(provider: str) -> tuple[RentedFabric, ...]:
     return tuple(machine for machine in load_fabrics().machines if same_name(machine.provider, provider))
 
 

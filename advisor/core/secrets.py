@@ -73,7 +73,7 @@ _ASCII_LOWER = {ord(big): ord(big.lower()) for big in "ABCDEFGHIJKLMNOPQRSTUVWXY
 
 
 @dataclass(frozen=True)
-class Rule:
+class SecretFormat:
     """One format."""
 
     id: str
@@ -105,17 +105,17 @@ class Rule:
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[SecretFormat, ...]:
     """All formats, as the catalog has them."""
     entries = tomllib.loads(catalog_path("secrets.toml").read_text(encoding="utf-8"))["rules"]
     return tuple(
-        Rule(entry["id"], tuple(entry["anchors"]), entry["pattern"], entry.get("is_word", False))
+        SecretFormat(entry["id"], tuple(entry["anchors"]), entry["pattern"], entry.get("is_word", False))
         for entry in entries
     )
 
 
 @cache
-def _anchored() -> tuple[tuple[str, Rule], ...]:
+def _anchored() -> tuple[tuple[str, SecretFormat], ...]:
     return tuple((anchor, rule) for rule in rules() for anchor in rule.anchors)
 
 

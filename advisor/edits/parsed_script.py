@@ -21,7 +21,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class ParsedScript:
     """A Python script."""
 
     text: str
@@ -85,14 +85,14 @@ class Script:
         )
 
 
-def read_script(text: str, name: str) -> Script:
+def read_script(text: str, name: str) -> ParsedScript:
     """The script of a text. Raises InputError: it is no Python that this version can parse."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{name} cannot be parsed, so it cannot be patched: {error}.") from error
     starts = (0, *accumulate(map(len, lines_of(text))))
-    return Script(text=text, tree=tree, starts=starts)
+    return ParsedScript(text=text, tree=tree, starts=starts)
 
 
 def lines_of(text: str) -> list[str]:
@@ -100,7 +100,7 @@ def lines_of(text: str) -> list[str]:
     return list(io.StringIO(text, newline=""))
 
 
-def edited(script: Script, edits: Iterable[Edit]) -> str:
+def edited(script: ParsedScript, edits: Iterable[Edit]) -> str:
     """The text with all edits made; none may overlap another."""
     text = script.text
     for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
@@ -113,7 +113,7 @@ def last_name(node: ast.expr) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
-def batch_options(script: Script) -> dict[str, int]:
+def batch_options(script: ParsedScript) -> dict[str, int]:
     """Options of argparse or click with ``batch`` in their names, and their defaults where these are numbers.
 
     >>> batch_options(read_script("p.add_argument('-b', '--batch-size', type=int, default=8)", "train.py"))
@@ -146,12 +146,12 @@ class Trained:
     call: ast.Call
 
 
-def optimizer_calls(script: Script) -> list[ast.Call]:
+def optimizer_calls(script: ParsedScript) -> list[ast.Call]:
     """The calls that make PyTorch's optimizers."""
     return [call for call in script.calls(*FUSED, *_OTHERS) if call.args or call.keywords]
 
 
-def trained_model(script: Script) -> Trained | None:
+def trained_model(script: ParsedScript) -> Trained | None:
     """The model, if one optimizer takes the parameters of one variable; None where it is less plain."""
     calls = optimizer_calls(script)
     if len(calls) != 1:
@@ -171,7 +171,7 @@ def _model_of(call: ast.Call) -> str | None:
     return owner.id if given.func.attr == "parameters" and isinstance(owner, ast.Name) else None
 
 
-def bodies(script: Script) -> Iterator[list[ast.stmt]]:
+def bodies(script: ParsedScript) -> Iterator[list[ast.stmt]]:
     """Every list of statements that run one after the other."""
     for node in ast.walk(script.tree):
         for field in ("body", "orelse", "finalbody"):

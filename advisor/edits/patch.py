@@ -21,7 +21,7 @@ _STEP = "    "
 _EXCLUDE_FUSED = ("foreach", "capturable", "differentiable", None)
 
 
-def tf32(script: parsed_script.Script) -> Placed:
+def tf32(script: parsed_script.ParsedScript) -> Placed:
     """``set_float32_matmul_precision("high")`` behind the imports, or in place of ``"highest"``."""
     torch, calls = script.torch, list(script.calls("set_float32_matmul_precision"))
     if torch is None:
@@ -42,7 +42,7 @@ def tf32(script: parsed_script.Script) -> Placed:
     return (parsed_script.Edit(start=end, end=end, text=2 * script.newline + line),)
 
 
-def fused(script: parsed_script.Script) -> Placed:
+def fused(script: parsed_script.ParsedScript) -> Placed:
     """``fused=True`` behind the arguments of every Adam, AdamW and SGD."""
     calls = [call for call in parsed_script.optimizer_calls(script) if _is_of(call, parsed_script.FUSED)]
     if not calls:
@@ -66,21 +66,21 @@ def _is_of(call: ast.Call, names: tuple[str, ...]) -> bool:
     return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in names
 
 
-def channels_last(script: parsed_script.Script) -> Placed:
+def channels_last(script: parsed_script.ParsedScript) -> Placed:
     """The model's weights in the other layout, before its optimizer is made; images follow the weights."""
     if script.mentions("channels_last"):
         return NotPatched(why="set-already", name="channels_last")
     return _before_optimizer(script, "{model}.to(memory_format={torch}.channels_last)")
 
 
-def compiled(script: parsed_script.Script) -> Placed:
+def compiled(script: parsed_script.ParsedScript) -> Placed:
     """The model compiled in place, right before its optimizer is made."""
     if script.mentions("compile"):
         return NotPatched(why="set-already", name="compile")
     return _before_optimizer(script, "{model}.compile()")
 
 
-def _before_optimizer(script: parsed_script.Script, line: str) -> Placed:
+def _before_optimizer(script: parsed_script.ParsedScript, line: str) -> Placed:
     torch, trained = script.torch, parsed_script.trained_model(script)
     if torch is None:
         return NotPatched(why="no-torch")
@@ -90,7 +90,7 @@ def _before_optimizer(script: parsed_script.Script, line: str) -> Placed:
     return NotPatched(why="shared-line") if edit is None else (edit,)
 
 
-def bf16(script: parsed_script.Script) -> Placed:
+def bf16(script: parsed_script.ParsedScript) -> Placed:
     """Autocast around the statements from the model's call to the loss, where one loop has them in a row."""
     torch, trained = script.torch, parsed_script.trained_model(script)
     if torch is None:
@@ -142,7 +142,7 @@ def _loss_of(statement: ast.stmt) -> str | None:
     return owner.id if call.func.attr == "backward" and isinstance(owner, ast.Name) else None
 
 
-def _can_be_indented(script: parsed_script.Script, statements: list[ast.stmt]) -> bool:
+def _can_be_indented(script: parsed_script.ParsedScript, statements: list[ast.stmt]) -> bool:
     """Each on lines of its own, none with a text over several lines, whose blanks are part of it."""
     lines = [(one.lineno, one.end_lineno or one.lineno) for one in statements]
     apart = all(end < begin for (_, end), (begin, _) in pairwise(lines))
@@ -156,7 +156,7 @@ def _can_be_indented(script: parsed_script.Script, statements: list[ast.stmt]) -
     return apart and simple and not any(texts)
 
 
-def _indented(script: parsed_script.Script, statements: list[ast.stmt], head: str) -> Placed:
+def _indented(script: parsed_script.ParsedScript, statements: list[ast.stmt], head: str) -> Placed:
     first, last = statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno
     starts = [script.starts[line - 1] for line in range(first, last + 1)]
     filled = [start for start in starts if script.text[start : start + 1].strip("\r\n")]
@@ -167,11 +167,11 @@ def _indented(script: parsed_script.Script, statements: list[ast.stmt], head: st
     )
 
 
-def _by_hand(name: str, script: parsed_script.Script) -> Placed:  # noqa: ARG001
+def _by_hand(name: str, script: parsed_script.ParsedScript) -> Placed:  # noqa: ARG001
     return NotPatched(why="by-hand", name=name)
 
 
-PLACES: Mapping[str, Callable[[parsed_script.Script], Placed]] = {
+PLACES: Mapping[str, Callable[[parsed_script.ParsedScript], Placed]] = {
     "tf32": tf32,
     "bf16": bf16,
     "channels_last": channels_last,

@@ -19,7 +19,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class YamlDocument:
     """What a YAML file holds, and in which line (from 1) each key and list entry stands."""
 
     value: object  # whatever YAML can say
@@ -69,7 +69,7 @@ def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VAL
     return read_document(path, kind=kind, advice=advice, most_values=most_values).value
 
 
-def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Document:
+def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> YamlDocument:
     """As `read_yaml`, with the line of each value."""
     text = read_text(path, kind=kind)
     return parse_document(text, place=repr(str(path)), kind=kind, advice=advice, most_values=most_values)
@@ -87,7 +87,7 @@ def decoded(payload: bytes, *, place: str) -> str:
 
 def parse_document(
     text: str, *, place: str, kind: str, advice: str, most_values: int = MOST_VALUES
-) -> Document:
+) -> YamlDocument:
     """YAML as strictly as `read_yaml`, whatever it comes from.
 
     Args:
@@ -103,7 +103,7 @@ def parse_document(
 
     try:
         value, lines = strict_yaml.read(text, most_values)
-        return Document(value=value, lines=lines)
+        return YamlDocument(value=value, lines=lines)
     except RecursionError as error:
         raise ConfigError(f"{place} is nested too deeply for a {kind}.") from error
     except (strict_yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01

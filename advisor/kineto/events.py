@@ -76,7 +76,7 @@ class HostEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class CudaLaunch:
     """A call of the CUDA runtime; ``correlation`` leads to what it started on the GPU."""
 
     thread: str
@@ -98,17 +98,17 @@ class DeviceEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class KinetoEvents:
     """All events that matter, in order of time; launches by correlation."""
 
     operators: tuple[HostEvent, ...]
     marks: tuple[HostEvent, ...]
-    launches: Mapping[int, Launch]
+    launches: Mapping[int, CudaLaunch]
     device_events: tuple[DeviceEvent, ...]
     device_name: str | None
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path) -> KinetoEvents:
     """Parse a profiler export, gzipped or not.
 
     Raises TraceError: missing, truncated, no profiler export, of an unknown schema, or without kernels.
@@ -131,7 +131,7 @@ class _Found:
 
     operators: list[HostEvent] = field(default_factory=list)
     marks: list[HostEvent] = field(default_factory=list)
-    launches: dict[int, Launch] = field(default_factory=dict)
+    launches: dict[int, CudaLaunch] = field(default_factory=dict)
     device_events: list[DeviceEvent] = field(default_factory=list)
     categories: set[str] = field(default_factory=set)
     device_name: str | None = None
@@ -160,7 +160,7 @@ class _Found:
             if self.num_others > _MOST_OTHERS + _MOST_OTHERS_EACH * num_kept:
                 raise ValueError(f"{self.num_others:,} events are neither operators, launches nor kernels")
 
-    def recording(self, path: Path) -> Recording:
+    def recording(self, path: Path) -> KinetoEvents:
         """All of it in order of time. Raises TraceError: there are no operators or no kernels."""
         kernels = sum(event.kind == "kernel" for event in self.device_events)
         if not self.operators or not kernels:
@@ -170,7 +170,7 @@ class _Found:
                 " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] and export_chrome_trace."
             )
         begin = attrgetter("begin_s")
-        return Recording(
+        return KinetoEvents(
             operators=tuple(sorted(self.operators, key=begin)),
             marks=tuple(sorted(self.marks, key=begin)),
             launches=self.launches,
@@ -232,13 +232,13 @@ def _host(event: JsonObject) -> HostEvent:
     )
 
 
-def _launch(event: JsonObject) -> dict[int, Launch]:
+def _launch(event: JsonObject) -> dict[int, CudaLaunch]:
     args = _args(event)
     correlation = args.get("correlation")
     if correlation is None:
         return {}
     begin_s = _seconds(event["ts"])
-    return {correlation: Launch(thread=_thread(event), begin_s=begin_s, external_id=_external_id(args))}
+    return {correlation: CudaLaunch(thread=_thread(event), begin_s=begin_s, external_id=_external_id(args))}
 
 
 def _device(event: JsonObject, kind: str) -> DeviceEvent:

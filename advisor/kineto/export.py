@@ -49,7 +49,7 @@ class _Spans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class KinetoCall:
     """One call of an operator with what it ran on the GPU; ``operator`` is None where none is known."""
 
     operator: kineto_events.HostEvent | None
@@ -59,11 +59,11 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class KinetoStep:
     """One iteration: its calls in order of time."""
 
     name: str
-    calls: tuple[Call, ...]
+    calls: tuple[KinetoCall, ...]
 
     @property
     def device_s(self) -> float:
@@ -80,7 +80,7 @@ class Unjoined:
     share_of_time: float
 
 
-def join(recording: kineto_events.Recording) -> tuple[tuple[Step, ...], Unjoined]:
+def join(recording: kineto_events.KinetoEvents) -> tuple[tuple[KinetoStep, ...], Unjoined]:
     """Steps with their calls, and how much could not be joined.
 
     Raises TraceError: nothing in the recording tells where an iteration begins and ends.
@@ -95,7 +95,7 @@ def join(recording: kineto_events.Recording) -> tuple[tuple[Step, ...], Unjoined
     return steps, _unjoined(steps)
 
 
-def _calls(recording: kineto_events.Recording) -> list[Call]:
+def _calls(recording: kineto_events.KinetoEvents) -> list[KinetoCall]:
     by_id = {op.args["external id"]: op for op in recording.operators if op.args.get("external id")}
     threads = grouped(recording.operators, lambda operator: operator.thread)
     by_call: dict[tuple[int, float], list[kineto_events.DeviceEvent]] = {}
@@ -115,7 +115,7 @@ def _calls(recording: kineto_events.Recording) -> list[Call]:
 
 def _owner(
     event: kineto_events.DeviceEvent,
-    recording: kineto_events.Recording,
+    recording: kineto_events.KinetoEvents,
     by_id: Mapping[int, kineto_events.HostEvent],
     threads: Mapping[str, list[kineto_events.HostEvent]],
 ) -> kineto_events.HostEvent | None:
@@ -135,10 +135,10 @@ def _owner(
 def _call(
     owner: kineto_events.HostEvent | None,
     events: list[kineto_events.DeviceEvent],
-    recording: kineto_events.Recording,
+    recording: kineto_events.KinetoEvents,
     optimizer_spans: Mapping[str, _Spans],
     main_threads: set[str],
-) -> Call:
+) -> KinetoCall:
     correlation = events[0].correlation
     launch = None if correlation is None else recording.launches.get(correlation)
     if owner is not None:
@@ -154,10 +154,10 @@ def _call(
         owner is not None and (owner.args.get("fwd thread id") or 0) > 0
     ):
         phase = Phase.BACKWARD
-    return Call(operator=owner, phase=phase, begin_s=begin_s, device_events=tuple(events))
+    return KinetoCall(operator=owner, phase=phase, begin_s=begin_s, device_events=tuple(events))
 
 
-def _steps(recording: kineto_events.Recording, calls: Sequence[Call]) -> list[Step]:
+def _steps(recording: kineto_events.KinetoEvents, calls: Sequence[KinetoCall]) -> list[KinetoStep]:
     marks = [mark for mark in recording.marks if mark.name.startswith(STEP_MARK)]
     # Some schemas list a mark twice, as an operator and as an annotation.
     spans = list(dict.fromkeys((mark.name, mark.begin_s, mark.end_s) for mark in marks))
@@ -165,7 +165,7 @@ def _steps(recording: kineto_events.Recording, calls: Sequence[Call]) -> list[St
     spans = spans or _between_optimizer_steps(recording)
     begins = [call.begin_s for call in calls]
     return [
-        Step(
+        KinetoStep(
             name=name, calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)])
         )
         for name, begin, end in _apart(spans)
@@ -191,7 +191,7 @@ def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, flo
         yield name, begin, min(end, next_begin)
 
 
-def _between_optimizer_steps(recording: kineto_events.Recording) -> list[tuple[str, float, float]]:
+def _between_optimizer_steps(recording: kineto_events.KinetoEvents) -> list[tuple[str, float, float]]:
     """Without prof.step(): from the end of one step of the first optimizer to the end of the next."""
     marks = [mark for mark in recording.marks if mark.name.startswith("Optimizer.step#")]
     ends = sorted(mark.end_s for mark in marks if mark.name == marks[0].name)
@@ -201,7 +201,7 @@ def _between_optimizer_steps(recording: kineto_events.Recording) -> list[tuple[s
     ]
 
 
-def _unjoined(steps: Sequence[Step]) -> Unjoined:
+def _unjoined(steps: Sequence[KinetoStep]) -> Unjoined:
     kernels = [
         (event.duration_s, call.operator is None)
         for step in steps
@@ -244,7 +244,7 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
     return trace
 
 
-def _trace(recording: kineto_events.Recording, path: Path, origin_gpu: str | None) -> Trace:
+def _trace(recording: kineto_events.KinetoEvents, path: Path, origin_gpu: str | None) -> Trace:
     origin = _origin(path, recording, origin_gpu)
     steps, unjoined = join(recording)
     step = sorted(steps, key=lambda step: step.device_s)[(len(steps) - 1) // 2]
@@ -277,7 +277,7 @@ def _trace(recording: kineto_events.Recording, path: Path, origin_gpu: str | Non
     )
 
 
-def _origin(path: Path, recording: kineto_events.Recording, given: str | None) -> str:
+def _origin(path: Path, recording: kineto_events.KinetoEvents, given: str | None) -> str:
     name = given or recording.device_name
     if name is None:
         raise InputError(
@@ -286,18 +286,18 @@ def _origin(path: Path, recording: kineto_events.Recording, given: str | None) -
     return resolve_gpu(name).name
 
 
-def _is_collective(call: Call) -> bool:
+def _is_collective(call: KinetoCall) -> bool:
     return all("nccl" in event.name.lower() for event in call.device_events)
 
 
-def _exchange_warnings(calls: Sequence[Call]) -> list[Finding]:
+def _exchange_warnings(calls: Sequence[KinetoCall]) -> list[Finding]:
     if not calls:
         return []
     seconds = sum(event.duration_s for call in calls for event in call.device_events)
     return [KernelsLeftOut(which="exchange", num_kernels=len(calls), time_s=seconds)]
 
 
-def _ops(call: Call, autograd: kineto_events.Autograd) -> list[Op]:
+def _ops(call: KinetoCall, autograd: kineto_events.Autograd) -> list[Op]:
     """One Op for the kernels of a call, and one for each copy and fill in it."""
     kernels = [event for event in call.device_events if event.kind == "kernel"]
     others = [event for event in call.device_events if event.kind != "kernel"]
@@ -340,7 +340,7 @@ def _traffic_op(event: kineto_events.DeviceEvent, phase: Phase) -> Op:
     )
 
 
-def _memory(recording: kineto_events.Recording, num_steps: int) -> MemoryUse:
+def _memory(recording: kineto_events.KinetoEvents, num_steps: int) -> MemoryUse:
     """Gradients from what autograd accumulates; a profile tells nothing of the rest."""
     gradients = [
         tensor_bytes(tensor)
@@ -359,7 +359,7 @@ def _memory(recording: kineto_events.Recording, num_steps: int) -> MemoryUse:
 
 
 def _warnings(
-    steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: kineto_events.Recording
+    steps: Sequence[KinetoStep], step: KinetoStep, unjoined: Unjoined, recording: kineto_events.KinetoEvents
 ) -> tuple[Finding, ...]:
     warnings: list[Finding] = [StepTaken(step=step.name, num_steps=len(steps))]
     if unjoined.kernels:

@@ -27,7 +27,7 @@ from advisor.operators.registry import rows
 from advisor.payload import protocol
 from advisor.payload.protocol import Result, Status
 from advisor.profile import environment
-from advisor.profile.attempt import CHILD, TEMPORARY_NAME, Ending, job_folder, run_child
+from advisor.profile.attempt import CHILD, TEMPORARY_NAME, ChildEnding, job_folder, run_child
 from advisor.profile.failures import log_tail, torch_problem
 from advisor.profile.recording import operators_of
 from advisor.profile.recording import read_recording as read_result
@@ -146,7 +146,7 @@ class Keeper:
         if self._progress is not None:
             self._progress(self._total - len(self.missing), self._total)
 
-    def _meet(self, device: protocol.Device) -> None:
+    def _meet(self, device: protocol.MeasuringDevice) -> None:
         self.has_device = True
         header = header_of(device, self._backend)
         if self._header is None:
@@ -157,7 +157,7 @@ class Keeper:
         recording_files.drop_half_line(self._path)
 
 
-def header_of(device: protocol.Device, backend: str) -> recording_files.Header:
+def header_of(device: protocol.MeasuringDevice, backend: str) -> recording_files.Header:
     """What a recording says of a device that reported itself, and nvidia-smi of it."""
     state = device_state(environment.first_visible(os.environ) if backend == "cuda" else "")
     return recording_files.Header(
@@ -306,7 +306,7 @@ def _check_free(backend: str) -> None:
 
 def _first_with_torch(
     interpreters: Sequence[Path], keeper: Keeper, backend: str
-) -> tuple[Result | None, Ending, Path]:
+) -> tuple[Result | None, ChildEnding, Path]:
     *others, last = interpreters
     for interpreter in others:
         result, ending = _run(interpreter, keeper, backend)
@@ -315,7 +315,7 @@ def _first_with_torch(
     return *_run(last, keeper, backend), last
 
 
-def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None, Ending]:
+def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None, ChildEnding]:
     with job_folder() as folder:
         progress_path, result_path = folder / "progress.jsonl", folder / "result.json"
         job: protocol.MeasuringJob = {
@@ -339,10 +339,10 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None
             progress=lambda line: keeper.take(json.loads(line)),
         )
         result = read_result(result_path)
-    return result, Ending(returncode=ending.returncode, log=redact_with(ending.log, os.environ))
+    return result, ChildEnding(returncode=ending.returncode, log=redact_with(ending.log, os.environ))
 
 
-def described(key: str, case: Case) -> protocol.Case:
+def described(key: str, case: Case) -> protocol.KernelCase:
     """The case as the measuring process takes it."""
     return {
         "key": key,
@@ -354,7 +354,7 @@ def described(key: str, case: Case) -> protocol.Case:
     }
 
 
-def _call(described: Call) -> protocol.Call:
+def _call(described: Call) -> protocol.OperatorCall:
     return {
         "operator": described.operator,
         "arguments": list(described.arguments),
@@ -370,14 +370,14 @@ def reference(backend: str) -> Case:
     return Case(family="gemm", dtype=dtype, call=call("mm", square, square))
 
 
-def _why_lost(ending: Ending) -> str:
+def _why_lost(ending: ChildEnding) -> str:
     if ending.returncode is None:
         return f"took longer than {STALL_S:g} s"
     return f"ended its process with code {ending.returncode}"
 
 
 def _failure(
-    result: Result | None, ending: Ending, interpreter: Path, path: Path
+    result: Result | None, ending: ChildEnding, interpreter: Path, path: Path
 ) -> InputError | ProfileError:
     if result is None:
         return ProfileError(f"the measuring process ended: it {_why_lost(ending)}.{log_tail(ending.log)}")

@@ -61,17 +61,17 @@ def _sigma(
 
 
 def kernel_of(
-    call: attention_kernels.AttentionCall, backend: attention_kernels.Backend
+    call: attention_kernels.AttentionCall, backend: attention_kernels.AttentionBackend
 ) -> attention_kernels.AttentionKernel | None:
     """What the backend's kernel reaches, forward or backward; None where not measured."""
-    if backend is not attention_kernels.Backend.EFFICIENT:
+    if backend is not attention_kernels.AttentionBackend.EFFICIENT:
         return attention_kernels.kernels().get((backend, call.is_backward))
     return _efficient_kernel(call.is_backward)
 
 
 @cache
 def _efficient_kernel(is_backward: bool) -> attention_kernels.AttentionKernel:
-    flash = attention_kernels.kernels()[attention_kernels.Backend.FLASH_2, is_backward]
+    flash = attention_kernels.kernels()[attention_kernels.AttentionBackend.FLASH_2, is_backward]
     return replace(
         flash,
         efficiency={size: _EFFICIENT_SHARE * share for size, share in flash.efficiency.items()},

@@ -131,7 +131,7 @@ _SMALL_SHARED = frozenset({(8, 6), (8, 9), (12, 0), (12, 1)})
 _SMALL_SHARED_MOST = 192
 
 
-class Backend(StrEnum):
+class AttentionBackend(StrEnum):
     """Kernels behind ``scaled_dot_product_attention``."""
 
     FLASH_2 = "flash_2"
@@ -143,16 +143,26 @@ class Backend(StrEnum):
 
 # By the names of PyTorch's switches.
 SWITCHES = {
-    "flash": Backend.FLASH_2,
-    "cudnn": Backend.CUDNN,
-    "efficient": Backend.EFFICIENT,
-    "math": Backend.MATH,
+    "flash": AttentionBackend.FLASH_2,
+    "cudnn": AttentionBackend.CUDNN,
+    "efficient": AttentionBackend.EFFICIENT,
+    "math": AttentionBackend.MATH,
 }
-_USUAL_ORDER = (Backend.FLASH_2, Backend.EFFICIENT, Backend.MATH, Backend.CUDNN)
-_CUDNN_ORDER = (Backend.CUDNN, Backend.FLASH_2, Backend.EFFICIENT, Backend.MATH)
+_USUAL_ORDER = (
+    AttentionBackend.FLASH_2,
+    AttentionBackend.EFFICIENT,
+    AttentionBackend.MATH,
+    AttentionBackend.CUDNN,
+)
+_CUDNN_ORDER = (
+    AttentionBackend.CUDNN,
+    AttentionBackend.FLASH_2,
+    AttentionBackend.EFFICIENT,
+    AttentionBackend.MATH,
+)
 
 
-def backend_of(call: AttentionCall, gpu: GpuSpec) -> Backend:
+def backend_of(call: AttentionCall, gpu: GpuSpec) -> AttentionBackend:
     """The first backend that can run the call, in PyTorch's order, of those that the script allows.
 
     Where none of them can, it is PyTorch's own choice: what the GPU could do if the script let it.
@@ -161,8 +171,8 @@ def backend_of(call: AttentionCall, gpu: GpuSpec) -> Backend:
     """
     capability = _capability(gpu)
     order = _order(call, capability)
-    if call.ran_flash_3 and capability == (9, 0) and Backend.FLASH_2 in order:
-        return Backend.FLASH_3
+    if call.ran_flash_3 and capability == (9, 0) and AttentionBackend.FLASH_2 in order:
+        return AttentionBackend.FLASH_3
     return next(each for each in (*order, *_usual_order(capability)) if _CAN[each](call, capability))
 
 
@@ -172,7 +182,7 @@ def is_refused(call: AttentionCall, gpu: GpuSpec) -> bool:
     return not any(_CAN[backend](call, capability) for backend in _order(call, capability))
 
 
-def _order(call: AttentionCall, capability: tuple[int, int]) -> Sequence[Backend]:
+def _order(call: AttentionCall, capability: tuple[int, int]) -> Sequence[AttentionBackend]:
     usual = _usual_order(capability)
     if call.allowed is None:
         return usual
@@ -180,7 +190,7 @@ def _order(call: AttentionCall, capability: tuple[int, int]) -> Sequence[Backend
     return allowed if call.prefers else [backend for backend in usual if backend in allowed]
 
 
-def _usual_order(capability: tuple[int, int]) -> Sequence[Backend]:
+def _usual_order(capability: tuple[int, int]) -> Sequence[AttentionBackend]:
     return _CUDNN_ORDER if capability in _CUDNN_FIRST else _USUAL_ORDER
 
 
@@ -217,11 +227,11 @@ def _efficient_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
     return call.dtype != "bfloat16" or capability >= (8, 0)
 
 
-_CAN: Mapping[Backend, Callable[[AttentionCall, tuple[int, int]], bool]] = {
-    Backend.FLASH_2: _flash_can,
-    Backend.CUDNN: _cudnn_can,
-    Backend.EFFICIENT: _efficient_can,
-    Backend.MATH: lambda *_: True,
+_CAN: Mapping[AttentionBackend, Callable[[AttentionCall, tuple[int, int]], bool]] = {
+    AttentionBackend.FLASH_2: _flash_can,
+    AttentionBackend.CUDNN: _cudnn_can,
+    AttentionBackend.EFFICIENT: _efficient_can,
+    AttentionBackend.MATH: lambda *_: True,
 }
 
 
@@ -324,14 +334,14 @@ def efficiency_of(kernel: AttentionKernel, call: AttentionCall, width: float) ->
 
 
 @cache
-def kernels() -> Mapping[tuple[Backend, bool], AttentionKernel]:
+def kernels() -> Mapping[tuple[AttentionBackend, bool], AttentionKernel]:
     """Those of ``catalogs/attention.toml``, by backend and whether it is the backward pass.
 
     Raises CatalogError: the file is missing.
     """
     document = tomllib.loads(catalog_path("attention.toml").read_text(encoding="utf-8"))
     return {
-        (Backend(backend), direction == "backward"): AttentionKernel(
+        (AttentionBackend(backend), direction == "backward"): AttentionKernel(
             **table
             | {
                 "efficiency": {int(size): share for size, share in table["efficiency"].items()},

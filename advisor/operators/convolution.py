@@ -15,7 +15,7 @@ from advisor.operators import work
 from advisor.operators.case import RATES, Caps, Case, Draw, call, channels_last, shrunk, tensor
 from advisor.operators.family import (
     HALF_RATES,
-    Board,
+    BoardInputs,
     Compute,
     Family,
     FittedTime,
@@ -174,7 +174,7 @@ def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
     return np.concatenate([of_calls, board], axis=1).astype(np.float32)
 
 
-WAVES = Board(num_features=4, features=_waves)
+WAVES = BoardInputs(num_features=4, features=_waves)
 
 
 def _convolve(source: TensorSpec, weight: TensorSpec, result: TensorSpec, transposed: bool) -> int:

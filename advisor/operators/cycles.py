@@ -34,12 +34,12 @@ FILE = "streams.toml"
 # Of an SM whose occupancy is not in the catalog.
 _THREADS = 2048
 COSTS = ("passes", "cycles_per_element", "cycles_per_slow_element", "cycles_per_row", "cycles_per_step")
-"""What a kind of kernel costs, in the order of ``Work.unit_times_s``."""
+"""What a kind of kernel costs, in the order of ``CallWork.unit_times_s``."""
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
-class Work(Generic[Numbers]):
+class CallWork(Generic[Numbers]):
     """What one call does, or each of many, the same on any GPU."""
 
     num_bytes: Numbers
@@ -82,7 +82,7 @@ class Work(Generic[Numbers]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class ArchitecturePace:
     """An architecture that was measured."""
 
     factor: float
@@ -107,7 +107,7 @@ class StreamCost:
     """Of all SMs."""
     unseen_sigma: float
     """Log-normal, on architectures that were not measured."""
-    architectures: Mapping[str, Pace]
+    architectures: Mapping[str, ArchitecturePace]
     """Those that were."""
 
     @property
@@ -115,9 +115,11 @@ class StreamCost:
         """In the order of ``COSTS``."""
         return tuple(getattr(self, name) for name in COSTS)
 
-    def pace_on(self, gpu: GpuSpec) -> Pace:
+    def pace_on(self, gpu: GpuSpec) -> ArchitecturePace:
         """How fast and how sure it is there."""
-        return self.architectures.get(gpu.architecture) or Pace(factor=1.0, sigma=self.unseen_sigma)
+        return self.architectures.get(gpu.architecture) or ArchitecturePace(
+            factor=1.0, sigma=self.unseen_sigma
+        )
 
 
 @cache
@@ -135,7 +137,12 @@ def parsed(text: str) -> Mapping[str, StreamCost]:
     tables = tomllib.loads(text)
     return {
         kind: StreamCost(
-            **table | {"architectures": {name: Pace(**pace) for name, pace in table["architectures"].items()}}
+            **table
+            | {
+                "architectures": {
+                    name: ArchitecturePace(**pace) for name, pace in table["architectures"].items()
+                }
+            }
         )
         for kind, table in tables.items()
     }
@@ -147,11 +154,11 @@ def is_half(op: Op) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class StreamedCall:
     """What one call streams, and what its kind costs."""
 
     cost: StreamCost
-    work: Work[float]
+    work: CallWork[float]
 
     def time_s(self, launch_s: float, gpu: GpuSpec, bytes_per_s: float) -> float:
         """Seconds on a GPU."""
@@ -185,7 +192,7 @@ _TENSORS_OF_PASS = {"forward": 2, "backward": 3}
 _STRIP, _WHOLE_SM = 32, 2048
 
 
-def row_work(kind: str, rows: int, columns: int, num_bytes: int) -> Work[float]:
+def row_work(kind: str, rows: int, columns: int, num_bytes: int) -> CallWork[float]:
     """The work of a norm or softmax, whose kind ``row_kind`` tells.
 
     Args:
@@ -222,7 +229,7 @@ def channel_kind(direction: str, elements: int, item_bytes: int, *, is_last: boo
     return CHANNEL_NORM + direction + (LONG_CHANNELS if held_bytes > _HELD_BYTES else "")
 
 
-def channel_work(kind: str, channels: int, elements: int, item_bytes: int) -> Work[float]:
+def channel_work(kind: str, channels: int, elements: int, item_bytes: int) -> CallWork[float]:
     """The work of a batch norm of cuDNN.
 
     With channels first, a block takes a channel (its kernels are named 1C11), so that with fewer channels
@@ -238,15 +245,15 @@ def channel_work(kind: str, channels: int, elements: int, item_bytes: int) -> Wo
     return replace(plain, rows=channels, steps=elements, blocks=channels, block_threads=_CHANNEL_BLOCK)
 
 
-def plain_work(elements: int, num_bytes: int) -> Work[float]:
+def plain_work(elements: int, num_bytes: int) -> CallWork[float]:
     """The work of a kernel that takes element by element."""
-    return Work(num_bytes, elements, slow_elements=0, rows=0, steps=0, blocks=0, block_threads=_BLOCK)
+    return CallWork(num_bytes, elements, slow_elements=0, rows=0, steps=0, blocks=0, block_threads=_BLOCK)
 
 
 _MEASURED_PICKS = 16384
 
 
-def scatter_work(picks: int, table: int, width: int, num_bytes: int) -> Work[float]:
+def scatter_work(picks: int, table: int, width: int, num_bytes: int) -> CallWork[float]:
     """The work of adding up gradients of ``picks`` rows in a table of so many, each row once at most.
 
     All measured rows have 16,384 picks, whose sort is a chain of short kernels. Beyond, a pick costs what a

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from advisor.core.values import Op, Phase
 from advisor.operators import case, family
 from advisor.operators.case import tensor
-from advisor.operators.cycles import Stream, is_half, plain_work, stream_costs
+from advisor.operators.cycles import StreamedCall, is_half, plain_work, stream_costs
 from advisor.operators.work import MOVES, PerElement, total_bytes
 
 _LEARNED = family.names(
@@ -37,14 +37,14 @@ _CURVES = family.names(
 _CURVES_BACKWARD = family.names("gelu_backward silu_backward sigmoid_backward tanh_backward mish_backward")
 
 
-def _stream(op: Op) -> Stream | None:
+def _stream(op: Op) -> StreamedCall | None:
     """In 16 bits what an SM does in a clock counts; other precisions are a roofline."""
     if not is_half(op) or not op.outputs:
         return None
     name = family.base_name(op.name)
     kind = "curve" if name in _CURVES else "curve backward" if name in _CURVES_BACKWARD else "arithmetic"
     elements = max(math.prod(tensor.shape) for tensor in op.outputs)
-    return Stream(cost=stream_costs()[kind], work=plain_work(elements, op.bytes))
+    return StreamedCall(cost=stream_costs()[kind], work=plain_work(elements, op.bytes))
 
 
 _LARGE = (32768, 2048)

@@ -6,7 +6,7 @@ from math import prod
 from advisor.core.values import Op, Phase
 from advisor.operators import work
 from advisor.operators.case import FLOATS, Caps, Case, Draw, call, shrunk, tensor
-from advisor.operators.cycles import Stream, plain_work, scatter_work, stream_costs
+from advisor.operators.cycles import StreamedCall, plain_work, scatter_work, stream_costs
 from advisor.operators.family import Family, base_name, each, names
 from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, item_bytes, numel, total_bytes
 
@@ -54,17 +54,17 @@ def _first_of_entries(inputs: Tensors) -> int:
     return [tensor.dtype for tensor in inputs].index("int64")
 
 
-def _stream(op: Op) -> Stream | None:
+def _stream(op: Op) -> StreamedCall | None:
     """An SM looks up an element in about two clocks, whatever its dtype; gradients are sorted first."""
     name = base_name(op.name)
     if not op.inputs or not op.outputs or name not in (*_LOOK_UPS, "embedding_dense_backward"):
         return None
     if name in _LOOK_UPS:
         looked_up = plain_work(prod(op.outputs[0].shape), op.bytes)
-        return Stream(cost=stream_costs()[_LOOK_UPS[name]], work=looked_up)
+        return StreamedCall(cost=stream_costs()[_LOOK_UPS[name]], work=looked_up)
     table, width = op.outputs[0].shape[0], max(op.outputs[0].shape[-1], 1)
     scattered = scatter_work(prod(op.inputs[0].shape) // width, table, width, op.bytes)
-    return Stream(cost=stream_costs()["look-up backward"], work=scattered)
+    return StreamedCall(cost=stream_costs()["look-up backward"], work=scattered)
 
 
 def _cases(index: int, caps: Caps) -> Iterator[Case]:

@@ -14,7 +14,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import RatesFrom
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.case import Caps, Case
-from advisor.operators.cycles import Stream
+from advisor.operators.cycles import StreamedCall
 from advisor.operators.work import Formula, PerElement
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ BoardFeatures = Callable[[NDArray[np.float32], GpuSpec], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
+class BoardInputs:
     """What a network is given of the GPU."""
 
     num_features: int
@@ -143,7 +143,7 @@ def power_and_capability(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np
     return np.broadcast_to(board, (len(calls), 2))
 
 
-POWER_AND_CAPABILITY = Board(num_features=2, features=power_and_capability)
+POWER_AND_CAPABILITY = BoardInputs(num_features=2, features=power_and_capability)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ class Learned:
     """How much more kernels that were held out scatter than those of the training."""
     least_sigma: float = 0.0
     """Log-normal, of what no network can tell of a kernel, such as which one a library chose."""
-    board: Board = POWER_AND_CAPABILITY
+    board: BoardInputs = POWER_AND_CAPABILITY
     quantile: float = QUANTILE
     """The part of the kernels that are faster than it aims at."""
     few_weigh_more: bool = False
@@ -243,7 +243,7 @@ class Family:
     """The fitted constant of its memory traffic."""
     calibrates: str | None = None
     """The fitted constant that its kernels tell, if any."""
-    stream: Callable[[Op], Stream | None] = lambda _: None
+    stream: Callable[[Op], StreamedCall | None] = lambda _: None
     """What a call streams that is no roofline, because what an SM does in a clock counts as well; None for
     others."""
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof

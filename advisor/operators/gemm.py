@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
 from advisor.operators.case import RATES, Caps, Case, Draw, call, shrunk, tensor, transposed
-from advisor.operators.family import Board, Compute, Family, Learned, Likeness, base_name, each, names
+from advisor.operators.family import BoardInputs, Compute, Family, Learned, Likeness, base_name, each, names
 from advisor.operators.work import Attributes, Tensors, alignment, item_bytes, numel, padding, tiles
 
 # At which operand a product begins.
@@ -28,7 +28,7 @@ _BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Product:
+class MatrixProduct:
     """B products of [M, K] with [K, N]."""
 
     batch: int
@@ -42,7 +42,7 @@ class Product:
     """So too, as a linear layer's weight is."""
 
 
-def product_of(op: Op) -> Product | None:
+def product_of(op: Op) -> MatrixProduct | None:
     """The sizes and layout of a call; None for one without work."""
     first = _FIRST_OPERAND.get(base_name(op.name), 0)
     left, right = op.inputs[first], op.inputs[first + 1]
@@ -50,7 +50,7 @@ def product_of(op: Op) -> Product | None:
     batch = left.shape[0] if len(left.shape) > 2 else 1
     if not op.flops or min(batch, rows, columns, inner) < 1:
         return None
-    return Product(
+    return MatrixProduct(
         batch=batch,
         rows=rows,
         columns=columns,
@@ -75,7 +75,7 @@ def _product_features(op: Op) -> tuple[float, ...] | None:
     return None if product is None else _numbers(product)
 
 
-def _numbers(product: Product) -> tuple[float, ...]:
+def _numbers(product: MatrixProduct) -> tuple[float, ...]:
     """The logarithms of the sizes come first: what depends on the GPU is computed from them."""
     batch, m, n, k = product.batch, product.rows, product.columns, product.inner
     return (
@@ -136,7 +136,7 @@ def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-WAVES = Board(num_features=19, features=_waves)
+WAVES = BoardInputs(num_features=19, features=_waves)
 
 # By how much networks that did not see Ampere, Hopper or Blackwell were off there; batch, rows, columns and
 # inner size (``python -m research.training.fit_likeness``).

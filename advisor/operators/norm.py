@@ -54,7 +54,7 @@ _BATCH_NORMS = {
 _LEAST_DIMENSIONS = 3
 
 
-def _stream(op: Op) -> cycles.Stream | None:
+def _stream(op: Op) -> cycles.StreamedCall | None:
     """In 16 bits what an SM does in a clock counts; other precisions are a roofline.
 
     But for a softmax of classes as many as a vocabulary's, which reads each row three times, and batch norms.
@@ -70,12 +70,12 @@ def _stream(op: Op) -> cycles.Stream | None:
     kind = cycles.row_kind(kind, columns, item_bytes(op.inputs[0].dtype))
     if not cycles.is_half(op) and not kind.endswith(cycles.LONGEST_ROWS):
         return None
-    return cycles.Stream(
+    return cycles.StreamedCall(
         cost=cycles.stream_costs()[kind], work=cycles.row_work(kind, elements // columns, columns, op.bytes)
     )
 
 
-def _channel_stream(op: Op) -> cycles.Stream | None:
+def _channel_stream(op: Op) -> cycles.StreamedCall | None:
     """A batch norm: in any precision with its channels first, in 16 bits with them last; else a roofline."""
     source, is_training = op.inputs[0], op.attributes.get("training", True)
     is_last = is_channels_last(source)
@@ -84,7 +84,7 @@ def _channel_stream(op: Op) -> cycles.Stream | None:
     channels, size = source.shape[1], item_bytes(source.dtype)
     elements = math.prod(source.shape) // max(channels, 1)
     kind = cycles.channel_kind(_BATCH_NORMS[base_name(op.name)], elements, size, is_last=is_last)
-    return cycles.Stream(
+    return cycles.StreamedCall(
         cost=cycles.stream_costs()[kind], work=cycles.channel_work(kind, channels, elements, size)
     )
 

@@ -37,7 +37,7 @@ _GROWTH = 1.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class RecurrentSteps:
     """The products of a recurrent operator that wait for each other, all of one shape but for the rows."""
 
     num_by_rows: Mapping[int, int]
@@ -76,7 +76,9 @@ class StepConstants:
     """How often the gates' bytes pass."""
 
 
-def steps_time_s(steps: Steps, constants: StepConstants, gpu: GpuSpec, peak_flops_per_s: float) -> float:
+def steps_time_s(
+    steps: RecurrentSteps, constants: StepConstants, gpu: GpuSpec, peak_flops_per_s: float
+) -> float:
     """Seconds of all steps."""
     latency_s = constants.latency_s * math.pow(steps.hidden / 1000, _GROWTH) * _CLOCK_HZ / gpu.boost_clock_hz
     memory_s = steps.weight_bytes / (constants.memory * gpu.memory_bytes_per_s)
@@ -139,7 +141,7 @@ def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int: 
     return total
 
 
-def steps_of(op: Op) -> Steps | None:
+def steps_of(op: Op) -> RecurrentSteps | None:
     """The steps of cuDNN's layers; None for single cells, and where the trace does not tell the sizes."""
     numbers = {name: value for name, value in op.attributes.items() if isinstance(value, int)}
     gates = _GATES.get(numbers.get("mode", -1), 0)
@@ -154,7 +156,7 @@ def steps_of(op: Op) -> Steps | None:
     if is_backward:
         outputs, depth = depth, outputs
     passes = layers * (2 if numbers.get("bidirectional") else 1)
-    return Steps(
+    return RecurrentSteps(
         num_by_rows={rows: passes * num for rows, num in num_by_rows.items()},
         outputs=outputs,
         depth=depth,
@@ -185,7 +187,7 @@ def _time(op: Op, roofs: family.Roofs) -> family.RooflineTime:
     return family.RooflineTime(time_s=time_s, constant=roofs.rate.constant)
 
 
-def _steps_s(op: Op, steps: Steps, roofs: family.Roofs) -> float:
+def _steps_s(op: Op, steps: RecurrentSteps, roofs: family.Roofs) -> float:
     """Seconds of the steps; TF32 was not measured, and counts where it is the faster."""
 
     def of_cores(cores: str, peak_flops_per_s: float) -> float:

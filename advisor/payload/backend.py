@@ -13,11 +13,11 @@ from . import torch_names
 from .fake.gpu import PretendedGpu
 from .fake.mode import HybridMode
 from .progress import Tell
-from .protocol import Flags, Iteration, Phase, ScriptJob, Warned
+from .protocol import Flags, Iteration, RunPhase, ScriptJob, Warned
 from .replacing import Original, wrap
 
 if TYPE_CHECKING:
-    from .real_device import CpuClock, Measurement
+    from .real_device import CpuStepClock, SpanMeasurement
     from .recording.iteration import Iterations
     from .session import Session
 
@@ -41,10 +41,10 @@ def start_session(job: ScriptJob) -> Session:
 
         lazy_dynamo.install()
     torch_names.check_all()
-    from .fake.gpu import World
+    from .fake.gpu import PretendedWorld
     from .session import Session
 
-    session = Session(PretendedGpu.from_job(job["gpu"]), backend, World(job["world_size"]))
+    session = Session(PretendedGpu.from_job(job["gpu"]), backend, PretendedWorld(job["world_size"]))
     session.variables.watch(job["withheld"])
     if job["fake_data"] is not None:
         session.use_fake_data(**job["fake_data"])
@@ -156,7 +156,9 @@ def watched(session: Session, *, is_timed: bool = False) -> contextlib.AbstractC
 class End:
     """Says at each iteration whether another one is needed."""
 
-    def __init__(self, measurement: Measurement | CpuClock | None, tell: Tell, finish: Finish) -> None:
+    def __init__(
+        self, measurement: SpanMeasurement | CpuStepClock | None, tell: Tell, finish: Finish
+    ) -> None:
         self._tell = tell
         self._finish = finish
         self._measurement = measurement
@@ -173,7 +175,7 @@ class End:
                 self._finish(span)
             return
         num_spans = iterations.num_spans
-        self._tell({"phase": Phase.MEASURING, "step": num_spans, "num_steps": measurement.num_spans})
+        self._tell({"phase": RunPhase.MEASURING, "step": num_spans, "num_steps": measurement.num_spans})
         measurement.end_span(num_spans, span, is_steady=iterations.is_steady)
         if measurement.result is not None:
             self._finish({**span, **measurement.result})

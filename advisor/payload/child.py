@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .protocol import Job
+    from .protocol import ChildJob
 
 PAYLOAD = "_gpu_advisor_payload"
 
@@ -43,7 +43,7 @@ def _load_package() -> None:
     spec.loader.exec_module(module)
 
 
-def start(job: Job, *parts: object) -> None:
+def start(job: ChildJob, *parts: object) -> None:
     """Let the module that the job names run it, with parts that no file can hold; never returns."""
     if job.get("version") != load_payload("protocol").VERSION:
         load_payload("progress").refuse(job)

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 
 from .progress import leave, unusable_torch, write_result
-from .protocol import Details, Device, MeasuringJob, MeasuringLine, Status
+from .protocol import Details, MeasuringDevice, MeasuringJob, MeasuringLine, Status
 
 
 def run(job: MeasuringJob) -> None:
@@ -60,7 +60,7 @@ def _measure_all(job: MeasuringJob) -> None:
         measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
 
 
-def device_of(backend: str) -> Device:
+def device_of(backend: str) -> MeasuringDevice:
     """Name, compute capability and versions."""
     import platform
 

@@ -14,7 +14,7 @@ from torch._ops import OpOverload
 
 from . import protocol
 from .backend import tf32_flags
-from .protocol import Case, MeasuredLine, MeasuringLine, Operator, SkippedLine, Timing
+from .protocol import KernelCase, MeasuredLine, MeasuringLine, Operator, SkippedLine, Timing
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder
 
@@ -33,7 +33,7 @@ class HostTooSlowError(Exception):
     """The host launches the kernels of a call more slowly than the device runs them."""
 
 
-class Clock(Protocol):
+class DeviceClock(Protocol):
     """Times calls on one device."""
 
     device: str
@@ -113,7 +113,7 @@ class CudaClock:
         return begin.elapsed_time(end) * 1e-3, host_s, is_covered
 
 
-def clock_of(backend: str) -> Clock:
+def clock_of(backend: str) -> DeviceClock:
     """The clock of a backend, ``cuda`` or ``cpu``."""
     return CudaClock() if backend == "cuda" else CpuClock()
 
@@ -137,7 +137,7 @@ class Sampled:
     num_samples: int
 
 
-def sample(launch: Launch, clock: Clock) -> Sampled:
+def sample(launch: Launch, clock: DeviceClock) -> Sampled:
     """Time a call: warm up until two times agree, then the median of seven samples or more.
 
     A sample is as many calls as take 2 ms. The median leaves out what something else disturbed; where
@@ -159,7 +159,7 @@ def summary(samples: list[float]) -> tuple[float, float]:
     return median_s, statistics.median(abs(value - median_s) for value in samples) / median_s
 
 
-def _warm_up(launch: Launch, clock: Clock) -> int:
+def _warm_up(launch: Launch, clock: DeviceClock) -> int:
     """How many calls make a sample; libraries have chosen their kernels and clocks have risen then."""
     # The first call loads kernels.
     clock.time_s(launch, 1)
@@ -201,7 +201,7 @@ class Build:
     Raises NoSuchOperatorError: torch lacks an operator.
     """
 
-    def __init__(self, case: Case, device: str) -> None:
+    def __init__(self, case: KernelCase, device: str) -> None:
         self._device = device
         self._named: dict[str, object] = {}
         self.num_bytes = 0
@@ -217,7 +217,7 @@ class Build:
         """The call."""
         return self.operator(*self.args, **self.kwargs)
 
-    def _call(self, call: protocol.Call) -> tuple[TorchOperator, list[object], dict[str, object]]:
+    def _call(self, call: protocol.OperatorCall) -> tuple[TorchOperator, list[object], dict[str, object]]:
         args = [self._value(value) for value in call["arguments"]]
         kwargs = {name: self._value(value) for name, value in call["keywords"].items()}
         return operator_of(call["operator"]), args, kwargs
@@ -298,7 +298,7 @@ class LostDeviceError(Exception):
     """A kernel failed in a way after which this process can use the device no more."""
 
 
-def measure_all(cases: Sequence[Case], clock: Clock, reference: Case, tell: Tell) -> None:
+def measure_all(cases: Sequence[KernelCase], clock: DeviceClock, reference: KernelCase, tell: Tell) -> None:
     """Measure the cases in order, and the reference at the start, now and then, and at the end.
 
     Raises:
@@ -314,7 +314,7 @@ def measure_all(cases: Sequence[Case], clock: Clock, reference: Case, tell: Tell
     tell({"reference_s": _measured(reference, clock)["time_s"]})
 
 
-def _outcome(case: Case, clock: Clock) -> MeasuredLine | SkippedLine:
+def _outcome(case: KernelCase, clock: DeviceClock) -> MeasuredLine | SkippedLine:
     try:
         reason = missing_ability(case, clock.device)
         if reason is None:
@@ -328,7 +328,7 @@ def _outcome(case: Case, clock: Clock) -> MeasuredLine | SkippedLine:
     return {"case": case["key"], "reason": reason}
 
 
-def missing_ability(case: Case, device: str) -> str | None:
+def missing_ability(case: KernelCase, device: str) -> str | None:
     """What the device lacks for the case, in words; None if it has all."""
     if case["call"]["operator"] in COPIES:
         return "a CPU has no link to copy over" if device == "cpu" else None
@@ -341,7 +341,7 @@ def missing_ability(case: Case, device: str) -> str | None:
     return None if ability >= (8, 0) else f"{wanted} needs compute capability 8.0, this GPU has {ability}"
 
 
-def _measured(case: Case, clock: Clock) -> Timing:
+def _measured(case: KernelCase, clock: DeviceClock) -> Timing:
     torch.set_float32_matmul_precision("high" if case["tf32"] else "highest")
     torch.backends.cudnn.allow_tf32 = case["tf32"]
     builds = [Build(case, clock.device)]
@@ -357,7 +357,7 @@ def _measured(case: Case, clock: Clock) -> Timing:
     }
 
 
-def described(build: Build, case: Case, device: str) -> Operator:
+def described(build: Build, case: KernelCase, device: str) -> Operator:
     """The operator as it is recorded when a script calls it; calls it once."""
     recorder = Recorder(MemoryTracker(), device)
     recorder.phase = case["phase"]
@@ -372,7 +372,7 @@ def described(build: Build, case: Case, device: str) -> Operator:
     return operator
 
 
-def num_sets(num_bytes: int, clock: Clock) -> int:
+def num_sets(num_bytes: int, clock: DeviceClock) -> int:
     """How many sets of tensors fill the cache four times, 8 at most: small ones stay in it, as they do."""
     wanted = -(-CACHES_TO_FILL * clock.cache_bytes // max(1, num_bytes))
     return max(1, min(MOST_SETS, wanted))
@@ -391,7 +391,7 @@ def first_line(error: Exception) -> str:
     return text[:_LONGEST_REASON]
 
 
-def _settle(clock: Clock) -> None:
+def _settle(clock: DeviceClock) -> None:
     """Wait for the device and give its memory back. Raises LostDeviceError: it does not answer any more."""
     if clock.device != "cuda":
         return

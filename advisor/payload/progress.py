@@ -12,10 +12,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from .protocol import VERSION, Details, Event, Job, Notice, Phase, ScriptJob, Status
+from .protocol import VERSION, ChildJob, Details, Notice, ProgressLine, RunPhase, ScriptJob, Status
 from .script import own_line
 
-Tell = Callable[[Event], None]
+Tell = Callable[[ProgressLine], None]
 _EVERY_S = 0.2
 
 
@@ -28,7 +28,7 @@ class Teller:
         self._told: set[str] = set()
         self._told_at_s = 0.0
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: ProgressLine) -> None:
         """Say where the run is; a phase that is new is reported at once."""
         now_s, phase = self._clock(), event["phase"]
         if phase in self._told and now_s < self._told_at_s + _EVERY_S:
@@ -53,7 +53,9 @@ class Position:
     def evaluated(self) -> None:
         """A model was asked without gradients."""
         self._num_evaluated += 1
-        self._tell({"phase": Phase.EVALUATION, "step": self._num_steps or None, "done": self._num_evaluated})
+        self._tell(
+            {"phase": RunPhase.EVALUATION, "step": self._num_steps or None, "done": self._num_evaluated}
+        )
 
     def went_backward(self) -> None:
         """A backward pass, one micro-step, has ended."""
@@ -71,7 +73,9 @@ class Position:
     def _tell_step(self, done: int | None, total: int | None) -> None:
         step = self._num_steps + 1
         wanted = self._num_wanted if step <= self._num_wanted else None
-        self._tell({"phase": Phase.TRAINING, "step": step, "num_steps": wanted, "done": done, "total": total})
+        self._tell(
+            {"phase": RunPhase.TRAINING, "step": step, "num_steps": wanted, "done": done, "total": total}
+        )
 
 
 # Ending a script that wants to train for days, whatever it does to exceptions.
@@ -157,7 +161,7 @@ _MOST_CHARACTERS = 65_536
 _MOST_TEXTS = 200
 
 
-def write_result(job: Job, status: Status, details: Details) -> None:
+def write_result(job: ChildJob, status: Status, details: Details) -> None:
     """Put the result in its place whole or not at all."""
     target = Path(job["result"])
     temporary = target.with_suffix(".part")
@@ -175,7 +179,7 @@ def write_result(job: Job, status: Status, details: Details) -> None:
     temporary.replace(target)
 
 
-def refuse(job: Job) -> None:
+def refuse(job: ChildJob) -> None:
     """Answer a job of another version: the parent sees ours in the result, and leave the process."""
     write_result(job, Status.CRASHED, {"message": f"the payload reads jobs of version {VERSION} only"})
     leave()

@@ -19,15 +19,15 @@ else:
         __str__ = str.__str__
 
 
-class Length(NamedTuple):
+class LengthLimit(NamedTuple):
     """How long a text or a list may be."""
 
     least: int
     most: int
 
 
-Name = Annotated[str, Length(0, 1000)]
-Shape = Annotated[list[int], Length(0, 100)]
+Name = Annotated[str, LengthLimit(0, 1000)]
+Shape = Annotated[list[int], LengthLimit(0, 100)]
 OperatorPhase = Literal["forward", "backward", "optimizer"]
 CheckpointUse = Literal["resumes", "saves", "none"]
 Origin = Literal["script", "pretended"]
@@ -57,7 +57,7 @@ class Status(StrEnum):
 # What a child tells while it runs: warnings, and how far it is.
 
 
-class Phase(StrEnum):
+class RunPhase(StrEnum):
     """What a run does at a time."""
 
     TORCH = "torch"
@@ -116,10 +116,10 @@ class Counts(TypedDict, total=False):
     total: int | None
 
 
-class Event(Counts):
+class ProgressLine(Counts):
     """A line of progress."""
 
-    phase: Phase
+    phase: RunPhase
 
 
 # What the child writes of a script: its iteration, or what went wrong.
@@ -191,7 +191,7 @@ class Loading(TypedDict):
     num_workers: int | None
     num_batches: int | None
     num_samples: int | None
-    batch_sizes: Annotated[list[int], Length(2, 2)] | None
+    batch_sizes: Annotated[list[int], LengthLimit(2, 2)] | None
     is_dynamic: bool
     batch_variation: float | None
     rivals: list[int | None]
@@ -283,13 +283,13 @@ class Result(_Versioned, Details):
 # What the child writes of kernels, a line each.
 
 
-class Precision(Flags):
+class KernelPrecision(Flags):
     """What a kernel was measured in."""
 
     amp_dtype: str | None
 
 
-class Device(TypedDict):
+class MeasuringDevice(TypedDict):
     """What measures."""
 
     name: str
@@ -301,7 +301,7 @@ class Device(TypedDict):
 class DeviceLine(TypedDict):
     """The first line of a measuring process."""
 
-    device: Device
+    device: MeasuringDevice
 
 
 @final
@@ -323,7 +323,7 @@ class Timing(TypedDict):
     """A kernel's time."""
 
     operator: Operator
-    precision: Precision
+    precision: KernelPrecision
     time_s: float
     spread: float
     num_samples: int
@@ -343,7 +343,7 @@ MeasuringLine = Union[DeviceLine, ReferenceLine, SkippedLine, MeasuredLine]
 # What the parent writes: what a child is to do.
 
 
-class Job(TypedDict):
+class ChildJob(TypedDict):
     """What each job has, whatever is to be done."""
 
     version: int
@@ -375,7 +375,7 @@ class FakeSamples(TypedDict):
     num_samples: int | None
 
 
-class ScriptJob(Job):
+class ScriptJob(ChildJob):
     """A script, or a function that is named like one."""
 
     script: str
@@ -393,7 +393,7 @@ class ScriptJob(Job):
     timeline: str
 
 
-class Call(TypedDict):
+class OperatorCall(TypedDict):
     """One call of an operator, as ``advisor/operators/case.py`` describes its arguments."""
 
     operator: str
@@ -402,23 +402,23 @@ class Call(TypedDict):
     results: list[str]
 
 
-class Case(TypedDict):
+class KernelCase(TypedDict):
     """A kernel to measure."""
 
     key: str
     dtype: str
     tf32: bool
     phase: OperatorPhase
-    prepare: list[Call]
-    call: Call
+    prepare: list[OperatorCall]
+    call: OperatorCall
 
 
-class MeasuringJob(Job):
+class MeasuringJob(ChildJob):
     """A grid of kernels."""
 
     backend: str
-    cases: list[Case]
-    reference: Case
+    cases: list[KernelCase]
+    reference: KernelCase
     progress: str
 
 

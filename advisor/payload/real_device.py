@@ -124,7 +124,7 @@ _WATCHED_SPANS = 3
 _NO_TASK = -1
 
 
-class CpuClock:
+class CpuStepClock:
     """Times steps on the CPU, some of them or as many as end within some seconds."""
 
     num_spans = CPU_SPANS
@@ -144,7 +144,7 @@ class CpuClock:
             self.result = {"step_times_s": times_s}
 
 
-class Measurement:
+class SpanMeasurement:
     """What is done at the end of which span."""
 
     num_spans = WARM_UP_SPANS + TIMED_SPANS + 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from .progress import Position, Teller, leave, unusable_torch, write_result
-from .protocol import Details, Iteration, Phase, ScriptJob, Status, Warned, notice
+from .protocol import Details, Iteration, RunPhase, ScriptJob, Status, Warned, notice
 from .script import is_library, is_of_a_file, origin_of, own_line, problem_of, raises_itself, syntax_details
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _attempt(job: ScriptJob) -> Outcome:
     if problem is not None:
         return problem[0], {"is_script": True, **problem[1]}
     teller = Teller(lambda line: _progress(job, line))
-    teller.tell({"phase": Phase.TORCH})
+    teller.tell({"phase": RunPhase.TORCH})
     unusable = unusable_torch()
     if unusable is not None:
         return unusable
@@ -60,7 +60,7 @@ def _attempt(job: ScriptJob) -> Outcome:
 
 def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     from .backend import End, NoCudaError, start_session
-    from .real_device import CpuClock, Measurement
+    from .real_device import CpuStepClock, SpanMeasurement
     from .recording.iteration import SPANS_WANTED, Iterations
 
     try:
@@ -78,9 +78,9 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
 
     position = None if session.backend == "cuda" else Position(teller.tell, SPANS_WANTED)
     iterations = Iterations(session, lambda _: end.on_span(iterations), position=position)
-    measurement: CpuClock | Measurement | None = CpuClock() if job["is_timed"] else None
+    measurement: CpuStepClock | SpanMeasurement | None = CpuStepClock() if job["is_timed"] else None
     if session.backend == "cuda":
-        measurement = Measurement(session, job["timeline"], iterations.watch_modules)
+        measurement = SpanMeasurement(session, job["timeline"], iterations.watch_modules)
     end = End(measurement, teller.tell, finish)
     iterations.install()
     if session.backend == "fake" and job["shortcuts"]:
@@ -90,7 +90,7 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     iterations.start_span()
     # Torch's own objects stay: looking through them for garbage over and over is no work of the script's.
     gc.freeze()
-    teller.tell({"phase": Phase.SCRIPT})
+    teller.tell({"phase": RunPhase.SCRIPT})
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         leave()

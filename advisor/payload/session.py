@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from .fake.collectives import Collectives
-from .fake.fake_samples import FakeData
-from .fake.gpu import PretendedGpu, World
+from .fake.fake_samples import SampleMaker
+from .fake.gpu import PretendedGpu, PretendedWorld
 from .fake.mode import HybridMode
 from .fake.saved_files import SavedFiles
 from .progress import Stopper
 from .protocol import Fact, Notice, SampleField, Warned, notice
 from .real_device import WatchingMode
 from .recording.compiled_calls import Compiled
-from .recording.loading import Loading
+from .recording.loading import ScriptLoaders
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder
 from .script import is_library
@@ -78,18 +78,18 @@ def _is_the_scripts() -> bool:
 class Session:
     """One run of the script."""
 
-    def __init__(self, gpu: PretendedGpu, backend: str = "fake", world: World | None = None) -> None:
+    def __init__(self, gpu: PretendedGpu, backend: str = "fake", world: PretendedWorld | None = None) -> None:
         self.gpu = gpu
         self.backend = backend
         """``fake``, ``cpu`` or ``cuda``."""
         self.device_type = "cpu" if backend == "cpu" else "cuda"
         """Where the operators that count run; ``cuda`` for the fake backend, too."""
-        self.world = world or World()
+        self.world = world or PretendedWorld()
         self.torch_version = str(torch.__version__)
         self.memory = MemoryTracker()
         self.recorder = Recorder(self.memory, self.device_type)
         self.compiled = Compiled(self.recorder)
-        self.loading = Loading(backend)
+        self.loading = ScriptLoaders(backend)
         self.recorder.is_evaluating = self.loading.evaluates
         self.collectives = Collectives()
         self.stopper = Stopper()
@@ -105,7 +105,7 @@ class Session:
         self.single_kernels_library: torch.library.Library | None = None
         self.autocast_library: torch.library.Library | None = None
         self.torchvision_library: torch.library.Library | None = None
-        self.fake_data: FakeData | None = None
+        self.fake_data: SampleMaker | None = None
         self.warnings: dict[str, Notice] = {}
         """What the user should know about this run, in order, each once."""
         self.refused: dict[str, None] = {}
@@ -133,7 +133,7 @@ class Session:
     def use_fake_data(self, fields: list[SampleField], num_samples: int | None) -> None:
         """Feed samples of these fields; how long they take to make says nothing of the script's data."""
         self.loading.is_timed = False
-        self.fake_data = FakeData(fields, num_samples, self.warn, self.loading.forget_lengths)
+        self.fake_data = SampleMaker(fields, num_samples, self.warn, self.loading.forget_lengths)
 
     def warn(self, code: Warned, **facts: Fact) -> None:
         """Keep a warning for the trace."""

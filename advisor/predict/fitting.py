@@ -13,7 +13,7 @@ from operator import itemgetter
 from types import MappingProxyType
 
 from advisor.core import values
-from advisor.operators.cycles import Stream, plain_work, stream_costs
+from advisor.operators.cycles import StreamedCall, plain_work, stream_costs
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.distinct import Blocks, SameTrace, kept
@@ -138,7 +138,7 @@ Timed = Callable[[SameTrace], Mapping[values.Phase, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class FittedScript:
     """The script with some changes, on one GPU of a layout."""
 
     trace: values.Trace
@@ -168,7 +168,7 @@ class Version:
         return need_bytes(self.tensors, self.beside, share, sigma_activations=self.sigma_activations)
 
 
-def with_autocast(version: Version) -> Version | None:
+def with_autocast(version: FittedScript) -> FittedScript | None:
     """Products in bf16, or in fp16 where the GPU has no bf16."""
     rates = version.gpu.tensor_flops_per_s
     dtype = "bfloat16" if "bf16" in rates else "float16" if "fp16" in rates else None
@@ -187,7 +187,7 @@ def _under_autocast(same: SameTrace, dtype: str) -> values.Trace | None:
     return under_autocast(same.trace, dtype)
 
 
-def with_bf16_weights(version: Version) -> Version | None:
+def with_bf16_weights(version: FittedScript) -> FittedScript | None:
     """Weights, gradients and optimizer state in bf16 as well; products too, where they are not yet."""
     if "bf16" not in version.gpu.tensor_flops_per_s or not _stepped(version.trace.ops)[0]:
         return None
@@ -210,7 +210,7 @@ def _scaled(tensors: Footprint, share: float) -> Footprint:
     )
 
 
-def with_8_bit_optimizer(version: Version) -> Version | None:
+def with_8_bit_optimizer(version: FittedScript) -> FittedScript | None:
     """An optimizer that keeps its state in eight bits, such as bitsandbytes'."""
     tensors = version.tensors
     if not _stepped(version.trace.ops)[0] or not tensors.optimizer:
@@ -218,7 +218,7 @@ def with_8_bit_optimizer(version: Version) -> Version | None:
     return replace(version, tensors=replace(tensors, optimizer=tensors.optimizer * _EIGHT_BIT))
 
 
-def with_lora(version: Version) -> Version | None:
+def with_lora(version: FittedScript) -> FittedScript | None:
     """Fine-tuning that trains adapters of low rank beside weights that stay as they are."""
     _, share = _stepped(version.trace.ops)
     if share is None:
@@ -234,7 +234,7 @@ def with_lora(version: Version) -> Version | None:
     )
 
 
-def with_qlora(version: Version) -> Version | None:
+def with_qlora(version: FittedScript) -> FittedScript | None:
     """As with LoRA, with the matrices of layers in four bits, of which each product makes 16 first."""
     adapted, matrices = with_lora(version), _in_layers(version.trace, version.tensors.blocks)
     if adapted is None or not matrices:
@@ -245,7 +245,7 @@ def with_qlora(version: Version) -> Version | None:
         return None
     cost, seconds = stream_costs()["four bits"], adapted.seconds
     # Each product first makes 16 bits of its weights again, from four.
-    making = Stream(cost=cost, work=plain_work(elements, round(2.5 * elements)))
+    making = StreamedCall(cost=cost, work=plain_work(elements, round(2.5 * elements)))
     made_s = version.trace.accumulation * making.time_s(0.0, version.gpu, version.gpu.memory_bytes_per_s)
     made_share = 2 * made_s / (seconds.total + 2 * made_s)
     return replace(
@@ -256,7 +256,7 @@ def with_qlora(version: Version) -> Version | None:
     )
 
 
-def with_checkpointing(version: Version) -> Version | None:
+def with_checkpointing(version: FittedScript) -> FittedScript | None:
     """Activations kept between blocks alone, and computed again within: one more forward pass of them."""
     tensors, blocks, seconds = version.tensors, version.tensors.blocks, version.seconds
     most = max(tensors.activations, tensors.most_activations)
@@ -272,7 +272,7 @@ def with_checkpointing(version: Version) -> Version | None:
     )
 
 
-def with_sharding(version: Version, sharding: values.Sharding) -> Version | None:
+def with_sharding(version: FittedScript, sharding: values.Sharding) -> FittedScript | None:
     """The model shared by the GPUs of the layout; gathers of weights do not all hide behind the passes."""
     split = version.split
     layout, seconds, tensors = split.copies(version.layout), version.seconds, version.tensors
@@ -303,7 +303,7 @@ def with_sharding(version: Version, sharding: values.Sharding) -> Version | None
     )
 
 
-def with_batch(version: Version, batch: float) -> Version:
+def with_batch(version: FittedScript, batch: float) -> FittedScript:
     """Smaller passes, as many more of them; kernels of a small batch fill a GPU less well."""
     share = BatchShare(batch=batch)
     slower, seconds = share.time / batch, version.seconds
@@ -341,7 +341,7 @@ def _stepped(ops: tuple[values.Op, ...]) -> tuple[bool, float | None]:
 # Changes of different kinds are combined only where none is enough alone. They are ranked by what they cost
 # in time; those after which another model comes out, such as low-rank adapters, come last.
 
-Change = tuple[str, Callable[[Version], Version | None]]
+Change = tuple[str, Callable[[FittedScript], FittedScript | None]]
 # One of each row at most, in this order.
 _KINDS: tuple[tuple[Change, ...], ...] = (
     (("autocast", with_autocast), ("bf16-weights", with_bf16_weights)),
@@ -361,7 +361,7 @@ CHANGES = (*_BY_NAME, _ACCUMULATION)
 _MOST_HALVINGS = 11
 # Log-normal, of what any change does to the time of an iteration: none of them was profiled.
 _SIGMA_LEAST = 0.05
-Versions = dict[tuple[str, ...], Version]
+Versions = dict[tuple[str, ...], FittedScript]
 
 
 def fitted(
@@ -388,7 +388,7 @@ def fitted(
     whole_s, exchange_s = (s / estimate.correction for s in (estimate.device_s.p50, estimate.communication_s))
     by_phase = {phase.value: seconds for phase, seconds in timed(SameTrace(trace)).items()}
     rest_s = max(whole_s - exchange_s - sum(by_phase.values()), 0.0)
-    version = Version(
+    version = FittedScript(
         trace=trace,
         gpu=gpu,
         layout=estimate.layout,
@@ -402,15 +402,15 @@ def fitted(
     return replace(estimate, largest_batch=largest, remedies=remedies(version, limit_bytes))
 
 
-def changed(script: Version, names: Iterable[str]) -> Version | None:
+def changed(script: FittedScript, names: Iterable[str]) -> FittedScript | None:
     """The script with the changes of these names; None where one of them does not suit it."""
-    version: Version | None = script
+    version: FittedScript | None = script
     for name in names:
         version = None if version is None else _BY_NAME[name](version)
     return version
 
 
-def remedies(script: Version, limit_bytes: float) -> tuple[values.Remedy, ...]:
+def remedies(script: FittedScript, limit_bytes: float) -> tuple[values.Remedy, ...]:
     """The changes after which the script fits, as few at once as it takes, the least slow first."""
     versions: Versions = {(): script}
     for _ in range(len(_KINDS) + 1):
@@ -431,7 +431,7 @@ def remedies(script: Version, limit_bytes: float) -> tuple[values.Remedy, ...]:
     return ()
 
 
-def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], Version]]:
+def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], FittedScript]]:
     for names, version in versions.items():
         first = _KIND_OF[names[-1]] + 1 if names else 0
         for name, change in itertools.chain.from_iterable(_KINDS[first:]):
@@ -442,7 +442,7 @@ def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], Versio
 
 def _with_smaller_batches(
     versions: Versions, limit_bytes: float
-) -> Iterator[tuple[tuple[str, ...], Version]]:
+) -> Iterator[tuple[tuple[str, ...], FittedScript]]:
     """Each of them with as few passes as fit, none of less than a sample."""
     for names, version in versions.items():
         samples, share = _samples(version), largest_share(version.need_bytes, limit_bytes)
@@ -451,7 +451,7 @@ def _with_smaller_batches(
             yield (*names, _ACCUMULATION), with_batch(version, 1 / passes)
 
 
-def _samples(version: Version) -> int | None:
+def _samples(version: FittedScript) -> int | None:
     trace = version.trace
     if trace.batch_size is None:
         return None

@@ -34,7 +34,7 @@ SYNCHRONISING = "advisor::d2h_copy"
 LEAST_WAIT = 1.25
 
 
-class Call(StrEnum):
+class HostCall(StrEnum):
     """What the host does to launch kernels.
 
     ``STEP`` is a call of an optimizer, ``TENSOR`` each tensor of a list that it works on. ``COMPILED`` is a
@@ -54,12 +54,12 @@ class Call(StrEnum):
 class HostCosts:
     """What launching costs a host."""
 
-    call_s: Mapping[Call, float]
+    call_s: Mapping[HostCall, float]
     """Of one call, by its kind."""
     sigma: float
     """Log-normal, of the sum of a step on a machine whose CPU was not measured."""
 
-    def seconds(self, calls: Mapping[Call, int]) -> float:
+    def seconds(self, calls: Mapping[HostCall, int]) -> float:
         """Median seconds of so many calls."""
         return sum(self.call_s[call] * number for call, number in calls.items())
 
@@ -77,11 +77,11 @@ def host_costs() -> HostCosts:
 def parsed(text: str) -> HostCosts:
     """The costs of a ``host.toml``."""
     document = tomllib.loads(text)
-    costs = {call: float(document["call_s"][call]) for call in Call}
+    costs = {call: float(document["call_s"][call]) for call in HostCall}
     return HostCosts(call_s=costs, sigma=float(document["sigma"]))
 
 
-def calls_of(ops: Sequence[Op], launch: Launch = Launch.EAGER) -> Mapping[Phase, Mapping[Call, int]]:
+def calls_of(ops: Sequence[Op], launch: Launch = Launch.EAGER) -> Mapping[Phase, Mapping[HostCall, int]]:
     """How often the host does what in each phase.
 
     Args:
@@ -91,27 +91,30 @@ def calls_of(ops: Sequence[Op], launch: Launch = Launch.EAGER) -> Mapping[Phase,
 
 
 @lru_cache(maxsize=8)
-def _calls_of(same: Same, launch: Launch) -> Mapping[Phase, Mapping[Call, int]]:
-    calls: dict[Phase, Counter[Call]] = {phase: Counter() for phase in Phase}
+def _calls_of(same: Same, launch: Launch) -> Mapping[Phase, Mapping[HostCall, int]]:
+    calls: dict[Phase, Counter[HostCall]] = {phase: Counter() for phase in Phase}
     for op in same.ops:
         calls[op.phase].update(_calls(op, launch))
     for phase in (Phase.FORWARD, Phase.BACKWARD):
         if launch is Launch.GRAPH and calls[phase]:
-            calls[phase][Call.GRAPH] = 1
+            calls[phase][HostCall.GRAPH] = 1
     return calls
 
 
-def _calls(op: Op, launch: Launch) -> Mapping[Call, int]:
+def _calls(op: Op, launch: Launch) -> Mapping[HostCall, int]:
     tensors = op.attributes.get("num_tensors")
     if op.phase is Phase.OPTIMIZER:
-        return {Call.STEP: op.count, Call.TENSOR: op.count * tensors if isinstance(tensors, int) else 0}
+        return {
+            HostCall.STEP: op.count,
+            HostCall.TENSOR: op.count * tensors if isinstance(tensors, int) else 0,
+        }
     match launch:
         case Launch.EAGER:
-            return {Call.BACKWARD if op.phase is Phase.BACKWARD else Call.FORWARD: op.count}
+            return {HostCall.BACKWARD if op.phase is Phase.BACKWARD else HostCall.FORWARD: op.count}
         case Launch.COMPILED:
-            return {Call.COMPILED: op.count}
+            return {HostCall.COMPILED: op.count}
         case Launch.GRAPH:
-            return {Call.NODE: op.count}
+            return {HostCall.NODE: op.count}
 
 
 def launching(trace: Trace, stepping: float = 1.0) -> Mapping[Phase, float]:
@@ -177,7 +180,7 @@ def launched(
         copies: besides the trace's operators.
     """
     own_s, sigma_host, waits = dict(launching(trace, stepping)), host_costs().sigma, waits_in(trace.ops)
-    calls_s = host_costs().call_s[Call.BACKWARD] * copies.num_calls
+    calls_s = host_costs().call_s[HostCall.BACKWARD] * copies.num_calls
     own_s[Phase.BACKWARD] = own_s.get(Phase.BACKWARD, 0.0) + calls_s
     computing_s = {**computing_s, Phase.BACKWARD: computing_s.get(Phase.BACKWARD, 0.0) + copies.seconds}
 

@@ -21,13 +21,13 @@ from advisor.core.gpus import catalog_path
 from advisor.formats.foreign_files import read_plain
 from advisor.operators import registry
 from advisor.operators.registry import rows
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 
 Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Network:
+class LearnedNetwork:
     """E members of two hidden layers of H units and SiLU activations; inputs of F features.
 
     Attributes:
@@ -89,7 +89,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-def write_networks(networks: Mapping[str, Network], path: Path) -> None:
+def write_networks(networks: Mapping[str, LearnedNetwork], path: Path) -> None:
     """Write atomically; weights in 16 bits, the ranges of the features in 32."""
     arrays: dict[str, NDArray[np.generic]] = {"version": np.array(VERSION)}
     for family, network in networks.items():
@@ -102,7 +102,7 @@ def write_networks(networks: Mapping[str, Network], path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def read_networks(path: Path) -> dict[str, Network]:
+def read_networks(path: Path) -> dict[str, LearnedNetwork]:
     """Family -> network.
 
     Raises CatalogError: missing, truncated, not ours, of a newer version, or its arrays do not fit together.
@@ -131,14 +131,14 @@ def _arrays(content: bytes) -> dict[str, NDArray[np.generic]]:
         return {name: archive[name] for name in archive.files}
 
 
-def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
+def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> LearnedNetwork:
     def array(name: str) -> NDArray[np.float32]:
         values = arrays[f"{family}.{name}"].astype(np.float32)
         if not np.isfinite(values).all():
             raise ValueError(f"{family}.{name} holds values that are no numbers")
         return values
 
-    network = Network(
+    network = LearnedNetwork(
         **{name: array(name) for name in _VECTORS},
         weights=tuple(array(f"weight{layer}") for layer in range(_LAYERS)),
         biases=tuple(array(f"bias{layer}") for layer in range(_LAYERS)),
@@ -147,7 +147,7 @@ def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
     return network
 
 
-def _check_shapes(network: Network, family: str) -> None:
+def _check_shapes(network: LearnedNetwork, family: str) -> None:
     learned = rows().network[family][1]
     num_features = learned.num_features + learned.board.num_features
     members, _, units = network.weights[0].shape
@@ -336,7 +336,7 @@ class Knowledge:
 
     tables: Tables
     """Constants by GPU, and what is assumed for others."""
-    networks: Mapping[str, Network]
+    networks: Mapping[str, LearnedNetwork]
     """By family; empty where none were trained, which leaves the roofline."""
     fingerprint: str | None = None
     """Of the networks' file: the first 16 hexadecimal digits of its SHA-256; None without one."""
@@ -346,7 +346,7 @@ class Knowledge:
     """By GPU and family, as ``FittedConstants.learned_kernels``."""
     is_calibrated_here: bool = False
     """Whether this machine's calibrations count as well."""
-    scaling: Scaling = field(default_factory=Scaling)
+    scaling: ScalingConstants = field(default_factory=ScalingConstants)
     """What several GPUs cost each other."""
     excess: Mapping[str, float] = field(default_factory=dict)
     """By kind of operator, the log of what it takes in a whole step over what it takes alone

@@ -13,7 +13,7 @@ from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.family import Family, Learned, Likeness, Tf32Flag, TimeOnGpu, base_name, rate_for
 from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import asked_rates, in_fp32, kept
-from advisor.predict.knowledge import Knowledge, Network
+from advisor.predict.knowledge import Knowledge, LearnedNetwork
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
 
@@ -63,7 +63,7 @@ _MOST = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calls:
+class NetworkCalls:
     """The calls that one network knows: what does not depend on the GPU."""
 
     network: str
@@ -93,7 +93,7 @@ class CallTimes:
 
 
 @kept(4)
-def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
+def grouped(ops: Sequence[Op]) -> tuple[NetworkCalls, ...]:
     """The calls that a network knows by name and shape, by network; at which rates is the GPU's to say."""
     networks = rows().networks_of_name
     members: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
@@ -103,7 +103,7 @@ def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
             if values is not None:
                 members.setdefault(learned.name, []).append((i, values))
     return tuple(
-        Calls(
+        NetworkCalls(
             network=name,
             learned=learned,
             index=np.array([i for i, _ in members[name]]),
@@ -116,7 +116,9 @@ def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
     )
 
 
-def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float) -> CallTimes:
+def kernel_times(
+    network: LearnedNetwork, calls: NetworkCalls, gpu: GpuSpec, peak_flops_per_s: Floats | float
+) -> CallTimes:
     """Seconds of N calls on ``gpu`` without launches, at the data sheet's rate of each, [N], or of all."""
     board = calls.learned.board
     low, high = network.low[-board.num_features :], network.high[-board.num_features :]
@@ -128,7 +130,7 @@ def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s:
 
 
 @lru_cache(maxsize=128)
-def _penalties(network: Network, calls: Calls, board: bytes) -> tuple[Floats, Floats, Floats]:
+def _penalties(network: LearnedNetwork, calls: NetworkCalls, board: bytes) -> tuple[Floats, Floats, Floats]:
     """exp(c) and exp(m) of each member, [E, N], and the scale of what is left, [N].
 
     Kept: most GPUs are at the edge of what was measured, and so the same board to the networks.
@@ -226,7 +228,7 @@ def _times_at(
     return CallTimes(time_s=time_s, sigma=sigma, own_sigma=own_sigma)
 
 
-def _of_this_board(times: CallTimes, calls: Calls, constants: FittedConstants) -> CallTimes:
+def _of_this_board(times: CallTimes, calls: NetworkCalls, constants: FittedConstants) -> CallTimes:
     """With the launch, by what a calibration tells of the board, and as sure as is known of it."""
     board = _told_by_kernels(calls, constants)
     if board is not None:
@@ -240,7 +242,7 @@ def _of_this_board(times: CallTimes, calls: Calls, constants: FittedConstants) -
     return CallTimes(time_s=time_s, sigma=np.hypot(of_call, of_board), own_sigma=of_call)
 
 
-def _told_by_kernels(calls: Calls, constants: FittedConstants) -> Told | None:
+def _told_by_kernels(calls: NetworkCalls, constants: FittedConstants) -> Told | None:
     """How much longer each call takes by the kernels of a calibration, in logarithms; None where none count.
 
     A GPU that the network learned from differs from itself by a day, which all calls share.
@@ -278,7 +280,7 @@ def _of_day(learned: Learned, constants: FittedConstants) -> float:
 
 @kept(64)
 def _rates_of(
-    ops: Sequence[Op], calls: Calls, precision: Precision
+    ops: Sequence[Op], calls: NetworkCalls, precision: Precision
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The distinct rates that the calls ask for, and which of them each does."""
     asked = asked_rates(ops, precision)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
-from advisor.operators.cycles import StreamCost, Work
+from advisor.operators.cycles import CallWork, StreamCost
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Family, RooflineTime, Tf32Flag, base_name, compute_rate
 from advisor.operators.optimizer import OPTIMIZER
@@ -48,7 +48,7 @@ class _Streams:
 
     index: NDArray[np.int64]
     """Where they stand in the sequence, [N]."""
-    work: Work[Floats]
+    work: CallWork[Floats]
     """Of each."""
     costs: Floats
     """As ``StreamCost.costs`` orders them, [5, N]."""
@@ -83,11 +83,11 @@ def _streams_of(ops: Sequence[Op]) -> _Streams:
     known = [(i, stream) for i, stream in enumerate(each) if stream is not None]
     kinds = {id(stream.cost): stream.cost for _, stream in known}
     place = {kind: i for i, kind in enumerate(kinds)}
-    names = [each.name for each in fields(Work)]
+    names = [each.name for each in fields(CallWork)]
     work = {name: np.array([getattr(stream.work, name) for _, stream in known], float) for name in names}
     return _Streams(
         index=np.array([i for i, _ in known], np.int64),
-        work=Work(**work),
+        work=CallWork(**work),
         costs=np.array([stream.cost.costs for _, stream in known]).T,
         kinds=tuple(kinds.values()),
         kind_index=np.array([place[id(stream.cost)] for _, stream in known], np.int64),

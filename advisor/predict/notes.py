@@ -12,11 +12,11 @@ from advisor.operators import attention_kernels
 from advisor.operators.family import Family, rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates, kept
-from advisor.predict.exchange.collective_time import Scaling, batch_variation
+from advisor.predict.exchange.collective_time import ScalingConstants, batch_variation
 from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
 from advisor.predict.exchange.data_parallel import BUCKET_BYTES
 from advisor.predict.footprint import fragmentation
-from advisor.predict.host import Call, host_costs, launching_s
+from advisor.predict.host import HostCall, host_costs, launching_s
 from advisor.predict.methods import OpTimes
 from advisor.predict.roofline import KERNEL_FLOOR_S, rests_on_unknown_resources
 from advisor.predict.step_time import RankStep
@@ -64,7 +64,8 @@ def _attention_notes(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
     unfused = (
         call
         for call in calls
-        if attention_kernels.backend_of(call, gpu) is attention_kernels.Backend.MATH and call not in refused
+        if attention_kernels.backend_of(call, gpu) is attention_kernels.AttentionBackend.MATH
+        and call not in refused
     )
     for call in islice(unfused, 1):
         yield about_estimates.AttentionUnfused(gpu=gpu.name, dtype=call.dtype, head_size=call.key_size)
@@ -107,7 +108,7 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     """What bounds the iteration, of which ``by_bound`` are the seconds, and what is not counted."""
     trace, num_gpus = step.trace, step.layout.num_gpus
     notes: list[Finding] = [
-        about_estimates.KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
+        about_estimates.KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[HostCall.FORWARD])
     ]
     if step.measured_s is None:
         notes.append(about_estimates.Launching(launching_s=asdict(launching_s(trace, step.stepping))))
@@ -133,7 +134,7 @@ def _power(step: RankStep) -> Iterator[Finding]:
     yield about_estimates.PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
-def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:
+def _notes_on_several(trace: Trace, num_gpus: int, scaling: ScalingConstants) -> Iterator[Finding]:
     world = sharded_over(trace)
     if world not in (None, 1):
         how: Literal["hidden", "as-recorded"] = "as-recorded" if sharding_group(trace) is None else "hidden"

@@ -17,7 +17,7 @@ from advisor.core import values
 from advisor.core.input_time import WAITING
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange import data_parallel
-from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
+from advisor.predict.exchange.collective_time import ScalingConstants, batch_variation, slowest
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
 from advisor.predict.host import Copies, beside, launched, launching_s
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, widened
@@ -115,7 +115,7 @@ class RankStep:
     """Of the profiled batch."""
     sums: OpSums
     """Of its operators."""
-    scaling: Scaling
+    scaling: ScalingConstants
     stepping: float = 1.0
     """Calls of the optimizer, over those of the trace."""
     copies: Copies | None = None

@@ -118,7 +118,7 @@ MOST_OF_FAMILY, NEAR = "family", "near-floor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class PriceDrift:
     """How far quotes of a market are off by age, what is between two ages interpolated."""
 
     age_days: tuple[float, ...] = (0.0,)
@@ -144,7 +144,7 @@ class PriceModel:
 
     ratios: Mapping[tuple[str, str], Interval] = field(default_factory=dict)
     """Spot over on-demand by provider and GPU; `ANY` for the others of the provider, and of all."""
-    drift: Mapping[tuple[str, str], Drift] = field(default_factory=dict)
+    drift: Mapping[tuple[str, str], PriceDrift] = field(default_factory=dict)
     """By provider and market; `ANY` for other providers."""
     most_weight: Mapping[QuoteKind, float] = field(default_factory=dict)
     """Of what was not plainly quoted, by kind."""
@@ -158,10 +158,10 @@ class PriceModel:
         keys = ((provider, gpu), (provider, ANY), (ANY, ANY))
         return next((self.ratios[key] for key in keys if key in self.ratios), None)
 
-    def drift_of(self, provider: str, market: str) -> Drift:
+    def drift_of(self, provider: str, market: str) -> PriceDrift:
         """Of the market at this provider, else at any; none where nothing is known."""
         keys = ((provider, market), (ANY, market))
-        return next((self.drift[key] for key in keys if key in self.drift), Drift())
+        return next((self.drift[key] for key in keys if key in self.drift), PriceDrift())
 
     def most_weights(self, kind: QuoteKind) -> tuple[float, float, float]:
         """The most that a quote may say beside its family: at the floor, near it, and above."""
@@ -206,10 +206,10 @@ class DriftRow:
 def load_price_model() -> PriceModel:
     """The shipped model. Raises CatalogError: a file is missing or broken."""
     ratios, rows = read_as(catalog_path(RATIO_FILE), Ratio), read_as(catalog_path(DRIFT_FILE), DriftRow)
-    drift: dict[tuple[str, str], Drift] = {}
+    drift: dict[tuple[str, str], PriceDrift] = {}
     for row in (row for row in rows if row.kind == QuoteKind.DATED):
-        before = drift.get((row.provider, row.market), Drift())
-        drift[row.provider, row.market] = Drift(
+        before = drift.get((row.provider, row.market), PriceDrift())
+        drift[row.provider, row.market] = PriceDrift(
             age_days=(*before.age_days, row.age_days),
             weight=(*before.weight, row.weight),
             down=(*before.down, math.log(row.p10)),

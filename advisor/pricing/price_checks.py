@@ -23,7 +23,7 @@ _FEW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class PriceBounds:
     """The least and the most that one GPU with its share of the machine may cost for an hour."""
 
     gpu: str
@@ -34,9 +34,9 @@ class Bounds:
 
 
 @cache
-def load_bounds() -> Mapping[str, Bounds]:
+def load_bounds() -> Mapping[str, PriceBounds]:
     """The shipped bounds by GPU; `ANY_GPU` for all others. Raises CatalogError: as `read_as`."""
-    return {bounds.gpu: bounds for bounds in read_as(catalog_path(BOUNDS_FILE), Bounds)}
+    return {bounds.gpu: bounds for bounds in read_as(catalog_path(BOUNDS_FILE), PriceBounds)}
 
 
 def is_possible(usd_per_h: float, gpu: str, num_gpus: int) -> bool:

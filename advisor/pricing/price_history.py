@@ -60,7 +60,7 @@ def key_of(thing: PricePoint | Offer) -> MachineKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class PriceSeries:
     """What a source tells of a machine in a place and market: prices in time, each holds until the next."""
 
     source: str
@@ -92,12 +92,12 @@ class Series:
         return self.points[-1].usd_per_h if quantiles is None else quantiles.p50
 
 
-def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
+def series_of(points: Iterable[PricePoint]) -> tuple[PriceSeries, ...]:
     """Series by provider, machine and place, those of different sources apart, points in order of time."""
     in_time = sorted(points, key=lambda point: point.observed_at)
     by_machine = grouped(in_time, lambda point: (key_of(point), point.source))
     return tuple(
-        Series(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
+        PriceSeries(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
                market=key[4], points=tuple(by_machine[key, source]))
         for key, source in sorted(by_machine, key=lambda k: (*k[0][:3], k[0][3] or "", *k[0][4:], k[1]))
     )  # fmt: skip

@@ -21,14 +21,14 @@ PROVIDER_COLUMNS = (
 FORM_FILE = "gpu_forms.csv"
 
 
-class Access(StrEnum):
+class PriceAccess(StrEnum):
     """How gpuhunt knows a provider's prices."""
 
     PUBLISHED = "published"
     ASKED = "asked"
 
 
-class Machines(StrEnum):
+class RowKind(StrEnum):
     """What a row of a provider's list is: a kind of machine, or one host of someone's."""
 
     NAMED = "named"
@@ -50,11 +50,11 @@ class Provider:
     """Ours, as the settings have it."""
     gpuhunt_name: str
     """Gpuhunt's."""
-    access: Access
+    access: PriceAccess
     locations: Locations = Locations.REGION
     left_out_locations: tuple[str, ...] = ()
     """Globs of places that are no regions."""
-    machines: Machines = Machines.NAMED
+    machines: RowKind = RowKind.NAMED
     community_locations: tuple[str, ...] = ()
     """Globs of places where hosts belong to others than the provider."""
     spot_is: str = ""
@@ -98,10 +98,10 @@ def _provider(row: Sequence[str], longest_s: float, coarsest_s: float) -> Provid
     return Provider(
         name=provider,
         gpuhunt_name=gpuhunt_name,
-        access=Access(access),
+        access=PriceAccess(access),
         locations=Locations(locations),
         left_out_locations=tuple(left_out.split()),
-        machines=Machines(machines),
+        machines=RowKind(machines),
         community_locations=tuple(community.split()),
         spot_is=spot_is,
         spot_floor_share=positive("spot_floor_share", float(floor)) if floor else None,
@@ -134,7 +134,7 @@ def known_form(provider: str, instance_type: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class GpuForm:
     """In which form machines hold their GPUs, such as ``SXM``, where the provider does not say."""
 
     provider: str
@@ -146,9 +146,9 @@ class Form:
 
 
 @cache
-def load_forms() -> tuple[Form, ...]:
+def load_forms() -> tuple[GpuForm, ...]:
     """The shipped forms, in the order in which they count. Raises CatalogError: as `read_as`."""
-    return read_as(catalog_path(FORM_FILE), Form)
+    return read_as(catalog_path(FORM_FILE), GpuForm)
 
 
 REGION_FILE = "regions.csv"
@@ -180,7 +180,7 @@ def load_regions() -> Mapping[str, Region]:
 QUOTAS_FILE = "quotas.csv"
 
 
-class Unit(StrEnum):
+class QuotaUnit(StrEnum):
     """What a quota counts."""
 
     VCPU = "vCPU"
@@ -199,13 +199,13 @@ class NamedQuota:
     """The code or metric by which the provider asks for it."""
     name: str
     """What it counts, in the provider's words."""
-    unit: Unit
+    unit: QuotaUnit
     source: str
     as_of: date
 
     def count_of(self, offer: Offer, num_nodes: int = 1) -> int | None:
         """How much of it so many machines need; None where the machine's size is unknown."""
-        each = offer.num_gpus if self.unit is Unit.GPU else offer.num_vcpus
+        each = offer.num_gpus if self.unit is QuotaUnit.GPU else offer.num_vcpus
         return None if each is None else each * num_nodes
 
 

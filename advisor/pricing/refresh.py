@@ -214,7 +214,7 @@ _AHEAD_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class RefreshedPart:
     """What became of one part of a source."""
 
     source: str
@@ -235,9 +235,9 @@ def refresh(
     store: Store,
     *,
     now: Callable[[], datetime],
-    progress: Callable[[Kept], None] | None = None,
+    progress: Callable[[RefreshedPart], None] | None = None,
     within_s: float = ANSWER_WITHIN_S,
-) -> tuple[Kept, ...]:
+) -> tuple[RefreshedPart, ...]:
     """Ask every live source at once, and keep each part in a transaction of its own; ``progress`` gets each.
 
     The query's regions say which parts to ask for. A source that has not ended after ``within_s`` fails; its
@@ -250,7 +250,7 @@ def refresh(
     from advisor.store.locks import lock
 
     live = [source for source in sources if source.capabilities.is_live]
-    done: list[Kept] = []
+    done: list[RefreshedPart] = []
     asked_at = now()
     with lock(store, LOCK, f"process {os.getpid()} on {socket.gethostname()}"):
         missing = partial(_missing, store, query=query, done=done)
@@ -265,7 +265,7 @@ def refresh(
     return tuple(done)
 
 
-def _missing(store: Store, source: str, *, query: OfferQuery, done: Sequence[Kept]) -> list[str]:
+def _missing(store: Store, source: str, *, query: OfferQuery, done: Sequence[RefreshedPart]) -> list[str]:
     """Scopes of a source that hold prices, were asked for, and have not been answered for."""
     from advisor.store.pulls import pulls
 
@@ -281,7 +281,9 @@ def _missing(store: Store, source: str, *, query: OfferQuery, done: Sequence[Kep
     ]
 
 
-def _note_asked(store: Store, source: str, query: OfferQuery, done: Sequence[Kept], at: datetime) -> None:
+def _note_asked(
+    store: Store, source: str, query: OfferQuery, done: Sequence[RefreshedPart], at: datetime
+) -> None:
     """Remember that a source answered for these regions, or that nothing of it could be had."""
     from advisor.store.pulls import save_failure, save_part
 
@@ -367,12 +369,12 @@ def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
     return began
 
 
-def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[Kept, ...]:
+def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[RefreshedPart, ...]:
     """What became of the parts that have answered since. Raises StoreError: the database cannot be read."""
     from advisor.store.pulls import pulls
 
     return tuple(
-        Kept(
+        RefreshedPart(
             source=source,
             scope=pull.scope,
             num_offers=0 if pull.failure else pull.num_offers,
@@ -403,7 +405,7 @@ def _age_s(moment: datetime, now: datetime) -> float:
     return (now - moment).total_seconds()
 
 
-def _keep(store: Store, source: str, answer: object, at: datetime) -> Kept:
+def _keep(store: Store, source: str, answer: object, at: datetime) -> RefreshedPart:
     from advisor.store.pulls import save_failure, save_part
 
     part = checked(answer)
@@ -426,7 +428,7 @@ def _keep(store: Store, source: str, answer: object, at: datetime) -> Kept:
     if part.failure is not None:
         # Where the database is to blame, this fails, too, and ends the refresh.
         save_failure(store, source, part.scope, part.failure, at)
-    return Kept(
+    return RefreshedPart(
         source=source,
         scope=part.scope,
         num_offers=len(part.offers),

@@ -35,7 +35,7 @@ class RateKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class StorageRate:
     """A price of one unit, and up to which amount it holds; a row of the file."""
 
     provider: str
@@ -54,19 +54,25 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
+class StorageCharge:
     """What an amount costs."""
 
     usd: float
-    rate: Rate
+    rate: StorageRate
     """That the amount begins at."""
-    stand_in: Rate | None
+    stand_in: StorageRate | None
     """The dearest known rate, which what has no rate of its own costs; None where all has one."""
 
 
 def charge(
-    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, *, gib: float, to_region: str = ""
-) -> Charge:
+    rates: Sequence[StorageRate],
+    kind: RateKind,
+    provider: str,
+    region: str,
+    *,
+    gib: float,
+    to_region: str = "",
+) -> StorageCharge:
     """What an amount costs in a region (a month of what is kept); the dearest known where no rate reaches.
 
     An empty region is unknown; ``to_region`` is for egress between regions. Raises CatalogError: no rate of
@@ -76,13 +82,13 @@ def charge(
     reached_gib = min(gib, tiers[-1].up_to_gib) if tiers else 0.0
     usd = usd_of(tiers, reached_gib) or 0.0
     if tiers and reached_gib == gib:
-        return Charge(usd=usd, rate=tiers[0], stand_in=None)
+        return StorageCharge(usd=usd, rate=tiers[0], stand_in=None)
     dearest = dearest_rate(rates, kind, provider)
     usd += (gib - reached_gib) * dearest.usd
-    return Charge(usd=usd, rate=tiers[0] if tiers else dearest, stand_in=dearest)
+    return StorageCharge(usd=usd, rate=tiers[0] if tiers else dearest, stand_in=dearest)
 
 
-def dearest_rate(rates: Sequence[Rate], kind: RateKind, provider: str) -> Rate:
+def dearest_rate(rates: Sequence[StorageRate], kind: RateKind, provider: str) -> StorageRate:
     """The dearest known of a provider, or else of all. Raises CatalogError: none of this kind is known."""
     known = [rate for rate in rates if rate.kind is kind]
     own = [rate for rate in known if same_name(rate.provider, provider)]
@@ -91,7 +97,7 @@ def dearest_rate(rates: Sequence[Rate], kind: RateKind, provider: str) -> Rate:
     return max(own or known, key=lambda rate: rate.usd)
 
 
-def usd_of(tiers: Sequence[Rate], gib: float) -> float | None:
+def usd_of(tiers: Sequence[StorageRate], gib: float) -> float | None:
     """Dollars for an amount (a month of it, for what is kept); None if the tiers do not reach that far.
 
     >>> usd_of([], 5.0) is None
@@ -107,8 +113,8 @@ def usd_of(tiers: Sequence[Rate], gib: float) -> float | None:
 
 
 def rates_at(
-    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, to_region: str = ""
-) -> tuple[Rate, ...]:
+    rates: Sequence[StorageRate], kind: RateKind, provider: str, region: str, to_region: str = ""
+) -> tuple[StorageRate, ...]:
     """The tiers of a region, lowest first, by the first glob that matches; empty if the catalog lacks it."""
     matching = [
         rate
@@ -121,15 +127,15 @@ def rates_at(
     return tuple(rate for rate in matching if _series(rate) == _series(matching[0]))
 
 
-def _series(rate: Rate) -> tuple[str, str, str]:
+def _series(rate: StorageRate) -> tuple[str, str, str]:
     """What the tiers of one price have in common."""
     return rate.region, rate.to_region, rate.source
 
 
 @cache
-def load_rates() -> tuple[Rate, ...]:
+def load_rates() -> tuple[StorageRate, ...]:
     """The shipped rates. Raises CatalogError: the file is missing or broken."""
-    return read_as(catalog_path("storage.csv"), Rate)
+    return read_as(catalog_path("storage.csv"), StorageRate)
 
 
 # --- How fast the disk reads that a machine boots from ---------------------------------------------------

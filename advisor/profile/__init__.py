@@ -5,8 +5,8 @@
     trace = profile(Path("train.py"), ["--batch-size", "64"])
 """
 
-from advisor.profile.attempt import DEFAULT_TIMEOUT_S, PretendedGpu
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, ScriptGpu
 from advisor.profile.callables import profile_callable
 from advisor.profile.profiling import pretend, profile
 
-__all__ = ["DEFAULT_TIMEOUT_S", "PretendedGpu", "pretend", "profile", "profile_callable"]
+__all__ = ["DEFAULT_TIMEOUT_S", "ScriptGpu", "pretend", "profile", "profile_callable"]

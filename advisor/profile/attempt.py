@@ -27,11 +27,11 @@ from advisor.core.files import temporary_folder
 from advisor.core.findings.about_traces import CredentialsInSight
 from advisor.core.redaction import redact_with
 from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
-from advisor.profile.child_files import Lines, open_foreign
+from advisor.profile.child_files import AppendedLines, open_foreign
 from advisor.profile.environment import child_environment, visible_devices, withheld
 from advisor.profile.failures import failure
 from advisor.profile.readable import unreadable
-from advisor.profile.recording import Recording, Timeline, cut, read_recording, read_timeline
+from advisor.profile.recording import ChildRecording, Timeline, cut, read_recording, read_timeline
 from advisor.profile.sandbox import Inside, Sandboxed, sandboxed, signalled
 
 # Processes that a script left running in sessions of their own.
@@ -72,7 +72,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class ChildEnding:
     """How the child ended."""
 
     returncode: int | None
@@ -83,7 +83,7 @@ class Ending:
 def run_child(
     command: Sequence[str | Path], *, environment: dict[str, str], progress_path: Path, timeout_s: float,
     progress: Progress | None, stall_s: float = math.inf,
-) -> Ending:  # fmt: skip
+) -> ChildEnding:  # fmt: skip
     """Run a command to its end, or kill it and its process group at the timeout.
 
     It has a pseudo-terminal without a keyboard, and its parent never had a credential (``launcher.py``).
@@ -98,18 +98,18 @@ def run_child(
         InputError: the interpreter cannot be started.
         KeyboardInterrupt: passed on after the process group was killed.
     """
-    with unreadable(), Terminal() as terminal:
+    with unreadable(), PseudoTerminal() as terminal:
         with _started(command, environment, terminal) as (process, report):
-            lines = Lines(progress_path, progress)
+            lines = AppendedLines(progress_path, progress)
             returncode = _wait(process, terminal, lines, timeout_s, stall_s)
             _check_started(report, command)
         terminal.read_rest()
-        return Ending(returncode=returncode, log=terminal.tail())
+        return ChildEnding(returncode=returncode, log=terminal.tail())
 
 
 @contextlib.contextmanager
 def _started(
-    command: Sequence[str | Path], environment: dict[str, str], terminal: Terminal
+    command: Sequence[str | Path], environment: dict[str, str], terminal: PseudoTerminal
 ) -> Iterator[tuple[subprocess.Popen[bytes], BinaryIO]]:
     mark = new_mark()
     ours, theirs = os.pipe()
@@ -158,7 +158,11 @@ def _check_started(report: BinaryIO, command: Sequence[str | Path]) -> None:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], terminal: Terminal, lines: Lines, timeout_s: float, stall_s: float
+    process: subprocess.Popen[bytes],
+    terminal: PseudoTerminal,
+    lines: AppendedLines,
+    timeout_s: float,
+    stall_s: float,
 ) -> int | None:
     heard_at_s = time.monotonic()
     deadline_s = heard_at_s + timeout_s
@@ -186,7 +190,7 @@ TEMPORARY_NAME = "tmp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PretendedGpu:
+class ScriptGpu:
     """The GPU that the script believes it has; a data-centre GPU that can do all precisions."""
 
     name: str = "NVIDIA A100-SXM4-80GB"
@@ -196,13 +200,13 @@ class PretendedGpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class AttemptJob:
     """What the child is to do."""
 
     script: str
     arguments: tuple[str, ...]
     backend: str
-    gpu: PretendedGpu
+    gpu: ScriptGpu
     fake_data: FakeSamples | None = None
     """Fields and number of samples that take the place of the script's data."""
     world_size: int | None = None
@@ -239,7 +243,7 @@ def allowed_bytes() -> int | None:
     return int(_MOST_OF_FREE * min(free)) if free else None
 
 
-def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
+def written(job: AttemptJob, folder: Path, *, module: str = "run") -> ScriptJob:
     """The job as the child reads it, with the files that it writes to in ``folder``."""
     return {
         "version": VERSION,
@@ -267,7 +271,7 @@ def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ChildLimits:
     """How the child is held."""
 
     timeout_s: float
@@ -276,8 +280,8 @@ class Limits:
 
 
 def record(
-    job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None
-) -> tuple[Recording, Timeline | None]:
+    job: AttemptJob, interpreters: Sequence[Path], limits: ChildLimits, progress: Progress | None
+) -> tuple[ChildRecording, Timeline | None]:
     """What the first interpreter that has torch recorded, and on a real GPU what ran there.
 
     Raises:
@@ -290,8 +294,12 @@ def record(
 
 
 def _record(
-    job: Job, interpreters: Sequence[Path], limits: Limits, deadline_s: float, progress: Progress | None
-) -> tuple[Recording, Timeline | None]:
+    job: AttemptJob,
+    interpreters: Sequence[Path],
+    limits: ChildLimits,
+    deadline_s: float,
+    progress: Progress | None,
+) -> tuple[ChildRecording, Timeline | None]:
     for position, interpreter in enumerate(interpreters):
         if progress is not None:
             progress(f"profiling {job.script} with {interpreter}")
@@ -317,8 +325,8 @@ def _record(
 
 
 def _attempt(
-    job: Job, interpreter: Path, limits: Limits, progress: Progress | None
-) -> tuple[Recording | None, Timeline | None, Ending]:
+    job: AttemptJob, interpreter: Path, limits: ChildLimits, progress: Progress | None
+) -> tuple[ChildRecording | None, Timeline | None, ChildEnding]:
     with job_folder() as folder:
         whole = written(job, folder)
         job_path = folder / "job.json"
@@ -347,11 +355,11 @@ def _attempt(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         timeline = _timeline(recording, Path(whole["timeline"]))
     returncode = ending.returncode if inside is None else signalled(ending.returncode)
-    shown = Ending(returncode=returncode, log=redact_with(ending.log, os.environ))
+    shown = ChildEnding(returncode=returncode, log=redact_with(ending.log, os.environ))
     return _with_sandbox(recording, inside), timeline, shown
 
 
-def _timeline(recording: Recording | None, path: Path) -> Timeline | None:
+def _timeline(recording: ChildRecording | None, path: Path) -> Timeline | None:
     """What ran on a real GPU, if the recording says that it was measured."""
     if recording is None or recording["status"] != Status.OK or "iteration_s" not in recording:
         return None
@@ -364,7 +372,7 @@ def _timeline(recording: Recording | None, path: Path) -> Timeline | None:
         raise ProfileError(f"what ran on the GPU is not known: {error}") from error
 
 
-def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Recording | None:
+def _with_sandbox(recording: ChildRecording | None, inside: Sandboxed | None) -> ChildRecording | None:
     if recording is None or inside is None:
         return recording
     warnings: list[Notice] = [
@@ -407,7 +415,7 @@ _Attributes = list[int | list[bytes | int]]  # of a terminal, as termios has the
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
 
-class Terminal:
+class PseudoTerminal:
     """Both ends of it; where the system has none to give, a pipe."""
 
     def __init__(self) -> None:
@@ -433,7 +441,7 @@ class Terminal:
         self.stdout = self._theirs
         os.set_blocking(self._ours, False)
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> PseudoTerminal:
         return self
 
     def __exit__(

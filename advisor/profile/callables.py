@@ -20,9 +20,16 @@ from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start
 from advisor.payload.protocol import ScriptJob, Status
-from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder, written
+from advisor.profile.attempt import (
+    DEFAULT_TIMEOUT_S,
+    TEMPORARY_NAME,
+    AttemptJob,
+    ScriptGpu,
+    job_folder,
+    written,
+)
 from advisor.profile.environment import TEMPORARY
-from advisor.profile.recording import Recording, read_recording, trace_of
+from advisor.profile.recording import ChildRecording, read_recording, trace_of
 
 State = TypeVar("State")
 _POLL_S = 0.01
@@ -34,7 +41,7 @@ def profile_callable(
     *,
     setup: None = None,
     batch_size: int | None = None,
-    gpu: PretendedGpu | None = None,
+    gpu: ScriptGpu | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace: ...
 
@@ -45,7 +52,7 @@ def profile_callable(
     *,
     setup: Callable[[], State],
     batch_size: int | None = None,
-    gpu: PretendedGpu | None = None,
+    gpu: ScriptGpu | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace: ...
 
@@ -55,7 +62,7 @@ def profile_callable(
     *,
     setup: Callable[[], object] | None = None,
     batch_size: int | None = None,
-    gpu: PretendedGpu | None = None,
+    gpu: ScriptGpu | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace:
     """The Trace of one call of ``step`` on a GPU that is not there.
@@ -82,7 +89,7 @@ def profile_callable(
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)
     with job_folder() as folder:
-        job = Job(script=name, arguments=(), backend="fake", gpu=gpu or PretendedGpu())
+        job = AttemptJob(script=name, arguments=(), backend="fake", gpu=gpu or ScriptGpu())
         whole = written(job, folder, module="run")
         status = _run(lambda: _child(whole, step, setup), timeout_s)
         recording = read_recording(Path(whole["result"]))
@@ -135,7 +142,7 @@ def _run(child: Callable[[], None], timeout_s: float) -> int | None:
 
 
 def _failure(
-    name: str, recording: Recording | None, status: int | None, timeout_s: float
+    name: str, recording: ChildRecording | None, status: int | None, timeout_s: float
 ) -> InputError | ProfileError:
     if status is None:
         return ProfileError(f"{name} took more than {timeout_s:g} s and was stopped: allow more (timeout_s).")

@@ -63,7 +63,7 @@ def _unusable(path: Path, what: str) -> str:
     )
 
 
-class Lines:
+class AppendedLines:
     """Tells the whole lines that were appended to a file since it was last looked at."""
 
     def __init__(self, path: Path, tell: Callable[[str], None] | None) -> None:

@@ -14,7 +14,7 @@ from advisor.payload.protocol import Result, Status
 from advisor.profile.epoch import EXAMPLE
 
 if TYPE_CHECKING:
-    from advisor.profile.recording import Recording
+    from advisor.profile.recording import ChildRecording
 
 
 # A script's error that means its data is not here -> what is missing and what to do.
@@ -160,14 +160,14 @@ _SAMPLES = {
 }  # fmt: skip
 
 
-def hint_of(recording: Recording) -> str:
+def hint_of(recording: ChildRecording) -> str:
     """What the profiler has to do with the script's error, a sentence after a space; or nothing."""
     told = " ".join((*map(str, map(recording.get, ("message", "traceback"))), *recording.get("refused", ())))
     sample = next((shape for word, shape in _SAMPLES.items() if word in told.lower()), EXAMPLE)
     return _hint_of(recording).replace(EXAMPLE, sample)
 
 
-def _hint_of(recording: Recording) -> str:
+def _hint_of(recording: ChildRecording) -> str:
     message = recording.get("message", "")
     if recording.get("is_nobody") and "Permission denied" in message:
         return _NOBODY
@@ -213,7 +213,7 @@ def _out_of_sight(message: str) -> str:
     return ""
 
 
-def withheld_hint(recording: Recording) -> str:
+def withheld_hint(recording: ChildRecording) -> str:
     """Which variables the script asked for and did not get, and how it does; a sentence after a space."""
     names = recording.get("withheld", ())
     if not names:
@@ -229,7 +229,7 @@ def _says(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isupper() else ""), text) is not None
 
 
-def _refused_hint(recording: Recording, refused: Sequence[str]) -> str:
+def _refused_hint(recording: ChildRecording, refused: Sequence[str]) -> str:
     # The error itself may name them, and once is enough.
     unsaid = [name for name in refused if name not in recording.get("message", "")]
     named = f" What it could not download before that: {', '.join(map(repr, unsaid))}." if unsaid else ""
@@ -247,12 +247,12 @@ _MADE_UP = (
 )
 
 
-def _at_own_line(recording: Recording) -> str:
+def _at_own_line(recording: ChildRecording) -> str:
     file, line, text = map(recording.get, ("file", "line", "text"))
     return f" at line {line} of {file!r}, {text!r}" if file and line else ""
 
 
-def crash(recording: Recording, script: str) -> str:
+def crash(recording: ChildRecording, script: str) -> str:
     """The message for an error that was not caught, without its traceback."""
     message = recording.get("message", "").rstrip(".")
     hint, asked, where = hint_of(recording), withheld_hint(recording), _at_own_line(recording)
@@ -273,7 +273,7 @@ def crash(recording: Recording, script: str) -> str:
     )
 
 
-def syntax_error(recording: Recording, script: str, python: str) -> str:
+def syntax_error(recording: ChildRecording, script: str, python: str) -> str:
     """The message for a file that Python cannot read: the script, or one that it imports."""
     # A forged recording may lack any of it.
     file, line, text, message = map(recording.get, ("file", "line", "text", "message"))
@@ -289,7 +289,7 @@ _LOG_CHARACTERS = 4000
 
 
 def failure(
-    recording: Recording | None, *, script: str, python: str, returncode: int | None, log: str,
+    recording: ChildRecording | None, *, script: str, python: str, returncode: int | None, log: str,
     timeout_s: float,
 ) -> AdvisorError:  # fmt: skip
     """The error for a run without a trace; ``log`` is already free of secrets."""
@@ -334,7 +334,7 @@ def failure(
     return kind(crash(recording, script) + _traceback(recording))
 
 
-def _full_memory(recording: Recording, script: str) -> str:
+def _full_memory(recording: ChildRecording, script: str) -> str:
     return (
         f"{script!r} was ended{_at_own_line(recording)}: it holds {recording.get('message', '')} of main"
         " memory that it may. CPU tensors and what else it loads are real while it is profiled, CUDA tensors"
@@ -370,7 +370,7 @@ def _foreign_framework(script: str) -> str | None:
     return f"{script!r} trains with {known[0]}; advisor profiles scripts of PyTorch only."
 
 
-def _gpu_problem(recording: Recording, script: str) -> tuple[str, str] | None:
+def _gpu_problem(recording: ChildRecording, script: str) -> tuple[str, str] | None:
     """What keeps the script from being measured on this machine's GPU, and what to do."""
     message = recording.get("message", "")
     if recording["status"] == Status.NO_CUDA:
@@ -428,7 +428,7 @@ def torch_problem(recording: Result, python: str) -> str | None:
     return None if text is None else text.format(python=python, **facts)
 
 
-def _no_gpu_work(_: Recording, script: str) -> str:
+def _no_gpu_work(_: ChildRecording, script: str) -> str:
     return (
         f"{script!r} trained without a GPU: none of its tensors were on a CUDA device. Pass the arguments"
         " that make it train on the GPU after `--`, for example --device cuda."
@@ -462,7 +462,7 @@ def _no_iteration(script: str, message: str, num_processes: int) -> str:
     )
 
 
-def _traceback(recording: Recording) -> str:
+def _traceback(recording: ChildRecording) -> str:
     text = recording.get("traceback")
     error = recording.get("message", "").partition(": ")[2].strip()
     # Its last lines repeat an error that names one address for each attempt.

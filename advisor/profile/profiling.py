@@ -12,8 +12,8 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_SAMPLES, MAX_WORLD, check_count
 from advisor.core.redaction import redact_words
 from advisor.core.values import Trace
-from advisor.payload.protocol import Counts, FakeSamples, Phase, SampleField
-from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, Progress, record
+from advisor.payload.protocol import Counts, FakeSamples, RunPhase, SampleField
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, AttemptJob, ChildLimits, Progress, ScriptGpu, record
 from advisor.profile.environment import candidates, check_backend
 from advisor.profile.epoch import FakeField
 from advisor.profile.failures import WITHOUT_IT
@@ -33,7 +33,7 @@ _MOST = 10**9
 class ProgressEvent:
     """One message of the child."""
 
-    phase: Phase
+    phase: RunPhase
     step: int | None = None
     """The optimizer step that is under way or, in an evaluation, was made last."""
     num_steps: int | None = None
@@ -59,7 +59,7 @@ def parse_event(line: str) -> ProgressEvent | None:
         return None
     try:
         message = json.loads(line)
-        phase = Phase(message["phase"])
+        phase = RunPhase(message["phase"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     counts = {name: message[name] for name in _COUNTS if name in message}
@@ -77,7 +77,7 @@ _NO_SCRIPTS = (
 )  # fmt: skip
 
 
-def pretend(name: str) -> PretendedGpu:
+def pretend(name: str) -> ScriptGpu:
     """The facts of a CUDA GPU of the catalog, as a script asks for them.
 
     Raises:
@@ -90,7 +90,7 @@ def pretend(name: str) -> PretendedGpu:
     spec = resolve_gpu(name)
     if spec.vendor != "NVIDIA":
         raise InputError(f"{spec.name} is no CUDA GPU: a script can see only those.")
-    return PretendedGpu(
+    return ScriptGpu(
         name=f"NVIDIA {spec.name}",
         compute_capability=spec.compute_capability,
         num_sms=spec.num_sms,
@@ -105,7 +105,7 @@ def profile(
     python: str | Path | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     backend: str = "fake",
-    gpu: PretendedGpu | None = None,
+    gpu: ScriptGpu | None = None,
     fake_data: Sequence[FakeField] = (),
     num_samples: int | None = None,
     world_size: int | None = None,
@@ -149,18 +149,18 @@ def profile(
     _check_script(script)
     if sandbox:
         check_sandbox()
-    job = Job(
+    job = AttemptJob(
         script=str(script),
         arguments=tuple(arguments),
         backend=backend,
-        gpu=gpu or PretendedGpu(),
+        gpu=gpu or ScriptGpu(),
         fake_data=_fed(fake_data, num_samples),
         world_size=world_size,
         handed_on=tuple(env),
         variables=variables or {},
         memory_bytes=memory_bytes,
     )
-    limits = Limits(timeout_s=timeout_s, sandbox=sandbox, sandbox_read=tuple(sandbox_read))
+    limits = ChildLimits(timeout_s=timeout_s, sandbox=sandbox, sandbox_read=tuple(sandbox_read))
     return _trace_somewhere(job, candidates(python, os.environ), limits, progress)
 
 
@@ -177,17 +177,19 @@ def time_on_cpu(
 
     Raises InputError, ProfileError: it does not run so, or no step ends within a minute.
     """
-    job = Job(
+    job = AttemptJob(
         script=str(script),
         arguments=tuple(arguments),
         backend="cpu",
         is_timed=True,
-        gpu=PretendedGpu(),
+        gpu=ScriptGpu(),
         fake_data=_fed(fake_data, num_samples),
         handed_on=tuple(env),
         variables=variables,
     )
-    limits = Limits(timeout_s=min(timeout_s, MOST_CPU_S), sandbox=sandbox, sandbox_read=tuple(sandbox_read))
+    limits = ChildLimits(
+        timeout_s=min(timeout_s, MOST_CPU_S), sandbox=sandbox, sandbox_read=tuple(sandbox_read)
+    )
     recording, _ = record(job, candidates(python, os.environ), limits, None)
     times_s = tuple(recording["step_times_s"])
     if not times_s or not all(time_s > 0 for time_s in times_s):
@@ -196,7 +198,7 @@ def time_on_cpu(
 
 
 def _trace_somewhere(
-    job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None
+    job: AttemptJob, interpreters: Sequence[Path], limits: ChildLimits, progress: Progress | None
 ) -> Trace:
     """On the backend that is asked for; by ``auto`` without a GPU where there is none to use."""
     try:
@@ -210,7 +212,9 @@ def _trace_somewhere(
         return replace(trace, warnings=(ProfiledWithoutGpu(reason=reason), *trace.warnings))
 
 
-def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:
+def _trace(
+    job: AttemptJob, interpreters: Sequence[Path], limits: ChildLimits, progress: Progress | None
+) -> Trace:
     recording, timeline = record(job, interpreters, limits, progress)
     arguments = redact_words(job.arguments, os.environ)
     try:

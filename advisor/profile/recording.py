@@ -20,7 +20,7 @@ from advisor.core.values import Checkpoints, Collective, Flow, MemoryUse, Op, Pr
 from advisor.formats.trace_files import SCHEMA_VERSION, check_trace, known_warning, warning_of
 from advisor.formats.typed_json import typed
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
-from advisor.kineto.events import Recording as KinetoRecording
+from advisor.kineto.events import KinetoEvents as KinetoRecording
 from advisor.kineto.events import read_recording as read_kineto_recording
 from advisor.operators.registry import cost_of
 from advisor.payload.protocol import MARK, VERSION, Notice, Operator, OperatorFlow, Result
@@ -133,14 +133,14 @@ _BEGINNING = re.compile(rb'^\s*{\s*"format_version"\s*:\s*(\d{1,9})\s*[,}]')
 _BEGINNING_BYTES = 100
 
 
-class Recording(Result, total=False):
+class ChildRecording(Result, total=False):
     """The child's result, and what only the parent knows of the run."""
 
     in_sandbox: bool
     is_nobody: bool
 
 
-def read_recording(path: Path) -> Recording | None:
+def read_recording(path: Path) -> ChildRecording | None:
     """What the child wrote, with what a person reads cut and without secrets; None if it wrote nothing.
 
     Raises ProfileError: the file is no regular one, too large, or no recording of this version.
@@ -187,7 +187,7 @@ def _damaged(why: str) -> str:
     )
 
 
-def _shown(result: Result) -> Recording:
+def _shown(result: Result) -> ChildRecording:
     shown: dict[str, object] = {**result}
     for key, most in _MOST_CHARACTERS.items():
         if isinstance(text := shown.get(key), str):
@@ -199,7 +199,7 @@ def _shown(result: Result) -> Recording:
         shown["withheld"] = cut_each(result["withheld"], _MOST_CHARACTERS_NAME, most_texts=_MOST_TEXTS)
     if "warnings" in result:
         shown["warnings"] = _shown_warnings(result["warnings"])
-    return cast("Recording", shown)
+    return cast("ChildRecording", shown)
 
 
 def _shown_warnings(warnings: Sequence[Notice]) -> list[Notice]:
@@ -236,7 +236,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def trace_of(
-    recording: Recording, script: str, arguments: Sequence[str], timeline: Timeline | None = None
+    recording: ChildRecording, script: str, arguments: Sequence[str], timeline: Timeline | None = None
 ) -> Trace:
     """A trace of the recorded iteration, each operator with its cost.
 
@@ -253,7 +253,7 @@ def trace_of(
 
 
 def _trace_of(
-    recording: Recording, script: str, arguments: Sequence[str], timeline: Timeline | None
+    recording: ChildRecording, script: str, arguments: Sequence[str], timeline: Timeline | None
 ) -> Trace:
     ops, unknown = operators_of(recording["operators"])
     steps = _steps_of(recording)
@@ -306,7 +306,7 @@ def _trace_of(
 _RIDGE = 100
 
 
-def _steps_of(recording: Recording) -> tuple[RecordedStep, ...]:
+def _steps_of(recording: ChildRecording) -> tuple[RecordedStep, ...]:
     """What recorded steps that differ did, over what the one in the trace did."""
     if "step_counts" not in recording:
         return ()

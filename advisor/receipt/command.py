@@ -82,7 +82,7 @@ _FROM_OUTSIDE = {getattr(signal, name) for name in (*_SENT, "SIGKILL", "SIGXCPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class CommandEnding:
     """How a command ended; ``returncode`` is minus the number of a signal that ended it."""
 
     started_at: datetime
@@ -108,7 +108,7 @@ def run_command(
     environment: Mapping[str, str],
     while_it_runs: Callable[[datetime], T],
     watch: Callable[[float, int], None] | None = None,
-) -> tuple[Ending, T]:
+) -> tuple[CommandEnding, T]:
     """Start the command, call a function, and wait until the command ends.
 
     Args:
@@ -140,7 +140,7 @@ def run_command(
             look = None if watch is None else lambda: watch(time.monotonic() - start, process.pid)
             returncode = _returncode(aside.submit(process.wait), look)
             duration_s = time.monotonic() - start
-            return Ending(
+            return CommandEnding(
                 started_at=started_at, duration_s=duration_s, returncode=returncode
             ), meanwhile.result()
 

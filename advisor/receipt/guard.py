@@ -27,7 +27,7 @@ PRICE_AGAIN_S = 600.0
 _SLURM_ANSWERS_WITHIN_S = 20.0
 
 
-class Phase(IntEnum):
+class GuardPhase(IntEnum):
     """How far it has come; a command never goes back to an earlier one."""
 
     FREE = 0
@@ -38,7 +38,7 @@ class Phase(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RunLimits:
     """What a command may take."""
 
     max_s: float | None = None
@@ -77,15 +77,15 @@ class Used:
         return self.limit - min(self.grace, MOST_GRACE_SHARE * self.limit)
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> GuardPhase:
         """What is to be done now."""
         starts = {
-            Phase.KILLED: self.limit,
-            Phase.TERMINATED: self.limit - LAST_SHARE_OF_GRACE * (self.limit - self.asks_at),
-            Phase.ASKED: self.asks_at,
-            Phase.WARNED: WARNED_SHARE * self.limit,
+            GuardPhase.KILLED: self.limit,
+            GuardPhase.TERMINATED: self.limit - LAST_SHARE_OF_GRACE * (self.limit - self.asks_at),
+            GuardPhase.ASKED: self.asks_at,
+            GuardPhase.WARNED: WARNED_SHARE * self.limit,
         }
-        return next((phase for phase, start in starts.items() if self.amount >= start), Phase.FREE)
+        return next((phase for phase, start in starts.items() if self.amount >= start), GuardPhase.FREE)
 
     def __str__(self) -> str:
         return f"{self.text_of(self.amount)} of {self.text_of(self.limit)}"
@@ -95,12 +95,12 @@ class Used:
 class Guard:
     """Watches one command."""
 
-    limits: Limits
+    limits: RunLimits
     usd_per_h: Callable[[], float | None]
     """Gives the present price of all machines; None while it cannot be known."""
     say: Callable[[str], None]
     """Gets a line for a person."""
-    phase: Phase = Phase.FREE
+    phase: GuardPhase = GuardPhase.FREE
     spent_usd: float = 0.0
     _end_s: float | None = None
     _why: str = ""
@@ -113,7 +113,7 @@ class Guard:
     @property
     def stopped_by(self) -> str | None:
         """Why the command was asked to end; None if it was not."""
-        return self._why if self.phase >= Phase.ASKED else None
+        return self._why if self.phase >= GuardPhase.ASKED else None
 
     def stop(self, elapsed_s: float, why: str) -> None:
         """End the command in order, whatever its limits say."""
@@ -126,21 +126,21 @@ class Guard:
         used = self.limits.used(elapsed_s, self.spent_usd, self._price or 0.0)
         phase = max([self.phase, self._ending(elapsed_s), *(one.phase for one in used)])
         self._why = self._why or next(
-            (f"its limit of {one.text_of(one.limit)}" for one in used if one.phase >= Phase.ASKED), ""
+            (f"its limit of {one.text_of(one.limit)}" for one in used if one.phase >= GuardPhase.ASKED), ""
         )
         is_later, self.phase = phase > self.phase, phase
-        if phase >= Phase.ASKED:
+        if phase >= GuardPhase.ASKED:
             self._stop(pid, used)
         elif is_later:
             until = " or ".join(one.text_of(one.asks_at) for one in used)
             self._tell(used, f"the command goes on until {until}, when it is asked to end")
 
-    def _ending(self, elapsed_s: float) -> Phase:
+    def _ending(self, elapsed_s: float) -> GuardPhase:
         if self._end_s is None:
-            return Phase.FREE
+            return GuardPhase.FREE
         left_s = self._end_s - elapsed_s
         is_last = left_s <= LAST_SHARE_OF_GRACE * self.limits.grace_s
-        return Phase.KILLED if left_s <= 0 else Phase.TERMINATED if is_last else Phase.ASKED
+        return GuardPhase.KILLED if left_s <= 0 else GuardPhase.TERMINATED if is_last else GuardPhase.ASKED
 
     def _count(self, elapsed_s: float) -> None:
         """A stretch of time costs the price known in it; before any is known, the first one."""
@@ -176,9 +176,9 @@ class Guard:
         """Signal whom it concerns, each once, and say what was sent when it is the first of its kind."""
         tree = tree_of(pid, processes())
         number, receivers = signal.SIGTERM, _trainings(tree)
-        if self.phase is Phase.KILLED:
+        if self.phase is GuardPhase.KILLED:
             number, receivers = signal.SIGKILL, tree
-        elif self.phase is Phase.ASKED and (savers := _savers(tree)):
+        elif self.phase is GuardPhase.ASKED and (savers := _savers(tree)):
             number, receivers = signal.SIGUSR1, savers
         is_first = all(number != sent for _, sent in self._signalled)
         for process in receivers:

@@ -58,7 +58,7 @@ class StepRecord(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class ProcessSteps:
     """The optimizer steps of one process."""
 
     num_steps: int
@@ -76,7 +76,7 @@ def steps_environment(environment: Mapping[str, str], folder: Path) -> dict[str,
     return {**environment, STEPS_FOLDER_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def read_steps(folder: Path, duration_s: float) -> tuple[Steps | None, list[str]]:
+def read_steps(folder: Path, duration_s: float) -> tuple[ProcessSteps | None, list[str]]:
     """The steps of the leading process, None where there are none; and what cannot be believed."""
     records: list[StepRecord] = []
     warnings: list[str] = []
@@ -118,7 +118,7 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _leading(records: list[StepRecord]) -> Steps | None:
+def _leading(records: list[StepRecord]) -> ProcessSteps | None:
     """Of ranks the lowest, and of those that know no rank the one with the most steps."""
     if not records:
         return None
@@ -126,7 +126,7 @@ def _leading(records: list[StepRecord]) -> Steps | None:
         records, key=lambda record: ((math.inf if record.rank is None else record.rank), -record.num_steps)
     )
     alone = [record for record in records if record.rank is None or record.rank == leading.rank]
-    return Steps(
+    return ProcessSteps(
         num_steps=leading.num_steps,
         step_s=_quantiles(leading.blocks),
         span_s=leading.span_s,

@@ -62,14 +62,14 @@ class Worded:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PageLink:
     """A text that a page links to another page of the same site; elsewhere the text alone."""
 
     text: str
     href: str
 
 
-Value: TypeAlias = str | float | date | Quantiles | Interval | Worded | Link | None
+Value: TypeAlias = str | float | date | Quantiles | Interval | Worded | PageLink | None
 Cell: TypeAlias = Value | tuple[Value, ...]
 
 
@@ -88,7 +88,7 @@ def _line(value: Value, kind: Kind) -> str:
             return NOTHING
         case str():
             return value
-        case Worded() | Link():
+        case Worded() | PageLink():
             return value.text
         case date():
             return day_text(value)
@@ -325,7 +325,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class PageLayout:
     """A page of figures first."""
 
     tiles: tuple[Tile, ...]
@@ -407,7 +407,7 @@ class Document:
     page: Callable[[], tuple[Block, ...]] | None = None
     """Makes what mail shows, and a page without a layout, where it is not what a terminal shows, such as a
     chart beside a table."""
-    layout: Callable[[], Layout] | None = None
+    layout: Callable[[], PageLayout] | None = None
     """Makes what a page shows."""
     of_moment: frozenset[str] = frozenset()
     """Facts that differ each time someone asks; with any, the others say all that the blocks do."""

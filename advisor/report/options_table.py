@@ -48,7 +48,7 @@ _ALL = Form.WIDE | Form.MIDDLE | Form.NARROW
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlacedOption:
     """An option and its row."""
 
     number: int | None
@@ -62,7 +62,7 @@ class OptionColumn:
 
     heading: Column | None = None
     """Its name, its kind, and whether it may break; None where only a spreadsheet has it."""
-    cell: Callable[[Place], Cell] = lambda _: None
+    cell: Callable[[PlacedOption], Cell] = lambda _: None
     forms: Form = _NONE
     """The tables that show it."""
     keys: tuple[str, ...] = ()
@@ -72,19 +72,19 @@ class OptionColumn:
     page_place: int = 0
     """On a page, columns come in this order, then in that of the list."""
 
-    def of(self, row: Place) -> Cell:
+    def of(self, row: PlacedOption) -> Cell:
         """The cell of a row."""
         return None if self.is_outcome and not report_options.has_figures(row.option) else self.cell(row)
 
 
-def _machine(row: Place) -> tuple[str, str]:
+def _machine(row: PlacedOption) -> tuple[str, str]:
     """GPUs above their place: side by side they would leave no room for the rest."""
     option = row.option
     gpus = " ".join([report_options.gpus(option), *report_options.market(option)])
     return gpus, report_options.place(option) + _needs_and_alike(option)
 
 
-def _in_one(row: Place) -> tuple[str, ...]:
+def _in_one(row: PlacedOption) -> tuple[str, ...]:
     """All of an option below each other, where words would have to be broken."""
     option = row.option
     figures = [with_p90(option.time_s, format_duration_short), format_usd(option.cost_usd.p50)]
@@ -185,7 +185,7 @@ OPTION_COLUMNS = (
 def options_table(recommendation: Recommendation, top: int | None, *, caption: str = "") -> Table:
     """The options worth showing, what is recommended and the frontier first."""
     rows = [
-        Place(number, option, status(option, recommendation))
+        PlacedOption(number, option, status(option, recommendation))
         for number, option in report_options.selection(recommendation, top)
     ]
     stacked = _in_form(Form.STACKED, rows)
@@ -215,7 +215,7 @@ def short_table(recommendation: Recommendation) -> Table:
     """The rows of one screen, each with the reasons for which it is there."""
     by_id, worth = report_options.numbered(recommendation), worth_for(recommendation.job)
     rows = [
-        (row, Place(_number(row, by_id), row.option, status(row.option, recommendation)))
+        (row, PlacedOption(_number(row, by_id), row.option, status(row.option, recommendation)))
         for row in recommendation.shortlist
     ]
     row_of = partial(_short_row, worth=worth)
@@ -234,7 +234,7 @@ def _number(row: Listed, by_id: Mapping[str, tuple[int, Option]]) -> int | None:
     return number if ranked_option.work == row.option.work else None
 
 
-def _short_row(row: Listed, place: Place, *, worth: Worth, figures: tuple[Cell, ...]) -> Row:
+def _short_row(row: Listed, place: PlacedOption, *, worth: Worth, figures: tuple[Cell, ...]) -> Row:
     merits = [_MERITS[merit] for merit in row.merits if merit in _MERITS]
     first: tuple[str, ...] = ()
     if Merit.RECOMMENDED in row.merits:
@@ -257,7 +257,7 @@ def _cost_above_time(option: Option) -> Cell:
     return Worded(cost_usd, option.cost_usd.p50), with_p90(option.time_s, format_duration_short)
 
 
-def _in_form(form: Form, rows: Sequence[Place]) -> Table:
+def _in_form(form: Form, rows: Sequence[PlacedOption]) -> Table:
     shown = [column for column in OPTION_COLUMNS if form in column.forms]
     return Table(
         columns=tuple(column.heading for column in shown if column.heading),

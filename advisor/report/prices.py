@@ -12,8 +12,8 @@ from advisor.core.findings import Finding
 from advisor.core.iterables import grouped
 from advisor.core.values import Offer, Price, Quantiles
 from advisor.pricing.price_checks import DoubtfulPrice as PriceDoubt
-from advisor.pricing.price_history import Series
-from advisor.pricing.refresh import Kept
+from advisor.pricing.price_history import PriceSeries
+from advisor.pricing.refresh import RefreshedPart
 from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
 from advisor.pricing.sources.snapshot import Built
 from advisor.report import document as doc
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOST_BANDS = 8
 
 
-def places_chart(series: Sequence[Series], until: datetime) -> Iterator[doc.Block]:
+def places_chart(series: Sequence[PriceSeries], until: datetime) -> Iterator[doc.Block]:
     """A line for the cheapest zone of each machine and region, the cheapest first; nothing for none."""
     if not series:
         return
@@ -46,15 +46,15 @@ def places_chart(series: Sequence[Series], until: datetime) -> Iterator[doc.Bloc
         yield doc.Lines((f"{num_left} dearer are not drawn: --region, --market or --gpu narrow them.",))
 
 
-def _region(one: Series) -> tuple[str, ...]:
+def _region(one: PriceSeries) -> tuple[str, ...]:
     return one.provider, one.instance_type, one.region, one.market, one.source
 
 
-def _last_usd_per_h(zones: Sequence[Series]) -> float:
+def _last_usd_per_h(zones: Sequence[PriceSeries]) -> float:
     return min(zone.points[-1].usd_per_h for zone in zones)
 
 
-def _curve(zones: Sequence[Series]) -> doc.Series:
+def _curve(zones: Sequence[PriceSeries]) -> doc.Series:
     one = zones[0]
     where = one.zone or one.region if len(zones) == 1 else f"{one.region}, {len(zones)} zones"
     name = f"{one.provider} {one.instance_type} {one.market} {where} ({one.source})"
@@ -66,7 +66,7 @@ def _curve(zones: Sequence[Series]) -> doc.Series:
     )
 
 
-def _ranges(zones: Sequence[Series]) -> Iterator[tuple[float, doc.Range]]:
+def _ranges(zones: Sequence[PriceSeries]) -> Iterator[tuple[float, doc.Range]]:
     """At each change of any zone, the least and the highest price that is in force somewhere."""
     changes = [
         (point.observed_at.timestamp(), place, point.usd_per_h)
@@ -101,7 +101,7 @@ NARROW_HISTORY_COLUMNS = (
 MOST_CURVES = 8
 
 
-def history_document(series: Sequence[Series], until: datetime, *, plot: bool = False) -> doc.Document:
+def history_document(series: Sequence[PriceSeries], until: datetime, *, plot: bool = False) -> doc.Document:
     """A row a machine, place and source, in USD/h, or curves (``plot``); the facts hold every point."""
     blocks = _curves(series, until) if plot else (_table(series, until),)
     return doc.Document(
@@ -112,13 +112,13 @@ def history_document(series: Sequence[Series], until: datetime, *, plot: bool = 
     )
 
 
-def _table(series: Sequence[Series], until: datetime) -> doc.Table:
+def _table(series: Sequence[PriceSeries], until: datetime) -> doc.Table:
     rows = [_cells(one, until) for one in series]
     narrow = doc.Table(columns=NARROW_HISTORY_COLUMNS, rows=tuple(narrow for _, narrow in rows))
     return doc.Table(columns=HISTORY_COLUMNS, rows=tuple(wide for wide, _ in rows), narrow=(narrow,))
 
 
-def _curves(series: Sequence[Series], until: datetime) -> tuple[doc.Chart | doc.Lines, ...]:
+def _curves(series: Sequence[PriceSeries], until: datetime) -> tuple[doc.Chart | doc.Lines, ...]:
     cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
     chart = doc.Chart(
         x=doc.Axis(doc.DAY),
@@ -131,13 +131,13 @@ def _curves(series: Sequence[Series], until: datetime) -> tuple[doc.Chart | doc.
     return (chart, doc.Lines((left,))) if num_left else (chart,)
 
 
-def _history_curve(one: Series) -> doc.Series:
+def _history_curve(one: PriceSeries) -> doc.Series:
     now = f"{one.market}, now {one.points[-1].usd_per_h:.4f} USD/h ({one.source})"
     name = f"{one.provider} {one.instance_type} {one.zone or one.region} {now}"
     return doc.Series(name, tuple((point.observed_at.timestamp(), point.usd_per_h) for point in one.points))
 
 
-def _cells(one: Series, until: datetime) -> tuple[doc.Row, doc.Row]:
+def _cells(one: PriceSeries, until: datetime) -> tuple[doc.Row, doc.Row]:
     """Of the wide table, and of the narrow one."""
     first, last, median = one.points[0], one.points[-1], one.median_usd_per_h(until)
     machine, place = f"{one.provider} {one.instance_type}", one.zone or one.region
@@ -149,7 +149,7 @@ def _cells(one: Series, until: datetime) -> tuple[doc.Row, doc.Row]:
     return doc.Row(wide), doc.Row((names, since, ends, (lowest, highest), median))
 
 
-def _json(one: Series, until: datetime) -> dict[str, object]:
+def _json(one: PriceSeries, until: datetime) -> dict[str, object]:
     return {
         **doc.facts_of(one, "provider instance_type region zone market source lowest_usd_per_h"),
         "median_usd_per_h": one.median_usd_per_h(until),
@@ -210,7 +210,7 @@ def _shortened(gaps: Sequence[str]) -> list[str]:
     return few if len(gaps) <= _FEW else [*few, f"{len(gaps) - _FEW} more gaps: --json lists them"]
 
 
-def refresh_document(kept: Sequence[Kept]) -> doc.Document:
+def refresh_document(kept: Sequence[RefreshedPart]) -> doc.Document:
     """What became of each source; the facts hold each part."""
     by_source = grouped(kept, lambda part: part.source)
     rows = tuple(doc.Row(_refresh_cells(parts)) for parts in by_source.values())
@@ -220,7 +220,7 @@ def refresh_document(kept: Sequence[Kept]) -> doc.Document:
     )
 
 
-def _refresh_cells(parts: Sequence[Kept]) -> tuple[doc.Cell, ...]:
+def _refresh_cells(parts: Sequence[RefreshedPart]) -> tuple[doc.Cell, ...]:
     return (
         parts[0].source,
         len(parts),

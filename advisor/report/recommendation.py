@@ -26,7 +26,7 @@ from advisor.report.plain import shown_code
 from advisor.report.words import rule_text, sentence, sentences, told, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
-from recommender.ranking.variants import WhatIf
+from recommender.ranking.variants import WhatIfGain
 
 if TYPE_CHECKING:
     from advisor.edits.patch import Patch
@@ -136,7 +136,7 @@ def recommendation_document(
     *,
     top: int | None,
     is_short: bool = False,
-    what_if: WhatIf | None = None,
+    what_if: WhatIfGain | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
 ) -> doc.Document:
@@ -176,7 +176,9 @@ def subject_of(recommendation: Recommendation) -> str:
     return f"{recommendation.script.name}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
 
 
-def _page(recommendation: Recommendation, top: int | None, what_if: WhatIf | None) -> tuple[doc.Block, ...]:
+def _page(
+    recommendation: Recommendation, top: int | None, what_if: WhatIfGain | None
+) -> tuple[doc.Block, ...]:
     """In the same order; then the chart, more rows, and what a terminal shows where it is asked for."""
     rows = {option.plan.id for _, option in selection(recommendation, top)} | _listed_ids(recommendation)
     what_ifs = _what_if(recommendation, what_if, is_short=False)
@@ -311,7 +313,7 @@ def _time_and_cost(option: Option) -> str:
 
 
 def _what_if(
-    recommendation: Recommendation, what_if: WhatIf | None, *, is_short: bool
+    recommendation: Recommendation, what_if: WhatIfGain | None, *, is_short: bool
 ) -> Iterator[doc.Block]:
     """What a change to the script would bring the same machine, and which other would then be recommended."""
     if what_if is None or what_if.option is None:
@@ -337,7 +339,7 @@ def _what_if(
         yield _paragraph(f"Then {_in_short(what_if.instead)}, would be recommended.")
 
 
-def _divided(what_if: WhatIf, recommendation: Recommendation) -> Option | None:
+def _divided(what_if: WhatIfGain, recommendation: Recommendation) -> Option | None:
     """The option of a script that divides its model otherwise than the job supposes; None for any other."""
     option = what_if.option
     return None if option is None or option.estimate.split == recommendation.job.split else option

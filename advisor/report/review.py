@@ -15,12 +15,12 @@ from advisor.report.document import BLANK, Block, Document, Late, Lines, Section
 from advisor.report.words import all_told, finding_json, sentence, warnings_json
 from advisor.report.words.team_report import at_least, counted
 from advisor.review.budgets import NOTHING, BudgetState
-from advisor.review.savings import Comparison, Record, Saving
+from advisor.review.savings import Comparison, PredictionRecord, Saving
 from advisor.review.spending import Billing, Share
 from advisor.review.who_spent import Showback, change_of
 
 if TYPE_CHECKING:
-    from advisor.review.team_review import Move, TeamReview
+    from advisor.review.team_review import PriceMove, TeamReview
 
 
 def review_json(review: TeamReview) -> Mapping[str, object]:
@@ -99,7 +99,7 @@ def _showback(showback: Showback) -> dict[str, object]:
     }
 
 
-def _record(record: Record | None) -> dict[str, object] | None:
+def _record(record: PredictionRecord | None) -> dict[str, object] | None:
     return None if record is None else {**asdict(record), "expected_within_p90": record.expected_within_p90}
 
 
@@ -127,7 +127,7 @@ def _budget(state: BudgetState) -> dict[str, object]:
     }
 
 
-def _move(move: Move) -> dict[str, object]:
+def _move(move: PriceMove) -> dict[str, object]:
     series = move.series
     return {
         "gpu": move.gpu,
@@ -217,9 +217,9 @@ NEARLY = 0.8
 """Of a limit from which on a month is marked."""
 
 
-def report_layout(review: TeamReview) -> doc.Layout:
+def report_layout(review: TeamReview) -> doc.PageLayout:
     """The whole page."""
-    return doc.Layout(
+    return doc.PageLayout(
         tiles=tuple(_tiles(review)),
         top=(budget_chart(review.budgets[0]),),
         title=tables.SAVINGS,
@@ -502,7 +502,7 @@ def _comparison_detail(one: Comparison) -> doc.Detail:
     )
 
 
-def price_charts(moves: Sequence[Move], until: float) -> Iterator[doc.Chart]:
+def price_charts(moves: Sequence[PriceMove], until: float) -> Iterator[doc.Chart]:
     """Prices over the period, a chart a GPU, spot prices with the band of each step."""
     by_gpu = grouped(moves, lambda move: move.gpu)
     for gpu, group in by_gpu.items():
@@ -517,7 +517,7 @@ def price_charts(moves: Sequence[Move], until: float) -> Iterator[doc.Chart]:
         )
 
 
-def _curve(move: Move) -> doc.Series:
+def _curve(move: PriceMove) -> doc.Series:
     series = move.series
     name = f"{series.provider} {series.instance_type} {series.zone or series.region} {series.market}"
     return doc.Series(

@@ -32,12 +32,12 @@ from advisor.report.document import (
 )
 from advisor.report.words import sentence
 from advisor.review.budgets import NOTHING, Budget, BudgetState, Period, Scope
-from advisor.review.savings import Record, Saving, rhythm
+from advisor.review.savings import PredictionRecord, Saving, rhythm
 from advisor.review.spending import BilledMachine, BilledShare, Billing, Share, cost_of
-from advisor.review.who_spent import Jump, Part, Showback, UnitCost
+from advisor.review.who_spent import Jump, Showback, SpentPart, UnitCost
 
 if TYPE_CHECKING:
-    from advisor.review.team_review import Move, TeamReview, Violation
+    from advisor.review.team_review import PriceMove, TeamReview, Violation
 
 
 NO_NAME, UNALLOCATED = "(none)", "(unallocated)"
@@ -180,7 +180,7 @@ def showback_tables(showback: Showback) -> Iterator[Table]:
         yield _unit_table(showback.unit_costs)
 
 
-def _part_table(caption: str, name: str, parts: Sequence[Part]) -> Table:
+def _part_table(caption: str, name: str, parts: Sequence[SpentPart]) -> Table:
     is_shared = any(part.shared_usd for part in parts)
     own, shared = in_cents([part.usd for part in parts]), in_cents([part.shared_usd for part in parts])
     whole = sum(part.total_usd for part in parts)
@@ -288,7 +288,7 @@ def accuracy_table(review: TeamReview) -> Table:
         Column("Within p50", COUNT, wraps=False),
         Column("Actual / predicted", DECIMALS, wraps=False),
     )
-    records: Mapping[str, Record | None] = {
+    records: Mapping[str, PredictionRecord | None] = {
         "time": review.accuracy.time,
         **{f"time on {gpu}": record for gpu, record in review.accuracy.by_gpu.items()},
         "cost": review.accuracy.cost,
@@ -301,7 +301,7 @@ def accuracy_table(review: TeamReview) -> Table:
     return Table(columns=head, rows=tuple(rows), caption="Predicted and actual")
 
 
-def price_table(moves: Sequence[Move]) -> Table:
+def price_table(moves: Sequence[PriceMove]) -> Table:
     """How prices moved over the period."""
     names = columns("GPU", "Machine", "Place", "Market", wraps=False)
     prices = columns("First", "Last", "Lowest", "Highest", kind=USD_PER_H, wraps=False)
@@ -315,7 +315,7 @@ def price_table(moves: Sequence[Move]) -> Table:
     )
 
 
-def _narrow_prices(moves: Sequence[Move]) -> Table:
+def _narrow_prices(moves: Sequence[PriceMove]) -> Table:
     head = (
         *columns("GPU,\nmachine", "Place,\nmarket"),
         *columns("First,\nlast", "Lowest,\nhighest", kind=USD_PER_H, wraps=False),
@@ -330,13 +330,13 @@ def _narrow_prices(moves: Sequence[Move]) -> Table:
     return Table(columns=head, rows=tuple(rows))
 
 
-def _price_names(move: Move) -> tuple[str, str, str, str]:
+def _price_names(move: PriceMove) -> tuple[str, str, str, str]:
     series = move.series
     machine = f"{series.provider} {series.instance_type}"
     return move.gpu, machine, series.zone or series.region, series.market
 
 
-def _prices(move: Move) -> tuple[float, float, float, float]:
+def _prices(move: PriceMove) -> tuple[float, float, float, float]:
     series = move.series
     return (move.first_usd_per_h, move.last_usd_per_h, series.lowest_usd_per_h, series.highest_usd_per_h)
 

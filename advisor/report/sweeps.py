@@ -29,7 +29,7 @@ from advisor.report.document import (
 )
 from advisor.report.focus_export import parquet_of, pyarrow
 from advisor.report.printing import SweepView
-from advisor.service.fleet import Candidate, Fleet, Move, Pick, Spending
+from advisor.service.fleet import Candidate, Fleet, FleetJob, FleetSpending, Move
 from advisor.service.sweeping import Advice, Choice, Swept
 
 _MOST_ROWS = 20
@@ -114,7 +114,7 @@ def _best_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     return table, (Lines((line,)),)
 
 
-def _pick_cells(pick: Pick, one: Candidate) -> tuple[Cell, ...]:
+def _pick_cells(pick: FleetJob, one: Candidate) -> tuple[Cell, ...]:
     name = " ".join((PurePath(pick.script).name, *pick.wants))
     variant = one.job.arguments or PurePath(one.job.subject).name
     return name, one.choice.plan, f"{one.choice.num_gpus} x {one.choice.gpu}", variant, one.batch_size
@@ -191,7 +191,7 @@ def _job_json(one: Swept) -> dict[str, object]:
     }
 
 
-def _pick_json(pick: Pick) -> dict[str, object]:
+def _pick_json(pick: FleetJob) -> dict[str, object]:
     return {
         "script": pick.script,
         "wants": list(pick.wants),
@@ -205,7 +205,7 @@ def _pick_json(pick: Pick) -> dict[str, object]:
     }
 
 
-def _spending_json(spent: Spending) -> dict[str, object]:
+def _spending_json(spent: FleetSpending) -> dict[str, object]:
     return {
         **facts_of(spent, "budget_usd cheapest_usd cheapest_hours usd hours hours_above_best"),
         "moves": list(map(_move_json, spent.moves)),

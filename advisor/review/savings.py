@@ -35,7 +35,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class PredictionRecord:
     """How well predictions held."""
 
     num: int
@@ -57,9 +57,9 @@ class Accuracy:
     """Predicted against actual; a record is None where there is nothing to compare."""
 
     comparisons: tuple[Comparison, ...]
-    time: Record | None
-    cost: Record | None
-    by_gpu: Mapping[str, Record]
+    time: PredictionRecord | None
+    cost: PredictionRecord | None
+    by_gpu: Mapping[str, PredictionRecord]
     num_elsewhere: int
     """Runs that followed a recommendation on another machine than it named."""
 
@@ -114,11 +114,11 @@ def _times(comparisons: Iterable[Comparison]) -> list[tuple[Quantiles, float]]:
     return [(one.predicted_s, one.actual_s) for one in comparisons]
 
 
-def _record(pairs: Sequence[tuple[Quantiles, float]]) -> Record | None:
+def _record(pairs: Sequence[tuple[Quantiles, float]]) -> PredictionRecord | None:
     if not pairs:
         return None
     ratios = [actual / predicted.p50 for predicted, actual in pairs if predicted.p50 > 0]
-    return Record(
+    return PredictionRecord(
         num=len(pairs),
         num_within_p90=sum(actual <= predicted.p90 for predicted, actual in pairs),
         num_within_p50=sum(actual <= predicted.p50 for predicted, actual in pairs),

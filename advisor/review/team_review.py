@@ -20,7 +20,7 @@ from advisor.core.findings.about_spending import (
 )
 from advisor.core.iterables import grouped
 from advisor.core.values import CostKind, Interval, Market, PricePoint
-from advisor.pricing.price_history import Series, series_of, spot_quantiles
+from advisor.pricing.price_history import PriceSeries, series_of, spot_quantiles
 from advisor.review import savings as review_savings
 from advisor.review.budgets import (
     LEAST_WEEKS,
@@ -46,7 +46,7 @@ MOST_PLACES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PriceStretch:
     """What a machine cost over a part of the period."""
 
     since: datetime
@@ -54,14 +54,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class PriceMove:
     """How the price of a machine moved, as one source gives it."""
 
     gpu: str
-    series: Series
+    series: PriceSeries
     usd_per_h: Interval
     """Over the period, weighted by time."""
-    steps: tuple[Step, ...]
+    steps: tuple[PriceStretch, ...]
     """The same over its parts, in order."""
     is_used: bool
     """Whether a run used it in this place."""
@@ -81,7 +81,7 @@ class Move:
 class PriceMoves:
     """Moves by GPU, and GPUs of which no price is remembered."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[PriceMove, ...]
     unknown_gpus: tuple[str, ...]
 
 
@@ -91,7 +91,7 @@ def price_moves(
     """Moves of machines and places that runs used; where they do not tell, of the cheapest places."""
     markets = {(run.gpu, run.provider, run.market) for run in runs if run.market is not None}
     places = {(run.provider, run.instance_type, run.region, run.market) for run in runs}
-    moves: list[Move] = []
+    moves: list[PriceMove] = []
     for gpu in sorted(points):
         paid = [one for one in series_of(points[gpu]) if (gpu, one.provider, one.market) in markets]
         moves += _moves(gpu, paid, places, period)
@@ -101,10 +101,10 @@ def price_moves(
 
 def _moves(
     gpu: str,
-    paid: Iterable[Series],
+    paid: Iterable[PriceSeries],
     places: Collection[tuple[str, str | None, str | None, Market | None]],
     period: Period,
-) -> Iterator[Move]:
+) -> Iterator[PriceMove]:
     groups = grouped(paid, lambda one: (one.provider, one.instance_type, one.market))
     for group in groups.values():
         used = [s for s in group if (s.provider, s.instance_type, s.region, s.market) in places]
@@ -115,10 +115,10 @@ def _moves(
             held = spot_quantiles(series.points, start=period.since, end=period.until)
             if held is not None:
                 steps = tuple(_steps(series, period))
-                yield Move(gpu=gpu, series=series, usd_per_h=held, steps=steps, is_used=bool(used))
+                yield PriceMove(gpu=gpu, series=series, usd_per_h=held, steps=steps, is_used=bool(used))
 
 
-def _steps(series: Series, period: Period) -> Iterator[Step]:
+def _steps(series: PriceSeries, period: Period) -> Iterator[PriceStretch]:
     """Parts of whole days, each with the prices that held in it."""
     days = max(1, -(-int(period.days) // MOST_STEPS))
     points, first = list(series.points), 0
@@ -133,7 +133,7 @@ def _steps(series: Series, period: Period) -> Iterator[Step]:
             last += 1
         held = spot_quantiles(points[first:last], start=start, end=end)
         if held is not None:
-            yield Step(since=start, usd_per_h=held)
+            yield PriceStretch(since=start, usd_per_h=held)
         start = end
 
 

@@ -50,9 +50,9 @@ class Showback:
     """In as long a time before; None where a cloud's bill does not reach back so far."""
     unallocated_usd: Decimal
     """Of ``usd``, what names no project."""
-    by_team: tuple[Part, ...]
+    by_team: tuple[SpentPart, ...]
     """Empty without teams."""
-    by_project: tuple[Part, ...]
+    by_project: tuple[SpentPart, ...]
     by_tag: Mapping[str, Mapping[str, Decimal]]
     """Amortised dollars by tag and value; "" is a charge without it."""
     jumps: tuple[Jump, ...]
@@ -211,7 +211,7 @@ def asked_epochs(command: str) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SpentPart:
     """What one name spent."""
 
     name: str
@@ -257,7 +257,7 @@ def parts_of(
     before: Sequence[Outlay] | None,
     name_of: Callable[[str], str],
     sharing: Sharing | None = None,
-) -> tuple[Part, ...]:
+) -> tuple[SpentPart, ...]:
     """Parts by name, which add up to the whole, the dearest first; ``before`` is None if it is not known."""
     sharing = sharing or Sharing()
     own, shared = _split(spent, name_of, sharing)
@@ -266,7 +266,7 @@ def parts_of(
         for name, usd in sums.items():
             then[name] += usd
     parts = (
-        Part(
+        SpentPart(
             name=name,
             usd=own.get(name, NOTHING),
             shared_usd=shared.get(name, NOTHING),

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from advisor.core import errors
-from advisor.report.document import Document, Lines, Link
+from advisor.report.document import Document, Lines, PageLink
 from advisor.report.words import error_text
 from advisor.report.writers.html import to_page, vega_runtime
 from advisor.report.writers.pictures import can_draw
@@ -175,7 +175,7 @@ class Served:
         yield f"advisor_request_seconds_count {total}"
 
 
-class Guard:
+class RequestGuard:
     """First of all: method, sizes, name of the host, and who asks. All answers have headers that are safe."""
 
     def __init__(self, app: ASGI, access: Access, served: Served) -> None:
@@ -263,7 +263,7 @@ class Site:
         starlette = Starlette(routes=routes, exception_handlers={404: self._nothing_here})
         # What would repeat the host of a request in an address.
         starlette.router.redirect_slashes = False
-        self.app = Guard(starlette, access, self._served)
+        self.app = RequestGuard(starlette, access, self._served)
 
     def close(self) -> None:
         """Make no answer any more."""
@@ -305,9 +305,9 @@ class Site:
         title = document.title or view.title
         return to_page(replace(document, title=title), self._links(view.path), self._vega_path).encode()
 
-    def _links(self, here: str) -> Sequence[Link]:
+    def _links(self, here: str) -> Sequence[PageLink]:
         return tuple(
-            Link(view.title, "" if view.path == here else view.path) for view in self._views if view.title
+            PageLink(view.title, "" if view.path == here else view.path) for view in self._views if view.title
         )
 
     async def _first(self, _: Request) -> Response:
@@ -360,7 +360,7 @@ _MOST_AT_ONCE = 200
 _DRAIN_S = 10
 
 
-class Protocol(H11Protocol):
+class PatientProtocol(H11Protocol):
     """uvicorn waits for ever for a first request, and for the rest of one."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -410,7 +410,7 @@ def server_of(reader: Reader, access: Access, stop_beside: Callable[[], object])
     # Of a proxy only the header of the user is believed, and by us: uvicorn would change the peer's address.
     config = uvicorn.Config(
         site.app,
-        http=Protocol,
+        http=PatientProtocol,
         ws="none",
         lifespan="off",
         access_log=False,

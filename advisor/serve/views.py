@@ -16,7 +16,7 @@ from advisor.config.setting_kinds import PositiveDuration
 from advisor.core.errors import InputError, StoreError
 from advisor.core.units import DAY_S, format_duration_short
 from advisor.formats.user_files import fault_in_words
-from advisor.report.document import COUNT, Block, Column, Document, Link, Row, Table, columns
+from advisor.report.document import COUNT, Block, Column, Document, PageLink, Row, Table, columns
 from advisor.report.writers.text_formats import SCHEMA_VERSION
 from advisor.service.listening import Listener
 from advisor.service.prices.live import moment_ago, now
@@ -241,7 +241,7 @@ def _linked(document: Document, hrefs: list[str]) -> Document:
     if not isinstance(block, Table):
         return document
     rows = zip(block.rows, hrefs, strict=True)
-    linked = tuple(replace(row, cells=(Link(str(row.cells[0]), to), *row.cells[1:])) for row, to in rows)
+    linked = tuple(replace(row, cells=(PageLink(str(row.cells[0]), to), *row.cells[1:])) for row, to in rows)
     return replace(document, blocks=(replace(block, rows=linked, narrow=()),))
 
 

@@ -15,7 +15,7 @@ from advisor.core.errors import StoreError
 from advisor.core.units import HOUR_S, HOURS_PER_MONTH
 from advisor.core.values import Market
 from advisor.service.prices.live import now
-from advisor.service.sweeping import Choice, Grid, Job, Swept
+from advisor.service.sweeping import Choice, Grid, SweepJob, Swept
 
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
@@ -32,13 +32,13 @@ _LEAST_BUSY = 0.05
 class Candidate:
     """A machine for a job, and the arguments, such as batch and precision, that it is for."""
 
-    job: Job
+    job: SweepJob
     batch_size: int | None
     choice: Choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pick:
+class FleetJob:
     """Combinations of a grid that are one job: the same script and limits, whatever its arguments."""
 
     script: str
@@ -68,7 +68,7 @@ def _month_usd(choice: Choice, runs: float) -> float:
     return runs * choice.counted_usd + choice.work_usd
 
 
-def picks_of(swept: Iterable[Swept], grid: Grid) -> tuple[Pick, ...]:
+def picks_of(swept: Iterable[Swept], grid: Grid) -> tuple[FleetJob, ...]:
     """Jobs that have an answer of known cost; the dearest month first."""
     groups: dict[tuple[str, tuple[str, ...]], list[Swept]] = defaultdict(list)
     for one in swept:
@@ -86,7 +86,7 @@ def _choices(one: Swept) -> set[Choice]:
     return {*one.advice.frontier, *([one.advice.take] if one.advice.take else ())}
 
 
-def _pick(script: str, wants: tuple[str, ...], of: Sequence[Swept], grid: Grid) -> Pick:
+def _pick(script: str, wants: tuple[str, ...], of: Sequence[Swept], grid: Grid) -> FleetJob:
     # Whole parts of a path: train.py is not pretrain.py.
     subject = f"/{of[0].job.subject}"
     named = (num for pattern, num in grid.runs_per_month.items() if fnmatch(subject, f"*/{pattern}"))
@@ -101,7 +101,7 @@ def _pick(script: str, wants: tuple[str, ...], of: Sequence[Swept], grid: Grid) 
         key=lambda one: (_month_usd(one.choice, runs), one.choice.time_p50_s, one.choice.plan, one.job.name)
     )
     fastest = accumulate((one.choice.time_p50_s for one in all_of_them), min, initial=math.inf)
-    return Pick(
+    return FleetJob(
         script=script,
         wants=wants,
         runs_per_month=runs,
@@ -116,7 +116,7 @@ def _pick(script: str, wants: tuple[str, ...], of: Sequence[Swept], grid: Grid) 
 class Move:
     """A job that takes a faster machine."""
 
-    pick: Pick
+    pick: FleetJob
     to: Candidate
     usd: float
     """What a month of it costs more."""
@@ -125,7 +125,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class FleetSpending:
     """A month of the fleet within a budget: the least hours for the money."""
 
     budget_usd: float
@@ -150,7 +150,7 @@ class Spending:
         return self.cheapest_hours - sum(move.hours for move in self.moves)
 
 
-def spending_of(picks: Sequence[Pick], budget_usd: float | None) -> Spending:
+def spending_of(picks: Sequence[FleetJob], budget_usd: float | None) -> FleetSpending:
     """Where a month's money saves most time: the greedy choice on the convex hulls of all jobs.
 
     It is the best choice wherever a hull's corner takes the last dollar. In between, a fraction of the first
@@ -176,7 +176,7 @@ def spending_of(picks: Sequence[Pick], budget_usd: float | None) -> Spending:
         if most_hours is None:
             most_hours = sum(one.hours for one in moves) + left_usd / move.usd * move.hours
         later.append(move)
-    return Spending(
+    return FleetSpending(
         budget_usd=budget_usd,
         cheapest_usd=cheapest_usd,
         cheapest_hours=sum(pick.hours(pick.best) for pick in picks),
@@ -186,7 +186,7 @@ def spending_of(picks: Sequence[Pick], budget_usd: float | None) -> Spending:
     )
 
 
-def _steps(pick: Pick) -> Iterator[Move]:
+def _steps(pick: FleetJob) -> Iterator[Move]:
     """From corner to corner of the convex hull of cost and time, each with less saved for a dollar."""
     hull: list[Candidate] = []
     for one in pick.candidates:
@@ -198,7 +198,7 @@ def _steps(pick: Pick) -> Iterator[Move]:
         yield Move(pick=pick, to=to, usd=usd, hours=hours)
 
 
-def _saved(pick: Pick, before: Candidate, to: Candidate) -> float:
+def _saved(pick: FleetJob, before: Candidate, to: Candidate) -> float:
     return (pick.hours(before) - pick.hours(to)) / (pick.usd(to) - pick.usd(before))
 
 
@@ -232,7 +232,7 @@ class Pool:
 
 
 def pools_of(
-    picks: Sequence[Pick], runs: Iterable[Run], discounts: Mapping[int, float], end: datetime
+    picks: Sequence[FleetJob], runs: Iterable[Run], discounts: Mapping[int, float], end: datetime
 ) -> tuple[Pool, ...]:
     """How many machines of which type to commit to for how long.
 
@@ -303,7 +303,7 @@ def _busy(runs: Sequence[Run], whole_s: float) -> tuple[float, ...]:
     )
 
 
-def _planned(picks: Sequence[Pick]) -> list[Pool]:
+def _planned(picks: Sequence[FleetJob]) -> list[Pool]:
     """Runs that begin at random moments, each on all its machines from their start to the end."""
     gangs: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     prices: dict[str, float | None] = {}
@@ -345,8 +345,8 @@ class Fleet:
     """A sweep and what it says of the fleet."""
 
     swept: Sequence[Swept]
-    picks: Sequence[Pick]
-    spending: Spending
+    picks: Sequence[FleetJob]
+    spending: FleetSpending
     pools: Sequence[Pool]
     warnings: Sequence[str] = ()
 

@@ -227,7 +227,7 @@ def _escaped(line: str, opening: str) -> str:
 
 def _rented(handoff: Handoff) -> Offer:
     offer = handoff.option.plan.offer
-    assert offer is not None  # noqa: S101 - `Kind.tiers` lets only rented machines come here
+    assert offer is not None  # noqa: S101 - `JobTool.tiers` lets only rented machines come here
     return offer
 
 
@@ -371,7 +371,7 @@ def _shell(handoff: Handoff) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class JobTool:
     """A tool that starts jobs."""
 
     text: Callable[[Handoff], str]
@@ -392,16 +392,20 @@ class Kind:
 
 
 _RENTED = (Tier.CLOUD,)
-KINDS: dict[str, Kind] = {
-    "skypilot": Kind(
+KINDS: dict[str, JobTool] = {
+    "skypilot": JobTool(
         text=_sky,
         tiers=_RENTED,
         start=("sky", "launch", "--yes", "--down"),
         start_recovering=("sky", "jobs", "launch", "--yes"),
         has_receipt=True,
     ),
-    "dstack": Kind(text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f"), has_receipt=True),
-    "kubernetes": Kind(text=_kubernetes, tiers=(Tier.CLOUD, Tier.CLUSTER), start=("kubectl", "apply", "-f")),
-    "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), guarded=(Tier.CLUSTER,)),
-    "command": Kind(text=_shell, tiers=tuple(Tier), start=("sh",), guarded=(Tier.LOCAL,)),
+    "dstack": JobTool(
+        text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f"), has_receipt=True
+    ),
+    "kubernetes": JobTool(
+        text=_kubernetes, tiers=(Tier.CLOUD, Tier.CLUSTER), start=("kubectl", "apply", "-f")
+    ),
+    "sbatch": JobTool(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), guarded=(Tier.CLUSTER,)),
+    "command": JobTool(text=_shell, tiers=tuple(Tier), start=("sh",), guarded=(Tier.LOCAL,)),
 }

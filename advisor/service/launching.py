@@ -143,7 +143,7 @@ def _requirement(name: str, version: str, direct: Mapping[str, Any] | None) -> s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class LaunchFile:
     """A file that can be started."""
 
     path: Path
@@ -177,7 +177,7 @@ class Launch:
             raise InputError(f"{self.path} names no image yet: set it to one that has the script.")
 
 
-def launch_of(path: Path) -> Launch:
+def launch_of(path: Path) -> LaunchFile:
     """What starts a file that `recommend --emit` wrote. Raises InputError: it is none."""
     from advisor.formats.foreign_files import read_plain
 
@@ -188,7 +188,7 @@ def launch_of(path: Path) -> Launch:
             f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}."
         ) from error
     kind, plan, recommendation = _facts(path, text)
-    return Launch(
+    return LaunchFile(
         path=path,
         kind=kind,
         plan=plan,
@@ -220,7 +220,7 @@ def _facts(path: Path, text: str) -> tuple[str, str, str | None]:
     raise InputError(f"{path}: its line {MARK.strip()!r} was changed: write the file again.")
 
 
-def receipt_request(wanted: Launch) -> CommandRequest | None:
+def receipt_request(wanted: LaunchFile) -> CommandRequest | None:
     """The tool's command as a run with a receipt; None where the job keeps one itself, or goes on alone."""
     from advisor.service.receipts import CommandRequest
 
@@ -234,7 +234,7 @@ def receipt_request(wanted: Launch) -> CommandRequest | None:
     )
 
 
-def start(wanted: Launch) -> int:
+def start(wanted: LaunchFile) -> int:
     """The exit code of the command, which has our terminal."""
     process = processes.start(wanted.command, stdin=sys.stdin.fileno(), stdout=processes.for_printing())
     return process.wait()

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
-    from advisor.receipt.command import Ending, GpuUse
+    from advisor.receipt.command import CommandEnding, GpuUse
     from advisor.receipt.guard import Expected, Pace, Verdict
-    from advisor.receipt.receipt_files import Steps
+    from advisor.receipt.receipt_files import ProcessSteps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
 
@@ -259,7 +259,7 @@ def _stopped(run: Run, why: str | None) -> Run:
 
 
 @contextmanager
-def _whatever_happens(ending: Ending) -> Iterator[None]:
+def _whatever_happens(ending: CommandEnding) -> Iterator[None]:
     """The exit code is the command's own, whatever becomes of its receipt."""
     try:
         yield
@@ -313,7 +313,9 @@ def _unseen(
     )
 
 
-def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRequest, config: Config) -> Run:
+def _ended(
+    begun: Begun, ending: CommandEnding, steps: ProcessSteps | None, request: CommandRequest, config: Config
+) -> Run:
     cost = cost_of(begun.where, ending.duration_s, config, usd=request.cost_usd, usd_per_h=request.usd_per_h)
     return replace(
         begun.run,
@@ -329,7 +331,7 @@ def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRe
     )
 
 
-def _several(steps: Steps | None) -> list[str]:
+def _several(steps: ProcessSteps | None) -> list[str]:
     if steps is None or steps.num_processes < 2:
         return []
     return [

@@ -26,7 +26,7 @@ _LINK, _PROGRAM = "120000", "100755"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class ScriptOrTrace:
     """A script or trace."""
 
     path: Path
@@ -42,7 +42,7 @@ class _Entry(NamedTuple):
 
 
 @contextmanager
-def laid_out(text: str) -> Iterator[Version]:
+def laid_out(text: str) -> Iterator[ScriptOrTrace]:
     """What ``text`` names; a revision's lies in a folder that is gone in the end.
 
     Args:
@@ -54,7 +54,7 @@ def laid_out(text: str) -> Iterator[Version]:
     """
     revision, colon, name = text.partition(":")
     if Path(text).exists():
-        yield Version(path=Path(text), folder=Path.cwd())
+        yield ScriptOrTrace(path=Path(text), folder=Path.cwd())
         return
     if not colon or not revision:
         raise InputError(f"there is no file {text!r}. {_FORMS}")
@@ -73,7 +73,7 @@ def laid_out(text: str) -> Iterator[Version]:
                 f"{text!r}: revision {revision} ({commit[:10]}) has no file {name!r}. Give its path from the"
                 " root of the repository, or from here with ./ before it. Submodules are not laid out."
             )
-        yield Version(path=path, folder=here)
+        yield ScriptOrTrace(path=path, folder=here)
 
 
 def _commit(repository: Repository, revision: str, text: str) -> str:

@@ -73,7 +73,7 @@ class Grid(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class SweepJob:
     """One combination."""
 
     subject: str
@@ -137,7 +137,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class SweepBasis:
     """What all answers rest on besides their own files; digests, since settings may hold secrets."""
 
     versions: str
@@ -147,7 +147,7 @@ class World:
     prices: str
     """How many of which source, and from when."""
 
-    def differs(self, other: World) -> str | None:
+    def differs(self, other: SweepBasis) -> str | None:
         """The first difference in words; None without any."""
         if self.versions != other.versions:
             return f"it has {other.versions}, and here is {self.versions}"
@@ -178,7 +178,7 @@ class Kept:
 class Swept:
     """A job, its advice, and that of the last sweep; None where it had none."""
 
-    job: Job
+    job: SweepJob
     advice: Advice
     before: Advice | None
     is_new: bool
@@ -202,7 +202,7 @@ def _plan(advice: Advice) -> str | None:
     return None if advice.take is None else advice.take.plan
 
 
-def read_grid(path: Path) -> tuple[Grid, tuple[Job, ...]]:
+def read_grid(path: Path) -> tuple[Grid, tuple[SweepJob, ...]]:
     """A grid file and all its combinations.
 
     Raises InputError: it is no grid, names files that are not there, or means too many combinations.
@@ -237,7 +237,7 @@ def _files(folder: Path, pattern: str) -> list[str]:
     return found
 
 
-def _jobs(subjects: Iterable[str], grid: Grid) -> Iterator[Job]:
+def _jobs(subjects: Iterable[str], grid: Grid) -> Iterator[SweepJob]:
     choices = [[(name, value) for value in values] for name, values in grid.options.items()]
     for subject, arguments, options in itertools.product(
         subjects, grid.arguments, itertools.product(*choices)
@@ -246,17 +246,17 @@ def _jobs(subjects: Iterable[str], grid: Grid) -> Iterator[Job]:
         for name, value in options:
             for one in value if isinstance(value, tuple) else (value,):
                 words += [f"--{name}", str(one)]
-        yield Job(subject=subject, arguments=arguments, options=tuple(words))
+        yield SweepJob(subject=subject, arguments=arguments, options=tuple(words))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A job for a process that answers, here or on another machine with the same files."""
 
-    job: Job
+    job: SweepJob
     key: str
     """That its answer is kept under."""
-    world: World
+    world: SweepBasis
     folder: str
     """That paths of the job are relative to."""
     offline: bool
@@ -274,9 +274,9 @@ class Sweep:
     """Keeps what was computed; it can be deleted at any time."""
     engine: Engine
     offline: bool
-    world: World
+    world: SweepBasis
 
-    def sweep(self, jobs: Sequence[Job], listener: Listener) -> tuple[Swept, ...]:
+    def sweep(self, jobs: Sequence[SweepJob], listener: Listener) -> tuple[Swept, ...]:
         """The advice for each job, computed where it is not kept.
 
         Raises:
@@ -312,7 +312,7 @@ class Sweep:
         )
 
     def _computed(
-        self, missing: Mapping[str, Job], bases: Mapping[Job, Mapping[str, str]], listener: Listener
+        self, missing: Mapping[str, SweepJob], bases: Mapping[SweepJob, Mapping[str, str]], listener: Listener
     ) -> dict[str, Advice]:
         here = str(Path.cwd())
         requests = [
@@ -368,7 +368,9 @@ def advice_from(facts: Mapping[str, Any]) -> Advice:
     return Advice(**{**facts, "take": take and Choice(**take), "frontier": frontier})
 
 
-def rests_on(job: Job, world: World, digest_of: Callable[[Path], str] | None = None) -> dict[str, str]:
+def rests_on(
+    job: SweepJob, world: SweepBasis, digest_of: Callable[[Path], str] | None = None
+) -> dict[str, str]:
     """Digests of what an answer rests on, but for data and packages that a script reads.
 
     Raises InputError: a file cannot be read.
@@ -378,7 +380,7 @@ def rests_on(job: Job, world: World, digest_of: Callable[[Path], str] | None = N
     return asdict(world) | {"files": digest_of(Path(job.subject)), "policies": "".join(policies)}
 
 
-def key_of(job: Job, base: Mapping[str, str]) -> str:
+def key_of(job: SweepJob, base: Mapping[str, str]) -> str:
     """A name for an answer."""
     return digest([base, job.arguments, job.options])
 
@@ -396,14 +398,14 @@ def _read(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def world_of(pricing: PricingSettings, policy: PolicySettings, settings: str) -> World:
+def world_of(pricing: PricingSettings, policy: PolicySettings, settings: str) -> SweepBasis:
     """What answers rest on, on this machine and now.
 
     Raises AdvisorError: sources of prices cannot be read.
     """
     states, _ = source_states(pricing)
     policies = [_digest_of(at_home(path)) for path in policy.files]
-    return World(versions=versions(), settings=digest([settings, policies]), prices=digest(repr(states)))
+    return SweepBasis(versions=versions(), settings=digest([settings, policies]), prices=digest(repr(states)))
 
 
 @cache

@@ -15,7 +15,7 @@ from advisor.core.errors import InputError
 from advisor.core.limits import MAX_PLANNED_S, MAX_USD
 from advisor.core.units import HOUR_S, exact_duration, format_duration, format_usd
 from advisor.core.values import Quantiles
-from advisor.receipt.guard import Anew, Canary, Expected, Guard, Limits, Pace, Verdict, pace_of
+from advisor.receipt.guard import Anew, Canary, Expected, Guard, Pace, RunLimits, Verdict, pace_of
 
 if TYPE_CHECKING:
     from advisor.config.settings import ChoiceSettings
@@ -191,7 +191,7 @@ class Watch:
         folder: Path,
         listener: Listener,
     ) -> None:
-        limits = Limits(max_s=request.max_s, max_usd=request.max_usd, grace_s=grace_s)
+        limits = RunLimits(max_s=request.max_s, max_usd=request.max_usd, grace_s=grace_s)
         self.guard = Guard(limits=limits, usd_per_h=usd_per_h, say=listener.note)
         self._canary = request.canary
         self.verdict: Verdict | None = None

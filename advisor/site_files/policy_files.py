@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from advisor.core.errors import ConfigError, PolicyError, did_you_mean
 from advisor.formats.user_files import Place, fault_in_words, read_document
-from recommender.policy.merge import Fault, Policy, Source, merge
+from recommender.policy.merge import Policy, PolicyFault, Source, merge
 from recommender.policy.model import LOCKABLE, SECTIONS, Approval, Condition, PolicyFile, Prefer
 
 ADVICE = "docs/policy.md shows how policies are written, `advisor policy schema` what they may hold."
@@ -23,7 +23,7 @@ class Checked:
     """The policy of some files, and all faults; with a fault, the policy is None."""
 
     policy: Policy | None
-    faults: tuple[Fault, ...]
+    faults: tuple[PolicyFault, ...]
 
 
 def read_policies(paths: Sequence[str | Path]) -> Policy:
@@ -37,7 +37,7 @@ def read_policies(paths: Sequence[str | Path]) -> Policy:
     return checked.policy
 
 
-def policy_error(faults: Sequence[Fault]) -> PolicyError:
+def policy_error(faults: Sequence[PolicyFault]) -> PolicyError:
     """All faults as one error, a line each."""
     rest = [f"... and {len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
     return PolicyError("\n".join([*map(str, faults[:MOST_FAULTS]), *rest, ADVICE]))
@@ -46,7 +46,7 @@ def policy_error(faults: Sequence[Fault]) -> PolicyError:
 def check_policies(paths: Sequence[str | Path]) -> Checked:
     """As `read_policies`, with faults as values."""
     sources: list[Source] = []
-    faults: list[Fault] = []
+    faults: list[PolicyFault] = []
     for path in dict.fromkeys(map(Path, paths)):
         read = _read(path)
         if isinstance(read, Source):
@@ -58,15 +58,15 @@ def check_policies(paths: Sequence[str | Path]) -> Checked:
     return Checked(policy=None if faults else policy, faults=tuple(faults))
 
 
-def _read(path: Path) -> Source | list[Fault]:
+def _read(path: Path) -> Source | list[PolicyFault]:
     file = str(path)
     try:
         document = read_document(path, kind="policy file", advice=ADVICE)
     except ConfigError as error:
-        return [Fault(file=file, line=None, message=str(error).removesuffix(f" {ADVICE}"))]
+        return [PolicyFault(file=file, line=None, message=str(error).removesuffix(f" {ADVICE}"))]
     if not isinstance(document.value, Mapping):
         message = "a policy file holds keys such as 'version: 1', 'layer: project' and 'limits:'"
-        return [Fault(file=file, line=1, message=message)]
+        return [PolicyFault(file=file, line=1, message=message)]
     content, errors = _validated(document.value)
     places = {item["loc"]: _words(item["loc"], item) for item in errors}
     # An unknown key is reported as such, whatever it holds; and what is empty is reported once.
@@ -74,7 +74,9 @@ def _read(path: Path) -> Source | list[Fault]:
     for place in _empty(document.value):
         if not any(place[:end] in unknown for end in range(1, len(place) + 1)):
             places[place] = f"{_dotted(place)} is empty: give it a value or remove it"
-    faults = [Fault(file=file, line=document.line(place), message=words) for place, words in places.items()]
+    faults = [
+        PolicyFault(file=file, line=document.line(place), message=words) for place, words in places.items()
+    ]
     if content is None or faults:
         return sorted(faults, key=lambda fault: fault.line or 0)
     return Source(file=file, content=content, lines=document.lines)

@@ -18,7 +18,7 @@ from advisor.predict.exchange.collectives import is_known_at, sharded_over
 from advisor.predict.interval import Correction, widened
 from advisor.predict.iteration import predict_counts, prediction_on
 from advisor.predict.split import why_undivided
-from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
+from advisor.predict.what_if.making import CHANGES, ONE_LINE, TraceChange
 from advisor.workloads.cpu import CPU, CpuSteps
 from advisor.workloads.step_counts import Length, length_of
 
@@ -366,7 +366,7 @@ def _with_fewer_steps(job: values.Job, samples: int) -> values.Job:
     )
 
 
-def _unsure(estimate: values.IterationEstimate, change: Change) -> values.IterationEstimate:
+def _unsure(estimate: values.IterationEstimate, change: TraceChange) -> values.IterationEstimate:
     sigma = 0.0 if change.is_in_estimate else change.sigma
     return replace(
         estimate,

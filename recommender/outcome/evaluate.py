@@ -26,7 +26,7 @@ from advisor.core.values import (
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.feeding import read_s, reading_note, surer_read, vcpus_per_gpu
-from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
+from recommender.outcome.outcomes import CHUNK, Costs, DrawnRun, costs_of, runs_of, work_of
 from recommender.outcome.reasons import changes_of, queue_removals, reasons_of, refusal, restarts_of, risk_of
 from recommender.outcome.spot import SpotTerms
 
@@ -47,7 +47,7 @@ class Judged:
 class _Times(NamedTuple):
     """Of one run: quantiles and means of its draws, and the odds of the deadline."""
 
-    run: Run
+    run: DrawnRun
     train_s: Quantiles
     time_s: Quantiles
     mean_train_s: float
@@ -157,7 +157,7 @@ def _figures_of(
     return (figures[key] for key in keys)
 
 
-def _what_decides(plan: Plan, run: Run) -> object:
+def _what_decides(plan: Plan, run: DrawnRun) -> object:
     """Equal for machines of one's own whose draws are equal; a rented one equals none."""
     if plan.offer is not None or plan.price is not None:
         return id(plan)
@@ -165,7 +165,7 @@ def _what_decides(plan: Plan, run: Run) -> object:
     return id(run), *bill, plan.egress_usd, plan.transfer_usd
 
 
-def _times_of(runs: Sequence[Run], job: Job) -> Iterator[tuple[int, _Times]]:
+def _times_of(runs: Sequence[DrawnRun], job: Job) -> Iterator[tuple[int, _Times]]:
     for start in range(0, len(runs), CHUNK):
         chunk = runs[start : start + CHUNK]
         train_s, time_s = np.array([run.train_s for run in chunk]), np.array([run.time_s for run in chunk])

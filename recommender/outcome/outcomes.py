@@ -20,7 +20,7 @@ CHUNK = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class DrawnRun:
     """Draws [n] of the seconds of one run."""
 
     startup_s: Array | float
@@ -74,7 +74,7 @@ def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array
 
 def runs_of(
     plans: Sequence[Plan], works_s: Sequence[Array], terms: Sequence[SpotTerms], draws: Draws
-) -> list[Run]:
+) -> list[DrawnRun]:
     """How each plan runs; those that differ in price or place alone share one.
 
     Args:
@@ -85,7 +85,7 @@ def runs_of(
     asked = list(zip(plans, works_s, terms, strict=True))
     pairs = [(work_s, each) for plan, work_s, each in asked if is_spot(plan)]
     of_spot = _spot_seconds(pairs, draws)
-    runs: dict[object, Run] = {}
+    runs: dict[object, DrawnRun] = {}
     found = []
     for plan, work_s, each in asked:
         pair = (id(work_s), id(each) if is_spot(plan) else None)
@@ -97,7 +97,7 @@ def runs_of(
     return found
 
 
-def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Draws) -> Run:
+def _recovered(plan: Plan, run: DrawnRun, work_s: Array, terms: SpotTerms, draws: Draws) -> DrawnRun:
     """The run with what its policy does after a preemption, beside the time away that the terms tell."""
     spot_s = run.run_s - run.startup_s
     if terms.recovery.moves:
@@ -126,14 +126,14 @@ def _recovered(plan: Plan, run: Run, work_s: Array, terms: SpotTerms, draws: Dra
     )
 
 
-def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> Run:
+def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> DrawnRun:
     startup_s: Array | float = plan.startup_s
     if plan.copied_s:  # of a network that reads slower, a copy takes longer as well
         doubt = Interval(p10=1 / EITHER_SIDE, p50=1.0, p90=EITHER_SIDE)
         startup_s += plan.copied_s * (log_normal(doubt, draws.prediction_of(plan.gpu)) - 1)
     kept_s = startup_s + train_s
     time_s = draws.waits_of(plan.wait_s) + kept_s
-    return Run(
+    return DrawnRun(
         startup_s=startup_s,
         train_s=train_s,
         run_s=kept_s if running_s is train_s else startup_s + running_s,
@@ -174,7 +174,7 @@ _Usd = tuple[Array, Array, Array]
 """Draws [n] of a cost: at the median of the price, at the drawn one, and as it counts in comparisons."""
 
 
-def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
+def costs_of(plans: Sequence[Plan], runs: Sequence[DrawnRun], draws: Draws) -> Costs:
     """What each plan costs, run so."""
     costs = [_cost_usd(plan, run, draws) for plan, run in zip(plans, runs, strict=True)]
     steady, risen, counted = zip(*costs, strict=True)
@@ -188,7 +188,7 @@ def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
     )
 
 
-def _own_share(plan: Plan, run: Run) -> float:
+def _own_share(plan: Plan, run: DrawnRun) -> float:
     if plan.elsewhere is None or run.stays:
         return 1.0
     billed_s = np.where(np.isfinite(run.run_s), run.run_s, 0.0)
@@ -199,7 +199,7 @@ def _own_share(plan: Plan, run: Run) -> float:
     return own_usd / total_usd if total_usd else 1.0
 
 
-def _cost_usd(plan: Plan, run: Run, draws: Draws) -> _Usd:
+def _cost_usd(plan: Plan, run: DrawnRun, draws: Draws) -> _Usd:
     if run.stays:
         over = _over_medians(plan, run, draws)
         return _three(list(costs_usd(plan, over, run_s=run.run_s, kept_s=run.kept_s)))
@@ -217,7 +217,7 @@ def _cost_usd(plan: Plan, run: Run, draws: Draws) -> _Usd:
     return spot[0] + on_demand[0], spot[1] + on_demand[1], spot[2] + on_demand[2]
 
 
-def _over_medians(plan: Plan, run: Run, draws: Draws) -> list[Array | float]:
+def _over_medians(plan: Plan, run: DrawnRun, draws: Draws) -> list[Array | float]:
     """What the rent costs over its median: at that, as drawn, as a guess counts; as far as they differ."""
     rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
     if rise <= 1:

@@ -31,7 +31,7 @@ from advisor.core.values import (
 from advisor.pricing.node_counts import USEFUL, NodeLimits, fabric_of_offer, numbers_of_nodes, useful_counts
 from advisor.pricing.providers import quota_of
 from advisor.pricing.spot import load_interruptions, rarest_start, spot_odds, start_odds
-from advisor.pricing.storage import Rate, load_rates
+from advisor.pricing.storage import StorageRate, load_rates
 from recommender.outcome.bill import rents_to_compare
 from recommender.outcome.nodes import all_at_once, slowest_boot, times_of_one
 from recommender.outcome.watched import Watched, start_with_history
@@ -147,7 +147,7 @@ NotedWait = tuple[Quantiles, tuple[Finding, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class OwnMachine:
     """GPUs the user has: this machine, or a node type of the organisation's cluster."""
 
     tier: Tier
@@ -184,11 +184,11 @@ class Machine:
 
 
 def plans_of_machine(
-    machine: Machine,
+    machine: OwnMachine,
     *,
     asked: Collection[int] = (),
     terms: CloudTerms | None = None,
-    catalog: Sequence[Rate] | None = None,
+    catalog: Sequence[StorageRate] | None = None,
     nodes: NodeLimits = USEFUL,
 ) -> list[Plan]:
     """One plan for each useful count of free GPUs, powers of two and all, then one for each of whole nodes.
@@ -213,7 +213,7 @@ def plans_of_machine(
     return [_machine_plan(machine, *size, extras) for size in sizes]
 
 
-def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
+def _machine_plan(machine: OwnMachine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
     layout = layout_on(machine.fabric, gpus_per_node, num_nodes, machine.power_limit_w)
     local, rate, num_vcpus = machine.tier is Tier.LOCAL, machine.usd_per_gpu_h, machine.num_vcpus
     if num_vcpus is not None and not local:  # others share the node
@@ -243,7 +243,7 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
     )
 
 
-def _wait_of(machine: Machine, layout: Layout) -> NotedWait | tuple[None, tuple[()]]:
+def _wait_of(machine: OwnMachine, layout: Layout) -> NotedWait | tuple[None, tuple[()]]:
     """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node.
 
     A cluster of which nothing is known is taken for one like others.
@@ -264,7 +264,7 @@ def plans_of_offers(
     offers: Iterable[Offer],
     *,
     terms: CloudTerms,
-    catalog: Sequence[Rate] | None = None,
+    catalog: Sequence[StorageRate] | None = None,
     quotas: Sequence[Quota] = (),
     account: AccountLimits = _UNKNOWN_LIMITS,
     prices: Sequence[Price] | None = None,

@@ -15,7 +15,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
-from advisor.pricing.storage import Rate, RateKind, charge
+from advisor.pricing.storage import RateKind, StorageRate, charge
 from recommender.outcome.bill import MOVING, RESULT, STORAGE
 from recommender.outcome.watched import Watched
 
@@ -61,7 +61,7 @@ class Extras:
 
 
 def extras_at(
-    provider: str, region: str, terms: CloudTerms, catalog: Sequence[Rate], num_nodes: int = 1
+    provider: str, region: str, terms: CloudTerms, catalog: Sequence[StorageRate], num_nodes: int = 1
 ) -> Extras:
     """What a job pays in a region of a cloud for disks and for data that moves.
 
@@ -84,7 +84,7 @@ def extras_at(
     return _extras(needs, terms, moved_gib, catalog, download_s=download_s)
 
 
-def extras_of_own(terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
+def extras_of_own(terms: CloudTerms, catalog: Sequence[StorageRate]) -> Extras:
     """What data costs that comes from a cloud to a machine of one's own; any other data is there already.
 
     Raises CatalogError: no rate of egress is known at all.
@@ -117,7 +117,12 @@ def _moving(
 
 
 def _extras(
-    needs: Sequence[_Need], terms: CloudTerms, moved_gib: float, catalog: Sequence[Rate], *, download_s: float
+    needs: Sequence[_Need],
+    terms: CloudTerms,
+    moved_gib: float,
+    catalog: Sequence[StorageRate],
+    *,
+    download_s: float,
 ) -> Extras:
     paid = [
         (one, charge(catalog, one.kind, one.provider, one.region or "", gib=one.gib, to_region=one.to_region))
@@ -140,7 +145,7 @@ def _extras(
     )
 
 
-def _unknown(need: _Need, stand_in: Rate) -> Finding:
+def _unknown(need: _Need, stand_in: StorageRate) -> Finding:
     return RateUnknown(
         line=need.name,
         provider=need.provider,
@@ -152,7 +157,7 @@ def _unknown(need: _Need, stand_in: Rate) -> Finding:
     )
 
 
-def _in_words(gib: float, rate: Rate) -> str:
+def _in_words(gib: float, rate: StorageRate) -> str:
     """``"100 GiB at 0.08 USD per GiB-month; SOURCE, 2025-01-01"``."""
     at = "from" if gib > rate.up_to_gib else "at"
     return f"{gib:g} GiB {at} {rate.usd:g} USD per {rate.kind.unit}; {rate.source}, {rate.as_of}"

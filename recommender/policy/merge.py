@@ -14,7 +14,7 @@ Lines = Mapping[tuple[str | int, ...], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class PolicyFault:
     """What is wrong, and where; no line for what concerns a whole file."""
 
     file: str
@@ -80,7 +80,7 @@ class Policy:
         return next((rule.setting for rule in self.rules if rule.key == key), None)
 
 
-def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[Fault, ...]]:
+def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[PolicyFault, ...]]:
     """The policy in force, and every contradiction; with one, the policy is not to be used."""
     ordered = sorted(sources, key=lambda source: source.layer.rank)
     rules = [rule for source in ordered for rule in rules_of(source)]
@@ -143,19 +143,19 @@ def _rules_of_key(source: Source, section: str, key: str, value: Any) -> Iterato
         yield _RULES[section](key=f"{section}.{key}", origin=source.origin(*place), setting=setting)
 
 
-def _broken_locks(ordered: Sequence[Source]) -> Iterator[Fault]:
+def _broken_locks(ordered: Sequence[Source]) -> Iterator[PolicyFault]:
     for upper in ordered:
         below = [source for source in ordered if source.layer.rank > upper.layer.rank]
         for index, lock in enumerate(upper.content.lock):
             place = upper.origin("lock", index)
             if upper.layer is list(Layer)[-1]:
                 message = "lock: no layer is below a project, so there is nothing to lock: remove it"
-                yield Fault(file=place.file, line=place.line, message=message)
+                yield PolicyFault(file=place.file, line=place.line, message=message)
             for lower in below:
                 yield from _set_in_spite(lower, lock, place)
 
 
-def _set_in_spite(lower: Source, lock: str, place: policy_rules.Origin) -> Iterator[Fault]:
+def _set_in_spite(lower: Source, lock: str, place: policy_rules.Origin) -> Iterator[PolicyFault]:
     origins: dict[str, policy_rules.Origin] = {}
     for rule in rules_of(lower):
         if rule.key == lock or rule.key.startswith(f"{lock}."):
@@ -165,10 +165,10 @@ def _set_in_spite(lower: Source, lock: str, place: policy_rules.Origin) -> Itera
             f"{key} is locked by the {place.layer} ({place}), so a {origin.layer} cannot set it:"
             " remove it here, or have the lock lifted there"
         )
-        yield Fault(file=origin.file, line=origin.line, message=message)
+        yield PolicyFault(file=origin.file, line=origin.line, message=message)
 
 
-def _contradictions(rules: Sequence[policy_rules.Rule]) -> Iterator[Fault]:
+def _contradictions(rules: Sequence[policy_rules.Rule]) -> Iterator[PolicyFault]:
     """Two files of one layer of which each wants to go first."""
     first: dict[tuple[str, Layer], policy_rules.Rule] = {}
     for rule in rules:
@@ -176,10 +176,10 @@ def _contradictions(rules: Sequence[policy_rules.Rule]) -> Iterator[Fault]:
         if rule.merging is policy_rules.Merging.NEAREST and rule.value != earlier.value:
             before = f"{earlier.text} of the same layer ({earlier.origin})"
             message = f"{rule.text} contradicts {before}: keep one of them"
-            yield Fault(file=rule.origin.file, line=rule.origin.line, message=message)
+            yield PolicyFault(file=rule.origin.file, line=rule.origin.line, message=message)
 
 
-def _empty_allowances(rules: Sequence[policy_rules.Rule]) -> Iterator[Fault]:
+def _empty_allowances(rules: Sequence[policy_rules.Rule]) -> Iterator[PolicyFault]:
     """Two lists of which nothing could be on both."""
     lists = [
         rule for rule in rules if isinstance(rule, policy_rules.NameRule) and rule.key.startswith("allow.")
@@ -193,4 +193,4 @@ def _empty_allowances(rules: Sequence[policy_rules.Rule]) -> Iterator[Fault]:
                 f"{lower.text} and {upper.text} ({upper.origin}) have nothing in common, so nothing would be"
                 " allowed: change one of them"
             )
-            yield Fault(file=lower.origin.file, line=lower.origin.line, message=message)
+            yield PolicyFault(file=lower.origin.file, line=lower.origin.line, message=message)

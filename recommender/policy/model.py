@@ -185,13 +185,13 @@ Wait = Annotated[
 ]
 
 
-class Section(BaseModel):
+class PolicySection(BaseModel):
     """A part of a policy file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Names(Section):
+class Names(PolicySection):
     """Lists of names with the wildcards * and ?."""
 
     providers: tuple[Glob, ...] | None = Field(
@@ -205,7 +205,7 @@ class Names(Section):
     instance_types: tuple[Glob, ...] | None = Field(None, min_length=1, description="machines of clouds")
 
 
-class Limits(Section):
+class Limits(PolicySection):
     """The most that may be spent and used."""
 
     usd_per_hour: Usd | None = Field(None, description="price of the whole plan, per hour")
@@ -219,7 +219,7 @@ class Limits(Section):
     nodes_per_job: Count | None = Field(None, description="machines of the whole plan")
 
 
-class SpotRules(Section):
+class SpotRules(PolicySection):
     """When preemptible machines may be used."""
 
     allowed: bool | None = Field(None, strict=True, description="false removes all spot machines")
@@ -234,28 +234,28 @@ class SpotRules(Section):
     )
 
 
-class Condition(Section):
+class Condition(PolicySection):
     """When a preference holds; all keys must. An unknown wait is not under anything."""
 
     wait_p50_under: Wait | None = Field(None, description="median wait, such as 30m")
     wait_p90_under: Wait | None = Field(None, description="wait that 9 of 10 jobs stay under, such as 6h")
 
 
-class Prefer(Section):
+class Prefer(PolicySection):
     """A tier that is taken while an option of it is feasible and meets the condition."""
 
     tier: Tier = Field(description="local, cluster or cloud")
     if_: Condition = Field(Condition(), alias="if", description="without it the preference always holds")
 
 
-class Approval(Section):
+class Approval(PolicySection):
     """Who must agree to a job; it is marked, not removed."""
 
     over_usd_per_job: Usd = Field(description="for jobs whose p90 cost is above this")
     by: Text = Field(description="a role or a person")
 
 
-class Objective(Section):
+class Objective(PolicySection):
     """What the recommended option is chosen by."""
 
     pick: PickName | None = Field(None, description="what the recommended option is the best at")
@@ -264,7 +264,7 @@ class Objective(Section):
     )
 
 
-class Runs(Section):
+class Runs(PolicySection):
     """How jobs are run."""
 
     guard: Literal["required"] | None = Field(
@@ -272,7 +272,7 @@ class Runs(Section):
     )
 
 
-SECTIONS: Mapping[str, type[Section]] = {
+SECTIONS: Mapping[str, type[PolicySection]] = {
     "allow": Names,
     "deny": Names,
     "limits": Limits,
@@ -290,7 +290,7 @@ LOCKABLE = [
 """Sections and their keys: ``limits``, ``limits.usd_per_job``, ``prefer`` ..."""
 
 
-class PolicyFile(Section):
+class PolicyFile(PolicySection):
     """A policy of advisor: which machines a job may use, what it may cost and who must agree."""
 
     version: Annotated[

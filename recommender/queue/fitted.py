@@ -181,7 +181,7 @@ def _too_few(what: str) -> InputError:
     )
 
 
-def _read(waits: Waits, which: Bin, reading: grids.Reading) -> grids.Array:
+def _read(waits: Waits, which: Bin, reading: grids.GridReading) -> grids.Array:
     expected = waits.expect(which)
     assert expected is not None, "a bin with enough jobs has quantiles"  # noqa: S101
     return grids.to_waits_s(reading.of(expected))

@@ -135,7 +135,7 @@ _ENDS = np.arange(-1.0, NUM_CELLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class GridReading:
     """How to read grids at a moment."""
 
     shares: Array
@@ -146,11 +146,11 @@ class Reading:
     """The longest wait that lasts still, in log minutes: it ends the cell above a grid."""
 
     @classmethod
-    def by(cls, shares: Array, longest: float) -> "Reading":
+    def by(cls, shares: Array, longest: float) -> "GridReading":
         """Of grids whose cells get these shares of the waits [NUM_CELLS]."""
         return cls(shares=shares, places=np.interp(LEVELS, _reached(shares), _ENDS), longest=longest)
 
-    def levels_of(self, other: "Reading") -> Array:
+    def levels_of(self, other: "GridReading") -> Array:
         """At which levels quantiles that are read so are those of another reading [levels]."""
         return np.asarray(np.interp(other.places, _ENDS, _reached(self.shares)))
 
@@ -168,7 +168,7 @@ def weight(age_s: float) -> float:
     return math.exp(-age_s / MEMORY_S)
 
 
-class Correction:
+class GridCorrection:
     """Weights of the waits by cell; they come in order of time."""
 
     def __init__(self) -> None:

@@ -184,8 +184,8 @@ class Waits:
         self._bins: dict[Bin, list[float]] = {}
         self._window: deque[tuple[float, QueuedJob]] = deque()
         self._bursts = Bursts()
-        self._correction = grids.Correction()
-        self._by_backlog = [grids.Correction() for _ in BACKLOGS]
+        self._correction = grids.GridCorrection()
+        self._by_backlog = [grids.GridCorrection() for _ in BACKLOGS]
         self._num_waiting: Counter[str] = Counter()
         # Those that wait, by their start: when it will be, and their number.
         self._queued: list[tuple[float, int, Queued]] = []
@@ -205,14 +205,14 @@ class Waits:
             ]
         return expected
 
-    def reading(self, now_s: float, backlog: int | None = None) -> grids.Reading:
+    def reading(self, now_s: float, backlog: int | None = None) -> grids.GridReading:
         """How to read grids at this moment; ``advance`` comes first. A later job has no class of backlog."""
         waiting, longest = self._still_waiting(now_s)
         shares = self._correction.shares(now_s, waiting)
         if backlog is not None:
             alike, _ = self._still_waiting(now_s, backlog)
             shares = self._by_backlog[backlog].shares(now_s, alike, wider=shares)
-        return grids.Reading.by(shares, longest)
+        return grids.GridReading.by(shares, longest)
 
     def _still_waiting(self, now_s: float, backlog: int | None = None) -> tuple[grids.Array, float]:
         """Weights of jobs that wait, by the cell that they have reached, and the longest that one has."""

@@ -231,7 +231,7 @@ def _sigma(estimate: values.IterationEstimate) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
+class WhatIfGain:
     """What a change of the script would bring."""
 
     change: str
@@ -247,7 +247,7 @@ class WhatIf:
         return self.same or self.instead
 
 
-def best_what_if(answer: values.Recommendation) -> WhatIf | None:
+def best_what_if(answer: values.Recommendation) -> WhatIfGain | None:
     """The change that helps most on the recommended machine, or else by a move to another; None without one.
 
     Where nothing is recommended, the one that makes something feasible.
@@ -262,10 +262,10 @@ def best_what_if(answer: values.Recommendation) -> WhatIf | None:
     return min(helping, key=lambda item: item[0])[1] if helping else None
 
 
-def _what_if(change: str, answer: values.Recommendation) -> WhatIf:
+def _what_if(change: str, answer: values.Recommendation) -> WhatIfGain:
     wanted = None if answer.chosen is None else changed_id(answer.chosen, change)
     same = next((option for option in answer.what_ifs if option.plan.id == wanted), None)
-    return WhatIf(change=change, same=same, instead=best_with(change, answer))
+    return WhatIfGain(change=change, same=same, instead=best_with(change, answer))
 
 
 def best_with(change: str, answer: values.Recommendation) -> values.Option | None:

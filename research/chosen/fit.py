@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.values import Interval, Market
-from advisor.pricing.expected_prices import ANY, Drift, PriceModel
+from advisor.pricing.expected_prices import ANY, PriceDrift, PriceModel
 from research.chosen.panels import Array, Indices, Panel, cheapest
 
 AGES_DAYS = (7, 14, 30, 60, 90, 180, 270, 360, 450)
@@ -56,7 +56,7 @@ class Sample:
 class Fitted:
     """Drift of a market with the number of quotes behind each age; 0 for age 0."""
 
-    drift: Drift
+    drift: PriceDrift
     counts: tuple[int, ...]
 
 
@@ -206,7 +206,7 @@ def fit_drift(samples: Mapping[int, Sample], *, has_family: bool) -> Fitted:
     """
     ages = sorted(samples)
     if not ages:
-        return Fitted(drift=Drift(), counts=(0,))
+        return Fitted(drift=PriceDrift(), counts=(0,))
     tau_days = min(TAUS_DAYS, key=lambda tau: _error(samples, tau)) if has_family else math.inf
     down, up = [0.0], [0.0]
     for age in ages:
@@ -215,7 +215,7 @@ def fit_drift(samples: Mapping[int, Sample], *, has_family: bool) -> Fitted:
         low, high = (weighted_quantiles(left, samples[age].weights, (0.1, 0.9)) * widening).tolist()
         down.append(min(down[-1], low))
         up.append(max(up[-1], high))
-    drift = Drift(
+    drift = PriceDrift(
         age_days=(0.0, *map(float, ages)),
         weight=(1.0, *(math.exp(-age / tau_days) for age in ages)),
         down=tuple(down),

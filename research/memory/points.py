@@ -16,7 +16,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.units import GIB
 from advisor.core.values import Fit, GpuSpec, Interval, Layout, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.predict.fitting import StepSeconds, Version, changed
+from advisor.predict.fitting import FittedScript, StepSeconds, changed
 from advisor.predict.footprint import Footprint, footprint, overheads
 
 POINTS = Path(__file__).with_name("points.csv")
@@ -103,10 +103,10 @@ def verdict(point: Point) -> Fit:
     return Fit.of(need_of_point(point), resolve_gpu(point.gpu).memory_bytes)
 
 
-def _version(trace: Trace, gpu: GpuSpec, layout: Layout, states: str) -> Version:
+def _version(trace: Trace, gpu: GpuSpec, layout: Layout, states: str) -> FittedScript:
     tensors = footprint(trace, layout)
     assert tensors is not None
-    return Version(
+    return FittedScript(
         trace=trace,
         gpu=gpu,
         layout=layout,

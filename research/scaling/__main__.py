@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from research.scaling.cases import Case, judged
 from research.scaling.fitting import BOARDS, boards_left_out, fitted
 from research.scaling.lambda_boards import lambda_cases
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--rows", action="store_true", help="print every row")
     arguments = parser.parse_args()
     cases = all_cases(arguments.measurements)
-    scaling = fitted(cases) if arguments.fit else Scaling()
+    scaling = fitted(cases) if arguments.fit else ScalingConstants()
     rows = [judged(case, scaling) for case in cases]
     print(f"{scaling}\n\n{summary_table(rows)}")
     boards = boards_left_out([case for case in cases if case.source == BOARDS])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from advisor.core.values import GpuSpec, Layout, Link
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from research.training.drawn import fraction_of
 
 FITTED_SHARE = 1 / 3
@@ -30,7 +30,7 @@ class Case:
     layout: Layout
     published: float
     """Efficiency beside it."""
-    seconds: Callable[[Layout, Scaling], tuple[float, float]]
+    seconds: Callable[[Layout, ScalingConstants], tuple[float, float]]
     """Predicted median of an iteration in a layout, and its log-normal sigma beyond one GPU's."""
     name: str = ""
     """Of the row, where the group does not tell."""
@@ -70,7 +70,7 @@ class Judged:
         return self.predicted - self.case.published
 
 
-def judged(case: Case, scaling: Scaling) -> Judged:
+def judged(case: Case, scaling: ScalingConstants) -> Judged:
     """The case with these constants."""
     alone_s, _ = case.seconds(case.base, scaling)
     seconds, sigma = case.seconds(case.layout, scaling)

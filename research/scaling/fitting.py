@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import product
 
 from advisor.core.values import Z90
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from research.chosen.fit import of_one_more
 from research.scaling.cases import Case, Judged, judged
 
@@ -19,12 +19,12 @@ _SPREADS = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
 _OF_STEPS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.06)
 
 
-def fitted(cases: Sequence[Case]) -> Scaling:
+def fitted(cases: Sequence[Case]) -> ScalingConstants:
     """The constants of the least mean absolute error on the rows that fit, and the spread of what is left."""
     fit = [case for case in cases if case.is_fitted]
     # NVIDIA's loaders decode and pad what eight processes wait for; Lambda's input is none or in memory.
     boards = [case for case in fit if case.source == BOARDS] or fit
-    best = _best(boards, of_one_node(Scaling(sigma=0.0)))
+    best = _best(boards, of_one_node(ScalingConstants(sigma=0.0)))
     grid = [
         replace(best, slowdown=slowdown, spread=spread) for slowdown, spread in product(_SLOWDOWNS, _SPREADS)
     ]
@@ -32,7 +32,7 @@ def fitted(cases: Sequence[Case]) -> Scaling:
     return replace(best, sigma=_left([judged(case, best) for case in fit]))
 
 
-def of_one_node(scaling: Scaling) -> list[Scaling]:
+def of_one_node(scaling: ScalingConstants) -> list[ScalingConstants]:
     """The same with each pair of what is tried for boards of one node."""
     return [
         replace(scaling, slowdown_of_steps=slowdown, spread_of_steps=spread)
@@ -45,12 +45,12 @@ def boards_left_out(cases: Sequence[Case]) -> list[Judged]:
     rows = []
     for group in {case.group for case in cases}:
         others = [case for case in cases if case.group != group and case.is_known]
-        scaling = _best(others, of_one_node(Scaling()))
+        scaling = _best(others, of_one_node(ScalingConstants()))
         rows += [judged(case, scaling) for case in cases if case.group == group]
     return rows
 
 
-def _best(cases: Sequence[Case], grid: Sequence[Scaling]) -> Scaling:
+def _best(cases: Sequence[Case], grid: Sequence[ScalingConstants]) -> ScalingConstants:
     """The one of the least mean absolute error."""
     return min(grid, key=lambda scaling: mean_error([judged(case, scaling) for case in cases]))
 

@@ -20,7 +20,7 @@ from advisor.core.errors import AdvisorError
 from advisor.core.fabrics import board_fabric, linked
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Layout, Link
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from advisor.predict.exchange.collectives import exchanged_bytes
 from research.networks import GNMT_TOKENS
 from research.scaling.cases import Case
@@ -132,6 +132,6 @@ def _timed(model: str, half: bool, gpu: str) -> Timed:
 
 @lru_cache(maxsize=2**17)
 def _seconds(
-    model: str, half: bool, gpu: str, step_s: float, layout: Layout, scaling: Scaling
+    model: str, half: bool, gpu: str, step_s: float, layout: Layout, scaling: ScalingConstants
 ) -> tuple[float, float]:
     return step_of(_timed(model, half, gpu).lasting(step_s), layout, scaling)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network, Phase, Trace
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from research import speedups
 from research.published import as_in_containers
 from research.scaling import bert_base
@@ -118,7 +118,9 @@ def _in_container(build: Callable[[bool, int], Trace], amp: bool, batch_size: in
     return replace(trace, ops=ops, accumulation=passes) if passes > 1 else trace
 
 
-def _seconds(build: Callable[[], Trace], gpu: GpuSpec) -> Callable[[Layout, Scaling], tuple[float, float]]:
+def _seconds(
+    build: Callable[[], Trace], gpu: GpuSpec
+) -> Callable[[Layout, ScalingConstants], tuple[float, float]]:
     """Operators are timed once, whatever constants of scaling are tried."""
 
     @cache
@@ -126,7 +128,7 @@ def _seconds(build: Callable[[], Trace], gpu: GpuSpec) -> Callable[[Layout, Scal
         return timed_on(build(), gpu)
 
     @lru_cache(maxsize=256)
-    def seconds(layout: Layout, scaling: Scaling) -> tuple[float, float]:
+    def seconds(layout: Layout, scaling: ScalingConstants) -> tuple[float, float]:
         return step_of(timed(), layout, scaling)
 
     return seconds

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, GpuSpec, Layout, Trace
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from advisor.predict.exchange.data_parallel import exchange_of_shards
 from research.bare_trace import bare_trace
 from research.roce_clusters import MOSAIC_NETWORK_BYTES_PER_S, TITAN_NETWORK_BYTES_PER_S, layout_of
@@ -130,10 +130,10 @@ def _cases(source: str, jobs: Iterable[tuple[str, Job]], network_bytes_per_s: fl
 
 def _seconds(
     base: Job, gpu: GpuSpec, network_bytes_per_s: float | None
-) -> Callable[[Layout, Scaling], tuple[float, float]]:
+) -> Callable[[Layout, ScalingConstants], tuple[float, float]]:
     smallest = layout_of(base.num_gpus, gpu, network_bytes_per_s)
 
-    def seconds(layout: Layout, scaling: Scaling) -> tuple[float, float]:
+    def seconds(layout: Layout, scaling: ScalingConstants) -> tuple[float, float]:
         compute_s = base.step_s
         for _ in range(20):
             compute_s *= base.step_s / _together_s(base, compute_s, gpu, smallest, scaling)[0]
@@ -143,7 +143,7 @@ def _seconds(
 
 
 def _together_s(
-    job: Job, compute_s: float, gpu: GpuSpec, layout: Layout, scaling: Scaling
+    job: Job, compute_s: float, gpu: GpuSpec, layout: Layout, scaling: ScalingConstants
 ) -> tuple[float, float]:
     trace = _trace(job, layout.num_gpus)
     exchange = exchange_of_shards(trace, compute_s, gpu, layout, slowdown=scaling.slowdown)

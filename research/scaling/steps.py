@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.core.values import WHOLE, Z90, GpuSpec, Interval, Layout, Trace
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.constants import constants_for
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from advisor.predict.exchange.data_parallel import COPY_BACK, bucket_copies
 from advisor.predict.host import Copies
 from advisor.predict.knowledge import shipped
@@ -46,14 +46,14 @@ def timed_on(trace: Trace, gpu: GpuSpec) -> Timed:
     return Timed(trace=trace, gpu=gpu, sums=sums_of(times), copies=copies)
 
 
-def step_of(timed: Timed, layout: Layout, scaling: Scaling) -> tuple[float, float]:
+def step_of(timed: Timed, layout: Layout, scaling: ScalingConstants) -> tuple[float, float]:
     """Median seconds of a step, and its log-normal sigma beyond one GPU's."""
     one, several = (_seconds(timed, each, scaling) for each in (Layout(gpus_per_node=1), layout))
     variance = _sigma(several) ** 2 - (_sigma(one) * one.p50 / several.p50) ** 2
     return several.p50, math.sqrt(max(variance, 0.0))
 
 
-def _seconds(timed: Timed, layout: Layout, scaling: Scaling) -> Interval:
+def _seconds(timed: Timed, layout: Layout, scaling: ScalingConstants) -> Interval:
     step = RankStep(
         trace=timed.trace, gpu=timed.gpu, layout=layout, power_limit_w=None, power_sigma=0.0,
         rank=rank_of(timed.trace, WHOLE), share=BatchShare(), sums=timed.sums, scaling=scaling,

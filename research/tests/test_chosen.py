@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Market
-from advisor.pricing.expected_prices import DRIFT_FILE, RATIO_FILE, Drift, PriceModel
+from advisor.pricing.expected_prices import DRIFT_FILE, RATIO_FILE, PriceDrift, PriceModel
 from research.chosen import fit
 from research.chosen.catalogs import write_catalogs
 from research.chosen.derived import cross_validated, derived_prices, most_weights
@@ -86,7 +86,7 @@ def test_a_family_that_is_known_for_long_is_shrunk_less() -> None:
 
 
 def test_a_record_without_pairs_teaches_nothing() -> None:
-    assert fit.fit_drift({}, has_family=True).drift == Drift()
+    assert fit.fit_drift({}, has_family=True).drift == PriceDrift()
     assert fit.spot_samples(panel_of([[4.0]]), (30,)) == {}
 
 

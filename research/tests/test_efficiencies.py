@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Layout, Trace
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from research import speedups
 from research.chosen.fit import of_one_more
 from research.scaling import replicated
@@ -37,7 +37,7 @@ def law(slowdown: float, spread: float) -> float:
 
 
 def made_up(group: str, published: float, *, base: int = 1, num_nodes: int = 1) -> Case:
-    def seconds(layout: Layout, scaling: Scaling) -> tuple[float, float]:
+    def seconds(layout: Layout, scaling: ScalingConstants) -> tuple[float, float]:
         if layout.num_gpus == base:
             return 1.0, 0.0
         return law(scaling.slowdown, scaling.spread), scaling.sigma
@@ -90,16 +90,22 @@ def test_few_groups_make_what_is_left_wider_however_many_rows_they_have() -> Non
 
 
 def test_an_error_is_positive_where_the_prediction_is_too_good() -> None:
-    row = judged(made_up("one", 0.5), Scaling(slowdown=0.0, spread=0.0, sigma=0.1))
+    row = judged(made_up("one", 0.5), ScalingConstants(slowdown=0.0, spread=0.0, sigma=0.1))
     assert row.predicted == pytest.approx(0.8)
     assert row.error == pytest.approx(0.3)
     assert coverage([row]) == 0
-    inside = judged(made_up("one", 0.8 * math.exp(0.09 * Z90)), Scaling(slowdown=0.0, spread=0.0, sigma=0.1))
+    inside = judged(
+        made_up("one", 0.8 * math.exp(0.09 * Z90)), ScalingConstants(slowdown=0.0, spread=0.0, sigma=0.1)
+    )
     assert coverage([inside]) == 1
 
 
 def test_tables_name_sources_nodes_and_use() -> None:
-    rows = [judged(made_up(group, 0.7, num_nodes=n), Scaling(sigma=0.1)) for group in GROUPS for n in (1, 2)]
+    rows = [
+        judged(made_up(group, 0.7, num_nodes=n), ScalingConstants(sigma=0.1))
+        for group in GROUPS
+        for n in (1, 2)
+    ]
     text = summary_table(rows)
     assert text.count("\n") == 1 + 8
     assert "| made up | several |" in text
@@ -132,7 +138,7 @@ def test_rows_of_one_node_are_beside_the_same_on_one_gpu(tmp_path: Path) -> None
     (case,) = nvidia_cases(tmp_path)
     assert (case.layout.num_gpus, case.published) == (8, pytest.approx(0.9))
     assert case.gpu.name == "A100-SXM-80GB"
-    assert 0.5 < judged(case, Scaling()).predicted < 1
+    assert 0.5 < judged(case, ScalingConstants()).predicted < 1
 
 
 def test_a_step_of_several_passes_accumulates_them() -> None:
@@ -150,7 +156,7 @@ def test_full_sharding_gathers_twice_and_accumulation_in_each_pass() -> None:
 
 @needs_shared
 def test_sharded_models_scale_as_published_to_512_gpus() -> None:
-    rows = [judged(case, Scaling()) for case in fsdp_cases(THIRD_PARTY, PUBLISHED)]
+    rows = [judged(case, ScalingConstants()) for case in fsdp_cases(THIRD_PARTY, PUBLISHED)]
     assert len(rows) >= 40
     assert mean_error([row for row in rows if not row.case.is_fitted]) <= 0.04
     assert max(abs(row.error) for row in rows) <= 0.15
@@ -163,7 +169,7 @@ def test_recorded_networks_scale_as_nvidia_published(monkeypatch: pytest.MonkeyP
     rows = []
     for case in nvidia_cases(THIRD_PARTY):
         try:
-            rows.append(judged(case, Scaling()))
+            rows.append(judged(case, ScalingConstants()))
         except (RuntimeError, StopIteration):
             continue  # a row whose trace is not recorded
     assert len(rows) >= 40

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Phase
-from advisor.predict.host import Call, host_costs
+from advisor.predict.host import HostCall, host_costs
 from advisor.predict.interval import spread
 from research import host_steps
 from research.host_steps import Measured, level_of, ratios_of, smoke_test, table, zeus
@@ -18,7 +18,7 @@ from tests.shared import SHARED, needs_shared
 
 EAGER = make_op("aten::relu", flops=1, num_bytes=4, count=100)
 NODES = make_op("aten::threshold_backward", flops=1, num_bytes=4, count=100, phase=Phase.BACKWARD)
-RATIOS = {Call.FORWARD: 1.0, Call.BACKWARD: 0.5, Call.STEP: 0.2}
+RATIOS = {HostCall.FORWARD: 1.0, HostCall.BACKWARD: 0.5, HostCall.STEP: 0.2}
 
 
 def step(seconds: float, use: str = "fits", *, flops: int = 1) -> Measured:
@@ -34,7 +34,7 @@ def test_the_level_is_the_median_of_steps_that_wait_for_their_host() -> None:
 
 
 def test_the_table_tells_who_is_inside() -> None:
-    launches = host_costs().seconds({Call.FORWARD: 100, Call.BACKWARD: 101})
+    launches = host_costs().seconds({HostCall.FORWARD: 100, HostCall.BACKWARD: 101})
     text = table([step(launches), step(10 * launches, "judges")])
     assert "fits: 0% off on average, 1 of 1 inside." in text
     assert "judges: 90% off on average, 0 of 1 inside." in text
@@ -88,13 +88,13 @@ def test_zeus_steps_are_those_of_full_power_and_eight_samples(
 @needs_shared
 def test_profiles_compare_the_kinds_as_the_catalog_has_them() -> None:
     ratios, seconds = ratios_of(SHARED / "kineto"), host_costs().call_s
-    assert 0.1 < ratios[Call.STEP] < ratios[Call.BACKWARD] < 1
+    assert 0.1 < ratios[HostCall.STEP] < ratios[HostCall.BACKWARD] < 1
     for call, ratio in ratios.items():
-        assert seconds[call] / seconds[Call.FORWARD] == pytest.approx(ratio, rel=0.01)
+        assert seconds[call] / seconds[HostCall.FORWARD] == pytest.approx(ratio, rel=0.01)
 
 
 # Of ``python -m research.host_steps``: forward and backward operators, and calls of the optimizer.
-SHUFFLENET = {Call.FORWARD: 245, Call.BACKWARD: 188}
+SHUFFLENET = {HostCall.FORWARD: 245, HostCall.BACKWARD: 188}
 STEPS = {"adadelta": 1870, "adam": 1190}
 
 
@@ -109,7 +109,7 @@ def test_other_hosts_launch_a_small_network_as_fast_as_ours() -> None:
     costs = host_costs()
     measured = {}
     for row in sorted(small, key=lambda row: float(row["power_limit_w"])):
-        seconds = costs.seconds({**SHUFFLENET, Call.STEP: STEPS[row["optimizer"]]})
+        seconds = costs.seconds({**SHUFFLENET, HostCall.STEP: STEPS[row["optimizer"]]})
         measured[row["gpu"], row["optimizer"]] = (
             float(row["time_per_epoch_s"]) / 6250,
             spread(seconds, costs.sigma),

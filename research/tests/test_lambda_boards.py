@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Link
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from research.networks import GNMT_TOKENS
 from research.scaling import lambda_boards
 from research.scaling.cases import Judged, judged
@@ -64,7 +64,7 @@ def test_rows_are_beside_one_board_of_the_same_machine_with_the_same_work(tmp_pa
         csv.writer(file).writerows([COLUMNS, *rows])
     (case,) = lambda_cases(tmp_path)
     assert (case.layout.num_gpus, case.published, case.is_known) == (4, pytest.approx(0.9), True)
-    alone_s, _ = case.seconds(case.base, Scaling())
+    alone_s, _ = case.seconds(case.base, ScalingConstants())
     assert alone_s == pytest.approx(32 / 100)
 
 
@@ -100,17 +100,17 @@ def test_boards_of_one_node_differ_as_little_as_their_efficiencies_say() -> None
     cases = [case for case in lambda_cases(PUBLISHED) if case.is_known]
 
     def rows(spread_of_steps: float) -> list[Judged]:
-        scaling = replace(Scaling(), spread_of_steps=spread_of_steps)
+        scaling = replace(ScalingConstants(), spread_of_steps=spread_of_steps)
         return [judged(case, scaling) for case in cases]
 
-    shipped = rows(Scaling().spread_of_steps)
+    shipped = rows(ScalingConstants().spread_of_steps)
     errors = [mean_error(rows(spread)) for spread in (0.0, 0.005, 0.01, 0.02, 0.03, 0.06)]
     assert mean_error(shipped) <= min(errors) + 0.001
     # What eight processes with loaders were fitted to before.
     assert mean_error(shipped) < 0.5 * errors[-1]
     assert mean_error(shipped) <= 0.015
     assert max(abs(row.error) for row in shipped) <= 0.14
-    as_over_networks = replace(Scaling(), slowdown_of_steps=Scaling().slowdown)
+    as_over_networks = replace(ScalingConstants(), slowdown_of_steps=ScalingConstants().slowdown)
     assert mean_error(shipped) < 0.75 * mean_error([judged(case, as_over_networks) for case in cases])
     switched = [row for row in shipped if row.case.layout.fabric.link is Link.NVSWITCH]  # type: ignore[union-attr]
     assert len(switched) >= 60

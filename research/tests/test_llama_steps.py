@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.operators.attention_kernels import Backend
+from advisor.operators.attention_kernels import AttentionBackend
 from advisor.predict.iteration import predict
 from research.llama_steps import BATCHES, FILE, LlamaStep, forced, llama_steps, page
 from tests.builders import make_trace
@@ -26,7 +26,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def step(error, *, backend=Backend.CUDNN, is_inside=True):
+def step(error, *, backend=AttentionBackend.CUDNN, is_inside=True):
     return LlamaStep(
         gpu="X", backend=backend, sequences=1, length=2, measured_s=1.0, predicted_s=1 + error,
         is_inside=is_inside,
@@ -44,15 +44,15 @@ def test_another_backend_takes_the_place_of_that_choice(folder):
 
 
 def test_all_layers_attend_forward_and_backward_by_the_backend():
-    trace = forced(recorded_llama(12, 1024), Backend.EFFICIENT)
+    trace = forced(recorded_llama(12, 1024), AttentionBackend.EFFICIENT)
     calls = {op.name: op.count for op in trace.ops if op.attributes.get("backends") == ("efficient",)}
     assert sorted(calls.values()) == [16, 16]
     assert all("scaled_dot_product" in name for name in calls)
-    assert forced(make_trace(), Backend.EFFICIENT) == make_trace()
+    assert forced(make_trace(), AttentionBackend.EFFICIENT) == make_trace()
 
 
 def test_errors_are_signed_and_averaged_without_their_signs():
-    steps = [step(0.1), step(-0.3, is_inside=False), step(0.05, backend=Backend.FLASH_2)]
+    steps = [step(0.1), step(-0.3, is_inside=False), step(0.05, backend=AttentionBackend.FLASH_2)]
     text = page(steps)
     assert "| cudnn | 20.0% | 30% | 1 of 2 |" in text
     assert "| flash_2 | 5.0% | 5% | 1 of 1 |" in text

@@ -26,7 +26,7 @@ from advisor.predict.knowledge import (
     CONSTANTS,
     NETWORKS,
     Knowledge,
-    Network,
+    LearnedNetwork,
     parsed,
     shipped,
     write_networks,
@@ -51,7 +51,7 @@ def train(
     whole: WholeSteps | None = None,
     *,
     goes_on: bool = False,
-) -> dict[str, Network]:
+) -> dict[str, LearnedNetwork]:
     """Networks by name; progress goes to standard error.
 
     Args:
@@ -149,7 +149,9 @@ def _fitted(constants: str) -> Knowledge:
     return Knowledge(tables=parsed(constants), networks={})
 
 
-def _networks(options: argparse.Namespace, samples: Samples, knowledge: Knowledge) -> dict[str, Network]:
+def _networks(
+    options: argparse.Namespace, samples: Samples, knowledge: Knowledge
+) -> dict[str, LearnedNetwork]:
     """Those of the knowledge, and what is trained."""
     wanted = set(options.network or rows().network)
     networks = dict(knowledge.networks)

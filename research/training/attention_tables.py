@@ -15,7 +15,7 @@ from pathlib import Path
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
-from advisor.operators.attention_kernels import AttentionCall, Backend
+from advisor.operators.attention_kernels import AttentionBackend, AttentionCall
 from research.training.published_rows import published_rows
 
 ORIGIN = (
@@ -27,11 +27,11 @@ _LEAST_QUERIES = 128
 # Below it an inference server's launches and cache count more than its attention.
 _LEAST_US, _LEAST_CAUSAL_US = 20.0, 50.0
 _OF_SERVERS = {
-    ("A100-SXM-80GB", "flash_attention"): Backend.FLASH_2,
-    ("L40S", "vllm_flash_attn_fa2"): Backend.FLASH_2,
-    ("L40S", "vllm_vit_flash_attn_fa2"): Backend.FLASH_2,
+    ("A100-SXM-80GB", "flash_attention"): AttentionBackend.FLASH_2,
+    ("L40S", "vllm_flash_attn_fa2"): AttentionBackend.FLASH_2,
+    ("L40S", "vllm_vit_flash_attn_fa2"): AttentionBackend.FLASH_2,
     **{
-        (gpu, kernel): Backend.FLASH_3
+        (gpu, kernel): AttentionBackend.FLASH_3
         for gpu in ("H100-SXM-80GB", "H200-SXM-141GB")
         for kernel in ("fa3", "flash_attention_v3", "vllm_flash_attn_fa3", "vllm_vit_flash_attn_fa3")
     },
@@ -43,7 +43,7 @@ class Measured:
     """One measured call."""
 
     call: AttentionCall
-    backend: Backend
+    backend: AttentionBackend
     gpu: GpuSpec
     source: str
     """What timed it; each adds a cost of its own to a call."""
@@ -129,7 +129,11 @@ def _icicle_rows(path: Path) -> Iterator[Measured]:
                 dtype="float16",
             )
             yield Measured(
-                call=call, backend=Backend.FLASH_2, gpu=gpu, source="icicle", time_s=1e-6 * float(row[column])
+                call=call,
+                backend=AttentionBackend.FLASH_2,
+                gpu=gpu,
+                source="icicle",
+                time_s=1e-6 * float(row[column]),
             )
 
 
@@ -160,10 +164,10 @@ def _cudnn_rows(path: Path) -> Iterator[Measured]:
         )
 
 
-def _cudnn_backend(name: str) -> Backend | None:
+def _cudnn_backend(name: str) -> AttentionBackend | None:
     if "math" in name:
         return None
-    return Backend.CUDNN if "cudnn" in name else Backend.FLASH_2
+    return AttentionBackend.CUDNN if "cudnn" in name else AttentionBackend.FLASH_2
 
 
 def _call(

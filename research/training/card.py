@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from advisor.predict.knowledge import Network
+from advisor.predict.knowledge import LearnedNetwork
 from research.training.data_sets import used
 from research.training.samples import Samples
 
 
-def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: int) -> str:
+def card(samples: Samples, networks: Mapping[str, LearnedNetwork], *, fold: str, seed: int) -> str:
     """JSON: fold, seed, rows by GPU, kind and split, parameters by family, versions."""
     groups = np.char.add(np.char.add(samples.gpus, " "), np.char.add(samples.kinds, " "))
     names, counts = np.unique(np.char.add(groups, samples.splits), return_counts=True)
@@ -29,5 +29,5 @@ def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: 
     return json.dumps(facts, indent=1) + "\n"
 
 
-def _parameters(network: Network) -> int:
+def _parameters(network: LearnedNetwork) -> int:
     return sum(array.size for array in (*network.weights, *network.biases))

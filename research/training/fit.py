@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from advisor.operators.family import QUANTILE
-from advisor.predict.knowledge import OUTPUTS, Network
+from advisor.predict.knowledge import OUTPUTS, LearnedNetwork
 from research.training.whole_steps import WholeSteps
 
 _BATCH = 2048
@@ -64,7 +64,7 @@ class _Ensemble(torch.nn.Module):
             [torch.nn.Parameter(0.1 * torch.randn(members, 1, n, generator=generator)) for _, n, _ in sizes]
         )
 
-    def load(self, network: Network) -> None:
+    def load(self, network: LearnedNetwork) -> None:
         """Take its weights."""
         with torch.no_grad():
             for own, given in zip(self.weights, network.weights, strict=True):
@@ -90,8 +90,8 @@ def fit(
     say: Say,
     whole: WholeSteps | None = None,
     quantile: float = QUANTILE,
-    start: Network | None = None,
-) -> Network:
+    start: LearnedNetwork | None = None,
+) -> LearnedNetwork:
     """The network of one family, rounded as it ships.
 
     Args:
@@ -129,7 +129,7 @@ def fit(
     _train(ensemble, inputs, columns, generator, (steps, rate), (noise, quantile), say, also)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
-    return Network(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
+    return LearnedNetwork(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
 
 
 def _train(

@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
 from advisor.core.values import Z90
-from advisor.operators.attention_kernels import AttentionKernel, Backend, padded, rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import (
+    AttentionBackend,
+    AttentionKernel,
+    padded,
+    rate_flops_per_s,
+    seconds,
+)
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from research.training.attention_tables import ORIGIN, Measured, read_attention
 from research.training.least_squares import least_squares
@@ -75,7 +81,7 @@ def fit(rows: Sequence[Measured]) -> Fitted:
     chosen = thinned(rows)
     sources = sorted({row.source for row in chosen})
     weights = _weights(chosen)
-    is_mma_sync = rows[0].backend is Backend.FLASH_2
+    is_mma_sync = rows[0].backend is AttentionBackend.FLASH_2
     logs = np.log([row.time_s for row in chosen])
     start = np.log(
         [
@@ -195,15 +201,15 @@ def sigma_of(judged: Judged, default: float) -> float:
     return float(errors[order][np.searchsorted(np.cumsum(weights), 0.8)]) / Z90
 
 
-def by_kernel(rows: Iterable[Measured]) -> dict[tuple[Backend, bool], list[Measured]]:
+def by_kernel(rows: Iterable[Measured]) -> dict[tuple[AttentionBackend, bool], list[Measured]]:
     """Rows of each kernel and direction."""
-    groups: dict[tuple[Backend, bool], list[Measured]] = {}
+    groups: dict[tuple[AttentionBackend, bool], list[Measured]] = {}
     for row in rows:
         groups.setdefault((row.backend, row.call.is_backward), []).append(row)
     return groups
 
 
-def fit_kernels(rows: Iterable[Measured]) -> dict[tuple[Backend, bool], AttentionKernel]:
+def fit_kernels(rows: Iterable[Measured]) -> dict[tuple[AttentionBackend, bool], AttentionKernel]:
     """All kernels, with widths of what was held out."""
     return {key: _with_widths(own) for key, own in sorted(by_kernel(rows).items())}
 
@@ -220,7 +226,7 @@ def _with_widths(rows: Sequence[Measured]) -> AttentionKernel:
     )
 
 
-def render(kernels: Mapping[tuple[Backend, bool], AttentionKernel]) -> str:
+def render(kernels: Mapping[tuple[AttentionBackend, bool], AttentionKernel]) -> str:
     """The catalog's text."""
     lines = [
         (

@@ -29,7 +29,7 @@ from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Z90, GpuSpec, Precision
 from advisor.formats.recording_files import read_recording
 from advisor.operators.family import wanted_rate
-from advisor.operators.recurrent import RECURRENT, StepConstants, Steps, steps_of, steps_time_s
+from advisor.operators.recurrent import RECURRENT, RecurrentSteps, StepConstants, steps_of, steps_time_s
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import shipped
 from advisor.predict.roofline import roofs_of
@@ -62,7 +62,7 @@ Floats = NDArray[np.float64]
 class MeasuredLayer:
     """One layer of one board; ``cores`` are ``"vector"`` or ``"tensor"``, ``beside_s`` is what is no step."""
 
-    steps: Steps
+    steps: RecurrentSteps
     cores: str
     gpu: GpuSpec
     time_s: float
@@ -95,7 +95,7 @@ def _layers(row: Mapping[str, str]) -> list[MeasuredLayer]:
     outputs, depth = gates * hidden, hidden
     if is_backward:
         outputs, depth = depth, outputs
-    steps = Steps(
+    steps = RecurrentSteps(
         num_by_rows={int(row["batch"]): num_steps},
         outputs=outputs,
         depth=depth,

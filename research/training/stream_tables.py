@@ -73,7 +73,7 @@ class MeasuredStream:
         return round(self.tensors * self.item_bytes * self.rows * self.columns)
 
     @property
-    def work(self) -> cycles.Work[float]:
+    def work(self) -> cycles.CallWork[float]:
         """What a prediction of the same call counts."""
         if self.kind.startswith(cycles.CHANNEL_NORM):
             return cycles.channel_work(self.kind, self.rows, self.columns, self.item_bytes)

@@ -14,7 +14,7 @@ from advisor.operators.family import wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, Tables, shipped
-from advisor.predict.learned import Calls, grouped, peak_flops_per_s
+from advisor.predict.learned import NetworkCalls, grouped, peak_flops_per_s
 from research.training.fit import Table
 from research.training.overhead import event_shares, floors_of
 from research.training.samples import Samples
@@ -76,7 +76,7 @@ def tables(samples: Samples, knowledge: Knowledge | None = None) -> Mapping[str,
 
 
 def _peaks(
-    gpus: NDArray[np.str_], asked: NDArray[np.str_], calls: Calls, knowledge: Knowledge
+    gpus: NDArray[np.str_], asked: NDArray[np.str_], calls: NetworkCalls, knowledge: Knowledge
 ) -> NDArray[np.float64]:
     """The FLOP rate that penalties are of, [N]; NaN for GPUs and rates that the network does not know."""
     family, learned = rows().network[calls.network]
@@ -90,7 +90,7 @@ def _peaks(
 
 
 def _devices(
-    gpus: NDArray[np.str_], calls: Calls, rows: NDArray[np.int64]
+    gpus: NDArray[np.str_], calls: NetworkCalls, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """What the network is given of each call's GPU, [N, K], and that GPU's memory bandwidth, [N]."""
     board = calls.learned.board

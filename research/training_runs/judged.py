@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 
 from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Split, Trace
 from advisor.operators.attention import kernel_of
-from advisor.operators.attention_kernels import Backend, attention_call, backend_of, rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import (
+    AttentionBackend,
+    attention_call,
+    backend_of,
+    rate_flops_per_s,
+    seconds,
+)
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.what_if.batch import accumulated
@@ -83,14 +89,14 @@ def step_s(
         knowledge: constants and networks, by default what ships.
     """
     step = predict(trace, gpu, layout, split=split, knowledge=knowledge).iteration_s
-    flash_s = attention_s(trace, gpu, Backend.FLASH_2) / split.gpus_per_copy
+    flash_s = attention_s(trace, gpu, AttentionBackend.FLASH_2) / split.gpus_per_copy
     p50 = step.p50 + attention.p50 * flash_s - attention_s(trace, gpu, None) / split.gpus_per_copy
     early_s = math.hypot(step.p50 - step.p10, (attention.p50 - attention.p10) * flash_s)
     late_s = math.hypot(step.p90 - step.p50, (attention.p90 - attention.p50) * flash_s)
     return Interval(p10=p50 - early_s, p50=p50, p90=p50 + late_s)
 
 
-def attention_s(trace: Trace, gpu: GpuSpec, backend: Backend | None) -> float:
+def attention_s(trace: Trace, gpu: GpuSpec, backend: AttentionBackend | None) -> float:
     """Seconds of all attention of an iteration by one backend; by PyTorch's choice if None."""
     total_s = 0.0
     for op in trace.ops:

@@ -14,7 +14,7 @@ import pytest
 from advisor.core.errors import AdvisorError, InputError, ProfileError
 from advisor.core.units import GIB
 from advisor.core.values import Phase, Trace
-from advisor.profile import PretendedGpu, profile
+from advisor.profile import ScriptGpu, profile
 from advisor.report.words import sentences
 from tests.end_to_end.profile_scripts import ARGUMENTS, LIMITS, SCRIPTS, USERS_MODULES
 from tests.waiting import wait_for, wait_for_end
@@ -326,7 +326,7 @@ def test_the_script_sees_the_pretended_gpu(tmp_path):
         "import torch; raise SystemExit(torch.cuda.get_device_name()"
         " + str(torch.cuda.get_device_capability()))"
     )
-    gpu = PretendedGpu(name="NVIDIA L4", compute_capability="8.9", num_sms=58)
+    gpu = ScriptGpu(name="NVIDIA L4", compute_capability="8.9", num_sms=58)
     with pytest.raises(ProfileError, match=r"NVIDIA L4\(8, 9\)"):
         profile(script, gpu=gpu)
 

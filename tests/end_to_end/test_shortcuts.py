@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from advisor.cli.listening import EVERY_S
-from advisor.profile.attempt import Job, Limits, PretendedGpu, record
+from advisor.profile.attempt import AttemptJob, ChildLimits, ScriptGpu, record
 from tests.compatibility.row import SCRIPTS
 
 pytestmark = pytest.mark.torch
@@ -112,9 +112,9 @@ CASES = {
 }
 
 
-def recording(job: Job, python: Path) -> dict[str, Any]:
+def recording(job: AttemptJob, python: Path) -> dict[str, Any]:
     """What the child recorded, but for how long the batches took."""
-    recorded, _ = record(job, [python], Limits(timeout_s=120.0, sandbox=False), None)
+    recorded, _ = record(job, [python], ChildLimits(timeout_s=120.0, sandbox=False), None)
     contents: dict[str, Any] = json.loads(json.dumps(recorded))
     for name in ("seconds", "cpu_seconds"):
         (contents.get("loading") or {}).pop(name, None)
@@ -133,7 +133,7 @@ def recordings(tmp_path_factory, warm_folder):
     def both(name: str) -> list[dict[str, Any]]:
         script, arguments = CASES[name]
         path = folder / f"{name}.py" if script is None else SCRIPTS / f"{script}.py"
-        job = Job(script=str(path), arguments=arguments, backend="fake", gpu=PretendedGpu())
+        job = AttemptJob(script=str(path), arguments=arguments, backend="fake", gpu=ScriptGpu())
         return [recording(job, python), recording(replace(job, shortcuts=False), python)]
 
     with ThreadPoolExecutor(2) as pool:
@@ -150,7 +150,7 @@ def test_a_profile_is_the_same_without_shortcuts(name, recordings):
 def test_a_pass_like_the_ten_before_it_is_not_computed_before_training(tmp_path, warm_folder):
     script = tmp_path / "evaluations.py"
     script.write_text(EVALUATIONS)
-    job = Job(script=str(script), arguments=("count",), backend="fake", gpu=PretendedGpu())
+    job = AttemptJob(script=str(script), arguments=("count",), backend="fake", gpu=ScriptGpu())
     found = recording(job, warm_folder / "bin" / "python")
     assert (found["status"], found.get("message")) == ("ok", None)
 

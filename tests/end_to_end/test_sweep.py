@@ -15,7 +15,7 @@ from advisor.core.errors import StoreError
 from advisor.formats.trace_files import write_trace
 from advisor.service import fleet, sweeping
 from advisor.service.listening import Listener
-from advisor.service.sweeping import Advice, Choice, Job, Sweep, Swept, World, read_grid
+from advisor.service.sweeping import Advice, Choice, Sweep, SweepBasis, SweepJob, Swept, read_grid
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 
@@ -99,10 +99,10 @@ TAKE = Choice(
     step_s=0.1, time_p50_s=60.0, time_p90_s=90.0, cost_p50_usd=1.0, cost_p90_usd=2.0, held_s=60.0,
     counted_usd=1.0, work_usd=0.0,
 )  # fmt: skip
-WORLD = World(versions="v", settings="s", prices="p")
+WORLD = SweepBasis(versions="v", settings="s", prices="p")
 
 
-def sweep_of(folder: Path, asked: list[Job], **changes: Any) -> Sweep:
+def sweep_of(folder: Path, asked: list[SweepJob], **changes: Any) -> Sweep:
     def engine(requests):
         for one in requests:
             asked.append(one.job)
@@ -115,7 +115,7 @@ def sweep_of(folder: Path, asked: list[Job], **changes: Any) -> Sweep:
 def test_any_change_of_what_an_answer_rests_on_asks_again(shell, asked):
     script = shell.write("s/train.py", "import helper")
     shell.write("s/helper.py", "")
-    jobs = [Job(subject=str(script), arguments="", options=("--epochs", "1"))]
+    jobs = [SweepJob(subject=str(script), arguments="", options=("--epochs", "1"))]
 
     def num_asked(**changes: Any) -> int:
         before = len(asked)
@@ -176,14 +176,14 @@ GONE = Advice(error="x")
     ],
 )
 def test_why_advice_moved(now, then, causes, moved):
-    job = Job(subject="t", arguments="", options=())
+    job = SweepJob(subject="t", arguments="", options=())
     assert Swept(job=job, advice=now, before=then, is_new=True, causes=causes).moved == moved
 
 
 def test_what_changed_between_two_nights_is_found(shell, asked):
     """A new policy file and new prices; the trace and the version stay."""
     shell.write("p.yaml", "version: 1\n")
-    job = Job(
+    job = SweepJob(
         subject=str(shell.folder / "t1.json.gz"),
         arguments="",
         options=("--policy", str(shell.folder / "p.yaml")),
@@ -196,7 +196,7 @@ def test_what_changed_between_two_nights_is_found(shell, asked):
 
 def test_a_night_without_an_answer_is_no_night_before(shell, asked):
     """The third compares with the first."""
-    job = Job(subject=str(shell.folder / "t1.json.gz"), arguments="", options=())
+    job = SweepJob(subject=str(shell.folder / "t1.json.gz"), arguments="", options=())
 
     def night(prices: str, advice: Advice) -> Swept:
         sweep = sweep_of(

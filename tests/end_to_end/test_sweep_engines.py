@@ -16,7 +16,7 @@ from advisor.core.errors import AdvisorError, InputError, StoreError
 from advisor.formats.trace_files import write_trace
 from advisor.service import sweep_engines, sweeping
 from advisor.service.sweep_engines import Children
-from advisor.service.sweeping import Job, Request, key_of, rests_on, versions, world_of
+from advisor.service.sweeping import Request, SweepJob, key_of, rests_on, versions, world_of
 from tests.builders import make_trace
 from tests.dask_cluster import kept_in, scheduler, sweep_words, wait_for_workers, worker
 from tests.end_to_end.cli import Shell, assert_plain_error
@@ -205,7 +205,7 @@ def request_line(shell, monkeypatch):
         for name, value in shell.environ(ADVISOR_PRICES__REFRESH="never").items():
             patched.setenv(name, value)
         world = answering._world(offline=True)
-        job = Job(subject="t.json.gz", arguments="", options=("--epochs", "1", "--gpu", "L4:1"))
+        job = SweepJob(subject="t.json.gz", arguments="", options=("--epochs", "1", "--gpu", "L4:1"))
         patched.chdir(shell.folder)
         key = key_of(job, rests_on(job, world))
         folder = str(shell.folder)
@@ -244,6 +244,6 @@ def test_what_would_be_another_answer_is_refused(changes, words, request_line):
 
 
 def test_prices_that_change_meanwhile_are_no_answer(request_line, monkeypatch):
-    worlds = iter([answering._world(offline=True), sweeping.World(versions="", settings="", prices="")])
+    worlds = iter([answering._world(offline=True), sweeping.SweepBasis(versions="", settings="", prices="")])
     monkeypatch.setattr(sweeping, "world_of", lambda *_: next(worlds))
     assert answering.answered(json.dumps(request_line))["refused"].endswith("any more")

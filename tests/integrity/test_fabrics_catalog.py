@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from advisor.core.fabrics import Board, Machine, load_fabrics, machine_of
+from advisor.core.fabrics import Board, RentedFabric, load_fabrics, machine_of
 from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Link, Network
@@ -19,7 +19,7 @@ LISTED = {provider for provider, _ in load_instances()}
 COMING = {"a4x-highgpu-4g"}
 
 
-def name(row: Board | Machine) -> str:
+def name(row: Board | RentedFabric) -> str:
     return " ".join(row.gpus if isinstance(row, Board) else row.instance_types)
 
 

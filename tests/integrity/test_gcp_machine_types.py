@@ -12,8 +12,8 @@ from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.sources.gcp.skus import (
     MACHINE_FILE,
-    Kind,
     MachineType,
+    SkuKind,
     components,
     kind_of,
     load_machines,
@@ -46,15 +46,15 @@ GPU_NAMES = {
 }
 
 
-def kinds(machine: MachineType) -> list[Kind]:
+def kinds(machine: MachineType) -> list[SkuKind]:
     return [kind_of(component) for component in machine.needs]
 
 
 @BY_MACHINE
 def test_a_machine_is_billed_by_host_gpu_and_disks_or_by_slices(machine):
-    disks = [Kind.SSD] if machine.instance.local_ssd_bytes else []
-    assert kinds(machine) in ([Kind.CORE, Kind.RAM, Kind.GPU, *disks], [Kind.SLICE])
-    (gpu,) = (name for name in machine.needs if kind_of(name) in (Kind.GPU, Kind.SLICE))
+    disks = [SkuKind.SSD] if machine.instance.local_ssd_bytes else []
+    assert kinds(machine) in ([SkuKind.CORE, SkuKind.RAM, SkuKind.GPU, *disks], [SkuKind.SLICE])
+    (gpu,) = (name for name in machine.needs if kind_of(name) in (SkuKind.GPU, SkuKind.SLICE))
     assert resolve_gpu(GPU_NAMES[gpu]).name == machine.instance.gpu
 
 
@@ -63,11 +63,11 @@ def test_amounts_are_those_of_the_instance_type(machine):
     instance = machine.instance
     amounts = {kind_of(name): float(amount) for name, amount in machine.needs.items()}
     expected = {
-        Kind.CORE: instance.vcpus,
-        Kind.RAM: instance.memory_bytes / GIB,
-        Kind.GPU: instance.num_gpus,
-        Kind.SLICE: instance.num_gpus,
-        Kind.SSD: instance.local_ssd_bytes / GB,  # what the tables call 375 GB is billed as 375 GiB
+        SkuKind.CORE: instance.vcpus,
+        SkuKind.RAM: instance.memory_bytes / GIB,
+        SkuKind.GPU: instance.num_gpus,
+        SkuKind.SLICE: instance.num_gpus,
+        SkuKind.SSD: instance.local_ssd_bytes / GB,  # what the tables call 375 GB is billed as 375 GiB
     }
     assert amounts == {kind: expected[kind] for kind in amounts}
 
@@ -82,7 +82,7 @@ def test_regions_are_regions(machine):
 @BY_MACHINE
 def test_host_and_family_agree(machine):
     family = machine.instance.instance_type.split("-")[0].upper()
-    hosts = {name.split(" ")[0] for name in machine.needs if kind_of(name) in (Kind.CORE, Kind.RAM)}
+    hosts = {name.split(" ")[0] for name in machine.needs if kind_of(name) in (SkuKind.CORE, SkuKind.RAM)}
     assert len(hosts) <= 1
     assert all(host.split("-")[0] == family for host in hosts)
 

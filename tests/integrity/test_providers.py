@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.providers import FORM_FILE, PROVIDER_FILE, Access, Machines, load_providers
+from advisor.pricing.providers import FORM_FILE, PROVIDER_FILE, PriceAccess, RowKind, load_providers
 
 RENTERS = load_providers()
 
@@ -54,7 +54,7 @@ def test_the_clouds_of_our_catalog_are_among_them():
 
 def test_hosts_of_a_marketplace_are_all_of_others():
     for provider in RENTERS.values():
-        assert provider.machines is not Machines.HOSTS or provider.community_locations == ("*",)
+        assert provider.machines is not RowKind.HOSTS or provider.community_locations == ("*",)
 
 
 def test_forms_are_those_of_our_gpus_and_of_known_providers():
@@ -67,8 +67,10 @@ def test_forms_are_those_of_our_gpus_and_of_known_providers():
 def test_the_page_names_each_and_how_it_is_known():
     page = (Path(__file__).parents[2] / "docs/prices.md").read_text(encoding="utf-8")
     lines = {
-        Access.PUBLISHED: next(line for line in page.splitlines() if "publishes a catalog a day" in line),
-        Access.ASKED: next(line for line in page.splitlines() if "asks them directly" in line),
+        PriceAccess.PUBLISHED: next(
+            line for line in page.splitlines() if "publishes a catalog a day" in line
+        ),
+        PriceAccess.ASKED: next(line for line in page.splitlines() if "asks them directly" in line),
     }
     for name, provider in RENTERS.items():
         assert re.search(rf"\b{name}\b", lines[provider.access]), name

@@ -10,8 +10,8 @@ import pytest
 from advisor.core.gpus import catalog_path
 from advisor.pricing.expected_prices import RATIO_FILE, Ratio
 from advisor.pricing.instance_types import INSTANCE_FILE, InstanceType, read_as
-from advisor.pricing.price_checks import BOUNDS_FILE, Bounds
-from advisor.pricing.providers import FORM_FILE, QUOTAS_FILE, REGION_FILE, Form, NamedQuota, Region
+from advisor.pricing.price_checks import BOUNDS_FILE, PriceBounds
+from advisor.pricing.providers import FORM_FILE, QUOTAS_FILE, REGION_FILE, GpuForm, NamedQuota, Region
 from advisor.pricing.spot import (
     INTERRUPTION_FILE,
     SPOT_ODDS_FILE,
@@ -24,9 +24,9 @@ from advisor.pricing.storage import DISKS_FILE, DiskRates
 from recommender.queue.waits import WAITS_FILE, PooledWait
 
 TABLES: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    BOUNDS_FILE: (Bounds, ("gpu",)),
+    BOUNDS_FILE: (PriceBounds, ("gpu",)),
     DISKS_FILE: (DiskRates, ("provider",)),
-    FORM_FILE: (Form, ("provider", "instance_types")),
+    FORM_FILE: (GpuForm, ("provider", "instance_types")),
     INSTANCE_FILE: (InstanceType, ("provider", "instance_type")),
     INTERRUPTION_FILE: (Interruptions, ("instance_type", "region")),
     QUOTAS_FILE: (NamedQuota, ("provider", "quota")),

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.gpus import catalog_path
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
-from advisor.pricing.storage import Rate, RateKind, charge, load_rates, rates_at, usd_of
+from advisor.pricing.storage import RateKind, StorageRate, charge, load_rates, rates_at, usd_of
 
 RATES = load_rates()
 INSTANCES = load_instances()
@@ -26,7 +26,7 @@ PLAUSIBLE_USD = {
 }
 
 
-def by_place() -> dict[tuple[str, str, RateKind, str], list[Rate]]:
+def by_place() -> dict[tuple[str, str, RateKind, str], list[StorageRate]]:
     rates = defaultdict(list)
     for rate in RATES:
         rates[rate.provider, rate.region, rate.kind, rate.to_region].append(rate)

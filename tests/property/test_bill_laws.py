@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, Plan
-from advisor.pricing.storage import Rate, RateKind, charge, usd_of
+from advisor.pricing.storage import RateKind, StorageRate, charge, usd_of
 from recommender.outcome import bill
 from recommender.outcome.draws import Array, make_draws
 from recommender.plans.candidates import cheapest_plans
@@ -90,11 +90,11 @@ def test_the_lines_add_up_whatever_the_terms(plan, train_s):
 
 
 @st.composite
-def tiers(draw: st.DrawFn) -> tuple[Rate, ...]:
+def tiers(draw: st.DrawFn) -> tuple[StorageRate, ...]:
     limits = draw(st.lists(st.floats(1, 1e5), min_size=1, max_size=4, unique=True))
     last = draw(st.sampled_from([math.inf, max(limits)]))
     return tuple(
-        Rate(
+        StorageRate(
             provider="aws",
             region="*",
             kind=RateKind.EGRESS_INTERNET,
@@ -126,11 +126,11 @@ PLACES = st.sampled_from(["us-east-1", "us-west-2", "eu-west-1", "sa-east-1"])
 
 
 @st.composite
-def catalogs(draw: st.DrawFn) -> tuple[Rate, ...]:
+def catalogs(draw: st.DrawFn) -> tuple[StorageRate, ...]:
     """Flat rates of some places of two clouds."""
     places = draw(st.lists(st.tuples(st.sampled_from(["aws", "gcp"]), PLACES), min_size=1, unique=True))
     return tuple(
-        Rate(
+        StorageRate(
             provider=provider,
             region=region,
             kind=RateKind.EGRESS_INTERNET,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Plan, Quantiles, Recommendation, StartWait
 from recommender.outcome.draws import Array, make_draws
-from recommender.outcome.outcomes import Run, costs_of, runs_of
+from recommender.outcome.outcomes import DrawnRun, costs_of, runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 from recommender.outcome.watched import Watched
 from recommender.plans.candidates import plans_of_offers
@@ -48,7 +48,7 @@ def decide(plans: list[Plan], hours: float, **limits: float) -> Recommendation:
     )
 
 
-def run_and_usd(plan: Plan, terms: SpotTerms, work_h: float) -> tuple[Run, Array]:
+def run_and_usd(plan: Plan, terms: SpotTerms, work_h: float) -> tuple[DrawnRun, Array]:
     runs = runs_of([plan], [np.full_like(DRAWS.wait, work_h * 3600)], [terms], DRAWS)
     return runs[0], costs_of([plan], runs, DRAWS).usd[0]
 

@@ -18,7 +18,7 @@ from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import GpuSpec, Op
 from advisor.operators.registry import rows
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, Network, shipped
+from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, LearnedNetwork, shipped
 from advisor.predict.learned import SIGMA_DAY, learned_times, shape_of
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
@@ -277,7 +277,7 @@ def test_more_bytes_of_an_element_wise_operator_may_be_faster_for_bad_weights():
     first = np.zeros((1, 6, 2), np.float32)
     first[0, 0, 0] = 1.0
     zeros = np.zeros(6, np.float32)
-    falling = Network(
+    falling = LearnedNetwork(
         low=zeros,
         high=zeros + 100,
         mean=zeros,

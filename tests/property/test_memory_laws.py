@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.core.units import GIB
 from advisor.core.values import Fit, Layout, MemoryUse, Phase, Sharding
 from advisor.predict.distinct import Blocks
-from advisor.predict.fitting import StepSeconds, Version, changed, largest_batch, remedies
+from advisor.predict.fitting import FittedScript, StepSeconds, changed, largest_batch, remedies
 from advisor.predict.footprint import (
     Footprint,
     footprint,
@@ -49,9 +49,9 @@ def footprints(draw: st.DrawFn) -> Footprint:
     )
 
 
-def version_of(tensors: Footprint, layout: Layout = ONE) -> Version:
+def version_of(tensors: Footprint, layout: Layout = ONE) -> FittedScript:
     trace, gpu = make_transformer(), make_gpu()
-    return Version(
+    return FittedScript(
         trace=trace,
         gpu=gpu,
         layout=layout,

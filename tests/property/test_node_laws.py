@@ -11,7 +11,7 @@ from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, node_counts
 from advisor.service.prices.query_limits import is_wanted
 from recommender.outcome.draws import make_draws, waits
-from recommender.outcome.outcomes import Run, runs_of
+from recommender.outcome.outcomes import DrawnRun, runs_of
 from recommender.outcome.spot import SpotTerms, terms_of_plans
 from recommender.plans.candidates import plans_of_offers, wait_of
 from recommender.plans.extras import CloudTerms
@@ -72,7 +72,7 @@ def test_a_start_of_more_nodes_never_waits_less(offer, left, right):
     assert (many >= few - 1e-6).all()
 
 
-def spot_run(terms: SpotTerms, num_nodes: int, hours: float) -> tuple[Run, SpotTerms]:
+def spot_run(terms: SpotTerms, num_nodes: int, hours: float) -> tuple[DrawnRun, SpotTerms]:
     offer = make_offer(market=Market.SPOT)
     plan = plan_of(offer, num_nodes, CloudTerms(startup_s=0.0), 1.0)
     at = terms_of_plans(terms, None)(plan)

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
-from advisor.pricing.expected_prices import Drift, PriceModel, likely_prices, load_price_model
+from advisor.pricing.expected_prices import PriceDrift, PriceModel, likely_prices, load_price_model
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import cheapest_plans, plans_of_offers
 from recommender.plans.extras import CloudTerms
@@ -33,7 +33,7 @@ def models(draw: st.DrawFn) -> PriceModel:
     ages = sorted(draw(st.sets(st.integers(1, 900), min_size=2, max_size=4)))
     weights = sorted(draw(st.lists(st.floats(0, 1), min_size=len(ages), max_size=len(ages))), reverse=True)
     ups = sorted(draw(st.lists(st.floats(0, 1), min_size=len(ages), max_size=len(ages))))
-    drift = Drift(
+    drift = PriceDrift(
         age_days=(0.0, *map(float, ages)),
         weight=(1.0, *weights),
         down=(0.0, *(-up for up in ups)),

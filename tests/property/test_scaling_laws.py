@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Collective, Fabric, Layout, Link, Network, Phase, Trace
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from advisor.predict.iteration import predict_counts
 from advisor.predict.step_time import OTHERS
 from tests.builders import make_gpu, make_op, make_trace
@@ -111,11 +111,11 @@ def test_accumulation_is_never_slower_per_sample(trace, passes, num_nodes, netwo
 
 @given(st.integers(1, 10**5), st.integers(1, 10**5), st.floats(0, 0.2))
 def test_the_slowest_of_more_is_later(few, more, spread):
-    scaling = Scaling(spread=spread)
+    scaling = ScalingConstants(spread=spread)
     assert 0 <= scaling.waiting(few) <= scaling.waiting(few + more)
 
 
 def test_the_slowest_of_eight_and_of_a_thousand():
     # Harter, "Expected values of normal order statistics", Biometrika 48, 1961: 1.4236 and 3.2414.
-    assert Scaling(spread=1.0).waiting(8) == pytest.approx(1.4236, rel=0.01)
-    assert Scaling(spread=1.0).waiting(1000) == pytest.approx(3.2414, rel=0.01)
+    assert ScalingConstants(spread=1.0).waiting(8) == pytest.approx(1.4236, rel=0.01)
+    assert ScalingConstants(spread=1.0).waiting(1000) == pytest.approx(3.2414, rel=0.01)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.core.units import GIB
 from advisor.core.values import Fabric, IterationEstimate, Layout, Link, Network, Sharding, Split, Trace
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from advisor.predict.iteration import predict
 from advisor.predict.step_time import OTHERS, STAGES
 from tests.builders import make_gpu
@@ -109,7 +109,9 @@ def test_stages_wait_for_the_slowest_no_longer_than_as_many_copies_would(
     alone_s = sum(seconds for name, seconds in of_all.items() if name not in (OTHERS, STAGES))
     most_s = max(alone_s, computing_s) + estimate.communication_s
     # GPUs of one node that hold the whole model wait once a step.
-    scaling = Scaling() if pipeline > 1 else Scaling(spread=Scaling().spread_of_steps)
+    scaling = (
+        ScalingConstants() if pipeline > 1 else ScalingConstants(spread=ScalingConstants().spread_of_steps)
+    )
     assert waits <= scaling.waiting(pipeline * copies) * most_s * EXACT
     evened_s = scaling.waiting(copies) / math.sqrt(micro_batches) * computing_s
     assert evened_s <= waits * EXACT

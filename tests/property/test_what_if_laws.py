@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.core import values
 from advisor.core.gpus import load_gpus
 from advisor.predict.interval import widened
-from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
+from advisor.predict.what_if.making import CHANGES, ONE_LINE, TraceChange
 from advisor.predict.what_if.precision import allow_tf32, under_autocast
 from advisor.report.words import sentence
 from recommender.outcome.reasons import capability
@@ -53,7 +53,7 @@ DTYPES = st.sampled_from(["bfloat16", "float16"])
 
 def suited_changes(gpu: values.GpuSpec) -> set[str]:
     made = (CHANGES[name](make_trace()) for name in ONE_LINE)
-    return {one.name for one in made if isinstance(one, Change) and one.why_not_on(gpu) is None}
+    return {one.name for one in made if isinstance(one, TraceChange) and one.why_not_on(gpu) is None}
 
 
 def answer_for(trace: values.Trace, gpus: list[values.GpuSpec], **limits: Any) -> values.Recommendation:

@@ -16,9 +16,9 @@ from advisor.core.values import Market
 from advisor.pricing.providers import load_providers
 from advisor.pricing.sources.aws.aws_calls import read_options
 from advisor.pricing.sources.aws.markets import region_parts
-from advisor.pricing.sources.aws.survey import Region, catalog_machines
+from advisor.pricing.sources.aws.survey import SurveyedRegion, catalog_machines
 from advisor.pricing.sources.gcp import client
-from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
+from advisor.pricing.sources.gcp.client import ApiPatience, PullError, pull_skus
 from advisor.pricing.sources.gcp.skus import load_machines, part_of, rates_of
 from advisor.pricing.sources.gpuhunt import Retrieval, offers_of
 from advisor.pricing.sources.protocol import OfferQuery, Part
@@ -69,7 +69,7 @@ class StubClient:
 
 
 def parts(replies: dict[str, Any], rows: list[Any]) -> list[Part]:
-    region = Region(
+    region = SurveyedRegion(
         name=REGION,
         ec2=StubClient(replies),
         pricing=StubClient({"GetProducts": {"PriceList": rows}}),
@@ -150,12 +150,12 @@ def gcp_parts(payload: bytes | str) -> list[Part]:
     from google.cloud.billing_v1.types import ListSkusResponse
     from google.protobuf.json_format import Parse
 
-    def pages(_patience: Patience, _on_error: Callable[[Exception], None]) -> Iterator[Any]:
+    def pages(_patience: ApiPatience, _on_error: Callable[[Exception], None]) -> Iterator[Any]:
         yield Parse(payload, ListSkusResponse.pb(ListSkusResponse()), ignore_unknown_fields=True)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "_pages", pages)
-        rates = rates_of(pull_skus(Patience()), NOW)
+        rates = rates_of(pull_skus(ApiPatience()), NOW)
     return [
         part_of("us-central1", market, load_machines(), rates, retrieved_at=NOW)
         for market in (Market.ON_DEMAND, Market.SPOT)

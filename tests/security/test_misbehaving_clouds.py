@@ -10,7 +10,7 @@ import pytest
 from advisor.core.errors import CloudError
 from advisor.pricing.sources.aws import aws_calls as calls
 from advisor.pricing.sources.aws.aws_calls import AwsOptions, Clients, items_of
-from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience
+from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, ApiPatience
 from advisor.pricing.sources.gcp.gcp_source import GcpSource
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.store.database import open_store
@@ -47,7 +47,7 @@ def aws_failure(call_s: float) -> str:
 def gcp_failure(call_s: float) -> str:
     # What is tried again costs little patience, or more than there is.
     wait_s = 0.1 if call_s == SHORT_S else 1e9
-    patience = Patience(call_s=call_s, first_wait_s=wait_s, longest_wait_s=wait_s, total_s=2 * call_s)
+    patience = ApiPatience(call_s=call_s, first_wait_s=wait_s, longest_wait_s=wait_s, total_s=2 * call_s)
     (part,) = GcpSource(patience).offers(OfferQuery())
     assert part.failure is not None
     assert "\n" not in part.failure

@@ -4,7 +4,7 @@ import pytest
 
 from advisor.cli.listening import Narration
 from advisor.payload.progress import Teller
-from advisor.payload.protocol import Phase
+from advisor.payload.protocol import RunPhase
 from advisor.profile.profiling import parse_event
 
 
@@ -14,7 +14,7 @@ def test_a_million_batches_are_a_few_lines_a_second():
     teller = Teller(lines.append, clock=lambda: now_s)
     for batch in range(1, 1_000_001):
         now_s += 2e-6
-        teller.tell({"phase": Phase.EVALUATION, "done": batch})
+        teller.tell({"phase": RunPhase.EVALUATION, "done": batch})
     assert 5 <= len(lines) <= 11
 
 
@@ -24,7 +24,7 @@ def test_a_script_that_closes_our_file_is_not_stopped_by_it():
     def closed(_: str) -> None:
         raise OSError(9, "Bad file descriptor")
 
-    Teller(closed).tell({"phase": Phase.TORCH})
+    Teller(closed).tell({"phase": RunPhase.TORCH})
 
 
 @pytest.mark.parametrize(

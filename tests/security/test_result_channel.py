@@ -12,8 +12,8 @@ from advisor.core.findings import Text
 from advisor.core.findings.about_traces import NotDone
 from advisor.payload.protocol import VERSION, Notice
 from advisor.profile import attempt, profile
-from advisor.profile.attempt import Ending, job_folder, run_child
-from advisor.profile.child_files import Lines
+from advisor.profile.attempt import ChildEnding, job_folder, run_child
+from advisor.profile.child_files import AppendedLines
 from advisor.profile.environment import child_environment
 from advisor.profile.recording import read_recording, trace_of
 from advisor.report.words import sentence
@@ -213,7 +213,7 @@ def test_a_secret_is_taken_out_before_it_can_be_cut_in_half(tmp_path):
 
 def lines_of(path: Path) -> list[str]:
     lines: list[str] = []
-    Lines(path, lines.append).tell_all()
+    AppendedLines(path, lines.append).tell_all()
     return lines
 
 
@@ -287,7 +287,7 @@ def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path
         return (
             {"status": "needs_torchrun", "message": "KeyError: 'RANK'"},
             None,
-            Ending(returncode=0, log=""),
+            ChildEnding(returncode=0, log=""),
         )
 
     monkeypatch.setattr(attempt, "_attempt", ask_again)

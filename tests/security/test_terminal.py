@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from advisor.profile.attempt import Ending, Terminal, plain, run_child
+from advisor.profile.attempt import ChildEnding, PseudoTerminal, plain, run_child
 
 
-def run(code: str, tmp_path, timeout_s: float = 20.0) -> Ending:
+def run(code: str, tmp_path, timeout_s: float = 20.0) -> ChildEnding:
     return run_child(
         [sys.executable, "-c", code],
         environment=dict(os.environ),
@@ -104,5 +104,5 @@ def test_the_terminal_is_not_the_scripts_to_control(tmp_path):
 
 
 def test_input_is_at_its_end_again_and_again():
-    with Terminal() as terminal:
+    with PseudoTerminal() as terminal:
         assert [os.read(terminal.stdin, 10) for _ in range(3)] == [b"", b"", b""]

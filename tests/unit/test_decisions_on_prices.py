@@ -10,7 +10,7 @@ import pytest
 from advisor.core.units import GIB
 from advisor.core.values import DataPlace, Interval, Market, Offer, Quantiles, QuoteKind, Recommendation
 from advisor.pricing.expected_prices import PriceModel, likely_prices
-from advisor.pricing.storage import Rate, RateKind
+from advisor.pricing.storage import RateKind, StorageRate
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
@@ -61,8 +61,8 @@ class TestCase10TheMinimumOfNoisyPrices:
         assert cost_usd(answer, "aws/x.xlarge/b/spot") == pytest.approx(10.00)
 
 
-def rate(kind: RateKind, usd: float, region: str) -> Rate:
-    return Rate(
+def rate(kind: RateKind, usd: float, region: str) -> StorageRate:
+    return StorageRate(
         provider="aws",
         region=region,
         kind=kind,

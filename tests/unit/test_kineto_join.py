@@ -6,8 +6,8 @@ import pytest
 
 from advisor.core.errors import TraceError
 from advisor.core.values import Phase
-from advisor.kineto.events import DeviceEvent, HostEvent, Launch, Recording
-from advisor.kineto.export import Call, Step, Unjoined, join
+from advisor.kineto.events import CudaLaunch, DeviceEvent, HostEvent, KinetoEvents
+from advisor.kineto.export import KinetoCall, KinetoStep, Unjoined, join
 
 MAIN, AUTOGRAD = "1/1", "1/2"
 WHOLE = ("ProfilerStep#1", 0, 1000)
@@ -37,18 +37,18 @@ def kernel(
     )
 
 
-def launch(begin: float, *, thread: str = MAIN, external: int | None = None) -> Launch:
-    return Launch(thread=thread, begin_s=begin, external_id=external)
+def launch(begin: float, *, thread: str = MAIN, external: int | None = None) -> CudaLaunch:
+    return CudaLaunch(thread=thread, begin_s=begin, external_id=external)
 
 
 def joined(
     operators: list[HostEvent],
     events: list[DeviceEvent],
-    launches: dict[int, Launch] | None = None,
+    launches: dict[int, CudaLaunch] | None = None,
     *,
     marks: tuple[tuple[str, float, float], ...] = (WHOLE,),
-) -> tuple[tuple[Step, ...], Unjoined]:
-    recording = Recording(
+) -> tuple[tuple[KinetoStep, ...], Unjoined]:
+    recording = KinetoEvents(
         operators=tuple(sorted(operators, key=lambda operator: operator.begin_s)),
         marks=tuple(op(*mark) for mark in marks),
         launches=launches or {},
@@ -58,12 +58,12 @@ def joined(
     return join(recording)
 
 
-def only_step(*arguments: Any, **options: Any) -> Step:
+def only_step(*arguments: Any, **options: Any) -> KinetoStep:
     (step,), _ = joined(*arguments, **options)
     return step
 
 
-def only_call(*arguments: Any, **options: Any) -> Call:
+def only_call(*arguments: Any, **options: Any) -> KinetoCall:
     (call,) = only_step(*arguments, **options).calls
     return call
 

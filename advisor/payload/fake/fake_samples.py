@@ -34,7 +34,7 @@ _TORCHVISION_LENGTHS = {
 }  # fmt: skip
 
 
-class FakeData:
+class SampleMaker:
     """Makes samples, and puts them where data is missing."""
 
     def __init__(
@@ -98,7 +98,7 @@ class FakeData:
 class _FakeDataset(Dataset[object]):
     """Fake samples at any index; everything else is the replaced data set's."""
 
-    def __init__(self, source: FakeData, replaced: object) -> None:
+    def __init__(self, source: SampleMaker, replaced: object) -> None:
         self._source, self._replaced = source, replaced
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class _FakeDataset(Dataset[object]):
 class _FakeStream(IterableDataset[object]):
     """Fake samples in a row, without end where the replaced data set has no length."""
 
-    def __init__(self, source: FakeData, replaced: object) -> None:
+    def __init__(self, source: SampleMaker, replaced: object) -> None:
         self._source, self._replaced = source, replaced
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class _FakeStream(IterableDataset[object]):
         return (self._source.sample(index) for index in indices)
 
 
-def _missing(cls: type, source: FakeData, length: int, names: dict[str, object]) -> type:
+def _missing(cls: type, source: SampleMaker, length: int, names: dict[str, object]) -> type:
     def getitem(self: object, index: object) -> object:  # noqa: ARG001
         return source.sample(index if isinstance(index, int) else 0)
 

@@ -82,7 +82,7 @@ _TORCHRUN = {
 _MOST_GPUS_PER_NODE = 8
 
 
-class World:
+class PretendedWorld:
     """Rank 0 of as many processes as the user asked for, one GPU each.
 
     Attributes:

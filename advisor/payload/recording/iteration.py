@@ -20,7 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import Original, replace, wrap
 from .batches import gradient_of, is_trial, nominal_batch, parallel_by, part_of, samples_of
-from .random_steps import Steps, repeats
+from .random_steps import SteadySteps, repeats
 
 if TYPE_CHECKING:
     from ..composite import Args, Kwargs
@@ -142,7 +142,7 @@ class Evaluations:
 MOST_STEPS_OF_A_PERIOD = 32
 
 
-class Period:
+class StepPeriod:
     """Follows the optimizers' steps; the one that steps least often bounds the iteration."""
 
     def __init__(self) -> None:
@@ -283,12 +283,12 @@ class Iterations:
         self._on_span = on_span
         self._by_call = by_call
         self._position = position
-        self._period = Period()
+        self._period = StepPeriod()
         self._by_hand = ByHand()
         self._rollouts = Rollouts()
         self._evaluations = Evaluations()
         # A real GPU's steps are timed, calls of a function are iterations, and dropout draws on the CPU, too.
-        self._steps = None if by_call or session.backend == "cuda" else Steps()
+        self._steps = None if by_call or session.backend == "cuda" else SteadySteps()
         self._draws = self._steps.draws if self._steps and session.backend == "fake" else None
         self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
         self.depth = 0

@@ -235,7 +235,7 @@ class Hooks(NamedTuple):
 NO_HOOKS = Hooks()
 
 
-class Loading:
+class ScriptLoaders:
     """The DataLoaders of the script and the one that feeds its training."""
 
     def __init__(self, backend: str = "fake") -> None:
@@ -374,7 +374,8 @@ class Batches:
     """
 
     def __init__(
-        self, loading: Loading, loader: torch.utils.data.DataLoader[object], batches: Iterator[object], *,
+        self, loading: ScriptLoaders, loader: torch.utils.data.DataLoader[object],
+        batches: Iterator[object], *,
         worker: Worker | None = None, hooks: Hooks = NO_HOOKS,
     ) -> None:  # fmt: skip
         self._loading, self._loader, self._batches = loading, loader, batches

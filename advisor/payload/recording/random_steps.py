@@ -34,7 +34,7 @@ MANY_CALLS = 16_000
 LEAST_DIFFERENCE = 0.01
 
 
-class Draws:
+class RandomDraws:
     """Whether a forward pass draws random numbers of the CPU, which may decide what it does."""
 
     def __init__(self) -> None:
@@ -91,11 +91,11 @@ def _forms(span: Iteration) -> Counter[tuple[str, str]]:
     return forms
 
 
-class Steps:
+class SteadySteps:
     """Collects steady steps until they are enough."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.draws = Draws()
+        self.draws = RandomDraws()
         """Of the script's forward passes."""
         self._clock = clock
         self._begun_s = 0.0

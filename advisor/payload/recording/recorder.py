@@ -174,9 +174,9 @@ class Node:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.reads: Counter[Read] = Counter()
+        self.reads: Counter[RecordedRead] = Counter()
         """How many of them read what."""
-        self.new_parameters: Counter[Read] = Counter()
+        self.new_parameters: Counter[RecordedRead] = Counter()
         """Of those reads, how many parameters no call of the entry had read before."""
 
 
@@ -190,14 +190,14 @@ class Forward(NamedTuple):
     is_of_view: bool
 
 
-class Read(NamedTuple):
+class RecordedRead(NamedTuple):
     """What one call reads, and the forward call that it is the backward call of."""
 
     sources: tuple[Source, ...]
     forward: Forward | None
 
 
-class Flow:
+class FlowTracker:
     """Follows tensors by their storages, and calls by the autograd graph's sequence numbers."""
 
     def __init__(self, memory: MemoryTracker) -> None:
@@ -223,7 +223,7 @@ class Flow:
         node = entry.nodes.get(key)
         if node is None:
             node = entry.nodes[key] = Node(entry)
-        read = Read(sources, forward)
+        read = RecordedRead(sources, forward)
         node.reads[read] += 1
         before = len(entry.parameters)
         entry.parameters.update(serial for serial, source in zip(serials, sources) if source == PARAMETER)
@@ -293,7 +293,7 @@ class Description(NamedTuple):
     attributes: tuple[tuple[str, object], ...]
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """What is the same for calls that are counted together."""
 
     name: str
@@ -330,9 +330,9 @@ class Recorder:
         self._step_task = _NO_TASK
         self._signatures: dict[OpOverload, Signature] = {}
         self._dtype_names: dict[torch.dtype, str] = {}
-        self._calls: dict[Call, Entry] = {}
-        self._evaluation: dict[Call, Entry] = {}
-        self._flow = Flow(memory)
+        self._calls: dict[RecordedCall, Entry] = {}
+        self._evaluation: dict[RecordedCall, Entry] = {}
+        self._flow = FlowTracker(memory)
         self._backward_passes: set[int] = set()
         self._attention = AttentionChoice()
 
@@ -417,7 +417,7 @@ class Recorder:
         phase = self._phase(signature.name)
         if phase == "forward" and self._updates_by_hand(signature, args):
             phase = "optimizer"
-        entry = self._count(Call(signature.name, phase, inputs, outputs, attributes), call)
+        entry = self._count(RecordedCall(signature.name, phase, inputs, outputs, attributes), call)
         if phase != "optimizer":
             self._follow(entry, signature, args, kwargs, result)
         if signature.needs_values and (
@@ -431,7 +431,7 @@ class Recorder:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
         copied = (source[0], self._dtype(dtype), source[2])
-        return self._count(Call(name, self._phase(name), (source,), (copied,), ()), call).numbers[-1]
+        return self._count(RecordedCall(name, self._phase(name), (source,), (copied,), ()), call).numbers[-1]
 
     def record_read(self, tensor: torch.Tensor) -> None:
         """Count the copy of a value that Python asks for."""
@@ -488,7 +488,7 @@ class Recorder:
                 attributes.append((name, self._attribute(value)))
         return inputs, written, attributes
 
-    def _count(self, key: Call, call: int | None) -> Entry:
+    def _count(self, key: RecordedCall, call: int | None) -> Entry:
         is_kept_apart = key.phase == "forward" and self.is_evaluating()
         calls = self._evaluation if is_kept_apart else self._calls
         entry = calls.get(key)

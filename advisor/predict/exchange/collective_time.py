@@ -31,7 +31,7 @@ COLLECTIVES_FILE = "collectives.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
+class CollectiveProtocol:
     """A way to send."""
 
     latency: float
@@ -76,7 +76,7 @@ class Manner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class ExchangeRates:
     """What a manner of exchange reaches."""
 
     rate: float
@@ -95,12 +95,12 @@ class CollectiveConstants:
     """Of a kernel that takes no steps."""
     pace: Mapping[str, float]
     """Latency within a node, by architecture, relative to the mean of all."""
-    peer_protocols: tuple[Protocol, ...]
+    peer_protocols: tuple[CollectiveProtocol, ...]
     """Of which the fastest is taken."""
-    ring_protocols: tuple[Protocol, ...]
+    ring_protocols: tuple[CollectiveProtocol, ...]
     """Those and more."""
     in_switch: InSwitch
-    manners: Mapping[Manner, Exchange]
+    manners: Mapping[Manner, ExchangeRates]
     links: Mapping[Link, Road]
     networks: Mapping[Network, Road]
     unknown_network_bytes_per_s: float
@@ -135,7 +135,8 @@ def constants_from(table: Mapping[str, Any]) -> CollectiveConstants:
         TypeError: an entry has other fields.
     """
     peers, rings = (
-        tuple(Protocol(**row) for row in table["protocols"][name].values()) for name in ("peers", "rings")
+        tuple(CollectiveProtocol(**row) for row in table["protocols"][name].values())
+        for name in ("peers", "rings")
     )
     switch = table["in_switch"]
     return CollectiveConstants(
@@ -144,7 +145,7 @@ def constants_from(table: Mapping[str, Any]) -> CollectiveConstants:
         peer_protocols=peers,
         ring_protocols=(*peers, *rings),
         in_switch=InSwitch(**{**switch, "architectures": tuple(switch["architectures"])}),
-        manners={Manner(name): Exchange(**row) for name, row in table["manners"].items()},
+        manners={Manner(name): ExchangeRates(**row) for name, row in table["manners"].items()},
         links={Link(name): Road(**row) for name, row in table["links"].items()},
         networks={Network(name): Road(**row) for name, row in table["networks"].items()},
         unknown_network_bytes_per_s=table["unknown_network_bytes_per_s"],
@@ -177,7 +178,7 @@ class CollectiveTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ProtocolLine:
     """What one protocol takes."""
 
     latency_s: float
@@ -192,7 +193,7 @@ class CollectiveLaw:
     and nothing is surer than either.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ProtocolLine, ...]
     latency_sigma: float
     """Of the part of the time that does not grow with the size."""
     rate_sigma: float
@@ -220,7 +221,7 @@ class CollectiveLaw:
         return CollectiveTimes(seconds=seconds, sigma=sigma)
 
 
-_FREE = CollectiveLaw(lines=(Line(latency_s=0.0, s_per_byte=0.0),), latency_sigma=0.0, rate_sigma=0.0)
+_FREE = CollectiveLaw(lines=(ProtocolLine(latency_s=0.0, s_per_byte=0.0),), latency_sigma=0.0, rate_sigma=0.0)
 
 
 def collective_time(kind: str, num_bytes: float, layout: Layout, gpu: GpuSpec) -> CollectiveTime:
@@ -323,7 +324,7 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
     shares = _shares(group, constants)
     is_ring = group.manner is Manner.RING
     lines = [
-        Line(
+        ProtocolLine(
             latency_s=protocol.latency * latency_s,
             s_per_byte=max(link_s, network_s) / protocol.payload + shares / protocol.bytes_per_s,
         )
@@ -337,14 +338,14 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
     )
 
 
-def _in_switch(group: Group, constants: CollectiveConstants) -> Iterator[Line]:
+def _in_switch(group: Group, constants: CollectiveConstants) -> Iterator[ProtocolLine]:
     """A GPU sends all of its buffer to the switch, and gets the others' shares of the sum."""
     switch = constants.in_switch
     is_able = group.fabric.link is Link.NVSWITCH and group.architecture in switch.architectures
     if group.kind == "all_reduce" and group.num_nodes == 1 and is_able:
         hops_s = 2 * constants.links[Link.NVSWITCH].hop_s
         pace = constants.pace.get(group.architecture, 1.0)
-        yield Line(
+        yield ProtocolLine(
             latency_s=switch.latency * pace * (constants.launch_s + hops_s),
             s_per_byte=(1 + 1 / group.num_gpus) / (switch.efficiency * group.fabric.link_bytes_per_s),
         )
@@ -414,7 +415,7 @@ def _crossing(group: Group) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
+class ScalingConstants:
     """Constants, fitted by ``python -m research.scaling`` (``research/docs/accuracy/scaling.md``)."""
 
     slowdown: float = 0.3
@@ -431,7 +432,7 @@ class Scaling:
     sigma: float = 0.03
     """Log-normal, of what all this leaves unexplained of a step."""
 
-    def of_gradients(self, layout: Layout) -> Scaling:
+    def of_gradients(self, layout: Layout) -> ScalingConstants:
         """Of GPUs that each hold the model and exchange gradients alone."""
         if layout.num_nodes > 1:
             return self

@@ -34,7 +34,7 @@ SIGMA_NOT_COMPARED = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TraceChange:
     """A change to the script."""
 
     name: str
@@ -66,14 +66,14 @@ _TF32_LEAST = (8, 0)
 _PRODUCTS = frozenset(family.word for family in FAMILIES if family.compute.tensor_cores)
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 
-Maker = Callable[[Trace], Change | Finding]
+Maker = Callable[[Trace], TraceChange | Finding]
 
 
-def _tf32(trace: Trace) -> Change | Finding:
+def _tf32(trace: Trace) -> TraceChange | Finding:
     changed = allow_tf32(trace)
     if changed is None:
         return _already() if trace.precision.tf32_matmul else _nothing("products in FP32")
-    return Change(
+    return TraceChange(
         name="tf32",
         trace=changed,
         why_not_on=_why_no_tf32,
@@ -89,7 +89,7 @@ def _why_no_tf32(gpu: GpuSpec) -> Finding | None:
     return None if is_new and "tf32" in gpu.tensor_flops_per_s else _no_rate(gpu, "tf32")
 
 
-def _autocast(name: str, trace: Trace) -> Change | Finding:
+def _autocast(name: str, trace: Trace) -> TraceChange | Finding:
     dtype = _DTYPES[name]
     changed = under_autocast(trace, dtype)
     if changed is None:
@@ -97,7 +97,7 @@ def _autocast(name: str, trace: Trace) -> Change | Finding:
     steps = [EditScript(what="use-autocast", name=dtype)]
     if dtype == "float16":
         steps.append(EditScript(what="add-grad-scaler"))
-    return Change(
+    return TraceChange(
         name=name,
         trace=changed,
         why_not_on=_why_no_bf16 if name == "bf16" else _why_no_fp16,
@@ -164,14 +164,14 @@ _REWRITES = {
 }
 
 
-def _rewritten(name: str, trace: Trace) -> Change | Finding:
+def _rewritten(name: str, trace: Trace) -> TraceChange | Finding:
     rewrite = _REWRITES[name]
     changed = rewrite.change(trace)
     if changed is None:
         return _already() if rewrite.is_done(trace) else _nothing(rewrite.lacking)
     if name == "compile" and (num_breaks := graph_breaks(trace)):
         return NoGain(why="graph-breaks", num_breaks=num_breaks)
-    return Change(
+    return TraceChange(
         name=name,
         trace=changed,
         new_kernels=frozenset(family.word for family in rewrite.families),
@@ -182,7 +182,7 @@ def _rewritten(name: str, trace: Trace) -> Change | Finding:
     )
 
 
-def _larger_step(name: str, trace: Trace) -> Change | Finding:
+def _larger_step(name: str, trace: Trace) -> TraceChange | Finding:
     if trace.batch_size is None:
         return NoGain(why="batch-unknown")
     if name == "batch":
@@ -195,7 +195,7 @@ def _larger_step(name: str, trace: Trace) -> Change | Finding:
         return why_not
     sizes = {"global_batch_size": trace.batch_size * factor, "batch_size": trace.batch_size}
     how = EditScript(what="enlarge-batch" if name == "batch" else "accumulate", name=f"{factor}")
-    return Change(
+    return TraceChange(
         name=name,
         trace=changed,
         steps=(how, RetuneLearningRate(**sizes)),
@@ -204,11 +204,11 @@ def _larger_step(name: str, trace: Trace) -> Change | Finding:
     )
 
 
-def _feeding(name: str, trace: Trace) -> Change | Finding:
+def _feeding(name: str, trace: Trace) -> TraceChange | Finding:
     feeding = next((one for one in faster_feeding(trace) if one.name == name), None)
     if feeding is None:
         return NoGain(why="not-fed")
-    return Change(
+    return TraceChange(
         name=name,
         trace=feeding.trace,
         why_not_fed=NoGain(why="not-fed"),

@@ -51,7 +51,7 @@ Usd = Annotated[float, pydantic.Field(strict=True, gt=0, lt=1e6, allow_inf_nan=F
 Seconds = Annotated[float, pydantic.Field(strict=True, ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
 
 
-class Rate(pydantic.BaseModel):
+class OwnRate(pydantic.BaseModel):
     """A row of a file of own rates."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -82,13 +82,13 @@ class Rate(pydantic.BaseModel):
         return currency
 
     @pydantic.model_validator(mode="after")
-    def _one_price(self) -> Rate:
+    def _one_price(self) -> OwnRate:
         if (self.usd_per_h is None) == (self.usd_per_gpu_h is None):
             raise ValueError("give either usd_per_h, of the whole machine, or usd_per_gpu_h")
         return self
 
     @pydantic.model_validator(mode="after")
-    def _as_sold(self) -> Rate:
+    def _as_sold(self) -> OwnRate:
         """A cloud sells no variants under one name: another GPU or count than the catalog's is a slip."""
         known = load_instances().get((self.provider, self.instance_type))
         if known is not None and (known.gpu, known.num_gpus) != (self.gpu, self.num_gpus):
@@ -127,13 +127,13 @@ class Rate(pydantic.BaseModel):
         )
 
 
-COLUMNS = (*Rate.model_fields, "retrieved_at")
+COLUMNS = (*OwnRate.model_fields, "retrieved_at")
 
 
-def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> Rate | list[str]:
+def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> OwnRate | list[str]:
     """A rate, or all faults of its row in words; in CSV every value is text, in YAML a number is one."""
     try:
-        return Rate.model_validate_strings(row) if form == "csv" else Rate.model_validate(row)
+        return OwnRate.model_validate_strings(row) if form == "csv" else OwnRate.model_validate(row)
     except pydantic.ValidationError as error:
         return [_fault(item) for item in error.errors()]
 

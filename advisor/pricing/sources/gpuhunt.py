@@ -32,7 +32,7 @@ from advisor.core.plugins import error_in_words
 from advisor.core.units import GB, GIB, MB, format_duration
 from advisor.core.values import GpuSpec, Market, Offer
 from advisor.pricing.instance_types import InstanceType, load_instances
-from advisor.pricing.providers import Access, Locations, Machines, Provider, known_form, load_providers
+from advisor.pricing.providers import Locations, PriceAccess, Provider, RowKind, known_form, load_providers
 from advisor.pricing.sources.http_downloads import Allowance, PublicFileError, download
 from advisor.pricing.sources.protocol import (
     ANYWHERE,
@@ -151,7 +151,7 @@ def _told_machine(
 ) -> InstanceType:
     """The machine as its row gives it; a single host goes by its GPUs, which others have, too."""
     name = item.instance_name
-    if provider.machines is Machines.HOSTS:
+    if provider.machines is RowKind.HOSTS:
         name, is_one_size = item.gpu_name, False
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
     return InstanceType(
@@ -342,7 +342,7 @@ class GpuhuntSource:
         """
         query = dataclasses.replace(query, regions=())
         wanted = [name for name in self._providers if not query.providers or name in query.providers]
-        published = [name for name in wanted if load_providers()[name].access is Access.PUBLISHED]
+        published = [name for name in wanted if load_providers()[name].access is PriceAccess.PUBLISHED]
         fetched = published if self._catalog_dir is None else []
         with temporary_folder("prices") as temporary:
             folder = self._catalog_dir or temporary
@@ -393,7 +393,7 @@ class GpuhuntSource:
         source = f"gpuhunt {version('gpuhunt')}"
         if catalog is not None:
             return Retrieval(at=day_of(catalog), source=f"{source}, catalog {catalog}")
-        if provider.access is Access.ASKED:
+        if provider.access is PriceAccess.ASKED:
             return Retrieval(at=self._clock(), source=f"{source}, asked directly")
         modified_s = (folder / f"{provider.gpuhunt_name}.csv").stat().st_mtime
         return Retrieval(at=datetime.fromtimestamp(modified_s, UTC), source=source)
@@ -443,12 +443,14 @@ def _items(provider: Provider) -> list[CatalogItem]:
     import gpuhunt
 
     catalog = gpuhunt.Catalog(auto_reload=False)
-    if provider.access is Access.ASKED:
+    if provider.access is PriceAccess.ASKED:
         module = importlib.import_module(f"gpuhunt.providers.{provider.gpuhunt_name}")
         kinds = [kind for kind in vars(module).values() if getattr(kind, "NAME", "") == provider.gpuhunt_name]
         catalog.add_provider(kinds[0].from_env())
     query = partial(catalog.query, provider=provider.gpuhunt_name, min_gpu_count=1)
-    items: list[CatalogItem] = within(ASKED_WITHIN_S, query) if provider.access is Access.ASKED else query()
+    items: list[CatalogItem] = (
+        within(ASKED_WITHIN_S, query) if provider.access is PriceAccess.ASKED else query()
+    )
     return items
 
 

@@ -70,7 +70,7 @@ def sort_value(cell: doc.Cell) -> str | None:
     match cell:
         case tuple():
             return sort_value(cell[0]) if cell else None
-        case str() | doc.Link():
+        case str() | doc.PageLink():
             return None
         case date():
             return cell.isoformat()
@@ -226,7 +226,7 @@ def _figures(chart: doc.Chart) -> doc.Table | None:
 _NAMELESS = "advisor"
 
 
-def to_page(document: doc.Document, links: Sequence[doc.Link] = (), runtime: str | None = None) -> Shown:
+def to_page(document: doc.Document, links: Sequence[doc.PageLink] = (), runtime: str | None = None) -> Shown:
     """A whole HTML document; what its texts say is shown and never run.
 
     Links are to the pages of a site, which serves ``runtime``, what `vega_runtime` returns; a file has none
@@ -262,7 +262,7 @@ def to_page(document: doc.Document, links: Sequence[doc.Link] = (), runtime: str
     )
 
 
-def _laid_out(layout: doc.Layout, write: Callable[[Iterable[doc.Block]], Markup]) -> Markup:
+def _laid_out(layout: doc.PageLayout, write: Callable[[Iterable[doc.Block]], Markup]) -> Markup:
     tabs = [(name, write(blocks)) for name, blocks in layout.tabs]
     written = macro("layout.html.j2", "layout")
     return written(layout.tiles, write(layout.top), layout.title, layout.cards, tabs)

@@ -123,7 +123,7 @@ _STYLES: Mapping[Tone, str] = {
 }
 
 
-class Layout:
+class TableLayout:
     """The texts of a table, and the room they have on a console.
 
     Cells are laid out here: rich's own tables, which look the same, take a quarter of a millisecond a row.
@@ -257,7 +257,7 @@ def _table(table: Table, screen: Screen) -> Iterator[str]:
     if table.narrow and screen.width < table.narrow_below:
         yield from _blocks(table.narrow, screen)
         return
-    layout = Layout(table, screen.console)
+    layout = TableLayout(table, screen.console)
     if table.narrow and table.keeps_words and not layout.fits():
         yield from _blocks(table.narrow, screen)
     else:

@@ -21,7 +21,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class VegaRows:
     """What layers draw, by the name of its kind, and the two scales."""
 
     data: Mapping[str, list[Row]]
@@ -35,7 +35,7 @@ class Rows:
     """Their names."""
 
 
-def rows_of(chart: Chart) -> Rows:
+def rows_of(chart: Chart) -> VegaRows:
     """All that is drawn. Raises ValueError: nothing is."""
     if not chart.others and not any(one.points for one in chart.series):
         raise ValueError("a chart needs points")
@@ -53,11 +53,11 @@ class _Reader:
         self._is_time = chart.x.kind is DAY
         self._is_lettered = is_lettered(chart)
 
-    def rows(self) -> Rows:
+    def rows(self) -> VegaRows:
         x, y = self._scales()
         data = {name: rows for name, rows in self._data().items() if rows}
         bars = tuple(map(shown, self._chart.bars))
-        return Rows(data=data, x=x, y=y, is_time=self._is_time, bars=bars)
+        return VegaRows(data=data, x=x, y=y, is_time=self._is_time, bars=bars)
 
     def _data(self) -> dict[str, list[Row]]:
         chart = self._chart
@@ -183,7 +183,7 @@ Part: TypeAlias = dict[str, object]
 """A part of a specification, as Vega-Lite's schema has it."""
 
 
-class Layer(TypedDict):
+class VegaLayer(TypedDict):
     """A mark for each row of some data."""
 
     data: Part
@@ -194,7 +194,7 @@ class Layer(TypedDict):
 class Spec(TypedDict):
     """A whole specification; tests check it by Vega-Lite's schema, which altair has."""
 
-    layer: list[Layer]
+    layer: list[VegaLayer]
     datasets: Mapping[str, list[Row]]
     height: int
     width: str | int
@@ -270,12 +270,12 @@ _PLACE, _PART, _HOVER = ({"field": name, "type": "nominal"} for name in ("place"
 
 
 class _Drawing:
-    def __init__(self, chart: Chart, rows: Rows, look: Look) -> None:
+    def __init__(self, chart: Chart, rows: VegaRows, look: Look) -> None:
         self._chart, self._rows, self._look = chart, rows, look
         self._is_lettered = is_lettered(chart)
         self._soft: Part = {"value": look.colours["soft"]}
 
-    def layers(self) -> Iterator[Layer]:
+    def layers(self) -> Iterator[VegaLayer]:
         """Of each kind of data, whether there is any or not."""
         if self._chart.bars:
             yield from self._bars()
@@ -299,7 +299,7 @@ class _Drawing:
         points = {"type": "point", "filled": True, "size": size, "opacity": 0.9}
         yield self._layer("points", points, color=colour, shape=self._shape(), tooltip=_HOVER)
 
-    def _bars(self) -> Iterator[Layer]:
+    def _bars(self) -> Iterator[VegaLayer]:
         rows = self._rows
         bar: Part = {"field": "bar", "type": "ordinal"}
         names = {"labelExpr": f"{_literal(rows.bars)}[datum.value]", "ticks": False, "labelLimit": 220}
@@ -323,7 +323,7 @@ class _Drawing:
             "encoding": {"y": bar, **ends, "color": ink},
         }
 
-    def _below(self) -> Iterator[Layer]:
+    def _below(self) -> Iterator[VegaLayer]:
         """Bands, guides, what has no name of its own, and how far points may be off."""
         band: Part = {"type": "area", "opacity": _FAINT}
         of_band: Part = {"y2": {"field": "y2"}, "detail": [_PLACE, _PART]}
@@ -342,7 +342,7 @@ class _Drawing:
             error = {"type": "rule", "strokeWidth": 2, "opacity": 0.4}
             yield self._layer(f"{side}_errors", error, color=colour, **{f"{side}2": {"field": f"{side}2"}})
 
-    def _lines(self) -> Iterator[Layer]:
+    def _lines(self) -> Iterator[VegaLayer]:
         """Each holds its value until the next, and ends in a mark; what a reader points at is wider."""
         point = {"type": "point", "filled": True}
         line = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
@@ -351,7 +351,7 @@ class _Drawing:
         yield self._layer("ends", end, color=self._colour(), shape=self._shape())
         yield self._layer("points", {**point, "size": _TARGET, "opacity": 0}, tooltip=_HOVER)
 
-    def _layer(self, data: str, mark: Part, **encoding: object) -> Layer:
+    def _layer(self, data: str, mark: Part, **encoding: object) -> VegaLayer:
         x: Part = {"field": "x", "title": self._title("x")}
         if self._rows.is_time:
             days = {"format": "%Y-%m-%d", "labelOverlap": True, "tickCount": 6}

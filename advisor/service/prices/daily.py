@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.config.settings import PriceSettings
     from advisor.pricing.answers import Answer
-    from advisor.pricing.refresh import Kept
+    from advisor.pricing.refresh import RefreshedPart
     from advisor.pricing.sources.protocol import OfferQuery, PriceSource
 
 _COMMAND = (sys.executable, "-P", "-m", "advisor.service.prices.daily")
@@ -159,7 +159,9 @@ def _follow(
     _tell(came_since(store, awaited, began_at), sorted(still), prices, listener)
 
 
-def _tell(kept: Sequence[Kept], still: Sequence[str], prices: PriceSettings, listener: Listener) -> None:
+def _tell(
+    kept: Sequence[RefreshedPart], still: Sequence[str], prices: PriceSettings, listener: Listener
+) -> None:
     num_offers = sum(part.num_offers for part in kept)
     came = sorted({part.source for part in kept if part.failure is None})
     parts = [f"pulled {num_offers:,} prices of {', '.join(came)}"] if num_offers else []

@@ -8,7 +8,7 @@ from advisor.core.globs import is_any
 from advisor.core.units import DAY_S
 from advisor.core.values import PricePoint
 from advisor.pricing.price_checks import DoubtfulPrice
-from advisor.pricing.price_history import Series, seen_from, series_of
+from advisor.pricing.price_history import PriceSeries, seen_from, series_of
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Listener
 from advisor.service.prices.daily import current_answers
@@ -23,7 +23,7 @@ DOUBTED_S = 90 * DAY_S
 
 def price_history(
     gpus: Sequence[str], since_s: float, pricing: PricingSettings, listener: Listener
-) -> tuple[Series, ...]:
+) -> tuple[PriceSeries, ...]:
     """How prices of these GPUs changed, each source, machine and place by itself.
 
     Raises:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.config.settings import CloudSettings, PriceSettings, StoreSettings
     from advisor.pricing.answers import Answer
-    from advisor.pricing.refresh import Kept
+    from advisor.pricing.refresh import RefreshedPart
     from advisor.pricing.source_registry import Sources, SourceState
     from advisor.pricing.sources.protocol import OfferQuery, PriceSource
     from advisor.pricing.sources.snapshot import Built
@@ -92,7 +92,7 @@ def run_refresh(
     store: Store,
     listener: Listener,
     providers: tuple[str, ...] = (),
-) -> tuple[Kept, ...]:
+) -> tuple[RefreshedPart, ...]:
     """Refresh, of all providers or of some, and forget what is too old.
 
     Raises LockedError: another refresh of the same database is under way.
@@ -117,7 +117,7 @@ def regions_of(settings: CloudSettings) -> tuple[str, ...]:
 
 def refresh_prices(
     names: Sequence[str], pricing: PricingSettings, listener: Listener, *, providers: tuple[str, ...] = ()
-) -> tuple[Kept, ...]:
+) -> tuple[RefreshedPart, ...]:
     """Pull live prices now, of all live sources of the settings or of those named, and remember them.
 
     Sources without credentials are skipped unless they are the only ones.
@@ -240,7 +240,7 @@ def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
         return None  # who reads prices from it tells that
 
 
-def failures_in_words(kept: Sequence[Kept]) -> list[str]:
+def failures_in_words(kept: Sequence[RefreshedPart]) -> list[str]:
     """One line for each reason: which parts failed, or lack something because of trouble, and why."""
     failed: dict[tuple[str, str], list[str]] = {}
     troubled: dict[tuple[str, str], list[str]] = {}
@@ -261,11 +261,11 @@ def _some(scopes: Sequence[str]) -> str:
 
 
 @contextmanager
-def _pulling(listener: Listener, names: str) -> Iterator[Callable[[Kept], None]]:
+def _pulling(listener: Listener, names: str) -> Iterator[Callable[[RefreshedPart], None]]:
     num_offers = 0
     with listener.step(f"pulling prices of {names}", at_once=True) as step:
 
-        def add(kept: Kept) -> None:
+        def add(kept: RefreshedPart) -> None:
             nonlocal num_offers
             num_offers += kept.num_offers
             step.update(f"{num_offers:,} offers, last {kept.source} {kept.scope}")

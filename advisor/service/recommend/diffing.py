@@ -13,7 +13,7 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.listening import Listener
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of, ranked_on
-from advisor.service.revisions import Version, laid_out
+from advisor.service.revisions import ScriptOrTrace, laid_out
 from advisor.service.traces import TraceRequest, holds_data, trace_of, with_input
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def diff(before: str, after: str, job: RecommendRequest, config: Config, listene
 
 
 def _traces(
-    versions: Sequence[Version], asked: TraceRequest, tracing: TracingSettings, listener: Listener
+    versions: Sequence[ScriptOrTrace], asked: TraceRequest, tracing: TracingSettings, listener: Listener
 ) -> Iterator[Trace]:
     """Of each version; where one alone is a script, what is asked of the profiling is meant for that one."""
     saved = [holds_data(version.path) for version in versions]

@@ -17,13 +17,13 @@ from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
-    from recommender.plans.candidates import Machine, NotedWait
+    from recommender.plans.candidates import NotedWait, OwnMachine
     from recommender.queue.fitted import WaitBin, WaitQuantiles
 
 WATTS_PER_KW = 1000.0
 
 
-def own_machines(settings: Settings, listener: Listener, origin: str | None = None) -> list[Machine]:
+def own_machines(settings: Settings, listener: Listener, origin: str | None = None) -> list[OwnMachine]:
     """This machine's GPUs and the clusters of the settings.
 
     Raises:
@@ -37,7 +37,7 @@ def own_machines(settings: Settings, listener: Listener, origin: str | None = No
         raise ConfigError(str(error) if origin is None else f"{origin}: {error}") from error
 
 
-def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
+def _local(local: LocalSettings, listener: Listener) -> list[OwnMachine]:
     cards = _detected(listener) if local.gpu is None else [_Card(resolve_gpu(local.gpu))] * local.num_gpus
     if not cards:
         hint = f"{listener.name_of('local.gpu')} NAME counts a GPU that you own"
@@ -68,8 +68,8 @@ def _detected(listener: Listener) -> list[_Card]:
     return cards
 
 
-def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
-    from recommender.plans.candidates import Machine
+def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> OwnMachine:
+    from recommender.plans.candidates import OwnMachine
 
     spec, limit_w = cards[0].spec, _limit_w(cards, local)
     usd_per_gpu_h, source = local.usd_per_gpu_h, None
@@ -80,7 +80,7 @@ def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
             f"electricity alone: {drawn_w:g} W a GPU ({what}) at {local.usd_per_kwh:g} USD/kWh"
             " (local.usd_per_kwh)"
         )
-    return Machine(
+    return OwnMachine(
         tier=Tier.LOCAL,
         name="local",
         gpu=spec.name,
@@ -101,17 +101,17 @@ def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
     return limit_w if local.power_limit_w is None else local.power_limit_w
 
 
-def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
+def cluster_machine(cluster: ClusterSettings, listener: Listener) -> OwnMachine:
     """A node type of the settings, with the waits of its log.
 
     Raises ConfigError: its GPU is not in the catalog or is a family, its link or network is none, or its log
     cannot be used.
     """
-    from recommender.plans.candidates import Machine
+    from recommender.plans.candidates import OwnMachine
 
     p50, p90 = cluster.wait_p50, cluster.wait_p90
     fitted = _fitted(cluster, listener)
-    return Machine(
+    return OwnMachine(
         tier=Tier.CLUSTER,
         name=cluster.name,
         gpu=_gpu_of(cluster),

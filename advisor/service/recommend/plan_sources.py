@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
     from advisor.pricing.node_counts import NodeLimits
-    from advisor.pricing.storage import Rate
+    from advisor.pricing.storage import StorageRate
     from advisor.service.prices.query_limits import OfferFilter
     from recommender.outcome.spot import SpotTerms
     from recommender.outcome.watched import Watched
@@ -114,16 +114,16 @@ def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: List
     return NodeLimits(most=most, exactly=num_nodes)
 
 
-def rates_of(rates: Sequence[RateSettings]) -> tuple[Rate, ...]:
+def rates_of(rates: Sequence[RateSettings]) -> tuple[StorageRate, ...]:
     """The rates of the settings, and behind them those that ship.
 
     Raises CatalogError: the shipped ones are missing or broken.
     """
-    from advisor.pricing.storage import Rate, RateKind, load_rates
+    from advisor.pricing.storage import RateKind, StorageRate, load_rates
     from advisor.service.prices.live import now
 
     own = (
-        Rate(
+        StorageRate(
             provider=entry.provider,
             region=entry.region,
             kind=RateKind(entry.kind),
@@ -143,7 +143,7 @@ def _own(
     wanted: Mapping[str, set[int]],
     nodes: NodeLimits,
     terms: CloudTerms,
-    rates: Sequence[Rate],
+    rates: Sequence[StorageRate],
     listener: Listener,
 ) -> list[Plan]:
     from advisor.service.prices.query_limits import is_wanted
@@ -186,7 +186,11 @@ def _of_vendors(
 
 
 def _rented(
-    pricing: PricingSettings, asked: OfferFilter, terms: CloudTerms, rates: Sequence[Rate], listener: Listener
+    pricing: PricingSettings,
+    asked: OfferFilter,
+    terms: CloudTerms,
+    rates: Sequence[StorageRate],
+    listener: Listener,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from advisor.edits.patch import Patch
     from advisor.pricing.spot import Interruptions
     from recommender.outcome.spot import SpotTerms
-    from recommender.ranking.variants import WhatIf
+    from recommender.ranking.variants import WhatIfGain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class RecommendAnswer:
 
     recommendation: Recommendation
     """With what-ifs only where some were asked for."""
-    best_what_if: WhatIf | None
+    best_what_if: WhatIfGain | None
     """The change of the script that helps most, if any was looked for and helps."""
     entry_id: str | None
     """Under which `keep_recommendation` is to keep it; None where it is not to be kept."""

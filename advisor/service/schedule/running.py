@@ -57,7 +57,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ServiceLimits:
     """The time limits of a service."""
 
     catch_up_s: float
@@ -74,7 +74,7 @@ class Surroundings:
 
     store: Store
     """The database that services share."""
-    limits: Limits
+    limits: ServiceLimits
     name: str
     """Of this process, for people to read."""
     now: Callable[[], datetime]
@@ -350,7 +350,7 @@ def _running(schedule: Schedule, due_at: datetime, world: Surroundings, *, attem
     )
 
 
-def _outcome(ran: Ran, limits: Limits) -> str:
+def _outcome(ran: Ran, limits: ServiceLimits) -> str:
     if ran.ending is Ending.TIMED_OUT:
         return f"ended after {format_duration(limits.timeout_s)}, the limit of schedule.timeout"
     if ran.recommended is not None:
@@ -504,7 +504,7 @@ def _surroundings(
     with open_store(database.url) as store:
         yield Surroundings(
             store=store,
-            limits=Limits(
+            limits=ServiceLimits(
                 catch_up_s=limits.catch_up,
                 timeout_s=limits.timeout,
                 # Databases hold no time before the year 1.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from advisor.operators.registry import rows
-from advisor.predict.knowledge import OUTPUTS, Network, read_networks, write_networks
+from advisor.predict.knowledge import OUTPUTS, LearnedNetwork, read_networks, write_networks
 
 torch = pytest.importorskip("torch")
 from research.training.fit import Table, fit  # noqa: E402 - it needs torch
@@ -47,7 +47,7 @@ def make_table(compute: float, memory: float, *, compute_share: float, floor_s: 
     )
 
 
-def trained(table: Table, *, seed: int = 0, steps: int = 200, board_noise: float = 0.0) -> Network:
+def trained(table: Table, *, seed: int = 0, steps: int = 200, board_noise: float = 0.0) -> LearnedNetwork:
     return fit(
         table,
         seed=seed,
@@ -59,7 +59,7 @@ def trained(table: Table, *, seed: int = 0, steps: int = 200, board_noise: float
     )
 
 
-def factors(network: Network, table: Table, which: int) -> np.ndarray:
+def factors(network: LearnedNetwork, table: Table, which: int) -> np.ndarray:
     return np.exp(network.outputs(table.features)[..., which])
 
 

@@ -12,8 +12,8 @@ import pytest
 from advisor.core.gpus import catalog_path, resolve_gpu
 from advisor.core.values import Z90
 from advisor.operators.attention_kernels import (
+    AttentionBackend,
     AttentionCall,
-    Backend,
     attention_call,
     kernels,
     rate_flops_per_s,
@@ -30,7 +30,9 @@ from tests.shared import SHARED, needs_shared
 
 MEASUREMENTS = SHARED / "measurements"
 KERNELS = Path(__file__).parents[2] / "measured" / "h100_sxm_2026-11" / "kernels.jsonl.gz"
-TRUE = replace(kernels()[Backend.FLASH_2, False], start_tiles=0.8, tail=0.5, traffic=0.5, uneven=0.85)
+TRUE = replace(
+    kernels()[AttentionBackend.FLASH_2, False], start_tiles=0.8, tail=0.5, traffic=0.5, uneven=0.85
+)
 
 
 def call_of(queries: int, heads: int, size: int, is_causal: bool) -> AttentionCall:
@@ -50,7 +52,9 @@ def made(gpu_name: str, added_s: float = 1e-5, source: str = "made") -> list[Mea
                 own_s = seconds(call, TRUE, gpu, rate_flops_per_s(TRUE, gpu, "bf16"))
                 time_s = KERNEL_FLOOR_S + own_s + added_s
                 rows.append(
-                    Measured(call=call, backend=Backend.FLASH_2, gpu=gpu, source=source, time_s=time_s)
+                    Measured(
+                        call=call, backend=AttentionBackend.FLASH_2, gpu=gpu, source=source, time_s=time_s
+                    )
                 )
     return rows
 
@@ -93,7 +97,7 @@ def test_a_width_holds_four_of_five_and_small_tables_count_as_much() -> None:
 def test_the_catalog_holds_what_is_written() -> None:
     document = tomllib.loads(attention.render(kernels()))
     assert document["kernel"]["flash_2"]["forward"]["efficiency"]["128"] == pytest.approx(
-        kernels()[Backend.FLASH_2, False].efficiency[128], abs=1e-3
+        kernels()[AttentionBackend.FLASH_2, False].efficiency[128], abs=1e-3
     )
     fitted = recurrent.render(step_constants())
     assert fitted == catalog_path("recurrent.toml").read_text(encoding="utf-8")
@@ -114,9 +118,9 @@ def test_tables_hold_training_calls_alone(rows: tuple[Measured, ...]) -> None:
 
 
 @needs_shared
-@pytest.mark.parametrize("backend", [Backend.CUDNN, Backend.FLASH_2])
+@pytest.mark.parametrize("backend", [AttentionBackend.CUDNN, AttentionBackend.FLASH_2])
 def test_backward_passes_of_unseen_shapes_are_within_12_percent(
-    rows: tuple[Measured, ...], backend: Backend
+    rows: tuple[Measured, ...], backend: AttentionBackend
 ) -> None:
     own = [row for row in rows if row.call.is_backward and row.backend is backend]
     judged = attention.held_out(attention.thinned(own), attention.shape_fold)

@@ -26,7 +26,7 @@ from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
 from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.ranking.choice import nearest_rows, shortlist
-from recommender.ranking.variants import WhatIf
+from recommender.ranking.variants import WhatIfGain
 from tests.builders import GIB, HOUR_S, make_estimate, make_job
 from tests.findings import FACTS, sample, texts
 from tests.recommendations import make_option as made_up
@@ -79,7 +79,7 @@ def shown(
     recommendation: Recommendation,
     *,
     output: Format = Format.TABLE,
-    best: WhatIf | None = None,
+    best: WhatIfGain | None = None,
     **view: Any,
 ) -> tuple[str, str]:
     given = RecommendAnswer(recommendation=recommendation, best_what_if=best, entry_id=None)
@@ -342,11 +342,11 @@ CHANGED = replace(make_option("MIDDLE", 1, 8), plan=replace(MIDDLE.plan, id="MID
 ELSEWHERE = replace(make_option("CHEAP", 2, 1), plan=replace(CHEAP.plan, id="CHEAP+bf16"), what_if="bf16")
 
 
-def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> WhatIf:
-    return WhatIf(change="bf16", same=same, instead=instead)
+def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> WhatIfGain:
+    return WhatIfGain(change="bf16", same=same, instead=instead)
 
 
-def lines_of(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
+def lines_of(capsys, recommendation: Recommendation, what_if: WhatIfGain) -> list[str]:
     out, _ = shown(capsys, recommendation, best=what_if)
     return [line for line in out.splitlines() if line.startswith(("What if ", "Then "))]
 

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.cli import listening as module
 from advisor.cli.listening import TERMINAL, Narration, in_words, tell_until
-from advisor.payload.protocol import Phase
+from advisor.payload.protocol import RunPhase
 from advisor.profile.profiling import ProgressEvent
 
 
@@ -46,24 +46,24 @@ def test_a_step_without_phases_and_limit(clock):
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (ProgressEvent(phase=Phase.TORCH), "importing torch"),
-        (ProgressEvent(phase=Phase.SCRIPT), "imports and set-up of the script"),
-        (ProgressEvent(phase=Phase.EVALUATION, done=120), "evaluation before training, batch 120"),
+        (ProgressEvent(phase=RunPhase.TORCH), "importing torch"),
+        (ProgressEvent(phase=RunPhase.SCRIPT), "imports and set-up of the script"),
+        (ProgressEvent(phase=RunPhase.EVALUATION, done=120), "evaluation before training, batch 120"),
         (
-            ProgressEvent(phase=Phase.EVALUATION, step=2, done=1200),
+            ProgressEvent(phase=RunPhase.EVALUATION, step=2, done=1200),
             "evaluation after optimizer step 2, batch 1,200",
         ),
-        (ProgressEvent(phase=Phase.TRAINING, step=1, num_steps=3, done=1), "optimizer step 1 of 3"),
+        (ProgressEvent(phase=RunPhase.TRAINING, step=1, num_steps=3, done=1), "optimizer step 1 of 3"),
         (
-            ProgressEvent(phase=Phase.TRAINING, step=1, num_steps=3, done=37),
+            ProgressEvent(phase=RunPhase.TRAINING, step=1, num_steps=3, done=37),
             "optimizer step 1 of 3, micro-step 37",
         ),
         (
-            ProgressEvent(phase=Phase.TRAINING, step=2, num_steps=3, done=1, total=40),
+            ProgressEvent(phase=RunPhase.TRAINING, step=2, num_steps=3, done=1, total=40),
             "optimizer step 2 of 3, micro-step 1 of 40",
         ),
-        (ProgressEvent(phase=Phase.TRAINING, step=9), "optimizer step 9"),
-        (ProgressEvent(phase=Phase.MEASURING, step=4, num_steps=12), "measuring, optimizer step 4 of 12"),
+        (ProgressEvent(phase=RunPhase.TRAINING, step=9), "optimizer step 9"),
+        (ProgressEvent(phase=RunPhase.MEASURING, step=4, num_steps=12), "measuring, optimizer step 4 of 12"),
     ],
 )
 def test_the_phases_in_words(event, words):

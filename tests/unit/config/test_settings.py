@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from advisor.config.setting_kinds import Section, _kinds
+from advisor.config.setting_kinds import SettingsSection, _kinds
 from advisor.config.settings import Settings, setting_names
 from advisor.core.values import Market
 from recommender.outcome.spot import SpotTerms
@@ -209,7 +209,7 @@ NO_NUMBERS = (
 )
 
 
-def _sections(model: type[Section] = Section) -> Iterator[type[Section]]:
+def _sections(model: type[SettingsSection] = SettingsSection) -> Iterator[type[SettingsSection]]:
     for child in model.__subclasses__():
         yield child
         yield from _sections(child)

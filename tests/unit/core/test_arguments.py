@@ -24,7 +24,7 @@ from advisor.profile import profile
 from advisor.site_files.policy_files import read_policies
 from advisor.workloads.script_versions import as_written
 from recommender import recommend
-from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
+from recommender.plans.candidates import OwnMachine, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
 from tests.builders import make_offer, make_plan, make_trace
 
@@ -45,7 +45,7 @@ def answer(**changes: Any) -> Any:
     return recommend(**({**given, "rng": np.random.default_rng(0)} | changes))
 
 
-def machine(**changes: Any) -> Machine:
+def machine(**changes: Any) -> OwnMachine:
     facts = {
         "tier": Tier.LOCAL,
         "name": "x",
@@ -54,7 +54,7 @@ def machine(**changes: Any) -> Machine:
         "usd_per_gpu_h": None,
         "wait_s": None,
     }
-    return Machine(**(facts | changes))
+    return OwnMachine(**(facts | changes))
 
 
 MISUSES: dict[str, tuple[Callable[[], Any], str]] = {

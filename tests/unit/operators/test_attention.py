@@ -8,9 +8,9 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Kernel, Op
 from advisor.operators.attention import ATTENTION
 from advisor.operators.attention_kernels import (
+    AttentionBackend,
     AttentionCall,
     AttentionKernel,
-    Backend,
     attention_call,
     backend_of,
     busiest_tiles,
@@ -94,14 +94,14 @@ A100, T4, V100, L40S, H100, B200, RTX_5090, P100 = (
 @pytest.mark.parametrize(
     ("gpu", "backend"),
     [
-        (P100, Backend.EFFICIENT),
-        (V100, Backend.EFFICIENT),
-        (T4, Backend.EFFICIENT),
-        (A100, Backend.FLASH_2),
-        (L40S, Backend.FLASH_2),
-        (RTX_5090, Backend.FLASH_2),
-        (H100, Backend.CUDNN),
-        (B200, Backend.CUDNN),
+        (P100, AttentionBackend.EFFICIENT),
+        (V100, AttentionBackend.EFFICIENT),
+        (T4, AttentionBackend.EFFICIENT),
+        (A100, AttentionBackend.FLASH_2),
+        (L40S, AttentionBackend.FLASH_2),
+        (RTX_5090, AttentionBackend.FLASH_2),
+        (H100, AttentionBackend.CUDNN),
+        (B200, AttentionBackend.CUDNN),
     ],
 )
 def test_the_gpu_decides(gpu, backend):
@@ -111,21 +111,21 @@ def test_the_gpu_decides(gpu, backend):
 @pytest.mark.parametrize(
     ("op", "gpu", "backend"),
     [
-        (make_attention(dtype="float32"), H100, Backend.EFFICIENT),
-        (make_attention(dtype="float64"), H100, Backend.MATH),
-        (make_attention(dtype="bfloat16"), T4, Backend.MATH),
-        (make_attention(mask=True, kernel="efficient"), A100, Backend.EFFICIENT),
-        (make_attention(mask=True, kernel="efficient"), H100, Backend.CUDNN),
-        (make_attention(size=256), H100, Backend.FLASH_2),
-        (make_attention(size=512), H100, Backend.EFFICIENT),
-        (make_attention(size=100), H100, Backend.FLASH_2),
-        (make_attention(size=192, value_size=128), A100, Backend.EFFICIENT),
-        (make_attention(queries=64, keys=128, is_causal=True), A100, Backend.EFFICIENT),
-        (make_attention(queries=64, keys=128), A100, Backend.FLASH_2),
-        (make_attention(size=256, dropout_p=0.1), L40S, Backend.EFFICIENT),
-        (make_attention(size=256, dropout_p=0.1), A100, Backend.FLASH_2),
-        (make_attention(size=256), L40S, Backend.FLASH_2),
-        (make_attention(kernel="cudnn"), A100, Backend.FLASH_2),
+        (make_attention(dtype="float32"), H100, AttentionBackend.EFFICIENT),
+        (make_attention(dtype="float64"), H100, AttentionBackend.MATH),
+        (make_attention(dtype="bfloat16"), T4, AttentionBackend.MATH),
+        (make_attention(mask=True, kernel="efficient"), A100, AttentionBackend.EFFICIENT),
+        (make_attention(mask=True, kernel="efficient"), H100, AttentionBackend.CUDNN),
+        (make_attention(size=256), H100, AttentionBackend.FLASH_2),
+        (make_attention(size=512), H100, AttentionBackend.EFFICIENT),
+        (make_attention(size=100), H100, AttentionBackend.FLASH_2),
+        (make_attention(size=192, value_size=128), A100, AttentionBackend.EFFICIENT),
+        (make_attention(queries=64, keys=128, is_causal=True), A100, AttentionBackend.EFFICIENT),
+        (make_attention(queries=64, keys=128), A100, AttentionBackend.FLASH_2),
+        (make_attention(size=256, dropout_p=0.1), L40S, AttentionBackend.EFFICIENT),
+        (make_attention(size=256, dropout_p=0.1), A100, AttentionBackend.FLASH_2),
+        (make_attention(size=256), L40S, AttentionBackend.FLASH_2),
+        (make_attention(kernel="cudnn"), A100, AttentionBackend.FLASH_2),
     ],
 )
 def test_dtype_mask_and_head_size_decide(op, gpu, backend):
@@ -142,23 +142,23 @@ def test_flash_attention_3_stays_where_it_was_measured():
         shared_bytes=0,
     )
     call = call_of(replace(make_attention(), kernels=(kernel,)))
-    assert backend_of(call, resolve_gpu(H100)) is Backend.FLASH_3
-    assert backend_of(call, resolve_gpu(A100)) is Backend.FLASH_2
-    assert backend_of(call, resolve_gpu(B200)) is Backend.CUDNN
+    assert backend_of(call, resolve_gpu(H100)) is AttentionBackend.FLASH_3
+    assert backend_of(call, resolve_gpu(A100)) is AttentionBackend.FLASH_2
+    assert backend_of(call, resolve_gpu(B200)) is AttentionBackend.CUDNN
 
 
 @pytest.mark.parametrize(
     ("allowed", "gpu", "backend"),
     [
-        (("flash",), H100, Backend.FLASH_2),
-        (("efficient",), H100, Backend.EFFICIENT),
-        (("efficient",), A100, Backend.EFFICIENT),
+        (("flash",), H100, AttentionBackend.FLASH_2),
+        (("efficient",), H100, AttentionBackend.EFFICIENT),
+        (("efficient",), A100, AttentionBackend.EFFICIENT),
         # PyTorch takes the mathematics before cuDNN's kernel but on compute capability 9.0 and 10.0.
-        (("math", "cudnn"), A100, Backend.MATH),
-        (("math", "cudnn"), H100, Backend.CUDNN),
-        (("cudnn",), A100, Backend.CUDNN),
-        (("math", "flash"), T4, Backend.MATH),
-        (("efficient", "flash"), T4, Backend.EFFICIENT),
+        (("math", "cudnn"), A100, AttentionBackend.MATH),
+        (("math", "cudnn"), H100, AttentionBackend.CUDNN),
+        (("cudnn",), A100, AttentionBackend.CUDNN),
+        (("math", "flash"), T4, AttentionBackend.MATH),
+        (("efficient", "flash"), T4, AttentionBackend.EFFICIENT),
     ],
 )
 def test_only_what_the_script_allows_is_taken(allowed, gpu, backend):
@@ -169,11 +169,11 @@ def test_only_what_the_script_allows_is_taken(allowed, gpu, backend):
 
 def test_the_script_s_own_order_counts_where_it_has_one():
     order = ("efficient", "cudnn", "flash")
-    for prefers, backend in ((True, Backend.EFFICIENT), (False, Backend.CUDNN)):
+    for prefers, backend in ((True, AttentionBackend.EFFICIENT), (False, AttentionBackend.CUDNN)):
         call = call_of(make_attention(allowed=order, prefers=prefers))
         assert backend_of(call, resolve_gpu(H100)) is backend
     before = call_of(make_attention(allowed=("cudnn", "flash"), prefers=True))
-    assert backend_of(before, resolve_gpu(A100)) is Backend.CUDNN
+    assert backend_of(before, resolve_gpu(A100)) is AttentionBackend.CUDNN
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_call_is_refused_where_nothing_that_is_allowed_can_run_it(op, gpu, is_
 
 def test_names_of_backends_that_nobody_knows_are_no_backends():
     call = call_of(make_attention(allowed=("overrideable", "efficient")))
-    assert backend_of(call, resolve_gpu(H100)) is Backend.EFFICIENT
+    assert backend_of(call, resolve_gpu(H100)) is AttentionBackend.EFFICIENT
     odd = replace(make_attention(), attributes={"backends": ("flash", 3), "prefers_backends": 1})
     assert call_of(odd).allowed == ("flash",)
     assert not call_of(odd).prefers
@@ -206,7 +206,7 @@ def test_names_of_backends_that_nobody_knows_are_no_backends():
 
 def test_flash_attention_3_is_forbidden_with_flash_attention():
     call = replace(call_of(make_attention(allowed=("cudnn",))), ran_flash_3=True)
-    assert backend_of(call, resolve_gpu(H100)) is Backend.CUDNN
+    assert backend_of(call, resolve_gpu(H100)) is AttentionBackend.CUDNN
 
 
 def test_a_started_wave_of_blocks_is_a_whole_one():
@@ -275,7 +275,7 @@ def test_a_kernel_that_nobody_measured_is_slower_than_flash_attention_and_wide()
 
 
 def test_sigma_is_wider_for_what_was_not_measured():
-    flash = kernels()[Backend.FLASH_2, True]
+    flash = kernels()[AttentionBackend.FLASH_2, True]
     assert fitted(make_attention(backward=True), A100).sigma == flash.sigma
     assert fitted(make_attention(backward=True), L40S).sigma == flash.sigma_unseen > flash.sigma
     assert fitted(make_attention(size=64), H100).sigma > fitted(make_attention(size=128), H100).sigma

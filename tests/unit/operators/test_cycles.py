@@ -12,7 +12,7 @@ from advisor.core.values import GpuSpec, Op, Phase
 from advisor.operators.cycles import (
     LONG_ROWS,
     LONGEST_ROWS,
-    Pace,
+    ArchitecturePace,
     StreamCost,
     channel_kind,
     channel_work,
@@ -272,7 +272,7 @@ def test_more_bandwidth_or_sms_are_never_slower(make, rows, columns, more, gpu):
 @pytest.mark.parametrize("kind", stream_costs())
 def test_a_gpu_of_another_architecture_is_less_sure(kind):
     cost = stream_costs()[kind]
-    assert cost.pace_on(resolve_gpu("P4")) == Pace(factor=1.0, sigma=cost.unseen_sigma)
+    assert cost.pace_on(resolve_gpu("P4")) == ArchitecturePace(factor=1.0, sigma=cost.unseen_sigma)
     for name, pace in cost.architectures.items():
         measured = next(gpu for gpu in load_gpus().values() if gpu.architecture == name)
         assert cost.pace_on(measured) == pace

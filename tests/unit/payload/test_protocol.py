@@ -12,11 +12,11 @@ from advisor.payload import protocol
 from advisor.payload.child import start
 from advisor.payload.progress import write_result
 from advisor.payload.protocol import VERSION, Status, Warned, notice
-from advisor.profile.attempt import Job, PretendedGpu, written
+from advisor.profile.attempt import AttemptJob, ScriptGpu, written
 from advisor.profile.recording import read_recording
 from tests.unit.profile.test_recording import recording
 
-JOB = Job(script="train.py", arguments=("--lr", "1"), backend="fake", gpu=PretendedGpu())
+JOB = AttemptJob(script="train.py", arguments=("--lr", "1"), backend="fake", gpu=ScriptGpu())
 COLLECTIVE = {"kind": "all_reduce", "num_bytes": 8, "world_size": None, "count": 1}
 LOADING = {
     name: value for name, value in recording()["loading"].items() if name in protocol.Loading.__annotations__
@@ -139,7 +139,7 @@ def test_only_what_the_check_can_read_stands_in_the_contract():
             yield hint
         elif str(get_origin(hint)) != "typing.Literal":
             for inner in get_args(hint):
-                if not isinstance(inner, protocol.Length):
+                if not isinstance(inner, protocol.LengthLimit):
                     yield from kinds(inner)
 
     unknown = {hint for hint in kinds(protocol.Result) if hint not in known and get_origin(hint) is not dict}

@@ -4,7 +4,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Bound, Collective, Op, Phase, Trace
-from advisor.predict.host import Call, host_costs
+from advisor.predict.host import HostCall, host_costs
 from advisor.predict.iteration import predict
 from tests.builders import exactly, make_estimate, make_op, make_trace
 
@@ -41,7 +41,7 @@ def test_faster_memory_moves_the_ridge_point():
 def test_tiny_kernels_wait_for_the_host():
     estimate = predict(of(make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)), V100)
     assert estimate.binds is Bound.HOST
-    assert estimate.by_bound == {Bound.HOST: pytest.approx(host_costs().seconds({Call.FORWARD: 1000}))}
+    assert estimate.by_bound == {Bound.HOST: pytest.approx(host_costs().seconds({HostCall.FORWARD: 1000}))}
 
 
 def test_a_wait_for_a_value_is_the_hosts_and_the_rest_leans_on_its_roof():
@@ -51,7 +51,7 @@ def test_a_wait_for_a_value_is_the_hosts_and_the_rest_leans_on_its_roof():
     estimate = predict(of(DENSE, loss, optimizer), V100)
     waited_s = estimate.by_bound[Bound.HOST]
     launching = host_costs()
-    assert 0 < waited_s <= launching.seconds({Call.STEP: 1000, Call.FORWARD: 2})
+    assert 0 < waited_s <= launching.seconds({HostCall.STEP: 1000, HostCall.FORWARD: 2})
     assert estimate.binds is Bound.COMPUTE
     assert sum(estimate.by_bound.values()) == pytest.approx(estimate.device_s.p50)
     assert Bound.HOST not in predict(of(DENSE, optimizer), V100).by_bound

@@ -10,7 +10,16 @@ from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Bound, Launch, Op, Phase, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict import host
-from advisor.predict.host import Call, calls_of, host_costs, launching, launching_s, parsed, step_s, waits_in
+from advisor.predict.host import (
+    HostCall,
+    calls_of,
+    host_costs,
+    launching,
+    launching_s,
+    parsed,
+    step_s,
+    waits_in,
+)
 from advisor.predict.iteration import predict
 from advisor.predict.step_time import HOST
 from tests.builders import make_op, make_trace
@@ -31,30 +40,30 @@ def of(*ops: Op, **changes: object) -> Trace:
 
 def test_eager_calls_are_of_their_phase():
     assert calls_of((FORWARD, BACKWARD, STEP)) == {
-        Phase.FORWARD: {Call.FORWARD: 300},
-        Phase.BACKWARD: {Call.BACKWARD: 200},
-        Phase.OPTIMIZER: {Call.STEP: 50, Call.TENSOR: 0},
+        Phase.FORWARD: {HostCall.FORWARD: 300},
+        Phase.BACKWARD: {HostCall.BACKWARD: 200},
+        Phase.OPTIMIZER: {HostCall.STEP: 50, HostCall.TENSOR: 0},
     }
 
 
 def test_a_list_is_one_call_and_each_of_its_tensors():
-    assert calls_of((LISTS,))[Phase.OPTIMIZER] == {Call.STEP: 2, Call.TENSOR: 322}
+    assert calls_of((LISTS,))[Phase.OPTIMIZER] == {HostCall.STEP: 2, HostCall.TENSOR: 322}
 
 
 def test_a_compiled_pass_launches_its_kernels_and_a_graph_all_at_once():
-    assert calls_of((FORWARD,), Launch.COMPILED)[Phase.FORWARD] == {Call.COMPILED: 300}
+    assert calls_of((FORWARD,), Launch.COMPILED)[Phase.FORWARD] == {HostCall.COMPILED: 300}
     replayed = calls_of((FORWARD, STEP), Launch.GRAPH)
-    assert replayed[Phase.FORWARD] == {Call.GRAPH: 1, Call.NODE: 300}
+    assert replayed[Phase.FORWARD] == {HostCall.GRAPH: 1, HostCall.NODE: 300}
     assert not replayed[Phase.BACKWARD]
-    assert replayed[Phase.OPTIMIZER][Call.STEP] == 50
+    assert replayed[Phase.OPTIMIZER][HostCall.STEP] == 50
 
 
 def test_kinds_cost_what_the_catalog_says():
     seconds = host_costs().call_s
     assert launching(of(FORWARD, BACKWARD, LISTS)) == {
-        Phase.FORWARD: pytest.approx(300 * seconds[Call.FORWARD]),
-        Phase.BACKWARD: pytest.approx(200 * seconds[Call.BACKWARD]),
-        Phase.OPTIMIZER: pytest.approx(2 * seconds[Call.STEP] + 322 * seconds[Call.TENSOR]),
+        Phase.FORWARD: pytest.approx(300 * seconds[HostCall.FORWARD]),
+        Phase.BACKWARD: pytest.approx(200 * seconds[HostCall.BACKWARD]),
+        Phase.OPTIMIZER: pytest.approx(2 * seconds[HostCall.STEP] + 322 * seconds[HostCall.TENSOR]),
     }
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from advisor.core.values import Interval, Layout, Method
 from advisor.predict.distinct import columns_of
-from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.collective_time import ScalingConstants
 from advisor.predict.exchange.data_parallel import exchange_of_gradients
-from advisor.predict.host import Call, host_costs
+from advisor.predict.host import HostCall, host_costs
 from advisor.predict.interval import LEFT_IN_A_STEP, SIGMA_LAB, spread, widened
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge, shipped
@@ -81,16 +81,16 @@ def test_a_step_that_waits_for_its_host_is_as_sure_as_the_host():
     gpu, costs = make_gpu(), host_costs()
     op = make_op(count=1000, measured_s=1e-6)
     iteration_s = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).iteration_s
-    assert iteration_s.p50 == pytest.approx(costs.seconds({Call.FORWARD: 1000}))
+    assert iteration_s.p50 == pytest.approx(costs.seconds({HostCall.FORWARD: 1000}))
     assert sigma(iteration_s) == pytest.approx(costs.sigma)
 
 
 def test_a_host_that_may_be_slow_widens_a_step_of_the_gpu():
     """Launching takes 0.9 of the kernels' time: one host in ten is slower than them."""
     gpu, costs = make_gpu(), host_costs()
-    op = make_op(count=1000, measured_s=costs.call_s[Call.FORWARD] / 0.9)
+    op = make_op(count=1000, measured_s=costs.call_s[HostCall.FORWARD] / 0.9)
     step_s = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).device_s
-    kernels_s = 1000 * costs.call_s[Call.FORWARD] / 0.9
+    kernels_s = 1000 * costs.call_s[HostCall.FORWARD] / 0.9
     assert step_s.p50 == pytest.approx(kernels_s)
     slow_host, slow_kernels = math.log(0.9) + Z90 * costs.sigma, Z90 * 0.03
     assert step_s.p90 == pytest.approx(kernels_s * math.exp(math.hypot(slow_host, slow_kernels)))
@@ -110,7 +110,10 @@ def test_communication_adds_its_own_variance():
     op = make_op(measured_s=0.01)
     trace, pair = make_trace(ops=(op,), origin_gpu=gpu.name), Layout(gpus_per_node=2)
     estimate = predict(
-        trace, gpu, pair, knowledge=replace(shipped(), scaling=Scaling(sigma=0.0, spread_of_steps=0.0))
+        trace,
+        gpu,
+        pair,
+        knowledge=replace(shipped(), scaling=ScalingConstants(sigma=0.0, spread_of_steps=0.0)),
     )
     exchange = exchange_of_gradients(trace, np.array([0.01]), 0.0, gpu, pair, slowdown=0.0)
     assert estimate.communication_s == pytest.approx(exchange.seconds)
@@ -124,7 +127,9 @@ def test_what_scaling_leaves_unexplained_adds_to_several_gpus_alone():
     widths = [
         [
             sigma(
-                predict(trace, gpu, count, knowledge=replace(shipped(), scaling=Scaling(sigma=wide))).device_s
+                predict(
+                    trace, gpu, count, knowledge=replace(shipped(), scaling=ScalingConstants(sigma=wide))
+                ).device_s
             )
             for count in (1, 2)
         ]
@@ -154,4 +159,4 @@ def test_sides_widen_each_by_itself():
 
 
 def _unexplained(sigma: float) -> Knowledge:
-    return replace(shipped(), scaling=Scaling(sigma=sigma))
+    return replace(shipped(), scaling=ScalingConstants(sigma=sigma))

@@ -9,7 +9,7 @@ from advisor.core.errors import InputError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Kernel, Method, Phase, Precision, TensorSpec
 from advisor.predict.constants import constants_for
-from advisor.predict.host import Call, host_costs
+from advisor.predict.host import HostCall, host_costs
 from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.knowledge import shipped
 from advisor.predict.roofline import KERNEL_FLOOR_S
@@ -54,7 +54,7 @@ def test_a_copy_from_the_host_crosses_pcie():
 def test_tiny_operators_wait_for_the_host():
     op = make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)
     estimate = predict(only(op), V100)
-    assert estimate.iteration_s.p50 == pytest.approx(host_costs().seconds({Call.FORWARD: 1000}))
+    assert estimate.iteration_s.p50 == pytest.approx(host_costs().seconds({HostCall.FORWARD: 1000}))
     assert HOST in estimate.by_family
     assert "bound by the host" in said(estimate.assumptions)
 

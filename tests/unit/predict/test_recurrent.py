@@ -7,14 +7,14 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Op, Precision, TensorSpec
-from advisor.operators.recurrent import StepConstants, Steps, step_constants, steps_of, steps_time_s
+from advisor.operators.recurrent import RecurrentSteps, StepConstants, step_constants, steps_of, steps_time_s
 from tests.builders import make_op
 from tests.recurrent import GRU, LSTM, RELU, TANH, make_layers
 
 EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
 
 
-def found(op: Op) -> Steps:
+def found(op: Op) -> RecurrentSteps:
     steps = steps_of(op)
     assert steps is not None
     return steps
@@ -22,7 +22,7 @@ def found(op: Op) -> Steps:
 
 @pytest.mark.parametrize(("mode", "gates"), [(RELU, 1), (TANH, 1), (LSTM, 4), (GRU, 3)])
 def test_each_step_multiplies_states_with_the_weights_of_its_gates(mode, gates):
-    assert found(make_layers(mode=mode, steps=7, batch_size=32, hidden=256)) == Steps(
+    assert found(make_layers(mode=mode, steps=7, batch_size=32, hidden=256)) == RecurrentSteps(
         num_by_rows={32: 7},
         outputs=gates * 256,
         depth=256,

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.findings.about_estimates import BatchVariation
 from advisor.core.values import Z90, Collective, IterationEstimate, Phase, Trace
-from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
+from advisor.predict.exchange.collective_time import ScalingConstants, batch_variation, slowest
 from advisor.predict.iteration import predict_counts
 from advisor.predict.step_time import OTHERS
 from tests.builders import make_gpu, make_op, make_trace
@@ -65,7 +65,7 @@ def test_what_gpus_differ_by_evens_out_over_passes_unless_each_exchanges(gathers
         trace = replace(trace, collectives=(gather,), world_size=8, is_sharded=True)
     families = estimate(trace, 8).by_family
     own_s = sum(seconds for family, seconds in families.items() if family != OTHERS)
-    spread = Scaling().spread if gathers else Scaling().spread_of_steps
+    spread = ScalingConstants().spread if gathers else ScalingConstants().spread_of_steps
     share = spread * slowest(8) / (4 if evens else 1)
     assert families[OTHERS] == pytest.approx(share * own_s)
 
@@ -75,7 +75,7 @@ def test_gpus_wait_for_the_largest_batch_and_not_in_the_optimizer():
     one, eight = estimate(trace, 1), estimate(trace, 8)
     alone_s = one.iteration_s.p50
     passes_s = alone_s - one.by_family["optimizer"]
-    share = math.hypot(Scaling().spread_of_steps, VARIATION * passes_s / alone_s) * slowest(8)
+    share = math.hypot(ScalingConstants().spread_of_steps, VARIATION * passes_s / alone_s) * slowest(8)
     assert OTHERS not in one.by_family
     assert eight.by_family[OTHERS] == pytest.approx(share * alone_s)
     assert eight.by_family[OTHERS] > 5 * estimate(varied(0.0), 8).by_family[OTHERS]

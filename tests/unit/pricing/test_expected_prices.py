@@ -15,8 +15,8 @@ from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.expected_prices import (
     ANY,
     DRIFT_FILE,
-    Drift,
     DriftRow,
+    PriceDrift,
     PriceModel,
     _deciles,
     likely_prices,
@@ -29,7 +29,7 @@ from tests.builders import make_offer
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 PLACE = ("aws", "x.xlarge", "us-east-1")
-DRIFT = Drift(age_days=(0.0, 100.0), weight=(1.0, 0.5), down=(0.0, -0.1), up=(0.0, 0.3))
+DRIFT = PriceDrift(age_days=(0.0, 100.0), weight=(1.0, 0.5), down=(0.0, -0.1), up=(0.0, 0.3))
 MODEL = PriceModel(
     ratios={("aws", "X"): Interval(p10=0.25, p50=0.40, p90=0.65)},
     drift={("*", Market.SPOT): DRIFT},
@@ -263,7 +263,7 @@ def test_the_nearest_family_is_taken():
     asked = [model.ratio_of("aws", "X"), model.ratio_of("aws", "Y"), model.ratio_of("gcp", "X")]
     assert asked == [one, two, three]
     assert PriceModel().ratio_of("aws", "X") is None
-    assert PriceModel().drift_of("aws", Market.SPOT) == Drift()
+    assert PriceModel().drift_of("aws", Market.SPOT) == PriceDrift()
 
 
 def test_an_older_quote_never_says_more():

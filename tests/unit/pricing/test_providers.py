@@ -10,8 +10,8 @@ from advisor.pricing import providers
 from advisor.pricing.instance_types import columns_of, load_instances
 from advisor.pricing.providers import (
     PROVIDER_COLUMNS,
-    Access,
-    Form,
+    GpuForm,
+    PriceAccess,
     is_community_host,
     known_form,
     load_providers,
@@ -29,7 +29,7 @@ def write(tmp_path, monkeypatch):
 
     def put(*rows: str, forms: tuple[str, ...] = ()) -> None:
         (tmp_path / providers.PROVIDER_FILE).write_text("\n".join((",".join(PROVIDER_COLUMNS), *rows)) + "\n")
-        (tmp_path / providers.FORM_FILE).write_text("\n".join((",".join(columns_of(Form)), *forms)) + "\n")
+        (tmp_path / providers.FORM_FILE).write_text("\n".join((",".join(columns_of(GpuForm)), *forms)) + "\n")
         load_providers.cache_clear()
         providers.load_forms.cache_clear()
 
@@ -47,7 +47,7 @@ def line(provider: str = "a", terms: str = "60,1", community: str = "", source: 
 def test_a_row_is_a_provider(write):
     write(line())
     (provider,) = load_providers().values()
-    assert (provider.name, provider.gpuhunt_name, provider.access) == ("a", "hunt-a", Access.PUBLISHED)
+    assert (provider.name, provider.gpuhunt_name, provider.access) == ("a", "hunt-a", PriceAccess.PUBLISHED)
     assert provider.left_out_locations == ("x-*", "y")
     assert (provider.minimum_billed_s, provider.billed_step_s, provider.are_terms_known) == (60.0, 1.0, True)
 

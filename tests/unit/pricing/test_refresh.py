@@ -12,7 +12,7 @@ from advisor.pricing.price_history import series_of
 from advisor.pricing.refresh import (
     LOCK,
     RETRY_S,
-    Kept,
+    RefreshedPart,
     _refused,
     came_since,
     due_sources,
@@ -81,7 +81,7 @@ def part(*offers: Offer, scope: str = "us-east-1", **changes: object) -> Part:
 
 def pulled(
     store: Store, *sources: FakeSource, at: datetime = NOON, regions: Iterable[str] = ()
-) -> tuple[Kept, ...]:
+) -> tuple[RefreshedPart, ...]:
     return refresh(sources, OfferQuery(regions=tuple(regions)), store, now=lambda: at)
 
 
@@ -159,7 +159,7 @@ def test_only_one_refresh_at_a_time(store):
 
 
 def test_progress_is_told_part_by_part(store):
-    counts: list[Kept] = []
+    counts: list[RefreshedPart] = []
     source = FakeSource(part(offer()), part(offer(region="eu"), scope="eu"))
     kept = refresh([source], OfferQuery(), store, now=lambda: NOON, progress=counts.append)
     assert tuple(counts) == kept

@@ -7,9 +7,9 @@ from datetime import date
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.pricing.storage import Charge, Rate, RateKind, charge, rates_at, usd_of
+from advisor.pricing.storage import RateKind, StorageCharge, StorageRate, charge, rates_at, usd_of
 
-DISK = Rate(
+DISK = StorageRate(
     provider="aws",
     region="us-east-1",
     kind=RateKind.BLOCK_STORAGE,
@@ -80,7 +80,7 @@ def test_what_no_rate_reaches_costs_the_dearest_of_its_provider():
         replace(EGRESS, up_to_gib=10, usd=3),
     ]
 
-    def charged(provider: str, region: str) -> Charge:
+    def charged(provider: str, region: str) -> StorageCharge:
         return charge(rates, RateKind.BLOCK_STORAGE, provider, region, gib=100)
 
     assert (charged("aws", "us-east-1").usd, charged("AWS", "us-east-1").stand_in) == (8.0, None)

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from advisor.payload.recording.loading import Batches, Loading
+from advisor.payload.recording.loading import Batches, ScriptLoaders
 
 
 class Loader:
@@ -25,13 +25,13 @@ def samples(count: int) -> Any:
     return torch.zeros(count, 3)
 
 
-def take(loading: Loading, loader: Loader, count: int | None = None) -> None:
+def take(loading: ScriptLoaders, loader: Loader, count: int | None = None) -> None:
     batches = Batches(loading, loader, iter(loader.batches))
     for _, _ in zip(range(len(loader.batches) if count is None else count), batches, strict=False):
         pass
 
 
-def fresh(loading: Loading, loader: Loader) -> Any:
+def fresh(loading: ScriptLoaders, loader: Loader) -> Any:
     return loading.watch(loader, lambda _: iter(loader.batches))
 
 

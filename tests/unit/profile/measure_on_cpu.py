@@ -60,7 +60,7 @@ def measure(payload, timeline, target, samples):
         for name in ("session", "real_device", "recording.iteration", "fake.gpu")
     )
     session = session_module.Session(gpu.PretendedGpu.from_job(GPU), "cpu")
-    measurement = measuring.Measurement(session, str(timeline), lambda: None)
+    measurement = measuring.SpanMeasurement(session, str(timeline), lambda: None)
 
     def on_span(count):
         span = iterations.last

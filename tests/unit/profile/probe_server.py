@@ -29,7 +29,7 @@ PROBE_TIMEOUT_S = 60
 def start_session(payload, skip):
     session_module = importlib.import_module(payload + ".session")
     gpu = importlib.import_module(payload + ".fake.gpu").PretendedGpu.from_job(GPU)
-    world = importlib.import_module(payload + ".fake.gpu").World(WORLD_SIZE)
+    world = importlib.import_module(payload + ".fake.gpu").PretendedWorld(WORLD_SIZE)
     session = session_module.Session(gpu, world=world)
     importlib.import_module(payload + ".backend").install(session, frozenset(skip))
     return session

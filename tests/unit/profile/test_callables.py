@@ -16,7 +16,7 @@ from torch import nn  # noqa: E402 - needs torch
 
 from advisor.core.errors import InputError, ProfileError  # noqa: E402
 from advisor.core.values import Phase  # noqa: E402
-from advisor.profile import PretendedGpu, profile_callable  # noqa: E402
+from advisor.profile import ScriptGpu, profile_callable  # noqa: E402
 from tests.waiting import wait_for_end  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -111,7 +111,7 @@ def test_a_model_that_no_machine_here_could_hold():
 
 
 def test_the_function_sees_the_pretended_gpu():
-    gpu = PretendedGpu(name="NVIDIA T4", compute_capability="7.5", num_sms=40, memory_bytes=15 * 2**30)
+    gpu = ScriptGpu(name="NVIDIA T4", compute_capability="7.5", num_sms=40, memory_bytes=15 * 2**30)
 
     def look():
         assert torch.cuda.get_device_name() == "NVIDIA T4"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.payload.fake.fake_samples import STAND_IN_LENGTH, FakeData  # noqa: E402 - needs torch
+from advisor.payload.fake.fake_samples import STAND_IN_LENGTH, SampleMaker  # noqa: E402 - needs torch
 from advisor.payload.protocol import Fact, Notice, Warned, notice  # noqa: E402
 from tests.findings import of_child  # noqa: E402
 
@@ -37,8 +37,8 @@ def reported():
 
 @pytest.fixture
 def fake(reported):
-    def make(*fields: dict[str, Any], num_samples: int | None = None) -> FakeData:
-        return FakeData(list(fields), num_samples, reported.warn, reported.forget)
+    def make(*fields: dict[str, Any], num_samples: int | None = None) -> SampleMaker:
+        return SampleMaker(list(fields), num_samples, reported.warn, reported.forget)
 
     return make
 
@@ -119,7 +119,7 @@ def test_what_was_replaced_is_told(fake):
     assert of_child([source.summary()])[0].startswith("1 DataLoader(s)")
 
 
-def stood_in(source: FakeData, cls: type = Broken, *args: Any, **kwargs: Any) -> Any:
+def stood_in(source: SampleMaker, cls: type = Broken, *args: Any, **kwargs: Any) -> Any:
     data = broken(cls)
     source.stand_in(data, OSError("no such data"), Broken.__init__, args, kwargs)
     return data

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload.recording import loading as module  # noqa: E402 - needs torch
-from advisor.payload.recording.loading import Batches, Hooks, Loading  # noqa: E402
+from advisor.payload.recording.loading import Batches, Hooks, ScriptLoaders  # noqa: E402
 from tests.unit.profile.loaders import Loader, fresh, real, samples, take  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -42,7 +42,7 @@ class Ticking:
 def loading(monkeypatch):
     monkeypatch.setattr(Ticking, "reads", 0)
     monkeypatch.setattr(module, "Stopwatch", Ticking)
-    return Loading()
+    return ScriptLoaders()
 
 
 def test_without_a_loader_there_is_nothing_to_say(loading):
@@ -185,7 +185,7 @@ class Opaque:
         self.items = items
 
 
-def run(loading: Loading, loader: Any, **arguments: Any) -> list[Any]:
+def run(loading: ScriptLoaders, loader: Any, **arguments: Any) -> list[Any]:
     return list(Batches(loading, loader, iter(loader), **arguments))
 
 
@@ -307,12 +307,12 @@ def test_loaders_side_by_side_take_turns_in_the_main_process(loading, num_worker
     assert loading.usage()["cpu_seconds"] == expected / 2
 
 
-def endless(loading: Loading, loader: Loader) -> Any:
+def endless(loading: ScriptLoaders, loader: Loader) -> Any:
     while True:
         yield from fresh(loading, loader)
 
 
-def restarted(loading: Loading, big: Loader, small: Loader) -> Any:
+def restarted(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     inner = fresh(loading, small)
     for _ in fresh(loading, big):
         try:
@@ -323,7 +323,7 @@ def restarted(loading: Loading, big: Loader, small: Loader) -> Any:
         yield
 
 
-def renewed(loading: Loading, big: Loader, small: Loader) -> Any:
+def renewed(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     batches = fresh(loading, big)
     while True:
         next(fresh(loading, small))
@@ -331,30 +331,30 @@ def renewed(loading: Loading, big: Loader, small: Loader) -> Any:
         yield
 
 
-def endless_inside(loading: Loading, big: Loader, small: Loader) -> Any:
+def endless_inside(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     inner = endless(loading, small)
     for _ in fresh(loading, big):
         next(inner)
         yield
 
 
-def zipped_with_a_cycle(loading: Loading, big: Loader, small: Loader) -> Any:
+def zipped_with_a_cycle(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     yield from zip(fresh(loading, big), itertools.cycle(fresh(loading, small)), strict=False)
 
 
-def a_cycle_zipped(loading: Loading, big: Loader, small: Loader) -> Any:
+def a_cycle_zipped(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     yield from zip(itertools.cycle(fresh(loading, small)), fresh(loading, big), strict=False)
 
 
-def zipped_with_a_generator(loading: Loading, big: Loader, small: Loader) -> Any:
+def zipped_with_a_generator(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     yield from zip(endless(loading, small), fresh(loading, big), strict=False)
 
 
-def zipped(loading: Loading, big: Loader, small: Loader) -> Any:
+def zipped(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     yield from zip(fresh(loading, big), fresh(loading, small), strict=False)
 
 
-def small_outside(loading: Loading, big: Loader, small: Loader) -> Any:
+def small_outside(loading: ScriptLoaders, big: Loader, small: Loader) -> Any:
     return endless_inside(loading, small, big)
 
 
@@ -407,7 +407,7 @@ class AnyMode(torch.utils._python_dispatch.TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def conditions(loading: Loading, num_workers: int, work: Any = lambda: 0) -> Spying:
+def conditions(loading: ScriptLoaders, num_workers: int, work: Any = lambda: 0) -> Spying:
     data = Spying()
     loader = real(data, batch_size=1)
     loading.register(loader, num_workers)
@@ -446,7 +446,7 @@ def test_samples_are_made_in_one_thread_and_the_script_keeps_its_own(loading, tw
 
 
 def test_a_measured_iteration_loads_in_as_many_threads_as_the_script_has(two_threads):
-    assert set(conditions(Loading("cuda"), 0).threads) == {2}
+    assert set(conditions(ScriptLoaders("cuda"), 0).threads) == {2}
 
 
 class Broken(torch.utils.data.Dataset):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.payload.recording.loading import MOST_EVALUATED, Batches, Hooks, Loading  # noqa: E402
+from advisor.payload.recording.loading import MOST_EVALUATED, Batches, Hooks, ScriptLoaders  # noqa: E402
 from tests.unit.profile.loaders import Loader, fresh, real, samples, take  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -13,10 +13,10 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture
 def loading():
-    return Loading()
+    return ScriptLoaders()
 
 
-def evaluate(loading: Loading, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
+def evaluate(loading: ScriptLoaders, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
     cuts: list[Any] = []
     loader = Loader([samples(4)] * num_batches)
     with torch.set_grad_enabled(grad):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from advisor.payload.recording.iteration import Period, parameters
+from advisor.payload.recording.iteration import StepPeriod, parameters
 
 
 class Optimizer(SimpleNamespace):
@@ -22,7 +22,7 @@ def weight(*, requires_grad: bool = True) -> Any:
 
 def ends(steps: str) -> str:
     """A letter a step, one optimizer a letter; capital where an iteration ends."""
-    period = Period()
+    period = StepPeriod()
     optimizers = {letter: optimizer(weight()) for letter in set(steps)}
     shown = ""
     for letter in steps:
@@ -54,7 +54,7 @@ def test_the_rarest_of_them(steps, expected):
 
 
 def test_the_change_is_told_once():
-    period, critic, generator = Period(), optimizer(), optimizer()
+    period, critic, generator = StepPeriod(), optimizer(), optimizer()
     changes = []
     for one in (critic, critic, generator, critic, critic, generator):
         period.begin_step(one)
@@ -64,7 +64,7 @@ def test_the_change_is_told_once():
 
 
 def test_of_nested_steps_the_outer_one_counts():
-    period, outer, inner = Period(), optimizer(), optimizer()
+    period, outer, inner = StepPeriod(), optimizer(), optimizer()
     assert not period.has_begun
     period.begin_step(outer)
     period.begin_step(inner)
@@ -75,7 +75,7 @@ def test_of_nested_steps_the_outer_one_counts():
 
 
 def test_a_step_within_another_is_a_part_of_it():
-    period, outer, inner = Period(), optimizer(), optimizer()
+    period, outer, inner = StepPeriod(), optimizer(), optimizer()
     period.begin_step(outer)
     period.begin_step(inner)
     assert period.leave_step(inner)
@@ -85,14 +85,14 @@ def test_a_step_within_another_is_a_part_of_it():
 
 
 def test_steps_in_no_order_end_all_the_same():
-    period, outer, inner = Period(), optimizer(), optimizer()
+    period, outer, inner = StepPeriod(), optimizer(), optimizer()
     for one in (outer, inner, outer):
         period.begin_step(one)
     assert [period.leave_step(one) for one in (outer, inner, outer)] == [False, False, False]
 
 
 def test_a_step_that_ended_in_an_error_is_no_longer_open():
-    period, outer, inner = Period(), optimizer(), optimizer()
+    period, outer, inner = StepPeriod(), optimizer(), optimizer()
     for _ in range(3):
         period.begin_step(outer)
         period.begin_step(inner)
@@ -101,7 +101,7 @@ def test_a_step_that_ended_in_an_error_is_no_longer_open():
 
 
 def test_missing_are_those_with_weights_of_their_own():
-    period, shared, own = Period(), weight(), weight()
+    period, shared, own = StepPeriod(), weight(), weight()
     stepping, same, other = optimizer(shared), optimizer(shared), optimizer(shared, own)
     for one in (stepping, same, other):
         period.optimizers[id(one)] = one
@@ -116,7 +116,7 @@ def test_missing_are_those_with_weights_of_their_own():
 
 
 def test_the_steps_of_the_busiest():
-    period, critic, generator = Period(), optimizer(), optimizer()
+    period, critic, generator = StepPeriod(), optimizer(), optimizer()
     assert period.most_steps == 0
     for one in (critic, generator, critic, critic):
         period.begin_step(one)
@@ -127,13 +127,13 @@ def test_the_steps_of_the_busiest():
 
 
 def test_frozen_weights_need_no_step():
-    period, frozen = Period(), optimizer(weight(requires_grad=False))
+    period, frozen = StepPeriod(), optimizer(weight(requires_grad=False))
     period.optimizers[id(frozen)] = frozen
     assert period.missing() == []
 
 
 def test_optimizers_that_are_gone_are_not_waited_for():
-    period = Period()
+    period = StepPeriod()
     gone = optimizer(weight())
     period.optimizers[id(gone)] = gone
     assert period.missing() == [gone]

@@ -11,7 +11,7 @@ from advisor.core.errors import InputError, ProfileError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
 from advisor.profile import attempt
 from advisor.profile import profiling as session
-from advisor.profile.attempt import PretendedGpu
+from advisor.profile.attempt import ScriptGpu
 from advisor.profile.profiling import pretend, profile
 from tests.programs import write_program
 from tests.unit.profile.test_recording import recording
@@ -88,8 +88,8 @@ def test_the_child_is_the_child_program_and_its_files_lie_apart(script, good):
 
 def test_without_a_wish_the_gpu_is_one_that_can_do_all_precisions(script, good):
     profile(script, python=good)
-    gpu = PretendedGpu(**result_of(good)["gpu"])
-    assert gpu == PretendedGpu()
+    gpu = ScriptGpu(**result_of(good)["gpu"])
+    assert gpu == ScriptGpu()
     spec = resolve_gpu("A100-SXM-80GB")
     assert (gpu.compute_capability, gpu.num_sms) == (spec.compute_capability, spec.num_sms)
     # A little less than the 80 GiB on the label, as the driver says.

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from advisor.payload.progress import Position, Teller
-from advisor.payload.protocol import Event, Phase
+from advisor.payload.protocol import ProgressLine, RunPhase
 from advisor.profile.profiling import ProgressEvent, parse_event
 
 
@@ -17,7 +17,7 @@ class Reported:
         self.lines: list[str] = []
         self.teller = Teller(self.lines.append, clock=lambda: self.now_s)
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: ProgressLine) -> None:
         self.now_s += 1  # late enough for each
         self.teller.tell(event)
 
@@ -33,9 +33,9 @@ def reported():
 
 def test_phases_that_take_turns_are_limited_as_well(reported):
     for _ in range(1000):
-        reported.teller.tell({"phase": Phase.EVALUATION, "done": 1})
-        reported.teller.tell({"phase": Phase.TRAINING, "step": 1})
-    assert [event.phase for event in reported.events if event] == [Phase.EVALUATION, Phase.TRAINING]
+        reported.teller.tell({"phase": RunPhase.EVALUATION, "done": 1})
+        reported.teller.tell({"phase": RunPhase.TRAINING, "step": 1})
+    assert [event.phase for event in reported.events if event] == [RunPhase.EVALUATION, RunPhase.TRAINING]
 
 
 def test_micro_steps_know_how_many_there_are_after_the_first_step(reported):
@@ -56,7 +56,7 @@ def test_more_micro_steps_or_steps_than_expected_are_of_no_total(reported):
     position.went_backward()
     position.went_backward()
     last = reported.events[-1]
-    assert last == ProgressEvent(phase=Phase.TRAINING, step=2, done=2)
+    assert last == ProgressEvent(phase=RunPhase.TRAINING, step=2, done=2)
 
 
 def test_an_evaluation_knows_which_step_it_follows(reported):
@@ -66,10 +66,10 @@ def test_an_evaluation_knows_which_step_it_follows(reported):
     position.went_backward()
     position.stepped(1)
     position.evaluated()
-    evaluations = [event for event in reported.events if event and event.phase is Phase.EVALUATION]
+    evaluations = [event for event in reported.events if event and event.phase is RunPhase.EVALUATION]
     assert [(event.step, event.done) for event in evaluations] == [(None, 1), (None, 2), (1, 1)]
 
 
 def test_unknown_facts_of_a_newer_child_do_not_matter():
     line = json.dumps({"phase": "training", "step": 1, "colour": "red"})
-    assert parse_event(line) == ProgressEvent(phase=Phase.TRAINING, step=1)
+    assert parse_event(line) == ProgressEvent(phase=RunPhase.TRAINING, step=1)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from advisor.kineto.events import DeviceEvent, Launch, Recording, _host
+from advisor.kineto.events import CudaLaunch, DeviceEvent, KinetoEvents, _host
 from advisor.profile.recording import timeline_of
 
 PROGRAM = Path(__file__).with_name("measure_on_cpu.py")
@@ -112,11 +112,11 @@ def pretended_launches(events):
     operators = [_host(event) for event in spans if event["cat"] == "cpu_op"]
     marks = [_host(event) for event in spans if event["cat"] == "user_annotation"]
     marks.sort(key=lambda mark: mark.begin_s)
-    return Recording(
+    return KinetoEvents(
         operators=(),
         marks=tuple(marks),
         launches={
-            number: Launch(thread=operator.thread, begin_s=operator.begin_s, external_id=None)
+            number: CudaLaunch(thread=operator.thread, begin_s=operator.begin_s, external_id=None)
             for number, operator in enumerate(operators)
         },
         device_events=tuple(
@@ -162,7 +162,7 @@ class Profiler:
 @pytest.fixture
 def measurement(monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
-    from advisor.payload.real_device import Measurement
+    from advisor.payload.real_device import SpanMeasurement
 
     class Event:
         def __init__(self, **_):
@@ -182,7 +182,7 @@ def measurement(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.profiler, "profile", Profiler)
     session = SimpleNamespace(watching=Mode())
     watched = []
-    return Measurement(session, str(tmp_path / "t.json"), lambda: watched.append(1)), session, watched
+    return SpanMeasurement(session, str(tmp_path / "t.json"), lambda: watched.append(1)), session, watched
 
 
 SPAN = {"loading": None, "memory": dict.fromkeys(("parameter_bytes", "gradient_bytes", "optimizer_bytes"), 1)}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.kineto.events import DeviceEvent, HostEvent, Launch, Recording
+from advisor.kineto.events import CudaLaunch, DeviceEvent, HostEvent, KinetoEvents
 from advisor.profile.recording import timeline_of
 
 
@@ -20,14 +20,14 @@ def kernel(correlation, duration_s=1.0, name="k"):
 
 
 def recording(marks, launches, events):
-    return Recording(
+    return KinetoEvents(
         operators=(), marks=tuple(sorted(marks, key=lambda m: m.begin_s)), launches=launches,
         device_events=tuple(events), device_name=None,
     )  # fmt: skip
 
 
 def launch(begin_s, thread="1/1"):
-    return Launch(thread=thread, begin_s=begin_s, external_id=None)
+    return CudaLaunch(thread=thread, begin_s=begin_s, external_id=None)
 
 
 def test_by_time_and_thread():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from advisor.payload.fake.gpu import World
+from advisor.payload.fake.gpu import PretendedWorld
 from tests.findings import of_child
 
 
@@ -18,38 +18,38 @@ def environment(monkeypatch):
     ("asked", "gpus"), [(None, 1), (1, 1), (2, 2), (8, 8), (12, 6), (16, 8), (24, 8), (11, 1), (9, 3)]
 )
 def test_nodes_are_equal_and_have_8_gpus_at_most(asked, gpus):
-    assert World(asked).gpus_per_node == gpus
+    assert PretendedWorld(asked).gpus_per_node == gpus
 
 
 def test_without_a_world_the_script_is_by_itself():
-    World().set_environment()
+    PretendedWorld().set_environment()
     assert os.environ["HOME"] == "/root"
     assert not {"RANK", "WORLD_SIZE"} & set(os.environ)
 
 
 def test_a_world_is_told_as_torchrun_tells_it():
-    World(16).set_environment()
+    PretendedWorld(16).set_environment()
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "MASTER_PORT")
     assert [os.environ[name] for name in names] == ["0", "0", "16", "8", "2", "29500"]
     assert os.environ["HOME"] == "/root"
 
 
 def test_the_size_of_the_group_is_first_the_scripts_own():
-    world = World(8)
+    world = PretendedWorld(8)
     world.set_environment()
     assert (world.size_of_group(2), world.used) == (2, 2)
     assert (world.size_of_group(-1), world.used) == (8, 8)
 
 
 def test_a_script_may_write_the_environment_itself():
-    world = World()
+    world = PretendedWorld()
     world.set_environment()
     os.environ["WORLD_SIZE"] = "4"
     assert world.size_of_group(-1) == 4
 
 
 def test_without_any_word_the_group_has_one_process():
-    world = World()
+    world = PretendedWorld()
     world.set_environment()
     assert world.size_of_group(-1) == 1
 
@@ -66,7 +66,7 @@ def test_without_any_word_the_group_has_one_process():
     ],
 )
 def test_surprises_are_told(asked, used, warning):
-    world = World(asked)
+    world = PretendedWorld(asked)
     world.used = used
     warnings = world.warnings()
     assert len(warnings) == (0 if warning is None else 1)
@@ -84,4 +84,4 @@ def test_surprises_are_told(asked, used, warning):
     ],
 )
 def test_torchrun_is_needed_where_its_variables_are_missed(asked, error, expected):
-    assert World(asked).is_asked_by(error) is expected
+    assert PretendedWorld(asked).is_asked_by(error) is expected

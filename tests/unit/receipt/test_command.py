@@ -18,7 +18,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.values import RunStatus
-from advisor.receipt.command import Ending, run_command
+from advisor.receipt.command import CommandEnding, run_command
 
 ROOT = Path(__file__).resolve().parents[3]
 # Runs a command as the service does, and says how it ended.
@@ -47,7 +47,7 @@ print("one", "more" if signal.sigtimedwait({signal.SIGINT}, 0.3) else "alone", f
 """
 
 
-def ran(*command: str) -> Ending:
+def ran(*command: str) -> CommandEnding:
     return run_command(command, os.environ, lambda _: None)[0]
 
 

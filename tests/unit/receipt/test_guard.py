@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.receipt import guard as guarding
 from advisor.receipt.command import run_command
-from advisor.receipt.guard import Guard, Limits, Phase, Process, processes, tree_of
+from advisor.receipt.guard import Guard, GuardPhase, Process, RunLimits, processes, tree_of
 
 USR1, TERM, KILL = signal.SIGUSR1, signal.SIGTERM, signal.SIGKILL
 TIMES = st.lists(st.floats(0, 1e6), max_size=30).map(sorted)
@@ -37,30 +37,30 @@ def alive(monkeypatch: pytest.MonkeyPatch, *known: Process) -> None:
 
 def guard_of(usd_per_h: float | None = None, **limits: float) -> tuple[Guard, list[str]]:
     said: list[str] = []
-    return Guard(limits=Limits(**limits), usd_per_h=lambda: usd_per_h, say=said.append), said
+    return Guard(limits=RunLimits(**limits), usd_per_h=lambda: usd_per_h, say=said.append), said
 
 
 @given(TIMES, st.floats(1, 1e5), st.floats(1, 1e5), st.floats(0.01, 1e3), st.floats(1, 1e4))
 def test_more_time_or_rent_is_never_an_earlier_phase(times, max_s, max_usd, usd_per_h, grace_s):
-    limits = Limits(max_s=max_s, max_usd=max_usd, grace_s=grace_s)
+    limits = RunLimits(max_s=max_s, max_usd=max_usd, grace_s=grace_s)
     phases = [max(one.phase for one in limits.used(s, s * usd_per_h / 3600, usd_per_h)) for s in times]
     assert phases == sorted(phases)
     for s, phase in zip(times, phases, strict=True):
         over = s >= max_s or s * usd_per_h / 3600 >= max_usd
-        assert (phase is Phase.KILLED) == over
+        assert (phase is GuardPhase.KILLED) == over
         if max(s / max_s, s * usd_per_h / 3600 / max_usd) < 0.8:
-            assert phase is Phase.FREE
+            assert phase is GuardPhase.FREE
 
 
 def test_no_limit_is_no_reason_to_end():
-    assert Limits().used(1e9, 1e9, 1e9) == []
+    assert RunLimits().used(1e9, 1e9, 1e9) == []
 
 
 @given(TIMES, st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=5))
 def test_rent_is_price_times_time_of_each_price(times, prices):
     """The slow sum beside it: a stretch costs the price known in it, the first ones the first price."""
     left = iter(prices)
-    guard = Guard(limits=Limits(max_usd=1e12), usd_per_h=lambda: next(left, None), say=lambda _: None)
+    guard = Guard(limits=RunLimits(max_usd=1e12), usd_per_h=lambda: next(left, None), say=lambda _: None)
     price, priced_s, due = None, 0.0, iter(prices)
     paid: list[tuple[float, float]] = []
     unpaid, seen = 0.0, 0.0
@@ -90,7 +90,7 @@ def test_a_price_that_cannot_be_read_ends_no_limit(fault, monkeypatch, sent):
         return answer
 
     said: list[str] = []
-    guard = Guard(limits=Limits(max_usd=1.0, max_s=5000.0), usd_per_h=price, say=said.append)
+    guard = Guard(limits=RunLimits(max_usd=1.0, max_s=5000.0), usd_per_h=price, say=said.append)
     for s, spent in ((10.0, 0.0), (20.0, 0.0), (30.0, 0.03), (630.0, 0.63), (1240.0, 1.24)):
         guard.look(s, 1)
         assert guard.spent_usd == pytest.approx(spent)
@@ -225,7 +225,7 @@ def test_a_clock_that_jumps_is_no_time(tmp_path, monkeypatch):
             (tmp_path / "end").write_text("")
 
     ending, _ = run_command(["sh", "-c", f"read line < {tmp_path}/end; exit 3"], os.environ, str, look)
-    assert (ending.returncode, guard.phase, said) == (3, Phase.FREE, [])
+    assert (ending.returncode, guard.phase, said) == (3, GuardPhase.FREE, [])
     assert ending.duration_s < looks[1] - looks[0]
 
 

@@ -9,7 +9,7 @@ from advisor.core.values import WHOLE
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document
 from advisor.report.recommendation import recommendation_document
-from recommender.ranking.variants import WhatIf
+from recommender.ranking.variants import WhatIfGain
 from tests.builders import make_estimate
 from tests.findings import sample
 from tests.recommendations import make_option, many_options
@@ -22,7 +22,7 @@ def document_of(name: str, *changes: type[Finding]) -> Document:
     must = tuple(map(sample, changes))
     option = make_option("H100", 1, 20, what_if=name, estimate=estimate, script_changes=must)
     nothing = replace(many_options(3), recommended=None, frontier=())
-    what_if = WhatIf(change=name, same=None, instead=option)
+    what_if = WhatIfGain(change=name, same=None, instead=option)
     return recommendation_document(nothing, top=5, what_if=what_if)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.price_history import Series, series_of
+from advisor.pricing.price_history import PriceSeries, series_of
 from advisor.report.prices import history_document
 from advisor.report.printing import Format, print_document
 from tests.unit.report.printed import read_csv
@@ -24,7 +24,7 @@ def point(day: int, usd_per_h: float, **changes: Any) -> PricePoint:
     )
 
 
-SERIES: tuple[Series, ...] = series_of(
+SERIES: tuple[PriceSeries, ...] = series_of(
     [point(1, 11.2), point(11, 12.32), point(3, 130.5, source="gpuhunt", market=Market.SPOT)]
 )
 

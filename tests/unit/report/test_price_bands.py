@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.price_history import Series, series_of
+from advisor.pricing.price_history import PriceSeries, series_of
 from advisor.report.document import Chart, Lines
 from advisor.report.prices import MOST_BANDS, places_chart
 
@@ -28,7 +28,7 @@ def chart_of(*points: PricePoint) -> Chart:
     return chart
 
 
-def in_force(series: tuple[Series, ...], moment: datetime) -> list[float]:
+def in_force(series: tuple[PriceSeries, ...], moment: datetime) -> list[float]:
     """The last price of each zone that had one by then."""
     known = [[p.usd_per_h for p in one.points if p.observed_at <= moment] for one in series]
     return [prices[-1] for prices in known if prices]

@@ -5,7 +5,7 @@ from datetime import timedelta
 from advisor.core.values import Interval, Market, PricePoint
 from advisor.pricing.price_history import spot_quantiles
 from advisor.review.budgets import Period
-from advisor.review.team_review import MOST_PLACES, MOST_STEPS, Move, PriceMoves, price_moves
+from advisor.review.team_review import MOST_PLACES, MOST_STEPS, PriceMove, PriceMoves, price_moves
 from advisor.store.ledger import Run
 from tests.team import MONDAY, WEEK, at, make_point, make_run
 
@@ -16,7 +16,7 @@ def moved(*points: PricePoint, runs: tuple[Run, ...] = (SPOT,), period: Period =
     return price_moves({"A10G": points}, runs, period)
 
 
-def only(*points: PricePoint, period: Period = WEEK) -> Move:
+def only(*points: PricePoint, period: Period = WEEK) -> PriceMove:
     (move,) = moved(*points, period=period).moves
     return move
 

@@ -11,7 +11,7 @@ from advisor.core.errors import InputError, ProfileError
 from advisor.core.findings.about_options import TimedOnCpu
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Job, PickName, Trace
-from advisor.payload.real_device import CPU_S, CpuClock
+from advisor.payload.real_device import CPU_S, CpuStepClock
 from advisor.profile.profiling import time_on_cpu
 from advisor.service.listening import Listener
 from advisor.service.recommend import recommending
@@ -45,7 +45,7 @@ EITHER = '"cuda" if torch.cuda.is_available() else "cpu"'
 )
 def test_steps_are_timed_until_they_are_enough_or_late(ends_s, times_s):
     moments = iter([0.0, *ends_s])
-    clock = CpuClock(lambda: next(moments))
+    clock = CpuStepClock(lambda: next(moments))
     for number, _ in enumerate(ends_s, start=1):
         assert clock.result is None
         clock.end_span(number, {}, is_steady=True)
@@ -64,7 +64,7 @@ def test_a_script_that_runs_without_a_gpu_is_timed_and_another_is_not(tmp_path, 
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(device=EITHER))
     times_s = timed(script)
-    assert len(times_s) == CpuClock.num_spans
+    assert len(times_s) == CpuStepClock.num_spans
     assert all(time_s > 0 for time_s in times_s)
     script.write_text(SCRIPT.format(device='"cuda"'))
     with pytest.raises(ProfileError):

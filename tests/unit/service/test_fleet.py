@@ -12,7 +12,7 @@ from advisor.core.values import Market
 from advisor.report.printing import SweepView
 from advisor.report.sweeps import sweep_document
 from advisor.service.fleet import fleet_of, picks_of, pools_of, spending_of
-from advisor.service.sweeping import Advice, Choice, Grid, Job, Swept
+from advisor.service.sweeping import Advice, Choice, Grid, SweepJob, Swept
 from advisor.store.ledger import Run
 
 GRID = Grid(subjects=("*",))
@@ -31,7 +31,7 @@ def choice(usd, hours, **facts):
 
 def swept(subject, *choices, options=("--epochs", "1"), **job):
     advice = Advice(take=choices[0], frontier=choices, script=subject, batch_size=8)
-    job = Job(subject=subject, arguments=job.get("arguments", ""), options=options)
+    job = SweepJob(subject=subject, arguments=job.get("arguments", ""), options=options)
     return Swept(job=job, advice=advice, before=None, is_new=True)
 
 

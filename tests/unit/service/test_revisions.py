@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service import revisions
-from advisor.service.revisions import Version, laid_out
+from advisor.service.revisions import ScriptOrTrace, laid_out
 from tests.programs import write_program
 
 
@@ -258,7 +258,7 @@ def test_what_is_no_revision_is_a_path(tmp_path, text, monkeypatch):
     Path("sub").mkdir()
     Path(text).touch()
     with laid_out(text) as version:
-        assert version == Version(path=Path(text), folder=Path.cwd())
+        assert version == ScriptOrTrace(path=Path(text), folder=Path.cwd())
 
 
 @pytest.mark.parametrize(

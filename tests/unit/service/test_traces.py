@@ -15,7 +15,7 @@ from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.findings.about_traces import World
 from advisor.core.values import Collective, RankWork, Trace
 from advisor.formats.trace_files import write_trace
-from advisor.profile.attempt import PretendedGpu
+from advisor.profile.attempt import ScriptGpu
 from advisor.profile.epoch import FakeField
 from advisor.service.listening import Listener
 from advisor.service.traces import TraceRequest, check_exists, holds_data, profile_script, trace_of
@@ -169,7 +169,7 @@ def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
     ((_, arguments, options),) = profiled
     assert arguments == ()
     assert (options["python"], options["timeout_s"]) == (None, 300.0)
-    assert isinstance(options["gpu"], PretendedGpu)
+    assert isinstance(options["gpu"], ScriptGpu)
     assert options["gpu"].name == "NVIDIA T4"
     assert options["backend"] == "fake"
 

@@ -13,7 +13,7 @@ from advisor.config.settings import ChoiceSettings
 from advisor.core.errors import InputError
 from advisor.core.values import Interval
 from advisor.receipt import guard as guarding
-from advisor.receipt.guard import Canary, Expected, Phase, pace_of
+from advisor.receipt.guard import Canary, Expected, GuardPhase, pace_of
 from advisor.service import watching
 from advisor.service.plan_facts import Place
 from advisor.service.watching import Watch, WatchRequest, expected_of, verdict_of, words_of_verdict
@@ -86,7 +86,7 @@ def test_limits_that_cannot_be_judged_are_judged_at_the_next_look(folder, sent, 
     monkeypatch.setattr(guarding, "processes", dict)
     one.look(13.0, 7)
     assert [pid for pid, _ in sent] == [7]
-    assert one.guard.phase is Phase.KILLED
+    assert one.guard.phase is GuardPhase.KILLED
 
 
 def test_standard_error_that_is_gone_ends_nothing(folder, monkeypatch):
@@ -223,4 +223,4 @@ def test_a_terminal_that_went_away_is_no_fault_of_the_limits(folder, monkeypatch
     for s in (11.0, 12.0, 99_999.0):
         one.look(s, 1)
     assert sum("an answer at the terminal cannot be read" in line for line in heard.warnings) == 1
-    assert one.guard.phase is Phase.TERMINATED
+    assert one.guard.phase is GuardPhase.TERMINATED

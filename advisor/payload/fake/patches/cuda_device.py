@@ -21,7 +21,7 @@ from ..untouched import become_weight
 if TYPE_CHECKING:
     from ...recording.memory import MemoryTracker
     from ...session import Session
-    from ..gpu import PretendedGpu, World
+    from ..gpu import PretendedGpu, PretendedWorld
 
 
 def become(tensor: torch.Tensor, kind: Any) -> torch.Tensor:
@@ -181,7 +181,7 @@ def _do_nothing() -> Callable[..., None]:
     return lambda *_, **__: None
 
 
-def _identity_answers(gpu: PretendedGpu, world: World) -> dict[str, object]:
+def _identity_answers(gpu: PretendedGpu, world: PretendedWorld) -> dict[str, object]:
     properties = SimpleNamespace(
         name=gpu.name, major=gpu.major, minor=gpu.minor, total_memory=gpu.memory_bytes,
         multi_processor_count=gpu.num_sms, is_integrated=0, is_multi_gpu_board=0, warp_size=32,

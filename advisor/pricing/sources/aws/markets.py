@@ -26,13 +26,20 @@ from advisor.pricing.sources.aws.aws_calls import (
     items_of,
     listed,
 )
-from advisor.pricing.sources.aws.survey import ListPrices, Region, Survey, catalog_machines, survey, zone_ids
+from advisor.pricing.sources.aws.survey import (
+    ListPrices,
+    Survey,
+    SurveyedRegion,
+    catalog_machines,
+    survey,
+    zone_ids,
+)
 from advisor.pricing.sources.protocol import OfferQuery, Part
 
 LIST_SOURCE = "AWS price list"
 
 
-def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
+def on_demand_part(region: SurveyedRegion, survey: Survey, scope: str) -> Part:
     """List prices as offers; a price of a machine that the region does not offer is left out and reported.
 
     Raises CloudError: the price list could not be had, or names no machine of a region that has some.
@@ -106,7 +113,7 @@ class Readings:
     """Prices of zones that are no availability zones."""
 
 
-def spot_part(region: Region, survey: Survey, scope: str) -> Part:
+def spot_part(region: SurveyedRegion, survey: Survey, scope: str) -> Part:
     """Newest prices as offers, all prices as history; a quote at the floor or of 0 is reported, not offered.
 
     Raises CloudError: the zones or the prices could not be had.
@@ -165,7 +172,7 @@ def read_points(
     )
 
 
-def _asked(region: Region, survey: Survey, start: datetime) -> list[Row]:
+def _asked(region: SurveyedRegion, survey: Survey, start: datetime) -> list[Row]:
     wanted = {"instance-type": sorted(survey.rentable), "product-description": [LINUX]}
     filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
     limits = {"StartTime": start, "Filters": filters, "MaxResults": 1000}
@@ -240,7 +247,7 @@ BLOCK_H = 24
 """The shortest block that AWS sells (EC2 user guide, Capacity Blocks for ML)."""
 
 
-def capacity_block_part(region: Region, survey: Survey, scope: str) -> Part:
+def capacity_block_part(region: SurveyedRegion, survey: Survey, scope: str) -> Part:
     """The cheapest block of a day for one machine, by type and zone.
 
     Its price per hour is the fee paid ahead over the block's hours; the least time billed is the block.
@@ -265,7 +272,7 @@ def capacity_block_part(region: Region, survey: Survey, scope: str) -> Part:
     )
 
 
-def _blocks(region: Region, survey: Survey) -> Iterator[Row]:
+def _blocks(region: SurveyedRegion, survey: Survey) -> Iterator[Row]:
     """Blocks of every type that is sold so, types in alphabetical order."""
     filters = [
         {"Name": "supported-usage-class", "Values": ["capacity-block"]},
@@ -278,7 +285,7 @@ def _blocks(region: Region, survey: Survey) -> Iterator[Row]:
         yield from blocks
 
 
-def _block_offer(row: Row, region: Region, survey: Survey, zones: Mapping[str, str]) -> Offer | None:
+def _block_offer(row: Row, region: SurveyedRegion, survey: Survey, zones: Mapping[str, str]) -> Offer | None:
     fee_usd, hours = float(row["UpfrontFee"]), int(row["CapacityBlockDurationHours"])
     zone = zones.get(row["AvailabilityZone"])
     if not 0 < fee_usd < math.inf or hours < 1 or row["CurrencyCode"] != "USD" or zone is None:
@@ -295,14 +302,14 @@ def _block_offer(row: Row, region: Region, survey: Survey, zones: Mapping[str, s
     return dataclasses.replace(offer, minimum_billed_s=block_s, billed_step_s=block_s)
 
 
-_BUILDERS: dict[Market, Callable[[Region, Survey, str], Part]] = {
+_BUILDERS: dict[Market, Callable[[SurveyedRegion, Survey, str], Part]] = {
     Market.ON_DEMAND: on_demand_part,
     Market.SPOT: spot_part,
     Market.CAPACITY_BLOCK: capacity_block_part,
 }
 
 
-def regions_of(query: OfferQuery, options: AwsOptions, clock: Callable[[], datetime]) -> list[Region]:
+def regions_of(query: OfferQuery, options: AwsOptions, clock: Callable[[], datetime]) -> list[SurveyedRegion]:
     """Those of the account that the query wants, with clients: making them in threads is not safe.
 
     Raises CloudError: no credentials, or the regions cannot be listed.
@@ -313,7 +320,7 @@ def regions_of(query: OfferQuery, options: AwsOptions, clock: Callable[[], datet
     pricing = clients.client("pricing", HOME_REGION)
     catalog = catalog_machines()
     return [
-        Region(
+        SurveyedRegion(
             name=name,
             ec2=clients.client("ec2", name),
             pricing=pricing,
@@ -327,14 +334,14 @@ def regions_of(query: OfferQuery, options: AwsOptions, clock: Callable[[], datet
     ]
 
 
-def parts_of(regions: Sequence[Region], markets: Sequence[Market]) -> Iterator[Part]:
+def parts_of(regions: Sequence[SurveyedRegion], markets: Sequence[Market]) -> Iterator[Part]:
     """Parts in the order in which the regions answer."""
     surveys = [partial(region_parts, region, markets) for region in regions]
     for parts in completed(surveys, num_threads=MAX_THREADS, name="aws"):
         yield from parts
 
 
-def region_parts(region: Region, markets: Sequence[Market]) -> list[Part]:
+def region_parts(region: SurveyedRegion, markets: Sequence[Market]) -> list[Part]:
     """The parts of one region, each a success or a failure of its own."""
     try:
         surveyed = survey(region)
@@ -344,7 +351,7 @@ def region_parts(region: Region, markets: Sequence[Market]) -> list[Part]:
     return [_part(region, surveyed, market) for market in markets]
 
 
-def _part(region: Region, surveyed: Survey, market: Market) -> Part:
+def _part(region: SurveyedRegion, surveyed: Survey, market: Market) -> Part:
     scope = f"{region.name} {market}"
     try:
         return _BUILDERS[market](region, surveyed, scope)

@@ -232,7 +232,7 @@ _NO_NEW_TYPES = "types newer than the catalog are left out: the price list was n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class SurveyedRegion:
     """A region to ask and what to ask with; a value of one thread."""
 
     name: str
@@ -275,7 +275,7 @@ class Survey:
         return {name: machine for name, machine in self.machines.items() if name in self.offered}
 
 
-def survey(region: Region) -> Survey:
+def survey(region: SurveyedRegion) -> Survey:
     """Asks for the list prices, for what the catalog lacks of their types, and for what can be started."""
     prices, failure, asked_at = None, None, region.clock()
     try:
@@ -297,7 +297,7 @@ def survey(region: Region) -> Survey:
 
 
 def _machines(
-    region: Region, prices: ListPrices | None
+    region: SurveyedRegion, prices: ListPrices | None
 ) -> tuple[Mapping[str, InstanceType], tuple[str, ...], tuple[str, ...]]:
     """The catalog's machines and newer ones; what is not known of the newer ones, and calls that failed."""
     if prices is None:
@@ -314,7 +314,7 @@ def _machines(
 
 
 def _offered(
-    region: Region, machines: Mapping[str, InstanceType]
+    region: SurveyedRegion, machines: Mapping[str, InstanceType]
 ) -> tuple[frozenset[str] | None, tuple[str, ...]]:
     """What can be started here; or None, and why it is unknown."""
     filters = [{"Name": "instance-type", "Values": sorted(machines)}]

@@ -20,7 +20,7 @@ from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from advisor.core.deadlines import LateError, left_s, within
 from advisor.core.units import format_duration
-from advisor.pricing.sources.gcp.skus import Pricing, Sku, Tier, recognise
+from advisor.pricing.sources.gcp.skus import PriceTier, Pricing, Sku, recognise
 from advisor.pricing.sources.http_downloads import Allowance, LongReplyError, read_whole
 from advisor.pricing.sources.protocol import Credentials
 
@@ -179,7 +179,7 @@ class PullError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class ApiPatience:
     """How long to wait for the API."""
 
     call_s: float = 20.0
@@ -222,7 +222,7 @@ def _well_known_file() -> Path:
     return home / "gcloud" / "application_default_credentials.json"
 
 
-def pull_skus(patience: Patience) -> list[Sku]:
+def pull_skus(patience: ApiPatience) -> list[Sku]:
     """All SKUs of Compute Engine that we know, in USD. Raises PullError: some page could not be had."""
     passing: list[Exception] = []
     try:
@@ -237,7 +237,7 @@ def pull_skus(patience: Patience) -> list[Sku]:
     return skus
 
 
-def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterator[ListSkusResponse]:
+def _pages(patience: ApiPatience, on_error: Callable[[Exception], None]) -> Iterator[ListSkusResponse]:
     """Raw pages of the list, each with its own retries; errors that are tried again are reported."""
     from google.api_core.retry import Retry
     from google.cloud.billing_v1.types import ListSkusRequest, ListSkusResponse
@@ -316,5 +316,5 @@ def _pricing(raw: PricingInfo) -> Pricing:
         effective_at=effective_at,
         usage_unit=expression.usage_unit,
         base_units=expression.base_unit_conversion_factor,
-        tiers=tuple(Tier(currency=p.currency_code, units=p.units, nanos=p.nanos) for p in prices),
+        tiers=tuple(PriceTier(currency=p.currency_code, units=p.units, nanos=p.nanos) for p in prices),
     )

@@ -22,7 +22,7 @@ from advisor.pricing.sources.http_downloads import Allowance, LongReplyError
 if TYPE_CHECKING:
     import requests
 
-    from advisor.pricing.sources.gcp.client import Patience
+    from advisor.pricing.sources.gcp.client import ApiPatience
 
 
 MARKETS = tuple(market for market in Market if market is not Market.CAPACITY_BLOCK)
@@ -36,7 +36,7 @@ class GcpSource:
     capabilities = protocol.Capabilities(providers=("gcp",), markets=MARKETS, is_live=True)
 
     def __init__(
-        self, patience: Patience | None = None, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self, patience: ApiPatience | None = None, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._patience = patience
         self._clock = clock
@@ -49,7 +49,7 @@ class GcpSource:
 
         Raises CatalogError: a shipped table of machine types is missing or broken.
         """
-        from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
+        from advisor.pricing.sources.gcp.client import ApiPatience, PullError, pull_skus
         from advisor.pricing.sources.gcp.skus import PROVIDER, load_machines, part_of, rates_of
 
         machines = tuple(machine for machine in load_machines() if query.wants(machine.instance))
@@ -60,7 +60,7 @@ class GcpSource:
             return
         now = self._clock()
         try:
-            rates = rates_of(pull_skus(self._patience or Patience()), now)
+            rates = rates_of(pull_skus(self._patience or ApiPatience()), now)
         except PullError as error:
             yield protocol.Part(scope=SCOPE_OF_FAILURE, failure=str(error))
             return

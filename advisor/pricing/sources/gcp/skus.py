@@ -27,7 +27,7 @@ from advisor.pricing.sources.protocol import Part
 NANOS = 10**9
 
 
-class Kind(StrEnum):
+class SkuKind(StrEnum):
     """The last word of a component's name."""
 
     CORE = "core"
@@ -49,11 +49,11 @@ class Unit:
 
 _PER_H = Unit(usage_unit="h", base_units=3600)
 UNITS = {
-    Kind.CORE: _PER_H,
-    Kind.RAM: Unit(usage_unit="GiBy.h", base_units=2**30 * 3600),
-    Kind.GPU: _PER_H,
-    Kind.SLICE: _PER_H,
-    Kind.SSD: Unit(usage_unit="GiBy.mo", hours=HOURS_PER_MONTH, base_units=None),
+    SkuKind.CORE: _PER_H,
+    SkuKind.RAM: Unit(usage_unit="GiBy.h", base_units=2**30 * 3600),
+    SkuKind.GPU: _PER_H,
+    SkuKind.SLICE: _PER_H,
+    SkuKind.SSD: Unit(usage_unit="GiBy.mo", hours=HOURS_PER_MONTH, base_units=None),
 }
 
 # A location is any text, so these must not hide in it.
@@ -86,7 +86,7 @@ def _terms() -> Sequence[tuple[re.Pattern[str], str, Market]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
+class PriceTier:
     """A price from some usage on: ``units + nanos / 1e9`` of a currency."""
 
     currency: str
@@ -103,7 +103,7 @@ class Pricing:
     usage_unit: str
     base_units: float
     """Base units in one usage unit, 0 if the list does not say."""
-    tiers: tuple[Tier, ...]
+    tiers: tuple[PriceTier, ...]
     """In the order of usage."""
 
 
@@ -118,11 +118,11 @@ class Sku:
     pricing: tuple[Pricing, ...]
 
 
-def kind_of(component: str) -> Kind:
+def kind_of(component: str) -> SkuKind:
     """What a component is: ``core`` for ``"A2 core"``. Raises ValueError: no SKU is recognised as it."""
     if component not in components():
         raise ValueError(f"{component!r} is no component: there are {', '.join(components())}")
-    return Kind(component.rpartition(" ")[2])
+    return SkuKind(component.rpartition(" ")[2])
 
 
 def recognise(description: str, usage_type: str) -> tuple[str, Market] | None:
@@ -184,7 +184,7 @@ Place = tuple[str, str, Market]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class SkuRate:
     """What one unit of a component costs for an hour."""
 
     usd_per_h: Decimal | None = None
@@ -193,16 +193,16 @@ class Rate:
     """Why it is unknown, in words; None otherwise."""
 
 
-NO_SKU = Rate(fault="no SKU")
+NO_SKU = SkuRate(fault="no SKU")
 
 
-def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, Rate]:
+def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, SkuRate]:
     """Rates, now, of all places that some SKU is about, whatever the order of the SKUs.
 
     SKUs that agree count once. If they disagree, or one of them has no usable price, it is unknown which is
     meant and the place has no rate.
     """
-    by_place: dict[Place, set[tuple[str, Rate]]] = {}
+    by_place: dict[Place, set[tuple[str, SkuRate]]] = {}
     for sku in skus:
         if not (known := recognise(sku.description, sku.usage_type)):
             continue
@@ -213,22 +213,22 @@ def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, Rate]:
     return {place: _agreed(priced) for place, priced in by_place.items()}
 
 
-def _rate(sku: Sku, component: str, now: datetime) -> Rate:
+def _rate(sku: Sku, component: str, now: datetime) -> SkuRate:
     try:
-        return Rate(usd_per_h=usd_per_h(sku, component, now))
+        return SkuRate(usd_per_h=usd_per_h(sku, component, now))
     except ValueError as error:
-        return Rate(fault=f"SKU {sku.sku_id} {error}")
+        return SkuRate(fault=f"SKU {sku.sku_id} {error}")
 
 
-def _agreed(priced: set[tuple[str, Rate]]) -> Rate:
+def _agreed(priced: set[tuple[str, SkuRate]]) -> SkuRate:
     """The one rate of several SKUs."""
     if faults := sorted(rate.fault for _, rate in priced if rate.fault):
-        return Rate(fault=", ".join(faults))
+        return SkuRate(fault=", ".join(faults))
     rates = {rate for _, rate in priced}
     if len(rates) == 1:
         return rates.pop()
     prices = ", ".join(sorted(f"{sku_id} {rate.usd_per_h:f}" for sku_id, rate in priced))
-    return Rate(fault=f"SKUs disagree (USD/h: {prices})")
+    return SkuRate(fault=f"SKUs disagree (USD/h: {prices})")
 
 
 PROVIDER = "gcp"
@@ -295,11 +295,11 @@ def needs_of(components: Iterable[str], instance: InstanceType, local_ssd_gib: i
     Raises ValueError: a component is unknown, or the machine has none of it.
     """
     amounts = {
-        Kind.CORE: Decimal(instance.vcpus or 0),
-        Kind.RAM: Decimal(instance.memory_bytes or 0) / GIB,
-        Kind.GPU: Decimal(instance.num_gpus),
-        Kind.SLICE: Decimal(instance.num_gpus),
-        Kind.SSD: Decimal(local_ssd_gib),
+        SkuKind.CORE: Decimal(instance.vcpus or 0),
+        SkuKind.RAM: Decimal(instance.memory_bytes or 0) / GIB,
+        SkuKind.GPU: Decimal(instance.num_gpus),
+        SkuKind.SLICE: Decimal(instance.num_gpus),
+        SkuKind.SSD: Decimal(local_ssd_gib),
     }
     needs = {component: amounts[kind_of(component)] for component in components}
     if not all(amount > 0 for amount in needs.values()):
@@ -317,7 +317,7 @@ def part_of(
     region: str,
     market: Market,
     machines: Iterable[MachineType],
-    rates: Mapping[Place, Rate],
+    rates: Mapping[Place, SkuRate],
     *,
     retrieved_at: datetime,
 ) -> Part:
@@ -350,7 +350,7 @@ def part_of(
     )
 
 
-def machine_usd_per_h(machine: MachineType, rates: Mapping[str, Rate]) -> tuple[Decimal | None, str]:
+def machine_usd_per_h(machine: MachineType, rates: Mapping[str, SkuRate]) -> tuple[Decimal | None, str]:
     """Sum over components of amount x rate; without a sum, which components have no price and why."""
     known = {name: rate.usd_per_h for name, rate in rates.items() if rate.usd_per_h is not None}
     missing = [f"{name} ({rate.fault})" for name, rate in rates.items() if rate.usd_per_h is None]
@@ -359,5 +359,7 @@ def machine_usd_per_h(machine: MachineType, rates: Mapping[str, Rate]) -> tuple[
     return sum((machine.needs[name] * usd for name, usd in known.items()), Decimal(0)), ""
 
 
-def _is_priced_by_gpu(rates: Mapping[str, Rate]) -> bool:
-    return any(rate != NO_SKU for name, rate in rates.items() if kind_of(name) in (Kind.GPU, Kind.SLICE))
+def _is_priced_by_gpu(rates: Mapping[str, SkuRate]) -> bool:
+    return any(
+        rate != NO_SKU for name, rate in rates.items() if kind_of(name) in (SkuKind.GPU, SkuKind.SLICE)
+    )

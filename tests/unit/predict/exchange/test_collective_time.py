@@ -12,11 +12,11 @@ from advisor.predict.exchange.collective_time import (
     COLLECTIVES_FILE,
     CollectiveConstants,
     CollectiveLaw,
-    Exchange,
+    CollectiveProtocol,
+    ExchangeRates,
     InSwitch,
-    Line,
     Manner,
-    Protocol,
+    ProtocolLine,
     Road,
     collective_constants,
     collective_time,
@@ -32,13 +32,13 @@ US = 1e-6
 SIMPLE = CollectiveConstants(
     launch_s=10 * US,
     pace={"Hopper": 0.5},
-    peer_protocols=(Protocol(latency=1.0, payload=1.0),),
-    ring_protocols=(Protocol(latency=1.0, payload=1.0),),
+    peer_protocols=(CollectiveProtocol(latency=1.0, payload=1.0),),
+    ring_protocols=(CollectiveProtocol(latency=1.0, payload=1.0),),
     in_switch=InSwitch(architectures=("Hopper",), latency=2.0, efficiency=0.5),
     manners={
-        Manner.RING: Exchange(rate=1.0, stream=1.0, own_share=0.0),
-        Manner.ALL_TO_ALL: Exchange(rate=1.0, stream=1.0, own_share=1.0),
-        Manner.SEND: Exchange(rate=2.0, stream=4.0, own_share=0.0),
+        Manner.RING: ExchangeRates(rate=1.0, stream=1.0, own_share=0.0),
+        Manner.ALL_TO_ALL: ExchangeRates(rate=1.0, stream=1.0, own_share=1.0),
+        Manner.SEND: ExchangeRates(rate=2.0, stream=4.0, own_share=0.0),
     },
     links={link: Road(efficiency=0.5, hop_s=US, sigma=0.1) for link in Link},
     networks={
@@ -65,7 +65,7 @@ def law(
     return law_of(group_of(kind, layout, make_gpu(architecture=architecture)), SIMPLE)
 
 
-def line(kind: str, gpus_per_node: int, num_nodes: int = 1, **changes: object) -> Line:
+def line(kind: str, gpus_per_node: int, num_nodes: int = 1, **changes: object) -> ProtocolLine:
     return law(kind, gpus_per_node, num_nodes, **changes).lines[0]  # type: ignore[arg-type]
 
 
@@ -166,7 +166,7 @@ def test_a_switch_that_adds_up_saves_half_a_ring():
 
 
 def test_the_fastest_protocol_is_taken():
-    quick = Protocol(latency=0.5, payload=0.5, bytes_per_s=GIGA)
+    quick = CollectiveProtocol(latency=0.5, payload=0.5, bytes_per_s=GIGA)
     constants = replace(SIMPLE, ring_protocols=(quick, *SIMPLE.ring_protocols))
     layout = Layout(gpus_per_node=2, fabric=SWITCHED)
     by_size = law_of(group_of("all_gather", layout, make_gpu()), constants)

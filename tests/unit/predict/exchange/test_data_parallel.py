@@ -7,7 +7,7 @@ import pytest
 
 from advisor.core import values
 from advisor.core.findings.about_options import Unknown
-from advisor.predict.exchange.collective_time import Scaling, collective_time
+from advisor.predict.exchange.collective_time import ScalingConstants, collective_time
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
 from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.knowledge import shipped
@@ -105,7 +105,9 @@ def test_what_nobody_knows_of_the_network_widens_the_interval():
     assert unknown.sigma_s / unknown.seconds > known.sigma_s / known.seconds
 
 
-def two(trace: values.Trace, scaling: Scaling) -> tuple[values.IterationEstimate, values.IterationEstimate]:
+def two(
+    trace: values.Trace, scaling: ScalingConstants
+) -> tuple[values.IterationEstimate, values.IterationEstimate]:
     knowledge = replace(shipped(), scaling=scaling)
     one, other = predict_counts(trace, GPU, [1, 8], knowledge=knowledge)
     return one, other
@@ -113,7 +115,7 @@ def two(trace: values.Trace, scaling: Scaling) -> tuple[values.IterationEstimate
 
 def test_all_wait_for_the_slowest():
     # The largest of eight draws lies 1.42 standard deviations above the mean.
-    one, eight = two(trace_of(), Scaling(spread_of_steps=0.1, slowdown_of_steps=0.0))
+    one, eight = two(trace_of(), ScalingConstants(spread_of_steps=0.1, slowdown_of_steps=0.0))
     assert OTHERS not in one.by_family
     late_s = eight.by_family[OTHERS]
     assert late_s == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
@@ -125,10 +127,13 @@ def test_all_wait_for_the_slowest():
 
 def test_kernels_slow_down_more_where_their_own_node_reduces():
     trace = trace_of(ops=(make_op(phase=values.Phase.BACKWARD, flops=10**16),))
-    knowledge = replace(shipped(), scaling=Scaling(slowdown=0.0, slowdown_of_steps=0.5))
+    knowledge = replace(shipped(), scaling=ScalingConstants(slowdown=0.0, slowdown_of_steps=0.5))
     slower, same = (
         [predict(trace, GPU, layout, knowledge=each).communication_s for layout in (PAIR, NODES)]
-        for each in (knowledge, replace(knowledge, scaling=Scaling(slowdown=0.0, slowdown_of_steps=0.0)))
+        for each in (
+            knowledge,
+            replace(knowledge, scaling=ScalingConstants(slowdown=0.0, slowdown_of_steps=0.0)),
+        )
     )
     whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     assert slower[0] - same[0] == pytest.approx(0.5 * whole_s, rel=0.01)
@@ -137,13 +142,13 @@ def test_kernels_slow_down_more_where_their_own_node_reduces():
 
 def test_who_waits_for_the_host_waits_for_the_slowest_host():
     trace = trace_of(ops=(make_op(flops=10, num_bytes=10, count=1000), make_op(phase=values.Phase.BACKWARD)))
-    one, eight = two(trace, Scaling(spread=0.1, spread_of_steps=0.1))
+    one, eight = two(trace, ScalingConstants(spread=0.1, spread_of_steps=0.1))
     assert one.by_family[HOST] == eight.by_family[HOST]
     assert eight.by_family[OTHERS] == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
 
 
 def test_several_gpus_are_less_sure_than_one():
-    one, eight = two(trace_of(), Scaling(sigma=0.2))
+    one, eight = two(trace_of(), ScalingConstants(sigma=0.2))
     assert eight.iteration_s.p90 / eight.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50
 
 
@@ -156,7 +161,7 @@ def test_the_network_binds_where_it_takes_longest():
 
 
 def test_unknown_gradients_cost_the_latency_and_widen_the_interval():
-    one, several = two(trace_of(None), Scaling(slowdown_of_steps=0.0))
+    one, several = two(trace_of(None), ScalingConstants(slowdown_of_steps=0.0))
     assert several.communication_s == pytest.approx(bucket_s(0, values.Layout(gpus_per_node=8)))
     assert several.iteration_s.p90 / several.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1
     assert Unknown(what="gradients") in several.assumptions

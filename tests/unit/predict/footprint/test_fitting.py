@@ -8,7 +8,7 @@ import pytest
 from advisor.core.units import GIB
 from advisor.core.values import Fabric, Fit, IterationEstimate, Layout, Link, Precision, Remedy, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.predict.fitting import StepSeconds, Version, changed
+from advisor.predict.fitting import FittedScript, StepSeconds, changed
 from advisor.predict.footprint import footprint, overheads
 from advisor.predict.iteration import predict
 from tests.builders import make_gpu
@@ -93,7 +93,7 @@ def test_four_bits_hold_a_quarter_of_the_layers_weights():
     tensors = footprint(trace, layout)
     assert tensors is not None
     seconds = StepSeconds(forward=1.0, backward=2.0, optimizer=0.1, exchange=0.0, rest=0.0)
-    script = Version(
+    script = FittedScript(
         trace=trace, gpu=gpu, layout=layout, tensors=tensors, beside=overheads(trace, gpu, layout),
         seconds=seconds, timed=lambda _: {}, slowdown=0.0,
     )  # fmt: skip

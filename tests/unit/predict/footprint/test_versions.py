@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.values import Layout
-from advisor.predict.fitting import StepSeconds, Version, with_8_bit_optimizer, with_lora
+from advisor.predict.fitting import FittedScript, StepSeconds, with_8_bit_optimizer, with_lora
 from advisor.predict.footprint import footprint, overheads
 from tests.builders import make_gpu
 from tests.unit.predict.footprint.scripts import make_transformer
@@ -14,11 +14,11 @@ from tests.unit.predict.footprint.scripts import make_transformer
 TRAINED = 16 * (512 + 512) / 512**2
 
 
-def version() -> Version:
+def version() -> FittedScript:
     trace, gpu, layout = make_transformer(), make_gpu(), Layout(gpus_per_node=1)
     tensors = footprint(trace, layout)
     assert tensors is not None
-    return Version(
+    return FittedScript(
         trace=trace,
         gpu=gpu,
         layout=layout,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
-from advisor.predict.knowledge import Network
+from advisor.predict.knowledge import LearnedNetwork
 from advisor.predict.learned import grouped, kernel_times, shape_of
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.learned.values import (
@@ -25,11 +25,13 @@ T4 = resolve_gpu("T4")
 PEAK = 8e12
 
 
-def constant_network(num_features: int, compute: float, memory: float, log_scale: float = -9.0) -> Network:
+def constant_network(
+    num_features: int, compute: float, memory: float, log_scale: float = -9.0
+) -> LearnedNetwork:
     """Two members that say the same of every call."""
     zeros = np.zeros(num_features, np.float32)
     output = np.array([compute, memory, log_scale], np.float32)
-    return Network(
+    return LearnedNetwork(
         low=zeros - 100,
         high=zeros + 100,
         mean=zeros,

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Op, Precision
 from advisor.operators import registry
-from advisor.operators.family import Board, Family, Learned, rate_for
+from advisor.operators.family import BoardInputs, Family, Learned, rate_for
 from advisor.operators.gemm import GEMM
 from advisor.operators.norm import NORM
 from advisor.operators.registry import FAMILIES, joined
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge, Network
+from advisor.predict.knowledge import Knowledge, LearnedNetwork
 from advisor.predict.learned import SIGMA_DAY, learned_times, shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.unit.predict.learned.values import EXACT, TABLES, mm, softmax
@@ -38,7 +38,7 @@ HALF = Learned(
     name="gemm of halves", names=frozenset({"mm"}), num_features=1, features=_columns, counts_flops=True,
     steps=1, units=1, rates=frozenset({"fp16", "bf16"}), is_of_fitted=True,
     measured_by=frozenset({"gemm_fraction.bf16"}), unseen_sigma=0.4,
-    board=Board(num_features=1, features=_waves),
+    board=BoardInputs(num_features=1, features=_waves),
 )  # fmt: skip
 HALF_NORM = Learned(
     name="norm of halves", names=frozenset({"_softmax"}), num_features=1, features=_columns,
@@ -58,12 +58,12 @@ def registered(monkeypatch):
     registry._family.cache_clear()
 
 
-def linear(slope: float, num_features: int = 2) -> Network:
+def linear(slope: float, num_features: int = 2) -> LearnedNetwork:
     """One member whose log-penalty of compute is nearly ``slope`` times its last feature; memory is free."""
     first = np.zeros((1, num_features, 1), np.float32)
     first[0, -1, 0] = 1.0
     last = np.array([[[slope, 0.0, 0.0]]], np.float32)
-    return Network(
+    return LearnedNetwork(
         low=np.full(num_features, -1e6, np.float32),
         high=np.full(num_features, 1e6, np.float32),
         mean=np.zeros(num_features, np.float32),

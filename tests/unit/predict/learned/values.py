@@ -11,8 +11,8 @@ import numpy as np
 from advisor.core.gpus import catalog_path
 from advisor.core.values import AttributeValue, GpuSpec, Op, Phase, Precision, TensorSpec
 from advisor.operators.family import power_and_capability
-from advisor.predict.knowledge import CONSTANTS, Knowledge, Network
-from advisor.predict.learned import Calls, grouped, shape_of
+from advisor.predict.knowledge import CONSTANTS, Knowledge, LearnedNetwork
+from advisor.predict.learned import NetworkCalls, grouped, shape_of
 
 TABLES = tomllib.loads(catalog_path(CONSTANTS).read_text(encoding="utf-8"))
 EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
@@ -131,7 +131,7 @@ TENSOR_EXAMPLES = {
 }
 
 
-def calls_of(ops: Sequence[Op], network: str) -> Calls:
+def calls_of(ops: Sequence[Op], network: str) -> NetworkCalls:
     """What one network knows of them."""
     (calls,) = (calls for calls in grouped(ops) if calls.network == network)
     return calls
@@ -143,7 +143,7 @@ def board(gpu: GpuSpec) -> tuple[float, ...]:
     return tuple(row.tolist())
 
 
-def make_network(num_features: int, seed: int = 0, *, members: int = 3, units: int = 8) -> Network:
+def make_network(num_features: int, seed: int = 0, *, members: int = 3, units: int = 8) -> LearnedNetwork:
     """Random weights that 16 bits hold, and a range of features that cuts some."""
     rng = np.random.default_rng(seed)
 
@@ -153,7 +153,7 @@ def make_network(num_features: int, seed: int = 0, *, members: int = 3, units: i
 
     low = rng.uniform(-3.0, 0.0, num_features).astype(np.float32)
     sizes = [(num_features, units), (units, units), (units, 3)]
-    return Network(
+    return LearnedNetwork(
         low=low,
         high=low + rng.uniform(2.0, 12.0, num_features).astype(np.float32),
         mean=rng.uniform(0.0, 5.0, num_features).astype(np.float32),
@@ -164,7 +164,7 @@ def make_network(num_features: int, seed: int = 0, *, members: int = 3, units: i
 
 
 @cache
-def make_networks(seed: int = 0) -> Mapping[str, Network]:
+def make_networks(seed: int = 0) -> Mapping[str, LearnedNetwork]:
     """One for each family, for the features that calls have and the two of the board."""
     networks = {}
     for family, op in EXAMPLES.items():
@@ -180,7 +180,7 @@ def make_knowledge(seed: int = 0, **changes: object) -> Knowledge:
     return Knowledge(**(facts | changes))
 
 
-def slow_outputs(network: Network, features: Sequence[float]) -> list[list[float]]:
+def slow_outputs(network: LearnedNetwork, features: Sequence[float]) -> list[list[float]]:
     """What each member says of one row, by loops over single numbers."""
     inputs = []
     for i, value in enumerate(features):

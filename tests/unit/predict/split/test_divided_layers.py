@@ -11,7 +11,7 @@ from advisor.core.values import WHOLE, IterationEstimate, Layout, Op, Phase, Spl
 from advisor.formats.trace_files import read_trace
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
-from advisor.predict.exchange.collective_time import Scaling, collective_time
+from advisor.predict.exchange.collective_time import ScalingConstants, collective_time
 from advisor.predict.iteration import predict
 from advisor.predict.split import divided_ops, in_micro_batches, rank_of, widths_of
 from advisor.predict.step_time import OTHERS, STAGES
@@ -112,7 +112,7 @@ def late(trace: Trace, num_gpus: int, split: Split) -> float:
 
 
 def test_in_a_pipeline_only_passes_behind_the_first_wait_for_the_slowest_stage():
-    trace, waiting = transformer(batch=8), Scaling().waiting
+    trace, waiting = transformer(batch=8), ScalingConstants().waiting
     assert late(trace, 4, Split(pipeline=4, micro_batches=1)) == 0
     of_four = late(trace, 4, Split(pipeline=4, micro_batches=4))
     assert of_four == pytest.approx(3 / 4 * waiting(4))

@@ -9,7 +9,7 @@ from advisor.core.findings import Finding, Severity
 from advisor.core.findings.about_estimates import NoGain
 from advisor.core.values import Phase, Precision, TensorSpec
 from advisor.edits.patch import PLACES
-from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
+from advisor.predict.what_if.making import CHANGES, ONE_LINE, TraceChange
 from tests.builders import make_gpu, make_op, make_trace
 
 LOWERED = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)
@@ -65,7 +65,7 @@ def test_what_compiling_saves_between_many_breaks_is_unknown(name, inputs, count
     if is_told:
         assert made == NoGain(why="graph-breaks", num_breaks=4)
     else:
-        assert isinstance(made, Change)
+        assert isinstance(made, TraceChange)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_larger_steps_name_what_is_not_known(name, batch_size, code):
     assert why.facts["why"] == code
 
 
-def made(name: str) -> Change:
+def made(name: str) -> TraceChange:
     change = CHANGES[name](make_trace())
-    assert isinstance(change, Change)
+    assert isinstance(change, TraceChange)
     return change
 
 
@@ -111,13 +111,13 @@ def test_why_a_gpu_gains_nothing(name, capability, tensor, code):
 
 def test_only_one_line_is_proposed_to_who_asked_for_nothing():
     made = (CHANGES[name](make_trace()) for name in ONE_LINE)
-    assert {change.name for change in made if isinstance(change, Change)} == {"tf32", "bf16", "fp16"}
+    assert {change.name for change in made if isinstance(change, TraceChange)} == {"tf32", "bf16", "fp16"}
 
 
 def test_a_fed_gpu_gains_nothing_from_faster_feeding():
     trace = make_trace(data_loading_s=0.5, loader_cpu_s_per_sample=0.01, num_workers=2)
     change = CHANGES["workers"](trace)
-    assert isinstance(change, Change)
+    assert isinstance(change, TraceChange)
     why = change.why_not_fed
     assert why is not None
     assert isinstance(why, NoGain)

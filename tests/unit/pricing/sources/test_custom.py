@@ -12,7 +12,7 @@ from advisor.config.settings import ContractSettings, Settings
 from advisor.core.errors import ConfigError
 from advisor.core.values import Market, Offer
 from advisor.pricing.contracts import contracted
-from advisor.pricing.sources.custom import COLUMNS, MOST_FAULTS, Rate, custom_source
+from advisor.pricing.sources.custom import COLUMNS, MOST_FAULTS, OwnRate, custom_source
 from advisor.pricing.sources.protocol import Credentials, Freshness, OfferQuery
 from tests.rates import FULL, RATE, WRITERS, faults_of, offers_of, without, write_csv, write_yaml
 
@@ -149,7 +149,7 @@ def test_what_may_be_left_out(tmp_path, name):
 def test_the_default_of_billing_is_that_of_every_offer(tmp_path):
     names = {"minimum_billed_s", "billed_step_s"}
     offered = {name: field.default for name, field in Offer.__dataclass_fields__.items() if name in names}
-    assert offered == {name: Rate.model_fields[name].default for name in names}
+    assert offered == {name: OwnRate.model_fields[name].default for name in names}
 
 
 @pytest.mark.parametrize("name", WRITERS)

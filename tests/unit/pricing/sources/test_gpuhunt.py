@@ -20,7 +20,7 @@ from gpuhunt._internal.catalog import OFFLINE_PROVIDERS, ONLINE_PROVIDERS
 from advisor.core.errors import ConfigError
 from advisor.core.units import MB
 from advisor.core.values import Market
-from advisor.pricing.providers import Access, load_providers
+from advisor.pricing.providers import PriceAccess, load_providers
 from advisor.pricing.sources import http_downloads as downloads
 from advisor.pricing.sources.gpuhunt import (
     CATALOG_DIR,
@@ -363,9 +363,12 @@ def test_the_table_of_providers_is_gpuhunts():
     """What it publishes or asks for anew must be written down here, and is then one setting away."""
     by_access = {
         access: {provider.gpuhunt_name for provider in load_providers().values() if provider.access is access}
-        for access in Access
+        for access in PriceAccess
     }
-    assert by_access == {Access.PUBLISHED: set(OFFLINE_PROVIDERS), Access.ASKED: set(ONLINE_PROVIDERS)}
+    assert by_access == {
+        PriceAccess.PUBLISHED: set(OFFLINE_PROVIDERS),
+        PriceAccess.ASKED: set(ONLINE_PROVIDERS),
+    }
 
 
 def test_the_bucket_is_gpuhunts_own():

@@ -19,9 +19,9 @@ from advisor.core.findings.about_options import (
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts
 from advisor.pricing.spot import rarest_start, start_odds
-from advisor.pricing.storage import Rate, RateKind
+from advisor.pricing.storage import RateKind, StorageRate
 from recommender.plans.candidates import (
-    Machine,
+    OwnMachine,
     cheapest_plans,
     plans_of_machine,
     plans_of_offers,
@@ -35,7 +35,7 @@ from tests.findings import said, sample
 
 WAIT = values.Quantiles(p50=3600.0, p90=7200.0)
 NOTHING = CloudTerms(startup_s=0.0)
-DISK = Rate(
+DISK = StorageRate(
     provider="aws",
     region="us-*",
     kind=RateKind.BLOCK_STORAGE,
@@ -47,7 +47,7 @@ DISK = Rate(
 EGRESS = replace(DISK, kind=RateKind.EGRESS_INTERNET, usd=0.09)
 
 
-def make_machine(**changes: Any) -> Machine:
+def make_machine(**changes: Any) -> OwnMachine:
     facts: dict[str, Any] = {
         "tier": values.Tier.CLUSTER,
         "name": "lab",
@@ -56,7 +56,7 @@ def make_machine(**changes: Any) -> Machine:
         "usd_per_gpu_h": 0.5,
         "wait_s": WAIT,
     }
-    return Machine(**(facts | changes))
+    return OwnMachine(**(facts | changes))
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from advisor.core.errors import CatalogError
 from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.units import GIB
 from advisor.core.values import DataPlace
-from advisor.pricing.storage import Rate, RateKind
+from advisor.pricing.storage import RateKind, StorageRate
 from advisor.report.words import sentence
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 
 
-def rate(kind: RateKind, usd: float, up_to_gib: float = math.inf, **changes: Any) -> Rate:
+def rate(kind: RateKind, usd: float, up_to_gib: float = math.inf, **changes: Any) -> StorageRate:
     facts: dict[str, Any] = {
         "provider": "aws",
         "region": "us-*",
@@ -26,7 +26,7 @@ def rate(kind: RateKind, usd: float, up_to_gib: float = math.inf, **changes: Any
         "source": "a price list",
         "as_of": date(2025, 1, 1),
     }
-    return Rate(**(facts | changes))
+    return StorageRate(**(facts | changes))
 
 
 CATALOG = (

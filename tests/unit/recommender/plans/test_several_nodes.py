@@ -8,7 +8,7 @@ from advisor.core.findings.about_options import GangAssumed
 from advisor.core.values import DataPlace, Fabric, Link, Market, Network, Offer, Plan, Quantiles, Tier
 from advisor.pricing.node_counts import NodeLimits
 from recommender.outcome.nodes import slowest_boot, times_of_one
-from recommender.plans.candidates import Machine, Quota, cheapest_plans, plans_of_machine, plans_of_offers
+from recommender.plans.candidates import OwnMachine, Quota, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
 from recommender.queue.waits import assumed_wait
 from tests.builders import make_offer, make_price
@@ -95,12 +95,12 @@ def test_without_a_word_each_machine_is_alone():
     assert plans_of_offers([P4D], terms=TERMS) == [plan_of(1)]
 
 
-def lab(**changes: object) -> Machine:
+def lab(**changes: object) -> OwnMachine:
     facts: dict[str, object] = {
         "tier": Tier.CLUSTER, "name": "lab", "gpu": "H100-SXM-80GB", "num_gpus": 8, "usd_per_gpu_h": 2.0,
         "wait_s": WAIT, "num_vcpus": 64, "num_nodes": 4, "fabric": FABRIC,
     }  # fmt: skip
-    return Machine(**(facts | changes))  # type: ignore[arg-type]
+    return OwnMachine(**(facts | changes))  # type: ignore[arg-type]
 
 
 def test_a_cluster_plans_parts_of_one_node_and_whole_ones_together():

@@ -32,7 +32,7 @@ from advisor.report.document import (
     columns,
 )
 from advisor.report.printing import Format, print_document
-from advisor.report.writers.terminal import Layout, Screen, column_widths
+from advisor.report.writers.terminal import Screen, TableLayout, column_widths
 from advisor.report.writers.text_formats import row_texts
 from tests.unit.report.printed import of, on_screen
 
@@ -105,7 +105,7 @@ def test_a_table_looks_as_rich_would_draw_it(cells, wraps, width):
     )
     table = Table(columns=titles, rows=tuple(Row((*pair, 1.5)) for pair in cells))
     screen = Screen(width)
-    assert Layout(table, screen.console).text() == drawn_by_rich(table, screen.console)
+    assert TableLayout(table, screen.console).text() == drawn_by_rich(table, screen.console)
 
 
 def drawn_by_rich(table: Table, console: Console) -> str:
@@ -126,7 +126,7 @@ def drawn_by_rich(table: Table, console: Console) -> str:
 
 def test_a_terminal_without_unicode_gets_a_rule_of_hyphens():
     console = Console(width=40, file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    lines = Layout(wide(), console).text().splitlines()
+    lines = TableLayout(wide(), console).text().splitlines()
     assert lines[2].strip() == "-" * 15
 
 

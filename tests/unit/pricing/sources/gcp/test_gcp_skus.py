@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market
 from advisor.pricing.sources.gcp.skus import (
-    Kind,
+    PriceTier,
     Pricing,
     Sku,
-    Tier,
+    SkuKind,
     components,
     kind_of,
     recognise,
@@ -35,12 +35,12 @@ MARKETS = {
 }
 
 
-def tier(units: int = 0, nanos: int = 0, currency: str = "USD") -> Tier:
-    return Tier(currency=currency, units=units, nanos=nanos)
+def tier(units: int = 0, nanos: int = 0, currency: str = "USD") -> PriceTier:
+    return PriceTier(currency=currency, units=units, nanos=nanos)
 
 
 def pricing(
-    *tiers: Tier, effective_at: datetime | None = NOW, unit: str = "h", base_units: float = 3600
+    *tiers: PriceTier, effective_at: datetime | None = NOW, unit: str = "h", base_units: float = 3600
 ) -> Pricing:
     return Pricing(effective_at=effective_at, usage_unit=unit, base_units=base_units, tiers=tiers)
 
@@ -149,7 +149,7 @@ def test_no_text_is_two_components():
 
 
 def test_kinds_are_the_last_words():
-    assert {kind_of(name) for name in components()} == set(Kind)
+    assert {kind_of(name) for name in components()} == set(SkuKind)
     with pytest.raises(ValueError, match="'A9 core' is no component: there are A2 core"):
         kind_of("A9 core")
 

@@ -10,7 +10,7 @@ from advisor.core.errors import ConfigError
 from advisor.core.plugins import load
 from advisor.core.values import Market
 from advisor.pricing.sources.gcp import gcp_source
-from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience, failure_in_words
+from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, ApiPatience, failure_in_words
 from advisor.pricing.sources.gcp.gcp_source import MARKETS, GcpSource
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part, PriceSource
 from tests.clouds.gcp_server import SECRETS, Behaviour, serving
@@ -18,9 +18,9 @@ from tests.clouds.gcp_skus import sku
 from tests.clouds.gcp_waits import waiting_by
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
-PATIENT = Patience()
+PATIENT = ApiPatience()
 # Against who never answers.
-HURRIED = Patience(call_s=1.0, first_wait_s=0.001, longest_wait_s=0.05, total_s=1.5)
+HURRIED = ApiPatience(call_s=1.0, first_wait_s=0.001, longest_wait_s=0.05, total_s=1.5)
 WHERE = ("us-central1", "us-east1", "us-west1")
 A2 = (
     sku("CORE", "A2 Instance Core running in Americas", WHERE, 0.031611),
@@ -48,11 +48,11 @@ def behaviour(monkeypatch):
         yield behaviour
 
 
-def pull(query: OfferQuery = QUERY, *, patience: Patience = PATIENT) -> list[Part]:
+def pull(query: OfferQuery = QUERY, *, patience: ApiPatience = PATIENT) -> list[Part]:
     return list(GcpSource(patience, clock=lambda: NOW).offers(query))
 
 
-def failure(*, patience: Patience = PATIENT) -> str:
+def failure(*, patience: ApiPatience = PATIENT) -> str:
     """The one part that tells what went wrong, with nothing else in it."""
     (part,) = pull(OfferQuery(), patience=patience)
     assert part == Part(scope="compute engine", failure=part.failure)
@@ -197,7 +197,7 @@ def test_what_does_not_pass_is_not_tried_again(behaviour, fault):
 
 def test_what_may_pass_is_tried_again_for_as_long_as_patience_lasts(behaviour, clock):
     behaviour.always = "503"
-    failure(patience=Patience(first_wait_s=1.0, longest_wait_s=8.0, total_s=30.0))
+    failure(patience=ApiPatience(first_wait_s=1.0, longest_wait_s=8.0, total_s=30.0))
     assert 22.0 <= clock.now_s <= 30.0, "the wait that would have gone beyond is left out"
     assert len(behaviour.calls) > 3
 
