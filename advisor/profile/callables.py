@@ -20,14 +20,7 @@ from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start
 from advisor.payload.protocol import ScriptJob, Status
-from advisor.profile.attempt import (
-    DEFAULT_TIMEOUT_S,
-    TEMPORARY_NAME,
-    AttemptJob,
-    ScriptGpu,
-    job_folder,
-    written,
-)
+from advisor.profile import attempt
 from advisor.profile.environment import TEMPORARY
 from advisor.profile.recording import ChildRecording, read_recording, trace_of
 
@@ -41,8 +34,8 @@ def profile_callable(
     *,
     setup: None = None,
     batch_size: int | None = None,
-    gpu: ScriptGpu | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
+    gpu: attempt.ScriptGpu | None = None,
+    timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
 ) -> Trace: ...
 
 
@@ -52,8 +45,8 @@ def profile_callable(
     *,
     setup: Callable[[], State],
     batch_size: int | None = None,
-    gpu: ScriptGpu | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
+    gpu: attempt.ScriptGpu | None = None,
+    timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
 ) -> Trace: ...
 
 
@@ -62,8 +55,8 @@ def profile_callable(
     *,
     setup: Callable[[], object] | None = None,
     batch_size: int | None = None,
-    gpu: ScriptGpu | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
+    gpu: attempt.ScriptGpu | None = None,
+    timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
 ) -> Trace:
     """The Trace of one call of ``step`` on a GPU that is not there.
 
@@ -88,9 +81,9 @@ def profile_callable(
     if not hasattr(os, "fork"):
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)
-    with job_folder() as folder:
-        job = AttemptJob(script=name, arguments=(), backend="fake", gpu=gpu or ScriptGpu())
-        whole = written(job, folder, module="run")
+    with attempt.job_folder() as folder:
+        job = attempt.AttemptJob(script=name, arguments=(), backend="fake", gpu=gpu or attempt.ScriptGpu())
+        whole = attempt.written(job, folder, module="run")
         status = _run(lambda: _child(whole, step, setup), timeout_s)
         recording = read_recording(Path(whole["result"]))
     if recording is None or recording["status"] != Status.OK:
@@ -106,7 +99,7 @@ def profile_callable(
 
 def _child(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None) -> None:
     # What the function saves goes with the job, as in a script's environment.
-    tempfile.tempdir = str(Path(job["result"]).with_name(TEMPORARY_NAME))
+    tempfile.tempdir = str(Path(job["result"]).with_name(attempt.TEMPORARY_NAME))
     os.environ.update(dict.fromkeys(TEMPORARY, tempfile.tempdir))
     start(job, step, setup)
 

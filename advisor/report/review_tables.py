@@ -13,23 +13,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_spending import SavingFound, SpendJump
 from advisor.core.iterables import grouped
 from advisor.core.values import Interval
-from advisor.report.document import (
-    CENTS,
-    COUNT,
-    DECIMALS,
-    PLAIN,
-    SHARE,
-    USD,
-    USD_PER_H,
-    Cell,
-    Column,
-    Kind,
-    Row,
-    Table,
-    Tone,
-    columns,
-    rounded,
-)
+from advisor.report import document as doc
 from advisor.report.words import sentence
 from advisor.review.budgets import NOTHING, Budget, BudgetState, Period, Scope
 from advisor.review.savings import PredictionRecord, Saving, rhythm
@@ -41,7 +25,7 @@ if TYPE_CHECKING:
 
 
 NO_NAME, UNALLOCATED = "(none)", "(unallocated)"
-CHANGE = Kind("change", "{:+.1%}".format)
+CHANGE = doc.Kind("change", "{:+.1%}".format)
 
 
 def whose(budget: Budget) -> str:
@@ -92,17 +76,17 @@ CENT = 0.01
 SAVINGS = "What to do"
 WIDE_PRICES = 140
 """Characters that a row of prices takes."""
-_HOURS = Kind("hours", "{:,.1f}".format)
-_ONE_DECIMAL = Kind("one decimal", "{:.1f}".format)
+_HOURS = doc.Kind("hours", "{:,.1f}".format)
+_ONE_DECIMAL = doc.Kind("one decimal", "{:.1f}".format)
 
 
 def in_cents(parts: Sequence[Decimal]) -> list[float]:
     """Parts rounded to cents that add up to their rounded sum."""
     by_place = {f"{place}": float(part) for place, part in enumerate(parts)}
-    return [cents * CENT for cents in rounded(by_place, float(sum(parts)), CENT).values()]
+    return [cents * CENT for cents in doc.rounded(by_place, float(sum(parts)), CENT).values()]
 
 
-def spending_tables(review: TeamReview) -> Iterator[Table]:
+def spending_tables(review: TeamReview) -> Iterator[doc.Table]:
     """What was spent by what runs have in common; a bill knows neither GPU nor market."""
     spending = review.spending
     with_bills = review.billing is not None
@@ -121,18 +105,18 @@ def spending_tables(review: TeamReview) -> Iterator[Table]:
 
 def _spending_table(
     caption: str, name: str, shares: Sequence[Share], whole: Share, *, with_spent: bool
-) -> Table:
+) -> doc.Table:
     """A table of shares."""
     unknown = [share.num_unknown for share in shares] if whole.num_unknown else []
     sums = in_cents([share.usd for share in shares])
     spent = in_cents([share.spent_usd or NOTHING for share in shares]) if with_spent else []
     head = (
-        Column(name),
-        *columns("Runs", kind=COUNT, wraps=False),
-        Column("GPU hours", _HOURS, wraps=False),
-        *columns(*(("Of runs", "Spent") if with_spent else ("Cost",)), kind=CENTS, wraps=False),
-        Column("Share", SHARE, wraps=False),
-        *(columns("Cost unknown", kind=COUNT, wraps=False) if unknown else ()),
+        doc.Column(name),
+        *doc.columns("Runs", kind=doc.COUNT, wraps=False),
+        doc.Column("GPU hours", _HOURS, wraps=False),
+        *doc.columns(*(("Of runs", "Spent") if with_spent else ("Cost",)), kind=doc.CENTS, wraps=False),
+        doc.Column("Share", doc.SHARE, wraps=False),
+        *(doc.columns("Cost unknown", kind=doc.COUNT, wraps=False) if unknown else ()),
     )
     rows = []
     for place, share in enumerate(shares):
@@ -147,8 +131,8 @@ def _spending_table(
             float(part / all_usd) if part is not None and all_usd and is_known else None,
             *unknown[place : place + 1],
         )
-        rows.append(Row(cells))
-    return Table(columns=head, rows=tuple(rows), caption=caption)
+        rows.append(doc.Row(cells))
+    return doc.Table(columns=head, rows=tuple(rows), caption=caption)
 
 
 def jump_finding(jump: Jump) -> Finding:
@@ -165,22 +149,22 @@ def jump_finding(jump: Jump) -> Finding:
     )
 
 
-def showback_tables(showback: Showback) -> Iterator[Table]:
+def showback_tables(showback: Showback) -> Iterator[doc.Table]:
     """Who spent it, bills and runs together, and what a unit costs."""
     if showback.by_team:
         yield _part_table("Who spent it: teams", "Team", showback.by_team)
     if showback.by_project:
         yield _part_table("Who spent it: projects", "Project", showback.by_project)
     for tag, by_value in showback.by_tag.items():
-        head = (Column(tag), Column("Billed, amortised", CENTS, wraps=False))
+        head = (doc.Column(tag), doc.Column("Billed, amortised", doc.CENTS, wraps=False))
         cents = in_cents(list(by_value.values()))
-        rows = tuple(Row((value or NO_NAME, usd)) for value, usd in zip(by_value, cents, strict=True))
-        yield Table(columns=head, rows=rows, caption=f"Billed by the tag {tag}")
+        rows = tuple(doc.Row((value or NO_NAME, usd)) for value, usd in zip(by_value, cents, strict=True))
+        yield doc.Table(columns=head, rows=rows, caption=f"Billed by the tag {tag}")
     if showback.unit_costs:
         yield _unit_table(showback.unit_costs)
 
 
-def _part_table(caption: str, name: str, parts: Sequence[SpentPart]) -> Table:
+def _part_table(caption: str, name: str, parts: Sequence[SpentPart]) -> doc.Table:
     is_shared = any(part.shared_usd for part in parts)
     own, shared = in_cents([part.usd for part in parts]), in_cents([part.shared_usd for part in parts])
     whole = sum(part.total_usd for part in parts)
@@ -189,33 +173,33 @@ def _part_table(caption: str, name: str, parts: Sequence[SpentPart]) -> Table:
         sums = (own_usd, shared_usd, own_usd + shared_usd) if is_shared else (own_usd,)
         before = None if part.before_usd is None else float(part.before_usd)
         share = float(part.total_usd / whole) if whole > 0 else None
-        rows.append(Row((part.name or UNALLOCATED, *sums, share, before, part.change)))
+        rows.append(doc.Row((part.name or UNALLOCATED, *sums, share, before, part.change)))
     head = (
-        Column(name),
-        *columns(*(("Own", "Shared", "Cost") if is_shared else ("Cost",)), kind=CENTS, wraps=False),
-        Column("Share", SHARE, wraps=False),
-        Column("Before", CENTS, wraps=False),
-        Column("Change", CHANGE, wraps=False),
+        doc.Column(name),
+        *doc.columns(*(("Own", "Shared", "Cost") if is_shared else ("Cost",)), kind=doc.CENTS, wraps=False),
+        doc.Column("Share", doc.SHARE, wraps=False),
+        doc.Column("Before", doc.CENTS, wraps=False),
+        doc.Column("Change", CHANGE, wraps=False),
     )
-    return Table(columns=head, rows=tuple(rows), caption=caption)
+    return doc.Table(columns=head, rows=tuple(rows), caption=caption)
 
 
-def _unit_table(costs: Sequence[UnitCost]) -> Table:
+def _unit_table(costs: Sequence[UnitCost]) -> doc.Table:
     head = (
-        *columns("Script", "Project"),
-        Column("Runs", COUNT, wraps=False),
-        *columns("A run", "An epoch", "A million tokens", kind=USD, wraps=False),
+        *doc.columns("Script", "Project"),
+        doc.Column("Runs", doc.COUNT, wraps=False),
+        *doc.columns("A run", "An epoch", "A million tokens", kind=doc.USD, wraps=False),
     )
     rows = []
     for one in costs:
         sums = one.per_run_usd, one.per_epoch_usd, one.per_million_tokens_usd
         cells = (None if usd is None else float(usd) for usd in sums)
-        rows.append(Row((one.script, one.project or NO_NAME, one.num_runs, *cells)))
-    table = Table(columns=head, rows=tuple(rows), caption="What a unit costs")
+        rows.append(doc.Row((one.script, one.project or NO_NAME, one.num_runs, *cells)))
+    table = doc.Table(columns=head, rows=tuple(rows), caption="What a unit costs")
     return table.in_order([i for i in range(len(head)) if any(row.cells[i] is not None for row in rows)])
 
 
-def billing_tables(billing: Billing) -> Iterator[Table]:
+def billing_tables(billing: Billing) -> Iterator[doc.Table]:
     """Machines as they were billed, beside the runs that explain it, and what else was billed."""
     parts: list[BilledMachine | BilledShare] = [*billing.machines, *billing.by_service]
     usd = [part.billed_usd if isinstance(part, BilledMachine) else part.usd for part in parts]
@@ -224,69 +208,72 @@ def billing_tables(billing: Billing) -> Iterator[Table]:
     for one in billing.machines:
         name, sums = f"{one.provider} {one.instance_type}", (next(billed), next(amortised))
         cells = name, *sums, one.num_runs, float(one.explained_usd), float(one.idle_usd)
-        rows.append(Row(cells, Tone.DOUBTFUL if one.idle_usd > 0 else Tone.PLAIN))
+        rows.append(doc.Row(cells, doc.Tone.DOUBTFUL if one.idle_usd > 0 else doc.Tone.PLAIN))
     rows += [
-        Row((one.name or NO_NAME, next(billed), next(amortised), *[None] * 3)) for one in billing.by_service
+        doc.Row((one.name or NO_NAME, next(billed), next(amortised), *[None] * 3))
+        for one in billing.by_service
     ]
     head = (
-        Column("Of"),
-        *columns("Billed", "Amortised", kind=CENTS, wraps=False),
-        Column("Runs", COUNT, wraps=False),
-        *columns("Of runs", "Idle", kind=CENTS, wraps=False),
+        doc.Column("Of"),
+        *doc.columns("Billed", "Amortised", kind=doc.CENTS, wraps=False),
+        doc.Column("Runs", doc.COUNT, wraps=False),
+        *doc.columns("Of runs", "Idle", kind=doc.CENTS, wraps=False),
     )
-    yield Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
+    yield doc.Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
     if billing.commitments:
         yield _commitment_table(billing)
 
 
-def _commitment_table(billing: Billing) -> Table:
+def _commitment_table(billing: Billing) -> doc.Table:
     rows = []
     for one in billing.commitments:
         cells = f"{one.provider} {one.name}".strip(), float(one.used_usd), float(one.unused_usd)
-        rows.append(Row((*cells, one.utilisation), Tone.DOUBTFUL if one.unused_usd > 0 else Tone.PLAIN))
+        rows.append(
+            doc.Row((*cells, one.utilisation), doc.Tone.DOUBTFUL if one.unused_usd > 0 else doc.Tone.PLAIN)
+        )
     head = (
-        Column("Commitment"),
-        *columns("Used", "Unused", kind=CENTS, wraps=False),
-        Column("Utilisation", SHARE, wraps=False),
+        doc.Column("Commitment"),
+        *doc.columns("Used", "Unused", kind=doc.CENTS, wraps=False),
+        doc.Column("Utilisation", doc.SHARE, wraps=False),
     )
     covered = "" if billing.coverage is None else f": they cover {billing.coverage:.0%} of what machines cost"
-    return Table(columns=head, rows=tuple(rows), caption=f"Commitments{covered}")
+    return doc.Table(columns=head, rows=tuple(rows), caption=f"Commitments{covered}")
 
 
-def budget_table(states: Iterable[BudgetState]) -> Table:
+def budget_table(states: Iterable[BudgetState]) -> doc.Table:
     """Months against their limits."""
     head = (
-        *columns("Month", "Of", wraps=False),
-        *columns("Limit", "Spent", kind=CENTS, wraps=False),
-        Column("Used", SHARE, wraps=False),
-        Column("Forecast p10 .. p50 .. p90", CENTS),
-        Column("Over", SHARE, wraps=False),
-        Column("Limit in"),
+        *doc.columns("Month", "Of", wraps=False),
+        *doc.columns("Limit", "Spent", kind=doc.CENTS, wraps=False),
+        doc.Column("Used", doc.SHARE, wraps=False),
+        doc.Column("Forecast p10 .. p50 .. p90", doc.CENTS),
+        doc.Column("Over", doc.SHARE, wraps=False),
+        doc.Column("Limit in"),
     )
-    table = Table(columns=head, rows=tuple(map(_budget_row, states)), caption="The month and its budgets")
+    table = doc.Table(columns=head, rows=tuple(map(_budget_row, states)), caption="The month and its budgets")
     # The file that holds the limit is the first to go.
     return replace(table, narrow=(table.in_order(range(len(head) - 1)),))
 
 
-def _budget_row(state: BudgetState) -> Row:
+def _budget_row(state: BudgetState) -> doc.Row:
     forecast, p_over = state.month.forecast, state.p_over
-    ahead: Cell = None
+    ahead: doc.Cell = None
     if forecast is not None:
         ahead = Interval(p10=forecast.quantile(0.1), p50=forecast.quantile(0.5), p90=forecast.quantile(0.9))
     month = f"{state.month.since:%Y-%m}", whose(state.budget), state.budget.most_usd
     rule = Path(state.budget.rule).name or None
-    tone = Tone.BAD if p_over is not None and p_over > 0.5 else Tone.PLAIN
-    return Row((*month, float(state.month.spent_usd), state.used, ahead, p_over, rule), tone)
+    tone = doc.Tone.BAD if p_over is not None and p_over > 0.5 else doc.Tone.PLAIN
+    return doc.Row((*month, float(state.month.spent_usd), state.used, ahead, p_over, rule), tone)
 
 
-def accuracy_table(review: TeamReview) -> Table:
+def accuracy_table(review: TeamReview) -> doc.Table:
     """How well the intervals held."""
     head = (
-        Column("Predicted"),
-        *columns("Runs", "Within p90", kind=COUNT, wraps=False),
-        Column("Expected", _ONE_DECIMAL, wraps=False),
-        Column("Within p50", COUNT, wraps=False),
-        Column("Actual / predicted", DECIMALS, wraps=False),
+        doc.Column("Predicted"),
+        *doc.columns("Runs", "Within p90", kind=doc.COUNT, wraps=False),
+        doc.Column("Expected", _ONE_DECIMAL, wraps=False),
+        doc.Column("Within p50", doc.COUNT, wraps=False),
+        doc.Column("Actual / predicted", doc.DECIMALS, wraps=False),
     )
     records: Mapping[str, PredictionRecord | None] = {
         "time": review.accuracy.time,
@@ -294,40 +281,42 @@ def accuracy_table(review: TeamReview) -> Table:
         "cost": review.accuracy.cost,
     }
     rows = (
-        Row((name, r.num, r.num_within_p90, r.expected_within_p90, r.num_within_p50, r.median_ratio))
+        doc.Row((name, r.num, r.num_within_p90, r.expected_within_p90, r.num_within_p50, r.median_ratio))
         for name, r in records.items()
         if r is not None
     )
-    return Table(columns=head, rows=tuple(rows), caption="Predicted and actual")
+    return doc.Table(columns=head, rows=tuple(rows), caption="Predicted and actual")
 
 
-def price_table(moves: Sequence[PriceMove]) -> Table:
+def price_table(moves: Sequence[PriceMove]) -> doc.Table:
     """How prices moved over the period."""
-    names = columns("GPU", "Machine", "Place", "Market", wraps=False)
-    prices = columns("First", "Last", "Lowest", "Highest", kind=USD_PER_H, wraps=False)
-    change = Column("Change", SHARE, wraps=False)
-    return Table(
-        columns=(*names, *prices, change, Column("p10 .. p50 .. p90", USD_PER_H, wraps=False)),
-        rows=tuple(Row((*_price_names(m), *_prices(m), m.series.change, m.usd_per_h)) for m in moves),
+    names = doc.columns("GPU", "Machine", "Place", "Market", wraps=False)
+    prices = doc.columns("First", "Last", "Lowest", "Highest", kind=doc.USD_PER_H, wraps=False)
+    change = doc.Column("Change", doc.SHARE, wraps=False)
+    return doc.Table(
+        columns=(*names, *prices, change, doc.Column("p10 .. p50 .. p90", doc.USD_PER_H, wraps=False)),
+        rows=tuple(doc.Row((*_price_names(m), *_prices(m), m.series.change, m.usd_per_h)) for m in moves),
         caption="Prices of what the team uses, USD per hour",
         narrow=(_narrow_prices(moves),),
         narrow_below=WIDE_PRICES,
     )
 
 
-def _narrow_prices(moves: Sequence[PriceMove]) -> Table:
+def _narrow_prices(moves: Sequence[PriceMove]) -> doc.Table:
     head = (
-        *columns("GPU,\nmachine", "Place,\nmarket"),
-        *columns("First,\nlast", "Lowest,\nhighest", kind=USD_PER_H, wraps=False),
-        Column("Change", SHARE, wraps=False),
-        Column("p10,\np90", USD_PER_H, wraps=False),
+        *doc.columns("GPU,\nmachine", "Place,\nmarket"),
+        *doc.columns("First,\nlast", "Lowest,\nhighest", kind=doc.USD_PER_H, wraps=False),
+        doc.Column("Change", doc.SHARE, wraps=False),
+        doc.Column("p10,\np90", doc.USD_PER_H, wraps=False),
     )
     rows = []
     for move in moves:
         names, (first, last, lowest, highest) = _price_names(move), _prices(move)
         band = move.usd_per_h.p10, move.usd_per_h.p90
-        rows.append(Row((names[:2], names[2:], (first, last), (lowest, highest), move.series.change, band)))
-    return Table(columns=head, rows=tuple(rows))
+        rows.append(
+            doc.Row((names[:2], names[2:], (first, last), (lowest, highest), move.series.change, band))
+        )
+    return doc.Table(columns=head, rows=tuple(rows))
 
 
 def _price_names(move: PriceMove) -> tuple[str, str, str, str]:
@@ -341,41 +330,48 @@ def _prices(move: PriceMove) -> tuple[float, float, float, float]:
     return (move.first_usd_per_h, move.last_usd_per_h, series.lowest_usd_per_h, series.highest_usd_per_h)
 
 
-def saving_table(savings: Sequence[Saving]) -> Table:
+def saving_table(savings: Sequence[Saving]) -> doc.Table:
     """What to do: jobs that cost less elsewhere, each with the command that shows it."""
-    head = (Column(SAVINGS), Column("Saves in this period", CENTS, wraps=False), Column("See for yourself"))
-    rows = (
-        Row((sentence(saving_finding(one)), one.period_usd, command_of(one)), Tone.GOOD) for one in savings
+    head = (
+        doc.Column(SAVINGS),
+        doc.Column("Saves in this period", doc.CENTS, wraps=False),
+        doc.Column("See for yourself"),
     )
-    return Table(columns=head, rows=tuple(rows), caption=SAVINGS)
+    rows = (
+        doc.Row((sentence(saving_finding(one)), one.period_usd, command_of(one)), doc.Tone.GOOD)
+        for one in savings
+    )
+    return doc.Table(columns=head, rows=tuple(rows), caption=SAVINGS)
 
 
-def violation_table(violations: Sequence[Violation]) -> Table:
+def violation_table(violations: Sequence[Violation]) -> doc.Table:
     """Rules that runs did not keep."""
     by_rule = grouped(violations, lambda one: one.rule)
     rows = (
-        Row((rule, len(group), float(cost_of(one.run for one in group)), group[0].run.id), Tone.BAD)
+        doc.Row((rule, len(group), float(cost_of(one.run for one in group)), group[0].run.id), doc.Tone.BAD)
         for rule, group in by_rule.items()
     )
-    runs, cost = Column("Runs", COUNT, wraps=False), Column("Cost", CENTS, wraps=False)
-    head = (Column("Rule"), runs, cost, Column("Such as"))
-    return Table(columns=head, rows=tuple(rows), caption="Rules that runs did not keep")
+    runs, cost = doc.Column("Runs", doc.COUNT, wraps=False), doc.Column("Cost", doc.CENTS, wraps=False)
+    head = (doc.Column("Rule"), runs, cost, doc.Column("Such as"))
+    return doc.Table(columns=head, rows=tuple(rows), caption="Rules that runs did not keep")
 
 
-def finding_tables(name: str, findings: Sequence[Finding]) -> tuple[Table, ...]:
+def finding_tables(name: str, findings: Sequence[Finding]) -> tuple[doc.Table, ...]:
     """Their sentences below a name; no table where there are none."""
-    rows = tuple(Row((sentence(one),)) for one in findings)
-    return (Table(columns=(Column(name),), rows=rows, caption=name),) if rows else ()
+    rows = tuple(doc.Row((sentence(one),)) for one in findings)
+    return (doc.Table(columns=(doc.Column(name),), rows=rows, caption=name),) if rows else ()
 
 
-def run_table(review: TeamReview) -> Table:
+def run_table(review: TeamReview) -> doc.Table:
     """A row a run, for spreadsheets: what was predicted, and what it was."""
     head = (
-        *columns("started_at", "project", "script", "provider", "instance_type", "region", "market", "gpu"),
-        *columns("num_gpus", "status"),
-        *columns("duration_s", "predicted_p50_s", "predicted_p90_s", kind=PLAIN),
-        *columns("cost_usd", "predicted_p50_usd", "predicted_p90_usd", kind=PLAIN),
-        *columns("recommendation", "run"),
+        *doc.columns(
+            "started_at", "project", "script", "provider", "instance_type", "region", "market", "gpu"
+        ),
+        *doc.columns("num_gpus", "status"),
+        *doc.columns("duration_s", "predicted_p50_s", "predicted_p90_s", kind=doc.PLAIN),
+        *doc.columns("cost_usd", "predicted_p50_usd", "predicted_p90_usd", kind=doc.PLAIN),
+        *doc.columns("recommendation", "run"),
     )
     rows = []
     for run in review.runs:
@@ -385,5 +381,5 @@ def run_table(review: TeamReview) -> Table:
         where = run.provider, run.instance_type, run.region, run.market, run.gpu, f"{run.num_gpus}"
         names = run.started_at.isoformat(), run.project, run.script, *where, run.status
         ids = run.recommendation_id, run.id
-        rows.append(Row((*names, run.duration_s, *time_s, run.cost_usd, *cost, *ids)))
-    return Table(columns=head, rows=tuple(rows))
+        rows.append(doc.Row((*names, run.duration_s, *time_s, run.cost_usd, *cost, *ids)))
+    return doc.Table(columns=head, rows=tuple(rows))

@@ -9,24 +9,7 @@ from pathlib import PurePath
 from advisor.core.redaction import redact
 from advisor.core.units import format_usd
 from advisor.core.values import Quantiles
-from advisor.report.document import (
-    COUNT,
-    DURATION,
-    FOUR_DIGITS,
-    SHARE,
-    USD,
-    Block,
-    Cell,
-    Column,
-    Document,
-    Lines,
-    Row,
-    Section,
-    Table,
-    Tone,
-    columns,
-    facts_of,
-)
+from advisor.report import document as doc
 from advisor.report.focus_export import parquet_of, pyarrow
 from advisor.report.printing import SweepView
 from advisor.service.fleet import Candidate, Fleet, FleetJob, FleetSpending, Move
@@ -34,14 +17,14 @@ from advisor.service.sweeping import Advice, Choice, Swept
 
 _MOST_ROWS = 20
 _COLUMNS = (
-    *columns("Job", "Take", "GPUs"),
-    Column("Cost (p90)", USD),
-    Column("Time (p90)", DURATION),
-    Column("Moved"),
+    *doc.columns("Job", "Take", "GPUs"),
+    doc.Column("Cost (p90)", doc.USD),
+    doc.Column("Time (p90)", doc.DURATION),
+    doc.Column("Moved"),
 )
 
 
-def sweep_document(fleet: Fleet, show: SweepView) -> Document:
+def sweep_document(fleet: Fleet, show: SweepView) -> doc.Document:
     """One view as a table and a few sentences."""
     views = {
         SweepView.JOBS: _jobs_view,
@@ -62,16 +45,16 @@ def sweep_document(fleet: Fleet, show: SweepView) -> Document:
         "warnings": list(fleet.warnings),
     }
     shown = (table, *blocks) if table.rows else blocks
-    return Document(facts=facts, blocks=shown, sheet=table, title="Sweep")
+    return doc.Document(facts=facts, blocks=shown, sheet=table, title="Sweep")
 
 
-def _jobs_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+def _jobs_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     """A row for each job, the dearest first; failures last."""
     swept = fleet.swept
     ordered = sorted(swept, key=lambda one: (one.advice.take is None, -cost_of(one.advice)))
-    rows = tuple(Row(_cells(one, one.advice.take)) for one in ordered if one.advice.take is not None)
+    rows = tuple(doc.Row(_cells(one, one.advice.take)) for one in ordered if one.advice.take is not None)
     refused = tuple(f"{_name(one)}: {one.advice.error}" for one in ordered if one.advice.take is None)
-    without = (Section("Without an answer", refused),) if refused else ()
+    without = (doc.Section("Without an answer", refused),) if refused else ()
     new = sum(one.is_new for one in swept)
     usd = format_usd(sum(cost_of(one.advice) for one in swept))
     sums = f"{len(swept):,} jobs: {usd} for one run of each; {len(refused):,} without an answer"
@@ -79,7 +62,7 @@ def _jobs_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
     unknown = sum(one.advice.take is not None and one.advice.take.usd_per_h is None for one in swept)
     words = [f"Of {unknown:,} of them the cost is not known, and counts nowhere."] if unknown else []
     lines = (f"{sums}; {ages}.", *words, _moved_words(swept))
-    return Table(columns=_COLUMNS, rows=rows), (*without, Lines(lines))
+    return doc.Table(columns=_COLUMNS, rows=rows), (*without, doc.Lines(lines))
 
 
 def _moved_words(swept: Sequence[Swept]) -> str:
@@ -88,50 +71,62 @@ def _moved_words(swept: Sequence[Swept]) -> str:
     return f"Moved since the last sweep: {moved}." if moved else "Nothing moved since the last sweep."
 
 
-def _moved_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+def _moved_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     rows = tuple(
-        Row((_name(one), *map(_taken, (one.before, one.advice)), one.moved))
+        doc.Row((_name(one), *map(_taken, (one.before, one.advice)), one.moved))
         for one in fleet.swept
         if one.moved is not None
     )
-    table = Table(columns=columns("Job", "Before", "Now", "Why"), rows=rows)
-    return table, (Lines((_moved_words(fleet.swept),)),)
+    table = doc.Table(columns=doc.columns("Job", "Before", "Now", "Why"), rows=rows)
+    return table, (doc.Lines((_moved_words(fleet.swept),)),)
 
 
 def _taken(advice: Advice | None) -> str | None:
     return None if advice is None else advice.take.plan if advice.take else advice.error
 
 
-def _best_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
-    heads = (*columns("Job", "Cheapest", "GPUs", "Arguments"), Column("Batch", COUNT), Column("Tried", COUNT))
+def _best_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
+    heads = (
+        *doc.columns("Job", "Cheapest", "GPUs", "Arguments"),
+        doc.Column("Batch", doc.COUNT),
+        doc.Column("Tried", doc.COUNT),
+    )
     rows = tuple(
-        Row((*_pick_cells(one, one.best), one.num_tried, one.runs_per_month, one.usd(one.best)))
+        doc.Row((*_pick_cells(one, one.best), one.num_tried, one.runs_per_month, one.usd(one.best)))
         for one in fleet.picks
     )
-    table = Table(columns=(*heads, Column("Runs", FOUR_DIGITS), Column("A month", USD)), rows=rows)
+    table = doc.Table(
+        columns=(*heads, doc.Column("Runs", doc.FOUR_DIGITS), doc.Column("A month", doc.USD)), rows=rows
+    )
     usd = format_usd(fleet.spending.cheapest_usd)
     line = f"{len(fleet.picks):,} jobs, each on its cheapest machine of known cost: {usd} a month."
-    return table, (Lines((line,)),)
+    return table, (doc.Lines((line,)),)
 
 
-def _pick_cells(pick: FleetJob, one: Candidate) -> tuple[Cell, ...]:
+def _pick_cells(pick: FleetJob, one: Candidate) -> tuple[doc.Cell, ...]:
     name = " ".join((PurePath(pick.script).name, *pick.wants))
     variant = one.job.arguments or PurePath(one.job.subject).name
     return name, one.choice.plan, f"{one.choice.num_gpus} x {one.choice.gpu}", variant, one.batch_size
 
 
-def _budget_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+def _budget_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     spent = fleet.spending
-    heads = (*columns("Move", "To", "GPUs"), Column("More a month", USD), Column("Hours saved", FOUR_DIGITS))
-    moves = [(move, Tone.PLAIN) for move in spent.moves] + [(move, Tone.FAINT) for move in spent.next_moves]
+    heads = (
+        *doc.columns("Move", "To", "GPUs"),
+        doc.Column("More a month", doc.USD),
+        doc.Column("Hours saved", doc.FOUR_DIGITS),
+    )
+    moves = [(move, doc.Tone.PLAIN) for move in spent.moves] + [
+        (move, doc.Tone.FAINT) for move in spent.next_moves
+    ]
     rows = tuple(
-        Row(
+        doc.Row(
             (*_pick_cells(move.pick, move.to)[:3], move.usd, move.hours, format_usd(move.usd / move.hours)),
             tone,
         )
         for move, tone in moves[:_MOST_ROWS]
     )
-    table = Table(columns=(*heads, Column("For an hour")), rows=rows)
+    table = doc.Table(columns=(*heads, doc.Column("For an hour")), rows=rows)
     usd, hours = format_usd(spent.usd), f"{spent.hours:,.1f} h"
     cheapest = f"{format_usd(spent.cheapest_usd)} and {spent.cheapest_hours:,.1f} h a month"
     lines = [f"Each job on its cheapest machine of known cost: {cheapest}."]
@@ -147,19 +142,19 @@ def _budget_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
         )
     if len(moves) > _MOST_ROWS:
         lines.append(f"{len(moves) - _MOST_ROWS:,} more moves are in the JSON.")
-    return table, (Lines(tuple(lines)),)
+    return table, (doc.Lines(tuple(lines)),)
 
 
-def _capacity_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
+def _capacity_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     heads = (
-        *columns("Machine", "Commit to", "For"),
-        Column("Idle", SHARE),
-        Column("Saves a month", USD),
-        Column("One more pays from", SHARE),
-        Column("From"),
+        *doc.columns("Machine", "Commit to", "For"),
+        doc.Column("Idle", doc.SHARE),
+        doc.Column("Saves a month", doc.USD),
+        doc.Column("One more pays from", doc.SHARE),
+        doc.Column("From"),
     )
     rows = tuple(
-        Row(
+        doc.Row(
             (
                 pool.machine,
                 f"{pool.num} of {len(pool.busy)}",
@@ -179,15 +174,15 @@ def _capacity_view(fleet: Fleet) -> tuple[Table, tuple[Block, ...]]:
         lines = ["Nothing to commit to: no run on demand is recorded or planned."]
     elif not any(pool.months for pool in fleet.pools):
         lines.append('No discount of `commitments` in the grid pays; "One more pays from" says which would.')
-    return Table(columns=heads, rows=rows), (Lines(tuple(lines)),)
+    return doc.Table(columns=heads, rows=rows), (doc.Lines(tuple(lines)),)
 
 
 def _job_json(one: Swept) -> dict[str, object]:
     return {
         "job": one.job.name,
-        **facts_of(one.job, "subject arguments"),
+        **doc.facts_of(one.job, "subject arguments"),
         "options": list(one.job.options),
-        **facts_of(one, "advice before moved is_new"),
+        **doc.facts_of(one, "advice before moved is_new"),
     }
 
 
@@ -207,7 +202,7 @@ def _pick_json(pick: FleetJob) -> dict[str, object]:
 
 def _spending_json(spent: FleetSpending) -> dict[str, object]:
     return {
-        **facts_of(spent, "budget_usd cheapest_usd cheapest_hours usd hours hours_above_best"),
+        **doc.facts_of(spent, "budget_usd cheapest_usd cheapest_hours usd hours hours_above_best"),
         "moves": list(map(_move_json, spent.moves)),
         "next_moves": list(map(_move_json, spent.next_moves)),
     }
@@ -247,7 +242,7 @@ def cost_of(advice: Advice) -> float:
     return advice.take.cost_p50_usd if advice.take and advice.take.usd_per_h is not None else 0.0
 
 
-def _cells(one: Swept, take: Choice) -> tuple[Cell, ...]:
+def _cells(one: Swept, take: Choice) -> tuple[doc.Cell, ...]:
     gpus = f"{take.num_gpus} x {take.gpu}"
     known = take.usd_per_h is not None
     cost = Quantiles(p50=take.cost_p50_usd, p90=take.cost_p90_usd) if known else None

@@ -8,37 +8,29 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.aws_calls import (
-    HOME_REGION,
-    AwsOptions,
-    Clients,
-    Row,
-    explaining,
-    in_time,
-    items_of,
-)
+from advisor.pricing.sources.aws import aws_calls
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
 BUCKET_ACTION = "s3:GetBucketLocation"
 # Names from before all regions had one: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketLocation.html
-_OLD_NAMES = {None: HOME_REGION, "": HOME_REGION, "EU": "eu-west-1"}
+_OLD_NAMES = {None: aws_calls.HOME_REGION, "": aws_calls.HOME_REGION, "EU": "eu-west-1"}
 
 
-def bucket_region(bucket: str, options: AwsOptions | None = None) -> str:
+def bucket_region(bucket: str, options: aws_calls.AwsOptions | None = None) -> str:
     """The region of a bucket, as its owner's credentials may ask.
 
     Raises CloudError: no permission for `BUCKET_ACTION`, no such bucket, or the call failed.
     """
-    client = Clients(options or AwsOptions()).client("s3", HOME_REGION)
+    client = aws_calls.Clients(options or aws_calls.AwsOptions()).client("s3", aws_calls.HOME_REGION)
 
     def ask() -> str:
-        reply = in_time(client, lambda: client.get_bucket_location(Bucket=bucket))
+        reply = aws_calls.in_time(client, lambda: client.get_bucket_location(Bucket=bucket))
         region = reply["LocationConstraint"]
         return _OLD_NAMES.get(region, str(region))
 
-    return explaining(BUCKET_ACTION, ask)
+    return aws_calls.explaining(BUCKET_ACTION, ask)
 
 
 QUOTA_ACTION = "servicequotas:GetServiceQuota"
@@ -84,14 +76,14 @@ def placement_scores(
     *,
     num_instances: int,
     regions: Sequence[str],
-    options: AwsOptions | None = None,
+    options: aws_calls.AwsOptions | None = None,
 ) -> tuple[PlacementScore, ...]:
     """Scores by zone for a request of so many machines of any of the types, best first.
 
     Raises CloudError: no permission for `SCORE_ACTION`, or the call failed.
     """
-    client = Clients(options or AwsOptions()).client("ec2", HOME_REGION)
-    rows: list[Row] = items_of(
+    client = aws_calls.Clients(options or aws_calls.AwsOptions()).client("ec2", aws_calls.HOME_REGION)
+    rows: list[aws_calls.Row] = aws_calls.items_of(
         client,
         SCORE_ACTION,
         "SpotPlacementScores",
@@ -107,12 +99,12 @@ def placement_scores(
     return tuple(sorted(scores, key=lambda score: (-score.score, score.region, score.zone)))
 
 
-def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[VcpuQuota, ...]:
+def vcpu_quotas(region: str, *, options: aws_calls.AwsOptions | None = None) -> tuple[VcpuQuota, ...]:
     """Quotas for GPU machines that the region knows. Raises CloudError: `QUOTA_ACTION` failed."""
-    client = Clients(options or AwsOptions()).client("service-quotas", region)
+    client = aws_calls.Clients(options or aws_calls.AwsOptions()).client("service-quotas", region)
     quotas = []
     for code, market, families in _QUOTAS:
-        value = explaining(QUOTA_ACTION, lambda code=code: _quota(client, code))  # type: ignore[misc]
+        value = aws_calls.explaining(QUOTA_ACTION, lambda code=code: _quota(client, code))  # type: ignore[misc]
         if value is not None:
             quotas.append(
                 VcpuQuota(region=region, market=market, families=families, code=code, num_vcpus=value)
@@ -123,7 +115,7 @@ def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[Vcpu
 def _quota(client: BaseClient, code: str) -> int | None:
     """Number of vCPUs; None where the region has no such quota."""
     try:
-        reply = in_time(client, lambda: client.get_service_quota(ServiceCode="ec2", QuotaCode=code))
+        reply = aws_calls.in_time(client, lambda: client.get_service_quota(ServiceCode="ec2", QuotaCode=code))
     except client.exceptions.NoSuchResourceException:
         return None
     value = reply["Quota"]["Value"]
