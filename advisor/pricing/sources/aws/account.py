@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
+from advisor.pricing.providers import shipped_quotas
 from advisor.pricing.sources.aws import aws_calls
 
 if TYPE_CHECKING:
@@ -61,14 +63,17 @@ class VcpuQuota:
     """0 lets none start."""
 
 
-# Service Quotas console, Amazon EC2: codes are the same in all accounts and regions.
-_QUOTAS = (
-    ("L-DB2E81BA", Market.ON_DEMAND, ("g", "vt")),
-    ("L-417A185B", Market.ON_DEMAND, ("p",)),
-    ("L-3819A6DF", Market.SPOT, ("g", "vt")),
-    ("L-7212CCBC", Market.SPOT, ("p2", "p3", "p4")),
-    ("L-C4BD4855", Market.SPOT, ("p5",)),
-)
+def _quotas() -> list[tuple[Market, tuple[str, ...], str]]:
+    """Market, families and code of each of GPU machines; codes are the same in all accounts and regions."""
+    rows = (quota for quota in shipped_quotas() if quota.provider == "aws")
+    return sorted(
+        (row.market, tuple(dict.fromkeys(map(_family, row.instance_types))), row.quota) for row in rows
+    )
+
+
+def _family(machines: str) -> str:
+    """``p4`` of ``p4d.*``: its letters and its generation."""
+    return re.sub(r"^([a-z]+\d*).*", r"\1", machines)
 
 
 def placement_scores(
@@ -103,7 +108,7 @@ def vcpu_quotas(region: str, *, options: aws_calls.AwsOptions | None = None) -> 
     """Quotas for GPU machines that the region knows. Raises CloudError: `QUOTA_ACTION` failed."""
     client = aws_calls.Clients(options or aws_calls.AwsOptions()).client("service-quotas", region)
     quotas = []
-    for code, market, families in _QUOTAS:
+    for market, families, code in _quotas():
         value = aws_calls.explaining(QUOTA_ACTION, lambda code=code: _quota(client, code))  # type: ignore[misc]
         if value is not None:
             quotas.append(
