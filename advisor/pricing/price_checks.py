@@ -1,19 +1,24 @@
 """Which prices are plausible: bounds that an offer must keep, and changes that look wrong."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cache
+from typing import TYPE_CHECKING
 
 from advisor.core.gpus import catalog_path
 from advisor.core.iterables import grouped
 from advisor.core.values import Market, Offer, PricePoint
-from advisor.pricing.expected_prices import AT_FLOOR, USUAL_FLOOR, PriceModel, load_price_model
 from advisor.pricing.instance_types import load_instances, read_as
 from advisor.pricing.price_history import key_of
 from advisor.pricing.providers import load_providers
+
+if TYPE_CHECKING:
+    from advisor.pricing.expected_prices import PriceModel
 
 BOUNDS_FILE = "price_bounds.csv"
 ANY_GPU = "*"
@@ -148,6 +153,9 @@ def _missing_regions(offers: Sequence[Offer], before: Sequence[Offer]) -> Iterat
 
 
 def _spot_beside_on_demand(offers: Sequence[Offer]) -> Iterator[DoubtfulPrice]:
+    # Late, for numpy.
+    from advisor.pricing.expected_prices import load_price_model
+
     model = load_price_model()
     listed = {
         (offer.provider, offer.instance_type, offer.region): offer.list_usd_per_h
@@ -167,6 +175,8 @@ def _spot_beside_on_demand(offers: Sequence[Offer]) -> Iterator[DoubtfulPrice]:
 
 def _why_low(offer: Offer, ratio: float, model: PriceModel) -> str | None:
     """What is odd about so little of on-demand; None if nothing is."""
+    from advisor.pricing.expected_prices import AT_FLOOR, USUAL_FLOOR
+
     words = f"{offer.list_usd_per_h:.4f} USD/h, {ratio:.1%} of on-demand"
     family = model.ratio_of(offer.provider, offer.gpu)
     provider = load_providers().get(offer.provider)

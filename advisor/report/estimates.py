@@ -10,7 +10,6 @@ from advisor.core import values
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import format_bytes, format_duration
-from advisor.predict.fitting import arguments_of_largest
 from advisor.report import document as doc
 from advisor.report.words import all_told, finding_json, sentence, sentences, warnings_json
 from advisor.report.words.estimate_notes import remedy_text
@@ -134,6 +133,9 @@ def memory_facts(estimate: values.IterationEstimate, trace: values.Trace | None 
     yield doc.Fact("available", f"{format_bytes(estimate.memory_limit_bytes)}{fit}")
     if (largest := estimate.largest_batch) is not None:
         yield doc.Fact("largest batch", _largest(largest, None if trace is None else trace.batch_size))
+        # Late, since other answers show options and predict nothing.
+        from advisor.predict.fitting import arguments_of_largest
+
         arguments = None if trace is None else arguments_of_largest(trace, largest)
         if trace is not None and arguments is not None:
             again = shlex.join([trace.script, "--gpu", estimate.gpu, "--", *arguments])

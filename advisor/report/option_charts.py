@@ -7,7 +7,8 @@ from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadli
 from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Option, Plan, Quantiles, Recommendation
 from advisor.report import document as doc
-from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, quote_text, ranked, selection, status, where
+from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, ranked, selection, status, where
+from advisor.report.prices import quote_text
 from advisor.report.words import sentence, told, warnings_json
 from recommender.scaling_curve import CurvePoint, ScalingCurve
 

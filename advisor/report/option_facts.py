@@ -5,39 +5,13 @@ from dataclasses import asdict
 
 from advisor.core.findings import about_options
 from advisor.core.units import HOUR_S, format_usd
-from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
+from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Script, Steps
 from advisor.report.document import facts_of
 from advisor.report.estimates import estimate_json, memory_json
+from advisor.report.prices import price_json
 from advisor.report.words import all_told, finding_json, sentence, told, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, change_s, change_usd, total_usd, worth_for
-
-# Of these the age says nothing.
-_TIMELESS = (QuoteKind.AGREED, QuoteKind.LIVE)
-
-
-def quote_text(price: Price) -> str:
-    """``dated, 111 d``: the kind of the quote and its age."""
-    return price.kind if price.kind in _TIMELESS else f"{price.kind}, {price.age_days:.0f} d"
-
-
-def rent_text(plan: Plan) -> str:
-    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where the price is unknown."""
-    if plan.usd_per_h is None:
-        return ""
-    usd = f"{plan.usd_per_h:,.2f}"
-    if plan.price is None:
-        return usd
-    trust = plan.price.kind if plan.price.kind in _TIMELESS else f"{plan.price.age_days:.0f} d"
-    return f"{'~' if plan.price.is_guess else ''}{usd}, {trust}"
-
-
-def price_json(price: Price | None) -> Mapping[str, object] | None:
-    """Quantiles of USD per hour, with the kind of the quote and its age."""
-    if price is None:
-        return None
-    return {**asdict(price.usd_per_h), "kind": price.kind, "age_days": price.age_days}
-
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {

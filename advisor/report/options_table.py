@@ -26,6 +26,7 @@ from advisor.report.document import (
     with_p90,
 )
 from advisor.report.option_facts import status
+from advisor.report.prices import rent_text
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, total_usd, worth_for
 
@@ -125,7 +126,7 @@ OPTION_COLUMNS = (
     OptionColumn(heading=Column("GPUs, and where"), cell=_machine, forms=Form.MIDDLE | Form.NARROW),
     OptionColumn(
         heading=Column("USD/h, age", wraps=False),
-        cell=lambda row: Worded(report_options.rent_text(row.option.plan), row.option.plan.usd_per_h),
+        cell=lambda row: Worded(rent_text(row.option.plan), row.option.plan.usd_per_h),
         forms=Form.WIDE | Form.MIDDLE,
         keys=("usd_per_h", "price_retrieved_at"),
         page_place=2,

@@ -10,7 +10,8 @@ from advisor.core.values import Option, Trace
 from advisor.predict.step_time import computing_s, waits_s
 from advisor.report import document as doc
 from advisor.report.estimates import summary, trace_texts
-from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
+from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, option_alone, where
+from advisor.report.prices import quote_text
 from advisor.report.words import all_told, sentence, sentences, told, warnings_json
 from advisor.service.recommend.comparing import CompareAnswer
 from advisor.service.recommend.diffing import DiffAnswer, PartChange

@@ -1,4 +1,4 @@
-"""Prices as documents: offers, their sources, their history and what capacity can be had."""
+"""Prices in words and as documents: offers, their sources, their history and what capacity can be had."""
 
 from __future__ import annotations
 
@@ -10,18 +10,44 @@ from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.iterables import grouped
-from advisor.core.values import Offer, Price, Quantiles
-from advisor.pricing.price_checks import DoubtfulPrice as PriceDoubt
-from advisor.pricing.price_history import PriceSeries
-from advisor.pricing.refresh import RefreshedPart
-from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
-from advisor.pricing.sources.snapshot import Built
+from advisor.core.values import Offer, Plan, Price, Quantiles, QuoteKind
 from advisor.report import document as doc
-from advisor.report.option_facts import price_json, quote_text
 from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:
+    from advisor.pricing.price_checks import DoubtfulPrice as PriceDoubt
+    from advisor.pricing.price_history import PriceSeries
+    from advisor.pricing.refresh import RefreshedPart
     from advisor.pricing.source_registry import SourceState
+    from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
+    from advisor.pricing.sources.snapshot import Built
+
+
+# Of these the age says nothing.
+_TIMELESS = (QuoteKind.AGREED, QuoteKind.LIVE)
+
+
+def quote_text(price: Price) -> str:
+    """``dated, 111 d``: the kind of the quote and its age."""
+    return price.kind if price.kind in _TIMELESS else f"{price.kind}, {price.age_days:.0f} d"
+
+
+def rent_text(plan: Plan) -> str:
+    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where the price is unknown."""
+    if plan.usd_per_h is None:
+        return ""
+    usd = f"{plan.usd_per_h:,.2f}"
+    if plan.price is None:
+        return usd
+    trust = plan.price.kind if plan.price.kind in _TIMELESS else f"{plan.price.age_days:.0f} d"
+    return f"{'~' if plan.price.is_guess else ''}{usd}, {trust}"
+
+
+def price_json(price: Price | None) -> Mapping[str, object] | None:
+    """Quantiles of USD per hour, with the kind of the quote and its age."""
+    if price is None:
+        return None
+    return {**asdict(price.usd_per_h), "kind": price.kind, "age_days": price.age_days}
 
 
 # As many as a reader tells apart.

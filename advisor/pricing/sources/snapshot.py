@@ -1,5 +1,7 @@
 """The dated snapshot of prices: reading it, and building a new one from live prices."""
 
+from __future__ import annotations
+
 import csv
 import io
 import shutil
@@ -11,6 +13,7 @@ from functools import cache, lru_cache
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
@@ -18,10 +21,12 @@ from advisor.core.iterables import grouped
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import at_home
 from advisor.pricing import instance_types
-from advisor.pricing.expected_prices import PriceList
 from advisor.pricing.price_checks import JUMP
 from advisor.pricing.price_history import key_of
 from advisor.pricing.sources import protocol
+
+if TYPE_CHECKING:
+    from advisor.pricing.expected_prices import PriceList
 
 PRICE_COLUMNS = (
     "provider", "instance_type", "region", "zone", "market", "usd_per_h", "retrieved_at", "source",
@@ -271,6 +276,9 @@ def _csv(offers: Sequence[Offer]) -> str:
 @cache
 def shipped_prices() -> PriceList:
     """Prices of the files that ship; derived ones are no spot quotes. Raises CatalogError: bad files."""
+    # Late, for numpy.
+    from advisor.pricing.expected_prices import PriceList
+
     on_demand: dict[tuple[str, str, str], float] = {}
     spot: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     parts = SnapshotSource().offers(protocol.OfferQuery(markets=(Market.ON_DEMAND, Market.SPOT)))

@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.core.values import QuoteKind, Tier
-from advisor.report.option_facts import price_json, quote_text, rent_text
+from advisor.report.prices import price_json, quote_text, rent_text
 from tests.builders import make_plan, make_price
 
 
