@@ -57,7 +57,7 @@ class _Face(ModuleType):
 
 
 def _html_of(value: object) -> str | None:
-    html: str | None = import_module("advisor.report.python_face").html_of(value)
+    html: str | None = import_module("advisor.api").html_of(value)
     return html
 
 

@@ -31,7 +31,7 @@ from advisor.service.recommend.plan_sources import cloud_terms
 from advisor.service.recommend.policy_in_force import places_by_verdict
 from recommender.outcome.bill import is_guessed, price_rise, rent_over_median
 from recommender.outcome.spot import SpotTerms, is_spot
-from recommender.outcome.watched import Stretch
+from recommender.outcome.spot_history import Stretch
 from recommender.plans.candidates import plans_of_offers
 from recommender.ranking.value import Worth, change_total_usd, total_usd, worth_for
 from research.chosen.fit import model_of

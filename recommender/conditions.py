@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from advisor.core.values import Option, Plan, Tier
-from advisor.pricing.spot import Interruptions
+from advisor.pricing.spot_odds import Interruptions
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 
 

@@ -19,9 +19,9 @@ from recommender.conditions import Conditions, Spent
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import SpotTerms
+from recommender.ranking.checkpoint_ways import as_it_is, evaluate_ways, with_work
 from recommender.ranking.choice import best_of, nearest_rows, rank, shortlist
-from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
-from recommender.ranking.ways import as_it_is, evaluate_ways, with_work
+from recommender.ranking.frontier import Nearest, nearest, with_more_vcpus
 
 if TYPE_CHECKING:
     from recommender.policy.merge import Policy

@@ -23,7 +23,7 @@ from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market
 from advisor.pricing.instance_types import columns_of
-from advisor.pricing.spot import (
+from advisor.pricing.spot_odds import (
     SPOT_ODDS_FILE,
     START_ODDS_FILE,
     Age,
@@ -33,7 +33,7 @@ from advisor.pricing.spot import (
     SpotOdds,
     StartOdds,
 )
-from recommender.outcome.watched import Stretch
+from recommender.outcome.spot_history import Stretch
 from research.chosen.fit import of_one_more
 from research.chosen.panels import Array
 from research.spot_traces import Trace, read_traces

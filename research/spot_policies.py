@@ -25,11 +25,11 @@ from advisor.core.files import write_atomically
 from advisor.core.limits import VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Elsewhere, Job, Layout, Market, Offer, Plan, Recovery, StartWait, Tier
-from advisor.pricing.spot import Age, Size
+from advisor.pricing.spot_odds import Age, Size
 from recommender.outcome.draws import Array
 from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.spot import SpotTerms, under
-from recommender.outcome.watched import Stretch, start_with_history, watched, with_history
+from recommender.outcome.spot_history import Stretch, start_with_history, watched, with_history
 from research.spot_fit import Fit, fit
 from research.spot_replay import DRAWS, LENGTHS_H, NUM_STARTS, ring_of, rounded, terms_of
 from research.spot_traces import Trace, read_traces

@@ -23,11 +23,11 @@ import numpy as np
 from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
 from advisor.core.values import Layout, Market, Offer, Plan, StartWait, Tier
-from advisor.pricing.spot import Age, Size, SpotOdds
+from advisor.pricing.spot_odds import Age, Size, SpotOdds
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.spot import SpotTerms
-from recommender.outcome.watched import Stretch, start_with_history, with_history
+from recommender.outcome.spot_history import Stretch, start_with_history, with_history
 from research.spot_fit import Fit, fit
 from research.spot_traces import Trace, read_traces
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 
 from advisor.core.units import HOUR_S
-from recommender.outcome.watched import Stretch, Watched, joined, watched
+from recommender.outcome.spot_history import Stretch, Watched, joined, watched
 
 Row = Mapping[str, str]
 _EVENTS = {"created": True, "running": True, "not_running": False, "creation_failed": False}

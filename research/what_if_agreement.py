@@ -21,7 +21,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.iteration import predict
-from advisor.predict.what_if.making import CHANGES
+from advisor.predict.what_if.script_changes import CHANGES
 from research.what_if_scripts import ROOT, SCRIPTS, WhatIfScript
 
 FOLDER = ROOT / "tests" / "what_if_traces"

@@ -31,7 +31,7 @@ WAY = (
     ("recommender/outcome/evaluate.py", "evaluate_all"),
     ("recommender/ranking/choice.py", "rank"),
     ("advisor/service/recommend/pipeline.py", "with_variants"),
-    ("recommender/ranking/variants.py", "with_what_ifs"),
+    ("recommender/ranking/what_ifs.py", "with_what_ifs"),
     ("advisor/report/recommendation.py", "recommendation_document"),
     ("advisor/report/printing.py", "print_document"),
 )

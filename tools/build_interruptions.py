@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advisor.core.files import write_atomically
 from advisor.pricing.instance_types import columns_of, load_instances, read_as
-from advisor.pricing.spot import INTERRUPTION_FILE, Interruptions
+from advisor.pricing.spot_odds import INTERRUPTION_FILE, Interruptions
 from tools.price_catalog_rows import read_csv
 
 SOURCE = "AWS Spot Advisor by alexei-led/spotinfo"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import Settings
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest
-    from recommender.ranking.neighbours import Nearest
+    from recommender.ranking.frontier import Nearest
 
 
 def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Document], None]) -> None:
@@ -162,7 +162,7 @@ _BUT_FOR: dict[type[Removal], tuple[str, str]] = {
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:
-    from recommender.ranking.neighbours import nearest
+    from recommender.ranking.frontier import nearest
 
     near = nearest(recommendation.options, recommendation.job)
     if near:

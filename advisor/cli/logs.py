@@ -48,7 +48,7 @@ def fit_queue(
 ) -> None:
     """Show the waits by size, requested walltime and queue; the file holds no rows of the log."""
     from advisor.report.logs import queue_fit_document as fit_document
-    from advisor.service.waits import fit_waits
+    from advisor.service.queue_waits import fit_waits
 
     print_document(fit_document(fit_waits(log, out, TERMINAL, timezone)), output.form)
 
@@ -57,7 +57,7 @@ def fit_queue(
 def check(log: LogArgument, timezone: ZoneOption = None, output: OutputOptions = AS_TABLE) -> None:
     """Foresee the last 30 % of the log, and show how often and how closely it was right."""
     from advisor.report.logs import check_document
-    from advisor.service.waits import check_waits
+    from advisor.service.queue_waits import check_waits
 
     print_document(check_document(check_waits(log, TERMINAL, timezone)), output.form)
 
@@ -100,7 +100,7 @@ def show(
     """Show how long one kind of job waits, and which limits it meets; without --gpus or --job, all kinds."""
     from advisor.report.logs import queue_fit_document as fit_document
     from advisor.report.logs import wait_document
-    from advisor.service.waits import WaitRequest, expected_wait, fitted_waits
+    from advisor.service.queue_waits import WaitRequest, expected_wait, fitted_waits
 
     form = output.form
     of_one = any(given is not None for given in (walltime, queue, waiting, waited))
@@ -234,6 +234,6 @@ def fit_spot(
 ) -> None:
     """Show the rates of each machine, corrected by its class; the file holds no rows of the log."""
     from advisor.report.logs import spot_fit_document as fit_document
-    from advisor.service.waits import fit_spot
+    from advisor.service.queue_waits import fit_spot
 
     print_document(fit_document(fit_spot(log, out, TERMINAL)), output.form)

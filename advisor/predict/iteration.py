@@ -17,11 +17,11 @@ from advisor.predict.constants import constants_for
 from advisor.predict.distinct import SameTrace, merged
 from advisor.predict.exchange.collectives import gathered_bytes, resharded, shard_growth, undivided
 from advisor.predict.exchange.data_parallel import COPY_BACK, bucket_copies, shared_state_ranks
-from advisor.predict.fitting import fitted
 from advisor.predict.footprint import memory_need
 from advisor.predict.host import Copies
 from advisor.predict.interval import Correction, corrected
 from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.largest_batch import fitted
 from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
 from advisor.predict.methods import OpTimes, in_a_step, no_faster_than, op_times
 from advisor.predict.notes import limit_notes, method_notes

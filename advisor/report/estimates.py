@@ -134,7 +134,7 @@ def memory_facts(estimate: values.IterationEstimate, trace: values.Trace | None 
     if (largest := estimate.largest_batch) is not None:
         yield doc.Fact("largest batch", _largest(largest, None if trace is None else trace.batch_size))
         # Late, since other answers show options and predict nothing.
-        from advisor.predict.fitting import arguments_of_largest
+        from advisor.predict.largest_batch import arguments_of_largest
 
         arguments = None if trace is None else arguments_of_largest(trace, largest)
         if trace is not None and arguments is not None:

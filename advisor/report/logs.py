@@ -9,8 +9,8 @@ from advisor.core.values import Interval, Quantiles
 from advisor.report import document as doc
 from advisor.report.words import all_told, sentences, warnings_json
 from advisor.report.words.option_notes import basis as log_basis
+from advisor.service.queue_waits import FittedMachine, Wait
 from advisor.service.queue_what_ifs import ClassWaits, QueueWhatIf
-from advisor.service.waits import FittedMachine, Wait
 from advisor.site_files.slurm_limits import QueuedNow
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score

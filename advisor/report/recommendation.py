@@ -26,7 +26,7 @@ from advisor.report.plain import shown_code
 from advisor.report.words import rule_text, sentence, sentences, told, warnings_json
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
-from recommender.ranking.variants import WhatIfGain
+from recommender.ranking.what_ifs import WhatIfGain
 
 if TYPE_CHECKING:
     from advisor.edits.patch import Patch

@@ -176,7 +176,7 @@ class Reader:
     def queue(self, query: QueueQuery) -> Document:
         """How long jobs wait in a cluster's queue, as ``advisor queue show`` shows it."""
         from advisor.report.logs import queue_fit_document
-        from advisor.service.waits import fitted_waits
+        from advisor.service.queue_waits import fitted_waits
 
         logs = {one.name: one.wait_log for one in self.config.settings.clusters if one.wait_log is not None}
         name = query.cluster or next(iter(logs), "")

@@ -92,7 +92,7 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
 
 def _rate_per_h(facts: Facts, configured: float | None) -> float:
     """Of the machine on spot: what is configured, else of its class."""
-    from advisor.pricing.spot import spot_odds
+    from advisor.pricing.spot_odds import spot_odds
     from recommender.outcome.nodes import times_of_one
 
     num_nodes = facts.num_nodes or 1

@@ -166,7 +166,7 @@ def confirmation_of(
         InputError: nothing fits, or the script does not take its batch as an argument.
         ProfileError: the script yields no iteration with that batch.
     """
-    from advisor.predict.fitting import arguments_of_largest
+    from advisor.predict.largest_batch import arguments_of_largest
 
     largest, options = estimate.largest_batch, _batch_options(request.source)
     arguments = None if largest is None else arguments_of_largest(trace, largest, options)

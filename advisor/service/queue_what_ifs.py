@@ -95,7 +95,7 @@ def queue_what_if(request: WhatIfRequest, listener: Listener) -> QueueWhatIf:
     """
     from advisor.native import simulate_queue
     from advisor.native.arrays import Backfill
-    from advisor.service.waits import read_log
+    from advisor.service.queue_waits import read_log
 
     log = read_log(request.log, request.timezone, listener)
     conf = _conf(request, log)

@@ -19,7 +19,7 @@ from advisor.core.errors import InputError
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.formats.foreign_files import why_unreadable
 from advisor.site_files.log_rows import table_rows
-from recommender.outcome.watched import Watched, joined, watched
+from recommender.outcome.spot_history import Watched, joined, watched
 
 ANY_MACHINE = ""
 # Some three thousand years: beyond it a number is no moment.

@@ -18,7 +18,7 @@ from advisor.predict.exchange.collectives import is_known_at, sharded_over
 from advisor.predict.interval import Correction, widened
 from advisor.predict.iteration import predict_counts, prediction_on
 from advisor.predict.split import why_undivided
-from advisor.predict.what_if.making import CHANGES, ONE_LINE, TraceChange
+from advisor.predict.what_if.script_changes import CHANGES, ONE_LINE, TraceChange
 from advisor.workloads.cpu import CPU, CpuSteps
 from advisor.workloads.step_counts import Length, length_of
 

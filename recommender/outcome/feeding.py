@@ -12,7 +12,7 @@ from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
 from advisor.pricing.instance_types import InstanceType, load_instances
 from advisor.pricing.node_counts import network_rate
-from advisor.pricing.storage import disk_bytes_per_s
+from advisor.pricing.storage_rates import disk_bytes_per_s
 from recommender.outcome.spot import SpotTerms, is_spot
 
 # Data in the machine's region comes from object storage, other data from the network disk that it was copied

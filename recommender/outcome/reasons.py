@@ -18,7 +18,7 @@ from recommender.outcome.bill import cost_usd, price_rise
 from recommender.outcome.feeding import instance_of, vcpus_per_gpu
 from recommender.outcome.nodes import times_of_one
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot, makespan_and_billed_h
-from recommender.queue.limits import Asked, forbidding
+from recommender.queue.waits import Asked, forbidding
 
 # Sources: CUDA 12.0 release notes (Kepler removed), CUDA 13.0 release notes (Maxwell, Pascal and Volta
 # removed). PyTorch's wheels follow the CUDA version they are built with.

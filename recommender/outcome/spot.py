@@ -22,9 +22,9 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
 from advisor.core.units import HOUR_S
 from advisor.core.values import Elsewhere, Job, Market, Plan, Recovery, StartWait
-from advisor.pricing.spot import Interruptions, spot_odds
+from advisor.pricing.spot_odds import Interruptions, spot_odds
 from recommender.outcome.nodes import slowest_boot, times_of_one
-from recommender.outcome.watched import Watched, with_history
+from recommender.outcome.spot_history import Watched, with_history
 
 Array = NDArray[np.float64]
 

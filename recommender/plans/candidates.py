@@ -30,11 +30,11 @@ from advisor.core.values import (
 )
 from advisor.pricing.node_counts import USEFUL, NodeLimits, fabric_of_offer, numbers_of_nodes, useful_counts
 from advisor.pricing.providers import quota_of
-from advisor.pricing.spot import load_interruptions, rarest_start, spot_odds, start_odds
-from advisor.pricing.storage import StorageRate, load_rates
+from advisor.pricing.spot_odds import load_interruptions, rarest_start, spot_odds, start_odds
+from advisor.pricing.storage_rates import StorageRate, load_rates
 from recommender.outcome.bill import rents_to_compare
 from recommender.outcome.nodes import all_at_once, slowest_boot, times_of_one
-from recommender.outcome.watched import Watched, start_with_history
+from recommender.outcome.spot_history import Watched, start_with_history
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.queue.waits import assumed_wait
 

@@ -15,9 +15,9 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
-from advisor.pricing.storage import RateKind, StorageRate, charge
+from advisor.pricing.storage_rates import RateKind, StorageRate, charge
 from recommender.outcome.bill import MOVING, RESULT, STORAGE
-from recommender.outcome.watched import Watched
+from recommender.outcome.spot_history import Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,8 @@ from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName, Scri
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot
 from recommender.ranking import value
-from recommender.ranking.neighbours import (
+from recommender.ranking.checkpoint_ways import other_ways
+from recommender.ranking.frontier import (
     frontier,
     frontier_of_three,
     nearest,
@@ -16,7 +17,6 @@ from recommender.ranking.neighbours import (
     with_folded,
     with_ties,
 )
-from recommender.ranking.ways import other_ways
 from recommender.ranking.what_tips import by_checkpoints, summary_of
 
 RiskKey = tuple[float, bool, float, bool]

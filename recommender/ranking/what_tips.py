@@ -14,7 +14,7 @@ from advisor.core.values import CheckpointUse, Job, Option, PickName, Quantiles,
 from recommender.outcome.bill import MOVING, RESULT, STORAGE, is_guessed, price_rise
 from recommender.outcome.evaluate import Judged
 from recommender.ranking import value
-from recommender.ranking.ways import if_it_resumed, if_it_saved_none, use_of
+from recommender.ranking.checkpoint_ways import if_it_resumed, if_it_saved_none, use_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

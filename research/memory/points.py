@@ -16,8 +16,8 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.units import GIB
 from advisor.core.values import Fit, GpuSpec, Interval, Layout, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.predict.fitting import FittedScript, StepSeconds, changed
 from advisor.predict.footprint import Footprint, footprint, overheads
+from advisor.predict.largest_batch import FittedScript, StepSeconds, changed
 
 POINTS = Path(__file__).with_name("points.csv")
 TRACES = Path(__file__).resolve().parents[2] / "tests" / "memory_traces"

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.values import Recovery
 from recommender.outcome.spot import MOST_AWAY_MOVING_H, SpotTerms
-from recommender.outcome.watched import Stretch, watched
+from recommender.outcome.spot_history import Stretch, watched
 from research.spot_policies import ON_DEMAND_USD, Case, Clock, agreement, cases, regions_of, replay
 from research.spot_traces import Trace, read_traces
 from tests.shared import SHARED, needs_shared

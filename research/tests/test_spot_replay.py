@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from advisor.core.gpus import catalog_path
-from advisor.pricing.spot import SPOT_ODDS_FILE, START_ODDS_FILE
+from advisor.pricing.spot_odds import SPOT_ODDS_FILE, START_ODDS_FILE
 from recommender.outcome.spot import SpotTerms
-from recommender.outcome.watched import Stretch, Watched
+from recommender.outcome.spot_history import Stretch, Watched
 from research import spot_fit
 from research.spot_replay import Case, cases, floor, replay, ring_of, standard_errors, summary
 from research.spot_traces import Trace, read_traces

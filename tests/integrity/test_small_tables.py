@@ -12,7 +12,7 @@ from advisor.pricing.expected_prices import RATIO_FILE, Ratio
 from advisor.pricing.instance_types import INSTANCE_FILE, InstanceType, read_as
 from advisor.pricing.price_checks import BOUNDS_FILE, PriceBounds
 from advisor.pricing.providers import FORM_FILE, QUOTAS_FILE, REGION_FILE, GpuForm, NamedQuota, Region
-from advisor.pricing.spot import (
+from advisor.pricing.spot_odds import (
     INTERRUPTION_FILE,
     SPOT_ODDS_FILE,
     START_ODDS_FILE,
@@ -20,7 +20,7 @@ from advisor.pricing.spot import (
     SpotOdds,
     StartOdds,
 )
-from advisor.pricing.storage import DISKS_FILE, DiskRates
+from advisor.pricing.storage_rates import DISKS_FILE, DiskRates
 from recommender.queue.waits import WAITS_FILE, PooledWait
 
 TABLES: dict[str, tuple[type[Any], tuple[str, ...]]] = {

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.gpus import catalog_path
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
-from advisor.pricing.storage import RateKind, StorageRate, charge, load_rates, rates_at, usd_of
+from advisor.pricing.storage_rates import RateKind, StorageRate, charge, load_rates, rates_at, usd_of
 
 RATES = load_rates()
 INSTANCES = load_instances()

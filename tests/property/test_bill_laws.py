@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, Plan
-from advisor.pricing.storage import RateKind, StorageRate, charge, usd_of
+from advisor.pricing.storage_rates import RateKind, StorageRate, charge, usd_of
 from recommender.outcome import bill
 from recommender.outcome.draws import Array, make_draws
 from recommender.plans.candidates import cheapest_plans

@@ -11,7 +11,7 @@ from advisor.core.values import Market, Plan, Quantiles, Recommendation, StartWa
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.outcomes import DrawnRun, costs_of, runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
-from recommender.outcome.watched import Watched
+from recommender.outcome.spot_history import Watched
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
 from tests import builders

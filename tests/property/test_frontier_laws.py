@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recommender.ranking.neighbours import EPSILON, Point, frontier, frontier_of_three, ties
+from recommender.ranking.frontier import EPSILON, Point, frontier, frontier_of_three, ties
 
 # Few distinct values, so that ties and duplicates are common.
 AXIS = st.one_of(st.integers(0, 6).map(float), st.floats(0, 1e6, allow_nan=False), st.just(math.inf))

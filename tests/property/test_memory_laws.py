@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from advisor.core.units import GIB
 from advisor.core.values import Fit, Layout, MemoryUse, Phase, Sharding
 from advisor.predict.distinct import Blocks
-from advisor.predict.fitting import FittedScript, StepSeconds, changed, largest_batch, remedies
 from advisor.predict.footprint import (
     Footprint,
     footprint,
@@ -20,6 +19,7 @@ from advisor.predict.footprint import (
     overheads,
     sharded,
 )
+from advisor.predict.largest_batch import FittedScript, StepSeconds, changed, largest_batch, remedies
 from tests.builders import make_gpu, make_trace
 from tests.unit.predict.footprint.scripts import make_transformer
 

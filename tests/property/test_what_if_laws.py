@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from advisor.core import values
 from advisor.core.gpus import load_gpus
 from advisor.predict.interval import widened
-from advisor.predict.what_if.making import CHANGES, ONE_LINE, TraceChange
 from advisor.predict.what_if.precision import allow_tf32, under_autocast
+from advisor.predict.what_if.script_changes import CHANGES, ONE_LINE, TraceChange
 from advisor.report.words import sentence
 from recommender.outcome.reasons import capability
-from recommender.ranking.variants import LEAST_SAVING_SHARE, MOST_NEAREST, best_what_if
+from recommender.ranking.what_ifs import LEAST_SAVING_SHARE, MOST_NEAREST, best_what_if
 from tests.builders import make_gpu, make_job, make_op, make_plan, make_trace
 from tests.recommending import estimates_for, recommend, with_changes
 

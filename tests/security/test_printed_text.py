@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from advisor.api import html_of
 from advisor.cli.answer import show
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import ViewOptions
@@ -41,7 +42,6 @@ from advisor.report.plain import (
 )
 from advisor.report.prices import findings_document, history_document, offers_document, sources_document
 from advisor.report.printing import Format, print_document
-from advisor.report.python_face import html_of
 from advisor.report.runs import runs_document
 from advisor.report.writers import html as pages_of_their_own
 from advisor.report.writers.html import to_html

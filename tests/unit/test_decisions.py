@@ -40,9 +40,9 @@ from advisor.report.words import sentence
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.ranking.neighbours import nearest
+from recommender.ranking.frontier import nearest
 from recommender.ranking.value import Worth, preference, total_usd
-from recommender.ranking.variants import best_what_if
+from recommender.ranking.what_ifs import best_what_if
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
 from tests.recommendations import make_option

@@ -10,7 +10,7 @@ import pytest
 from advisor.core.units import GIB
 from advisor.core.values import DataPlace, Interval, Market, Offer, Quantiles, QuoteKind, Recommendation
 from advisor.pricing.expected_prices import PriceModel, likely_prices
-from advisor.pricing.storage import RateKind, StorageRate
+from advisor.pricing.storage_rates import RateKind, StorageRate
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms

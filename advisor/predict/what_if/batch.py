@@ -19,7 +19,7 @@ from advisor.operators.family import base_name, names
 from advisor.operators.registry import cost_of
 from advisor.operators.work import first_list, total_bytes
 from advisor.predict.what_if.changed_memory import of_larger_batch, of_more_passes
-from advisor.predict.what_if.held import Weights, with_weights
+from advisor.predict.what_if.held_tensors import Weights, with_weights
 
 _PRODUCTS = names("mm addmm")
 _RECURRENT = names("_cudnn_rnn _cudnn_rnn_backward")

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from advisor.core.values import MemoryUse
-from advisor.predict.what_if.held import Held
+from advisor.predict.what_if.held_tensors import Held
 
 # Of the gradients: where a pass has made so many itself, none are left from before.
 _MOST = 0.9

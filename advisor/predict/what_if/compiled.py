@@ -23,7 +23,7 @@ from advisor.operators.registry import family_of
 from advisor.operators.work import numel, tensor_bytes
 from advisor.predict.distinct import kept
 from advisor.predict.what_if.channels_last import only_turned
-from advisor.predict.what_if.held import Shape, is_of, parameter_shapes
+from advisor.predict.what_if.held_tensors import Shape, is_of, parameter_shapes
 
 # What a batch of images is divided by is known when kernels have seen all of it: one sums up parts, one adds
 # those up. Norms of rows keep their row.

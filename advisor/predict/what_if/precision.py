@@ -12,7 +12,7 @@ from advisor.predict.distinct import shared
 from advisor.predict.host import SYNCHRONISING
 from advisor.predict.what_if.changed_memory import of_lower_precision
 from advisor.predict.what_if.flash import in_flash_layout
-from advisor.predict.what_if.held import FACTORS, Shape, held, is_of, num_parameters, parameter_shapes
+from advisor.predict.what_if.held_tensors import FACTORS, Shape, held, is_of, num_parameters, parameter_shapes
 
 # The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent
 # layers run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in

@@ -84,7 +84,7 @@ def with_variants(
             divisions of the model.
     """
     from advisor.workloads.script_versions import ONE_LINE, changed
-    from recommender.ranking.variants import with_gains, with_what_ifs
+    from recommender.ranking.what_ifs import with_gains, with_what_ifs
 
     versions = [
         changed(name, trace, places.gpus, places.job, places.corrections)
@@ -109,7 +109,7 @@ def _changed_options(
     version: Version, answer: Recommendation, places: Places, *, best_only: bool
 ) -> list[Option]:
     """Options that a change suits, with the change; of many only those that could be the best."""
-    from recommender.ranking.variants import best_of_each_gpu, nearest, suited
+    from recommender.ranking.what_ifs import best_of_each_gpu, nearest, suited
 
     # A changed script was not timed on the CPU.
     cpu = None if places.cpu is None else places.cpu.plan.gpu
@@ -123,7 +123,7 @@ def _changed_options(
 def with_splits(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
     """The answer with options of a divided model beside it, if memory alone stands against every other."""
     from advisor.workloads.script_versions import divided
-    from recommender.ranking.variants import that_divide, too_large
+    from recommender.ranking.what_ifs import that_divide, too_large
 
     if not (large := too_large(answer)):
         return answer
@@ -140,7 +140,7 @@ def with_splits(answer: Recommendation, trace: Trace, places: Places) -> Recomme
 
 
 def _options_of(version: Version, options: Sequence[Option], places: Places) -> list[Option]:
-    from recommender.ranking.variants import changed_options
+    from recommender.ranking.what_ifs import changed_options
 
     if not options:
         return []

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
     from advisor.pricing.node_counts import NodeLimits
-    from advisor.pricing.storage import StorageRate
+    from advisor.pricing.storage_rates import StorageRate
     from advisor.service.prices.query_limits import OfferFilter
     from recommender.outcome.spot import SpotTerms
-    from recommender.outcome.watched import Watched
+    from recommender.outcome.spot_history import Watched
     from recommender.plans.candidates import AccountLimits, Quota
     from recommender.plans.extras import CloudTerms
     from recommender.policy.merge import Policy
@@ -119,7 +119,7 @@ def rates_of(rates: Sequence[RateSettings]) -> tuple[StorageRate, ...]:
 
     Raises CatalogError: the shipped ones are missing or broken.
     """
-    from advisor.pricing.storage import RateKind, StorageRate, load_rates
+    from advisor.pricing.storage_rates import RateKind, StorageRate, load_rates
     from advisor.service.prices.live import now
 
     own = (

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import StoreSettings
     from advisor.edits.patch import Patch
-    from advisor.pricing.spot import Interruptions
+    from advisor.pricing.spot_odds import Interruptions
     from recommender.outcome.spot import SpotTerms
-    from recommender.ranking.variants import WhatIfGain
+    from recommender.ranking.what_ifs import WhatIfGain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         AdvisorError: the script, prices or the database cannot be read.
     """
     check(request, listener)
-    from recommender.ranking.variants import best_what_if
+    from recommender.ranking.what_ifs import best_what_if
 
     places, warnings = places_of(request, config, listener)
     trace = with_input(trace_of(request.trace, config.tracing, listener), config.settings.input, listener)
@@ -233,7 +233,7 @@ def places_of(
 
 
 def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] | None:
-    from advisor.pricing.spot import load_interruptions
+    from advisor.pricing.spot_odds import load_interruptions
     from recommender.outcome.spot import RATE
 
     return load_interruptions() if RATE in spot.assumed else None
@@ -292,7 +292,7 @@ def with_later_starts(recommendation: Recommendation, pricing: PricingSettings) 
     Without a database that can be read it stays as it is: reading prices warned of that.
     """
     from advisor.pricing.price_history import series_of
-    from recommender.ranking.shifting import with_shifts
+    from recommender.ranking.later_starts import with_shifts
 
     shown = {*recommendation.frontier, recommendation.recommended}
     offers = {

@@ -11,7 +11,7 @@ from advisor.core.values import Job, Market, Work
 from advisor.pricing.expected_prices import PriceModel
 from advisor.service.recommend.pipeline import recommendation_of
 from benchmarks.job_records import Records, at_later_prices, on_traces
-from recommender.outcome.watched import Stretch
+from recommender.outcome.spot_history import Stretch
 from research.chosen.panels import Panel
 from research.spot_replay import ring_of
 from tests.builders import make_plan, make_trace

@@ -26,7 +26,7 @@ from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
 from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.ranking.choice import nearest_rows, shortlist
-from recommender.ranking.variants import WhatIfGain
+from recommender.ranking.what_ifs import WhatIfGain
 from tests.builders import GIB, HOUR_S, make_estimate, make_job
 from tests.findings import FACTS, sample, texts
 from tests.recommendations import make_option as made_up

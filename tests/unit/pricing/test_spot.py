@@ -16,7 +16,7 @@ from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.units import HOURS_PER_MONTH
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances, read_as
-from advisor.pricing.spot import (
+from advisor.pricing.spot_odds import (
     SPOT_ODDS_FILE,
     START_ODDS_FILE,
     Age,

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.pricing.storage import RateKind, StorageCharge, StorageRate, charge, rates_at, usd_of
+from advisor.pricing.storage_rates import RateKind, StorageCharge, StorageRate, charge, rates_at, usd_of
 
 DISK = StorageRate(
     provider="aws",

@@ -9,7 +9,7 @@ from advisor.core.values import WHOLE
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document
 from advisor.report.recommendation import recommendation_document
-from recommender.ranking.variants import WhatIfGain
+from recommender.ranking.what_ifs import WhatIfGain
 from tests.builders import make_estimate
 from tests.findings import sample
 from tests.recommendations import make_option, many_options

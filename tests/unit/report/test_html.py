@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from advisor.api import html_of
 from advisor.core import notebook
 from advisor.core.findings.about_options import RemovedByBudget
 from advisor.core.values import Listed, Merit, Option, Recommendation
-from advisor.report.python_face import html_of
 from recommender.ranking.choice import MOST_LISTED
 from tests.builders import make_plan, make_trace
 from tests.findings import texts

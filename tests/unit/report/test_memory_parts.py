@@ -116,7 +116,7 @@ def test_json_has_all_of_it():
 
 
 def test_every_change_has_words():
-    from advisor.predict.fitting import CHANGES
+    from advisor.predict.largest_batch import CHANGES
 
     for name in CHANGES:
         assert remedy_text({"changes": [name], "needed_bytes": GIB, "slower": 1.0})

@@ -10,8 +10,8 @@ from advisor.core.values import Quantiles
 from advisor.report.logs import basis, check_document, wait_document, what_if_document
 from advisor.report.logs import queue_fit_document as fit_document
 from advisor.report.printing import Format, print_document
+from advisor.service.queue_waits import Wait
 from advisor.service.queue_what_ifs import ClassWaits, QueueWhatIf
-from advisor.service.waits import Wait
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score, Tails
 from tests.findings import texts

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.config.settings import RateSettings
-from advisor.pricing.storage import RateKind, charge, load_rates
+from advisor.pricing.storage_rates import RateKind, charge, load_rates
 from advisor.service.recommend.plan_sources import rates_of
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service.listening import Listener
-from advisor.service.waits import WaitRequest, check_waits, expected_wait, fit_waits, fitted_waits
+from advisor.service.queue_waits import WaitRequest, check_waits, expected_wait, fit_waits, fitted_waits
 from tests.jobs import csv_of, make_job
 from tests.listening import Heard
 

@@ -8,9 +8,9 @@ import pytest
 from advisor.core.units import GIB
 from advisor.core.values import Fabric, Fit, IterationEstimate, Layout, Link, Precision, Remedy, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.predict.fitting import FittedScript, StepSeconds, changed
 from advisor.predict.footprint import footprint, overheads
 from advisor.predict.iteration import predict
+from advisor.predict.largest_batch import FittedScript, StepSeconds, changed
 from tests.builders import make_gpu
 from tests.unit.predict.footprint.scripts import BLOCKS, MEMORY, make_transformer
 

@@ -6,7 +6,6 @@ import pytest
 
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Fit, Interval, Layout, MemoryEstimate, MemoryPart, Phase
-from advisor.predict.fitting import largest_batch, largest_share
 from advisor.predict.footprint import (
     Overheads,
     added,
@@ -17,6 +16,7 @@ from advisor.predict.footprint import (
     overheads,
 )
 from advisor.predict.iteration import predict
+from advisor.predict.largest_batch import largest_batch, largest_share
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.footprint.scripts import MEMORY, make_transformer
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.values import Layout
-from advisor.predict.fitting import FittedScript, StepSeconds, with_8_bit_optimizer, with_lora
 from advisor.predict.footprint import footprint, overheads
+from advisor.predict.largest_batch import FittedScript, StepSeconds, with_8_bit_optimizer, with_lora
 from tests.builders import make_gpu
 from tests.unit.predict.footprint.scripts import make_transformer
 

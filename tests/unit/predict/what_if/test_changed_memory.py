@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import MemoryUse
 from advisor.predict.what_if.changed_memory import of_fused_step, of_lower_precision, of_more_passes
-from advisor.predict.what_if.held import Held
+from advisor.predict.what_if.held_tensors import Held
 
 # 30 bytes of state; a pass that peaks with all its activations there, and no gradient yet.
 MEMORY = MemoryUse(

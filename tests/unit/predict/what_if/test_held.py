@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace
-from advisor.predict.what_if.held import Held, held
+from advisor.predict.what_if.held_tensors import Held, held
 from research.what_if_agreement import FOLDER
 from research.what_if_scripts import SCRIPTS
 from tests.unit.predict.what_if.following import OUTSIDE, backward, flow, followed

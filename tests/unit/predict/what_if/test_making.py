@@ -9,7 +9,7 @@ from advisor.core.findings import Finding, Severity
 from advisor.core.findings.about_estimates import NoGain
 from advisor.core.values import Phase, Precision, TensorSpec
 from advisor.edits.patch import PLACES
-from advisor.predict.what_if.making import CHANGES, ONE_LINE, TraceChange
+from advisor.predict.what_if.script_changes import CHANGES, ONE_LINE, TraceChange
 from tests.builders import make_gpu, make_op, make_trace
 
 LOWERED = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)

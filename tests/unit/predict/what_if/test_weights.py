@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.core.values import Op, TensorSpec
-from advisor.predict.what_if.held import Weights, with_weights
+from advisor.predict.what_if.held_tensors import Weights, with_weights
 from tests.unit.predict.what_if.following import GRADIENT, OUTSIDE, WEIGHT, backward, flow, followed, tensor
 
 # An activation has the shape of the weight.

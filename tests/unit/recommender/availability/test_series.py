@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
-from recommender.outcome.watched import Stretch, Watched, joined, watched
+from recommender.outcome.spot_history import Stretch, Watched, joined, watched
 
 STATES = st.lists(
     st.tuples(st.floats(0.01, 100), st.sampled_from([True, False, None])), min_size=2, max_size=30

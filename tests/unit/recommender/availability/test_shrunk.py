@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
-from advisor.pricing.spot import spot_odds, start_odds
-from recommender.outcome.watched import Watched, start_with_history, with_history
+from advisor.pricing.spot_odds import spot_odds, start_odds
+from recommender.outcome.spot_history import Watched, start_with_history, with_history
 
 CLASS = spot_odds("V100-SXM-16GB", 1)
 WAIT = start_odds("V100-SXM-16GB", 1, Market.SPOT).wait_s

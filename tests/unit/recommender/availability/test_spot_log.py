@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from advisor.core.errors import InputError
 from advisor.site_files.fitted_files import load_history, write_history
 from advisor.site_files.spot_logs import ANY_MACHINE, read_spot_log
-from recommender.outcome.watched import Watched
+from recommender.outcome.spot_history import Watched
 
 LOG = """\
 time,event,machine,zone

@@ -15,7 +15,7 @@ from advisor.core.units import GIB
 from advisor.core.values import Option, Plan
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import network_rate
-from advisor.pricing.storage import disk_bytes_per_s
+from advisor.pricing.storage_rates import disk_bytes_per_s
 from recommender.outcome import feeding
 from tests.findings import said
 from tests.unit.recommender.outcome.test_local_disks import codes, option

@@ -10,7 +10,7 @@ from advisor.core.findings.about_options import MoreVcpus
 from advisor.core.values import InputWork, Market, Plan
 from recommender.outcome.draws import make_draws
 from recommender.outcome.spot import SpotTerms
-from recommender.ranking.neighbours import with_more_vcpus
+from recommender.ranking.frontier import with_more_vcpus
 from tests.builders import (
     ONE_GPU,
     exactly,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Layout, Market, Plan, StartWait
-from advisor.pricing.spot import spot_odds, start_odds
+from advisor.pricing.spot_odds import spot_odds, start_odds
 from recommender.outcome import nodes
 from recommender.outcome.draws import NUM_DRAWS, make_draws
 from recommender.outcome.outcomes import runs_of

@@ -14,7 +14,7 @@ from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import make_draws
 from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.spot import SpotTerms, leaving, suits, under
-from recommender.ranking.ways import evaluate_ways
+from recommender.ranking.checkpoint_ways import evaluate_ways
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_price, make_trace
 from tests.recommending import workloads_of
 

@@ -8,7 +8,7 @@ import pytest
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import RateConfigured, RemovedBySpot
 from advisor.core.values import Job, Layout, Market, Option, Plan
-from advisor.pricing.spot import Interruptions, load_interruptions
+from advisor.pricing.spot_odds import Interruptions, load_interruptions
 from advisor.report.words import sentence
 from recommender.outcome.reasons import refusal, risk_of
 from recommender.outcome.spot import SpotTerms, terms_of_plans

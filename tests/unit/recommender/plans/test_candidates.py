@@ -18,8 +18,8 @@ from advisor.core.findings.about_options import (
 )
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts
-from advisor.pricing.spot import rarest_start, start_odds
-from advisor.pricing.storage import RateKind, StorageRate
+from advisor.pricing.spot_odds import rarest_start, start_odds
+from advisor.pricing.storage_rates import RateKind, StorageRate
 from recommender.plans.candidates import (
     OwnMachine,
     cheapest_plans,

@@ -11,7 +11,7 @@ from advisor.core.errors import CatalogError
 from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.units import GIB
 from advisor.core.values import DataPlace
-from advisor.pricing.storage import RateKind, StorageRate
+from advisor.pricing.storage_rates import RateKind, StorageRate
 from advisor.report.words import sentence
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 

@@ -12,7 +12,7 @@ from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import quoted
 from advisor.core.findings.about_options import RemovedByMemory, RemovedByPolicy
 from advisor.core.values import Layout, Market, Means, Option, Plan, Quantiles, Tier
-from advisor.pricing.spot import spot_odds
+from advisor.pricing.spot_odds import spot_odds
 from advisor.report.words import sentence
 from recommender.conditions import Spent, facts_of_option, start_of_month
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service.listening import Listener
-from advisor.service.waits import fit_waits, fitted_waits
+from advisor.service.queue_waits import fit_waits, fitted_waits
 from advisor.site_files import job_logs, log_rows
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.waits import QueuedJob

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service.listening import Listener
-from advisor.service.waits import check_waits, fit_waits, fitted_waits
+from advisor.service.queue_waits import check_waits, fit_waits, fitted_waits
 from recommender.queue.fitted import fit
 from tests.jobs import job_log, make_job, sacct_of
 from tests.programs import write_program

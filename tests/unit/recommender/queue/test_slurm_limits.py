@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.service.listening import Listener
-from advisor.service.waits import WaitRequest, expected_wait, fit_waits
+from advisor.service.queue_waits import WaitRequest, expected_wait, fit_waits
 from advisor.site_files.slurm_limits import ask_slurm
 from tests.jobs import make_job, sacct_of
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import RemovedByDeadline
 from advisor.core.values import Option, PickName, Recommendation
-from recommender.ranking.variants import WhatIfGain, best_what_if
+from recommender.ranking.what_ifs import WhatIfGain, best_what_if
 from tests.builders import make_job, make_plan
 from tests.findings import sample
 from tests.recommendations import make_option, removed

@@ -8,7 +8,7 @@ from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import Alike
 from advisor.core.values import Layout, Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
-from recommender.ranking.neighbours import with_folded
+from recommender.ranking.frontier import with_folded
 from recommender.ranking.value import Worth
 from tests.builders import make_plan
 from tests.recommendations import make_option

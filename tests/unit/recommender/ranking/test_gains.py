@@ -13,7 +13,7 @@ from advisor.core.findings.about_estimates import NoGain
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Z90, IterationEstimate, Recommendation, Variant
 from advisor.predict.interval import spread
-from recommender.ranking.variants import saved_share
+from recommender.ranking.what_ifs import saved_share
 from tests.builders import make_estimate, make_job, make_plan, make_trace
 from tests.recommending import estimates_for, recommend, with_changes
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Option, Recommendation
-from recommender.ranking import neighbours
+from recommender.ranking import frontier
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said
 from tests.recommending import recommend
@@ -122,12 +122,12 @@ FIGURES = st.tuples(st.floats(10.0, 12.0), st.sampled_from([40.0, 45.0, 50.0]))
 def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(figures, spread):
     points = [(name, *pair) for name, pair in zip("ABCD", figures, strict=False)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(neighbours, "_distinct", lambda judged, kept: kept)  # noqa: ARG005
+        patched.setattr(frontier, "_distinct", lambda judged, kept: kept)  # noqa: ARG005
         each_compared = answer(*points, spread=spread, copies=3)
     assert answer(*points, spread=spread, copies=3) == each_compared
 
 
 def test_only_what_is_as_fast_and_as_cheap_dominates():
     """Of a frontier of three the first is dearer than the point, and the last is slower."""
-    slow = neighbours._rivals(3, [(1.0, 9.0), (2.0, 5.0), (3.0, 1.0), (2.5, 6.0)], [0, 1, 2])
+    slow = frontier._rivals(3, [(1.0, 9.0), (2.0, 5.0), (3.0, 1.0), (2.5, 6.0)], [0, 1, 2])
     assert slow == [1]

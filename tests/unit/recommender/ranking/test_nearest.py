@@ -5,7 +5,7 @@ import pytest
 
 from advisor.core.units import GIB
 from advisor.core.values import Interval, Option
-from recommender.ranking.neighbours import nearest
+from recommender.ranking.frontier import nearest
 from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.recommending import recommend
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from recommender.ranking.neighbours import frontier
+from recommender.ranking.frontier import frontier
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.core.values import Layout, Market, PricePoint
 from advisor.report.words import sentence
 from recommender.outcome.spot import SpotTerms
-from recommender.ranking.shifting import cheapest_start, with_shifts
+from recommender.ranking.later_starts import cheapest_start, with_shifts
 from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.recommending import recommend
 

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.findings.about_estimates import DivideLayers, EditScript, ShardModel, Supposed
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Option, Plan, Recommendation, Sharding, Split, Trace
-from recommender.ranking.variants import best_what_if
+from recommender.ranking.what_ifs import best_what_if
 from tests.builders import make_gpu, make_job, make_plan
 from tests.recommending import estimates_for, recommend, with_divisions
 from tests.unit.predict.footprint.scripts import make_transformer

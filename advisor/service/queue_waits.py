@@ -18,9 +18,9 @@ from advisor.site_files.log_rows import zone_named
 from recommender.queue.waits import GPUS
 
 if TYPE_CHECKING:
-    from advisor.pricing.spot import SpotOdds
+    from advisor.pricing.spot_odds import SpotOdds
     from advisor.site_files.slurm_limits import QueuedNow, SlurmNow
-    from recommender.outcome.watched import Watched
+    from recommender.outcome.spot_history import Watched
     from recommender.queue.fitted import WaitBin, WaitQuantiles
     from recommender.queue.scoring import QueueCheck
     from recommender.queue.waits import JobLog
@@ -137,7 +137,7 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     cannot be read.
     """
     from recommender.queue.fitted import warnings_of
-    from recommender.queue.limits import Asked, delaying, forbidding
+    from recommender.queue.waits import Asked, delaying, forbidding
 
     live, request = _asked_live(request, listener)
     num_gpus = request.num_gpus or 0
@@ -260,8 +260,8 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
 
 
 def _fitted(machine: str, seen: Watched) -> FittedMachine:
-    from advisor.pricing.spot import spot_odds, start_odds
-    from recommender.outcome.watched import start_with_history, with_history
+    from advisor.pricing.spot_odds import spot_odds, start_odds
+    from recommender.outcome.spot_history import start_with_history, with_history
 
     gpu, num_gpus = _gpus_of(machine)
     assumed = spot_odds(gpu or "", num_gpus)

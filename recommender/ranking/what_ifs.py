@@ -19,9 +19,9 @@ from advisor.core.findings.about_options import CopiedLocally, Reading, RemovedB
 from advisor.core.units import HOUR_S
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
+from recommender.ranking.checkpoint_ways import evaluate_ways
 from recommender.ranking.choice import best_of
 from recommender.ranking.value import Worth, change_total_usd, preference, worth_for
-from recommender.ranking.ways import evaluate_ways
 
 # A change that saves less of the time is not worth a word: intervals are wider than that.
 LEAST_SAVING_SHARE = 0.05

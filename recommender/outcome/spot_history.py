@@ -10,7 +10,7 @@ from itertools import pairwise
 from advisor.core.limits import check_number
 from advisor.core.units import HOUR_S
 from advisor.core.values import StartWait
-from advisor.pricing.spot import SpotOdds
+from advisor.pricing.spot_odds import SpotOdds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
