@@ -18,6 +18,7 @@ from advisor.site_files.log_rows import zone_named
 from recommender.queue.waits import GPUS
 
 if TYPE_CHECKING:
+    from advisor.core.findings.about_options import QueueShared, RemovedByQueue
     from advisor.pricing.spot_odds import SpotOdds
     from advisor.site_files.slurm_limits import QueuedNow, SlurmNow
     from recommender.outcome.spot_history import Watched
@@ -123,9 +124,9 @@ class Wait:
     warnings: tuple[Finding, ...]
     limits: tuple[QueueLimit, ...] = ()
     """Of its queue; none if none are known."""
-    removals: tuple[Finding, ...] = ()
+    removals: tuple[RemovedByQueue, ...] = ()
     """Those that it is above alone."""
-    delays: tuple[Finding, ...] = ()
+    delays: tuple[QueueShared, ...] = ()
     """Those that it is above with the jobs that run now."""
     job: QueuedNow | None = None
 
