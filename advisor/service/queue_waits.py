@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import NoHistory, QueueLimitsUnknown
+from advisor.core.findings.about_options import NoHistory, QueueLimitsUnknown, QueueShared, RemovedByQueue
 from advisor.core.limits import MAX_MACHINES, check_count
 from advisor.core.values import Market, QueueLimit, StartWait
 from advisor.service.listening import Listener

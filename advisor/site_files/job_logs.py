@@ -10,6 +10,7 @@ import math
 import os
 import re
 import subprocess
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,12 +49,15 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
         raise InputError(_without_sizes(path, records))
-    reasons = [_why_left_out(record, unit) for record in records]
+    latest_s = time.time() + DAY_S  # a log of another machine, whose clock differs
+    reasons = [_why_left_out(record, unit, latest_s) for record in records]
     counted = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
     jobs = sorted(_job(record, unit or "") for record in counted)
     started = tuple(job for job in jobs if job.start_s < math.inf)
     if not started:
-        raise InputError(f"{str(path)!r} holds no job that started, of {len(records):,} in all.")
+        why = ", ".join(f"{count:,} {reason}" for reason, count in Counter(filter(None, reasons)).items())
+        of = f", of {len(records):,} in all{f' ({why})' if why else ''}"
+        raise InputError(f"{str(path)!r} holds no job that started{of}.")
     last_s = max(job.start_s for job in started)
     waiting = [job for job in jobs if job.start_s == math.inf]
     still = tuple(job for job in waiting if last_s - job.submit_s <= LONGEST_WAIT_S)
@@ -153,7 +157,7 @@ def _in_words(path: Path, faults: Iterable[str], place: str) -> str:
     return "\n  ".join([f"{str(path)!r} is not a job log as it should be:", *lines[:MOST_FAULTS], *more])
 
 
-def _why_left_out(record: Record, unit: str | None) -> str | None:
+def _why_left_out(record: Record, unit: str | None, latest_s: float) -> str | None:
     times = record.times
     if unit == GPUS and not record.sizes.get(GPUS):
         return NO_GPU  # waits for something else than those that do
@@ -166,7 +170,7 @@ def _why_left_out(record: Record, unit: str | None) -> str | None:
     if times.start_s < times.entered_s:
         return "started before the submission"
     backwards = times.end_s is not None and times.end_s < times.start_s
-    if backwards or times.start_s - times.entered_s > LONGEST_WAIT_S:
+    if backwards or times.start_s - times.entered_s > LONGEST_WAIT_S or times.start_s > latest_s:
         return "clock jumped"
     return None
 
@@ -365,7 +369,10 @@ def log_or_live(source: Path) -> Iterator[Path]:
         return
     with temporary_folder(name) as folder:
         _ask(name, path := folder / name)
-        yield path
+        try:
+            yield path
+        except InputError as error:
+            raise InputError(str(error).replace(repr(str(path)), f"what {name} tells")) from error
 
 
 def _ask(name: str, path: Path) -> None:

@@ -125,12 +125,22 @@ GOOD = (
             "2|2026-03-01T00:00:00|2026-03-01T01:31:00|2026-03-01T01:00:00|0|1:00|gres/gpu=1||1|a|COMPLETED",
             "clock jumped",
         ),
+        (
+            "2|4026-03-01T00:00:00|4026-03-01T01:31:00|4026-03-01T02:00:00|0|1:00|gres/gpu=1||1|a|COMPLETED",
+            "clock jumped",
+        ),
     ],
 )
 def test_what_tells_no_wait_is_counted(tmp_path, row, reason):
     log = read_job_log(sacct(tmp_path, GOOD, row))
     assert len(log.jobs) == 1
     assert log.left_out == {reason: 1}
+
+
+def test_a_log_of_which_nothing_counts_says_why(tmp_path):
+    early = GOOD.replace("2026-03-01T01:00:00|2026", "2026-02-01T01:00:00|2026")
+    with pytest.raises(InputError, match=r"of 2 in all \(2 started before the submission\)"):
+        read_job_log(sacct(tmp_path, early, early))
 
 
 def test_a_run_time_tells_the_end_too(tmp_path):

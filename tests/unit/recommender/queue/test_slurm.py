@@ -49,7 +49,8 @@ def test_jobs_of_all_users_are_asked_for_in_utc(folder):
     [
         ("echo 'accounting storage is disabled' >&2; exit 1", "refuses: accounting storage is disabled"),
         ("exit 3", "refuses: 3"),
-        ("true", "is empty"),
+        ("true", "what slurm tells is empty"),
+        ("echo 'Submit|Start|ReqTRES|State'", "what slurm tells holds no job that started, of 0 in all."),
     ],
 )
 def test_a_slurm_that_tells_nothing_is_one_line(text, words, folder):
