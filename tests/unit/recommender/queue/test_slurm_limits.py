@@ -11,6 +11,7 @@ from advisor.service.listening import Listener
 from advisor.service.queue_waits import WaitRequest, expected_wait, fit_waits
 from advisor.site_files.slurm_limits import ask_slurm
 from tests.jobs import make_job, sacct_of
+from tests.programs import write_program
 
 SLURM = Path("slurm")
 ME = getpass.getuser()
@@ -98,12 +99,7 @@ def answers(
     for name, text in told.items():
         (folder / f"told-{name}").write_text(text)
     for name, word in (("scontrol", "$2"), ("sacctmgr", "$2"), ("squeue", "$1"), ("sprio", "$1")):
-        script(folder, name, f'cat "{folder}/told-{name}-{word}"')
-
-
-def script(folder: Path, name: str, text: str) -> None:
-    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-    (folder / name).chmod(0o755)
+        write_program(folder / name, f'cat "{folder}/told-{name}-{word}"')
 
 
 def told(limits) -> list[tuple[str, str, str, float, float | None]]:
@@ -163,7 +159,7 @@ def test_a_job_that_waits_has_a_place_and_its_own_limits(folder):
 )
 def test_a_job_that_does_not_wait_is_one_line(job, words, folder):
     if job == "12":
-        script(folder, "squeue", "echo down >&2; exit 1")
+        write_program(folder / "squeue", "echo down >&2; exit 1")
     with pytest.raises(InputError, match=words):
         expected_wait(WaitRequest(source=SLURM, job=job), Listener())
 
@@ -173,9 +169,8 @@ def test_without_accounts_the_limits_of_partitions_are_left_and_a_line(is_off, f
     if is_off:
         answers(folder, config="AccountingStorageEnforce = none")
     else:
-        script(
-            folder, "sacctmgr", "echo 'You are not running a supported accounting_storage plugin' >&2; exit 1"
-        )
+        no_accounts = "echo 'You are not running a supported accounting_storage plugin' >&2; exit 1"
+        write_program(folder / "sacctmgr", no_accounts)
     now = ask_slurm(NOW_S)
     assert told(now.limits) == OF_PARTITION
     assert [one.code for one in now.doubts] == ["queue-limits-unknown"]
@@ -186,8 +181,7 @@ def test_without_accounts_the_limits_of_partitions_are_left_and_a_line(is_off, f
     [({"num_gpus": 65}, ["queue", "queue", "queue"]), ({"num_gpus": 8, "walltime_s": 3e5}, ["queue"])],
 )
 def test_what_is_above_a_limit_never_starts(asked, codes, folder):
-    (folder / "sacct").write_text("")
-    script(folder, "sacct", "exit 1")
+    write_program(folder / "sacct", "exit 1")
     wait = expected_wait(WaitRequest(source=SLURM, **asked), Listener())
     assert [one.code for one in wait.removals] == codes
 
@@ -204,7 +198,7 @@ def test_a_partition_that_is_down_takes_no_jobs(folder):
 
 def test_a_fit_keeps_the_limits_without_what_is_in_use(folder):
     (folder / "log").write_text(sacct_of([make_job(7 * i) for i in range(100)]))
-    script(folder, "sacct", f"cat {folder}/log")
+    write_program(folder / "sacct", f"cat {folder}/log")
     fitted = fit_waits(SLURM, folder / "waits.json", Listener())
     assert told(fitted.limits) == [(*one[:4], None) for one in [*OF_PARTITION, *OF_QOS, *OF_ACCOUNT]]
     wait = expected_wait(WaitRequest(source=folder / "waits.json", num_gpus=33), Listener())
