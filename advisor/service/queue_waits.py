@@ -186,6 +186,8 @@ def _asked_live(request: WaitRequest, listener: Listener) -> tuple[SlurmNow | No
     if live is None or live.job is None:
         return live, request
     job = live.job
+    if not job.num_gpus:
+        raise InputError(f"the job {job.job_id} asks for no GPU (gres/gpu): waits are told of those that do.")
     return live, replace(
         request, num_gpus=job.num_gpus, walltime_s=job.walltime_s, queue=job.partition, waited_s=job.waited_s
     )

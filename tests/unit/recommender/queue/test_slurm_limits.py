@@ -63,6 +63,7 @@ QUEUE = f"""\
 11|bob|team|normal|gpu|PD|cpu=1,gres/gpu=1|90|Priority|1:00:00|2026-11-01T00:00:00+00:00|N/A
 12|{ME}|lab|over|gpu|PD|cpu=1,gres/gpu=4|80|QOSMaxGRESPerUser|3-00:00:00|2025-11-24T14:00:00+00:00|2025-11-24T15:00:00+00:00
 13|bob|team|normal|cpu,gpu|PD|cpu=1,gres/gpu=1|80|Priority|1:00:00|2026-11-01T00:00:00+00:00|N/A
+14|bob|team|normal|cpu|PD|cpu=1|70|Priority|1:00:00|2026-11-01T00:00:00+00:00|N/A
 broken|row
 """
 
@@ -155,7 +156,12 @@ def test_a_job_that_waits_has_a_place_and_its_own_limits(folder):
 
 @pytest.mark.parametrize(
     ("job", "words"),
-    [("99", "no job '99' that waits"), ("1", "has started"), ("12", "does not answer|refuses: down")],
+    [
+        ("99", "no job '99' that waits"),
+        ("1", "has started"),
+        ("14", "asks for no GPU"),
+        ("12", "does not answer|refuses: down"),
+    ],
 )
 def test_a_job_that_does_not_wait_is_one_line(job, words, folder):
     if job == "12":
