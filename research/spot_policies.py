@@ -250,9 +250,11 @@ def _bases(trace: Trace, fitted: Fit, half: int) -> Mapping[str, tuple[SpotTerms
     odds, wait_s = fitted.spot[which], fitted.start[which].wait_s
     if not half:
         return {"defaults, the first half": (terms_of(odds), wait_s)}
-    seen = trace.half(0).sums
+    seen, then = trace.half(0).sums, trace.half(1).sums
+    rate_per_h = then.num_losses / then.up_h
     return {
         "defaults": (terms_of(odds), wait_s),
+        "rate known": (replace(terms_of(odds), preemptions_per_h=rate_per_h, sigma_rate=0.0), wait_s),
         "first half": (terms_of(with_history(odds, seen)), start_with_history(wait_s, odds, seen)),
     }
 
