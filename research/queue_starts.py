@@ -65,7 +65,7 @@ def judged(log: JobLog, units: int) -> Iterator[Judged]:
         job = queued.job
         present = [one for one in present if one.start_s + one.run_s > job.submit_s]
         if index >= first and (index - first) % step == 0 and queued.grid is not None:
-            grid = to_waits_s(waits.reading(job.submit_s, queued.backlog).of(queued.grid))
+            grid = to_waits_s(waits.reading(job.submit_s, queued.state).of(queued.grid))
             yield Judged(
                 wait_s=job.wait_s,
                 planned_s=planned_s(job, present, units),

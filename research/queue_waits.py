@@ -41,8 +41,9 @@ STREAMS = ("KTH SP2 1996", "CEA Curie 2011", "MetaCentrum wagap 2013")
 """Logs of all jobs, of which the queue at a moment can be told."""
 # The last 30 % of KTH judge; constants are chosen by what lies before.
 CHOSEN_ON_KTH = 0.6
-CHOICES: Sequence[tuple[int, float, float]] = (
-    (40, 14, 100), (40, 7, 100), (40, 28, 100), (40, 14, 30), (40, 14, 300), (20, 14, 100), (80, 14, 100),
+CHOICES: Sequence[tuple[int, float, float, float]] = (
+    (40, 14, 100, 30), (40, 7, 100, 30), (40, 28, 100, 30), (40, 14, 30, 30), (40, 14, 300, 30),
+    (40, 14, 100, 15), (40, 14, 100, 100), (20, 14, 100, 30), (80, 14, 100, 30),
 )  # fmt: skip
 
 Facts = dict[str, Any]
@@ -151,18 +152,26 @@ def chosen() -> list[Facts]:
     return [_tried(logs, *choice) for choice in CHOICES]
 
 
-def _tried(logs: Sequence[JobLog], wider_jobs: int, memory_days: float, right_ones: float) -> Facts:
+def _tried(
+    logs: Sequence[JobLog], wider_jobs: int, memory_days: float, right_ones: float, of_state: float
+) -> Facts:
     """Constants of modules, set for the duration."""
-    kept = waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES
-    waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES = (
-        wider_jobs, memory_days * DAY_S, right_ones,
+    kept = waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES, grids.RIGHT_ONES_OF_STATE
+    waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES, grids.RIGHT_ONES_OF_STATE = (
+        wider_jobs, memory_days * DAY_S, right_ones, of_state,
     )  # fmt: skip
     scores = [check(log, trained_share=0.15) for log in logs]
-    waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES = kept
+    waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES, grids.RIGHT_ONES_OF_STATE = kept
     losses = [score.pinball.p90 for one in scores for score in (one.online, one.frozen)]
     mean = math.exp(sum(map(math.log, losses)) / len(losses))
     return _rounded(
-        {"wider_bin_jobs": wider_jobs, "memory_days": memory_days, "right_ones": right_ones, "loss": mean}
+        {
+            "wider_bin_jobs": wider_jobs,
+            "memory_days": memory_days,
+            "right_ones": right_ones,
+            "right_ones_of_state": of_state,
+            "loss": mean,
+        }
     )
 
 
@@ -217,11 +226,11 @@ def _cells(score: Mapping[str, Any]) -> list[str]:
 
 def _chosen_lines(results: Facts) -> list[str]:
     return [
-        "| weight of the wider bin, jobs | memory, days | weight of right forecasts, waits | pinball p90 |",
-        "|---|---|---|---|",
+        "| wider bin, jobs | memory, days | right forecasts, waits | of a state, waits | pinball p90 |",
+        "|---|---|---|---|---|",
         *(
             f"| {tried['wider_bin_jobs']} | {tried['memory_days']:g} | {tried['right_ones']:g}"
-            f" | {tried['loss']:.4f} |"
+            f" | {tried['right_ones_of_state']:g} | {tried['loss']:.4f} |"
             for tried in results["chosen"]
         ),
     ]

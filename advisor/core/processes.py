@@ -7,6 +7,7 @@ elsewhere, and why.
 
 import errno
 import fcntl
+import getpass
 import os
 import shutil
 import subprocess
@@ -27,6 +28,14 @@ _LIBRARY_PATH = "PYTHONPATH"
 
 ADVISOR = (sys.executable, "-P", "-m", "advisor")
 """The command ``advisor`` as this interpreter has it; ``-m`` alone would import from the working folder."""
+
+
+def user_name() -> str:
+    """Of who runs this process; empty where the machine has no name for them."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def isolated(python: str | Path, *words: str | Path) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import math
 import os
 import queue
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from advisor.core.plugins import error_in_words
+from advisor.core.processes import user_name
 from advisor.core.redaction import redact_message
 from advisor.core.units import DAY_S, HOUR_S, format_duration
 from advisor.core.values import Market, Offer, PricePoint
@@ -300,7 +300,7 @@ def _asked(regions: Sequence[str]) -> str:
 
 def _refused() -> str:
     """Credentials are a person's and a machine's: what fails for one says nothing of a colleague's."""
-    return f"{ASKED} by {getpass.getuser()} on {socket.gethostname()}"
+    return f"{ASKED} by {user_name()} on {socket.gethostname()}"
 
 
 def due_sources(

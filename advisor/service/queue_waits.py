@@ -11,6 +11,7 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import NoHistory, QueueLimitsUnknown, QueueShared, RemovedByQueue
 from advisor.core.limits import MAX_MACHINES, check_count
+from advisor.core.processes import user_name
 from advisor.core.values import Market, QueueLimit, StartWait
 from advisor.service.listening import Listener
 from advisor.site_files.job_logs import SLURM, is_live, log_or_live
@@ -63,11 +64,14 @@ def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> Q
 
 
 def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
-    """What `fit_waits` wrote, or the same of a log or a live scheduler. Raises InputError: it is none."""
+    """What `fit_waits` wrote, or the same of a log or a live scheduler, for a job of who asks.
+
+    Raises InputError: it is none.
+    """
     from advisor.site_files.fitted_files import load_fit
 
     with listener.step(f"reading {source.name}"), log_or_live(source) as there:
-        return load_fit(there, timezone)
+        return load_fit(there, timezone, user_name())
 
 
 def _of_later(limits: Mapping[str, tuple[QueueLimit, ...]]) -> dict[str, tuple[QueueLimit, ...]]:

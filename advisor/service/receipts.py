@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
-from advisor.core.processes import STEPS_FOLDER_VARIABLE
+from advisor.core.processes import STEPS_FOLDER_VARIABLE, user_name
 from advisor.core.redaction import redact, redact_words
 from advisor.core.units import HOUR_S, whole_number
 from advisor.core.values import CostKind, Interval, RunStatus
@@ -307,7 +306,7 @@ def _unseen(
         instance_type=place.instance_type,
         region=place.region,
         zone=where.zone,
-        user=_user(),
+        user=user_name(),
         status=RunStatus.LOST,
         num_nodes=place.num_nodes or num_nodes_of(advised, place.gpu, place.num_gpus),
     )
@@ -349,13 +348,6 @@ def _script(command: Sequence[str]) -> str:
     """A name for the command: the Python file that it runs, else what was typed, without secrets."""
     script = next((argument for argument in command if argument.endswith(".py")), None)
     return Path(script).name if script else shlex.join(redact_words(command, os.environ))[:_MOST_NAME]
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""
 
 
 def machine_here(

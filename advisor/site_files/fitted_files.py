@@ -96,13 +96,15 @@ def write_fit(path: Path, fitted: WaitQuantiles) -> None:
     write_fit_file(path, WAITS, asdict(fitted))
 
 
-def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
+def load_fit(path: Path, timezone: str | None = None, user: str | None = None) -> WaitQuantiles:
     """What `write_fit` wrote, or the fit of a log, its times without a zone of ``timezone``, or ours.
+
+    A log is read for ``user``: what their own jobs tell is in no file.
 
     Raises InputError: unreadable, neither of both, of another version, or no such time zone.
     """
     zone = None if timezone is None else zone_named(timezone)
-    return _read_fit(path) if is_fit_file(path) else fit(read_job_log(path, zone))
+    return _read_fit(path) if is_fit_file(path) else fit(read_job_log(path, zone), user)
 
 
 def _read_fit(path: Path) -> WaitQuantiles:

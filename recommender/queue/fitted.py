@@ -20,6 +20,7 @@ from recommender.queue.waits import (
     WIDER_BIN_JOBS,
     Bin,
     JobLog,
+    QueueState,
     Waits,
     backlog_class,
     replay,
@@ -83,7 +84,7 @@ class WaitQuantiles:
     """When the log was written, as far as it shows."""
     backlog_levels: tuple[tuple[float, ...], ...]
     """At which levels the quantiles of a bin are those of a job that finds 0, 1 to 2, 3 to 8, ... others
-    waiting in its queue [classes of `waits.BACKLOGS`, levels]."""
+    waiting in its queue, submitted by the user of `fit` [classes of `waits.BACKLOGS`, levels]."""
     bins: tuple[WaitBin, ...]
     limits: Mapping[str, tuple[QueueLimit, ...]] = field(default_factory=dict)
     """Of jobs of whoever asked a live scheduler, by queue; ``""`` is the default one. None of a log."""
@@ -134,8 +135,11 @@ class WaitQuantiles:
         return _wait_bin(alike.key, alike.num_jobs, left_s)
 
 
-def fit(log: JobLog) -> WaitQuantiles:
+def fit(log: JobLog, user: str | None = None) -> WaitQuantiles:
     """What is known at the end of the log.
+
+    Args:
+        user: whose job it will be; what the others of theirs tell counts, where the log knows this user.
 
     Raises InputError: fewer than ten jobs, or than ten that are no burst of each other.
     """
@@ -145,6 +149,9 @@ def fit(log: JobLog) -> WaitQuantiles:
     deque(replay((*log.jobs, *log.waiting), waits), maxlen=0)
     waits.advance(log.end_s)
     reading = waits.reading(log.end_s)
+    is_known = any(job.user == user for job in (*log.jobs, *log.waiting))
+    own = waits.own_class(user, log.end_s) if user and is_known else None
+    states = (QueueState(backlog, own) for backlog in BACKLOGS)
     everything = waits.expect(ALL)
     if everything is None:
         raise _too_few(f"the log has {len(log.jobs)} jobs that started, almost all of one burst")
@@ -168,7 +175,7 @@ def fit(log: JobLog) -> WaitQuantiles:
         waiting=waits.num_waiting,
         end_s=log.end_s,
         backlog_levels=tuple(
-            tuple(reading.levels_of(waits.reading(log.end_s, backlog)).tolist()) for backlog in BACKLOGS
+            tuple(reading.levels_of(waits.reading(log.end_s, state)).tolist()) for state in states
         ),
         bins=tuple(bins),
     )

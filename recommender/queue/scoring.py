@@ -11,7 +11,18 @@ from advisor.core.errors import InputError
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Quantiles
 from recommender.queue.grids import CELL_ENDS, Array, GridReading, cells_of, level_index, to_log_minutes
-from recommender.queue.waits import ALL, WIDER_BIN_JOBS, Bin, JobLog, Queued, QueuedJob, Waits, bin_of, replay
+from recommender.queue.waits import (
+    ALL,
+    WIDER_BIN_JOBS,
+    Bin,
+    JobLog,
+    Queued,
+    QueuedJob,
+    QueueState,
+    Waits,
+    bin_of,
+    replay,
+)
 
 _P50, _P90 = level_index(0.5), level_index(0.9)
 _TAILS = np.array([0.1, 0.99])
@@ -159,7 +170,7 @@ class _Ways:
         self._tallies = {way: Tally(self._submits_s) for way in WAYS}
         # A week before them, so that fits of every age foresee each job.
         self._freeze_s = self._submits_s[0] - HORIZON_S
-        self._readings: dict[int, tuple[float, GridReading]] = {}
+        self._readings: dict[QueueState, tuple[float, GridReading]] = {}
         self.num_checked = self.num_frozen = 0
 
     def freeze(self, now_s: float, waits: Waits) -> None:
@@ -193,10 +204,10 @@ class _Ways:
 
     def _read(self, queued: Queued, waits: Waits) -> GridReading:
         now_s = queued.job.submit_s
-        looked_s, reading = self._readings.get(queued.backlog, (-math.inf, None))
+        looked_s, reading = self._readings.get(queued.state, (-math.inf, None))
         if reading is None or now_s - looked_s >= CORRECTED_EVERY_S:
-            reading = waits.reading(now_s, queued.backlog)
-            self._readings[queued.backlog] = now_s, reading
+            reading = waits.reading(now_s, queued.state)
+            self._readings[queued.state] = now_s, reading
         return reading
 
     def scored(self, num_jobs: int) -> QueueCheck:

@@ -4,7 +4,7 @@
   of n waits has the quantiles of these with the weight n, and those of the next wider bin (without the queue,
   then without the walltime, then of all jobs) with the weight 40.
 - A correction for all bins follows what earlier forecasts got wrong, and one for each class of jobs by how
-  many others they find waiting in their queue.
+  many others they find waiting in their queue, and within it by what their user's own jobs tell.
 
 How well it does on real logs: docs/methods/queue-wait.md.
 
@@ -30,6 +30,7 @@ from advisor.core.units import DAY_S, HOUR_S, MINUTE_S
 from advisor.core.values import AssumedWait, Limited, QueueLimit
 from advisor.pricing.instance_types import read_as
 from recommender.queue import grids
+from recommender.queue.own_jobs import OwnJobs
 
 GPUS = "gpus"
 """The unit of sizes that waits for GPUs are learned from."""
@@ -167,12 +168,21 @@ def backlog_class(num_waiting: int) -> int:
     return bisect_left(BACKLOG_EDGES, num_waiting)
 
 
+class QueueState(NamedTuple):
+    """What a job finds at its submission."""
+
+    backlog: int
+    """The class by the others that wait in its queue."""
+    own: int | None = None
+    """The class by the other jobs of its user, None where nobody knows whose it is."""
+
+
 class Queued(NamedTuple):
-    """A job at its submission: the grid that is expected of it, uncorrected, and the class of its backlog."""
+    """A job at its submission: the grid that is expected of it, uncorrected, and what it finds."""
 
     job: QueuedJob
     grid: list[float] | None
-    backlog: int
+    state: QueueState
 
 
 class Waits:
@@ -185,7 +195,8 @@ class Waits:
         self._window: deque[tuple[float, QueuedJob]] = deque()
         self._bursts = Bursts()
         self._correction = grids.GridCorrection()
-        self._by_backlog = [grids.GridCorrection() for _ in BACKLOGS]
+        self._by_state: dict[QueueState, grids.GridCorrection] = defaultdict(grids.GridCorrection)
+        self._own_jobs = OwnJobs()
         self._num_waiting: Counter[str] = Counter()
         # Those that wait, by their start: when it will be, and their number.
         self._queued: list[tuple[float, int, Queued]] = []
@@ -205,21 +216,25 @@ class Waits:
             ]
         return expected
 
-    def reading(self, now_s: float, backlog: int | None = None) -> grids.GridReading:
-        """How to read grids at this moment; ``advance`` comes first. A later job has no class of backlog."""
+    def reading(self, now_s: float, state: QueueState | None = None) -> grids.GridReading:
+        """How to read grids at this moment; ``advance`` comes first. A later job has no state."""
         waiting, longest = self._still_waiting(now_s)
         shares = self._correction.shares(now_s, waiting)
-        if backlog is not None:
-            alike, _ = self._still_waiting(now_s, backlog)
-            shares = self._by_backlog[backlog].shares(now_s, alike, wider=shares)
+        for wider in _states(state):
+            alike, _ = self._still_waiting(now_s, wider)
+            shares = self._by_state[wider].shares(now_s, alike, wider=shares)
         return grids.GridReading.by(shares, longest)
 
-    def _still_waiting(self, now_s: float, backlog: int | None = None) -> tuple[grids.Array, float]:
+    def own_class(self, user: str, now_s: float) -> int | None:
+        """The class of a user's next job by the others."""
+        return self._own_jobs.class_of(user, now_s)
+
+    def _still_waiting(self, now_s: float, state: QueueState | None = None) -> tuple[grids.Array, float]:
         """Weights of jobs that wait, by the cell that they have reached, and the longest that one has."""
         expected = {
             queued.job: queued.grid
             for _, _, queued in self._queued
-            if queued.grid is not None and backlog in (None, queued.backlog)
+            if queued.grid is not None and (state is None or state in _states(queued.state))
         }
         waiting, longest = np.zeros(grids.NUM_CELLS), 0.0
         for job in that_count(expected):
@@ -238,8 +253,10 @@ class Waits:
         """A job enters the queue at its time of submission."""
         self.advance(job.submit_s)
         expected = self.expect(bin_of(job)) if job.submit_s >= self._foreseen_from_s else None
-        queued = Queued(job, expected, backlog_class(self._num_waiting[job.queue]))
+        own = self._own_jobs.class_of(job.user, job.submit_s)
+        queued = Queued(job, expected, QueueState(backlog_class(self._num_waiting[job.queue]), own))
         heapq.heappush(self._queued, (job.start_s, self._num_submitted, queued))
+        self._own_jobs.enter(job.user, self._num_submitted, job.submit_s, expected)
         self._num_submitted += 1
         self._num_waiting[job.queue] += 1
         return queued
@@ -247,13 +264,14 @@ class Waits:
     def advance(self, now_s: float) -> None:
         """Learn the waits of all jobs that have started by now."""
         while self._queued and self._queued[0][0] <= now_s:
-            start_s, _, (job, expected, backlog) = heapq.heappop(self._queued)
+            start_s, number, (job, expected, state) = heapq.heappop(self._queued)
             self._num_waiting[job.queue] -= 1
+            self._own_jobs.start(job.user, number, start_s)
             if not self._bursts.is_new(job):
                 continue
             wait = grids.to_log_minutes(job.wait_s)
             if expected is not None:
-                for correction in (self._correction, self._by_backlog[backlog]):
+                for correction in (self._correction, *(self._by_state[wider] for wider in _states(state))):
                     correction.learn(grids.cells_of(expected, wait), job.wait_s, start_s)
             self._remember(wait, job)
 
@@ -272,6 +290,13 @@ class Waits:
             for which in _bins_of(job):
                 ordered = self._bins[which]
                 ordered.pop(bisect_left(ordered, oldest))
+
+
+def _states(state: QueueState | None) -> tuple[QueueState, ...]:
+    """What is known of a state, the widest first."""
+    if state is None:
+        return ()
+    return (QueueState(state.backlog), state) if state.own is not None else (state,)
 
 
 def _bins_of(job: QueuedJob) -> tuple[Bin, ...]:

@@ -63,9 +63,9 @@ def test_quantiles_are_in_order(jobs):
     fitted = fit(job_log(jobs))
     assert all(0 <= one.p50_s <= one.p90_s for one in fitted.bins)
     waits = Waits()
-    for job, expected, backlog in replay(jobs, waits):
+    for job, expected, state in replay(jobs, waits):
         if expected is not None:
-            foreseen = waits.reading(job.submit_s, backlog).of(expected)
+            foreseen = waits.reading(job.submit_s, state).of(expected)
             assert (np.diff(foreseen) >= -1e-12).all()
             assert foreseen[0] >= 0
 

@@ -12,6 +12,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitOfLog
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MIN_W
+from advisor.core.processes import user_name
 from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
 from advisor.service.listening import Listener
 
@@ -154,7 +155,7 @@ def _fitted(cluster: ClusterSettings, listener: Listener) -> WaitQuantiles | Non
     path = cluster.wait_log
     try:
         with listener.step(f"reading {path.name}"):
-            return load_fit(path, cluster.timezone)
+            return load_fit(path, cluster.timezone, user_name())
     except InputError as error:
         raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 

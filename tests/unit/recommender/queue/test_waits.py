@@ -9,11 +9,13 @@ from itertools import islice
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.core.units import DAY_S
 from advisor.report.words import sentence
 from advisor.site_files.fitted_files import load_fit, write_fit
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.fitted import WaitBin, fit, warnings_of
 from recommender.queue.grids import level_index, to_log_minutes
+from recommender.queue.own_jobs import LEVEL_EDGES, RECENT_S, OwnJobs
 from recommender.queue.scoring import check
 from recommender.queue.waits import (
     ALL,
@@ -219,6 +221,47 @@ def test_a_job_waits_longer_the_more_wait_before_it(crowded):
     assert 4.5 * STEP_S < behind.p50_s < 7 * STEP_S
     assert alone.p90_s < behind.p90_s
     assert crowded.of(size=1, num_waiting=8) == crowded.of(size=1, num_waiting=3)
+
+
+@pytest.fixture(scope="module")
+def two_users():
+    """Jobs that come in turn: one of two users waits for ten minutes, the other for five hours."""
+    users = [("quick", 600.0), ("slow", 5 * HOUR_S)]
+    return job_log(
+        make_job(30 * i, wait_s=wait_s, user=user) for i in range(300) for user, wait_s in (users[i % 2],)
+    )
+
+
+def test_a_user_s_next_job_waits_as_their_last_ones_did(two_users):
+    quick, slow = (fit(two_users, user).of(size=1, num_waiting=5) for user in ("quick", "slow"))
+    assert quick.p50_s < HOUR_S < 4 * HOUR_S < slow.p50_s
+    assert quick.p90_s < slow.p90_s
+    assert quick.key == slow.key
+
+
+@pytest.mark.parametrize("user", [None, "", "nobody"])
+def test_of_a_user_whom_the_log_does_not_know_nothing_is_believed(two_users, user):
+    assert fit(two_users, user) == fit(two_users)
+
+
+def test_the_file_of_a_fit_tells_of_no_user(two_users, tmp_path):
+    write_fit(tmp_path / "fit.json", fit(two_users, "slow"))
+    assert "slow" not in (tmp_path / "fit.json").read_text()
+
+
+def test_an_own_job_that_waits_tells_before_it_starts():
+    """A hundred jobs of others started within minutes; the one of this user waits for a day."""
+    grid = [to_log_minutes(60.0 * minute) for minute in range(1, 16)]
+    own = OwnJobs()
+    assert (own.class_of("", 0.0), own.class_of("me", 0.0)) == (None, 0)
+    own.enter("me", 0, 0.0, grid)
+    own.enter("me", 1, 60.0, grid)
+    young, old = (own.class_of("me", now_s) for now_s in (1.0, DAY_S))
+    assert 0 < young < old == 1 + len(LEVEL_EDGES)
+    own.start("me", 0, DAY_S)
+    own.start("me", 1, DAY_S)
+    assert own.class_of("me", DAY_S + RECENT_S) == old
+    assert own.class_of("me", DAY_S + RECENT_S + 1) == 0
 
 
 def test_the_log_of_the_last_hour_knows_how_many_wait(crowded):
