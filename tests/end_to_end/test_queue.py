@@ -92,6 +92,27 @@ def test_a_log_of_the_last_hour_says_how_many_wait(shell):
     assert any("; 10 jobs waited there within the last hour" in reason for reason in own["reasons"])
 
 
+def test_who_asks_waits_as_their_own_jobs_did(shell, monkeypatch):
+    """Their log is of the last hour; a file that was fitted to it tells of nobody."""
+    now_s = time.time()
+    starts_s = [now_s - 600 * (600 - i) + (60 if i % 2 else 7200) for i in range(600)]
+    jobs = [
+        f"{now_s - 600 * (600 - i):.0f},{f'{start_s:.0f}' if start_s < now_s else ''},1,u{i % 2}"
+        for i, start_s in enumerate(starts_s)
+    ]
+    shell.write("live.csv", "\n".join(["submit,start,gpus,user", *jobs, ""]))
+    assert shell.run("queue", "fit", "live.csv", "--out", "waits.json").code == 0
+
+    def p50_s(source, user):
+        monkeypatch.setenv("LOGNAME", user)
+        return shell.run("queue", "show", source, "--gpus", "1", "--json").document["wait_s"]["p50"]
+
+    assert p50_s("live.csv", "u1") < 600 < 6000 < p50_s("live.csv", "u0")
+    stranger_s = p50_s("live.csv", "nobody")
+    assert stranger_s == p50_s("waits.json", "u0") == p50_s("waits.json", "u1")
+    assert p50_s("live.csv", "u1") < stranger_s < p50_s("live.csv", "u0")
+
+
 @pytest.mark.parametrize("log", ["jobs.csv", "sacct.txt"])
 def test_show_takes_a_log_too(shell, log):
     shell.run("queue", "fit", "jobs.csv", "--out", "waits.json")
