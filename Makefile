@@ -35,7 +35,8 @@ INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/nativ
 $(STAMP): $(INPUTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "advisor needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo '1/3 creating $(VENV)'
-	@$(PATIENTLY) $(PYTHON) -m venv $(VENV)
+	@$(PATIENTLY) $(PYTHON) -m venv $(VENV) && \
+	  $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt --upgrade pip
 	@echo '2/3 installing advisor and torch (several GB with CUDA), which takes minutes'
 	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) --no-compile $(PIP_OPTIONS) --constraint constraints.txt \
 	  --editable '.[$(EXTRAS)]' && { $(COMPILE); }
