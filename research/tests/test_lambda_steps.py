@@ -68,6 +68,8 @@ def test_steps_do_what_the_networks_are_known_to(
     assert forward == pytest.approx(2 * batch * macs, rel=0.05)
     weight_bytes = 2 + 4 if work.precision == "o2" else 4  # masters count
     assert trace.memory.parameter_bytes == pytest.approx(weight_bytes * parameters, rel=0.05)
+    # Of what the optimizer steps: of masters, where there are any.
+    assert trace.memory.gradient_bytes == pytest.approx(4 * parameters, rel=0.05)
 
 
 def test_half_models_keep_masters_of_full_precision() -> None:
