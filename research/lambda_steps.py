@@ -267,22 +267,8 @@ differ (5 %), how sure a host's launches are (0.3), and a recurrent layer's erro
 what steps add to element-wise operators, that is as unsure as it is large
 ([decision 139](../../../docs/decisions/0139-errors-that-one-lab-cannot-tell.md)).
 
-| source | rows | p10..p90 holds with what ships | chosen without the source |
-|---|---|---|---|
-| these steps | 140 | 85 % | 84 % |
-| NVIDIA's and MosaicML's rows that fitted nothing ([families](families.md), published) | 97 | 81 | 74 |
-| NeuSight's iterations | 50 | 84 | 86 |
-| PyTorch's dashboards, eager steps | 35 | 74 | 71 |
-| whole training runs | 141 | 79 | 73 |
-| timm's families that only judge, of 59 steps those recorded again | 32 | 91 | 87 |
-| our H100 | 39 | 87 | 87 |
-
-MLPerf's submissions are a floor ([page](mlperf.md)): no script repeats them, so no interval can hold them.
-
-Of ratios of two boards on the same work, intervals with the correlation of 0.2 that ranking uses
-([decision 13](../../../docs/decisions/0013-prediction-errors-of-two-gpus-correlate-by-0-2.md)) hold 85 % here
-(615 pairs, whose errors correlate by 0.3), 94 % of NVIDIA's families, all of 17 published pairs, and 87 % of
-NeuSight's. `advisor compare` prints such ratios.
+How many steps of each source intervals hold, and of ratios of two boards: [by source](coverage.md). MLPerf's
+submissions are a floor ([page](mlperf.md)): no script repeats them, so no interval can hold them.
 
 Rows by architecture left out, below, are of before the intervals of decision 139 and waits of decision 138.
 With today's predictions BERT-base, BERT-large and GNMT are 7.3, 8.9 and 11.3 % off, and p10..p90 holds 85, 79
