@@ -15,14 +15,16 @@ from advisor.site_files.fitted_files import load_fit, write_fit
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.fitted import WaitBin, fit, warnings_of
 from recommender.queue.grids import level_index, to_log_minutes
-from recommender.queue.own_jobs import LEVEL_EDGES, RECENT_S, OwnJobs
 from recommender.queue.scoring import check
 from recommender.queue.waits import (
     ALL,
     FEWEST_JOBS,
+    LEVEL_EDGES,
+    RECENT_S,
     WIDER_BIN_JOBS,
     WINDOW_JOBS,
     JobLog,
+    OwnJobs,
     Waits,
     replay,
     size_bin,
