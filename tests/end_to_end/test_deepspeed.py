@@ -78,11 +78,6 @@ def test_without_overlap_the_backward_pass_waits_for_gradients(traces):
     assert traces["2 of 8"].awaits_reductions
 
 
-def test_accumulation_and_the_epoch_are_known(traces):
-    trace = traces["2 of 8"]
-    assert (trace.accumulation, trace.batch_size, trace.iterations_per_epoch) == (2, 8, 128)
-
-
 @pytest.mark.parametrize(("name", "ranks"), [("3 of 2", 2), ("3 of 8", 8)])
 def test_a_rank_of_zero_3_keeps_its_part_of_everything(traces, name, ranks):
     trace = traces[name]
