@@ -148,6 +148,8 @@ class PriceModel:
     """By provider and market; `ANY` for other providers."""
     most_weight: Mapping[QuoteKind, float] = field(default_factory=dict)
     """Of what was not plainly quoted, by kind."""
+    moves: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """How far spot prices move beside those of all GPUs, by provider and GPU; 1 of others."""
     near_floor_weight: float = 1.0
     """Of a quote near the provider's floor."""
     family_places: float = 1.0
@@ -182,6 +184,8 @@ class Ratio:
     p50: float
     p90: float
     n: int
+    moves: float
+    """How far its price moves, up or down, beside those of the provider's other GPUs."""
     source: str
     as_of: date
 
@@ -218,6 +222,7 @@ def load_price_model() -> PriceModel:
     weights = {row.kind: row.weight for row in rows if row.kind != QuoteKind.DATED}
     return PriceModel(
         ratios={(one.provider, one.gpu): Interval(p10=one.p10, p50=one.p50, p90=one.p90) for one in ratios},
+        moves={(one.provider, one.gpu): one.moves for one in ratios},
         drift=drift,
         most_weight={QuoteKind(kind): w for kind, w in weights.items() if kind not in (MOST_OF_FAMILY, NEAR)},
         near_floor_weight=weights[NEAR],
@@ -402,6 +407,10 @@ def _quotes(
         down[members] = np.interp(ages, drift.age_days, drift.down)
         up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
         weight[members] = kept[members] = np.interp(ages, drift.age_days, drift.weight)
+        if market == Market.SPOT:
+            moves = [model.moves.get((provider, offers[i].gpu), 1.0) for i in members]
+            down[members] *= moves
+            up[:, members] *= moves
     for kind, members in grouped(unsure, lambda i: kinds[i]).items():
         weight[members] = np.minimum(weight[members], np.take(model.most_weights(kind), standing[members]))
     kept[standing == 0] = 1.0  # what says nothing is not set apart

@@ -14,7 +14,7 @@ from advisor.core.values import Interval, Market, QuoteKind
 from advisor.pricing.expected_prices import ANY, DRIFT_FILE, MOST_OF_FAMILY, NEAR, RATIO_FILE, DriftRow, Ratio
 from advisor.pricing.instance_types import columns_of, read_as
 from research.chosen.derived import ZONES_OF, Derived, most_weights
-from research.chosen.fit import NEAR_FLOOR_WEIGHT, drifts_of, family_places, family_ratios, model_of
+from research.chosen.fit import NEAR_FLOOR_WEIGHT, drifts_of, family_places, family_ratios, model_of, moves_of
 from research.chosen.panels import Panel, day_text
 
 _WEEKLY = "GCP price list week by week (Cyclenerd/google-cloud-pricing-cost-calculator)"
@@ -37,10 +37,10 @@ def write_catalogs(gcp: Panel, zones: Panel, derived: list[Derived], out: Path) 
 def _ratio_rows(gcp: Panel, zones: Panel) -> Iterator[tuple[object, ...]]:
     overall = []
     for panel, source, as_of in ((zones, _ZONES, str(ZONES_OF)), (gcp, _WEEKLY, day_text(int(gcp.days[-1])))):
-        ratios = family_ratios(panel)
+        ratios, moves = family_ratios(panel), moves_of(panel)
         overall.append((*ratios[ANY], as_of))
         for gpu, (ratio, n) in sorted(ratios.items()):
-            yield panel.provider, gpu, *_shown(ratio), n, source, as_of
+            yield panel.provider, gpu, *_shown(ratio), n, _rounded(moves.get(gpu, 1.0)), source, as_of
     # Of others nothing is known: never cheaper than the dearest that is.
     ratios_of_all = [ratio for ratio, _, _ in overall]
     dearest = Interval(
@@ -49,7 +49,7 @@ def _ratio_rows(gcp: Panel, zones: Panel) -> Iterator[tuple[object, ...]]:
         p90=max(ratio.p90 for ratio in ratios_of_all),
     )
     n, as_of = sum(n for _, n, _ in overall), max(day for _, _, day in overall)
-    yield ANY, ANY, *_shown(dearest), n, f"{_ZONES}; {_WEEKLY}", as_of
+    yield ANY, ANY, *_shown(dearest), n, 1.0, f"{_ZONES}; {_WEEKLY}", as_of
 
 
 def _drift_rows(gcp: Panel, zones: Panel, derived: list[Derived]) -> Iterator[tuple[object, ...]]:

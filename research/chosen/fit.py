@@ -26,6 +26,7 @@ LEAST_DATES = 4
 # a month and fell again. It may be one without machines, so its quote counts half.
 NEAR_FLOOR_WEIGHT = 0.5
 WEEK_DAYS, HALF_YEAR_DAYS = 7, 182
+MOVES_DAYS = 90
 # Student's t at 0.9 by degrees of freedom, over the normal's: few windows make a spread itself uncertain.
 _DEGREES = np.array([1.0, 2, 3, 4, 5, 6, 8, 10, 20, 1e9])
 _T90 = np.array([3.078, 1.886, 1.638, 1.533, 1.476, 1.44, 1.397, 1.372, 1.325, 1.2816])
@@ -39,12 +40,17 @@ class Sample:
     """The quote."""
     family: Array
     """The median of its family."""
+    moves: Array
+    """How far its GPU's prices move beside those of all."""
     paid: Array
     """What was true at that age."""
     days: Indices
     """When it was true."""
     num_windows: float
-    """How many windows of that age the record holds side by side, as far as it counts."""
+    """How many windows of that age the record holds side by side, as far as it counts, of all its GPUs.
+
+    Two GPUs' prices move nearly apart (docs/methods/prices.md), so each has windows of its own.
+    """
 
     @property
     def weights(self) -> Array:
@@ -82,6 +88,33 @@ def family_ratios(panel: Panel) -> Mapping[str, tuple[Interval, int]]:
             logs = (half_years * own + overall) / (half_years + 1)
             by_family[gpu] = (_interval(logs), int(known.sum()))
     return by_family
+
+
+def moves_of(panel: Panel) -> Mapping[str, float]:
+    """How far spot prices of a GPU move in a quarter of a year, up or down, beside those of all GPUs.
+
+    What fell far may rise as far. Shrunk towards 1 as `family_ratios` are towards all of the provider.
+    """
+    pairs = list(panel.pairs(MOVES_DAYS))
+    if not pairs:
+        return {}
+    thens, nows = np.array(pairs).T
+    moved = np.abs(np.log(panel.spot[:, nows] / panel.spot[:, thens]))
+    weights = np.exp2((panel.days[nows] - panel.days[-1]) / HALF_LIFE_DAYS)
+    means, half_years = {}, {}
+    for gpu in sorted(set(panel.gpus)):
+        rows = moved[[name == gpu for name in panel.gpus]]
+        dates = np.flatnonzero(np.isfinite(rows).any(axis=0))
+        if dates.size:
+            means[gpu] = float(np.average(np.nanmean(rows[:, dates], axis=0), weights=weights[dates]))
+            days = panel.days[nows[dates]]
+            half_years[gpu] = (days[-1] - days[0] + WEEK_DAYS) / HALF_YEAR_DAYS
+    usual = float(np.mean(list(means.values()))) if means else 0.0
+    return {
+        gpu: (half_years[gpu] * mean / usual + 1) / (half_years[gpu] + 1)
+        for gpu, mean in means.items()
+        if usual
+    }
 
 
 def _interval(logs: Array) -> Interval:
@@ -140,13 +173,14 @@ def spot_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
 
     Not every user may rent in the cheapest region.
     """
-    family, places = _family_logs(panel), family_places(panel)
+    family, places, moves = _family_logs(panel), family_places(panel), moves_of(panel)
     fewer = panel.without_extreme(dearest=False)
     panels = [panel, fewer] if np.isfinite(fewer.spot).any() else [panel]
     return _samples(
         panels,
         lambda one: one.spot,
         ages,
+        np.array([moves.get(gpu, 1.0) for gpu in panel.gpus]),
         lambda one, column: _shrunk(*other_places(one, column), family, places),
     )
 
@@ -154,13 +188,14 @@ def spot_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
 def on_demand_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
     """The same for on-demand prices, which have no family to return to."""
     nothing = np.full(len(panel.machines), math.nan)
-    return _samples([panel], lambda one: one.on_demand, ages, lambda *_: nothing)
+    return _samples([panel], lambda one: one.on_demand, ages, np.ones(len(nothing)), lambda *_: nothing)
 
 
 def _samples(
     panels: Sequence[Panel],
     prices_of: Callable[[Panel], Array],
     ages: Iterable[int],
+    moves: Array,
     centre_at: Callable[[Panel, int], Array],
 ) -> dict[int, Sample]:
     centres: dict[tuple[int, int], Array] = {}
@@ -178,13 +213,15 @@ def _samples(
                     centres[i, then] = centre_at(panel, then)
                 base, day = np.log(panel.on_demand[rows, then]), np.full(rows.size, panel.days[now])
                 logs = np.log(known[rows]) - base, np.log(prices[rows, now]) - base
-                parts.append((logs[0], centres[i, then][rows], logs[1], day))
+                parts.append((logs[0], centres[i, then][rows], moves[rows], logs[1], day))
         # A record of a few snapshots has no more dates to ask for.
         if len(parts) >= (LEAST_DATES if len(panels[0].days) >= LEAST_DATES else 1):
-            quoted, middle, paid, days = (np.concatenate(column) for column in zip(*parts, strict=True))
+            columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
             span_days = min(_span_days(panels[0], prices_of(panels[0])), HALF_LIFE_DAYS / math.log(2))
+            names = ("quoted", "family", "moves", "paid", "days")
             samples[age] = Sample(
-                quoted=quoted, family=middle, paid=paid, days=days, num_windows=span_days / age
+                **dict(zip(names, columns, strict=True)),
+                num_windows=len(set(panels[0].gpus)) * span_days / age,
             )
     return samples
 
@@ -198,7 +235,8 @@ def fit_drift(samples: Mapping[int, Sample], *, has_family: bool) -> Fitted:
     """Weight and spread by age.
 
     The weight is exp(-age / tau), with the tau of least mean absolute error over all ages. The spread is that
-    of what is left, by Student's t for the number of windows, and never falls with age.
+    of what is left beside that of the distance, for a GPU that moves as all do, by Student's t for the number
+    of windows, and never falls with age.
 
     Args:
         samples: by age.
@@ -210,7 +248,7 @@ def fit_drift(samples: Mapping[int, Sample], *, has_family: bool) -> Fitted:
     tau_days = min(TAUS_DAYS, key=lambda tau: _error(samples, tau)) if has_family else math.inf
     down, up = [0.0], [0.0]
     for age in ages:
-        left = _left(samples[age], age, tau_days)
+        left = _beside_distance(samples[age], age, tau_days) / samples[age].moves
         widening = student_over_normal(samples[age].num_windows)
         low, high = (weighted_quantiles(left, samples[age].weights, (0.1, 0.9)) * widening).tolist()
         down.append(min(down[-1], low))
@@ -252,6 +290,16 @@ def _left(sample: Sample, age_days: float, tau_days: float) -> Array:
     return np.asarray(sample.paid - expected)
 
 
+def _beside_distance(sample: Sample, age_days: float, tau_days: float) -> Array:
+    """What was left over beyond the spread that a quote's distance from its family has: squares add up."""
+    left = _left(sample, age_days, tau_days)
+    if math.isinf(tau_days):
+        return left
+    distance = np.maximum(sample.family - sample.quoted, 0.0)
+    apart = math.sqrt(1 - math.exp(-2 * age_days / tau_days)) * distance
+    return np.where(left > 0, np.sqrt(np.maximum(left**2 - apart**2, 0.0)), left)
+
+
 def student_over_normal(degrees: float) -> float:
     """Student's t at 0.9 over the normal distribution's: how much wider a spread of so few must be taken."""
     return float(np.interp(1 / max(degrees, 1.0), 1 / _DEGREES[::-1], _T90[::-1]) / _T90[-1])
@@ -274,6 +322,7 @@ def model_of(panel: Panel) -> PriceModel:
     """What one record says, for who judges it: families, and drift of both markets."""
     return PriceModel(
         ratios={(panel.provider, gpu): ratio for gpu, (ratio, _) in family_ratios(panel).items()},
+        moves={(panel.provider, gpu): moves for gpu, moves in moves_of(panel).items()},
         drift={(ANY, market): drift.drift for market, drift in drifts_of(panel).items()},
         near_floor_weight=NEAR_FLOOR_WEIGHT,
         family_places=family_places(panel),

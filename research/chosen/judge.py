@@ -102,6 +102,7 @@ def backtest(
     every: int = 1,
     lag: bool = False,
     run_days: int = 0,
+    learned_from: Panel | None = None,
 ) -> Iterator[Choice]:
     """Choices at the dates of a record, by models of earlier dates.
 
@@ -113,6 +114,7 @@ def backtest(
         every: judge every so many dates.
         lag: fit on nothing newer than the snapshot, as if the whole installation were that old.
         run_days: what is paid is the mean over a run of so many days, which the record must hold.
+        learned_from: another record of the same dates; this one if None.
     """
     prices = panel.spot if market is Market.SPOT else panel.on_demand
     first = int(panel.days[np.isfinite(prices).any(axis=0)][0]) + LEAST_RECORD_DAYS
@@ -122,7 +124,7 @@ def backtest(
         if panel.days[fit_at] < first:
             continue
         if fit_at not in models:
-            models[fit_at] = model_of(panel.before(int(panel.days[fit_at])))
+            models[fit_at] = model_of((learned_from or panel).before(int(panel.days[fit_at])))
         end = int(np.searchsorted(panel.days, int(panel.days[now]) + run_days, side="right"))
         if panel.days[now] + run_days <= panel.days[-1]:
             paid = prices[:, now:end].mean(axis=1)

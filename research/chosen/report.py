@@ -60,6 +60,7 @@ def judge_all(shared: Path, *, every: int = 1) -> Iterator[Judged]:
         run = list(backtest(gcp, Market.SPOT, age, models, every=every, run_days=run_days))
         yield _judged("GCP spot", f"all, the mean over a run of {run_days} days", age, run, run_days=run_days)
     yield from _before_the_rise(gcp, models, every)
+    yield from _gpus_left_out(gcp, every)
     for age in AGES_DAYS[1:]:
         late = list(backtest(gcp, Market.SPOT, age, models, every=every, lag=True))
         yield _judged("GCP spot, fit as old as the quotes", "all", age, late)
@@ -91,6 +92,25 @@ def _before_the_rise(gcp: Panel, models: dict[int, PriceModel], every: int) -> I
         for when, is_late in (("before", False), ("from", True)):
             part = [choice for choice in choices if (choice.day >= _RISE) == is_late]
             yield _judged(f"{name}, {when} {day_text(_RISE)}", "all", age, part)
+
+
+def _gpus_left_out(gcp: Panel, every: int) -> Iterator[Judged]:
+    """Places of each GPU's machines, by models of the other GPUs' machines alone."""
+    models: dict[str, dict[int, PriceModel]] = {gpu: {} for gpu in sorted(set(gcp.gpus))}
+    for place, is_dearest in (("", None), ("dearest", True), ("cheapest", False)):
+        panel = gcp if is_dearest is None else gcp.without_extreme(dearest=is_dearest)
+        for age in AGES_DAYS[1:-1]:
+            choices = [
+                choice
+                for gpu, known in models.items()
+                for choice in backtest(
+                    panel.rows([name == gpu for name in gcp.gpus]), Market.SPOT, age, known, every=every,
+                    learned_from=gcp.rows([name != gpu for name in gcp.gpus]),
+                )
+                if choice.by == "machine"
+            ]  # fmt: skip
+            name = f"GCP spot, each GPU left out{f', without the {place} region' if place else ''}"
+            yield _judged(name, "place of a machine", age, choices)
 
 
 def _derived(shared: Path, model: PriceModel) -> Iterator[Judged]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -103,6 +104,26 @@ def test_what_a_price_list_did_lately_counts_more() -> None:
     assert fit.weighted_quantiles(values, weights, [0.5])[0] > 2.0
 
 
+def test_a_gpu_that_fell_far_moves_far() -> None:
+    still, falls = 4.0 * 2.0 ** (np.arange(25) % 2 / 12), 8.0 * 2.0 ** (-np.arange(25) / 3)
+    panel = replace(panel_of([still.tolist(), falls.tolist()]), gpus=("A", "B"))
+    moves = fit.moves_of(panel)
+    assert moves["B"] > 1.5 > 1.0 > moves["A"] > 0.0
+    assert moves["A"] + moves["B"] == pytest.approx(2.0)
+    assert fit.moves_of(panel_of([[4.0]])) == {}
+
+
+def test_what_the_distance_explains_is_no_drift() -> None:
+    sample = fit.Sample(
+        quoted=np.log([0.2, 0.2]), family=np.log([0.4, 0.2]), paid=np.log([0.3, 0.3]), moves=np.ones(2),
+        days=np.array([1, 1]), num_windows=9.0,
+    )  # fmt: skip
+    tau = 100 / math.log(2)  # half of a quote of a hundred days counts: of the first p50 is sqrt(0.2 x 0.4)
+    first, second = fit._beside_distance(sample, 100.0, tau)
+    assert first == 0.0
+    assert second == pytest.approx(math.log(1.5))
+
+
 def test_without_the_cheapest_region_the_next_one_is_chosen() -> None:
     panel = panel_of([[1.0, 5.0], [2.0, 3.0], [4.0, 4.0]])
     fewer = panel.without_extreme(dearest=False)
@@ -152,15 +173,7 @@ def gcp_models() -> dict[int, PriceModel]:
 
 
 @needs_shared
-@pytest.mark.parametrize(
-    "run_days",
-    [
-        7,
-        pytest.param(
-            90, marks=pytest.mark.xfail(reason="83.7 % since quotes return to their machine's other places")
-        ),
-    ],
-)
+@pytest.mark.parametrize("run_days", [7, 90])
 def test_the_mean_over_a_run_is_covered_though_the_price_at_its_start_is_known(
     run_days: int, gcp_models: dict[int, PriceModel]
 ) -> None:

@@ -73,6 +73,13 @@ def test_a_dated_quote_is_half_its_family_at_a_hundred_days():
     assert usd.p10 == pytest.approx(usd.p50 / math.exp(math.hypot(0.5 * math.log(4.0 / 2.5), 0.1)))
 
 
+def test_a_gpu_whose_prices_move_twice_as_far_has_twice_the_drift():
+    model = replace(MODEL, moves={("aws", spot(4.0).gpu): 2.0})
+    (price,) = likely_prices([spot(4.0, 100.0)], now=NOW, on_demand={PLACE: 10.0}, model=model)
+    usd = price.usd_per_h
+    assert usd.p90 == pytest.approx(usd.p50 * math.exp(math.hypot(0.5 * math.log(6.5 / 4.0), 2 * 0.3)))
+
+
 PLACES = ("a", "b", "c", "d", "e", "f", "g")
 
 
