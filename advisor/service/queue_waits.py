@@ -19,7 +19,6 @@ from advisor.site_files.log_rows import zone_named
 from recommender.queue.waits import GPUS
 
 if TYPE_CHECKING:
-    from advisor.core.findings.about_options import QueueShared, RemovedByQueue
     from advisor.pricing.spot_odds import SpotOdds
     from advisor.site_files.slurm_limits import QueuedNow, SlurmNow
     from recommender.outcome.spot_history import Watched
@@ -63,15 +62,17 @@ def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> Q
         return check(read_log(log, timezone, listener))
 
 
-def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
-    """What `fit_waits` wrote, or the same of a log or a live scheduler, for a job of who asks.
+def fitted_waits(
+    source: Path, listener: Listener, timezone: str | None = None, user: str | None = None
+) -> WaitQuantiles:
+    """What `fit_waits` wrote, or the same of a log or a live scheduler, for a job that ``user`` submits now.
 
     Raises InputError: it is none.
     """
     from advisor.site_files.fitted_files import load_fit
 
     with listener.step(f"reading {source.name}"), log_or_live(source) as there:
-        return load_fit(there, timezone, user_name())
+        return load_fit(there, timezone, user)
 
 
 def _of_later(limits: Mapping[str, tuple[QueueLimit, ...]]) -> dict[str, tuple[QueueLimit, ...]]:
@@ -147,8 +148,10 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     live, request = _asked_live(request, listener)
     num_gpus = request.num_gpus or 0
     check_count(listener.name_of("num_gpus"), num_gpus, most=MAX_MACHINES)
+    # A job that has waited was submitted when its user's own jobs were others.
+    user = user_name() if request.waited_s is None else None
     try:
-        fitted = fitted_waits(request.source, listener, request.timezone)
+        fitted = fitted_waits(request.source, listener, request.timezone, user)
         doubts: tuple[Finding, ...] = ()
     except InputError as error:
         if live is None:

@@ -5,6 +5,7 @@ There are two kinds: waits of a job log (``advisor queue fit``), and what a log 
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -22,7 +23,7 @@ from advisor.site_files.log_rows import zone_named
 from advisor.site_files.spot_logs import SpotHistory, read_spot_log
 from recommender.queue.fitted import WaitQuantiles, fit
 from recommender.queue.grids import LEVELS
-from recommender.queue.waits import ALL, BACKLOGS
+from recommender.queue.waits import ALL, BACKLOGS, is_of_now
 
 # A fit of thousands of queues.
 _MOST_BYTES = 2**22
@@ -99,12 +100,16 @@ def write_fit(path: Path, fitted: WaitQuantiles) -> None:
 def load_fit(path: Path, timezone: str | None = None, user: str | None = None) -> WaitQuantiles:
     """What `write_fit` wrote, or the fit of a log, its times without a zone of ``timezone``, or ours.
 
-    A log is read for ``user``: what their own jobs tell is in no file.
+    A log of the last hour is read for a job that ``user`` submits now. An older one does not show their jobs
+    as they are, and a file has nothing of any user.
 
     Raises InputError: unreadable, neither of both, of another version, or no such time zone.
     """
     zone = None if timezone is None else zone_named(timezone)
-    return _read_fit(path) if is_fit_file(path) else fit(read_job_log(path, zone), user)
+    if is_fit_file(path):
+        return _read_fit(path)
+    log = read_job_log(path, zone)
+    return fit(log, user if is_of_now(log.end_s, time.time()) else None)
 
 
 def _read_fit(path: Path) -> WaitQuantiles:

@@ -49,8 +49,9 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
         raise InputError(_without_sizes(path, records))
-    latest_s = time.time() + DAY_S  # a log of another machine, whose clock differs
-    reasons = [_why_left_out(record, unit, latest_s) for record in records]
+    now_s = time.time()
+    # A log of another machine, whose clock differs, may be of tomorrow.
+    reasons = [_why_left_out(record, unit, now_s + DAY_S) for record in records]
     counted = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
     jobs = sorted(_job(record, unit or "") for record in counted)
     started = tuple(job for job in jobs if job.start_s < math.inf)
@@ -60,7 +61,8 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
         raise InputError(f"{str(path)!r} holds no job that started{of}.")
     last_s = max(job.start_s for job in started)
     waiting = [job for job in jobs if job.start_s == math.inf]
-    still = tuple(job for job in waiting if last_s - job.submit_s <= LONGEST_WAIT_S)
+    # Later ones do not wait yet: sbatch --begin.
+    still = tuple(job for job in waiting if last_s - LONGEST_WAIT_S <= job.submit_s <= max(last_s, now_s))
     left_out = Counter(reason for reason in reasons if reason is not None)
     left_out[NEVER_STARTED] += len(waiting) - len(still)
     left_out.update(passed_over)

@@ -4,7 +4,6 @@ A job has the user's default account and the QOS that goes with it, if it is not
 QOS, the job's QOS and the association set the same limit, the first counts (with OverPartQOS the second).
 """
 
-import getpass
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import QueueLimitsUnknown
+from advisor.core.processes import user_name
 from advisor.core.units import MINUTE_S, whole_number
 from advisor.core.values import Limited, QueueLimit
 from advisor.site_files import log_rows
@@ -80,8 +80,10 @@ def ask_slurm(now_s: float, job_id: str | None = None) -> SlurmNow:
     queue = list(_table("squeue", "--all", "--states=RUNNING,PENDING", names=_QUEUED))
     mine = None if job_id is None else _find(queue, job_id)
     accounts, doubts = _accounts()
-    user = getpass.getuser() if mine is None else mine["UserName"]
+    user = user_name() if mine is None else mine["UserName"]
     asked = _Asked(accounts=accounts, user=user, queue=queue, partitions=partitions, job=mine)
+    if not doubts and not any(row["User"] == user for row in accounts.associations):
+        doubts = (QueueLimitsUnknown(why=f"Slurm knows no account of {user!r}"),)
     limits = {row.get("PartitionName", ""): tuple(asked.limits(row)) for row in partitions}
     default = next((row for row in partitions if row.get("Default") == "YES"), None)
     if default is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitUnsure
-from advisor.core.units import HOUR_S, MINUTE_S
+from advisor.core.units import MINUTE_S
 from advisor.core.values import QueueLimit
 from recommender.queue import grids
 from recommender.queue.waits import (
@@ -23,6 +23,7 @@ from recommender.queue.waits import (
     QueueState,
     Waits,
     backlog_class,
+    is_of_now,
     replay,
     size_bin,
     walltime_bin,
@@ -121,7 +122,7 @@ class WaitQuantiles:
     def waiting_now(self, queue: str | None, now_s: float) -> int | None:
         """Jobs that wait in a queue, or in the only one; None if unknown, or the log is over an hour old."""
         is_known = queue is not None or len(self.queues) == 1
-        if not (is_known and 0 <= now_s - self.end_s <= HOUR_S):
+        if not (is_known and is_of_now(self.end_s, now_s)):
             return None
         return self.waiting.get(self.queues[0] if queue is None else queue, 0)
 
@@ -139,7 +140,8 @@ def fit(log: JobLog, user: str | None = None) -> WaitQuantiles:
     """What is known at the end of the log.
 
     Args:
-        user: whose job it will be; what the others of theirs tell counts, where the log knows this user.
+        user: who submits a job at this end; what the others of theirs tell counts, where the log knows this
+            user.
 
     Raises InputError: fewer than ten jobs, or than ten that are no burst of each other.
     """

@@ -79,6 +79,11 @@ class JobLog:
         return max([job.start_s for job in self.jobs] + [job.submit_s for job in self.waiting])
 
 
+def is_of_now(end_s: float, now_s: float) -> bool:
+    """Whether a log with such an end shows the queue as it is: it is at most an hour old."""
+    return 0 <= now_s - end_s <= HOUR_S
+
+
 # A user who submits two hundred equal jobs in a minute tells about the queue once. Jobs of one user, size,
 # walltime and queue that were submitted within five minutes of each other, and started so, count as one. A
 # job of the same burst that starts later met another queue, and counts.

@@ -92,25 +92,46 @@ def test_a_log_of_the_last_hour_says_how_many_wait(shell):
     assert any("; 10 jobs waited there within the last hour" in reason for reason in own["reasons"])
 
 
-def test_who_asks_waits_as_their_own_jobs_did(shell, monkeypatch):
-    """Their log is of the last hour; a file that was fitted to it tells of nobody."""
-    now_s = time.time()
-    starts_s = [now_s - 600 * (600 - i) + (60 if i % 2 else 7200) for i in range(600)]
+def _write_log_of_two(shell, name, end_s):
+    """In turn a job of u0, which waits for two hours, and one of u1, which waits for a minute."""
+    starts_s = [end_s - 600 * (600 - i) + (60 if i % 2 else 7200) for i in range(600)]
     jobs = [
-        f"{now_s - 600 * (600 - i):.0f},{f'{start_s:.0f}' if start_s < now_s else ''},1,u{i % 2}"
+        f"{end_s - 600 * (600 - i):.0f},{f'{start_s:.0f}' if start_s < end_s else ''},1,u{i % 2}"
         for i, start_s in enumerate(starts_s)
     ]
-    shell.write("live.csv", "\n".join(["submit,start,gpus,user", *jobs, ""]))
-    assert shell.run("queue", "fit", "live.csv", "--out", "waits.json").code == 0
+    shell.write(name, "\n".join(["submit,start,gpus,user", *jobs, ""]))
 
-    def p50_s(source, user):
+
+@pytest.fixture
+def p50_s(shell, monkeypatch):
+    """The median wait that a user is told of one GPU."""
+
+    def asked(source, user, *words):
         monkeypatch.setenv("LOGNAME", user)
-        return shell.run("queue", "show", source, "--gpus", "1", "--json").document["wait_s"]["p50"]
+        return shell.run("queue", "show", source, "--gpus", "1", *words, "--json").document["wait_s"]["p50"]
 
+    return asked
+
+
+def test_who_asks_waits_as_their_own_jobs_did(shell, p50_s):
+    """Their log is of the last hour; a file that was fitted to it tells of nobody."""
+    _write_log_of_two(shell, "live.csv", time.time())
+    assert shell.run("queue", "fit", "live.csv", "--out", "waits.json").code == 0
     assert p50_s("live.csv", "u1") < 600 < 6000 < p50_s("live.csv", "u0")
     stranger_s = p50_s("live.csv", "nobody")
     assert stranger_s == p50_s("waits.json", "u0") == p50_s("waits.json", "u1")
     assert p50_s("live.csv", "u1") < stranger_s < p50_s("live.csv", "u0")
+
+
+def test_own_jobs_at_the_end_of_an_old_log_tell_nothing_of_now(shell, p50_s):
+    _write_log_of_two(shell, "old.csv", time.time() - 86400)
+    assert p50_s("old.csv", "u0", "--waiting", "6") == p50_s("old.csv", "u1", "--waiting", "6")
+
+
+def test_a_job_that_has_waited_was_submitted_beside_other_own_jobs(shell, p50_s):
+    _write_log_of_two(shell, "live.csv", time.time())
+    words = ("--waiting", "6", "--waited", "30s")
+    assert p50_s("live.csv", "u0", *words) == p50_s("live.csv", "u1", *words)
 
 
 @pytest.mark.parametrize("log", ["jobs.csv", "sacct.txt"])

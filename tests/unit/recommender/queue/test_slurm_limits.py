@@ -182,6 +182,13 @@ def test_without_accounts_the_limits_of_partitions_are_left_and_a_line(is_off, f
     assert [one.code for one in now.doubts] == ["queue-limits-unknown"]
 
 
+def test_who_has_no_account_is_told_that_their_limits_are_unknown(folder, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "eve")
+    now = ask_slurm(NOW_S)
+    assert told(now.limits) == OF_PARTITION
+    assert [one.why for one in now.doubts] == ["Slurm knows no account of 'eve'"]
+
+
 @pytest.mark.parametrize(
     ("asked", "codes"),
     [({"num_gpus": 65}, ["queue", "queue", "queue"]), ({"num_gpus": 8, "walltime_s": 3e5}, ["queue"])],
