@@ -18,7 +18,6 @@ import pytest
 
 from advisor.config.layers import load_config
 from advisor.core.errors import InputError, StoreError
-from advisor.serve import site as server_module
 from advisor.serve import site as site_module
 from advisor.serve.access import Access
 from advisor.serve.hosting import Beside, Hosting, host
@@ -289,7 +288,7 @@ def test_health_does_not_wait_behind_reports(shell, monkeypatch):
 
 @pytest.mark.parametrize("begin", ["", "GET /heal", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /"])
 def test_who_does_not_ask_is_cut_off(shell, monkeypatch, begin):
-    monkeypatch.setattr(server_module, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(site_module, "PATIENCE_S", 0.2)
     with served(url_of(shell)) as site:
         assert b"405" not in site.raw(begin.encode())  # whatever is answered, it ends
 
@@ -315,7 +314,7 @@ def test_what_runs_beside_it_ends_it_by_any_failure(shell):
 
 def test_the_second_signal_reaches_what_runs_beside_it():
     stop = Stop()
-    server = server_module.server_of(Reader(None), Access(), stop)  # type: ignore[arg-type]
+    server = site_module.server_of(Reader(None), Access(), stop)  # type: ignore[arg-type]
     server.handle_exit(signal.SIGINT, None)
     assert (stop.is_asked, stop.is_hurried, server.force_exit) == (True, False, False)
     server.handle_exit(signal.SIGINT, None)
