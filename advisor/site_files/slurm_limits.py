@@ -35,6 +35,8 @@ _QUEUED = (
     "JobID", "UserName", "Account", "QOS", "Partition", "StateCompact", "tres-alloc", "PriorityLong",
     "Reason", "TimeLimit", "SubmitTime", "EligibleTime",
 )  # fmt: skip
+# Flags of the job's QOS, and what of the partition they let it be above.
+_LIFTS = {"PartitionTimeLimit": "MaxTime", "PartitionMaxNodes": "MaxNodes"}
 _FACTORS = {"age": "%A", "fair share": "%F", "job size": "%J", "partition": "%P", "QOS": "%Q"}
 
 Row = Mapping[str, str]
@@ -82,7 +84,7 @@ def ask_slurm(now_s: float, job_id: str | None = None) -> SlurmNow:
     accounts, doubts = _accounts()
     user = user_name() if mine is None else mine["UserName"]
     asked = _Asked(accounts=accounts, user=user, queue=queue, partitions=partitions, job=mine)
-    if not doubts and not any(row["User"] == user for row in accounts.associations):
+    if not doubts and not asked.own():
         doubts = (QueueLimitsUnknown(why=f"Slurm knows no account of {user!r}"),)
     limits = {row.get("PartitionName", ""): tuple(asked.limits(row)) for row in partitions}
     default = next((row for row in partitions if row.get("Default") == "YES"), None)
@@ -146,31 +148,33 @@ class _Asked:
 
     def limits(self, partition: Row) -> Iterator[QueueLimit]:
         """Of a partition's jobs."""
-        yield from _of_partition(partition)
-        name = partition.get("PartitionName", "")
-        own = self._association(name)
+        own = self._association(partition.get("PartitionName", ""))
         account = "" if own is None else own["Account"]
         job_qos = _qos_name(own) if self.job is None else self.job["QOS"]
+        flags = self.accounts.qos.get(job_qos, {}).get("Flags", "").split(",")
+        lifted = {_LIFTS[flag] for flag in flags if flag in _LIFTS}
+        yield from (one for one in _of_partition(partition) if one.name not in lifted)
         sources = [
             list(self._of_qos(partition.get("QoS", ""), account, is_of_partition=True)),
             list(self._of_qos(job_qos, account, is_of_partition=False)),
             [] if own is None else list(self._of_associations(own)),
         ]
-        if "OverPartQOS" in self.accounts.qos.get(job_qos, {}).get("Flags", ""):
+        if "OverPartQOS" in flags:
             sources[:2] = reversed(sources[:2])
         seen: set[tuple[str, Limited]] = set()
         for source in sources:
             yield from (one for one in source if (one.name, one.what) not in seen)
             seen |= {(one.name, one.what) for one in source}
 
-    def _association(self, partition: str) -> Row | None:
-        """Of the user in the account of the job, or the default one; that of the partition first."""
+    def own(self) -> list[Row]:
+        """Associations of the user in the account of the job, or the default one."""
         account = self.accounts.default_account.get(self.user) if self.job is None else self.job["Account"]
-        own = [
-            row
-            for row in self.accounts.associations
-            if row["User"] == self.user and row["Account"] == account and row["Partition"] in ("", partition)
-        ]
+        rows = self.accounts.associations
+        return [row for row in rows if row["User"] == self.user and row["Account"] == account]
+
+    def _association(self, partition: str) -> Row | None:
+        """That of the partition first."""
+        own = (row for row in self.own() if row["Partition"] in ("", partition))
         return max(own, key=lambda row: row["Partition"] != "", default=None)
 
     def _of_qos(self, name: str, account: str, *, is_of_partition: bool) -> Iterator[QueueLimit]:

@@ -138,6 +138,11 @@ def test_the_qos_of_a_partition_goes_first_unless_that_of_the_job_is_over_it(fol
     assert ("QOS part", "MaxWall") not in {one[:2] for one in limits}
 
 
+def test_a_qos_may_lift_the_time_limit_of_partitions(folder):
+    answers(folder, normal={**NORMAL, "Flags": "DenyOnLimit,PartitionTimeLimit"})
+    assert told(ask_slurm(NOW_S).limits) == [*OF_PARTITION[1:], *OF_QOS, *OF_ACCOUNT]
+
+
 def test_a_job_that_waits_has_a_place_and_its_own_limits(folder):
     wait = expected_wait(WaitRequest(source=SLURM, job="12"), Listener())
     job = ask_slurm(NOW_S, "12").job
