@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -111,6 +113,16 @@ def test_a_gpu_that_fell_far_moves_far() -> None:
     assert moves["B"] > 1.5 > 1.0 > moves["A"] > 0.0
     assert moves["A"] + moves["B"] == pytest.approx(2.0)
     assert fit.moves_of(panel_of([[4.0]])) == {}
+
+
+def test_a_gpu_without_a_record_moves_as_the_mix_of_those_that_have_one() -> None:
+    """Of draws with each known spread, 9 of 10 or more lie under the p90 of a spread of 1."""
+    with RATIO_FILE.open(encoding="utf-8", newline="") as file:
+        rows = [(row["gpu"], float(row["moves"])) for row in csv.DictReader(file)]
+    known = [moves for _, moves in rows if moves != 1.0]
+    p90 = NormalDist().inv_cdf(0.9)
+    assert len(known) >= 4
+    assert np.mean([NormalDist().cdf(p90 / moves) for moves in known]) >= 0.9
 
 
 def test_what_the_distance_explains_is_no_drift() -> None:
