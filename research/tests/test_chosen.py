@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from dataclasses import replace
@@ -13,8 +12,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from advisor.core.gpus import catalog_path
 from advisor.core.values import Market
-from advisor.pricing.expected_prices import DRIFT_FILE, RATIO_FILE, PriceDrift, PriceModel
+from advisor.pricing.expected_prices import DRIFT_FILE, RATIO_FILE, PriceDrift, PriceModel, Ratio
+from advisor.pricing.instance_types import read_as
 from research.chosen import fit
 from research.chosen.catalogs import write_catalogs
 from research.chosen.derived import cross_validated, derived_prices, most_weights
@@ -117,9 +118,7 @@ def test_a_gpu_that_fell_far_moves_far() -> None:
 
 def test_a_gpu_without_a_record_moves_as_the_mix_of_those_that_have_one() -> None:
     """Of draws with each known spread, 9 of 10 or more lie under the p90 of a spread of 1."""
-    with RATIO_FILE.open(encoding="utf-8", newline="") as file:
-        rows = [(row["gpu"], float(row["moves"])) for row in csv.DictReader(file)]
-    known = [moves for _, moves in rows if moves != 1.0]
+    known = [row.moves for row in read_as(catalog_path(RATIO_FILE), Ratio) if row.moves != 1.0]
     p90 = NormalDist().inv_cdf(0.9)
     assert len(known) >= 4
     assert np.mean([NormalDist().cdf(p90 / moves) for moves in known]) >= 0.9
