@@ -73,10 +73,10 @@ def tell_until(has_ended: Callable[[], bool], line: Callable[[], str]) -> None:
 def in_words(event: ProgressEvent) -> str:
     """The phase of a profiling run.
 
-    >>> from advisor.profile.profiling import Phase, ProgressEvent
-    >>> in_words(ProgressEvent(phase=Phase.TRAINING, step=2, num_steps=3, done=37, total=40))
+    >>> from advisor.profile.profiling import ProgressEvent, RunPhase
+    >>> in_words(ProgressEvent(phase=RunPhase.TRAINING, step=2, num_steps=3, done=37, total=40))
     'optimizer step 2 of 3, micro-step 37 of 40'
-    >>> in_words(ProgressEvent(phase=Phase.EVALUATION, done=120))
+    >>> in_words(ProgressEvent(phase=RunPhase.EVALUATION, done=120))
     'evaluation before training, batch 120'
     """
     step = f"optimizer step {_of(event.step, event.num_steps)}"

@@ -51,7 +51,7 @@ def parse_event(line: str) -> ProgressEvent | None:
     """The event that a line tells, None for any other line.
 
     >>> parse_event('{"phase": "evaluation", "done": 120}')
-    ProgressEvent(phase=<Phase.EVALUATION: 'evaluation'>, step=None, num_steps=None, done=120, total=None)
+    ProgressEvent(phase=<RunPhase.EVALUATION: 'evaluation'>, step=None, num_steps=None, done=120, total=None)
     >>> parse_event('{"phase": "mining", "done": 120}') is None
     True
     """

@@ -441,7 +441,7 @@ class ScalingConstants:
     def waiting(self, num_gpus: int) -> float:
         """By which share of a pass the slowest of so many GPUs is later than their mean.
 
-        >>> Scaling().waiting(1)
+        >>> ScalingConstants().waiting(1)
         0.0
         """
         return self.spread * slowest(num_gpus)
