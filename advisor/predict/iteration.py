@@ -115,7 +115,7 @@ def prediction_on(
             in_flight(trace_at(resharded(held, layout.num_gpus), share), split),
             gpu,
             partial(changed_s, share, limit_w),
-            slowdown=knowledge.scaling.slowdown,
+            slowdown=knowledge.scaling.slowdown_on(split.copies(layout)),
         )
 
     return estimate

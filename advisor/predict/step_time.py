@@ -244,12 +244,13 @@ def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
 
 def _exchange(step: RankStep, stretch: float) -> data_parallel.Exchange:
     trace, sums, gpu, layout, split = step.trace, step.sums, step.gpu, step.layout, step.rank.split
-    slowdown = step.scaling.slowdown
     if sharded_over(trace):
         return data_parallel.exchange_of_shards(
-            trace, stretch * sums.passes_s, gpu, layout, slowdown=slowdown
+            trace, stretch * sums.passes_s, gpu, layout, slowdown=step.scaling.slowdown
         )
     copies = split.copies(layout)
+    # Whether copies share the model or not: else sharing it would seem faster where nothing was measured.
+    slowdown = step.scaling.slowdown_on(copies)
     # Groups of copies that hold different parts of the model send over the same network at once.
     crowd = layout.gpus_per_node // copies.gpus_per_node if copies.num_nodes > 1 else 1
     reduced = data_parallel.exchange_of_gradients(
@@ -258,7 +259,7 @@ def _exchange(step: RankStep, stretch: float) -> data_parallel.Exchange:
         stretch * sums.backward_s,
         gpu,
         copies,
-        slowdown=step.scaling.of_gradients(copies).slowdown,
+        slowdown=slowdown,
         crowd=crowd,
         copied=step.copies,
     )

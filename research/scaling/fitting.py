@@ -35,7 +35,7 @@ def fitted(cases: Sequence[Case]) -> ScalingConstants:
 def of_one_node(scaling: ScalingConstants) -> list[ScalingConstants]:
     """The same with each pair of what is tried for boards of one node."""
     return [
-        replace(scaling, slowdown_of_steps=slowdown, spread_of_steps=spread)
+        replace(scaling, slowdown_in_node=slowdown, spread_of_steps=spread)
         for slowdown, spread in product(_SLOWDOWNS, _OF_STEPS)
     ]
 

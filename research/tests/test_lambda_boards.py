@@ -110,7 +110,7 @@ def test_boards_of_one_node_differ_as_little_as_their_efficiencies_say() -> None
     assert mean_error(shipped) < 0.5 * errors[-1]
     assert mean_error(shipped) <= 0.015
     assert max(abs(row.error) for row in shipped) <= 0.14
-    as_over_networks = replace(ScalingConstants(), slowdown_of_steps=ScalingConstants().slowdown)
+    as_over_networks = replace(ScalingConstants(), slowdown_in_node=ScalingConstants().slowdown)
     assert mean_error(shipped) < 0.75 * mean_error([judged(case, as_over_networks) for case in cases])
     switched = [row for row in shipped if row.case.layout.fabric.link is Link.NVSWITCH]  # type: ignore[union-attr]
     assert len(switched) >= 60

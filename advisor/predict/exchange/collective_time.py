@@ -419,24 +419,28 @@ class ScalingConstants:
     """Constants, fitted by ``python -m research.scaling`` (``research/docs/accuracy/scaling.md``)."""
 
     slowdown: float = 0.3
-    """By which kernels take longer while NCCL's run beside them, as a share of their time: over a network, or
-    where a model is shared."""
+    """By which kernels take longer while NCCL's run beside them, as a share of their time: over a network,
+    and in scripts that shard their model themselves."""
+    slowdown_in_node: float = 0.8
+    """The same of GPUs of one node that each hold the model, or share it by a split: NCCL's kernels then move
+    and add all themselves."""
     spread: float = 0.06
     """Standard deviation of the time in which GPUs of one job do a part of a pass, as a share of it. They
     wait for each other in each pass where they share a model, or are of several nodes, which differ as
     hosts do."""
-    slowdown_of_steps: float = 0.8
-    """The same of GPUs of one node that reduce gradients: NCCL's kernels then move and add all themselves."""
     spread_of_steps: float = 0.01
     """The same of a whole step of the GPUs of one node, who wait once: for gradients."""
     sigma: float = 0.03
     """Log-normal, of what all this leaves unexplained of a step."""
 
+    def slowdown_on(self, layout: Layout) -> float:
+        """Of GPUs in this layout whose script shards nothing."""
+        return self.slowdown if layout.num_nodes > 1 else self.slowdown_in_node
+
     def of_gradients(self, layout: Layout) -> ScalingConstants:
         """Of GPUs that each hold the model and exchange gradients alone."""
-        if layout.num_nodes > 1:
-            return self
-        return replace(self, slowdown=self.slowdown_of_steps, spread=self.spread_of_steps)
+        spread = self.spread if layout.num_nodes > 1 else self.spread_of_steps
+        return replace(self, slowdown=self.slowdown_on(layout), spread=spread)
 
     def waiting(self, num_gpus: int) -> float:
         """By which share of a pass the slowest of so many GPUs is later than their mean.
