@@ -191,7 +191,7 @@ def test_who_has_no_account_is_told_that_their_limits_are_unknown(folder, monkey
     monkeypatch.setenv("LOGNAME", "eve")
     now = ask_slurm(NOW_S)
     assert told(now.limits) == OF_PARTITION
-    assert [one.why for one in now.doubts] == ["Slurm knows no account of 'eve'"]
+    assert [one.facts["why"] for one in now.doubts] == ["Slurm knows no account of 'eve'"]
 
 
 @pytest.mark.parametrize(
