@@ -19,8 +19,7 @@ from advisor.core.redaction import redact_with
 from advisor.core.values import Checkpoints, Collective, Flow, MemoryUse, Op, Precision, RecordedStep, Trace
 from advisor.formats.trace_files import SCHEMA_VERSION, check_trace, known_warning, warning_of
 from advisor.formats.typed_json import typed
-from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
-from advisor.kineto.events import KinetoEvents as KinetoRecording
+from advisor.kineto.events import DeviceEvent, HostEvent, KinetoEvents, kernels_of, merged
 from advisor.kineto.events import read_recording as read_kineto_recording
 from advisor.operators.registry import cost_of
 from advisor.payload.protocol import MARK, VERSION, Notice, Operator, OperatorFlow, Result
@@ -87,7 +86,7 @@ def read_timeline(path: Path) -> Timeline:
     return timeline_of(read_kineto_recording(path))
 
 
-def timeline_of(recording: KinetoRecording) -> Timeline:
+def timeline_of(recording: KinetoEvents) -> Timeline:
     """Join the events of a recording by our marks."""
     marks: dict[str, list[HostEvent]] = {}
     for mark in recording.marks:
@@ -107,7 +106,7 @@ def timeline_of(recording: KinetoRecording) -> Timeline:
 
 
 def _call_of(
-    event: DeviceEvent, recording: KinetoRecording, marks: Mapping[str, Sequence[HostEvent]]
+    event: DeviceEvent, recording: KinetoEvents, marks: Mapping[str, Sequence[HostEvent]]
 ) -> int | None:
     launch = None if event.correlation is None else recording.launches.get(event.correlation)
     if launch is None:

@@ -98,7 +98,7 @@ def chosen(shares: Mapping[Figures, Mapping[str, float]], without: str) -> Figur
 
 
 def sources(measurements: Path, traces: Path) -> Mapping[str, list[Step]]:
-    """By name, the steps that a source measured and that fitted nothing."""
+    """By name, the steps that a source measured; of NVIDIA, MosaicML and timm those that fitted nothing."""
     third_party, tables = measurements / "third_party", measurements / "published"
     return {
         LAMBDA: list(lambda_labs(tables)),
@@ -212,7 +212,8 @@ Written by `python -m research.accuracy.coverage`; do not edit. Of how many meas
 what was measured (80 % is right), by who measured them. Three figures decide how wide a step's interval is:
 what is left of a family's error, by how much labs differ, and how sure a host's launches are. *Without the
 source* has those that all other sources choose, each with one vote. A share of 35 steps has a standard error
-of 7 points, one of 140 of 3, and runs of one model on one GPU err alike.
+of 7 points, one of 140 of 3, and runs of one model on one GPU err alike. Five of the
+training runs chose which FlashAttention one lab's have.
 
 | source | steps | with what ships | without the source | left, lab, host |
 |---|--:|--:|--:|---|"""
