@@ -47,9 +47,10 @@ class Sample:
     days: Indices
     """When it was true."""
     num_windows: float
-    """How many windows of that age the record holds side by side, as far as it counts, of all its GPUs.
+    """How many windows of that age the record holds side by side, as far as it counts, of each of its GPUs.
 
-    Two GPUs' prices move nearly apart (docs/methods/prices.md), so each has windows of its own.
+    That is as if two GPUs' prices moved apart, which they do from week to week and not in half a year:
+    research/docs/methods/prices.md says what one window for all would give.
     """
 
     @property
