@@ -137,11 +137,11 @@ def _amount(what: str, amount: float) -> str:
 
 @in_names.register
 def _(it: about_options.RemovedByQueue) -> str:
-    most, asked = _amount(it.what, it.most), _amount(it.what, it.asked)
-    if it.most <= 0:
+    most, asked, split = _amount(it.what, it.most), _amount(it.what, it.asked), ""
+    if it.what == "jobs":  # one is more than none alone
         return f"it does not start now: {it.of} takes no jobs ({it.name})"
-    parts = math.ceil(it.asked / it.most)
-    split = f"; split it into {parts} jobs that go on from a checkpoint" if it.what == "time" else ""
+    if it.what == "time" and it.most > 0:
+        split = f"; split it into {math.ceil(it.asked / it.most)} jobs that go on from a checkpoint"
     return f"above a limit of the queue: {it.of} allows {most} ({it.name}), and it asks for {asked}{split}"
 
 

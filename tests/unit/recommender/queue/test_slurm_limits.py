@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.report.words import sentence
 from advisor.service.listening import Listener
 from advisor.service.queue_waits import WaitRequest, expected_wait, fit_waits
 from advisor.site_files.slurm_limits import ask_slurm
@@ -202,6 +203,16 @@ def test_what_is_above_a_limit_never_starts(asked, codes, folder):
     write_program(folder / "sacct", "exit 1")
     wait = expected_wait(WaitRequest(source=SLURM, **asked), Listener())
     assert [one.code for one in wait.removals] == codes
+
+
+def test_a_limit_of_no_gpus_is_one_on_gpus(folder):
+    """As sites keep GPUs from a QOS; it takes jobs without any."""
+    answers(folder, normal={**NORMAL, "MaxTRES": "gres/gpu=0", "MaxWall": "00:00:00"})
+    wait = expected_wait(WaitRequest(source=SLURM, num_gpus=1, walltime_s=60.0), Listener())
+    assert [sentence(one) for one in wait.removals] == [
+        "above a limit of the queue: QOS normal allows 0 ms (MaxWall), and it asks for 1 min",
+        "above a limit of the queue: QOS normal allows 0 GPUs (MaxTRES), and it asks for 1 GPU",
+    ]
 
 
 def test_a_partition_that_is_down_takes_no_jobs(folder):
