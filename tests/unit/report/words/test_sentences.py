@@ -136,7 +136,7 @@ def test_shares_and_times_keep_their_units():
     assert "within 5 % in time and cost" in sentence(sample(Tie))
     assert "each kernel takes 2 us or more, each forward operator 5 us" in sentence(sample(KernelFloor))
     assert "takes the host 23 ms (14 ms .. 38 ms)" in sentence(sample(Launching))
-    assert "buckets as backward completes them, kernels run 30 % slower" in sentence(sample(DataParallel))
+    assert "buckets as backward completes them, kernels take 30 % longer" in sentence(sample(DataParallel))
     assert "peak + 5% fragmentation (12% at worst)" in sentence(sample(MemoryByPart))
     assert "(20:00 UTC)" in sentence(sample(LaterStart))
 
