@@ -253,7 +253,7 @@ def _shipped_law(group: Group) -> CollectiveLaw:
 # Fitted to Lambda's boards; DeepBench's GTX 1080 Ti say the same (research/docs/accuracy/scaling.md).
 _BRIDGES_SHARED = 0.1
 # What crosses host memory is no faster over PCIe 4 than copies over PCIe 3 reach: boards of nineteen machines
-# move 0.7 to 13 GB/s each, 4 in the median, over PCIe 4 less than over PCIe 3 (the same page).
+# move 0.7 to 13 GB/s each, 4.9 in the median, over PCIe 4 less than over PCIe 3 (the same page).
 _MOST_THROUGH_HOST = 12e9
 
 
