@@ -12,7 +12,7 @@ from advisor.operators import attention_kernels
 from advisor.operators.family import Family, rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates, kept
-from advisor.predict.exchange.collective_time import ScalingConstants, batch_variation
+from advisor.predict.exchange.collective_time import batch_variation
 from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
 from advisor.predict.exchange.data_parallel import BUCKET_BYTES
 from advisor.predict.footprint import fragmentation
@@ -122,7 +122,7 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         notes.append(Unknown(what="gradients"))
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
         notes.append(about_estimates.BatchVariation(variation=variation, waits=num_gpus > 1))
-    return [*notes, *_notes_on_several(trace, num_gpus, step.scaling.of_gradients(step.layout))]
+    return [*notes, *_notes_on_several(step)]
 
 
 def _power(step: RankStep) -> Iterator[Finding]:
@@ -134,8 +134,9 @@ def _power(step: RankStep) -> Iterator[Finding]:
     yield about_estimates.PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
-def _notes_on_several(trace: Trace, num_gpus: int, scaling: ScalingConstants) -> Iterator[Finding]:
-    world = sharded_over(trace)
+def _notes_on_several(step: RankStep) -> Iterator[Finding]:
+    trace, num_gpus, split = step.trace, step.layout.num_gpus, step.rank.split
+    world, copies = sharded_over(trace), split.copies(step.layout)
     if world not in (None, 1):
         how: Literal["hidden", "as-recorded"] = "as-recorded" if sharding_group(trace) is None else "hidden"
         yield about_estimates.Sharded(how=how, num_gpus=world)
@@ -143,7 +144,8 @@ def _notes_on_several(trace: Trace, num_gpus: int, scaling: ScalingConstants) ->
         yield about_estimates.OtherWorld(num_ranks=world, num_gpus=num_gpus)
     if state_group(trace) is not None and num_gpus > 1:
         yield about_estimates.Sharded(how="state", num_gpus=num_gpus)
-    if world is None and num_gpus > 1:
+    if world is None and copies.num_gpus > 1:
+        scaling = step.scaling if split.divides_layers else step.scaling.of_gradients(step.layout)
         yield about_estimates.DataParallel(
-            bucket_bytes=BUCKET_BYTES, slowdown=scaling.slowdown, spread=scaling.spread
+            bucket_bytes=BUCKET_BYTES, slowdown=step.scaling.slowdown_on(copies), spread=scaling.spread
         )

@@ -124,8 +124,8 @@ def _(it: about_estimates.RooflineConstants) -> str:
 def _(it: about_estimates.DataParallel) -> str:
     return (
         f"data parallel: gradients are all-reduced in {it.bucket_bytes / MIB:g} MiB buckets as backward"
-        f" completes them, kernels take {it.slowdown * 100:.0f} % longer meanwhile; passes of single GPUs vary"
-        f" by {it.spread * 100:.0f} %, and all wait for the slowest"
+        f" completes them, kernels take {it.slowdown * 100:.0f} % longer meanwhile; passes of single GPUs"
+        f" vary by {it.spread * 100:.0f} %, and all wait for the slowest"
     )
 
 

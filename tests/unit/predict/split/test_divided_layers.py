@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.core.findings.about_estimates import DataParallel
 from advisor.core.units import GIB
 from advisor.core.values import WHOLE, IterationEstimate, Layout, Op, Phase, Split, Trace
 from advisor.formats.trace_files import read_trace
@@ -153,6 +154,13 @@ def test_copies_of_the_same_part_exchange_gradients():
     alone = predict(transformer(), GPU, 4, split=Split(tensor=4))
     copies = predict(transformer(), GPU, 8, split=Split(tensor=4))
     assert copies.communication_s > alone.communication_s
+
+
+@pytest.mark.parametrize(("tensor", "spread"), [(1, 0.01), (2, 0.06), (8, None)])
+def test_the_note_on_copies_tells_what_counted_and_none_where_there_is_one(tensor, spread):
+    told = predict(transformer(), GPU, 8, split=Split(tensor=tensor)).assumptions
+    notes = [(note.slowdown, note.spread) for note in told if isinstance(note, DataParallel)]
+    assert notes == ([] if spread is None else [(0.8, spread)])
 
 
 def test_one_stage_and_one_part_are_no_change():
