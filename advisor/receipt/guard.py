@@ -341,7 +341,7 @@ class Anew:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class CanaryVerdict:
     """First steps that were slower than predicted: what going on takes, and what is better now."""
 
     step_s: float

@@ -26,7 +26,7 @@ from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.values import Interval
 from advisor.formats.foreign_files import read_json, read_plain
 from advisor.payload.receipt.steps import PER_FACTOR_E, VERSION
-from advisor.receipt.guard import Verdict
+from advisor.receipt.guard import CanaryVerdict
 from advisor.store.ledger import Run, why_impossible
 
 # What the command's processes wrote about their steps -> one training's steps.
@@ -176,7 +176,7 @@ class ReceiptFile(BaseModel):
     run: Annotated[Run, AfterValidator(_possible)]
     steps_folder: str | None = None
     """Where the command says how many steps it made; None once that was read."""
-    canary: Verdict | None = None
+    canary: CanaryVerdict | None = None
     """In the file that was asked for, where its first steps were too slow."""
 
     def to_bytes(self) -> bytes:

@@ -29,7 +29,7 @@ from advisor.store.database import existing_store, folder_of, open_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
-    from advisor.receipt.guard import Verdict
+    from advisor.receipt.guard import CanaryVerdict
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
     from advisor.service.plan_facts import MachineHere
     from advisor.store.ledger import LedgerEntry, Run
@@ -360,7 +360,7 @@ def _writable(folder: Path) -> str | None:
 
 
 def keep(
-    begun: Begun, run: Run, database: StoreSettings, *, also: Path | None, canary: Verdict | None = None
+    begun: Begun, run: Run, database: StoreSettings, *, also: Path | None, canary: CanaryVerdict | None = None
 ) -> tuple[bool, list[str]]:
     """Enter a run that has ended into the database, or leave its file for later.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.command import CommandEnding, GpuUse
-    from advisor.receipt.guard import Expected, Pace, Verdict
+    from advisor.receipt.guard import CanaryVerdict, Expected, Pace
     from advisor.receipt.receipt_files import ProcessSteps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
@@ -188,7 +188,7 @@ def _watch(
     price: Callable[[], float | None],
     grace_s: float,
     expected: Callable[[], Expected],
-    judge: Callable[[Pace], Verdict | None],
+    judge: Callable[[Pace], CanaryVerdict | None],
     folder: Path,
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.

@@ -15,7 +15,7 @@ from advisor.core.errors import InputError
 from advisor.core.limits import MAX_PLANNED_S, MAX_USD
 from advisor.core.units import HOUR_S, exact_duration, format_duration, format_usd
 from advisor.core.values import Quantiles
-from advisor.receipt.guard import Anew, Canary, Expected, Guard, Pace, RunLimits, Verdict, pace_of
+from advisor.receipt.guard import Anew, Canary, CanaryVerdict, Expected, Guard, Pace, RunLimits, pace_of
 
 if TYPE_CHECKING:
     from advisor.config.settings import ChoiceSettings
@@ -95,7 +95,7 @@ def expected_of(advised: LedgerEntry | None, place: Place, num_nodes: int) -> Ex
     )
 
 
-def verdict_of(advised: LedgerEntry | None, pace: Pace, choice: ChoiceSettings) -> Verdict | None:
+def verdict_of(advised: LedgerEntry | None, pace: Pace, choice: ChoiceSettings) -> CanaryVerdict | None:
     """Going on at this pace beside the options of the answer, which nothing is asked about anew.
 
     The error of a step is wholly that of the same GPU's other options, and of other GPUs' as much as errors
@@ -115,7 +115,7 @@ def verdict_of(advised: LedgerEntry | None, pace: Pace, choice: ChoiceSettings) 
         and (total_usd := _total_usd(anew, option, choice)) < left_usd + hour_usd * left_s / HOUR_S
     ]
     best = min(totals, key=lambda one: one[0], default=None)
-    return Verdict(
+    return CanaryVerdict(
         step_s=pace.step_s,
         predicted_s=expected.step_s,
         left_s=left_s,
@@ -155,7 +155,7 @@ def _total_usd(anew: Anew, option: OfferedOption, choice: ChoiceSettings) -> flo
     return anew.cost_usd.p50 + choice.change_usd * changes + choice.value_of_time_usd_per_h * hours
 
 
-def words_of_verdict(verdict: Verdict) -> str:
+def words_of_verdict(verdict: CanaryVerdict) -> str:
     """What is better now, in a sentence."""
     going_on = f"going on takes {format_duration(verdict.left_s)} and {format_usd(verdict.left_usd)} more"
     better = verdict.better
@@ -187,14 +187,14 @@ class Watch:
         grace_s: float,
         usd_per_h: Callable[[], float | None],
         expected: Callable[[], Expected],
-        judge: Callable[[Pace], Verdict | None] = lambda _: None,
+        judge: Callable[[Pace], CanaryVerdict | None] = lambda _: None,
         folder: Path,
         listener: Listener,
     ) -> None:
         limits = RunLimits(max_s=request.max_s, max_usd=request.max_usd, grace_s=grace_s)
         self.guard = Guard(limits=limits, usd_per_h=usd_per_h, say=listener.note)
         self._canary = request.canary
-        self.verdict: Verdict | None = None
+        self.verdict: CanaryVerdict | None = None
         self._expected, self._judge = expected, judge
         self._folder, self._listener = folder, listener
         self._looked_s = 0.0
