@@ -175,6 +175,26 @@ def test_limits_are_those_that_slurm_names_itself(gpus, walltime, reason, limit,
     limited.ask("scancel", job)
 
 
+@pytest.fixture
+def lifted(slurm):
+    """A QOS that lets jobs be above the time limit of their partition."""
+    slurm.ask("sacctmgr", "-i", "modify", "qos", "normal", "set", "flags=PartitionTimeLimit")
+    try:
+        yield slurm
+    finally:
+        slurm.ask("sacctmgr", "-i", "modify", "qos", "normal", "set", "flags=-1")
+
+
+def test_a_qos_that_lifts_a_partition_s_time_limit_is_heard(tmp_path, lifted):
+    """Slurm starts such a job, which it lets wait for ever otherwise."""
+    job = lifted.ask("sbatch", *HOLDS, "--gres=gpu:1", "--time=30-0").strip()
+    until(lambda: lifted.ask("squeue", "-h", f"--jobs={job}", "-o", "%t").strip() == "R")
+    asked = ("queue", "show", "slurm", "--gpus", "1", "--walltime", "30d", "--queue", "gpu", "--json")
+    answer = Shell(folder=tmp_path).run(*asked, **lifted.environment)
+    lifted.ask("scancel", "--full", job)
+    assert (answer.code, answer.document["removals"]) == (0, [])
+
+
 def test_a_place_in_the_queue_is_by_priority(tmp_path, limited):
     first, second = (
         limited.ask("sbatch", *HOLDS, "--gres=gpu:1", "--time=30", f"--nice={nice}").strip()
