@@ -61,7 +61,7 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
         raise InputError(f"{str(path)!r} holds no job that started{of}.")
     last_s = max(job.start_s for job in started)
     waiting = [job for job in jobs if job.start_s == math.inf]
-    # Later ones do not wait yet: sbatch --begin.
+    # What is eligible in the future does not wait yet; sacct itself lists no such job.
     still = tuple(job for job in waiting if last_s - LONGEST_WAIT_S <= job.submit_s <= max(last_s, now_s))
     left_out = Counter(reason for reason in reasons if reason is not None)
     left_out[NEVER_STARTED] += len(waiting) - len(still)

@@ -170,7 +170,7 @@ def test_a_held_job_waits_from_when_it_may_run(tmp_path):
 
 
 def test_a_job_that_may_start_in_the_future_does_not_wait_yet(tmp_path):
-    """sbatch --begin: otherwise all other jobs would have waited until then."""
+    """Otherwise all other jobs would have waited until then."""
     later = "2|4026-03-01T00:30:00|Unknown|Unknown|0|1:00:00|gres/gpu=2|8|1|a|PENDING"
     log = read_job_log(sacct(tmp_path, GOOD, later))
     assert (log.waiting, log.end_s) == ((), log.jobs[0].start_s)
