@@ -47,11 +47,8 @@ class Sample:
     days: Indices
     """When it was true."""
     num_windows: float
-    """How many windows of that age the record holds side by side, as far as it counts, of each of its GPUs.
-
-    That is as if two GPUs' prices moved apart, which they do from week to week and not in half a year:
-    research/docs/methods/prices.md says what one window for all would give.
-    """
+    """How many windows of that age the record holds side by side, as far as it counts: its GPUs share them,
+    since over half a year they move together (research/docs/methods/prices.md)."""
 
     @property
     def weights(self) -> Array:
@@ -220,10 +217,7 @@ def _samples(
             columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
             span_days = min(_span_days(panels[0], prices_of(panels[0])), HALF_LIFE_DAYS / math.log(2))
             names = ("quoted", "family", "moves", "paid", "days")
-            samples[age] = Sample(
-                **dict(zip(names, columns, strict=True)),
-                num_windows=len(set(panels[0].gpus)) * span_days / age,
-            )
+            samples[age] = Sample(**dict(zip(names, columns, strict=True)), num_windows=span_days / age)
     return samples
 
 
