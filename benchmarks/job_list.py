@@ -51,9 +51,9 @@ class Listed:
 
 JOBS = (
     Listed(
-        name="README's demo", arguments=f"{_RESNET} --budget 200", choice=_H100,
-        sentence="Eight H100s on spot are done this afternoon for less than one GPU asks for a day: DDP and "
-        "checkpoints are worth two hours of work. To run it only once, take one GPU on demand.",
+        name="README's demo", arguments=f"{_RESNET} --budget 200", choice=_RTX_PRO,
+        sentence="A day and a quarter on one GPU needs no work on the script. With DDP, eight A100s on "
+        "demand are done in six hours for 27 dollars more.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -67,16 +67,15 @@ JOBS = (
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
-        name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_H100,
-        sentence="As the demo: the copy takes minutes. The quote is from the autumn of 2025, so ask first.",
+        name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_RTX_PRO,
+        sentence="As the demo: the data lie in the region of the GPU, and the copy takes minutes.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
         choice=_RTX_PRO,
-        sentence="A day and a quarter on one GPU needs no work on the script. Eight H100s on spot come to "
-        "about the same total with DDP and checkpoints, and end the same day, although a preempted run "
-        "copies 3 TB again.",
+        sentence="A day and a quarter on one GPU needs no work on the script. Eight H100s on spot end the "
+        "same day, but need DDP and checkpoints, and a preempted run copies 3 TB again.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -101,9 +100,9 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
-        choice=(8, "H100-SXM-80GB", "spot"),
-        sentence="What spot has not done in time is done on demand: 9 of 10 runs end within eleven hours, "
-        "for half of what eight A100 on demand cost.",
+        choice=(8, "A100-SXM-40GB", "spot"),
+        sentence="What spot has not done in time is done on demand: 9 of 10 runs end an hour before the "
+        "deadline, for two thirds of what the same machine costs on demand.",
         published=_RESNET_ELSEWHERE,
     ),
     Listed(
@@ -204,9 +203,9 @@ JOBS = (
     ),
     Listed(
         name="Diffusion transformer, DiT-XL/2", arguments=f"{SCRIPTS}/dit.py --iterations 400000",
-        choice=(8, "A100-SXM-40GB", "on-demand"),
-        sentence="Under four hours instead of the night that one H100 takes for the same money: DDP is worth"
-        " writing, unless you have time until tomorrow.",
+        choice=_ONE_H100_NOW,
+        sentence="One H100 takes the night and needs no work on the script. Eight A100s take under four "
+        "hours for about the same money, once DDP is written.",
     ),
     Listed(
         name="GPT of 1.3B in three weeks",
@@ -241,8 +240,9 @@ JOBS = (
         published="5 million samples/s an A100 (MLPerf 2.1, ASUSTeK, HugeCTR, one epoch of Criteo)",
     ),
     Listed(
-        name="3-D U-Net", arguments=f"{SCRIPTS}/unet3d.py --epochs 2000", choice=_L40S,
-        sentence="Five hours on a cheap GPU that starts at once; an H100 halves them for twice the price.",
+        name="3-D U-Net", arguments=f"{SCRIPTS}/unet3d.py --epochs 2000", choice=_RTX_PRO,
+        sentence="Three and a half hours on a cheap GPU that starts at once; an H100 saves 40 minutes for "
+        "two thirds more.",
         published="72 patches/s an H100, 39 an A100 (MLPerf 4.0 and 3.0, MXNet)",
     ),
     Listed(
