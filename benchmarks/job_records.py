@@ -29,7 +29,7 @@ from advisor.pricing.instance_types import load_instances
 from advisor.service.recommend.pipeline import Places, recommendation_of
 from advisor.service.recommend.plan_sources import cloud_terms
 from advisor.service.recommend.policy_in_force import places_by_verdict
-from recommender.outcome.bill import is_guessed, price_rise, rent_over_median
+from recommender.outcome.bill import is_guessed, most_rise, price_rise, rent_over_median
 from recommender.outcome.spot import SpotTerms, is_spot
 from recommender.outcome.spot_history import Stretch
 from recommender.plans.candidates import plans_of_offers
@@ -183,7 +183,8 @@ def _replayed_usd(option: Option, worth: Worth, run: Run) -> float:
     if math.isinf(run.time_h):
         return math.inf
     rise = price_rise(plan, option.expected.run_days)
-    over_median = rise if is_guessed(plan) else float(rent_over_median(_EVEN_DRAWS, rise).mean())
+    drawn = rent_over_median(_EVEN_DRAWS, rise, most_rise(plan))
+    over_median = rise if is_guessed(plan) else float(drawn.mean())
     startup_h = plan.startup_s / HOUR_S
     rent_usd = (plan.usd_per_h or 0.0) * over_median * (startup_h + run.billed_h)
     stored_usd = plan.storage_usd_per_h * (startup_h + run.time_h) + plan.egress_usd + plan.transfer_usd

@@ -254,6 +254,11 @@ class Quotes:
     most: Array
     """What no price exceeds; infinite where nothing is known to limit it."""
 
+    @property
+    def limit(self) -> Array:
+        """The same, and no less than the quote."""
+        return np.maximum(self.most, self.quoted)
+
 
 def quantiles_of(quotes: Quotes) -> Array:
     """p10, p50, p90 of the price's logarithm, and p90 of the mean over `Price.RUN_DAYS` [3 + runs, n]."""
@@ -265,8 +270,7 @@ def quantiles_of(quotes: Quotes) -> Array:
     apart = np.sqrt(1 - quotes.kept**2) * np.maximum(mid - quotes.quoted, 0.0)
     p90 = p50 + np.hypot(np.hypot(own * (high - mid), apart), quotes.up)
     p10 = shrunk - np.hypot(own * (mid - low), quotes.down)
-    limited = np.maximum(quotes.most, quotes.quoted)
-    return np.asarray(np.clip((np.minimum(p10, p50), p50, *p90), quotes.least, limited))
+    return np.asarray(np.clip((np.minimum(p10, p50), p50, *p90), quotes.least, quotes.limit))
 
 
 def likely_prices(
@@ -301,7 +305,8 @@ def likely_prices(
     kinds = [_kind_of(*one) for one in zip(offers, age_days.tolist(), is_low.tolist(), strict=True)]
     standing = np.where(is_low, 0, np.where(is_near, 1, 2))
     quotes = _quotes(known, kinds, age_days, np.log(quoted), standing, model)
-    over_quote = np.exp(_with_histories(offers, quantiles_of(quotes)) - quotes.quoted)
+    logs = _with_histories(offers, quantiles_of(quotes))
+    over_quote = np.exp(np.vstack((logs, np.maximum(quotes.limit, logs.max(axis=0)))) - quotes.quoted)
     usd_per_h = over_quote * np.array([offer.usd_per_h for offer in offers])
     return tuple(
         Price(
@@ -310,8 +315,9 @@ def likely_prices(
             age_days=age,
             run_p90_usd_per_h=tuple(of_runs) if of_runs[-1] > p90 else (),
             is_near_floor=near and offer.market is Market.SPOT,
+            most_usd_per_h=most,
         )
-        for offer, kind, age, near, (p10, p50, p90, *of_runs) in zip(
+        for offer, kind, age, near, (p10, p50, p90, *of_runs, most) in zip(
             offers, kinds, age_days.tolist(), is_near.tolist(), usd_per_h.T.tolist(), strict=True
         )
     )

@@ -92,9 +92,15 @@ def price_rise(plan: Plan, run_days: float) -> float:
     return plan.price.p90_over(run_days) / plan.price.usd_per_h.p50
 
 
-def rent_over_median(z: Array, rise: float) -> Array:
-    """For standard normal draws ``z`` [n]: at least 1, and the rise at their p90."""
-    return np.asarray(np.exp(np.maximum(z, 0.0) / Z90 * math.log(rise)), dtype=np.float64)
+def most_rise(plan: Plan) -> float:
+    """The most that any draw pays, over the median: spot never costs more than on-demand."""
+    return math.inf if plan.price is None else plan.price.most_usd_per_h / plan.price.usd_per_h.p50
+
+
+def rent_over_median(z: Array, rise: float, most: float = math.inf) -> Array:
+    """For standard normal draws ``z`` [n]: at least 1, the rise at their p90, and ``most`` at most."""
+    drawn = np.exp(np.maximum(z, 0.0) / Z90 * math.log(rise))
+    return np.asarray(np.minimum(drawn, most), dtype=np.float64)
 
 
 def is_guessed(plan: Plan) -> bool:
@@ -113,5 +119,6 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
     if price is not None:
         rises = [p90 / price.usd_per_h.p50 for p90 in price.p90s]
     counted = [rent * rise for rise in rises] if is_guessed(plan) else [rent] * len(rises)
-    dearest = [rent * rise ** (Z_HIGHEST / Z90) for rise in rises]
+    most = most_rise(plan)
+    dearest = [rent * min(rise ** (Z_HIGHEST / Z90), most) for rise in rises]
     return tuple(round(usd_per_h, 9) for usd_per_h in (*counted, *dearest))

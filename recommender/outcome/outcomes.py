@@ -9,7 +9,7 @@ import numpy as np
 from advisor.core.iterables import grouped
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import AssumedWait, Elsewhere, Interval, IterationEstimate, Plan
-from recommender.outcome.bill import costs_usd, is_guessed, price_rise, rent_over_median
+from recommender.outcome.bill import costs_usd, is_guessed, most_rise, price_rise, rent_over_median
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.feeding import EITHER_SIDE
 from recommender.outcome.nodes import drawn_over_median
@@ -224,7 +224,7 @@ def _over_medians(plan: Plan, run: DrawnRun, draws: Draws) -> list[Array | float
         return [1.0]
     # What one GPU costs in one region is one draw.
     z = draws.price_of(f"{plan.provider}/{plan.gpu}/{'' if plan.offer is None else plan.offer.region}")
-    return [1.0, rent_over_median(z, rise), *([rise] if is_guessed(plan) else [])]
+    return [1.0, rent_over_median(z, rise, most_rise(plan)), *([rise] if is_guessed(plan) else [])]
 
 
 def _three(usd: Sequence[Array]) -> _Usd:

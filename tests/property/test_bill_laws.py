@@ -191,7 +191,8 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(plans, run_h, away
     plans = [replace(plan, storage_usd_per_h=1.0) for plan in plans]
 
     def factors_of(plan: Plan) -> Array:
-        return bill.rent_over_median(draws.price, bill.price_rise(plan, (run_h + away_h) / 24))
+        rise = bill.price_rise(plan, (run_h + away_h) / 24)
+        return bill.rent_over_median(draws.price, rise, bill.most_rise(plan))
 
     def least_usd(some: list[Plan]) -> Array:
         run_s = np.full_like(draws.price, run_h * 3600)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.expected_prices import PriceDrift, PriceModel, likely_prices, load_price_model
+from recommender.outcome.bill import most_rise, price_rise, rent_over_median, rents_to_compare
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import cheapest_plans, plans_of_offers
 from recommender.plans.extras import CloudTerms
@@ -172,6 +173,16 @@ def test_what_else_is_offered_moves_no_price(model, drawn):
     ]
     together = likely_prices(offers, now=NOW, on_demand={PLACE: 10.0}, model=model)
     assert list(together) == pytest.approx([price_of(offer, model) for offer in offers])
+
+
+@given(RATIOS, AGES, st.booleans(), st.floats(0, 200))
+def test_no_draw_of_spot_costs_more_than_on_demand(ratio, age, is_derived, run_days):
+    offer = replace(offer_of(ratio, age), source="derived from x" if is_derived else "a test")
+    prices = likely_prices([offer], now=NOW, on_demand={PLACE: 10.0})
+    (plan,) = plans_of_offers([offer], terms=TERMS, prices=prices)
+    over = rent_over_median(np.linspace(-4.0, 4.0, 33), price_rise(plan, run_days), most_rise(plan))
+    dearest_usd = max(*(plan.usd_per_h or 0.0) * over, *rents_to_compare(plan))
+    assert 10.0 * ratio * (1 - 1e-9) <= dearest_usd <= 10.0 * (1 + 1e-9)
 
 
 @given(RATIOS, AGES, AGES, st.booleans())

@@ -193,6 +193,8 @@ class Price:
     stays."""
     is_near_floor: bool = False
     """Whether it was quoted near the least that the provider asks."""
+    most_usd_per_h: float = math.inf
+    """What no draw of it exceeds; infinite where nothing is known to limit it."""
 
     @property
     def is_guess(self) -> bool:
@@ -216,6 +218,7 @@ class Price:
             self,
             usd_per_h=Interval(p10=usd.p10 * num_nodes, p50=usd.p50 * num_nodes, p90=usd.p90 * num_nodes),
             run_p90_usd_per_h=tuple(p90 * num_nodes for p90 in self.run_p90_usd_per_h),
+            most_usd_per_h=self.most_usd_per_h * num_nodes,
         )
 
     @property
