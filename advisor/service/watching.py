@@ -148,11 +148,11 @@ def _anew(option: OfferedOption, advised: LedgerEntry, pace: Pace) -> Anew | Non
 
 
 def _total_usd(anew: Anew, option: OfferedOption, choice: ChoiceSettings) -> float:
-    from recommender.ranking.value import CHANGE_S
+    from recommender.ranking.value import Worth, changes_usd
 
-    changes = option.num_changes or 0
-    hours = (anew.time_s.p50 + CHANGE_S * changes) / HOUR_S
-    return anew.cost_usd.p50 + choice.change_usd * changes + choice.value_of_time_usd_per_h * hours
+    worth = Worth(hour_usd=choice.value_of_time_usd_per_h, change_usd=choice.change_usd)
+    waited_usd = worth.hour_usd * anew.time_s.p50 / HOUR_S
+    return anew.cost_usd.p50 + waited_usd + changes_usd(option.num_changes or 0, worth)
 
 
 def words_of_verdict(verdict: CanaryVerdict) -> str:

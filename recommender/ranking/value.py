@@ -65,8 +65,12 @@ def total_usd(option: Option, worth: Worth) -> float:
 
 
 def change_total_usd(option: Option, worth: Worth) -> float:
-    """What changing the script adds to the total: work, and the wait for it."""
-    times = num_changes(option)
+    """What changing the script adds to the total."""
+    return changes_usd(num_changes(option), worth)
+
+
+def changes_usd(times: int, worth: Worth) -> float:
+    """What so many changes of a script come to: work, and the wait for it."""
     return worth.change_usd * times + worth.hour_usd * (CHANGE_S * times) / HOUR_S
 
 
