@@ -234,10 +234,14 @@ def read_rows(folder: Path) -> Iterator[Row]:
 def judged(folder: Path, traces: Path | None = None, knowledge: Knowledge | None = None) -> Iterator[Judged]:
     """Every row with its prediction."""
     for row in read_rows(folder):
-        step_s = predict(row.trace(traces), row.gpu, knowledge=knowledge).iteration_s
-        p10, p50, p90 = (each + row.family.loop_s for each in (step_s.p10, step_s.p50, step_s.p90))
-        predicted = Interval(p10=p10, p50=p50, p90=p90)
-        yield Judged(row=row, predicted=predicted)
+        yield Judged(row=row, predicted=predicted(row, row.trace(traces), knowledge))
+
+
+def predicted(row: Row, trace: Trace, knowledge: Knowledge | None = None) -> Interval:
+    """Of a row's step, with the loop around it."""
+    step_s = predict(trace, row.gpu, knowledge=knowledge).iteration_s
+    p10, p50, p90 = (each + row.family.loop_s for each in (step_s.p10, step_s.p50, step_s.p90))
+    return Interval(p10=p10, p50=p50, p90=p90)
 
 
 def mean_error(rows: Sequence[Judged]) -> float:

@@ -137,7 +137,7 @@ def families(third_party: Path, traces: Path) -> Iterator[Step]:
     folder = traces / "families"
     folder.mkdir(parents=True, exist_ok=True)
     for row in nvidia_families.read_rows(third_party):
-        yield Step(row.step_s, partial(_iteration, row.trace(folder), row.gpu.name))
+        yield Step(row.step_s, partial(nvidia_families.predicted, row, row.trace(folder)))
 
 
 def neusight(measurements: Path, traces: Path) -> Iterator[Step]:
@@ -221,8 +221,8 @@ training runs chose which FlashAttention one lab's have.
 
 _TAIL = """
 No one figure brings all sources nearer. With labs that differ by 8 % the dashboards are at 77 %, NeuSight and
-our H100 at 92 %, training runs at 89 %. With 0.8 of a family's error left, NVIDIA and Lambda are at 89 %, the
-dashboards at 77 %. Nine of their 35 steps are outside, each of another network: from 29 % too fast (XLNet) to
+our H100 at 92 %, training runs at 89 %. With 0.8 of a family's error left, NVIDIA is at 91 %, Lambda at 89 %,
+the dashboards at 77 %. Nine of their 35 steps are outside, each of another network: from 29 % too fast (XLNet) to
 64 % too slow (a recommender of 2017).
 
 Of {pairs:,} ratios of two boards on the same work (Lambda's), the interval of `advisor compare` holds
