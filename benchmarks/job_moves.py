@@ -114,10 +114,7 @@ def _steps_times(gpu: str, factor: float) -> Iterator[None]:
 
 def priced(plan: Plan, factor: float) -> Plan:
     """The plan at another price."""
-    price = plan.price
-    if price is not None:
-        later = tuple(usd * factor for usd in price.run_p90_usd_per_h)
-        price = replace(price, usd_per_h=_times(price.usd_per_h, factor), run_p90_usd_per_h=later)
+    price = None if plan.price is None else plan.price.times(factor)
     return replace(plan, usd_per_h=None if plan.usd_per_h is None else plan.usd_per_h * factor, price=price)
 
 

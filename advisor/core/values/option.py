@@ -211,14 +211,14 @@ class Price:
         """What counts when it is compared with others: the median, or the p90 of a guess."""
         return self.usd_per_h.p90 if self.is_guess else self.usd_per_h.p50
 
-    def times(self, num_nodes: int) -> Price:
-        """Of so many equal machines, whose prices move together."""
+    def times(self, factor: float) -> Price:
+        """So many times as much, as of so many equal machines, whose prices move together."""
         usd = self.usd_per_h
         return replace(
             self,
-            usd_per_h=Interval(p10=usd.p10 * num_nodes, p50=usd.p50 * num_nodes, p90=usd.p90 * num_nodes),
-            run_p90_usd_per_h=tuple(p90 * num_nodes for p90 in self.run_p90_usd_per_h),
-            most_usd_per_h=self.most_usd_per_h * num_nodes,
+            usd_per_h=Interval(p10=usd.p10 * factor, p50=usd.p50 * factor, p90=usd.p90 * factor),
+            run_p90_usd_per_h=tuple(p90 * factor for p90 in self.run_p90_usd_per_h),
+            most_usd_per_h=self.most_usd_per_h * factor,
         )
 
     @property
