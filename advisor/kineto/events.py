@@ -198,7 +198,9 @@ def _read(file: io.BufferedReader, path: Path) -> _Found:
                         f" {NEWEST_SCHEMA}: upgrade gpu-advisor, or profile the script itself."
                     )
             elif name == "deviceProperties":
-                recording.device_name = _device_name(value)
+                listed = value if isinstance(value, list) else []
+                names = {str(device.get("name")) for device in listed if isinstance(device, dict)}
+                recording.device_name = names.pop() if len(names) == 1 else None
             elif isinstance(value, Iterator):
                 is_export = True
                 _take_all(value, recording, path)
@@ -296,12 +298,6 @@ def _whole(value: object) -> int:
 def _external_id(args: Arguments) -> int | None:
     # 0 stands for "none" where a kernel was launched outside of any operator.
     return args.get("external id") or None
-
-
-def _device_name(devices: object) -> str | None:
-    listed = devices if isinstance(devices, list) else []
-    names = {str(device.get("name")) for device in listed if isinstance(device, dict)}
-    return names.pop() if len(names) == 1 else None
 
 
 # Kernels of a profiler's timeline as values, and equal launches counted together.

@@ -161,19 +161,7 @@ def _steps(recording: kineto_events.KinetoEvents, calls: Sequence[KinetoCall]) -
     marks = [mark for mark in recording.marks if mark.name.startswith(STEP_MARK)]
     # Some schemas list a mark twice, as an operator and as an annotation.
     spans = list(dict.fromkeys((mark.name, mark.begin_s, mark.end_s) for mark in marks))
-    _refuse_overlaps(spans)
-    spans = spans or _between_optimizer_steps(recording)
-    begins = [call.begin_s for call in calls]
-    return [
-        KinetoStep(
-            name=name, calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)])
-        )
-        for name, begin, end in _apart(spans)
-    ]
-
-
-def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
-    """Steps of one process follow each other."""
+    # Steps of one process follow each other.
     for (name, begin, end), (next_name, next_begin, next_end) in itertools.pairwise(spans):
         shorter_s = min(end - begin, next_end - next_begin)
         if min(end, next_end) - next_begin > _MOST_SHARED * shorter_s:
@@ -182,6 +170,14 @@ def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
                 " tells which of them an operator belongs to: export the profile of one process, in which"
                 " prof.step() is called once per iteration."
             )
+    spans = spans or _between_optimizer_steps(recording)
+    begins = [call.begin_s for call in calls]
+    return [
+        KinetoStep(
+            name=name, calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)])
+        )
+        for name, begin, end in _apart(spans)
+    ]
 
 
 def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, float, float]]:

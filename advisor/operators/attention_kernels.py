@@ -141,25 +141,12 @@ class AttentionBackend(StrEnum):
     MATH = "math"
 
 
+_FLASH, _CUDNN = AttentionBackend.FLASH_2, AttentionBackend.CUDNN
+_EFFICIENT, _MATH = AttentionBackend.EFFICIENT, AttentionBackend.MATH
 # By the names of PyTorch's switches.
-SWITCHES = {
-    "flash": AttentionBackend.FLASH_2,
-    "cudnn": AttentionBackend.CUDNN,
-    "efficient": AttentionBackend.EFFICIENT,
-    "math": AttentionBackend.MATH,
-}
-_USUAL_ORDER = (
-    AttentionBackend.FLASH_2,
-    AttentionBackend.EFFICIENT,
-    AttentionBackend.MATH,
-    AttentionBackend.CUDNN,
-)
-_CUDNN_ORDER = (
-    AttentionBackend.CUDNN,
-    AttentionBackend.FLASH_2,
-    AttentionBackend.EFFICIENT,
-    AttentionBackend.MATH,
-)
+SWITCHES = {"flash": _FLASH, "cudnn": _CUDNN, "efficient": _EFFICIENT, "math": _MATH}
+_USUAL_ORDER = (_FLASH, _EFFICIENT, _MATH, _CUDNN)
+_CUDNN_ORDER = (_CUDNN, _FLASH, _EFFICIENT, _MATH)
 
 
 def backend_of(call: AttentionCall, gpu: GpuSpec) -> AttentionBackend:
@@ -209,16 +196,15 @@ def _cudnn_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
 
 def _flash_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
     """Heads whose size is no multiple of 8 are padded before."""
-    if capability < (8, 0):
-        return False
-    if call.dtype not in HALF or call.has_mask or call.key_size != call.value_size:
-        return False
-    if call.is_causal and call.queries != call.keys:
-        return False
-    is_large = call.key_size > _SMALL_SHARED_MOST
-    if is_large and capability in _SMALL_SHARED and call.is_trained and call.has_dropout:
-        return False
-    return call.key_size <= _FLASH_MOST
+    is_short_of_memory = call.key_size > _SMALL_SHARED_MOST and capability in _SMALL_SHARED
+    return (
+        capability >= (8, 0)
+        and call.dtype in HALF
+        and not call.has_mask
+        and call.key_size == call.value_size <= _FLASH_MOST
+        and not (call.is_causal and call.queries != call.keys)
+        and not (is_short_of_memory and call.is_trained and call.has_dropout)
+    )
 
 
 def _efficient_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
@@ -228,11 +214,8 @@ def _efficient_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
 
 
 _CAN: Mapping[AttentionBackend, Callable[[AttentionCall, tuple[int, int]], bool]] = {
-    AttentionBackend.FLASH_2: _flash_can,
-    AttentionBackend.CUDNN: _cudnn_can,
-    AttentionBackend.EFFICIENT: _efficient_can,
-    AttentionBackend.MATH: lambda *_: True,
-}
+    _FLASH: _flash_can, _CUDNN: _cudnn_can, _EFFICIENT: _efficient_can, _MATH: lambda *_: True,
+}  # fmt: skip
 
 
 TILE = 128

@@ -175,12 +175,6 @@ def channels_last(shape: Sequence[int]) -> tuple[int, ...]:
     return channels * height * width, 1, channels * width, channels
 
 
-def transposed(rows: int, columns: int) -> tuple[int, int]:
-    """Strides of a matrix [rows, columns] that is the transpose of a contiguous one."""
-    assert columns > 0  # noqa: S101 - sizes of the grid are positive
-    return 1, rows
-
-
 def argument_bytes(arguments: Argument) -> int:
     """Bytes of all tensors among arguments, nested ones included; a name that comes twice counts twice."""
     if isinstance(arguments, dict):

@@ -11,22 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
-from advisor.operators import work
+from advisor.operators import family, work
 from advisor.operators.case import RATES, Caps, Case, Draw, call, channels_last, shrunk, tensor
 from advisor.operators.family import (
     HALF_RATES,
-    BoardInputs,
-    Compute,
-    Family,
     FittedTime,
     Learned,
     RooflineTime,
     Roofs,
-    Tf32Flag,
-    TimeOnGpu,
     base_name,
     each,
-    higher_roof,
     names,
 )
 from advisor.operators.work import padding
@@ -174,7 +168,7 @@ def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
     return np.concatenate([of_calls, board], axis=1).astype(np.float32)
 
 
-WAVES = BoardInputs(num_features=4, features=_waves)
+WAVES = family.BoardInputs(num_features=4, features=_waves)
 
 
 def _convolve(source: TensorSpec, weight: TensorSpec, result: TensorSpec, transposed: bool) -> int:
@@ -192,10 +186,9 @@ def _backward(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attr
 
 def _backward_bytes(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:
     """Reads the weight for the input's gradient and the input for the weight's."""
-    grad_output, source, weight = inputs[:3]
     mask = cast("tuple[bool, ...]", attributes["output_mask"])
-    read = [tensor for tensor, is_wanted in zip((weight, source), mask, strict=False) if is_wanted]
-    return work.total_bytes([grad_output, *read, *outputs])
+    read = [tensor for tensor, is_wanted in zip(inputs[2:0:-1], mask, strict=False) if is_wanted]
+    return work.total_bytes([inputs[0], *read, *outputs])
 
 
 # Of the rate of others; fitted to NVIDIA's steps of ResNeXt-101 in FP32 on V100s, EfficientNet's judge
@@ -232,7 +225,7 @@ def narrow_call(op: Op) -> _Pass | None:
     return call if is_narrow else None
 
 
-def _narrow(op: Op) -> TimeOnGpu | None:
+def _narrow(op: Op) -> family.TimeOnGpu | None:
     """Instructions bind such kernels: SMs and their clock count, of input and result the larger."""
     call = narrow_call(op)
     return None if call is None else partial(_narrow_on, call, op.bytes)
@@ -328,7 +321,7 @@ def _time(op: Op, roofs: Roofs) -> RooflineTime:
     if time_s is not None:
         return RooflineTime(time_s=roofs.launch_s + time_s, constant=roofs.rate.constant, sigma=SIGMA_VOLUMES)
     is_of_volumes = any(len(each.shape) == _VOLUME_DIMENSIONS for each in op.inputs)
-    roofline = higher_roof(op, roofs)
+    roofline = family.higher_roof(op, roofs)
     return replace(roofline, sigma=_SIGMA_OTHER_VOLUMES) if is_of_volumes else roofline
 
 
@@ -395,29 +388,23 @@ class _Convolution:
         return self.out_channels if self.filter.is_depthwise else 1
 
     @property
-    def source(self) -> tuple[int, ...]:
-        return (self.batch, self.in_channels, self.side, self.side)
-
-    @property
-    def weight(self) -> tuple[int, ...]:
-        channels = (self.out_channels, self.in_channels // self.groups)
-        if self.filter.is_transposed:
-            channels = (self.in_channels, self.out_channels)
-        return (*channels, self.filter.size, self.filter.size)
-
-    @property
-    def out(self) -> tuple[int, ...]:
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of input, weight and result."""
         size, stride, padding = self.filter.size, self.filter.stride, self.filter.padding
+        channels = (self.out_channels, self.in_channels // self.groups)
         side = (self.side + 2 * padding - size) // stride + 1
         if self.filter.is_transposed:
+            channels = (self.in_channels, self.out_channels)
             side = (self.side - 1) * stride - 2 * padding + size
-        return (self.batch, self.out_channels, side, side)
+        source = (self.batch, self.in_channels, self.side, self.side)
+        return source, (*channels, size, size), (self.batch, self.out_channels, side, side)
 
     def fits(self, caps: Caps, dtype: str, tf32: bool) -> bool:
         """Whether forward and backward stay below the caps."""
-        positions = self.source if self.filter.is_transposed else self.out
-        flops = 2 * self.batch * prod(positions[2:]) * prod(self.weight)
-        elements = prod(self.source) + prod(self.out) + prod(self.weight)
+        source, weight, out = self.shapes
+        positions = source if self.filter.is_transposed else out
+        flops = 2 * self.batch * prod(positions[2:]) * prod(weight)
+        elements = prod(source) + prod(out) + prod(weight)
         return caps.allow(2 * elements, dtype, flops=2 * flops, tf32=tf32)
 
 
@@ -427,8 +414,7 @@ def _cases(index: int, caps: Caps) -> Iterator[Case]:
         layout = draw.choice((None, channels_last))
         chosen = _drawn(draw, caps, dtype, tf32)
         source, weight, out = (
-            tensor(shape, dtype, stride=layout(shape) if layout else None)
-            for shape in (chosen.source, chosen.weight, chosen.out)
+            tensor(shape, dtype, stride=layout(shape) if layout else None) for shape in chosen.shapes
         )
         stride, padding = chosen.filter.stride, chosen.filter.padding
         geometry = [stride] * 2, [padding] * 2, [1, 1], chosen.filter.is_transposed, [0, 0], chosen.groups
@@ -446,14 +432,9 @@ def _drawn(draw: Draw, caps: Caps, dtype: str, tf32: bool) -> _Convolution:
     def fits(batch: int, side: int, channels: int = max(in_channels, out_channels)) -> bool:
         return convolution(batch, side, channels).fits(caps, dtype, tf32)
 
-    def convolution(batch: int, side: int, most_channels: int) -> _Convolution:
-        return _Convolution(
-            filter=kind,
-            in_channels=min(in_channels, most_channels),
-            out_channels=min(out_channels, most_channels),
-            batch=batch,
-            side=side,
-        )
+    def convolution(batch: int, side: int, most: int) -> _Convolution:
+        into, out_of = min(in_channels, most), min(out_channels, most)
+        return _Convolution(filter=kind, in_channels=into, out_channels=out_of, batch=batch, side=side)
 
     batch, side = shrunk((draw.size(1, 256), draw.size(7, 224)), fits, least=4)
     # Caps of a GPU let any channels pass.
@@ -471,7 +452,26 @@ def _calibration_cases() -> Iterator[Case]:
             yield Case(family="conv", dtype=dtype, tf32=tf32, call=convolution)
 
 
-CONVOLUTION = Family(
+# Convolutions of a GPU that was left out are predicted 17 % off with the noise, 21 without; products worse.
+_FP32 = Learned(
+    name="conv", names=names("convolution"), num_features=15, features=_features, counts_flops=True,
+    steps=1500, board_noise=0.3, rates=frozenset({"fp32"}), measured_by=frozenset({"gemm_fraction.fp32"}),
+)  # fmt: skip
+# What a layout costs is the same in TF32; on an H100 it is 21 % off uncoupled and 5 coupled. By the noise,
+# forward passes of a board that was left out are 27 and 14 % off, 30 and 14 without; steps 18 instead of 22.
+_CUDNN = Learned(
+    name="conv16", rates=frozenset({"fp16", "bf16", "tf32"}), coupled={"tf32": 0.15},
+    measured_by=frozenset({"conv_fraction.fp16"}), steps=1200, board_noise=0.7, units=96, members=8,
+    names=NAMES, num_features=NUM_CUDNN_FEATURES, features=cudnn_features, counts_flops=True, board=WAVES,
+)  # fmt: skip
+_AMD = Learned(
+    name="conv_amd", rates=frozenset({"fp32", "fp16", "bf16"}), steps=3000, units=64, vendor="AMD",
+    measured_by=frozenset({"conv_fraction.fp32"}), names=NAMES, num_features=NUM_FEATURES,
+    features=features, counts_flops=True, board=WAVES,
+)  # fmt: skip
+
+
+CONVOLUTION = family.Family(
     word="convolution",
     others=names(
         """cudnn_convolution_backward cudnn_convolution_backward_input cudnn_convolution_backward_weight
@@ -488,62 +488,17 @@ CONVOLUTION = Family(
         "convolution_backward": _backward,
     },
     traffic={"convolution_backward": _backward_bytes},
-    compute=Compute(
+    compute=family.Compute(
         fraction="conv_fraction",
         tensor_cores=True,
-        tf32=Tf32Flag.CUDNN,
+        tf32=family.Tf32Flag.CUDNN,
         # Groups are many small products, for which libraries have no blocked kernel.
         share=lambda op: _OF_GROUPS if num_groups(op) > 1 else 1.0,
     ),
     calibrates="conv_fraction",
     time=_time,
     fitted=_narrow,
-    learned=(
-        Learned(
-            name="conv",
-            names=names("convolution"),
-            num_features=15,
-            features=_features,
-            counts_flops=True,
-            steps=1500,
-            # Convolutions of a GPU that was left out are predicted 17 % off with it, 21 without; products
-            # only worse.
-            board_noise=0.3,
-            rates=frozenset({"fp32"}),
-            measured_by=frozenset({"gemm_fraction.fp32"}),
-        ),
-        Learned(
-            name="conv16",
-            rates=frozenset({"fp16", "bf16", "tf32"}),
-            # What a layout costs is the same; on an H100 it is 21 % off without and 5 with it.
-            coupled={"tf32": 0.15},
-            measured_by=frozenset({"conv_fraction.fp16"}),
-            steps=1200,
-            # Forward passes of a board that was left out are 27 and 14 % off with it, 30 and 14 without;
-            # steps 18 instead of 22.
-            board_noise=0.7,
-            units=96,
-            members=8,
-            names=NAMES,
-            num_features=NUM_CUDNN_FEATURES,
-            features=cudnn_features,
-            counts_flops=True,
-            board=WAVES,
-        ),
-        Learned(
-            name="conv_amd",
-            rates=frozenset({"fp32", "fp16", "bf16"}),
-            measured_by=frozenset({"conv_fraction.fp32"}),
-            steps=3000,
-            units=64,
-            vendor="AMD",
-            names=NAMES,
-            num_features=NUM_FEATURES,
-            features=features,
-            counts_flops=True,
-            board=WAVES,
-        ),
-    ),
+    learned=(_FP32, _CUDNN, _AMD),
     cases={"conv": _cases},
     calibration_cases=_calibration_cases,
 )

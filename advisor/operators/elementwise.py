@@ -55,11 +55,6 @@ def _cast(shape: case.Shape, dtype: str) -> case.Call:
     return case.call("_to_copy", tensor(shape, dtype), dtype=case.dtype_argument(target))
 
 
-def _transposing_clone(shape: case.Shape, dtype: str) -> case.Call:
-    source = tensor(shape, dtype, stride=(1, shape[0]))
-    return case.call("clone", source, memory_format={"memory_format": "contiguous_format"})
-
-
 _FORWARD: Mapping[str, case.Make] = {
     "add": case.mapped("add.Tensor", 2),
     "add_": case.mapped("add_.Tensor", 2),
@@ -74,7 +69,11 @@ _FORWARD: Mapping[str, case.Make] = {
     "dropout": case.mapped("native_dropout", 1, 0.1, True),
     "copy": case.mapped("copy_", 2),
     "cast": _cast,
-    "clone": _transposing_clone,
+    "clone": lambda shape, dtype: case.call(
+        "clone",
+        tensor(shape, dtype, stride=(1, shape[0])),
+        memory_format={"memory_format": "contiguous_format"},
+    ),
     "cat": lambda shape, dtype: case.call("cat", [tensor(shape, dtype), tensor(shape, dtype)], 1),
     "fill": case.mapped("zero_", 1),
 }
@@ -100,6 +99,12 @@ def _calibration_cases() -> Iterator[case.Case]:
         yield case.Case(family="elementwise", dtype=dtype, call=case.call("relu", one))
 
 
+_POINTWISE = family.Learned(
+    name="pointwise", names=_LEARNED, num_features=4, features=_features, counts_flops=False, steps=2000,
+    rates=family.FULL_RATES,
+)  # fmt: skip
+
+
 ELEMENTWISE = family.Family(
     word="element-wise",
     nominal={
@@ -108,18 +113,16 @@ ELEMENTWISE = family.Family(
             threshold threshold_backward leaky_relu leaky_relu_backward hardtanh hardtanh_backward sqrt
             rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p pow square sin cos tan tanh sigmoid erf
             floor ceil round trunc frac fmod remainder floor_divide eq ne lt le gt ge logical_and logical_or
-            logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor where masked_fill
-            isnan isinf isfinite nan_to_num native_dropout native_dropout_backward prelu
-            hardswish hardsigmoid bernoulli atan2 sgn acos asin atan
-            sinh cosh asinh acosh atanh erfinv addcmul_scalar
+            logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor where masked_fill isnan
+            isinf isfinite nan_to_num native_dropout native_dropout_backward prelu hardswish hardsigmoid
+            bernoulli atan2 sgn acos asin atan sinh cosh asinh acosh atanh erfinv addcmul_scalar
             upsample_nearest2d upsample_nearest1d upsample_nearest3d""",
             PerElement(of_output=1),
         ),
         **family.each(
-            """addcmul addcdiv lerp tanh_backward sigmoid_backward gelu silu elu celu
-            softplus mish hardswish_backward hardsigmoid_backward elu_backward softplus_backward
-            log_sigmoid_forward silu_backward mish_backward gelu_backward cumsum cumprod glu glu_backward
-            log_sigmoid_backward
+            """addcmul addcdiv lerp tanh_backward sigmoid_backward gelu silu elu celu softplus mish
+            hardswish_backward hardsigmoid_backward elu_backward softplus_backward log_sigmoid_forward
+            silu_backward mish_backward gelu_backward cumsum cumprod glu glu_backward log_sigmoid_backward
             _prelu_kernel _prelu_kernel_backward upsample_bilinear2d upsample_bicubic2d
             upsample_bilinear2d_backward logit logaddexp""",
             PerElement(of_output=2),
@@ -158,17 +161,7 @@ ELEMENTWISE = family.Family(
     },
     calibrates="streaming_fraction",
     stream=_stream,
-    learned=(
-        family.Learned(
-            name="pointwise",
-            names=_LEARNED,
-            num_features=4,
-            features=_features,
-            counts_flops=False,
-            steps=2000,
-            rates=family.FULL_RATES,
-        ),
-    ),
+    learned=(_POINTWISE,),
     autocast=family.Autocast(
         full=family.names(
             """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus

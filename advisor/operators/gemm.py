@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
-from advisor.operators.case import RATES, Caps, Case, Draw, call, shrunk, tensor, transposed
+from advisor.operators.case import RATES, Caps, Case, Draw, call, shrunk, tensor
 from advisor.operators.family import BoardInputs, Compute, Family, Learned, Likeness, base_name, each, names
 from advisor.operators.work import Attributes, Tensors, alignment, item_bytes, numel, padding, tiles
 
@@ -71,12 +71,10 @@ def _is_stored_transposed(operand: TensorSpec, *, unless_known: bool) -> bool:
 
 
 def _product_features(op: Op) -> tuple[float, ...] | None:
-    product = product_of(op)
-    return None if product is None else _numbers(product)
-
-
-def _numbers(product: MatrixProduct) -> tuple[float, ...]:
     """The logarithms of the sizes come first: what depends on the GPU is computed from them."""
+    product = product_of(op)
+    if product is None:
+        return None
     batch, m, n, k = product.batch, product.rows, product.columns, product.inner
     return (
         *(math.log(size) for size in (batch, m, n, k)),
@@ -92,13 +90,13 @@ def _numbers(product: MatrixProduct) -> tuple[float, ...]:
 
 def _scaled_features(op: Op) -> tuple[float, ...] | None:
     """Those of the product, and which of three operators it is by what one scale covers."""
-    product = product_of(op)
-    if product is None:
+    numbers = _product_features(op)
+    if numbers is None:
         return None
     scale, inner = op.inputs[2].shape, op.inputs[0].shape[-1]
     is_whole = math.prod(scale) == 1
     is_block = not is_whole and scale[-1] == tiles(inner, _BLOCK)
-    return (*_numbers(product), float(is_whole), float(is_block))
+    return (*numbers, float(is_whole), float(is_block))
 
 
 def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
@@ -168,11 +166,6 @@ FP8_GEMM = Learned(
 _BATCHED = 3
 
 
-def _batch_reducing_product(inputs: Tensors, outputs: Tensors, _: Attributes) -> int:
-    batches, _rows, inner = inputs[1].shape
-    return 2 * numel(outputs[0]) * inner * batches
-
-
 def _product_of_groups(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
     """Groups share the rows, columns or inner sizes of a matrix, or are a batch of two; experts are groups.
 
@@ -220,14 +213,12 @@ def _products(index: int, caps: Caps) -> Iterator[Case]:
     for (dtype, tf32), phase in product(RATES, (Phase.FORWARD, Phase.BACKWARD)):
         draw = Draw(f"gemm {dtype} {tf32} {phase}", index)
         rows, columns, inner = _product_sizes(draw, caps, (dtype, tf32), batch=1)
-        right_stride = transposed(inner, columns)
-        left = tensor((rows, inner), dtype)
-        right = tensor((inner, columns), dtype, stride=right_stride)
-        operation = call("addmm", tensor((columns,), dtype), left, right)
-        if phase is Phase.BACKWARD:
+        if phase is Phase.FORWARD:
+            left, right = tensor((rows, inner), dtype), tensor((inner, columns), dtype, stride=(1, inner))
+            operation = call("addmm", tensor((columns,), dtype), left, right)
+        else:
             # The input's gradient has no transposed operand, the weight's has the left one.
-            is_weight = draw.choice((False, True))
-            stride = transposed(rows, inner) if is_weight else (inner, 1)
+            stride = (1, rows) if draw.choice((False, True)) else (inner, 1)
             left = tensor((rows, inner), dtype, stride=stride)
             operation = call("mm", left, tensor((inner, columns), dtype))
         yield Case(family="gemm", dtype=dtype, tf32=tf32, phase=phase, call=operation)
@@ -238,7 +229,7 @@ def _batched_products(index: int, caps: Caps) -> Iterator[Case]:
         draw = Draw(f"bmm {dtype} {tf32}", index)
         batch = draw.size(2, 512)
         rows, columns, inner = _product_sizes(draw, caps, (dtype, tf32), batch=batch)
-        stride = draw.choice((None, (inner * columns, *transposed(inner, columns))))
+        stride = draw.choice((None, (inner * columns, 1, inner)))
         left = tensor((batch, rows, inner), dtype)
         right = tensor((batch, inner, columns), dtype, stride=stride)
         yield Case(family="bmm", dtype=dtype, tf32=tf32, call=call("bmm", left, right))
@@ -267,18 +258,22 @@ def _calibration_cases() -> Iterator[Case]:
             yield Case(family="gemm", dtype=dtype, tf32=tf32, call=one)
         batched = call("bmm", *(tensor(shape, dtype) for shape in heads))
         yield Case(family="bmm", dtype=dtype, tf32=tf32, call=batched)
+    # In FP16, which every GPU with tensor cores does on them; with the right operand as a layer's weight.
     for batch, rows, columns, inner in TELLING_SIZES:
-        yield _half_product(batch, rows, columns, inner)
+        if batch == 1:
+            right = tensor((inner, columns), "float16", stride=(1, inner))
+            one = call("mm", tensor((rows, inner), "float16"), right)
+            yield Case(family="gemm", dtype="float16", tf32=False, call=one)
+        else:
+            left, right = (tensor((batch, *shape), "float16") for shape in ((rows, inner), (inner, columns)))
+            yield Case(family="bmm", dtype="float16", tf32=False, call=call("bmm", left, right))
 
 
-def _half_product(batch: int, rows: int, columns: int, inner: int) -> Case:
-    """In FP16, which every GPU with tensor cores does on them; with the right operand as a layer's weight."""
-    if batch == 1:
-        right = tensor((inner, columns), "float16", stride=transposed(inner, columns))
-        one = call("mm", tensor((rows, inner), "float16"), right)
-        return Case(family="gemm", dtype="float16", tf32=False, call=one)
-    left, right = (tensor((batch, *shape), "float16") for shape in ((rows, inner), (inner, columns)))
-    return Case(family="bmm", dtype="float16", tf32=False, call=call("bmm", left, right))
+# More batches gain nothing on kernels that were held out, but for products, whose errors still fall.
+_FP32_GEMM = Learned(
+    name="gemm", names=frozenset(_FIRST_OPERAND), num_features=23, features=_features, counts_flops=True,
+    steps=7000, units=128, rates=frozenset({"fp32"}), measured_by=frozenset({"gemm_fraction.fp32"}),
+)  # fmt: skip
 
 
 GEMM = Family(
@@ -293,29 +288,13 @@ GEMM = Family(
             "addmm baddbmm _addmm_activation addmv",
             lambda inputs, outputs, _: 2 * numel(outputs[0]) * inputs[1].shape[-1],
         ),
-        "addbmm": _batch_reducing_product,
+        "addbmm": lambda inputs, outputs, _: 2 * numel(outputs[0]) * inputs[1].shape[2] * inputs[1].shape[0],
         **each("_grouped_mm _scaled_grouped_mm", _product_of_groups),
         **each("dot vdot", lambda inputs, *_: 2 * numel(inputs[0])),
     },
     compute=Compute(fraction="gemm_fraction", tensor_cores=True),
     calibrates="gemm_fraction",
-    learned=(
-        Learned(
-            name="gemm",
-            names=frozenset(_FIRST_OPERAND),
-            num_features=23,
-            features=_features,
-            counts_flops=True,
-            # More batches gain nothing on kernels that were held out, but for products, whose errors still
-            # fall.
-            steps=7000,
-            units=128,
-            rates=frozenset({"fp32"}),
-            measured_by=frozenset({"gemm_fraction.fp32"}),
-        ),
-        TENSOR_GEMM,
-        FP8_GEMM,
-    ),
+    learned=(_FP32_GEMM, TENSOR_GEMM, FP8_GEMM),
     cases={"gemm": _products, "bmm": _batched_products},
     calibration_cases=_calibration_cases,
 )

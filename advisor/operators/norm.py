@@ -117,7 +117,13 @@ def _norms(index: int, caps: case.Caps) -> Iterator[case.Case]:
     for image_norm in (_group_norm, _batch_norm):
         draw = case.Draw(image_norm.__name__, index)
         dtype = draw.choice(case.FLOATS)
-        yield from case.both_ways("norm", dtype, *image_norm(_image(draw, caps, dtype), dtype))
+        batch, channels, side = draw.size(1, 256), draw.size(16, 1024, 8), draw.size(4, 128)
+
+        def fits(batch: int, side: int, channels: int = channels, dtype: str = dtype) -> bool:
+            return caps.allow(4 * batch * channels * side**2, dtype)
+
+        batch, side = case.shrunk((batch, side), fits, least=2)
+        yield from case.both_ways("norm", dtype, *image_norm((batch, channels, side, side), dtype))
 
 
 def _layer_norm(rows: int, columns: int, dtype: str) -> tuple[case.Call, case.Call]:
@@ -191,18 +197,9 @@ def _softmaxes(index: int, caps: case.Caps) -> Iterator[case.Case]:
         yield from case.both_ways("softmax", dtype, forward, backward)
 
 
-def _matrix(draw: case.Draw, caps: case.Caps, dtype: str, multiple: int) -> tuple[int, int]:
+def _matrix(draw: case.Draw, caps: case.Caps, dtype: str, multiple: int) -> tuple[int, ...]:
     sizes = draw.size(32, 65536), draw.size(64, 32768, multiple)
-    rows, columns = case.shrunk(sizes, lambda *it: caps.allow(4 * math.prod(it), dtype))
-    return rows, columns
-
-
-def _image(draw: case.Draw, caps: case.Caps, dtype: str) -> tuple[int, ...]:
-    batch, channels, side = draw.size(1, 256), draw.size(16, 1024, 8), draw.size(4, 128)
-    batch, side = case.shrunk(
-        (batch, side), lambda batch, side: caps.allow(4 * batch * channels * side**2, dtype), least=2
-    )
-    return batch, channels, side, side
+    return case.shrunk(sizes, lambda *it: caps.allow(4 * math.prod(it), dtype))
 
 
 def _named(name: str, shape: tuple[int, ...], dtype: str) -> case.Argument:
@@ -215,6 +212,12 @@ def _calibration_cases() -> Iterator[case.Case]:
         layer_norm = case.call("native_layer_norm", source, [_COLUMNS], scale, scale, 1e-5)
         yield case.Case(family="norm", dtype=dtype, call=layer_norm)
         yield case.Case(family="softmax", dtype=dtype, call=case.call("_softmax", source, 1, False))
+
+
+_NETWORK = Learned(
+    name="norm", names=_SOFTMAX | frozenset(_LAYER_NORM), num_features=7, features=_features,
+    counts_flops=False, steps=5000, rates=FULL_RATES,
+)  # fmt: skip
 
 
 NORM = Family(
@@ -239,17 +242,7 @@ NORM = Family(
     bandwidth="reduction_fraction",
     calibrates="reduction_fraction",
     stream=_stream,
-    learned=(
-        Learned(
-            name="norm",
-            names=_SOFTMAX | frozenset(_LAYER_NORM),
-            num_features=7,
-            features=_features,
-            counts_flops=False,
-            steps=5000,
-            rates=FULL_RATES,
-        ),
-    ),
+    learned=(_NETWORK,),
     autocast=Autocast(
         full=names("native_layer_norm native_group_norm _fused_rms_norm _softmax"), keeps_dtype=True
     ),

@@ -131,14 +131,11 @@ def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int: 
     hidden = number("hidden_size")
     state = number("proj_size") or hidden
     directions = 2 if attributes["bidirectional"] else 1
-    gates = _GATES[number("mode")]
-    rows = prod(data.shape[:-1])
-    total = 0
-    for layer in range(number("num_layers")):
-        width = data.shape[-1] if layer == 0 else state * directions
-        total += 2 * rows * directions * gates * hidden * (width + state)
-        total += 2 * rows * directions * hidden * number("proj_size")
-    return total
+    gates, layers = _GATES[number("mode")], number("num_layers")
+    # The first layer's columns are the input's, of the others the states'; each has a state of its own.
+    widths = data.shape[-1] + (layers - 1) * state * directions + layers * state
+    rows = 2 * prod(data.shape[:-1]) * directions
+    return rows * hidden * (gates * widths + layers * number("proj_size"))
 
 
 def steps_of(op: Op) -> RecurrentSteps | None:

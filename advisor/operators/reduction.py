@@ -1,6 +1,7 @@
 """Reductions, pooling and losses: more elements in than out."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import prod
 from typing import cast
 
@@ -26,10 +27,6 @@ _REDUCTIONS: Mapping[str, case.Make] = {
     "mean of rows": case.mapped("mean.dim", 1, [1], True),
     "norm": case.mapped("linalg_vector_norm", 1),
 }
-
-
-def _reductions(index: int, caps: case.Caps) -> Iterator[case.Case]:
-    yield from case.streams("reduction", _REDUCTIONS, Phase.BACKWARD, index, caps)
 
 
 def _pooling(index: int, caps: case.Caps) -> Iterator[case.Case]:
@@ -105,5 +102,9 @@ REDUCTION = Family(
             binary_cross_entropy binary_cross_entropy_with_logits kl_div logsumexp"""
         )
     ),
-    cases={"loss": _losses, "reduction": _reductions, "pooling": _pooling},
+    cases={
+        "loss": _losses,
+        "reduction": partial(case.streams, "reduction", _REDUCTIONS, Phase.BACKWARD),
+        "pooling": _pooling,
+    },
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     from .real_device import CpuStepClock, SpanMeasurement
     from .recording.iteration import Iterations
     from .session import Session
-
-Finish = Callable[[Iteration], None]
 
 
 class NoCudaError(Exception):
@@ -148,34 +144,13 @@ def tf32_flags() -> Flags:
     }
 
 
-def watched(session: Session, *, is_timed: bool = False) -> contextlib.AbstractContextManager[object]:
-    """The dispatch mode around the whole script; nothing may slow one that is timed."""
-    return contextlib.nullcontext() if session.backend == "cuda" or is_timed else session.mode
-
-
-class End:
-    """Says at each iteration whether another one is needed."""
-
-    def __init__(
-        self, measurement: SpanMeasurement | CpuStepClock | None, tell: Tell, finish: Finish
-    ) -> None:
-        self._tell = tell
-        self._finish = finish
-        self._measurement = measurement
-
-    def on_span(self, iterations: Iterations) -> None:
-        """Called at the end of each span."""
-        measurement, span = self._measurement, iterations.last
-        if measurement is None and iterations.is_steady:
-            span = iterations.typical()
-        if span is None:
-            return
-        if measurement is None:
-            if iterations.is_steady:
-                self._finish(span)
-            return
-        num_spans = iterations.num_spans
-        self._tell({"phase": RunPhase.MEASURING, "step": num_spans, "num_steps": measurement.num_spans})
-        measurement.end_span(num_spans, span, is_steady=iterations.is_steady)
-        if measurement.result is not None:
-            self._finish({**span, **measurement.result})
+def finished(
+    measurement: SpanMeasurement | CpuStepClock | None, iterations: Iterations, tell: Tell
+) -> Iteration | None:
+    """The iteration that stands for all, at the end of a span; None if another one is needed."""
+    if measurement is None:
+        return iterations.typical() if iterations.is_steady else None
+    num_spans, span = iterations.num_spans, iterations.last or {}
+    tell({"phase": RunPhase.MEASURING, "step": num_spans, "num_steps": measurement.num_spans})
+    measurement.end_span(num_spans, span, is_steady=iterations.is_steady)
+    return None if measurement.result is None else {**span, **measurement.result}

@@ -14,7 +14,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from .protocol import Checkpointing, CheckpointUse
@@ -57,10 +57,19 @@ def checkpointing_of(script: Path) -> Checkpointing | None:
 
 
 def _checkpointing_of(script: Path) -> Checkpointing | None:
-    root = _root(script)
+    # The folder of the script, or the one that holds its outermost package.
+    root = script.parent
+    while (root / "__init__.py").exists() and root != root.parent:
+        root = root.parent
     texts = [_Text(path, root) for path in _files(script, root)]
     defined = {name for text in texts for name in text.functions}
-    looped = _looped(texts)
+    # Functions that run in a loop, whichever function calls them there.
+    looped: set[str] = set()
+    to_come = {name for text in texts for name in text.called_in_loops}
+    while to_come:
+        looped |= to_come
+        called = (text.called_by.get(name, set()) for text in texts for name in to_come)
+        to_come = set().union(*called) - looped
     saves = [place for text in texts for place in text.saves(defined, looped)]
     restores = [place for text in texts for place in text.restores(defined)]
     parts = [place for text in texts for place in text.optimizers_loaded()]
@@ -70,14 +79,6 @@ def _checkpointing_of(script: Path) -> Checkpointing | None:
         return None
     use: CheckpointUse = "none" if not saves else "resumes" if loads else "saves"
     return {"use": use, "saves": saves[:_MOST_PLACES], "loads": (loads or reads)[:_MOST_PLACES]}
-
-
-def _root(script: Path) -> Path:
-    """The folder of the script, or the one that holds its outermost package."""
-    root = script.parent
-    while (root / "__init__.py").exists() and root != root.parent:
-        root = root.parent
-    return root
 
 
 def _files(script: Path, root: Path) -> list[Path]:
@@ -213,17 +214,6 @@ class _Text:
 
     def _place(self, call: ast.Call) -> str:
         return f"{self.name}:{call.lineno} {self._dotted(call.func)}"[:200]
-
-
-def _looped(texts: Iterable[_Text]) -> set[str]:
-    """Functions that run in a loop, whichever function calls them there."""
-    looped: set[str] = set()
-    to_come = {name for text in texts for name in text.called_in_loops}
-    while to_come:
-        looped |= to_come
-        called = (text.called_by.get(name, set()) for text in texts for name in to_come)
-        to_come = set().union(*called) - looped
-    return looped
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:

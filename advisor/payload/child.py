@@ -27,20 +27,15 @@ def load_payload(module: str) -> ModuleType:
     Raises ImportError: the payload is not where it was installed, or torch is missing.
     """
     if PAYLOAD not in sys.modules:
-        _load_package()
+        folder = Path(__file__).resolve().parent
+        spec = importlib.util.spec_from_file_location(
+            PAYLOAD, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        if spec is None or spec.loader is None:
+            raise ImportError(f"advisor's payload is missing from {folder}: install gpu-advisor anew")
+        sys.modules[PAYLOAD] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[PAYLOAD])
     return importlib.import_module(f"{PAYLOAD}.{module}")
-
-
-def _load_package() -> None:
-    folder = Path(__file__).resolve().parent
-    spec = importlib.util.spec_from_file_location(
-        PAYLOAD, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    if spec is None or spec.loader is None:
-        raise ImportError(f"advisor's payload is missing from {folder}: install gpu-advisor anew")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[PAYLOAD] = module
-    spec.loader.exec_module(module)
 
 
 def start(job: ChildJob, *parts: object) -> None:

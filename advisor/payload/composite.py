@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-    from torch.utils._python_dispatch import TorchDispatchMode
-
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
 
 # What torch's dispatcher passes on.
 
@@ -60,7 +57,7 @@ class Maker(Protocol):
     def empty(
         self, shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None
     ) -> torch.Tensor:
-        """A new tensor on the pretended GPU."""
+        pass
 
     def pretend(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
-        """The operator's result by torch's own rule, its memory counted."""
+        pass

@@ -22,11 +22,21 @@ def run(job: MeasuringJob) -> None:
 
 def _measure(job: MeasuringJob) -> tuple[Status, Details]:
     from . import torch_names
-    from .backend import NoCudaError
-    from .operator_timing import LostDeviceError, first_line, is_out_of_memory
+    from .backend import NoCudaError, check_cuda
+    from .operator_timing import LostDeviceError, clock_of, first_line, is_out_of_memory, measure_all
 
     try:
-        _measure_all(job)
+        torch_names.check_all()
+        if job["backend"] == "cuda":
+            check_cuda()
+        with Path(job["progress"]).open("a", encoding="utf-8") as out:
+
+            def tell(line: MeasuringLine) -> None:
+                out.write(json.dumps(line) + "\n")
+                out.flush()
+
+            tell({"device": device_of(job["backend"])})
+            measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
     except NoCudaError as error:
         return Status.NO_CUDA, {"message": str(error)}
     except torch_names.MissingNameError as error:
@@ -40,24 +50,6 @@ def _measure(job: MeasuringJob) -> tuple[Status, Details]:
             raise
         return Status.FULL_DEVICE, {"message": first_line(error)}
     return Status.OK, {}
-
-
-def _measure_all(job: MeasuringJob) -> None:
-    from . import torch_names
-    from .backend import check_cuda
-    from .operator_timing import clock_of, measure_all
-
-    torch_names.check_all()
-    if job["backend"] == "cuda":
-        check_cuda()
-    with Path(job["progress"]).open("a", encoding="utf-8") as out:
-
-        def tell(line: MeasuringLine) -> None:
-            out.write(json.dumps(line) + "\n")
-            out.flush()
-
-        tell({"device": device_of(job["backend"])})
-        measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
 
 
 def device_of(backend: str) -> MeasuringDevice:

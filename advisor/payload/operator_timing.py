@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Union, cast
+from typing import Protocol, cast
 
 import torch
 from torch._ops import OpOverload
@@ -59,7 +59,6 @@ class CpuClock:
         torch.set_num_threads(1)
 
     def time_s(self, launch: Launch, num_calls: int) -> float:
-        """Seconds of one call."""
         begin_s = time.perf_counter()
         for number in range(num_calls):
             launch(number)
@@ -143,7 +142,18 @@ def sample(launch: Launch, clock: DeviceClock) -> Sampled:
     A sample is as many calls as take 2 ms. The median leaves out what something else disturbed; where
     samples scatter, more are taken.
     """
-    num_calls = _warm_up(launch, clock)
+    # How many calls make a sample; libraries have chosen their kernels and clocks have risen then.
+    # The first call loads kernels.
+    clock.time_s(launch, 1)
+    before_s = clock.time_s(launch, 1)
+    for _ in range(WARM_UPS):
+        num_calls = calls_per_sample(before_s, clock.most_calls)
+        now_s = clock.time_s(launch, num_calls)
+        is_steady = abs(now_s - before_s) <= STEADY * before_s
+        before_s = now_s
+        if is_steady:
+            break
+    num_calls = calls_per_sample(before_s, clock.most_calls)
     samples: list[float] = []
     while len(samples) < MOST_SAMPLES:
         samples += [clock.time_s(launch, num_calls) for _ in range(NUM_SAMPLES)]
@@ -159,21 +169,6 @@ def summary(samples: list[float]) -> tuple[float, float]:
     return median_s, statistics.median(abs(value - median_s) for value in samples) / median_s
 
 
-def _warm_up(launch: Launch, clock: DeviceClock) -> int:
-    """How many calls make a sample; libraries have chosen their kernels and clocks have risen then."""
-    # The first call loads kernels.
-    clock.time_s(launch, 1)
-    before_s = clock.time_s(launch, 1)
-    for _ in range(WARM_UPS):
-        num_calls = calls_per_sample(before_s, clock.most_calls)
-        now_s = clock.time_s(launch, num_calls)
-        is_steady = abs(now_s - before_s) <= STEADY * before_s
-        before_s = now_s
-        if is_steady:
-            break
-    return calls_per_sample(before_s, clock.most_calls)
-
-
 def calls_per_sample(call_s: float, most: int) -> int:
     """So many calls take 2 ms, at least one and at most ``most``.
 
@@ -185,7 +180,7 @@ def calls_per_sample(call_s: float, most: int) -> int:
 
 # Calls and their tensors from the descriptions of ``advisor/operators/case.py``.
 
-TorchOperator = Union[OpOverload, Callable[..., object]]
+TorchOperator = OpOverload | Callable[..., object]
 # Values of a normal distribution: hardware draws less power, and so runs faster, on zeros.
 _SEED = 0
 COPIES = ("advisor::h2d_copy", "advisor::d2h_copy")
@@ -214,7 +209,6 @@ class Build:
         self.operator, self.args, self.kwargs = self._call(case["call"])
 
     def run(self) -> object:
-        """The call."""
         return self.operator(*self.args, **self.kwargs)
 
     def _call(self, call: protocol.OperatorCall) -> tuple[TorchOperator, list[object], dict[str, object]]:
@@ -245,7 +239,12 @@ class Build:
             made = torch.empty_strided(shape, stride, dtype=kind, device=self._device)
         if on_host and self._device == "cuda":
             made = made.pin_memory()
-        _fill(made, below)
+        if below is not None:
+            made.random_(0, below)
+        elif made.dtype is torch.bool:
+            made.bernoulli_(0.8)
+        else:
+            made.normal_()
         self.num_bytes += made.numel() * made.element_size()
         if name is not None:
             self._named[name] = made
@@ -266,15 +265,6 @@ def operator_of(name: str) -> TorchOperator:
     except AttributeError as error:
         raise NoSuchOperatorError(f"torch {torch.__version__} has no {name}") from error
     return operator
-
-
-def _fill(tensor: torch.Tensor, below: int | None) -> None:
-    if below is not None:
-        tensor.random_(0, below)
-    elif tensor.dtype is torch.bool:
-        tensor.bernoulli_(0.8)
-    else:
-        tensor.normal_()
 
 
 def seed() -> None:

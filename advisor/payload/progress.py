@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from .protocol import VERSION, ChildJob, Details, Notice, ProgressLine, RunPhase, ScriptJob, Status
+from .protocol import VERSION, ChildJob, Details, ProgressLine, RunPhase, ScriptJob, Status
 from .script import own_line
 
 Tell = Callable[[ProgressLine], None]
@@ -64,7 +64,6 @@ class Position:
         self._tell_step(self._num_backward, None if total and self._num_backward > total else total)
 
     def stepped(self, num_steps: int) -> None:
-        """So many iterations are complete."""
         self._num_steps = num_steps
         self._num_before = self._num_backward or None
         self._num_backward = self._num_evaluated = 0
@@ -81,7 +80,6 @@ class Position:
 # Ending a script that wants to train for days, whatever it does to exceptions.
 
 _MOST_RAISES = 20
-_GRACE_S = 5.0
 
 
 class StopProfiling(BaseException):
@@ -91,7 +89,7 @@ class StopProfiling(BaseException):
 class Stopper:
     """Raises once the result is safe, raises again if swallowed, and at last leaves the process."""
 
-    def __init__(self, *, grace_s: float = _GRACE_S) -> None:
+    def __init__(self, *, grace_s: float = 5.0) -> None:
         self.stopping = False
         self._raises = 0
         self._grace_s = grace_s
@@ -173,7 +171,15 @@ def write_result(job: ChildJob, status: Status, details: Details) -> None:
     if "refused" in kept:
         kept["refused"] = [_cut(text) for text in kept["refused"][:_MOST_TEXTS]]
     if "warnings" in kept:
-        kept["warnings"] = [_cut_facts(warning) for warning in kept["warnings"][:_MOST_TEXTS]]
+        kept["warnings"] = [
+            {
+                "code": warning["code"],
+                "facts": {
+                    name: _cut(it) if isinstance(it, str) else it for name, it in warning["facts"].items()
+                },
+            }
+            for warning in kept["warnings"][:_MOST_TEXTS]
+        ]
     document = {"format_version": VERSION, "status": status, **kept}
     temporary.write_text(json.dumps(document), encoding="utf-8")
     temporary.replace(target)
@@ -192,11 +198,6 @@ def leave() -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(0)
-
-
-def _cut_facts(warning: Notice) -> Notice:
-    facts = {name: _cut(fact) if isinstance(fact, str) else fact for name, fact in warning["facts"].items()}
-    return {"code": warning["code"], "facts": facts}
 
 
 def _cut(text: str) -> str:

@@ -6,7 +6,7 @@ The child needs nothing but the standard library to load it; the parent checks r
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal, NamedTuple, TypedDict, Union, final
+from typing import Annotated, Literal, NamedTuple, TypedDict, final
 
 if sys.version_info >= (3, 11):
     from enum import StrEnum as StrEnum
@@ -88,7 +88,7 @@ class Warned(StrEnum):
     VARIABLES_WITHHELD = "variables-withheld"
 
 
-Fact = Union[str, int, float, bool, list[str], None]
+Fact = str | int | float | bool | list[str] | None
 
 
 class Notice(TypedDict):
@@ -336,8 +336,7 @@ class MeasuredLine(Timing):
     case: str
 
 
-# Evaluated in the child's Python, which may not know the operator.
-MeasuringLine = Union[DeviceLine, ReferenceLine, SkippedLine, MeasuredLine]
+MeasuringLine = DeviceLine | ReferenceLine | SkippedLine | MeasuredLine
 
 
 # What the parent writes: what a child is to do.

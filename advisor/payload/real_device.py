@@ -138,7 +138,7 @@ class CpuStepClock:
     def end_span(self, count: int, span: Iteration, *, is_steady: bool) -> None:  # noqa: ARG002
         """A step has ended; the first holds set-up, and what was loaded before it."""
         self._ends_s.append(self._clock())
-        times_s = [end - begin for begin, end in zip(self._ends_s[1:], self._ends_s[2:])]
+        times_s = [end - begin for begin, end in zip(self._ends_s[1:], self._ends_s[2:], strict=False)]
         is_late = self._ends_s[-1] - self._ends_s[0] > CPU_S
         if len(times_s) >= self.num_spans or (times_s and is_late):
             self.result = {"step_times_s": times_s}

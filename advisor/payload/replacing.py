@@ -63,18 +63,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         specs = (finder.find_spec(fullname, path, target) for finder in others)
         spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            self._watch(spec.loader, self.actions[fullname])
+
+            def exec_module(execute: Original, module: ModuleType) -> None:
+                execute(module)
+                for action in self.actions[fullname]:
+                    action(module)
+
+            wrap(spec.loader, "exec_module", exec_module)
         return spec
-
-    @staticmethod
-    def _watch(loader: importlib.abc.Loader, actions: list[Action]) -> None:
-
-        def exec_module(execute: Original, module: ModuleType) -> None:
-            execute(module)
-            for action in actions:
-                action(module)
-
-        wrap(loader, "exec_module", exec_module)
 
 
 _finder = _Finder()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import platform
 import runpy
@@ -59,7 +60,7 @@ def _attempt(job: ScriptJob) -> Outcome:
 
 
 def _profile(job: ScriptJob, teller: Teller) -> Outcome:
-    from .backend import End, NoCudaError, start_session
+    from .backend import NoCudaError, finished, start_session
     from .real_device import CpuStepClock, SpanMeasurement
     from .recording.iteration import SPANS_WANTED, Iterations
 
@@ -68,7 +69,10 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     except NoCudaError as error:
         return Status.NO_CUDA, {"message": str(error)}
 
-    def finish(span: Iteration) -> None:
+    def on_span(_: int) -> None:
+        span = finished(measurement, iterations, teller.tell)
+        if span is None:
+            return
         if job["is_timed"]:
             write_result(job, Status.OK, {"step_times_s": span["step_times_s"]})
             session.stopper.stop()
@@ -77,11 +81,10 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
         session.stopper.stop()
 
     position = None if session.backend == "cuda" else Position(teller.tell, SPANS_WANTED)
-    iterations = Iterations(session, lambda _: end.on_span(iterations), position=position)
+    iterations = Iterations(session, on_span, position=position)
     measurement: CpuStepClock | SpanMeasurement | None = CpuStepClock() if job["is_timed"] else None
     if session.backend == "cuda":
         measurement = SpanMeasurement(session, job["timeline"], iterations.watch_modules)
-    end = End(measurement, teller.tell, finish)
     iterations.install()
     if session.backend == "fake" and job["shortcuts"]:
         from .fake.repeated_passes import RepeatedPasses
@@ -124,15 +127,12 @@ def _of_function(job: ScriptJob, step: Callable[..., object], setup: Callable[[]
                 iterations.end_call()
         return found(session, iterations, iterations.last or {})
     except BaseException as error:  # noqa: BLE001 - the parent raises it for its caller
-        message = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return Status.CRASHED, {"message": message, **_frames(error)}
-
-
-def _frames(error: BaseException) -> Details:
-    try:
-        return where(error)
-    except Exception:  # noqa: BLE001 - a fault of ours must not hide the script's
-        return {"traceback": traceback.format_exc()}
+        details: Details = {"message": f"{type(error).__name__}: {error}".removesuffix(": ")}
+        try:
+            details |= where(error)
+        except Exception:  # noqa: BLE001 - a fault of ours must not hide the script's
+            details["traceback"] = traceback.format_exc()
+        return Status.CRASHED, details
 
 
 def _of_script(job: ScriptJob, outcome: Outcome) -> Outcome:
@@ -170,7 +170,6 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
 
 
 def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Details]:
-    from .backend import watched
     from .progress import StopProfiling
     from .recording.random_steps import seed_all
     from .script import start_script
@@ -179,7 +178,9 @@ def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Detail
     try:
         sys.argv[:] = [job["script"], *job["arguments"]]
         seed_all()
-        with watched(session, is_timed=job["is_timed"]):
+        # Nothing may slow what is timed.
+        is_unwatched = session.backend == "cuda" or job["is_timed"]
+        with contextlib.nullcontext() if is_unwatched else session.mode:
             start_script(job["script"], Path(job["script"]).read_bytes())
     except StopProfiling:
         return None, {}
@@ -214,13 +215,8 @@ def where(error: BaseException) -> Details:
     """The traceback without our frames and those of runpy and torch."""
     import torch
 
-    hidden = (
-        str(Path(__file__).parent),
-        str(Path(torch.__file__).parent),
-        "<frozen",
-        runpy.__file__,
-        threading.__file__,
-    )
+    folders = (str(Path(file).parent) for file in (__file__, torch.__file__))
+    hidden = (*folders, "<frozen", runpy.__file__, threading.__file__)
     shown = traceback.TracebackException.from_exception(error)
     pending = [shown]
     while pending:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TypeGuard, cast
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from .fake.collectives import Collectives
 from .fake.fake_samples import SampleMaker
@@ -22,11 +23,6 @@ from .recording.loading import ScriptLoaders
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder
 from .script import is_library
-
-if TYPE_CHECKING:
-    from torch._subclasses.fake_tensor import FakeTensor
-    from typing_extensions import TypeGuard
-
 
 # Which variables the script asks for and does not get: their names, since their values are not here.
 
@@ -60,7 +56,6 @@ class Variables:
             os.environ.__class__ = Watched
 
     def warnings(self) -> list[Notice]:
-        """What the user should know of it."""
         return [notice(Warned.VARIABLES_WITHHELD, names=list(self.asked))] if self.asked else []
 
 
@@ -122,12 +117,10 @@ class Session:
 
     @property
     def pretending(self) -> HybridMode:
-        """The mode of the fake backend."""
         return cast("HybridMode", self.mode)
 
     @property
     def watching(self) -> WatchingMode:
-        """The mode of the others."""
         return cast("WatchingMode", self.mode)
 
     def use_fake_data(self, fields: list[SampleField], num_samples: int | None) -> None:
@@ -136,7 +129,6 @@ class Session:
         self.fake_data = SampleMaker(fields, num_samples, self.warn, self.loading.forget_lengths)
 
     def warn(self, code: Warned, **facts: Fact) -> None:
-        """Keep a warning for the trace."""
         self.warnings.setdefault(f"{code} {facts}", notice(code, **facts))
 
     def all_warnings(self) -> list[Notice]:

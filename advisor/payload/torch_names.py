@@ -7,11 +7,10 @@ do nothing, silently; so what is missing ends the run and is named.
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .protocol import Fact
+from .protocol import Fact
 
 Names = Mapping[str, tuple[str, ...]]
 
@@ -126,10 +125,13 @@ def check(names: Names) -> None:
 
     Raises MissingNameError: torch lacks one; the message names it and who needs it.
     """
-    for user, paths in names.items():
-        for path in paths:
-            if not _exists(path):
-                raise MissingNameError(f"{path.replace(':', '.')}, which advisor's part {user!r} needs")
+    for user, path in ((user, path) for user, paths in names.items() for path in paths):
+        module, _, attributes = path.partition(":")
+        try:
+            operator.attrgetter(attributes)(importlib.import_module(module))
+        except (ImportError, AttributeError):
+            missing = f"{module}.{attributes}, which advisor's part {user!r} needs"
+            raise MissingNameError(missing) from None
 
 
 def version_warning(version: str) -> dict[str, Fact] | None:
@@ -140,14 +142,3 @@ def version_warning(version: str) -> dict[str, Fact] | None:
     if (major, minor) >= EXPECTED_FROM and not is_newer:
         return None
     return {"version": version, "tested": tested, "is_newer": is_newer}
-
-
-def _exists(path: str) -> bool:
-    module, _, attributes = path.partition(":")
-    try:
-        thing: object = importlib.import_module(module)
-        for attribute in attributes.split("."):
-            thing = getattr(thing, attribute)
-    except (ImportError, AttributeError):
-        return False
-    return True

@@ -16,17 +16,16 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from advisor.core import processes
 from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.files import temporary_folder
 from advisor.core.findings.about_traces import CredentialsInSight
 from advisor.core.redaction import redact_with
-from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
+from advisor.payload.protocol import VERSION, FakeSamples, Gpu, Notice, ScriptJob, Status
 from advisor.profile.child_files import AppendedLines, open_foreign
 from advisor.profile.environment import child_environment, visible_devices, withheld
 from advisor.profile.failures import failure
@@ -117,16 +116,12 @@ def _started(
         os.set_blocking(ours, False)
         try:
             words = (str(os.getpid()), str(theirs), *processes.located(command))
+            # Its own session and so its own process group: all it starts can be ended at once.
             process = processes.start(
-                processes.isolated(sys.executable, "-S", str(_LAUNCHER), *words),
-                pass_fds=[theirs],
-                stdin=terminal.stdin,
-                stdout=terminal.stdout,
-                stderr=terminal.stdout,
-                environment=environment | mark,
-                # Its own session and so its own process group: all it starts can be ended at once.
-                start_new_session=True,
-            )
+                processes.isolated(sys.executable, "-S", str(_LAUNCHER), *words), pass_fds=[theirs],
+                stdin=terminal.stdin, stdout=terminal.stdout, stderr=terminal.stdout,
+                environment=environment | mark, start_new_session=True,
+            )  # fmt: skip
         finally:
             os.close(theirs)
         try:
@@ -158,12 +153,9 @@ def _check_started(report: BinaryIO, command: Sequence[str | Path]) -> None:
 
 
 def _wait(
-    process: subprocess.Popen[bytes],
-    terminal: PseudoTerminal,
-    lines: AppendedLines,
-    timeout_s: float,
+    process: subprocess.Popen[bytes], terminal: PseudoTerminal, lines: AppendedLines, timeout_s: float,
     stall_s: float,
-) -> int | None:
+) -> int | None:  # fmt: skip
     heard_at_s = time.monotonic()
     deadline_s = heard_at_s + timeout_s
     returncode = process.poll()
@@ -255,12 +247,7 @@ def written(job: AttemptJob, folder: Path, *, module: str = "run") -> ScriptJob:
         "arguments": list(job.arguments),
         "backend": job.backend,
         "is_timed": job.is_timed,
-        "gpu": {
-            "name": job.gpu.name,
-            "compute_capability": job.gpu.compute_capability,
-            "num_sms": job.gpu.num_sms,
-            "memory_bytes": job.gpu.memory_bytes,
-        },
+        "gpu": cast("Gpu", asdict(job.gpu)),
         "fake_data": job.fake_data,
         "world_size": job.world_size,
         "withheld": list(withheld(os.environ, (*job.handed_on, *job.variables))),
@@ -290,37 +277,23 @@ def record(
     """
     # However often a script says that it needs another start.
     deadline_s = time.monotonic() + limits.timeout_s
-    return _record(job, interpreters, limits, deadline_s, progress)
-
-
-def _record(
-    job: AttemptJob,
-    interpreters: Sequence[Path],
-    limits: ChildLimits,
-    deadline_s: float,
-    progress: Progress | None,
-) -> tuple[ChildRecording, Timeline | None]:
-    for position, interpreter in enumerate(interpreters):
+    while interpreters:
         if progress is not None:
-            progress(f"profiling {job.script} with {interpreter}")
-        left_s = max(0.0, deadline_s - time.monotonic())
-        recording, timeline, ending = _attempt(job, interpreter, replace(limits, timeout_s=left_s), progress)
+            progress(f"profiling {job.script} with {interpreters[0]}")
+        left = replace(limits, timeout_s=max(0.0, deadline_s - time.monotonic()))
+        recording, timeline, ending = _attempt(job, interpreters[0], left, progress)
         status = None if recording is None else recording["status"]
         if recording is not None and status == Status.OK:
             return recording, timeline
         if status == Status.NEEDS_TORCHRUN and job.world_size is None and job.backend in ("auto", "fake"):
-            alone = replace(job, world_size=1, backend="fake")
-            return _record(alone, [interpreter], limits, deadline_s, progress)
-        if status == Status.NO_TORCH and position + 1 < len(interpreters):
-            continue
-        raise failure(
-            recording,
-            script=job.script,
-            python=str(interpreter),
-            returncode=ending.returncode,
-            log=ending.log,
-            timeout_s=limits.timeout_s,
-        )
+            job, interpreters = replace(job, world_size=1, backend="fake"), interpreters[:1]
+        elif status == Status.NO_TORCH and len(interpreters) > 1:
+            interpreters = interpreters[1:]
+        else:
+            raise failure(
+                recording, script=job.script, python=str(interpreters[0]), returncode=ending.returncode,
+                log=ending.log, timeout_s=limits.timeout_s,
+            )  # fmt: skip
     raise InputError("no Python interpreter was found: name one that has torch with `profile.python`.")
 
 
@@ -336,13 +309,11 @@ def _attempt(
         command: list[str | Path] = [interpreter, CHILD, job_path]
         inside = None
         if limits.sandbox:
-            script = Inside(
-                script=Path(job.script),
-                arguments=job.arguments,
-                added=limits.sandbox_read,
-                environment=environment,
-            )
-            inside = sandboxed(command, folder, script)
+            script, added = Path(job.script), limits.sandbox_read
+            inside = sandboxed(
+                command, folder,
+                Inside(script=script, arguments=job.arguments, added=added, environment=environment),
+            )  # fmt: skip
         ending = run_child(
             command if inside is None else inside.command,
             environment=environment,
@@ -444,9 +415,7 @@ class PseudoTerminal:
     def __enter__(self) -> PseudoTerminal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Ours alone would see a hang-up whenever the script closes its own, so theirs is kept until now.
         os.close(self._theirs)
         os.close(self._ours)

@@ -30,34 +30,22 @@ _POLL_S = 0.01
 
 @overload
 def profile_callable(
-    step: Callable[[], object],
-    *,
-    setup: None = None,
-    batch_size: int | None = None,
-    gpu: attempt.ScriptGpu | None = None,
-    timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
-) -> Trace: ...
+    step: Callable[[], object], *, setup: None = None, batch_size: int | None = None,
+    gpu: attempt.ScriptGpu | None = None, timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
+) -> Trace: ...  # fmt: skip
 
 
 @overload
 def profile_callable(
-    step: Callable[[State], object],
-    *,
-    setup: Callable[[], State],
-    batch_size: int | None = None,
-    gpu: attempt.ScriptGpu | None = None,
-    timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
-) -> Trace: ...
+    step: Callable[[State], object], *, setup: Callable[[], State], batch_size: int | None = None,
+    gpu: attempt.ScriptGpu | None = None, timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
+) -> Trace: ...  # fmt: skip
 
 
 def profile_callable(
-    step: Callable[..., object],
-    *,
-    setup: Callable[[], object] | None = None,
-    batch_size: int | None = None,
-    gpu: attempt.ScriptGpu | None = None,
-    timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
-) -> Trace:
+    step: Callable[..., object], *, setup: Callable[[], object] | None = None, batch_size: int | None = None,
+    gpu: attempt.ScriptGpu | None = None, timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
+) -> Trace:  # fmt: skip
     """The Trace of one call of ``step`` on a GPU that is not there.
 
     ::

@@ -12,7 +12,6 @@ import resource
 import signal
 import sys
 import time
-from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -27,7 +26,7 @@ def main() -> None:
     """Run the command and end as it ends; its errno goes to the file descriptor REPORT if it cannot start."""
     advisor, report, *command = sys.argv[1:]
     os.set_inheritable(int(report), False)
-    signal.signal(signal.SIGTERM, _on_signal)
+    signal.signal(signal.SIGTERM, lambda number, _: (_end_what_is_left(), _end_like(-number)))
     _tie_to(int(advisor))
     # A crash leaves no core: to Linux, 1 means neither a core file nor a program that collects it.
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
@@ -56,30 +55,18 @@ def _tie_to(advisor: int) -> None:
         os._exit(1)
 
 
-def _on_signal(number: int, _: FrameType | None) -> None:
-    _end_what_is_left()
-    _end_like(-number)
-
-
 def _end_what_is_left() -> None:
-    """Kill all children; the children of each are ours then."""
+    """Kill all children; the children of each are ours then. Nothing where the system does not list them."""
     deadline_s = time.monotonic() + _MOST_S
-    with contextlib.suppress(ChildProcessError):
+    with contextlib.suppress(OSError):
         while time.monotonic() < deadline_s:
-            for pid in _children():
+            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+                pids = [int(pid) for pid in file.read().split()]
+            for pid in pids:
                 os.kill(pid, signal.SIGKILL)
             # One that ended may have been the last, and does not wait for others that live.
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-
-
-def _children() -> list[int]:
-    """Raises ChildProcessError where the system does not list them."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
-            return [int(pid) for pid in file.read().split()]
-    except OSError:
-        raise ChildProcessError from None
 
 
 def _end_like(code: int) -> None:

@@ -99,23 +99,13 @@ def pretend(name: str) -> ScriptGpu:
 
 
 def profile(
-    script: str | Path,
-    arguments: Sequence[str] = (),
-    *,
-    python: str | Path | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    backend: str = "fake",
-    gpu: ScriptGpu | None = None,
-    fake_data: Sequence[FakeField] = (),
-    num_samples: int | None = None,
-    world_size: int | None = None,
-    sandbox: bool = False,
-    sandbox_read: Sequence[Path] = (),
-    env: Sequence[str] = (),
-    variables: Mapping[str, str] | None = None,
-    memory_bytes: int | None = None,
+    script: str | Path, arguments: Sequence[str] = (), *, python: str | Path | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S, backend: str = "fake", gpu: ScriptGpu | None = None,
+    fake_data: Sequence[FakeField] = (), num_samples: int | None = None, world_size: int | None = None,
+    sandbox: bool = False, sandbox_read: Sequence[Path] = (), env: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None, memory_bytes: int | None = None,
     progress: Progress | None = None,
-) -> Trace:
+) -> Trace:  # fmt: skip
     """Run a training script for a few optimizer steps and describe one iteration.
 
     Args:

@@ -193,27 +193,6 @@ _WITH_PASSWORDS = {*_OF_PACKAGES, *(name for names in _OF_REPOSITORIES.values() 
 
 def special_files(folders: Iterable[Path]) -> list[Path]:
     """All that a process of this machine listens at, and what is in the folders, deep ones perhaps not."""
-    return list(dict.fromkeys([*_bound_sockets(), *_found(folders)]))
-
-
-def _bound_sockets() -> list[Path]:
-    """By the kernel's list; servers in containers and names relative to a server's folder are not in it."""
-    try:
-        lines = _BOUND.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
-    except OSError:
-        return []
-    # Seven columns, and a name that may have spaces.
-    names = {parts[7] for parts in (line.split(maxsplit=7) for line in lines) if len(parts) == 8}
-    return [path.resolve() for path in map(Path, names) if path.is_absolute() and _is_special(path)]
-
-
-def _is_special(path: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return stat.S_ISSOCK(path.stat().st_mode) or stat.S_ISFIFO(path.stat().st_mode)
-    return False
-
-
-def _found(folders: Iterable[Path]) -> list[Path]:
     pending = deque(folder.resolve() for folder in folders)
     seen: set[Path] = set()
     found: list[Path] = []
@@ -232,7 +211,24 @@ def _found(folders: Iterable[Path]) -> list[Path]:
                     found.append(Path(entry.path))
                 if num_left <= 0:
                     break
-    return found
+    return list(dict.fromkeys([*_bound_sockets(), *found]))
+
+
+def _bound_sockets() -> list[Path]:
+    """By the kernel's list; servers in containers and names relative to a server's folder are not in it."""
+    try:
+        lines = _BOUND.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+    except OSError:
+        return []
+    # Seven columns, and a name that may have spaces.
+    names = {parts[7] for parts in (line.split(maxsplit=7) for line in lines) if len(parts) == 8}
+    return [path.resolve() for path in map(Path, names) if path.is_absolute() and _is_special(path)]
+
+
+def _is_special(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return stat.S_ISSOCK(path.stat().st_mode) or stat.S_ISFIFO(path.stat().st_mode)
+    return False
 
 
 def _is_found(entry: os.DirEntry[str]) -> bool:

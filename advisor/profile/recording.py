@@ -22,7 +22,7 @@ from advisor.formats.typed_json import typed
 from advisor.kineto.events import DeviceEvent, HostEvent, KinetoEvents, kernels_of, merged
 from advisor.kineto.events import read_recording as read_kineto_recording
 from advisor.operators.registry import cost_of
-from advisor.payload.protocol import MARK, VERSION, Notice, Operator, OperatorFlow, Result
+from advisor.payload.protocol import MARK, VERSION, Notice, Operator, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.epoch import epoch_of
 
@@ -197,14 +197,10 @@ def _shown(result: Result) -> ChildRecording:
     if "withheld" in result:
         shown["withheld"] = cut_each(result["withheld"], _MOST_CHARACTERS_NAME, most_texts=_MOST_TEXTS)
     if "warnings" in result:
-        shown["warnings"] = _shown_warnings(result["warnings"])
+        left = len(result["warnings"]) - _MOST_TEXTS
+        more = [_quoted(f"[... {left:,} more ...]")] if left > 0 else []
+        shown["warnings"] = [*map(_known, result["warnings"][:_MOST_TEXTS]), *more]
     return cast("ChildRecording", shown)
-
-
-def _shown_warnings(warnings: Sequence[Notice]) -> list[Notice]:
-    kept = [_known(warning) for warning in warnings[:_MOST_TEXTS]]
-    left = len(warnings) - len(kept)
-    return [*kept, _quoted(f"[... {left:,} more ...]")] if left else kept
 
 
 def _known(warning: Notice) -> Notice:
@@ -257,10 +253,14 @@ def _trace_of(
     ops, unknown = operators_of(recording["operators"])
     steps = _steps_of(recording)
     if timeline is None:
-        ops = _followed(ops, recording["flows"])
+        # Where calls are distinguished by kernels, it is unknown what made their operands.
+        pairs = zip(ops, recording["flows"], strict=True)
+        ops = tuple(replace(op, flows=typed(tuple[Flow, ...], own)) for op, own in pairs)
     else:
         ops = _measured(ops, recording["calls"], timeline)
-        unknown += _timeline_warnings(timeline)
+        if timeline.unmarked:
+            left, share = len(timeline.unmarked), timeline.unmarked_share
+            unknown.append(KernelsLeftOut(which="unmarked", num_kernels=left, share_of_time=share))
     device = recording.get("device_name")
     loading = epoch_of(recording)
     checkpoints = recording.get("checkpoints")
@@ -344,12 +344,6 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Find
     return tuple(ops), list(warnings.values())
 
 
-def _followed(ops: Sequence[Op], flows: Sequence[Sequence[OperatorFlow]]) -> tuple[Op, ...]:
-    """Operators with what made their operands; where calls are distinguished by kernels, this is unknown."""
-    pairs = zip(ops, flows, strict=True)
-    return tuple(replace(op, flows=typed(tuple[Flow, ...], own)) for op, own in pairs)
-
-
 def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timeline) -> tuple[Op, ...]:
     """Each call with what it ran; calls that launched the same kernels are counted together."""
     single = []
@@ -359,10 +353,3 @@ def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timel
             seconds = sum(event.duration_s for event in events)
             single.append(replace(op, count=1, measured_s=seconds, kernels=kernels_of(events)))
     return merged(single)
-
-
-def _timeline_warnings(timeline: Timeline) -> list[Finding]:
-    if not timeline.unmarked:
-        return []
-    unmarked = len(timeline.unmarked)
-    return [KernelsLeftOut(which="unmarked", num_kernels=unmarked, share_of_time=timeline.unmarked_share)]

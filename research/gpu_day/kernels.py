@@ -25,7 +25,6 @@ from advisor.operators.case import (
     dtype_argument,
     result,
     tensor,
-    transposed,
 )
 
 from .lines import KERNELS, Lines, read_lines, recording_of
@@ -172,11 +171,11 @@ class _Sizes:
             rows, columns, depth = map(self._of, (rows, columns, depth))
             for dtype, tf32 in RATES:
                 left = tensor((rows, depth), dtype)
-                right = tensor((depth, columns), dtype, stride=transposed(depth, columns))
+                right = tensor((depth, columns), dtype, stride=(1, depth))
                 yield Case(family="gemm", dtype=dtype, tf32=tf32, call=call("mm", left, right))
         for rows, columns, depth in _PRODUCTS[2:6]:
             rows, columns, depth = map(self._of, (rows, columns, depth))
-            gradient = tensor((columns, rows), "bfloat16", stride=transposed(columns, rows))
+            gradient = tensor((columns, rows), "bfloat16", stride=(1, columns))
             product = call("mm", gradient, tensor((rows, depth), "bfloat16"))
             yield Case(family="gemm", dtype="bfloat16", phase=Phase.BACKWARD, call=product)
         for batch, rows, depth, columns in _BATCHED:

@@ -7,21 +7,17 @@ the gathers of FSDP2, redistributed DTensors) as one of torch's few collective o
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from ..composite import Args, Kwargs, Maker, Types
 from ..protocol import Communication
 from . import values
 from .patches.cuda_device import is_on_main_stream
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
-    from ..composite import Args, Kwargs, Maker, Types
-
 
 # Values of what collectives write: those of a group in which each rank holds what this one holds.
 #
@@ -91,7 +87,6 @@ class Collectives:
         self._owned: dict[OpOverload, bool] = {}
 
     def start_span(self) -> None:
-        """Forget the collectives so far."""
         self._counts = {}
         self._awaited_bytes = self._reduced_bytes = 0
 
@@ -108,7 +103,6 @@ class Collectives:
         ]
 
     def owns(self, func: OpOverload) -> bool:
-        """Whether the operator communicates."""
         owned = self._owned.get(func)
         if owned is None:
             owned = self._owned[func] = func.namespace in _NAMESPACES

@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sized
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch.utils.data import Dataset, IterableDataset
 
+from ..composite import Args, Kwargs
 from ..protocol import Notice, SampleField, Warned, notice
 from ..recording.batches import length
 from ..replacing import replace
-
-if TYPE_CHECKING:
-    from ..composite import Args, Kwargs
 
 _CLASS_NAMES = ("classes", "class_to_idx")
 # For a data set that is missing and whose length is unknown: it makes samplers work, and is not reported.
@@ -62,7 +60,6 @@ class SampleMaker:
         return kind(self, data)
 
     def summary(self) -> Notice:
-        """What was replaced, for the trace."""
         if not self.num_replaced:
             return notice(Warned.FAKE_DATA)
         return notice(Warned.FAKE_DATA, num_loaders=self.num_replaced)

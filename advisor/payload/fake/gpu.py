@@ -25,7 +25,6 @@ class PretendedGpu:
 
     @classmethod
     def from_job(cls, facts: Gpu) -> PretendedGpu:
-        """Read the facts of a job file."""
         major, minor = facts["compute_capability"].split(".")
         return cls(
             name=facts["name"],

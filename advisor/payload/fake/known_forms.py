@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from ..composite import Args, Kwargs, Types
+from ..recording.recorder import Description
 from . import values
 from .gpu import CUDA
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
-    from ..composite import Args, Kwargs, Types
-    from ..recording.recorder import Description
 
 # Numbers that change with each step, such as a learning rate, make forms that never come back.
 _MOST_FORMS = 50_000
@@ -118,7 +115,11 @@ class KnownForms:
         if len(self._calls) < _MOST_FORMS and self._form(func, args, kwargs, []) == form:
             is_many = type(result) is list or type(result) is tuple
             results = cast("Sequence[object]", result) if is_many else (result,)
-            places = _places_of(tensors)
+            # At which places a tensor is, by its id, and those that share a storage, by its address.
+            places: _Places = defaultdict(list)
+            for index, tensor in enumerate(tensors):
+                places[id(tensor)].append(index)
+                places[tensor.untyped_storage()._cdata].append(index)
             parts = tuple(self._learnt(value, tensors, places) for value in results)
             if all(part is not NotImplemented for part in parts):
                 has_values = values.may_be_known(func, result)
@@ -202,15 +203,6 @@ class KnownForms:
         part = _Made(shape, stride, value.dtype, int(value.storage_offset()), shared[0] if shared else None)
         is_exact = vars(value) == self._plain and _facts(self._make(part, tensors)) == _facts(value)
         return part if is_exact else NotImplemented
-
-
-def _places_of(tensors: list[FakeTensor]) -> _Places:
-    """At which places a tensor is, by its id, and those that share a storage, by its address."""
-    places: _Places = defaultdict(list)
-    for index, tensor in enumerate(tensors):
-        places[id(tensor)].append(index)
-        places[tensor.untyped_storage()._cdata].append(index)
-    return places
 
 
 def _follows_form(func: OpOverload) -> bool:

@@ -6,13 +6,14 @@ import contextlib
 import copy
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..composite import is_composite, take_apart
+from ..composite import Args, Kwargs, Types, is_composite, take_apart
 from ..progress import Stopper
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
@@ -20,12 +21,6 @@ from . import rescue, sparse, untouched, values
 from .collectives import Collectives
 from .gpu import CUDA, check_index
 from .known_forms import KnownCall, KnownForms
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
-    from ..composite import Args, Kwargs, Types
-
 
 aten = torch.ops.aten
 # In inference mode torch does not take aten::item apart.
@@ -48,7 +43,6 @@ class _CudaFakeMode(FakeTensorMode):
     def dispatch(
         self, func: OpOverload, types: Types, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
-        """The operator's result."""
         return self.answer(func, types, args, cast("Kwargs | None", kwargs))[0]
 
     def answer(
@@ -222,7 +216,6 @@ class HybridMode(TorchDispatchMode):
         self.recorder.count(known.described, args, kwargs, result)
 
     def track(self, result: object) -> None:
-        """Count the memory of new tensors."""
         if isinstance(result, FakeTensor):
             if result.fake_device.type == "cuda" and result.layout is torch.strided:
                 self.memory.track(result)
@@ -233,7 +226,6 @@ class HybridMode(TorchDispatchMode):
     def empty(
         self, shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None
     ) -> torch.Tensor:
-        """A new tensor on the pretended GPU."""
         operator = aten.empty.memory_format if stride is None else aten.empty_strided.default
         sizes = [list(shape)] if stride is None else [list(shape), list(stride)]
         made = self.fake_mode.dispatch(operator, (), sizes, {"dtype": dtype, "device": CUDA})

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sized
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch.utils import _pytree
 
+from ..composite import Args, Kwargs
+from ..recording.iteration import Iterations
 from ..replacing import Original, replace, wrap
+from ..session import Session
 from . import values
-
-if TYPE_CHECKING:
-    from ..composite import Args, Kwargs
-    from ..recording.iteration import Iterations
-    from ..session import Session
 
 LEAST_ALIKE = 10
 """Passes after which one more tells nothing new."""
@@ -47,7 +45,6 @@ class _Pass(NamedTuple):
     """Passes so far that were the same."""
 
     def result(self) -> object:
-        """As of one more pass."""
         made = [
             torch.empty_strided(leaf.shape, leaf.stride, dtype=leaf.dtype, device="cuda")
             if isinstance(leaf, _TensorForm)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses import fake_tensor
 from torch.utils._pytree import tree_map
 
+from ..composite import Args, Kwargs, Maker
 from . import sparse, values
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
-    from ..composite import Args, Kwargs, Maker
-
 
 # What cuDNN's recurrent layers give back and keep for their backward pass.
 
@@ -148,18 +144,14 @@ def _num_true(mode: Maker, mask: torch.Tensor, shape: torch.Size) -> int:
         _tell_supposed(mode, mask)
         return int(known.expand(shape).count_nonzero())
     num_elements: int = shape.numel()
-    if _is_of_sync_batch_norm():
-        return num_elements
-    mode.assumptions[values.HALF] = None
-    return max(1, num_elements // 2)
-
-
-def _is_of_sync_batch_norm() -> bool:
-    """Whether its mask is asked for: of ranks that have samples, which all have."""
+    # Whether its mask is asked for: of ranks that have samples, which all have.
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__") != "torch.nn.modules._functions":
         frame = frame.f_back
-    return frame is not None
+    if frame is not None:
+        return num_elements
+    mode.assumptions[values.HALF] = None
+    return max(1, num_elements // 2)
 
 
 def _nonzero(mode: Maker, tensor: torch.Tensor) -> object:

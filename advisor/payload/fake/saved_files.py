@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from typing import Union
 
-AnyPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 # `patches.saved_paths` wraps the one in os, which asks here.
 _lstat = os.lstat
 

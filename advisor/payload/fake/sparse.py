@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
-    from ..composite import Args, Kwargs, Maker
+from ..composite import Args, Kwargs, Maker
 
 aten = torch.ops.aten
 _IS_SPARSE = 9  # which argument of _embedding_bag_backward says so

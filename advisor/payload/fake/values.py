@@ -8,23 +8,17 @@ so does what is large.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf, prod
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
 
+from ..composite import Args, Kwargs
 from ..replacing import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch._ops import OpOverload
-
-    from ..composite import Args, Kwargs
-
 
 # Which of several a script chooses by scores that are not computed, such as a router its experts.
 #

@@ -41,14 +41,13 @@ class StepClock:
         """Count from nothing, as a fork must, which has all that its parent counted."""
         self.num_steps = 0
         self.failure: str | None = None
-        self._counted: Any = _nobody
+        self._counted: Any = lambda: None
         self._first = self._last = self._block_start = 0.0
         self._in_block = 0
         self._blocks: dict[int, int] = {}
         self._written = -WRITE_EVERY_S
 
     def after_step(self, optimizer: object, arguments: object, keywords: object) -> None:  # noqa: ARG002
-        """What torch calls after each step of any optimizer."""
         if self.failure is not None:
             return
         try:
@@ -147,28 +146,23 @@ class _Finder:
         specs = (finder.find_spec(fullname, path, target) for finder in sys.meta_path)
         spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            self._watch(spec.loader)
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                execute(module)
+                clock = self.clock
+                try:
+                    # torch 1 has no such hook: then no steps are seen.
+                    module.register_optimizer_step_post_hook(clock.after_step)
+                    atexit.register(clock.end)
+                    if hasattr(os, "register_at_fork"):
+                        os.register_at_fork(after_in_child=clock.restart)
+                except Exception:  # noqa: BLE001, S110 - the training goes on
+                    pass
+
+            loader.exec_module = exec_module
         return spec
-
-    def _watch(self, loader: Any) -> None:
-        execute = loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            execute(module)
-            _attach(self.clock, module)
-
-        loader.exec_module = exec_module
-
-
-def _attach(clock: StepClock, module: Any) -> None:
-    try:
-        # torch 1 has no such hook: then no steps are seen.
-        module.register_optimizer_step_post_hook(clock.after_step)
-        atexit.register(clock.end)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=clock.restart)
-    except Exception:  # noqa: BLE001, S110 - the training goes on
-        pass
 
 
 def _rank() -> int | None:
@@ -181,7 +175,3 @@ def _rank() -> int | None:
         return int(distributed.get_rank()) if distributed.is_initialized() else None
     except Exception:  # noqa: BLE001 - not there, not built in, or torn down
         return None
-
-
-def _nobody() -> None:
-    return None

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 import torch
 
-from ..protocol import Iteration, Loading, Memory, Notice, Operator, OperatorFlow, Warned, notice
+from ..protocol import Iteration, Loading, Notice, Operator, OperatorFlow, Warned, notice
 
 
 def length(value: object) -> int | None:
@@ -26,7 +26,10 @@ def samples_of_epoch(loader: torch.utils.data.DataLoader[object]) -> int | None:
     # A sampler may take a part of the data set or some samples twice.
     if isinstance(loader.dataset, torch.utils.data.IterableDataset):
         return length(loader.dataset)
-    sampler = _sampler_of(loader)
+    sampler: object = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    # Ultralytics' loader never ends because its batch sampler repeats another one.
+    while isinstance(sampler, torch.utils.data.BatchSampler):
+        sampler = getattr(sampler, "sampler", None)
     if _num_ranks(loader) > 1:
         # A rank's share is rounded up, so the data set knows better than all shares together.
         return length(getattr(sampler, "dataset", loader.dataset))
@@ -37,14 +40,6 @@ def batches_of_epoch(loader: torch.utils.data.DataLoader[object]) -> int | None:
     """Batches of an epoch on one GPU: a rank's share times the ranks."""
     own = length(loader)
     return None if own is None else own * _num_ranks(loader)
-
-
-def _sampler_of(loader: torch.utils.data.DataLoader[object]) -> object:
-    sampler: object = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
-    # Ultralytics' loader never ends because its batch sampler repeats another one.
-    while isinstance(sampler, torch.utils.data.BatchSampler):
-        sampler = getattr(sampler, "sampler", None)
-    return sampler
 
 
 def _num_ranks(loader: torch.utils.data.DataLoader[object]) -> int:
@@ -100,16 +95,13 @@ _NOMINAL, _ACCUMULATED = "nbs", "accumulate"
 def nominal_batch(frame: FrameType | None) -> int | None:
     """The nominal batch size of the script whose frames led here; None if it names none."""
     while frame is not None:
-        names = {
-            *frame.f_code.co_names,
-            *frame.f_code.co_varnames,
-            *frame.f_code.co_cellvars,
-            *frame.f_code.co_freevars,
-        }
-        if {_NOMINAL, _ACCUMULATED} <= names:
+        code = frame.f_code
+        if {_NOMINAL, _ACCUMULATED} <= {
+            *code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars
+        }:  # fmt: skip
             variables = dict(frame.f_locals)
             # Until Python 3.13 a function's frame keeps what was read of it: a batch of the GPU's memory.
-            if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
+            if code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
                 frame.f_locals.clear()
             nominal = _named(variables)
             if nominal is not None:
@@ -120,16 +112,11 @@ def nominal_batch(frame: FrameType | None) -> int | None:
 
 def _named(names: Mapping[str, object]) -> int | None:
     # YOLOv5 to v7 have local variables, Ultralytics a trainer with its settings in `args`.
-    scopes = [names, *_attributes(names.get("self"))]
+    trainer = getattr(names.get("self"), "__dict__", {})  # not by getattr, which would run the script's code
+    scopes = [names, trainer, getattr(trainer.get("args"), "__dict__", {})]
     if not any(_count(scope.get(_ACCUMULATED)) for scope in scopes):
         return None  # `nbs` may as well be a number of batches
     return next((size for scope in scopes if (size := _count(scope.get(_NOMINAL)))), None)
-
-
-def _attributes(owner: object) -> Iterator[Mapping[str, object]]:
-    # Not getattr, which would run the script's code.
-    for holder in (owner, getattr(owner, "__dict__", {}).get("args")):
-        yield getattr(holder, "__dict__", {})
 
 
 def _count(value: object) -> int | None:
@@ -164,7 +151,19 @@ def at_nominal_batch(span: Iteration, nominal: int | None, num_ranks: int) -> tu
 
 
 def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:
-    operators = _repeated(span["operators"], span["calls"], factor)
+    pairs = list(zip(span["operators"], span["calls"], strict=True))
+    begin = min((n for entry, own in pairs if entry["name"] == _BATCH for n in own), default=0)
+    end = max((n for entry, own in pairs if entry["phase"] == "backward" for n in own), default=begin)
+
+    def more(entry: Operator, own: list[int]) -> int:
+        is_passed = entry["phase"] != "optimizer"
+        return (factor - 1) * sum(begin <= number <= end for number in own) if is_passed else 0
+
+    operators: list[Operator] = [
+        {**entry, "count": entry["count"] + more(entry, own)} for entry, own in pairs
+    ]
+    memory = span["memory"]
+    gradient_bytes, pass_peak_bytes = memory["gradient_bytes"], memory["pass_peak_bytes"]
     return {
         **span,
         "operators": operators,
@@ -180,20 +179,12 @@ def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:
             "cpu_seconds": _times(loading["cpu_seconds"], factor),
         },
         "num_backward_passes": span["num_backward_passes"] * factor,
-        "memory": _with_gradients(span["memory"]),
+        "memory": {
+            **memory,
+            "peak_bytes": memory["peak_bytes"] + gradient_bytes,
+            "pass_peak_bytes": None if pass_peak_bytes is None else pass_peak_bytes + gradient_bytes,
+        },
     }
-
-
-def _repeated(operators: list[Operator], numbers: list[list[int]], factor: int) -> list[Operator]:
-    pairs = list(zip(operators, numbers, strict=True))
-    begin = min((n for entry, own in pairs if entry["name"] == _BATCH for n in own), default=0)
-    end = max((n for entry, own in pairs if entry["phase"] == "backward" for n in own), default=begin)
-
-    def more(entry: Operator, own: list[int]) -> int:
-        is_passed = entry["phase"] != "optimizer"
-        return (factor - 1) * sum(begin <= number <= end for number in own) if is_passed else 0
-
-    return [{**entry, "count": entry["count"] + more(entry, own)} for entry, own in pairs]
 
 
 def _followed(flows: list[OperatorFlow], count: int) -> list[OperatorFlow]:
@@ -206,15 +197,6 @@ def _followed(flows: list[OperatorFlow], count: int) -> list[OperatorFlow]:
 
 def _times(value: Number | None, factor: int) -> Number | None:
     return None if value is None else value * factor
-
-
-def _with_gradients(memory: Memory) -> Memory:
-    gradient_bytes, pass_peak_bytes = memory["gradient_bytes"], memory["pass_peak_bytes"]
-    return {
-        **memory,
-        "peak_bytes": memory["peak_bytes"] + gradient_bytes,
-        "pass_peak_bytes": None if pass_peak_bytes is None else pass_peak_bytes + gradient_bytes,
-    }
 
 
 # Which library steps the optimizer, if it trains on several GPUs by itself once it is started on them.
@@ -233,15 +215,10 @@ def parallel_by(frame: FrameType | None) -> str | None:
     """The library among the callers of this frame, the outermost of several; None without one."""
     found = None
     while frame is not None:
-        found = _library(frame.f_globals.get("__name__")) or found
+        module = f"{frame.f_globals.get('__name__')}."
+        found = next((name for top, name in _LIBRARIES.items() if module.startswith(f"{top}.")), found)
         frame = frame.f_back
     return found
-
-
-def _library(module: object) -> str | None:
-    if not isinstance(module, str):
-        return None
-    return next((name for top, name in _LIBRARIES.items() if f"{module}.".startswith(f"{top}.")), None)
 
 
 # Functions that try learning rates or batch sizes before the training, of libraries and of scripts.
@@ -265,15 +242,13 @@ def is_trial(frame: FrameType | None) -> bool:
 # The parameter itself is empty, or all of it for as long as it is gathered. Its gradients are in a buffer of
 # their own, and not where torch keeps them: there is a piece of what is being exchanged.
 
-_MARK, _PART = "ds_id", "ds_tensor"
-
 
 def part_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """What this rank keeps of the parameter; None of one that is not partitioned."""
-    part = getattr(tensor, _PART, None)
+    part = getattr(tensor, "ds_tensor", None)
     return part if isinstance(part, torch.Tensor) else None
 
 
 def gradient_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The parameter's gradient, where torch keeps it."""
-    return None if hasattr(tensor, _MARK) else tensor.grad
+    return None if hasattr(tensor, "ds_id") else tensor.grad

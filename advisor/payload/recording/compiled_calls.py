@@ -12,14 +12,10 @@ import weakref
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 
-from .recorder import READ
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
+from .recorder import READ, Recorder
 
 Region = tuple[int, int]  # the numbers of its first call and of the one after its last
 DEFAULT = "default"
@@ -59,7 +55,6 @@ class Compiled:
         self._regions: dict[str, list[Region]] = {}
 
     def add(self, module: torch.nn.Module, mode: str) -> None:
-        """The module is compiled from now on."""
         self._modules[id(module)] = weakref.ref(module), mode
 
     def mode_of(self, module: torch.nn.Module) -> str | None:
@@ -68,7 +63,6 @@ class Compiled:
         return mode if module_then is not None and module_then() is module else None
 
     def start_span(self) -> None:
-        """Forget the regions so far."""
         self._whole, self._regions = [], {}
 
     def enter(self, mode: str | None) -> None:
@@ -88,7 +82,6 @@ class Compiled:
 
     @contextmanager
     def region(self, mode: str | None) -> Iterator[None]:
-        """A call of what is compiled in this mode."""
         self.enter(mode)
         try:
             yield

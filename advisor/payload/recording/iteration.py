@@ -12,21 +12,18 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from ..composite import Args, Kwargs
+from ..progress import Position
 from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import Original, replace, wrap
+from ..session import Session
 from .batches import gradient_of, is_trial, nominal_batch, parallel_by, part_of, samples_of
 from .random_steps import SteadySteps, repeats
-
-if TYPE_CHECKING:
-    from ..composite import Args, Kwargs
-    from ..progress import Position
-    from ..session import Session
-
 
 # Iterations of scripts that update their weights without a torch optimizer.
 #
@@ -65,7 +62,6 @@ class ByHand:
 
     @property
     def warning(self) -> Notice:
-        """How the iteration was found."""
         return notice(Warned.NO_STEP, has_updates=self._has_updates)
 
 
@@ -109,11 +105,9 @@ class Evaluations:
         self.start_span()
 
     def start_span(self) -> None:
-        """Begin a new iteration."""
         self.num_passes = self._num_calls = 0
 
     def add(self, model: torch.nn.Module, num_calls: int) -> None:
-        """A model was asked without gradients and ran so many operators."""
         if not model.training and any(weight.requires_grad for weight in model.parameters()):
             self.num_passes += 1
             self._num_calls += num_calls
@@ -159,11 +153,9 @@ class StepPeriod:
 
     @property
     def has_begun(self) -> bool:
-        """Whether any optimizer stepped."""
         return self._bound is not None
 
     def is_bound_by(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Whether this optimizer's steps bound the iteration as far as is known."""
         return id(optimizer) == self._bound
 
     def begin_step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -207,7 +199,6 @@ class StepPeriod:
 
     @property
     def num_in_span(self) -> int:
-        """How many optimizers stepped in this span."""
         return len(self._in_span)
 
     @property
@@ -216,7 +207,6 @@ class StepPeriod:
         return max(self._in_span.values(), default=0)
 
     def start_span(self) -> None:
-        """Begin a new iteration."""
         self._in_span = Counter()
 
 
@@ -242,11 +232,9 @@ class Rollouts:
         self._before_first_step: int | None = None
 
     def add(self) -> None:
-        """A model was asked without gradients."""
         self._in_span += 1
 
     def start_span(self) -> None:
-        """Begin a new iteration, or what comes before the first."""
         self._in_span = 0
 
     def end_span(self) -> Notice | None:
@@ -409,7 +397,6 @@ class Iterations:
         self._close_span()
 
     def end_call(self) -> None:
-        """One call of a function that is profiled by calls has ended."""
         self._close_span()
 
     def _close_span(self) -> None:
@@ -504,7 +491,6 @@ class Iterations:
         ]
 
     def start_span(self) -> None:
-        """Forget what belongs to the span before."""
         session = self._session
         session.recorder.start_span()
         session.compiled.start_span()

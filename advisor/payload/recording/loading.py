@@ -91,12 +91,10 @@ class LoaderUse:
         self.start_span()
 
     def start_span(self) -> None:
-        """Forget the batches so far, not what they taught."""
         self._fetches, self._samples = 0, 0
         self.place: Place = ()
 
     def begin(self, batches: object) -> None:
-        """The script makes an iterator."""
         self._num_iterators += 1
         self.has_ended = False
         self.batches = weakref.ref(batches)
@@ -107,7 +105,6 @@ class LoaderUse:
         return 1 < self._num_iterators >= len(self._cpu_times_s)
 
     def add(self, num_samples: int | None) -> None:
-        """Count one batch that the script got."""
         self._fetches += 1
         self._samples += num_samples or 0
         if num_samples:
@@ -159,7 +156,6 @@ class LoaderUse:
         return self._fetches * self.batch_s()
 
     def cpu_seconds(self) -> float:
-        """The same of the CPU alone."""
         return self._fetches * self.batch_cpu_s()
 
     def batch_s(self) -> float:
@@ -254,7 +250,6 @@ class ScriptLoaders:
         self._drawn: list[LoaderUse] = []  # in this span, where gradients are recorded, in order
 
     def start_span(self) -> None:
-        """Forget the batches so far."""
         self.num_spans += 1
         self._num_evaluated = 0
         self._drawn = []
@@ -262,7 +257,6 @@ class ScriptLoaders:
             use.start_span()
 
     def register(self, loader: torch.utils.data.DataLoader[object], num_workers: int) -> None:
-        """Remember how many workers the script asked for."""
         self.use_of(loader).num_workers = num_workers
 
     def use_of(self, loader: torch.utils.data.DataLoader[object]) -> LoaderUse:
@@ -360,7 +354,6 @@ class ScriptLoaders:
         return seconds(use) + sum(seconds(other) for other in beside if other.trains)
 
     def forget_lengths(self) -> None:
-        """Some data set's length is made up: report none."""
         self._knows_lengths = False
 
 

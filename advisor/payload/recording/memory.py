@@ -102,7 +102,6 @@ class MemoryTracker:
         return 0 if entry is None else entry[1]
 
     def start_span(self) -> None:
-        """Begin a new iteration."""
         self._span_start = {serial: size for serial, size, _ in self._alive()}
         self._span_events = []
         self._of_steps = []
@@ -118,7 +117,6 @@ class MemoryTracker:
             self._step_began = len(self._span_events)
 
     def end_step(self) -> None:
-        """The innermost step is over."""
         self._step_depth -= 1
         self._of_steps.append(range(self._step_began, len(self._span_events)))
         self._stepped = self._most_gradients()

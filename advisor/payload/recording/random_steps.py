@@ -42,12 +42,10 @@ class RandomDraws:
         self._before: object = None
 
     def begin(self) -> None:
-        """A model's forward pass begins."""
         if not self.seen:
             self._before = _random_states()
 
     def end(self) -> None:
-        """It has ended."""
         if self._before is not None:
             after = _random_states()
             self.seen = self.seen or (after is not None and after != self._before)

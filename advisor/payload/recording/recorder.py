@@ -6,19 +6,15 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Optional, Union
+from typing import NamedTuple
 
 import torch
+from torch._ops import OpOverload
 
+from ..composite import Args, Kwargs
 from ..protocol import GRADIENT, NUM_ROLES, OUTSIDE, PARAMETER, Operator, OperatorFlow, OperatorPhase, Tensor
 from .memory import MemoryTracker
 from .stopwatch import Making
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
-    from ..composite import Args, Kwargs
-
 
 # No kernel runs: they allocate, or change only how memory is looked at without saying so in the schema.
 _NO_KERNEL = {
@@ -180,7 +176,7 @@ class Node:
         """Of those reads, how many parameters no call of the entry had read before."""
 
 
-Source = Union[Node, int]  # what made a tensor, or the role of what nothing in the span made
+Source = Node | int  # what made a tensor, or the role of what nothing in the span made
 
 
 class Forward(NamedTuple):
@@ -205,12 +201,10 @@ class FlowTracker:
         self.start_span()
 
     def start_span(self) -> None:
-        """Forget who made what: what is there already comes from outside."""
         self._made: dict[int, Node] = {}
         self._forward: dict[int, Forward] = {}
 
     def call(self, entry: Entry, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
-        """One call of the entry has run."""
         # With gradients recorded it is checkpointing, which runs the forward pass again.
         running = None if torch.is_grad_enabled() else torch._C._current_autograd_node()
         serials = [*map(self._memory.serial, operands)]
@@ -226,7 +220,9 @@ class FlowTracker:
         read = RecordedRead(sources, forward)
         node.reads[read] += 1
         before = len(entry.parameters)
-        entry.parameters.update(serial for serial, source in zip(serials, sources) if source == PARAMETER)
+        entry.parameters |= {
+            serial for serial, source in zip(serials, sources, strict=True) if source == PARAMETER
+        }
         node.new_parameters[read] += len(entry.parameters) - before
         self._made.update((made, node) for made in map(self._memory.serial, results) if made is not None)
         is_in_place = any(result is operand for result in results for operand in operands)
@@ -278,7 +274,7 @@ def flows(entries: Sequence[Entry]) -> Iterator[list[OperatorFlow]]:
 
 
 Shape = tuple[int, ...]
-TensorKey = tuple[Shape, str, Optional[Shape]]  # shape, dtype, stride (None if a compressed sparse one)
+TensorKey = tuple[Shape, str, Shape | None]  # shape, dtype, stride (None if a compressed sparse one)
 AttributeList = list[tuple[str, object]]
 _NO_TASK = -1
 READ = "aten::item"
@@ -337,7 +333,6 @@ class Recorder:
         self._attention = AttentionChoice()
 
     def start_span(self) -> None:
-        """Forget the operators so far."""
         self._calls, self._evaluation = {}, {}
         self._flow.start_span()
         self.making.start_span()
@@ -357,7 +352,6 @@ class Recorder:
         self.resume_step()
 
     def end_step(self) -> None:
-        """The innermost step is over."""
         self._step_depth -= 1
         if self._step_depth <= 0:
             self.phase = "forward"
@@ -368,7 +362,6 @@ class Recorder:
         self._step_task = torch._C._current_graph_task_id()
 
     def has_forward_work(self) -> bool:
-        """Whether the span holds more than an optimizer's work."""
         return any(call.phase != "optimizer" for call in self._calls)
 
     @property
@@ -407,7 +400,6 @@ class Recorder:
         self, described: Description | None, args: Args, kwargs: Kwargs, result: object, *,
         call: int | None = None,
     ) -> None:  # fmt: skip
-        """Count one call that was described before."""
         if described is None:
             for tensor in self._tensors(args[:1]):
                 self._flow.view(tensor)
@@ -419,7 +411,13 @@ class Recorder:
             phase = "optimizer"
         entry = self._count(RecordedCall(signature.name, phase, inputs, outputs, attributes), call)
         if phase != "optimizer":
-            self._follow(entry, signature, args, kwargs, result)
+            operands: list[torch.Tensor] = []
+            results = list(self._tensors(result))
+            for index, name, is_written in signature.operands:
+                tensors = list(self._tensors(args[index] if index < len(args) else kwargs.get(name)))
+                operands += tensors
+                results += tensors if is_written else ()
+            self._flow.call(entry, operands, results)
         if signature.needs_values and (
             signature.name != "aten::index" or any(dtype in ("bool", "uint8") for _, dtype, _ in inputs[1:])
         ):
@@ -434,7 +432,6 @@ class Recorder:
         return self._count(RecordedCall(name, self._phase(name), (source,), (copied,), ()), call).numbers[-1]
 
     def record_read(self, tensor: torch.Tensor) -> None:
-        """Count the copy of a value that Python asks for."""
         number = self.record_copy("advisor::d2h_copy", tensor, tensor.dtype)
         self.value_calls.setdefault(READ, []).append(number)
 
@@ -496,15 +493,6 @@ class Recorder:
             entry = calls[key] = Entry()
         entry.numbers.append(self.number() if call is None else call)
         return entry
-
-    def _follow(self, entry: Entry, signature: Signature, args: Args, kwargs: Kwargs, result: object) -> None:
-        operands: list[torch.Tensor] = []
-        results = list(self._tensors(result))
-        for index, name, is_written in signature.operands:
-            tensors = list(self._tensors(args[index] if index < len(args) else kwargs.get(name)))
-            operands += tensors
-            results += tensors if is_written else ()
-        self._flow.call(entry, operands, results)
 
     def _phase(self, name: str) -> OperatorPhase:
         task = torch._C._current_graph_task_id()

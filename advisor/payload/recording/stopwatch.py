@@ -44,11 +44,9 @@ class Stopwatch:
         self._begin_s, self._queued_s = _instant()
 
     def cpu_s(self) -> float:
-        """CPU seconds so far."""
         return _cpu_s() - self._begin_cpu_s
 
     def elapsed_s(self) -> float:
-        """Seconds so far."""
         end_s, after_s = _instant()
         if self._queued_s is None or after_s is None:
             return self.cpu_s()

@@ -14,7 +14,7 @@ from advisor.core.errors import InputError
 from advisor.core.values import Phase
 from advisor.measure import Extent, calibration_kernels, grid
 from advisor.measure.measuring import _CAPS
-from advisor.operators.case import argument_bytes, call, channels_last, tensor, transposed
+from advisor.operators.case import argument_bytes, call, channels_last, tensor
 from advisor.operators.registry import rows
 
 # Made by the process that asks, and not by the one that collects all tests.
@@ -137,4 +137,3 @@ def test_bytes_of_nested_tensors():
 
 def test_strides():
     assert channels_last((2, 3, 4, 5)) == (60, 1, 15, 3)
-    assert transposed(4, 7) == (1, 4)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeGuard
 
 import torch
+from torch._ops import OpOverload
 
+from ...composite import Args, Kwargs
 from ...replacing import Original, replace, wrap
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-    from typing_extensions import TypeGuard
-
-    from ...composite import Args, Kwargs
-    from ...session import Session
-
+from ...session import Session
 
 _LOWER_PRECISION = """_convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d
     conv_transpose2d.input conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.export.exported_program import ExportedProgram
@@ -17,10 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ...protocol import Warned
 from ...recording.compiled_calls import mode_of
 from ...replacing import Original, replace, when_imported, wrap
-
-if TYPE_CHECKING:
-    from ...session import Session
-
+from ...session import Session
 
 Function = Callable[..., object]
 
@@ -128,10 +125,10 @@ class _NoFile:
     """What ``torch.onnx.export`` gives back: it can be saved, to nowhere."""
 
     def save(self, *_: object, **__: object) -> None:
-        """Write nothing."""
+        pass
 
     def optimize(self) -> None:
-        """There is nothing to optimize."""
+        pass
 
 
 def install_exporting(session: Session) -> None:

@@ -165,7 +165,13 @@ def install_device(session: Session) -> None:
         setattr(torch.cuda.nvtx, name, _do_nothing())
     replace(torch.cuda.nvtx, range=lambda *_, **__: contextlib.nullcontext())
     wrap(torch.autograd.profiler.profile, "__init__", _profile_the_host)
-    _claim_build()
+    torch.version.cuda = torch.version.cuda or "13.0"
+    torch.backends.cuda.is_built = lambda: True
+    torch.backends.cudnn.is_available = lambda: True
+    torch.backends.cudnn.version = lambda: 91300
+    # torch._dynamo imports it wherever CUDA is compiled in.
+    if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        torch._C._cuda_getCurrentRawStream = lambda device: 0  # noqa: ARG005
 
 
 def _profile_the_host(original: Original, *args: object, **kwargs: object) -> None:
@@ -237,16 +243,6 @@ def _statistics(memory: MemoryTracker) -> Counter[str]:
     return Counter({f"{kind}_bytes.all.{when}": size for kind in kinds for when, size in in_use.items()})
 
 
-def _claim_build() -> None:
-    torch.version.cuda = torch.version.cuda or "13.0"
-    torch.backends.cuda.is_built = lambda: True
-    torch.backends.cudnn.is_available = lambda: True
-    torch.backends.cudnn.version = lambda: 91300
-    # torch._dynamo imports it wherever CUDA is compiled in.
-    if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
-        torch._C._cuda_getCurrentRawStream = lambda device: 0  # noqa: ARG005
-
-
 class Event:
     """An event that has happened; elapsed time is that of the CPU."""
 
@@ -254,7 +250,6 @@ class Event:
         self._recorded_s = 0.0
 
     def record(self, stream: object = None) -> None:  # noqa: ARG002
-        """Remember the time."""
         self._recorded_s = time.perf_counter()
 
     def elapsed_time(self, end: Event) -> float:
@@ -262,11 +257,10 @@ class Event:
         return max(1e-3, (end._recorded_s - self._recorded_s) * 1e3)
 
     def query(self) -> bool:
-        """Whether the event has happened: yes."""
         return True
 
     def wait(self, stream: object = None) -> None:
-        """Do nothing."""
+        pass
 
     synchronize = wait
 
@@ -289,22 +283,19 @@ class Stream:
         pass
 
     def synchronize(self, *_: object, **__: object) -> None:
-        """Do nothing."""
+        pass
 
     wait_stream = wait_event = synchronize
 
     def record_event(self, event: Event | None = None) -> Event:
-        """An event at this point."""
         event = event or Event()
         event.record()
         return event
 
     def query(self) -> bool:
-        """Whether all work is done: yes."""
         return True
 
     def is_capturing(self) -> bool:
-        """Whether a CUDA graph is being captured: no."""
         return False
 
 

@@ -8,16 +8,14 @@ import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ... import torch_names
 from ...protocol import Warned
 from ...replacing import Original, replace, when_imported, wrap
-
-if TYPE_CHECKING:
-    from ...session import Session
+from ...session import Session
 
 
 def install_data_parallel(session: Session) -> None:
@@ -131,7 +129,6 @@ class _Finished:
     processes: tuple[object, ...] = ()
 
     def join(self, *_: object, **__: object) -> bool:
-        """Say that all have ended."""
         return True
 
 

@@ -7,7 +7,7 @@ import os
 import urllib.request
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
@@ -15,10 +15,7 @@ import torch
 
 from ...protocol import Warned
 from ...replacing import Original, attribute, replace, when_imported, wrap
-
-if TYPE_CHECKING:
-    from ...session import Session
-
+from ...session import Session
 
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 # Module -> what of it logs in or uploads.
@@ -246,7 +243,6 @@ class Silence:
         self._tell = tell
 
     def __call__(self, *_: object, **__: object) -> object:
-        """Go on with a chain of calls."""
         if self._tell is not None:
             self._tell()
         return self
@@ -260,13 +256,13 @@ class Silence:
         return self
 
     def __setitem__(self, key: object, value: object) -> None:
-        """Forget it."""
+        pass
 
     def __enter__(self) -> object:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Hide no exception."""
+        pass
 
     def __iter__(self) -> object:
         return iter(())

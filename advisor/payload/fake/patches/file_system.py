@@ -9,15 +9,12 @@ import io
 import os
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import Warned
 from ...replacing import Original, replace, wrap
-
-if TYPE_CHECKING:
-    from ...session import Session
-    from ..saved_files import AnyPath
-
+from ...session import Session
+from ..saved_files import AnyPath
 
 _ONE_PATH = ("stat", "lstat", "access", "chmod", "utime", "listxattr", "getxattr", "setxattr")
 _TWO_PATHS = ("link", "symlink")
@@ -106,7 +103,7 @@ class _Entries:
         self.close()
 
     def close(self) -> None:
-        """Nothing is open."""
+        pass
 
 
 def _open(

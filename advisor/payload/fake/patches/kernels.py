@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -14,11 +14,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from ...composite import ONE_KERNEL
 from ...protocol import Warned
 from ...replacing import Original, replace, when_imported, wrap
+from ...session import Session
 from ..untouched import leave_unwritten
 from .autocast import to_autocast
-
-if TYPE_CHECKING:
-    from ...session import Session
 
 
 def install_dropout(session: Session) -> None:

@@ -7,19 +7,16 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Iterable
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ...composite import PARTS
 from ...protocol import Warned
 from ...replacing import Original, attribute, replace, when_imported, wrap
+from ...session import Session
+from ..mode import HybridMode
 from ..rescue import SHAPE_RULES
-
-if TYPE_CHECKING:
-    from ...session import Session
-    from ..mode import HybridMode
-
 
 _SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _POOLED = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"

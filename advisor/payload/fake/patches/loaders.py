@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ...protocol import Warned
 from ...recording.loading import Hooks
 from ...replacing import Original, replace, wrap
-
-if TYPE_CHECKING:
-    from ...session import Session
+from ...session import Session
 
 
 def install_fake_data(session: Session) -> None:
@@ -57,9 +55,7 @@ def _stand_in(
         session.fake_data.stand_in(self, error, create, args, kwargs)
 
 
-if TYPE_CHECKING:
-    Loader = torch.utils.data.DataLoader[object]
-
+Loader = torch.utils.data.DataLoader[object]
 _NEED_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 

@@ -10,17 +10,15 @@ import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ...protocol import Warned
 from ...replacing import Original, attribute, replace, when_imported, wrap
+from ...session import Session
 from ..untouched import zeros
-
-if TYPE_CHECKING:
-    from ...session import Session
 
 
 def install_saving(session: Session) -> None:
@@ -143,11 +141,9 @@ class _Storage:
         return self.device
 
     def cuda(self, *_: object, **__: object) -> _Storage:
-        """The storage on the GPU."""
         return _Storage("cuda")
 
     def cpu(self) -> _Storage:
-        """The storage where it is."""
         return self
 
 
@@ -270,7 +266,25 @@ def _redirect_safetensors(session: Session, module: ModuleType) -> None:
 def _patch_torch(session: Session, module: ModuleType) -> None:
     def save_file(tensors: Any, filename: Any, metadata: Any = None) -> None:
         session.warn(Warned.NOT_DONE, what="writing", name="safetensors")
-        _write(tensors, session.saved.place(filename), metadata)
+        header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
+        end_bytes = 0
+        for name, tensor in tensors.items():
+            begin_bytes, end_bytes = end_bytes, end_bytes + tensor.numel() * tensor.element_size()
+            header[name] = {
+                "dtype": _NAMES[str(tensor.dtype).removeprefix("torch.")],
+                "shape": list(tensor.shape),
+                "data_offsets": [begin_bytes, end_bytes],
+            }
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with open(session.saved.place(filename), "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for name, tensor in tensors.items():
+                if tensor.device.type == "cpu" and tensor.numel():
+                    file.seek(8 + len(text) + header[name]["data_offsets"][0])
+                    values = tensor.detach().contiguous().view(-1).view(torch.uint8)
+                    file.write(values.numpy().data)
+            file.truncate(8 + len(text) + end_bytes)
 
     def save_model(
         model: torch.nn.Module,
@@ -301,28 +315,6 @@ def _answer_for_fakes(session: Session, module: Any, name: str, answer: Callable
     original = getattr(module, name, None)
     if original is not None:
         setattr(module, name, lambda tensor: (answer if session.is_fake(tensor) else original)(tensor))
-
-
-def _write(tensors: Any, path: str, metadata: Any) -> None:
-    header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
-    end_bytes = 0
-    for name, tensor in tensors.items():
-        begin_bytes, end_bytes = end_bytes, end_bytes + tensor.numel() * tensor.element_size()
-        header[name] = {
-            "dtype": _NAMES[str(tensor.dtype).removeprefix("torch.")],
-            "shape": list(tensor.shape),
-            "data_offsets": [begin_bytes, end_bytes],
-        }
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for name, tensor in tensors.items():
-            if tensor.device.type == "cpu" and tensor.numel():
-                file.seek(8 + len(text) + header[name]["data_offsets"][0])
-                values = tensor.detach().contiguous().view(-1).view(torch.uint8)
-                file.write(values.numpy().data)
-        file.truncate(8 + len(text) + end_bytes)
 
 
 _PACKAGE = "torch.distributed.checkpoint"

@@ -7,24 +7,21 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils._device
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.modules.lazy import LazyModuleMixin
 
+from ...composite import Args, Kwargs
 from ...replacing import Original, replace, wrap, wrapped
+from ...session import Session
 from ..gpu import plain_device
 from ..sparse import CompressedLayoutError
 from ..untouched import clone_storage, read, touch
 from ..values import of as known_values
 from .cuda_device import become
-
-if TYPE_CHECKING:
-    from ...composite import Args, Kwargs
-    from ...session import Session
-
 
 _CUDA = torch.device("cuda", 0)
 _FROM_SHAPE = (
@@ -155,7 +152,6 @@ class _Generator(torch.Generator):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
-        """The device that was asked for."""
         return self._device
 
 
@@ -267,7 +263,6 @@ class _NoWeakReferences:
 
     @staticmethod
     def getweakrefs(tensor: torch.Tensor) -> list[object]:  # noqa: ARG004
-        """None, whatever the tensor."""
         return []
 
     def __getattr__(self, name: str) -> object:
