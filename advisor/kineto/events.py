@@ -143,7 +143,10 @@ class _Found:
         Raises KeyError, TypeError, ValueError, OverflowError, AttributeError: it is no event of a profiler.
         """
         # Every event of Chrome's format has a phase; "X" is one with a duration.
-        category = self._category(event) if event["ph"] == "X" else ""
+        category = str(event.get("cat")) if event["ph"] == "X" else ""
+        if category and len(self.categories) < _MOST_CATEGORIES:
+            self.categories.add(category[:40])
+        category = category.lower()
         if category in _MARKS:
             host = _host(event)
             if category in _HOST_OPS:
@@ -178,12 +181,6 @@ class _Found:
             device_name=self.device_name,
         )
 
-    def _category(self, event: JsonObject) -> str:
-        category = str(event.get("cat"))
-        if len(self.categories) < _MOST_CATEGORIES:
-            self.categories.add(category[:40])
-        return category.lower()
-
 
 def _read(file: io.BufferedReader, path: Path) -> _Found:
     """Take the events as they come: what is no profile is refused at the first of them."""
@@ -203,7 +200,14 @@ def _read(file: io.BufferedReader, path: Path) -> _Found:
                 recording.device_name = names.pop() if len(names) == 1 else None
             elif isinstance(value, Iterator):
                 is_export = True
-                _take_all(value, recording, path)
+                for event in value:
+                    try:
+                        recording.take(event)
+                    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+                        fault = f"{type(error).__name__}: {str(error)[:_LONGEST_FAULT]}"
+                        raise TraceError(
+                            f"{str(path)!r} has an event we cannot read: {fault} in {reprlib.repr(event)}."
+                        ) from error
     if not is_export:
         raise TraceError(
             f"{str(path)!r} is neither a trace of advisor profile nor a profiler's export (it has no list"
@@ -212,26 +216,12 @@ def _read(file: io.BufferedReader, path: Path) -> _Found:
     return recording
 
 
-def _take_all(events: Iterator[JsonObject], recording: _Found, path: Path) -> None:
-    for event in events:
-        try:
-            recording.take(event)
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            fault = f"{type(error).__name__}: {str(error)[:_LONGEST_FAULT]}"
-            raise TraceError(
-                f"{str(path)!r} has an event we cannot read: {fault} in {reprlib.repr(event)}."
-            ) from error
-
-
 def _host(event: JsonObject) -> HostEvent:
     begin_s = _seconds(event["ts"])
     return HostEvent(
-        name=str(event["name"]),
-        thread=_thread(event),
-        begin_s=begin_s,
-        end_s=begin_s + _seconds(event.get("dur", 0)),
-        args=_args(event),
-    )
+        name=str(event["name"]), thread=_thread(event), begin_s=begin_s,
+        end_s=begin_s + _seconds(event.get("dur", 0)), args=_args(event),
+    )  # fmt: skip
 
 
 def _launch(event: JsonObject) -> dict[int, CudaLaunch]:
@@ -246,14 +236,10 @@ def _launch(event: JsonObject) -> dict[int, CudaLaunch]:
 def _device(event: JsonObject, kind: str) -> DeviceEvent:
     args = _args(event)
     return DeviceEvent(
-        kind=kind,
-        name=str(event["name"]),
-        begin_s=_seconds(event["ts"]),
-        duration_s=_seconds(event.get("dur", 0)),
-        correlation=args.get("correlation"),
-        external_id=_external_id(args),
-        args=args,
-    )
+        kind=kind, name=str(event["name"]), begin_s=_seconds(event["ts"]),
+        duration_s=_seconds(event.get("dur", 0)), correlation=args.get("correlation"),
+        external_id=_external_id(args), args=args,
+    )  # fmt: skip
 
 
 def _seconds(microseconds: object) -> float:
@@ -311,20 +297,14 @@ def kernels_of(events: Sequence[DeviceEvent]) -> tuple[Kernel, ...]:
     kernels = [event for event in events if event.kind == "kernel"]
     if not all(kernel.args.get("grid") and kernel.args.get("block") for kernel in kernels):
         return ()
-    return tuple(kernel_of(event) for event in kernels)
-
-
-def kernel_of(event: DeviceEvent) -> Kernel:
-    """The launch and duration of a kernel event."""
-    args = event.args
-    return Kernel(
-        name=event.name,
-        grid=_three(args["grid"]),
-        block=_three(args["block"]),
-        registers_per_thread=args.get("registers per thread"),
-        shared_bytes=args.get("shared memory"),
-        duration_s=event.duration_s,
-    )
+    return tuple(
+        Kernel(
+            name=one.name, grid=_three(one.args["grid"]), block=_three(one.args["block"]),
+            registers_per_thread=one.args.get("registers per thread"),
+            shared_bytes=one.args.get("shared memory"), duration_s=one.duration_s,
+        )
+        for one in kernels
+    )  # fmt: skip
 
 
 def _three(numbers: Sequence[int]) -> tuple[int, int, int]:

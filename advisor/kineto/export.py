@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,11 +114,9 @@ def _calls(recording: kineto_events.KinetoEvents) -> list[KinetoCall]:
 
 
 def _owner(
-    event: kineto_events.DeviceEvent,
-    recording: kineto_events.KinetoEvents,
-    by_id: Mapping[int, kineto_events.HostEvent],
-    threads: Mapping[str, list[kineto_events.HostEvent]],
-) -> kineto_events.HostEvent | None:
+    event: kineto_events.DeviceEvent, recording: kineto_events.KinetoEvents,
+    by_id: Mapping[int, kineto_events.HostEvent], threads: Mapping[str, list[kineto_events.HostEvent]],
+) -> kineto_events.HostEvent | None:  # fmt: skip
     """By external id, the kernel's own or its launch's; else the innermost operator at the launch."""
     launch = None if event.correlation is None else recording.launches.get(event.correlation)
     for external_id in (event.external_id, launch.external_id if launch else None):
@@ -133,12 +131,9 @@ def _owner(
 
 
 def _call(
-    owner: kineto_events.HostEvent | None,
-    events: list[kineto_events.DeviceEvent],
-    recording: kineto_events.KinetoEvents,
-    optimizer_spans: Mapping[str, _Spans],
-    main_threads: set[str],
-) -> KinetoCall:
+    owner: kineto_events.HostEvent | None, events: list[kineto_events.DeviceEvent],
+    recording: kineto_events.KinetoEvents, optimizer_spans: Mapping[str, _Spans], main_threads: set[str],
+) -> KinetoCall:  # fmt: skip
     correlation = events[0].correlation
     launch = None if correlation is None else recording.launches.get(correlation)
     if owner is not None:
@@ -172,19 +167,12 @@ def _steps(recording: kineto_events.KinetoEvents, calls: Sequence[KinetoCall]) -
             )
     spans = spans or _between_optimizer_steps(recording)
     begins = [call.begin_s for call in calls]
-    return [
-        KinetoStep(
-            name=name, calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)])
-        )
-        for name, begin, end in _apart(spans)
-    ]
-
-
-def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, float, float]]:
-    """Spans in order of time, each ended where the next one begins: no call is in two of them."""
-    following = [*(begin for _, begin, _ in spans[1:]), math.inf]
-    for (name, begin, end), next_begin in zip(spans, following, strict=False):
-        yield name, begin, min(end, next_begin)
+    # Each ends where the next one begins: no call is in two of them.
+    ends = [*(begin for _, begin, _ in spans[1:]), math.inf]
+    places = [(bisect.bisect_left(begins, begin), bisect.bisect_left(begins, min(end, next_begin)))
+              for (_, begin, end), next_begin in zip(spans, ends, strict=False)]  # fmt: skip
+    pairs = zip(spans, places, strict=True)
+    return [KinetoStep(name=name, calls=tuple(calls[first:last])) for (name, *_), (first, last) in pairs]
 
 
 def _between_optimizer_steps(recording: kineto_events.KinetoEvents) -> list[tuple[str, float, float]]:
@@ -241,56 +229,37 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
 
 
 def _trace(recording: kineto_events.KinetoEvents, path: Path, origin_gpu: str | None) -> Trace:
-    origin = _origin(path, recording, origin_gpu)
+    name = origin_gpu or recording.device_name
+    if name is None:
+        raise InputError(
+            f"the profile {str(path)!r} does not say which GPU it ran on: add `origin_gpu` NAME."
+        )
+    origin = resolve_gpu(name).name
     steps, unjoined = join(recording)
     step = sorted(steps, key=lambda step: step.device_s)[(len(steps) - 1) // 2]
     exchanged = [call for call in step.calls if _is_collective(call)]
     computed = [call for call in step.calls if not _is_collective(call)]
     autograd = kineto_events.Autograd.of(recording.operators)
+    collectives: tuple[Collective, ...] = ()
+    exchange: list[Finding] = []
+    if exchanged:
+        # That there is communication, and how often; a profile does not tell its size.
+        collectives = (Collective(kind="nccl", num_bytes=None, world_size=None, count=len(exchanged)),)
+        seconds = sum(event.duration_s for call in exchanged for event in call.device_events)
+        exchange = [KernelsLeftOut(which="exchange", num_kernels=len(exchanged), time_s=seconds)]
     return Trace(
-        schema_version=SCHEMA_VERSION,
-        script=str(path),
-        arguments=(),
-        backend="kineto",
-        origin_gpu=origin,
-        versions={},
-        precision=Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=True),
-        batch_size=None,
-        samples_per_epoch=None,
-        iterations_per_epoch=None,
-        accumulation=1,
+        schema_version=SCHEMA_VERSION, script=str(path), arguments=(), backend="kineto", origin_gpu=origin,
+        versions={}, precision=Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=True),
+        batch_size=None, samples_per_epoch=None, iterations_per_epoch=None, accumulation=1,
         ops=kineto_events.merged(op for call in computed for op in _ops(call, autograd)),
         # A profiled step waits for the profiler, so its wall time says little about a run without one.
-        iteration_s=None,
-        data_loading_s=None,
-        num_workers=None,
-        memory=_memory(recording, len(steps)),
-        # That there is communication, and how often; a profile does not tell its size.
-        collectives=(Collective(kind="nccl", num_bytes=None, world_size=None, count=len(exchanged)),)
-        if exchanged
-        else (),
-        warnings=(*_warnings(steps, step, unjoined, recording), *_exchange_warnings(exchanged)),
-    )
-
-
-def _origin(path: Path, recording: kineto_events.KinetoEvents, given: str | None) -> str:
-    name = given or recording.device_name
-    if name is None:
-        raise InputError(
-            f"the profile {str(path)!r} does not say which GPU it ran on: add `origin_gpu` NAME."
-        )
-    return resolve_gpu(name).name
+        iteration_s=None, data_loading_s=None, num_workers=None, memory=_memory(recording, len(steps)),
+        collectives=collectives, warnings=(*_warnings(steps, step, unjoined, recording), *exchange),
+    )  # fmt: skip
 
 
 def _is_collective(call: KinetoCall) -> bool:
     return all("nccl" in event.name.lower() for event in call.device_events)
-
-
-def _exchange_warnings(calls: Sequence[KinetoCall]) -> list[Finding]:
-    if not calls:
-        return []
-    seconds = sum(event.duration_s for call in calls for event in call.device_events)
-    return [KernelsLeftOut(which="exchange", num_kernels=len(calls), time_s=seconds)]
 
 
 def _ops(call: KinetoCall, autograd: kineto_events.Autograd) -> list[Op]:
@@ -346,12 +315,9 @@ def _memory(recording: kineto_events.KinetoEvents, num_steps: int) -> MemoryUse:
     ]
     gradient_bytes = sum(gradients) // num_steps or None
     return MemoryUse(
-        parameter_bytes=gradient_bytes,
-        gradient_bytes=gradient_bytes,
-        optimizer_bytes=None,
-        activation_bytes=None,
-        peak_bytes=None,
-    )
+        parameter_bytes=gradient_bytes, gradient_bytes=gradient_bytes, optimizer_bytes=None,
+        activation_bytes=None, peak_bytes=None,
+    )  # fmt: skip
 
 
 def _warnings(

@@ -1,5 +1,6 @@
 """Measures a grid of cases in a child process, and keeps each result in a file as soon as it is there."""
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -114,8 +115,11 @@ class Keeper:
         """The cases to do by their keys, in order."""
         for key in done & self.missing.keys():
             del self.missing[key]
-        if self._header is not None and self.missing:
-            _check_can_grow(path)
+        if self._header is not None and self.missing and is_gzip(path):
+            raise RecordingError(
+                f"{str(path)!r} is gzipped and not complete, and nothing can be added to it: gunzip it"
+                " first, or choose another file with `out`."
+            )
         self.has_device = False
         """The process reported its device, so that it can be used in principle."""
         self._tell()
@@ -160,10 +164,13 @@ class Keeper:
 def header_of(device: protocol.MeasuringDevice, backend: str) -> recording_files.Header:
     """What a recording says of a device that reported itself, and nvidia-smi of it."""
     state = device_state(environment.first_visible(os.environ) if backend == "cuda" else "")
+    known = None
+    with contextlib.suppress(UnknownGpuError):
+        known = resolve_gpu(device["name"]).name if backend == "cuda" else None
     return recording_files.Header(
         backend=backend,
         device_name=device["name"],
-        gpu=_catalog_name(device["name"]) if backend == "cuda" else None,
+        gpu=known,
         compute_capability=device["compute_capability"],
         versions={**device["versions"], "driver": state.driver},
         sm_clock_hz=state.sm_clock_hz,
@@ -171,13 +178,6 @@ def header_of(device: protocol.MeasuringDevice, backend: str) -> recording_files
         power_limit_w=state.power_limit_w,
         recorded_on=datetime.now(UTC).date().isoformat(),
     )
-
-
-def _catalog_name(device_name: str) -> str | None:
-    try:
-        return resolve_gpu(device_name).name
-    except UnknownGpuError:
-        return None
 
 
 def _existing(path: Path, backend: str) -> recording_files.Recording | None:
@@ -205,14 +205,6 @@ def _existing(path: Path, backend: str) -> recording_files.Recording | None:
     return recording
 
 
-def _check_can_grow(path: Path) -> None:
-    if is_gzip(path):
-        raise RecordingError(
-            f"{str(path)!r} is gzipped and not complete, and nothing can be added to it: gunzip it first, or"
-            " choose another file with `out`."
-        )
-
-
 def _check_same(kept: recording_files.Header, new: recording_files.Header, path: Path) -> None:
     facts: list[tuple[str, str | None, str | None]] = [("device", kept.device_name, new.device_name)]
     facts += [(name, kept.versions.get(name), new.versions[name]) for name in ("torch", "cuda", "cudnn")
@@ -230,12 +222,9 @@ def _entry_of(line: protocol.MeasuredLine | protocol.SkippedLine) -> recording_f
         return recording_files.Skipped(case=line["case"], reason=line["reason"])
     (op,), _ = operators_of([line["operator"]])
     return recording_files.Measurement(
-        case=line["case"],
-        op=replace(op, measured_s=line["time_s"]),
-        precision=Precision(**line["precision"]),
-        spread=line["spread"],
-        num_samples=line["num_samples"],
-    )
+        case=line["case"], op=replace(op, measured_s=line["time_s"]),
+        precision=Precision(**line["precision"]), spread=line["spread"], num_samples=line["num_samples"],
+    )  # fmt: skip
 
 
 # No case takes as long; a device that hangs does.
@@ -250,13 +239,9 @@ Progress = Callable[[int, int], None]
 
 
 def measure(
-    cases: Sequence[Case],
-    path: Path,
-    *,
-    backend: str = "cuda",
-    python: Path | None = None,
+    cases: Sequence[Case], path: Path, *, backend: str = "cuda", python: Path | None = None,
     progress: Progress | None = None,
-) -> recording_files.Recording:
+) -> recording_files.Recording:  # fmt: skip
     """Measure what the file at ``path`` does not hold yet, and return all that it holds then.
 
     Args:
@@ -274,8 +259,12 @@ def measure(
         KeyboardInterrupt: passed on; what was measured is in the file.
     """
     keeper = Keeper(path, cases, backend, progress)
-    if keeper.missing:
-        _check_free(backend)
+    busy = environment.why_first_is_busy(os.environ) if keeper.missing and backend == "cuda" else None
+    if busy is not None:
+        raise GpuUnusableError(
+            f"{busy}: times would be wrong. Wait until it is free, or choose another with"
+            " CUDA_VISIBLE_DEVICES."
+        )
     losses = 0
     interpreters = environment.candidates(python, os.environ)
     if not interpreters:
@@ -293,15 +282,6 @@ def measure(
         if result is None:
             keeper.give_up_next(_why_lost(ending))
     return recording_files.read_recording(path)
-
-
-def _check_free(backend: str) -> None:
-    reason = environment.why_first_is_busy(os.environ) if backend == "cuda" else None
-    if reason is not None:
-        raise GpuUnusableError(
-            f"{reason}: times would be wrong. Wait until it is free, or choose another with"
-            " CUDA_VISIBLE_DEVICES."
-        )
 
 
 def _first_with_torch(

@@ -93,9 +93,8 @@ class KernelArrays:
             ),
             shared_bytes_K=_int64(_known(k.shared_bytes, ASSUMED_SHARED_BYTES) for k in kernels),
             duration_s_K=np.array([k.duration_s for k in kernels], dtype=np.float64),
-            intensity_flops_per_byte_K=np.array(
-                [math.nan if x is None else x for x in intensity], dtype=np.float64
-            ),
+            # numpy takes None for NaN.
+            intensity_flops_per_byte_K=np.array(intensity, dtype=np.float64),
         )
 
 
@@ -182,10 +181,10 @@ MAY_BE_ZERO: Final = frozenset(
 def check_kernels(kernels: KernelArrays) -> None:
     """Raise ValueError for the first kernel with an impossible launch, time or intensity."""
     intensity_K = kernels.intensity_flops_per_byte_K
-    _check_least("blocks", kernels.blocks_K, 1)
-    _check_least("threads_per_block", kernels.threads_per_block_K, 1)
-    _check_least("registers_per_thread", kernels.registers_per_thread_K, 0)
-    _check_least("shared_bytes", kernels.shared_bytes_K, 0)
+    leasts = {"blocks": 1, "threads_per_block": 1, "registers_per_thread": 0, "shared_bytes": 0}
+    for name, least in leasts.items():
+        value_K = getattr(kernels, f"{name}_K")
+        _refuse(name, "kernel", value_K, value_K < least, f"must be {least} or more")
     bad_K = ~(np.isfinite(kernels.duration_s_K) & (kernels.duration_s_K >= 0))
     _refuse("duration_s", "kernel", kernels.duration_s_K, bad_K, "must be finite, 0 or more")
     # An infinite intensity is a kernel that touches no device memory: g = 0.
@@ -195,9 +194,10 @@ def check_kernels(kernels: KernelArrays) -> None:
 def check_gpus(gpus: GpuArrays) -> None:
     """Raise ValueError for the first GPU with an impossible quantity or limit."""
     _check_count("num_sms", gpus.num_sms_G, 1)
-    _check_positive("base_clock_hz", gpus.base_clock_hz_G)
-    _check_positive("memory_bytes_per_s", gpus.memory_bytes_per_s_G)
-    _check_positive("peak_flops_per_s", gpus.peak_flops_per_s_G)
+    for name in ("base_clock_hz", "memory_bytes_per_s", "peak_flops_per_s"):
+        value_G = getattr(gpus, f"{name}_G")
+        bad_G = ~(np.isfinite(value_G) & (value_G > 0))
+        _refuse(name, "GPU", value_G, bad_G, "must be finite and positive")
     for column, name in enumerate(LIMIT_COLUMNS):
         _check_count(name, gpus.limits_GL[:, column], 0 if name in MAY_BE_ZERO else 1)
 
@@ -208,18 +208,9 @@ def check_origin(origin: GpuArrays) -> None:
         raise ValueError(f"num_gpus of origin is {origin.num_gpus}: must be 1")
 
 
-def _check_least(name: str, value_K: NDArray[np.int64], least: int) -> None:
-    _refuse(name, "kernel", value_K, value_K < least, f"must be {least} or more")
-
-
 def _check_count(name: str, value_G: NDArray[np.int64], least: int) -> None:
     bad_G = (value_G < least) | (value_G > MAX_COUNT)
     _refuse(name, "GPU", value_G, bad_G, f"must be {least} to {MAX_COUNT}")
-
-
-def _check_positive(name: str, value_G: NDArray[np.float64]) -> None:
-    bad_G = ~(np.isfinite(value_G) & (value_G > 0))
-    _refuse(name, "GPU", value_G, bad_G, "must be finite and positive")
 
 
 def _refuse(

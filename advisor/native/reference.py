@@ -70,13 +70,17 @@ def resident_blocks(
     """
     if threads_per_block > min(MAX_THREADS_PER_BLOCK, limits.max_threads):
         return 0
+    if shared_bytes > limits.max_shared_bytes_per_block:
+        return 0
+    unit = limits.shared_unit_bytes
+    shared_of_block = -(-(shared_bytes + limits.reserved_shared_bytes_per_block) // unit) * unit
     warps_per_block = -(-threads_per_block // limits.warp_size)
     max_warps = limits.max_threads // limits.warp_size
     return min(
         max_warps // warps_per_block,
         limits.max_blocks,
         _blocks_by_registers(warps_per_block, registers_per_thread, limits),
-        _blocks_by_shared_memory(shared_bytes, limits),
+        limits.max_shared_bytes // shared_of_block if shared_of_block else limits.max_blocks,
     )
 
 
@@ -110,12 +114,13 @@ def scale_factor(blocks: int, g: float, origin: Side, destination: Side, form: W
             return float((clock * _ceil_ratio(blocks, destination.num_sms, origin.num_sms)) ** (1.0 - g))
         num_full_waves = blocks // max(origin.wave_size, destination.wave_size)
         form = WaveForm.LARGE if num_full_waves >= LARGE_WAVES else WaveForm.EXACT
-    if form is WaveForm.LARGE:
-        return _large_factor(g, origin, destination)
-    waves = _ceil_ratio(blocks, destination.wave_size, origin.wave_size)
-    wave_size = destination.wave_size / origin.wave_size
-    memory = origin.memory_bytes_per_s / destination.memory_bytes_per_s * wave_size
+    memory = origin.memory_bytes_per_s / destination.memory_bytes_per_s
     clock = origin.base_clock_hz / destination.base_clock_hz
+    if form is WaveForm.LARGE:
+        compute = origin.wave_size / destination.wave_size * clock
+        return float(memory**g * compute ** (1.0 - g))
+    waves = _ceil_ratio(blocks, destination.wave_size, origin.wave_size)
+    memory *= destination.wave_size / origin.wave_size
     return float(waves * memory**g * clock ** (1.0 - g))
 
 
@@ -191,17 +196,13 @@ def scale_kernels(
             to_side = _side(destinations, g, int(resident_KG[k, g]))
             if to_side.wave_size == 0 and unlaunchable is Unlaunchable.RAISE:
                 raise ValueError(_not_resident(k, f"destination {g}"))
-            time_s_KG[k, g] = _scale_kernel(kernels, k, from_side, to_side, form)
+            time_s_KG[k, g] = math.nan
+            if to_side.wave_size:
+                intensity = float(kernels.intensity_flops_per_byte_K[k])
+                weight = memory_weight(intensity, to_side.peak_flops_per_s / to_side.memory_bytes_per_s)
+                factor = scale_factor(int(kernels.blocks_K[k]), weight, from_side, to_side, form)
+                time_s_KG[k, g] = factor * float(kernels.duration_s_K[k])
     return time_s_KG
-
-
-def _scale_kernel(kernels: KernelArrays, k: int, origin: Side, destination: Side, form: WaveForm) -> float:
-    if destination.wave_size == 0:
-        return math.nan
-    intensity = float(kernels.intensity_flops_per_byte_K[k])
-    g = memory_weight(intensity, destination.peak_flops_per_s / destination.memory_bytes_per_s)
-    factor = scale_factor(int(kernels.blocks_K[k]), g, origin, destination, form)
-    return factor * float(kernels.duration_s_K[k])
 
 
 def _blocks_by_registers(warps_per_block: int, registers_per_thread: int, limits: OccupancyLimits) -> int:
@@ -219,21 +220,6 @@ def _blocks_by_registers(warps_per_block: int, registers_per_thread: int, limits
     partitions = limits.warp_allocation_unit
     resident_warps = limits.max_registers // registers_per_warp // partitions * partitions
     return resident_warps // warps_per_block
-
-
-def _blocks_by_shared_memory(shared_bytes: int, limits: OccupancyLimits) -> int:
-    if shared_bytes > limits.max_shared_bytes_per_block:
-        return 0
-    unit = limits.shared_unit_bytes
-    per_block = -(-(shared_bytes + limits.reserved_shared_bytes_per_block) // unit) * unit
-    return limits.max_blocks if per_block == 0 else limits.max_shared_bytes // per_block
-
-
-def _large_factor(g: float, origin: Side, destination: Side) -> float:
-    memory = origin.memory_bytes_per_s / destination.memory_bytes_per_s
-    clock = origin.base_clock_hz / destination.base_clock_hz
-    compute = origin.wave_size / destination.wave_size * clock
-    return float(memory**g * compute ** (1.0 - g))
 
 
 def _ceil_ratio(blocks: int, destination_size: int, origin_size: int) -> float:

@@ -151,14 +151,9 @@ def _pass_of(op: Op) -> _Pass | None:
     if len(source.shape) != 4 or op.attributes["transposed"] or not op.flops or min(map(min, shapes)) < 1:
         return None
     return _Pass(
-        source=source,
-        weight=weight,
-        target=target,
-        gives_data=bool(mask[0]),
-        gives_weights=bool(mask[1]),
-        stride=prod(cast("tuple[int, ...]", op.attributes["stride"])),
-        groups=num_groups(op),
-    )
+        source=source, weight=weight, target=target, gives_data=bool(mask[0]), gives_weights=bool(mask[1]),
+        stride=prod(cast("tuple[int, ...]", op.attributes["stride"])), groups=num_groups(op),
+    )  # fmt: skip
 
 
 def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:

@@ -63,12 +63,9 @@ class CallWork(Generic[Numbers]):
         at_once = np.maximum(threads // self.block_threads, 1) * gpu.num_sms
         cycles_per_s = gpu.num_sms * gpu.boost_clock_hz
         return (
-            self.num_bytes / bytes_per_s,
-            self.elements / cycles_per_s,
-            self.slow_elements / cycles_per_s,
-            self.rows / cycles_per_s,
-            self.steps * np.ceil(self.blocks / at_once) / gpu.boost_clock_hz,
-        )
+            self.num_bytes / bytes_per_s, self.elements / cycles_per_s, self.slow_elements / cycles_per_s,
+            self.rows / cycles_per_s, self.steps * np.ceil(self.blocks / at_once) / gpu.boost_clock_hz,
+        )  # fmt: skip
 
     def time_s(
         self, launch_s: float, gpu: GpuSpec, bytes_per_s: Numbers, costs: Iterable[Numbers], factor: Numbers

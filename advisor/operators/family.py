@@ -289,12 +289,8 @@ def each(words: str, row: T) -> dict[str, T]:
 HALF_RATES = {"float16": "fp16", "bfloat16": "bf16"}
 """Rates of tensor cores by the types of 16 bits."""
 _DTYPE_RATE = {
-    "float64": "fp64",
-    "float32": "fp32",
-    **HALF_RATES,
-    "float8_e4m3fn": "fp8",
-    "float8_e5m2": "fp8",
-}
+    "float64": "fp64", "float32": "fp32", **HALF_RATES, "float8_e4m3fn": "fp8", "float8_e5m2": "fp8",
+}  # fmt: skip
 
 
 def compute_rate(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .protocol import ChildJob
 
 PAYLOAD = "_gpu_advisor_payload"
+# Of torch 2.9 and later; this file alone is read by older ones.
+OLDEST_PYTHON = (3, 10)
 
 
 def load_payload(module: str) -> ModuleType:
@@ -53,9 +55,15 @@ def die_with_the_parent() -> None:
 
 
 def main() -> None:
-    """Run the job whose file is the only argument; never returns."""
+    """Run the job whose file is the only argument; returns where this Python is too old for it."""
     die_with_the_parent()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    if sys.version_info < OLDEST_PYTHON:
+        # None of the payload's modules can be loaded to say it.
+        version = ".".join(map(str, sys.version_info[:3]))
+        said = {"format_version": job["version"], "status": "old_python", "message": version}
+        Path(job["result"]).write_text(json.dumps(said), encoding="utf-8")
+        return
     # Python put the folder of this file first; the user's modules must be found, not ours.
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]

@@ -339,12 +339,9 @@ def _measured(case: KernelCase, clock: DeviceClock) -> Timing:
     builds += [Build(case, clock.device) for _ in range(num_sets(builds[0].num_bytes, clock) - 1)]
     samples = sample(lambda number: builds[number % len(builds)].run(), clock)
     return {
-        "operator": operator,
-        "precision": {"amp_dtype": None, **tf32_flags()},
-        "time_s": samples.time_s,
-        "spread": samples.spread,
-        "num_samples": samples.num_samples,
-    }
+        "operator": operator, "precision": {"amp_dtype": None, **tf32_flags()}, "time_s": samples.time_s,
+        "spread": samples.spread, "num_samples": samples.num_samples,
+    }  # fmt: skip
 
 
 def described(build: Build, case: KernelCase, device: str) -> Operator:

@@ -45,6 +45,7 @@ class Status(StrEnum):
     MISSING_MODULE = "missing_module"
     NOT_PYTHON = "not_python"
     SYNTAX_ERROR = "syntax_error"
+    OLD_PYTHON = "old_python"
     NO_TORCH = "no_torch"
     BROKEN_TORCH = "broken_torch"
     OLD_TORCH = "old_torch"

@@ -222,13 +222,9 @@ class SpanMeasurement:
         """The allocator's peak; activations are what the owned tensors leave of it."""
         known = owned["parameter_bytes"] + owned["gradient_bytes"] + owned["optimizer_bytes"]
         return {
-            **owned,
-            "activation_bytes": max(0, self._peak_bytes - known),
-            "peak_bytes": self._peak_bytes,
-            "pass_activation_bytes": None,
-            "pass_peak_bytes": None,
-            "most_activation_bytes": None,
-        }
+            **owned, "activation_bytes": max(0, self._peak_bytes - known), "peak_bytes": self._peak_bytes,
+            "pass_activation_bytes": None, "pass_peak_bytes": None, "most_activation_bytes": None,
+        }  # fmt: skip
 
     def _usual_samples(self) -> int:
         """Of most timed spans: a step that a GradScaler skips makes one of twice as many."""

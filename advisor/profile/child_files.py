@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 from advisor.core.errors import ProfileError
 
-# A link leads to a file that is none of the script's business, or to one that never ends; opening a pipe waits
-# for its writer.
+# A link leads to a file that is none of the script's business, or to one that never ends; who opens a pipe
+# waits for its writer.
 _FLAGS = sum(getattr(os, f"O_{name}", 0) for name in ("RDONLY", "CLOEXEC", "NOCTTY", "NOFOLLOW", "NONBLOCK"))
 # All that a process may have to tell; to measure a whole grid takes a tenth.
 _MOST_LINES_BYTES = 64 * 2**20

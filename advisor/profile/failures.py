@@ -412,6 +412,8 @@ _TORCH_PROBLEMS = {
     Status.STRANGE_TORCH: "torch {torch} of the interpreter {python!r} lacks {message}. advisor is tested"
     " with torch 2.13 and expected to work from 2.11 on (docs/torch-versions.md): name an interpreter with"
     " such a torch (`profile.python` PATH).",
+    Status.OLD_PYTHON: "the interpreter {python!r} is Python {message}, and 3.10 or newer is needed."
+    " Name another one with `profile.python` PATH.",
     Status.NO_TORCH: "the interpreter {python!r} has no torch. Name the one that you train with"
     " (`profile.python` PATH), activate its environment, or install torch: pip install torch.",
     Status.BROKEN_TORCH: "the torch of the interpreter {python!r} cannot be imported: {message}. Repair it,"

@@ -26,7 +26,7 @@ def main() -> None:
     """Run the command and end as it ends; its errno goes to the file descriptor REPORT if it cannot start."""
     advisor, report, *command = sys.argv[1:]
     os.set_inheritable(int(report), False)
-    signal.signal(signal.SIGTERM, lambda number, _: (_end_what_is_left(), _end_like(-number)))
+    signal.signal(signal.SIGTERM, lambda number, _: _end_like(-number))
     _tie_to(int(advisor))
     # A crash leaves no core: to Linux, 1 means neither a core file nor a program that collects it.
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
@@ -38,7 +38,6 @@ def main() -> None:
         os.write(int(report), str(error.errno).encode())
         os._exit(1)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    _end_what_is_left()
     _end_like(code)
 
 
@@ -70,6 +69,7 @@ def _end_what_is_left() -> None:
 
 
 def _end_like(code: int) -> None:
+    _end_what_is_left()
     if code < 0:
         # SIGKILL takes no handler and needs none.
         with contextlib.suppress(OSError):

@@ -168,15 +168,9 @@ def time_on_cpu(
     Raises InputError, ProfileError: it does not run so, or no step ends within a minute.
     """
     job = AttemptJob(
-        script=str(script),
-        arguments=tuple(arguments),
-        backend="cpu",
-        is_timed=True,
-        gpu=ScriptGpu(),
-        fake_data=_fed(fake_data, num_samples),
-        handed_on=tuple(env),
-        variables=variables,
-    )
+        script=str(script), arguments=tuple(arguments), backend="cpu", is_timed=True, gpu=ScriptGpu(),
+        fake_data=_fed(fake_data, num_samples), handed_on=tuple(env), variables=variables,
+    )  # fmt: skip
     limits = ChildLimits(
         timeout_s=min(timeout_s, MOST_CPU_S), sandbox=sandbox, sandbox_read=tuple(sandbox_read)
     )

@@ -14,7 +14,7 @@ from advisor.core.findings.about_traces import KernelsLeftOut
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.kineto.events import kernel_of, read_recording
+from advisor.kineto.events import kernels_of, read_recording
 from advisor.kineto.export import read_kineto
 from advisor.native import reference, scale_kernels
 from advisor.native.arrays import GpuArrays, KernelArrays
@@ -398,7 +398,7 @@ class TestResNet50OnV100:
 
     def test_native_equals_reference_on_every_kernel_and_gpu(self):
         recording = read_recording(SHARED / "kineto" / "resnet50_v100_2021-06.pt.trace.json.gz")
-        kernels = [kernel_of(event) for event in recording.device_events if event.kind == "kernel"]
+        kernels = kernels_of(recording.device_events)
         assert len(kernels) == 8772
         # The six recorded steps launch the same.
         kernels = kernels[: 8772 // 6]

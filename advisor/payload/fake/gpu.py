@@ -27,12 +27,9 @@ class PretendedGpu:
     def from_job(cls, facts: Gpu) -> PretendedGpu:
         major, minor = facts["compute_capability"].split(".")
         return cls(
-            name=facts["name"],
-            major=int(major),
-            minor=int(minor),
-            num_sms=facts["num_sms"],
+            name=facts["name"], major=int(major), minor=int(minor), num_sms=facts["num_sms"],
             memory_bytes=facts["memory_bytes"],
-        )
+        )  # fmt: skip
 
 
 # Which device a script means; each process has one GPU.

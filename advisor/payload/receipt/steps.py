@@ -101,14 +101,10 @@ class StepClock:
         pid = os.getpid()
         path = os.path.join(self.folder, f"{pid}.json")
         record = {
-            "version": VERSION,
-            "pid": pid,
-            "rank": _rank(),
-            "num_steps": self.num_steps,
-            "span_s": self._last - self._first,
-            "blocks": sorted(self._blocks.items()),
+            "version": VERSION, "pid": pid, "rank": _rank(), "num_steps": self.num_steps,
+            "span_s": self._last - self._first, "blocks": sorted(self._blocks.items()),
             "failure": self.failure,
-        }
+        }  # fmt: skip
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         handle = os.open(f"{path}.part", flags, 0o600)
         with os.fdopen(handle, "w") as part:

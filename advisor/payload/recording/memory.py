@@ -145,15 +145,11 @@ class MemoryTracker:
             if kind in sums and serial in ever and (serial in gradients or kind != "gradient"):
                 sums[kind] += ever[serial]
         return {
-            "parameter_bytes": sums["parameter"],
-            "gradient_bytes": sums["gradient"],
-            "optimizer_bytes": sums["optimizer"],
-            "activation_bytes": self._unnamed_bytes(at_peak),
-            "peak_bytes": total,
-            "pass_activation_bytes": self._unnamed_bytes(in_passes),
-            "pass_peak_bytes": sum(in_passes.values()),
-            "most_activation_bytes": self._unnamed_bytes(most),
-        }
+            "parameter_bytes": sums["parameter"], "gradient_bytes": sums["gradient"],
+            "optimizer_bytes": sums["optimizer"], "activation_bytes": self._unnamed_bytes(at_peak),
+            "peak_bytes": total, "pass_activation_bytes": self._unnamed_bytes(in_passes),
+            "pass_peak_bytes": sum(in_passes.values()), "most_activation_bytes": self._unnamed_bytes(most),
+        }  # fmt: skip
 
     def _most_gradients(self) -> dict[int, int]:
         """Bytes of the gradients that are there now, or were when a step ended, whichever are more."""

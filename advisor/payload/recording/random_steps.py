@@ -147,12 +147,9 @@ class SteadySteps:
         largest = max(spans, key=lambda span: span["memory"]["peak_bytes"])
         operators, counts = _counted(spans)
         return {
-            **typical,
-            "memory": largest["memory"],
-            "step_operators": operators,
-            "step_counts": counts,
+            **typical, "memory": largest["memory"], "step_operators": operators, "step_counts": counts,
             "typical_step": spans.index(typical),
-        }
+        }  # fmt: skip
 
 
 def _traffic(span: Iteration) -> float:

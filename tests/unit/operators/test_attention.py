@@ -24,17 +24,9 @@ from advisor.operators.family import FittedTime
 from tests.attention import make_attention
 
 KERNEL = AttentionKernel(
-    efficiency={64: 0.5, 128: 0.7},
-    uneven=0.9,
-    start_tiles=1.0,
-    tail=0.5,
-    traffic=2.0,
-    is_mma_sync=False,
-    sigma=0.1,
-    sigma_unseen=0.2,
-    architectures=frozenset({"Ampere"}),
-    measured_sizes=frozenset({64, 128}),
-)
+    efficiency={64: 0.5, 128: 0.7}, uneven=0.9, start_tiles=1.0, tail=0.5, traffic=2.0, is_mma_sync=False,
+    sigma=0.1, sigma_unseen=0.2, architectures=frozenset({"Ampere"}), measured_sizes=frozenset({64, 128}),
+)  # fmt: skip
 
 
 def call_of(op: Op) -> AttentionCall:
@@ -134,13 +126,9 @@ def test_dtype_mask_and_head_size_decide(op, gpu, backend):
 
 def test_flash_attention_3_stays_where_it_was_measured():
     kernel = Kernel(
-        name="void cutlass::device_kernel<flash::FlashAttnFwdSm90<...>>",
-        duration_s=1e-3,
-        grid=(1, 1, 1),
-        block=(384, 1, 1),
-        registers_per_thread=168,
-        shared_bytes=0,
-    )
+        name="void cutlass::device_kernel<flash::FlashAttnFwdSm90<...>>", duration_s=1e-3, grid=(1, 1, 1),
+        block=(384, 1, 1), registers_per_thread=168, shared_bytes=0,
+    )  # fmt: skip
     call = call_of(replace(make_attention(), kernels=(kernel,)))
     assert backend_of(call, resolve_gpu(H100)) is AttentionBackend.FLASH_3
     assert backend_of(call, resolve_gpu(A100)) is AttentionBackend.FLASH_2

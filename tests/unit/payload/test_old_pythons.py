@@ -1,10 +1,15 @@
 """The payload runs in the user's interpreter: older than ours, with torch and nothing else of ours."""
 
 import ast
+import json
 import sys
 from pathlib import Path
 
 import pytest
+
+from advisor.payload import child as child_program
+from advisor.payload.protocol import VERSION
+from advisor.profile.recording import read_recording
 
 PAYLOAD = Path(__file__).parents[3] / "advisor" / "payload"
 FILES = sorted(PAYLOAD.rglob("*.py"))
@@ -32,3 +37,17 @@ def test_a_file_is_old_python_that_needs_torch_alone(path):
     tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=oldest)
     roots = {name.partition(".")[0] for name in imported_at_run_time(tree)}
     assert roots <= {"torch", *sys.stdlib_module_names}
+
+
+def test_a_python_that_is_too_old_says_so_in_its_result(tmp_path, monkeypatch):
+    """Was: a TypeError of ours."""
+    result, job = tmp_path / "result.json", tmp_path / "job.json"
+    job.write_text(json.dumps({"version": VERSION, "result": str(result)}))
+    monkeypatch.setattr(child_program, "die_with_the_parent", lambda: None)
+    monkeypatch.setattr(child_program.sys, "argv", ["child.py", str(job)])
+    monkeypatch.setattr(child_program.sys, "version_info", (3, 9, 18))
+    child_program.main()
+    monkeypatch.undo()
+    assert read_recording(result) | {"format_version": 0} == {
+        "format_version": 0, "status": "old_python", "message": "3.9.18"
+    }  # fmt: skip

@@ -74,6 +74,7 @@ IN_SANDBOX = {"message": "mine", "in_sandbox": True}
             for status in ("no_torch", "old_torch", "broken_torch", "missing_module")
         ),
         ("not_python", {"message": "invalid syntax"}, ["not a Python", ".py file"], []),
+        ("old_python", {"message": "3.9.18"}, ["is Python 3.9.18", "3.10", "`profile.python`"], ["torch"]),
         ("no_torch", {"message": "1.9"}, ["has no torch", "pip install torch"], ["too old", "Repair"]),
         (
             "old_torch",

@@ -29,24 +29,9 @@ def run(data: Any, kind: int, hidden: int, layers: int, *, proj: int = 0, train:
     cell = tensor(layers, batch, hidden, dtype=data.dtype) if kind == LSTM else None
     buffer = tensor(0)
     return rescue.recurrent_forward(
-        Mode(),
-        data,
-        [],
-        4,
-        buffer,
-        state,
-        cell,
-        kind,
-        hidden,
-        proj,
-        layers,
-        False,
-        0.0,
-        train,
-        False,
-        [],
+        Mode(), data, [], 4, buffer, state, cell, kind, hidden, proj, layers, False, 0.0, train, False, [],
         None,
-    )
+    )  # fmt: skip
 
 
 def test_three_layers_of_each_kind(probe):
