@@ -20,12 +20,8 @@ from advisor.report.document import columns
 from advisor.report.words import warnings_json
 
 COLUMNS = (
-    *columns("GPU", "Architecture"),
-    doc.Column("SMs", doc.ROUNDED),
-    doc.Column("Memory", doc.BYTES),
-    doc.Column("GB/s", doc.ROUNDED),
-    *columns("FP32", "TF32", "FP16", "BF16", kind=doc.FOUR_DIGITS),
-    doc.Column("NVLink GB/s", doc.ROUNDED),
+    *columns("GPU", "Architecture", ("SMs", doc.ROUNDED), ("Memory", doc.BYTES), ("GB/s", doc.ROUNDED)),
+    *columns("FP32", "TF32", "FP16", "BF16", ("NVLink GB/s", doc.ROUNDED), kind=doc.FOUR_DIGITS),
 )
 _MULTIPLES = (*COLUMNS[:2], *columns(*(column.name for column in COLUMNS[2:]), kind=doc.MULTIPLE))
 TFLOPS = 1e12
@@ -75,10 +71,8 @@ def _cells(spec: GpuSpec, units: Sequence[float | None]) -> tuple[doc.Cell, ...]
 
 
 _COLUMNS = (
-    doc.Column("Constant"),
-    *columns("Before", "After", kind=doc.DECIMALS),
-    doc.Column("Kernels", doc.PLAIN),
-    doc.Column("Spread", doc.SHARE),
+    *columns("Constant", ("Before", doc.DECIMALS), ("After", doc.DECIMALS)),
+    *columns(("Kernels", doc.PLAIN), ("Spread", doc.SHARE)),
 )
 
 
@@ -100,10 +94,8 @@ def calibration_document(calibration: Calibration, path: Path) -> doc.Document:
 
 
 _RECORDING_COLUMNS = (
-    doc.Column("Family"),
-    doc.Column("Kernels", doc.COUNT),
-    *columns("Shortest", "Longest", kind=doc.MICROSECONDS),
-    doc.Column("Median spread", doc.SHARE),
+    *columns("Family", ("Kernels", doc.COUNT), ("Shortest", doc.MICROSECONDS)),
+    *columns(("Longest", doc.MICROSECONDS), ("Median spread", doc.SHARE)),
 )
 
 

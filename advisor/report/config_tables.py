@@ -40,8 +40,9 @@ def refused_in_words(refused: Refused) -> str:
 trust this file: advisor trust /a'
     """
     trust = f"advisor trust {shlex.quote(str(refused.file.parent))}"
+    reason = _REASONS.get(refused.why) or _RULE_IN_WORDS[refused.allowed]
     return (
-        f"{refused.file}:{refused.line}: {request_in_words(refused)} is refused: {_reason(refused)}."
+        f"{refused.file}:{refused.line}: {request_in_words(refused)} is refused: {reason}."
         f" If you trust this file: {trust}"
     )
 
@@ -81,14 +82,10 @@ def _value_in_words(refused: Refused) -> str:
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
 
 
-def _reason(refused: Refused) -> str:
-    match refused.why:
-        case Why.CHANGES_AN_ENTRY:
-            return "a project may not change an entry of the same name"
-        case Why.NAMES_A_FILE_ELSEWHERE:
-            return "a project may only name files in its own folder"
-        case Why.NOT_ALLOWED:
-            return _RULE_IN_WORDS[refused.allowed]
+_REASONS = {
+    Why.CHANGES_AN_ENTRY: "a project may not change an entry of the same name",
+    Why.NAMES_A_FILE_ELSEWHERE: "a project may only name files in its own folder",
+}
 
 
 COLUMNS = columns("Setting", "Value", "Set by", "Refused")
@@ -170,14 +167,13 @@ def _example_entry(section: str) -> list[str]:
     ]
 
 
-TRUST_COLUMNS = columns("File", "State")
-
-
 def trusted_document() -> Document:
     """Every file that was trusted, by path."""
     rows = tuple((str(trusted.path), _STATES[is_current(trusted)]) for trusted in remembered())
     facts = {"trusted": [{"file": file, "state": state} for file, state in rows]}
-    return Document(facts=facts, blocks=(Table(columns=TRUST_COLUMNS, rows=tuple(map(Row, rows))),))
+    return Document(
+        facts=facts, blocks=(Table(columns=columns("File", "State"), rows=tuple(map(Row, rows))),)
+    )
 
 
 _STATES = {True: "in force", False: "changed since", None: "gone or unreadable"}

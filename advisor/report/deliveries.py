@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 COLUMNS = (
-    *doc.columns("Channel", "Outcome", wraps=False),
-    doc.Column("When (UTC)", wraps=False),
-    doc.Column("Attempts", doc.COUNT, wraps=False),
+    *doc.columns("Channel", "Outcome", "When (UTC)", ("Attempts", doc.COUNT), wraps=False),
     *doc.columns("To", "Note"),
 )
 _OUTCOMES = {
@@ -127,9 +125,7 @@ def _channel_json(state: ChannelState) -> dict[str, object]:
 NO_SCHEDULES = "No schedules yet. An example: advisor schedule add '0 6 * * *' -- prices refresh"
 _COLUMNS = (*doc.columns("Name", "Times", "Next", "Next (UTC)", wraps=False), *doc.columns("Last", "Command"))
 _PAST_COLUMNS = (
-    *doc.columns("Due", "State", wraps=False),
-    doc.Column("Attempts", doc.PLAIN, wraps=False),
-    doc.Column("Took", doc.SHORT_DURATION, wraps=False),
+    *doc.columns("Due", "State", ("Attempts", doc.PLAIN), ("Took", doc.SHORT_DURATION), wraps=False),
     *doc.columns("Outcome", "Delivery"),
 )
 _RUN_TONES = {
@@ -181,7 +177,7 @@ def schedule_document(planned: Planned) -> doc.Document:
 def added_document(planned: Planned) -> doc.Document:
     """What was added, and when it runs first."""
     schedule = planned.schedule
-    when = _NEVER if planned.next_at is None else _on_its_clock(schedule, planned.next_at)
+    when = _on_its_clock(schedule, planned.next_at)
     lines = (
         f"Added {schedule.name}: advisor {shlex.join(schedule.command)}",
         f"  in {schedule.folder}, next {when} ({_in_utc(planned.next_at)})",
@@ -213,20 +209,17 @@ def ran_document(schedule_name: str, occurrence: Occurrence) -> doc.Document:
 
 
 def _cells(planned: Planned) -> tuple[doc.Cell, ...]:
-    schedule = planned.schedule
-    next_at = planned.next_at
-    times = (schedule.cron, schedule.zone)
-    on_clock = _NEVER if next_at is None else _on_its_clock(schedule, next_at)
-    return schedule.name, times, on_clock, _in_utc(next_at), _last_run(planned), shlex.join(schedule.command)
+    schedule, next_at = planned.schedule, planned.next_at
+    moments = _on_its_clock(schedule, next_at), _in_utc(next_at), _last_run(planned)
+    return schedule.name, (schedule.cron, schedule.zone), *moments, shlex.join(schedule.command)
 
 
 def _planned_facts(planned: Planned) -> tuple[doc.Fact, ...]:
-    schedule = planned.schedule
-    next_at = planned.next_at
+    schedule, next_at = planned.schedule, planned.next_at
     to = "" if schedule.channel is None else f"{schedule.channel}, {schedule.when}"
     facts = (
         doc.Fact("Times", f"{schedule.cron} in {schedule.zone}"),
-        doc.Fact("Next", _NEVER if next_at is None else _on_its_clock(schedule, next_at), _in_utc(next_at)),
+        doc.Fact("Next", _on_its_clock(schedule, next_at), _in_utc(next_at)),
         doc.Fact("Last", _last_run(planned) or "-"),
         doc.Fact("Command", shlex.join(schedule.command), f"in {schedule.folder}"),
     )
@@ -242,22 +235,17 @@ def _last_run(planned: Planned) -> str | None:
 
 
 def _past_cells(schedule: Schedule, one: Occurrence) -> tuple[doc.Cell, ...]:
+    took_s = (one.ended_at - one.started_at).total_seconds() if one.started_at and one.ended_at else None
     due = _on_its_clock(schedule, one.due_at)
-    return due, str(one.state), one.attempts, _took_s(one), one.outcome or None, one.delivery or None
-
-
-def _took_s(one: Occurrence) -> float | None:
-    if one.started_at is None or one.ended_at is None:
-        return None
-    return (one.ended_at - one.started_at).total_seconds()
+    return due, str(one.state), one.attempts, took_s, one.outcome or None, one.delivery or None
 
 
 def _tone(planned: Planned) -> doc.Tone:
     return _RUN_TONES.get(planned.past[0].state, doc.Tone.PLAIN) if planned.past else doc.Tone.PLAIN
 
 
-def _on_its_clock(schedule: Schedule, moment: datetime) -> str:
-    return f"{moment.astimezone(zone_of(schedule.zone)):%a %Y-%m-%d %H:%M %Z}"
+def _on_its_clock(schedule: Schedule, moment: datetime | None) -> str:
+    return _NEVER if moment is None else f"{moment.astimezone(zone_of(schedule.zone)):%a %Y-%m-%d %H:%M %Z}"
 
 
 def _in_utc(moment: datetime | None) -> str:

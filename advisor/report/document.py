@@ -144,9 +144,10 @@ class Column:
     wraps: bool = True
 
 
-def columns(*names: str, kind: Kind = TEXT, wraps: bool = True) -> tuple[Column, ...]:
-    """Columns that differ by their names alone."""
-    return tuple(Column(name, kind, wraps) for name in names)
+def columns(*heads: str | tuple[str, Kind], kind: Kind = TEXT, wraps: bool = True) -> tuple[Column, ...]:
+    """Columns by their names, those of another kind with it."""
+    named = ((head, kind) if isinstance(head, str) else head for head in heads)
+    return tuple(Column(name, of, wraps) for name, of in named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from advisor.report import document as doc
 from advisor.report.words import all_told, finding_json, sentence, sentences, warnings_json
 from advisor.report.words.estimate_notes import remedy_text
 
-TRACE_COLUMNS = doc.columns("Trace", "")
-
 
 def trace_document(trace: values.Trace, path: Path) -> doc.Document:
     """A summary, and where the trace was written."""
@@ -29,7 +27,7 @@ def trace_table(
 ) -> doc.Table:
     """Name and text of each figure."""
     return doc.Table(
-        columns=TRACE_COLUMNS,
+        columns=doc.columns("Trace", ""),
         rows=tuple(map(doc.Row, (*first, *trace_texts(trace).items()))),
         caption=caption,
     )
@@ -160,9 +158,8 @@ def confirmed_fact(confirmation: values.Confirmation) -> doc.Fact:
     if memory is None:
         return doc.Fact("confirmed", f"{profiled}, and its need is unknown")
     limit = format_bytes(estimate.memory_limit_bytes)
-    fits = {values.Fit.CERTAIN: "fits", values.Fit.LIKELY: "is likely to fit", values.Fit.NO: "does not fit"}[
-        estimate.fit or values.Fit.NO
-    ]
+    words = {values.Fit.CERTAIN: "fits", values.Fit.LIKELY: "is likely to fit"}
+    fits = words.get(estimate.fit or values.Fit.NO, "does not fit")
     return doc.Fact(
         "confirmed", f"{profiled}: {format_bytes(memory.need_bytes.p50)} of {limit}, which {fits}"
     )
@@ -232,15 +229,10 @@ def _detail(estimate: values.IterationEstimate) -> doc.Detail:
     return doc.Detail(label=label, y_range=(times.p10, times.p90))
 
 
-_ITERATION = "Iteration p10 .. p50 .. p90"
 COLUMNS = (
-    doc.Column("GPU", wraps=False),
-    doc.Column("Count", doc.PLAIN, wraps=False),
-    doc.Column(_ITERATION, doc.INTERVAL, wraps=False),
-    doc.Column("Memory", doc.BYTES, wraps=False),
-    doc.Column("Fits", wraps=False),
-    doc.Column("Largest shares"),
-    doc.Column("How"),
+    *doc.columns("GPU", ("Count", doc.PLAIN), ("Iteration p10 .. p50 .. p90", doc.INTERVAL), wraps=False),
+    *doc.columns(("Memory", doc.BYTES), "Fits", wraps=False),
+    *doc.columns("Largest shares", "How"),
 )
 # Of a narrow terminal: a GPU with its count, and how alone if there is room for it on one line.
 NARROW_COLUMNS = (
@@ -267,7 +259,11 @@ def estimates_document(
         "estimates": [estimate_json(estimate) for estimate in estimates],
         **warnings_json(warnings),
         "doubt_findings": list(map(finding_json, doubts)),
-        "confirmed": None if confirmed is None else confirmation_json(confirmed),
+        "confirmed": confirmed
+        and {
+            **doc.facts_of(confirmed, "arguments batch_size"),
+            "estimate": estimate_json(confirmed.estimate),
+        },
     }
     blocks: tuple[doc.Block, ...] = (
         _table(estimates),
@@ -289,7 +285,10 @@ def estimates_document(
 def _table(estimates: Sequence[values.IterationEstimate]) -> doc.Table:
     cells = [_cells(estimate) for estimate in estimates]
     tones = [doc.Tone.FAINT if estimate.fits_memory is False else doc.Tone.PLAIN for estimate in estimates]
-    rows = [_narrow_cells(estimate, row) for estimate, row in zip(estimates, cells, strict=True)]
+    rows = [
+        (_name(one), _short(one.iteration_s) if _has_time(one) else "unknown", *row[3:5], row[6])
+        for one, row in zip(estimates, cells, strict=True)
+    ]
     short = [(*row[:4], str(row[4]).partition(",")[0]) for row in rows]
     narrow: tuple[doc.Table, ...] = ()
     for some in ([row[:4] for row in short], short, rows):
@@ -297,11 +296,6 @@ def _table(estimates: Sequence[values.IterationEstimate]) -> doc.Table:
         narrow = (doc.Table(columns=columns, rows=tuple(map(doc.Row, some, tones)), narrow=narrow),)
     wide = tuple(map(doc.Row, cells, tones))
     return doc.Table(columns=COLUMNS, rows=wide, narrow=narrow, narrow_below=doc.NARROW, keeps_words=False)
-
-
-def _narrow_cells(estimate: values.IterationEstimate, cells: tuple[doc.Cell, ...]) -> tuple[doc.Cell, ...]:
-    time = _short(estimate.iteration_s) if _has_time(estimate) else "unknown"
-    return (_name(estimate), time, *cells[3:5], cells[6])
 
 
 def _short(interval: values.Interval) -> doc.Worded:
@@ -312,11 +306,6 @@ def _short(interval: values.Interval) -> doc.Worded:
     if units <= {"ms"} or units <= {"s"}:
         words[:2] = [word.partition(" ")[0] for word in words[:2]]
     return doc.Worded(" .. ".join(words), interval.p50)
-
-
-def confirmation_json(confirmed: values.Confirmation) -> Mapping[str, object]:
-    """The largest batch as it was profiled."""
-    return {**doc.facts_of(confirmed, "arguments batch_size"), "estimate": estimate_json(confirmed.estimate)}
 
 
 def _in_parts(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Fabric, Offer, Option, Quantiles, Recommendation
+from advisor.core.values import Fabric, Option, Quantiles, Recommendation
 from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.report import document as doc
 from advisor.report.estimates import memory_facts, throughput_facts
@@ -209,22 +209,19 @@ def _rates(option: Option) -> Iterator[doc.Fact]:
         each = f"{plan.num_nodes} nodes at {format_usd(plan.usd_per_h / plan.num_nodes)} each"
         yield doc.Fact("rate", f"{format_usd(plan.usd_per_h)} per hour", each if plan.num_nodes > 1 else "")
     if plan.offer is not None:
-        yield from _prices(plan.offer)
+        prices = {
+            "list price": plan.offer.list_usd_per_h,
+            "contracted price": plan.offer.contracted_usd_per_h,
+            "effective price": plan.offer.effective_usd_per_h,
+        }
+        known = {name: usd_per_h for name, usd_per_h in prices.items() if usd_per_h is not None}
+        if len(known) > 1:
+            yield from (
+                doc.Fact(name, f"{format_usd(usd_per_h)} per hour") for name, usd_per_h in known.items()
+            )
         yield doc.Fact("price from", f"{plan.offer.source}, {plan.offer.retrieved_at:%Y-%m-%d}")
         if plan.offer.includes:
             name = "includes" if plan.num_nodes == 1 else "each includes"
             yield doc.Fact(name, ", ".join(plan.offer.includes))
     for name, words in plan.rates.items():
         yield doc.Fact(f"rate of {name}", words)
-
-
-def _prices(offer: Offer) -> Iterator[doc.Fact]:
-    """List, contracted and effective price, where they are not one and the same."""
-    prices = {
-        "list price": offer.list_usd_per_h,
-        "contracted price": offer.contracted_usd_per_h,
-        "effective price": offer.effective_usd_per_h,
-    }
-    known = {name: usd_per_h for name, usd_per_h in prices.items() if usd_per_h is not None}
-    if len(known) > 1:
-        yield from (doc.Fact(name, f"{format_usd(usd_per_h)} per hour") for name, usd_per_h in known.items())

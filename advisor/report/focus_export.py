@@ -46,9 +46,7 @@ ACCOUNT = UNKNOWN
 _PRICING = {
     Market.ON_DEMAND: "Standard",
     Market.SPOT: "Dynamic",
-    Market.RESERVED: "Committed",
-    Market.COMMIT_1Y: "Committed",
-    Market.COMMIT_3Y: "Committed",
+    **dict.fromkeys((Market.RESERVED, Market.COMMIT_1Y, Market.COMMIT_3Y), "Committed"),
 }
 
 

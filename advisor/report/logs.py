@@ -20,13 +20,11 @@ ALIKE_TIMES = 2.0
 NO_WAIT = "0 s"  # logs count whole seconds
 WAIT = doc.Kind("wait", lambda wait_s: NO_WAIT if wait_s < 1 else format_duration_short(wait_s))
 BIN_COLUMNS = (
-    *doc.columns("Size", "Walltime", "Queue"),
-    doc.Column("Jobs", doc.COUNT),
+    *doc.columns("Size", "Walltime", "Queue", ("Jobs", doc.COUNT)),
     *doc.columns("Wait p50", "Wait p90", kind=WAIT),
 )
 CHECK_COLUMNS = (
-    doc.Column("Quantiles"),
-    *doc.columns("Covers p50", "Covers p90"),
+    *doc.columns("Quantiles", "Covers p50", "Covers p90"),
     *doc.columns("Pinball p50", "Pinball p90", kind=doc.DECIMALS),
 )
 
@@ -43,9 +41,7 @@ def wait_document(wait: Wait) -> doc.Document:
         "wait_s": None if alike is None else asdict(Quantiles(p50=alike.p50_s, p90=alike.p90_s)),
         "jobs": 0 if alike is None else alike.num_jobs,
         "size_unit": size_unit,
-        "based_on": None
-        if alike is None
-        else {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue},
+        "based_on": None if alike is None else doc.facts_of(alike, "size walltime queue"),
         "num_waiting": wait.num_waiting,
         "waited_s": wait.waited_s,
         "limits": [asdict(one) for one in wait.limits],
@@ -111,31 +107,20 @@ def check_document(check: QueueCheck) -> doc.Document:
     )
 
 
-_WHICH = ("Today", "What if")
-
-
 def what_if_document(it: QueueWhatIf) -> doc.Document:
     """Waits by size, logged and simulated as the cluster is and as it could be; then of one more job."""
     units = "{:,} {}, backfill {}"
     today, then = (units.format(*one) for one in zip(it.units, [it.size_unit] * 2, it.backfill, strict=True))
+    waits = [f"{which} {p}" for which in ("Logged", "Today", "What if") for p in ("p50", "p90")]
     by_size = doc.Table(
-        columns=(
-            *doc.columns("Size"),
-            doc.Column("Jobs", doc.COUNT),
-            *doc.columns(
-                *(f"{which} {p}" for which in ("Logged", *_WHICH) for p in ("p50", "p90")), kind=WAIT
-            ),
-        ),
+        columns=doc.columns("Size", ("Jobs", doc.COUNT), *((wait, WAIT) for wait in waits)),
         rows=tuple(
             doc.Row((one.size, one.num_jobs, *_pairs(one.logged_s, one.today_s, one.what_if_s)))
             for one in it.classes
         ),
     )
     by_walltime = doc.Table(
-        columns=(
-            *doc.columns("Asks for", kind=doc.SHORT_DURATION),
-            *doc.columns(*(f"{which} {p}" for which in _WHICH for p in ("p50", "p90")), kind=WAIT),
-        ),
+        columns=doc.columns(("Asks for", doc.SHORT_DURATION), *((wait, WAIT) for wait in waits[2:])),
         rows=tuple(doc.Row((one.walltime_s, *_pairs(one.today_s, one.what_if_s))) for one in it.walltimes),
     )
     words = f"Simulated: today {today}; what if {then}. {_fidelity(it.classes[0])}"
@@ -211,14 +196,9 @@ def _share(share: float, error: float | None) -> str:
 
 _RATES = doc.Kind("interval of rates", "{:.2g}".format, is_right=False)
 COLUMNS = (
-    doc.Column("Machine"),
-    doc.Column("Watched", doc.SHORT_DURATION),
-    doc.Column("Up", doc.SHARE),
-    doc.Column("Preemptions", doc.COUNT),
-    doc.Column("Per hour, logged", doc.FOUR_DIGITS),
-    doc.Column("Per hour, next (p10 .. p90)", _RATES),
-    doc.Column("Away, next (p10 .. p90)", doc.INTERVAL),
-    doc.Column("First wait (p90)", doc.SHORT_DURATION),
+    *doc.columns("Machine", ("Watched", doc.SHORT_DURATION), ("Up", doc.SHARE), ("Preemptions", doc.COUNT)),
+    *doc.columns(("Per hour, logged", doc.FOUR_DIGITS), ("Per hour, next (p10 .. p90)", _RATES)),
+    *doc.columns(("Away, next (p10 .. p90)", doc.INTERVAL), ("First wait (p90)", doc.SHORT_DURATION)),
 )
 _NOTE = (
     "Next: what recommend draws from, the log corrected by machines of its class in open traces. The setting"

@@ -1,7 +1,7 @@
 """Options as charts: time over cost, and a machine over its numbers of GPUs."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.units import format_duration, format_duration_short, format_usd
@@ -115,13 +115,10 @@ def _label(number: int, option: Option, recommendation: Recommendation) -> str:
 
 
 _COLUMNS = (
-    doc.Column("GPUs", wraps=False),
-    doc.Column("Nodes", doc.COUNT, wraps=False),
+    *doc.columns("GPUs", ("Nodes", doc.COUNT), wraps=False),
     doc.Column("Where"),
-    doc.Column("Time (p90)", doc.SHORT_DURATION, wraps=False),
-    doc.Column("Cost (p90)", doc.USD, wraps=False),
-    doc.Column("For an hour saved", wraps=False),
-    doc.Column("Both", doc.USD, wraps=False),
+    *doc.columns(("Time (p90)", doc.SHORT_DURATION), ("Cost (p90)", doc.USD), wraps=False),
+    *doc.columns("For an hour saved", ("Both", doc.USD), wraps=False),
 )
 _NARROW = (doc.Column("GPUs, and where"), *_COLUMNS[3:6])
 _SHEET = doc.columns(
@@ -193,7 +190,9 @@ def _states(curve: ScalingCurve) -> Mapping[str, str]:
 def _table(curve: ScalingCurve) -> doc.Table:
     rows, narrow = [], []
     for point in curve.points:
-        option, figures = point.option, tuple(_figures(point))
+        option, total = point.option, point.total_usd if math.isfinite(point.total_usd) else None
+        cost = "unknown" if option.plan.usd_per_h is None else option.cost_usd
+        figures = option.time_s, cost, _saved(point), total
         is_best = option.plan.id == curve.best
         tone = doc.Tone.BEST if is_best else doc.Tone.PLAIN if option.feasible else doc.Tone.FAINT
         rows.append(doc.Row((gpus(option), option.plan.num_nodes, where(option), *figures), tone))
@@ -205,14 +204,6 @@ def _table(curve: ScalingCurve) -> doc.Table:
         narrow=(doc.Table(columns=_NARROW, rows=tuple(narrow)),),
         narrow_below=doc.NARROW,
     )
-
-
-def _figures(point: CurvePoint) -> Iterator[doc.Cell]:
-    option = point.option
-    yield option.time_s
-    yield "unknown" if option.plan.usd_per_h is None else option.cost_usd
-    yield _saved(point)
-    yield point.total_usd if math.isfinite(point.total_usd) else None
 
 
 def _saved(point: CurvePoint) -> doc.Cell:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from advisor.core.findings import about_options
 from advisor.core.units import HOUR_S, format_usd
-from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Script, Steps
+from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Script
 from advisor.report.document import facts_of
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.prices import price_json
@@ -77,30 +77,26 @@ def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int
     What is folded into another row has none, and of the what-ifs those of the recommended plan and the
     cheapest of each change have one. None for ``top`` shows everything.
     """
-    by_id = numbered(recommendation)
+    rows = list(numbered(recommendation).values())
     if top is None:
-        return list(by_id.values())
-    everything = [option for _, option in by_id.values()]
-    return [by_id[option.plan.id] for option in _selected(everything, recommendation, top)]
-
-
-def _selected(everything: Sequence[Option], recommendation: Recommendation, top: int) -> list[Option]:
-    unfolded = [option for option in everything if option.folded_into is None]
-    if len(unfolded) <= top:
-        return unfolded
+        return rows
+    rows = [(number, option) for number, option in rows if option.folded_into is None]
+    if len(rows) <= top:
+        return rows
+    options = [option for _, option in rows]
     changed = f"{recommendation.recommended}+"
-    own = [i for i, o in enumerate(unfolded) if o.plan.offer is None and not o.what_if]
-    own += [i for i, o in enumerate(unfolded) if o.what_if and o.plan.id.startswith(changed)]
+    own = [i for i, o in enumerate(options) if o.plan.offer is None and not o.what_if]
+    own += [i for i, o in enumerate(options) if o.what_if and o.plan.id.startswith(changed)]
     kinds: dict[str, int] = {}
-    for i, option in enumerate(unfolded):
+    for i, option in enumerate(options):
         kinds.setdefault(status(option, recommendation), i)
     must = dict.fromkeys((*own, *kinds.values()))
-    frontier = [i for i, option in enumerate(unfolded) if option.plan.id in recommendation.frontier]
-    for i in (*frontier, *range(len(unfolded))):
+    frontier = [i for i, option in enumerate(options) if option.plan.id in recommendation.frontier]
+    for i in (*frontier, *range(len(options))):
         if len(must) >= top:
             break
         must.setdefault(i)
-    return [unfolded[i] for i in sorted(must)]
+    return [rows[i] for i in sorted(must)]
 
 
 def where(option: Option) -> str:
@@ -196,35 +192,26 @@ def option_alone(option: Option, worth: Worth) -> Mapping[str, object]:
 
 
 def _job(job: Job, script: Script) -> Mapping[str, object]:
+    known, is_given = script.checkpoints, script.is_checkpoint_use_given
     return {
         "script": script.name,
         "arguments": script.arguments,
         "origin_gpu": script.origin_gpu,
         "batch_size": script.batch_size,
         **asdict(job),
-        "scaling": _scaling(script.steps),
-        "checkpoints": _checkpoints(script),
+        "scaling": {
+            "mode": script.steps.scaling,
+            "source": script.steps.source,
+            "num_gpus": script.steps.num_ranks,
+            "global_batch_size": script.steps.global_batch_size(script.steps.num_ranks),
+        },
+        "checkpoints": {
+            "use": "resumes" if known is None else known.use,
+            "source": "assumed" if known is None else "given" if is_given else "seen",
+            "saves": () if known is None else known.saves,
+            "loads": () if known is None else known.loads,
+        },
         "iterations_per_epoch": script.iterations_per_epoch,
-    }
-
-
-def _checkpoints(script: Script) -> Mapping[str, object]:
-    """What the script does with them, how that is known, and the lines that show it."""
-    known, is_given = script.checkpoints, script.is_checkpoint_use_given
-    return {
-        "use": "resumes" if known is None else known.use,
-        "source": "assumed" if known is None else "given" if is_given else "seen",
-        "saves": () if known is None else known.saves,
-        "loads": () if known is None else known.loads,
-    }
-
-
-def _scaling(steps: Steps) -> Mapping[str, object]:
-    return {
-        "mode": steps.scaling,
-        "source": steps.source,
-        "num_gpus": steps.num_ranks,
-        "global_batch_size": steps.global_batch_size(steps.num_ranks),
     }
 
 

@@ -140,7 +140,7 @@ def _odds(comparison: PlanComparison) -> Iterator[Line]:
         if p is not None:
             yield Line(key=f"p_{name}", name=f"Is the {name} one", a=p, b=1 - p, kind=PROBABILITY)
     if (times := comparison.times_as_fast) is not None:
-        span = f"{times.p50:.2f} x ({times.p10:.2f} to {times.p90:.2f})"
+        span = f"{_times(times.p50)} x ({_times(times.p10)} to {_times(times.p90)})"
         yield Line(key="times_as_fast", name="Trains as fast", a="1 x", b=span)
 
 
@@ -164,14 +164,9 @@ def _if_known(option: Option, usd: float) -> float | None:
     return None if option.plan.usd_per_h is None else usd
 
 
-_COLUMNS = (
-    doc.Column("", wraps=False),
-    doc.Column("A"),
-    doc.Column("B"),
-    doc.Column("B beside A", wraps=False),
-)
+_COLUMNS = (doc.Column("", wraps=False), *doc.columns("A", "B"), doc.Column("B beside A", wraps=False))
 # Where all four would break words, the difference stands below B.
-_NARROW = (doc.Column(""), doc.Column("A"), doc.Column("B, and beside A"))
+_NARROW = doc.columns("", "A", "B, and beside A")
 _SHEET = doc.columns("group", "line", "a", "b", "difference", "ratio")
 
 
@@ -230,7 +225,12 @@ def _beside(line: Line) -> str:
     if difference is None:
         return ""
     signed = format_signed(difference, line.kind.words)
-    return signed if ratio is None or math.isinf(ratio) else f"{signed} ({ratio:.2f} x)"
+    return signed if ratio is None or math.isinf(ratio) else f"{signed} ({_times(ratio)} x)"
+
+
+def _times(ratio: float) -> str:
+    """Two decimals; below 0.1, where these would be one digit or none, two digits."""
+    return f"{ratio:.2f}" if round(ratio, 2) >= 0.1 else f"{ratio:.2g}"
 
 
 def _notes(comparison: PlanComparison) -> Iterator[doc.Section]:
@@ -270,19 +270,14 @@ MOST_MACHINES, MOST_PARTS = 8, 8
 _LEAST_SHARE = 0.005
 _MACHINES = (
     doc.Column("GPUs, and where"),
-    doc.Column("Time of a run", doc.DURATION, wraps=False),
-    doc.Column("Memory", doc.BYTES, wraps=False),
-    doc.Column("Cost of a run", doc.USD, wraps=False),
-    doc.Column("Change", wraps=False),
+    *doc.columns(("Time of a run", doc.DURATION), ("Memory", doc.BYTES), wraps=False),
+    *doc.columns(("Cost of a run", doc.USD), "Change", wraps=False),
 )
 _PARTS = (
     doc.Column("Operator"),
-    doc.Column("Part", wraps=False),
-    doc.Column("Calls", doc.COUNT, wraps=False),
-    doc.Column("Time of a run", doc.DURATION, wraps=False),
-    doc.Column("Change", wraps=False),
+    *doc.columns("Part", ("Calls", doc.COUNT), ("Time of a run", doc.DURATION), "Change", wraps=False),
 )
-_SCRIPT = (doc.Column("Script"), doc.Column("Before"), doc.Column("After"))
+_SCRIPT = doc.columns("Script", "Before", "After")
 _PART_SHEET = doc.columns("name", "phase", "base_calls", "head_calls", "base_s", "head_s")
 # Figures of a trace that people change; the rest follows from them or from the machine that profiled it.
 _CHANGEABLE = (
@@ -408,16 +403,11 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
         "head": summary(answer.head),
         "change": {
             **doc.facts_of(change, "measure relative"),
-            "base": _option_json(change.base),
-            "same": _option_json(change.same),
-            "head": _option_json(change.head),
+            **{name: _option_json(getattr(change, name)) for name in ("base", "same", "head")},
         },
         "machines": [
-            {
-                **doc.facts_of(one, "gpu num_gpus"),
-                "base": _option_json(one.base),
-                "head": _option_json(one.head),
-            }
+            doc.facts_of(one, "gpu num_gpus")
+            | {"base": _option_json(one.base), "head": _option_json(one.head)}
             for one in change.machines
         ],
         "operators": [{**asdict(part), "phase": part.phase and part.phase.value} for part in answer.parts],

@@ -114,8 +114,7 @@ def _detail(name: str, at: float, span: doc.Range, has_zones: bool) -> doc.Detai
 
 
 HISTORY_COLUMNS = (
-    *doc.columns("Machine", "Place", "Market", "Source", "Since", wraps=False),
-    doc.Column("Changes", doc.PLAIN, wraps=False),
+    *doc.columns("Machine", "Place", "Market", "Source", "Since", ("Changes", doc.PLAIN), wraps=False),
     *doc.columns("First", "Last", "Lowest", "Median", "Highest", kind=doc.USD_PER_H, wraps=False),
 )
 # Two lines a row: side by side, a machine, its place and seven figures take 130 columns.
@@ -129,7 +128,16 @@ MOST_CURVES = 8
 
 def history_document(series: Sequence[PriceSeries], until: datetime, *, plot: bool = False) -> doc.Document:
     """A row a machine, place and source, in USD/h, or curves (``plot``); the facts hold every point."""
-    blocks = _curves(series, until) if plot else (_table(series, until),)
+    cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
+    chart = doc.Chart(
+        x=doc.Axis(doc.DAY),
+        y=doc.Axis(doc.USD_PER_H),
+        series=tuple(map(_history_curve, cheapest)),
+        until=until.timestamp(),
+    )
+    num_left = len(series) - len(cheapest)
+    left = f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them."
+    blocks = ((chart, doc.Lines((left,))) if num_left else (chart,)) if plot else (_table(series, until),)
     return doc.Document(
         facts=doc.Late(lambda: {"series": [_json(one, until) for one in series], "warnings": []}),
         blocks=blocks,
@@ -142,19 +150,6 @@ def _table(series: Sequence[PriceSeries], until: datetime) -> doc.Table:
     rows = [_cells(one, until) for one in series]
     narrow = doc.Table(columns=NARROW_HISTORY_COLUMNS, rows=tuple(narrow for _, narrow in rows))
     return doc.Table(columns=HISTORY_COLUMNS, rows=tuple(wide for wide, _ in rows), narrow=(narrow,))
-
-
-def _curves(series: Sequence[PriceSeries], until: datetime) -> tuple[doc.Chart | doc.Lines, ...]:
-    cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
-    chart = doc.Chart(
-        x=doc.Axis(doc.DAY),
-        y=doc.Axis(doc.USD_PER_H),
-        series=tuple(map(_history_curve, cheapest)),
-        until=until.timestamp(),
-    )
-    num_left = len(series) - len(cheapest)
-    left = f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them."
-    return (chart, doc.Lines((left,))) if num_left else (chart,)
 
 
 def _history_curve(one: PriceSeries) -> doc.Series:
@@ -188,12 +183,15 @@ _FEW = 3
 _LONG = 400
 
 
-_SOURCE_COLUMNS = (
-    *doc.columns("Source", "Kind", "Providers"),
-    doc.Column("Offers", doc.COUNT),
-    *doc.columns("Newest", "Oldest"),
-    doc.Column("Gaps", doc.PLAIN),
-    doc.Column("Credentials"),
+_SOURCE_COLUMNS = doc.columns(
+    "Source",
+    "Kind",
+    "Providers",
+    ("Offers", doc.COUNT),
+    "Newest",
+    "Oldest",
+    ("Gaps", doc.PLAIN),
+    "Credentials",
 )
 _REFRESH_COLUMNS = (
     doc.Column("Source"),
@@ -207,14 +205,16 @@ def sources_document(states: Sequence[SourceState], warnings: Sequence[str]) -> 
     gaps = tuple(f"{state.name}: {gap}" for state in states for gap in _shortened(state.gaps))
     table = doc.Table(columns=_SOURCE_COLUMNS, rows=tuple(doc.Row(_state_cells(state)) for state in states))
     return doc.Document(
-        facts={"sources": [_state_json(state) for state in states], "warnings": warnings},
+        facts={
+            "sources": [
+                doc.facts_of(one, "name is_live providers")
+                | {"offers": one.num_offers, **doc.facts_of(one, "newest oldest gaps credentials")}
+                for one in states
+            ],
+            "warnings": warnings,
+        },
         blocks=(table, doc.Lines(gaps)) if gaps else (table,),
     )
-
-
-def _state_json(state: SourceState) -> Mapping[str, object]:
-    named = doc.facts_of(state, "name is_live providers")
-    return {**named, "offers": state.num_offers, **doc.facts_of(state, "newest oldest gaps credentials")}
 
 
 def _state_cells(state: SourceState) -> tuple[doc.Cell, ...]:
@@ -303,16 +303,12 @@ def capacity_document(
 
 COLUMNS = (
     *doc.columns("Where", "Zone", "GPUs", "Market"),
-    doc.Column("USD/h", doc.USD_PER_H),
-    doc.Column("Likely (p90)", doc.USD_PER_H),
-    doc.Column("USD/h GPU", doc.USD_PER_H),
+    *doc.columns("USD/h", "Likely (p90)", "USD/h GPU", kind=doc.USD_PER_H),
     *doc.columns("Quote", "As of", "Source"),
 )
 NARROW_COLUMNS = (
     doc.Column("Where"),
-    doc.Column("GPUs", wraps=False),
-    doc.Column("Likely (p90)", doc.USD_PER_H, wraps=False),
-    doc.Column("Quote", wraps=False),
+    *doc.columns("GPUs", ("Likely (p90)", doc.USD_PER_H), "Quote", wraps=False),
 )
 
 

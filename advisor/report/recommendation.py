@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import Unknown
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
+from advisor.core.values import ChangeGain, Option, Recommendation
 from advisor.report import document as doc
+from advisor.report import option_facts
 from advisor.report.option_charts import time_over_cost
-from advisor.report.option_facts import (
-    STATUS_OF_REMOVAL,
-    option_alone,
-    options_facts,
-    recommendation_facts,
-    selection,
-    where,
-)
+from advisor.report.option_facts import STATUS_OF_REMOVAL, selection, where
 from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
 from advisor.report.words import rule_text, sentence, sentences, told, warnings_json
@@ -31,12 +25,8 @@ from recommender.ranking.what_ifs import WhatIfGain
 if TYPE_CHECKING:
     from advisor.edits.patch import Patch
 
-GAIN_COLUMNS = (
-    doc.Column("Change", wraps=False),
-    doc.Column("Training", doc.PLAIN, wraps=False),
-    doc.Column("Rent", doc.PLAIN, wraps=False),
-    doc.Column("Of a sample's time", wraps=False),
-    doc.Column("Odds", wraps=False),
+GAIN_COLUMNS = doc.columns(
+    "Change", ("Training", doc.PLAIN), ("Rent", doc.PLAIN), "Of a sample's time", "Odds", wraps=False
 )
 
 
@@ -65,7 +55,9 @@ def _gain_rows(gains: Iterable[ChangeGain]) -> Iterator[doc.Row]:
     for gain in gains:
         if (saved := gain.saved_share) is None:
             continue
-        share = doc.Worded(_percent(saved), saved.p50)
+        direction = "more" if round(saved.p50, 2) < 0 else "less"
+        low, high = sorted(edge * 100 * (1 if direction == "less" else -1) for edge in (saved.p10, saved.p90))
+        share = doc.Worded(f"{abs(saved.p50) * 100:.0f} % {direction} ({low:.0f} .. {high:.0f})", saved.p50)
         odds = None if gain.p_faster is None else doc.Worded(f"{gain.p_faster:.0%}", gain.p_faster)
         time, rent = _change(gain.saved_s, format_duration), _change(gain.saved_usd, format_usd)
         tone = doc.Tone.GOOD if saved.p10 > 0 else doc.Tone.PLAIN
@@ -82,13 +74,6 @@ def _less_or_more(saved: float, words: Callable[[float], str]) -> str:
     if amount == words(0.0):
         return "the same"
     return f"{amount} {'less' if saved > 0 else 'more'}"
-
-
-def _percent(share: Interval) -> str:
-    """``46 % less (31 .. 61)``: the median, and within which 8 of 10 lie."""
-    direction = "more" if round(share.p50, 2) < 0 else "less"
-    low, high = sorted(edge * 100 * (1 if direction == "less" else -1) for edge in (share.p10, share.p90))
-    return f"{abs(share.p50) * 100:.0f} % {direction} ({low:.0f} .. {high:.0f})"
 
 
 def gain_json(gain: ChangeGain) -> Mapping[str, object]:
@@ -123,14 +108,6 @@ def _lines(patch: Patch) -> list[str]:
     return patch.diff.removesuffix("\n").split("\n")
 
 
-_NAMES = {
-    PickName.CHEAPEST: "Cheapest",
-    PickName.FASTEST: "Fastest",
-    PickName.BEST_VALUE: "Best value",
-    PickName.SAFEST: "Safest",
-}
-
-
 def recommendation_document(
     recommendation: Recommendation,
     *,
@@ -145,7 +122,7 @@ def recommendation_document(
     ``top`` rows of the ranking where it is not short, and on a page (None for all); ``what_if`` is the change
     of the script that helps most, and ``plot`` draws time over cost instead of the table.
     """
-    options = cache(partial(options_facts, recommendation))
+    options = cache(partial(option_facts.options_facts, recommendation))
     divided = None if what_if is None else _divided(what_if, recommendation)
     # A table begins with a blank line of its own.
     table = short_table(recommendation) if is_short else options_table(recommendation, top)
@@ -156,9 +133,9 @@ def recommendation_document(
     return doc.Document(
         facts=doc.Late(
             lambda: {
-                **recommendation_facts(recommendation, options(), recorded_as=recorded_as),
+                **option_facts.recommendation_facts(recommendation, options(), recorded_as=recorded_as),
                 "what_ifs": list(map(gain_json, recommendation.gains)),
-                "divided": None if divided is None else option_alone(divided, worth_for(recommendation.job)),
+                "divided": divided and option_facts.option_alone(divided, worth_for(recommendation.job)),
             }
         ),
         blocks=(*_summary(recommendation), *body, *below),
@@ -239,19 +216,11 @@ _ASSUMED = {
     "prices-computed": "some prices, from others",
     "opt-in-regions": "no regions that must be enabled first",
 }
-_MOST_ASSUMED = 1
 
 
 def in_short(warning: Finding) -> str | None:
     """What was assumed, in a few words; None for any other warning."""
     return _ASSUMED.get(warning.what if isinstance(warning, Unknown) else warning.code)
-
-
-def _assumed_in_short(warnings: Iterable[Finding]) -> str:
-    """``waits for machines, no data set to copy``; empty where nothing was assumed."""
-    said = list(filter(None, map(in_short, warnings)))
-    more = f" and {len(said) - _MOST_ASSUMED} more facts" if len(said) > _MOST_ASSUMED else ""
-    return ", ".join(said[:_MOST_ASSUMED]) + more
 
 
 # --- words ------------------------------------------------------------------------------------------
@@ -272,7 +241,8 @@ def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
     for pick in recommendation.picks:
         picked = by_id[pick.plan_id]
         if picked is not chosen:
-            yield f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)})."
+            name = pick.name.replace("-", " ").capitalize()
+            yield f"{name}: {_in_short(picked)} ({sentence(pick.reason)})."
     other, worth = recommendation.with_work, worth_for(recommendation.job)
     if not chosen.work and other is not None and work_alone_decides(chosen, other, worth):
         yield f"If the work on {_script(recommendation)} were done: {_in_short(other)}."
@@ -294,8 +264,9 @@ def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[doc.Bl
     if recommendation.recommended is not None and (hour_usd := worth_for(recommendation.job).hour_usd):
         hours = f"${hour_usd:g} for each hour"
         said.append(f"Total: cost + work + {hours}, as means: high prices and long waits lift it.")
-    if assumed := _assumed_in_short(recommendation.warnings):
-        said.append(f"Assumed: {assumed} (--assumptions).")
+    if assumed := list(filter(None, map(in_short, recommendation.warnings))):
+        more = f" and {len(assumed) - 1} more facts" if len(assumed) > 1 else ""
+        said.append(f"Assumed: {assumed[0]}{more} (--assumptions).")
     hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown
     if hidden > 0:
         said.append(f"Not shown: {hidden:,} options (--all, --explain #).")

@@ -188,19 +188,14 @@ def _titled(blocks: Iterable[Table], review: TeamReview) -> Iterator[Block]:
     for table in blocks:
         yield BLANK
         if table.caption == tables.SAVINGS:
-            yield from _savings(review)
+            for number, saving in enumerate(review.savings):
+                yield Section("" if number else tables.SAVINGS, (sentence(tables.saving_finding(saving)),))
+                yield Lines((f"    {tables.command_of(saving)}",))
         elif len(table.columns) == 1:
             yield Section(table.caption, tuple(str(row.cells[0]) for row in table.rows))
         else:
             yield Lines((table.caption,))
             yield table
-
-
-def _savings(review: TeamReview) -> Iterator[Block]:
-    """Each saving with its command on a line of its own, for copying."""
-    for number, saving in enumerate(review.savings):
-        yield Section("" if number else tables.SAVINGS, (sentence(tables.saving_finding(saving)),))
-        yield Lines((f"    {tables.command_of(saving)}",))
 
 
 def _page(review: TeamReview) -> Iterator[Block]:

@@ -111,12 +111,9 @@ def _spending_table(
     sums = in_cents([share.usd for share in shares])
     spent = in_cents([share.spent_usd or NOTHING for share in shares]) if with_spent else []
     head = (
-        doc.Column(name),
-        *doc.columns("Runs", kind=doc.COUNT, wraps=False),
-        doc.Column("GPU hours", _HOURS, wraps=False),
+        *(doc.Column(name), *doc.columns(("Runs", doc.COUNT), ("GPU hours", _HOURS), wraps=False)),
         *doc.columns(*(("Of runs", "Spent") if with_spent else ("Cost",)), kind=doc.CENTS, wraps=False),
-        doc.Column("Share", doc.SHARE, wraps=False),
-        *(doc.columns("Cost unknown", kind=doc.COUNT, wraps=False) if unknown else ()),
+        *doc.columns(("Share", doc.SHARE), *([("Cost unknown", doc.COUNT)] if unknown else []), wraps=False),
     )
     rows = []
     for place, share in enumerate(shares):
@@ -177,9 +174,7 @@ def _part_table(caption: str, name: str, parts: Sequence[SpentPart]) -> doc.Tabl
     head = (
         doc.Column(name),
         *doc.columns(*(("Own", "Shared", "Cost") if is_shared else ("Cost",)), kind=doc.CENTS, wraps=False),
-        doc.Column("Share", doc.SHARE, wraps=False),
-        doc.Column("Before", doc.CENTS, wraps=False),
-        doc.Column("Change", CHANGE, wraps=False),
+        *doc.columns(("Share", doc.SHARE), ("Before", doc.CENTS), ("Change", CHANGE), wraps=False),
     )
     return doc.Table(columns=head, rows=tuple(rows), caption=caption)
 
@@ -213,12 +208,8 @@ def billing_tables(billing: Billing) -> Iterator[doc.Table]:
         doc.Row((one.name or NO_NAME, next(billed), next(amortised), *[None] * 3))
         for one in billing.by_service
     ]
-    head = (
-        doc.Column("Of"),
-        *doc.columns("Billed", "Amortised", kind=doc.CENTS, wraps=False),
-        doc.Column("Runs", doc.COUNT, wraps=False),
-        *doc.columns("Of runs", "Idle", kind=doc.CENTS, wraps=False),
-    )
+    heads = "Billed", "Amortised", ("Runs", doc.COUNT), "Of runs", "Idle"
+    head = doc.Column("Of"), *doc.columns(*heads, kind=doc.CENTS, wraps=False)
     yield doc.Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
     if billing.commitments:
         yield _commitment_table(billing)
@@ -231,11 +222,8 @@ def _commitment_table(billing: Billing) -> doc.Table:
         rows.append(
             doc.Row((*cells, one.utilisation), doc.Tone.DOUBTFUL if one.unused_usd > 0 else doc.Tone.PLAIN)
         )
-    head = (
-        doc.Column("Commitment"),
-        *doc.columns("Used", "Unused", kind=doc.CENTS, wraps=False),
-        doc.Column("Utilisation", doc.SHARE, wraps=False),
-    )
+    sums = doc.columns("Used", "Unused", ("Utilisation", doc.SHARE), kind=doc.CENTS, wraps=False)
+    head = doc.Column("Commitment"), *sums
     covered = "" if billing.coverage is None else f": they cover {billing.coverage:.0%} of what machines cost"
     return doc.Table(columns=head, rows=tuple(rows), caption=f"Commitments{covered}")
 
@@ -244,8 +232,7 @@ def budget_table(states: Iterable[BudgetState]) -> doc.Table:
     """Months against their limits."""
     head = (
         *doc.columns("Month", "Of", wraps=False),
-        *doc.columns("Limit", "Spent", kind=doc.CENTS, wraps=False),
-        doc.Column("Used", doc.SHARE, wraps=False),
+        *doc.columns("Limit", "Spent", ("Used", doc.SHARE), kind=doc.CENTS, wraps=False),
         doc.Column("Forecast p10 .. p50 .. p90", doc.CENTS),
         doc.Column("Over", doc.SHARE, wraps=False),
         doc.Column("Limit in"),
@@ -268,11 +255,9 @@ def _budget_row(state: BudgetState) -> doc.Row:
 
 def accuracy_table(review: TeamReview) -> doc.Table:
     """How well the intervals held."""
+    counts = "Runs", "Within p90", ("Expected", _ONE_DECIMAL), "Within p50"
     head = (
-        doc.Column("Predicted"),
-        *doc.columns("Runs", "Within p90", kind=doc.COUNT, wraps=False),
-        doc.Column("Expected", _ONE_DECIMAL, wraps=False),
-        doc.Column("Within p50", doc.COUNT, wraps=False),
+        *(doc.Column("Predicted"), *doc.columns(*counts, kind=doc.COUNT, wraps=False)),
         doc.Column("Actual / predicted", doc.DECIMALS, wraps=False),
     )
     records: Mapping[str, PredictionRecord | None] = {
@@ -291,10 +276,9 @@ def accuracy_table(review: TeamReview) -> doc.Table:
 def price_table(moves: Sequence[PriceMove]) -> doc.Table:
     """How prices moved over the period."""
     names = doc.columns("GPU", "Machine", "Place", "Market", wraps=False)
-    prices = doc.columns("First", "Last", "Lowest", "Highest", kind=doc.USD_PER_H, wraps=False)
-    change = doc.Column("Change", doc.SHARE, wraps=False)
+    figures = "First", "Last", "Lowest", "Highest", ("Change", doc.SHARE), "p10 .. p50 .. p90"
     return doc.Table(
-        columns=(*names, *prices, change, doc.Column("p10 .. p50 .. p90", doc.USD_PER_H, wraps=False)),
+        columns=(*names, *doc.columns(*figures, kind=doc.USD_PER_H, wraps=False)),
         rows=tuple(doc.Row((*_price_names(m), *_prices(m), m.series.change, m.usd_per_h)) for m in moves),
         caption="Prices of what the team uses, USD per hour",
         narrow=(_narrow_prices(moves),),
@@ -303,19 +287,14 @@ def price_table(moves: Sequence[PriceMove]) -> doc.Table:
 
 
 def _narrow_prices(moves: Sequence[PriceMove]) -> doc.Table:
-    head = (
-        *doc.columns("GPU,\nmachine", "Place,\nmarket"),
-        *doc.columns("First,\nlast", "Lowest,\nhighest", kind=doc.USD_PER_H, wraps=False),
-        doc.Column("Change", doc.SHARE, wraps=False),
-        doc.Column("p10,\np90", doc.USD_PER_H, wraps=False),
-    )
+    figures = "First,\nlast", "Lowest,\nhighest", ("Change", doc.SHARE), "p10,\np90"
+    names = doc.columns("GPU,\nmachine", "Place,\nmarket")
+    head = *names, *doc.columns(*figures, kind=doc.USD_PER_H, wraps=False)
     rows = []
     for move in moves:
-        names, (first, last, lowest, highest) = _price_names(move), _prices(move)
+        where, prices = _price_names(move), _prices(move)
         band = move.usd_per_h.p10, move.usd_per_h.p90
-        rows.append(
-            doc.Row((names[:2], names[2:], (first, last), (lowest, highest), move.series.change, band))
-        )
+        rows.append(doc.Row((where[:2], where[2:], prices[:2], prices[2:], move.series.change, band)))
     return doc.Table(columns=head, rows=tuple(rows))
 
 
@@ -351,8 +330,8 @@ def violation_table(violations: Sequence[Violation]) -> doc.Table:
         doc.Row((rule, len(group), float(cost_of(one.run for one in group)), group[0].run.id), doc.Tone.BAD)
         for rule, group in by_rule.items()
     )
-    runs, cost = doc.Column("Runs", doc.COUNT, wraps=False), doc.Column("Cost", doc.CENTS, wraps=False)
-    head = (doc.Column("Rule"), runs, cost, doc.Column("Such as"))
+    sums = doc.columns(("Runs", doc.COUNT), ("Cost", doc.CENTS), wraps=False)
+    head = (doc.Column("Rule"), *sums, doc.Column("Such as"))
     return doc.Table(columns=head, rows=tuple(rows), caption="Rules that runs did not keep")
 
 

@@ -11,13 +11,11 @@ from advisor.service.receipts import Receipt
 from advisor.store.ledger import LedgerEntry, OfferedOption, Run
 
 _STARTED = doc.Column("Started (UTC)", wraps=False)
-_FIGURES = (doc.Column("Duration", doc.DURATION, wraps=False), doc.Column("Cost", doc.USD, wraps=False))
+_FIGURES = doc.columns(("Duration", doc.DURATION), ("Cost", doc.USD), wraps=False)
 COLUMNS = (
     _STARTED,
-    *doc.columns("Project", "Script", "Where", "GPUs", "Status", wraps=False),
-    doc.Column("Step", doc.DURATION, wraps=False),
-    *_FIGURES,
-    doc.Column("Note"),
+    *doc.columns("Project", "Script", "Where", "GPUs", "Status", ("Step", doc.DURATION), wraps=False),
+    *(*_FIGURES, doc.Column("Note")),
 )
 # What takes a line of its own in a narrow terminal: texts that people write may be of any length.
 NARROW_COLUMNS = (_STARTED, doc.Column("GPUs, and where"), *_FIGURES)
@@ -118,25 +116,26 @@ def receipt_document(receipt: Receipt) -> doc.Document:
 def _lines(receipt: Receipt) -> Iterator[tuple[str, str]]:
     run, advised = receipt.run, receipt.advised
     yield "time", "unknown" if run.duration_s is None else format_duration(run.duration_s)
-    yield "machine", _machine(run)
+    place = ", ".join(filter(None, (where_of(run), run.instance_type, run.zone or run.region)))
+    yield "machine", f"{gpus_of(run)}, {place or 'of an unknown provider'}"
     yield "cost", _cost(run)
     if receipt.stopped_by is not None:
         again = "" if advised is None or advised.command is None else f"; ask again: {advised.command}"
         yield "stopped", f"by {receipt.stopped_by}{again}"
     yield "steps", _steps(run)
     if run.gpu_busy_share is not None:
-        yield "gpu", _gpu_use(run, run.gpu_busy_share)
+        peak = "" if run.gpu_peak_bytes is None else f", {run.gpu_peak_bytes / GIB:.1f} GiB at the peak"
+        watts = "" if run.gpu_mean_w is None else f", {run.gpu_mean_w:.0f} W"
+        clock = "" if run.gpu_mean_clock_hz is None else f", {run.gpu_mean_clock_hz / 1e6:,.0f} MHz"
+        waited = 1 - run.gpu_busy_share
+        idle = "" if run.cost_usd is None else f" ({format_usd(run.cost_usd * waited)} of the cost)"
+        yield "gpu", f"waited {waited:.0%} of the time{idle}{peak}{watts}{clock}"
     if receipt.predicted_s is not None:
         yield "predicted", _prediction(receipt.predicted_s, run)
     elif advised is not None:
         yield "predicted", f"for {advised.num_gpus} x {advised.gpu} a step, so nothing for this machine"
     if receipt.is_recorded:
         yield "recorded", f"as {run.id}"
-
-
-def _machine(run: Run) -> str:
-    place = ", ".join(filter(None, (where_of(run), run.instance_type, run.zone or run.region)))
-    return f"{gpus_of(run)}, {place or 'of an unknown provider'}"
 
 
 def _cost(run: Run) -> str:
@@ -148,15 +147,6 @@ def _cost(run: Run) -> str:
         "" if run.price_retrieved_at is None else f", price of {doc.day_text(run.price_retrieved_at.date())}"
     )
     return f"{format_usd(run.cost_usd)}, estimated: ${run.usd_per_h:.4g}/h x time{since}"
-
-
-def _gpu_use(run: Run, busy_share: float) -> str:
-    peak = "" if run.gpu_peak_bytes is None else f", {run.gpu_peak_bytes / GIB:.1f} GiB at the peak"
-    watts = "" if run.gpu_mean_w is None else f", {run.gpu_mean_w:.0f} W"
-    clock = "" if run.gpu_mean_clock_hz is None else f", {run.gpu_mean_clock_hz / 1e6:,.0f} MHz"
-    waited = 1 - busy_share
-    idle = "" if run.cost_usd is None else f" ({format_usd(run.cost_usd * waited)} of the cost)"
-    return f"waited {waited:.0%} of the time{idle}{peak}{watts}{clock}"
 
 
 def _steps(run: Run) -> str:
@@ -183,11 +173,8 @@ def _prediction(predicted_s: Interval, run: Run) -> str:
 
 NONE_YET = "No recommendation is recorded yet: `advisor recommend --record` keeps one."
 _JOB_COLUMNS = (
-    *doc.columns("Script", "Project", wraps=False),
-    doc.Column("Take"),
-    doc.Column("Time (p90)", doc.SHORT_DURATION, wraps=False),
-    doc.Column("Cost (p90)", doc.USD, wraps=False),
-    doc.Column("Asked (UTC)", wraps=False),
+    *(*doc.columns("Script", "Project", wraps=False), doc.Column("Take")),
+    *doc.columns(("Time (p90)", doc.SHORT_DURATION), ("Cost (p90)", doc.USD), "Asked (UTC)", wraps=False),
 )
 
 

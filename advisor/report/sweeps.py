@@ -16,12 +16,7 @@ from advisor.service.fleet import Candidate, Fleet, FleetJob, FleetSpending, Mov
 from advisor.service.sweeping import Advice, Choice, Swept
 
 _MOST_ROWS = 20
-_COLUMNS = (
-    *doc.columns("Job", "Take", "GPUs"),
-    doc.Column("Cost (p90)", doc.USD),
-    doc.Column("Time (p90)", doc.DURATION),
-    doc.Column("Moved"),
-)
+_COLUMNS = doc.columns("Job", "Take", "GPUs", ("Cost (p90)", doc.USD), ("Time (p90)", doc.DURATION), "Moved")
 
 
 def sweep_document(fleet: Fleet, show: SweepView) -> doc.Document:
@@ -87,20 +82,16 @@ def _taken(advice: Advice | None) -> str | None:
 
 def _best_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     heads = (
-        *doc.columns("Job", "Cheapest", "GPUs", "Arguments"),
-        doc.Column("Batch", doc.COUNT),
-        doc.Column("Tried", doc.COUNT),
+        *doc.columns("Job", "Cheapest", "GPUs", "Arguments", ("Batch", doc.COUNT), ("Tried", doc.COUNT)),
+        *doc.columns(("Runs", doc.FOUR_DIGITS), ("A month", doc.USD)),
     )
     rows = tuple(
         doc.Row((*_pick_cells(one, one.best), one.num_tried, one.runs_per_month, one.usd(one.best)))
         for one in fleet.picks
     )
-    table = doc.Table(
-        columns=(*heads, doc.Column("Runs", doc.FOUR_DIGITS), doc.Column("A month", doc.USD)), rows=rows
-    )
     usd = format_usd(fleet.spending.cheapest_usd)
     line = f"{len(fleet.picks):,} jobs, each on its cheapest machine of known cost: {usd} a month."
-    return table, (doc.Lines((line,)),)
+    return doc.Table(columns=heads, rows=rows), (doc.Lines((line,)),)
 
 
 def _pick_cells(pick: FleetJob, one: Candidate) -> tuple[doc.Cell, ...]:
@@ -111,22 +102,15 @@ def _pick_cells(pick: FleetJob, one: Candidate) -> tuple[doc.Cell, ...]:
 
 def _budget_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     spent = fleet.spending
-    heads = (
-        *doc.columns("Move", "To", "GPUs"),
-        doc.Column("More a month", doc.USD),
-        doc.Column("Hours saved", doc.FOUR_DIGITS),
-    )
-    moves = [(move, doc.Tone.PLAIN) for move in spent.moves] + [
-        (move, doc.Tone.FAINT) for move in spent.next_moves
-    ]
-    rows = tuple(
-        doc.Row(
-            (*_pick_cells(move.pick, move.to)[:3], move.usd, move.hours, format_usd(move.usd / move.hours)),
-            tone,
-        )
-        for move, tone in moves[:_MOST_ROWS]
-    )
-    table = doc.Table(columns=(*heads, doc.Column("For an hour")), rows=rows)
+    figures = ("More a month", doc.USD), ("Hours saved", doc.FOUR_DIGITS)
+    moves = [(move, doc.Tone.PLAIN) for move in spent.moves]
+    moves += [(move, doc.Tone.FAINT) for move in spent.next_moves]
+    rows = []
+    for move, tone in moves[:_MOST_ROWS]:
+        cells = move.usd, move.hours, format_usd(move.usd / move.hours)
+        rows.append(doc.Row((*_pick_cells(move.pick, move.to)[:3], *cells), tone))
+    heads = doc.columns("Move", "To", "GPUs", *figures, "For an hour")
+    table = doc.Table(columns=heads, rows=tuple(rows))
     usd, hours = format_usd(spent.usd), f"{spent.hours:,.1f} h"
     cheapest = f"{format_usd(spent.cheapest_usd)} and {spent.cheapest_hours:,.1f} h a month"
     lines = [f"Each job on its cheapest machine of known cost: {cheapest}."]
@@ -146,27 +130,12 @@ def _budget_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
 
 
 def _capacity_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
-    heads = (
-        *doc.columns("Machine", "Commit to", "For"),
-        doc.Column("Idle", doc.SHARE),
-        doc.Column("Saves a month", doc.USD),
-        doc.Column("One more pays from", doc.SHARE),
-        doc.Column("From"),
-    )
-    rows = tuple(
-        doc.Row(
-            (
-                pool.machine,
-                f"{pool.num} of {len(pool.busy)}",
-                None if pool.months is None else f"{pool.months} months",
-                pool.idle,
-                pool.saved_usd_per_month,
-                pool.next_pays_from,
-                pool.source,
-            )
-        )
-        for pool in fleet.pools[:_MOST_ROWS]
-    )
+    figures = ("Idle", doc.SHARE), ("Saves a month", doc.USD), ("One more pays from", doc.SHARE)
+    rows = []
+    for pool in fleet.pools[:_MOST_ROWS]:
+        months = None if pool.months is None else f"{pool.months} months"
+        cells = pool.idle, pool.saved_usd_per_month, pool.next_pays_from, pool.source
+        rows.append(doc.Row((pool.machine, f"{pool.num} of {len(pool.busy)}", months, *cells)))
     lines = [
         "Idle: the odds that the last machine committed to has nothing to do. Spot machines do not count."
     ]
@@ -174,7 +143,8 @@ def _capacity_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
         lines = ["Nothing to commit to: no run on demand is recorded or planned."]
     elif not any(pool.months for pool in fleet.pools):
         lines.append('No discount of `commitments` in the grid pays; "One more pays from" says which would.')
-    return doc.Table(columns=heads, rows=rows), (doc.Lines(tuple(lines)),)
+    heads = doc.columns("Machine", "Commit to", "For", *figures, "From")
+    return doc.Table(columns=heads, rows=tuple(rows)), (doc.Lines(tuple(lines)),)
 
 
 def _job_json(one: Swept) -> dict[str, object]:
@@ -188,10 +158,7 @@ def _job_json(one: Swept) -> dict[str, object]:
 
 def _pick_json(pick: FleetJob) -> dict[str, object]:
     return {
-        "script": pick.script,
-        "wants": list(pick.wants),
-        "runs_per_month": pick.runs_per_month,
-        "num_tried": pick.num_tried,
+        **doc.facts_of(pick, "script wants runs_per_month num_tried"),
         "usd_per_month": pick.usd(pick.best),
         "frontier": [
             {"job": one.job.name, "batch_size": one.batch_size, **asdict(one.choice)}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.core.findings import about_estimates, about_options
-from advisor.core.units import HOUR_S, MIB, format_bytes, format_duration, format_usd
+from advisor.core.units import HOUR_S, format_bytes, format_duration, format_usd
 from advisor.report.words.sentences import in_names
 
 _CHANGES = {
@@ -121,26 +121,11 @@ def _(it: about_estimates.RooflineConstants) -> str:
 
 
 @in_names.register
-def _(it: about_estimates.DataParallel) -> str:
-    return (
-        f"data parallel: gradients are all-reduced in {it.bucket_bytes / MIB:g} MiB buckets as backward"
-        f" completes them, kernels take {it.slowdown * 100:.0f} % longer meanwhile; passes of single GPUs"
-        f" vary by {it.spread * 100:.0f} %, and all wait for the slowest"
-    )
-
-
-@in_names.register
 def _(it: about_estimates.OtherWorld) -> str:
     return (
         f"{of_rank(it.num_ranks)}, so time and memory on {it.num_gpus} are unknown: the time is that of the"
         f" recorded rank. Profile with --world {it.num_gpus}"
     )
-
-
-@in_names.register
-def _(it: about_estimates.Launching) -> str:
-    p10, p50, p90 = (format_duration(it.launching_s[name]) for name in ("p10", "p50", "p90"))
-    return f"launching a step takes the host {p50} ({p10} .. {p90}), by a CPU that is not known"
 
 
 @in_names.register
@@ -199,12 +184,8 @@ def _loaders(num_workers: int | None, vcpus_per_gpu: float | None) -> str:
 @in_names.register
 def _(it: about_options.InputAssumed) -> str:
     p10, p50, p90 = (format_duration(it.cpu_s_per_sample[name]) for name in ("p10", "p50", "p90"))
-    return (
-        f"how long loading takes was not measured: {_sample(it.kind)} is assumed to take {p50} of a vCPU"
-        f" ({p10} .. {p90}); --loader-s-per-sample replaces it"
-    )
-
-
-def _sample(kind: str) -> str:
     sized = {"image": "an image of its size", "tokens": "a sequence of its length"}
-    return sized.get(kind, "a sample of its size")
+    return (
+        f"how long loading takes was not measured: {sized.get(it.kind, 'a sample of its size')} is assumed"
+        f" to take {p50} of a vCPU ({p10} .. {p90}); --loader-s-per-sample replaces it"
+    )

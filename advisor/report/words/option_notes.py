@@ -4,25 +4,13 @@ import math
 from datetime import datetime
 
 from advisor.core.findings import about_answers, about_options, about_spending
-from advisor.core.units import HOUR_S, format_bytes, format_duration, format_usd
+from advisor.core.units import HOUR_S, format_duration, format_usd
 from advisor.core.values import Recovery
 from advisor.report.words.sentences import effort, in_names, named_work
 
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005
 _MOST_GPUS = 3
-
-
-@in_names.register
-def _(it: about_options.QuotaNeeded) -> str:
-    amount, quota = f"{it.count} {it.unit}", f"{it.quota} ({it.name})"
-    if it.most is None:
-        start = "New accounts start with little or none"
-        return (
-            f"needs a quota of {amount} in {it.region}: {quota}. {start}: request it from {it.provider} first"
-        )
-    has = f"your account may start {it.most} {it.unit} of these in {it.region} (read {it.read_on})"
-    return f"{has}, and this needs {it.count}: request {amount} of {quota} from {it.provider} first"
 
 
 @in_names.register
@@ -65,15 +53,6 @@ def _(it: about_options.DataMoved) -> str:
 
 
 @in_names.register
-def _(it: about_options.RateUnknown) -> str:
-    at = f"{it.provider} {it.region}" if it.region else f"an unknown region of {it.provider}"
-    return (
-        f"no rate of {it.line} is known for {at}: it counts at ${it.usd:g} per {it.unit}, the dearest known"
-        f" ({it.dearest_provider} {it.dearest_region})"
-    )
-
-
-@in_names.register
 def _(it: about_options.GlobalBatchHeld) -> str:
     how = {"given": "as you said", "seen": "as two profiles show"}[it.source]
     batch = (
@@ -83,14 +62,6 @@ def _(it: about_options.GlobalBatchHeld) -> str:
     )
     each = "" if it.batch_size is None else f", {it.batch_size:,} a GPU"
     return f"the script holds {batch}{each}, {how}: its steps do not get fewer"
-
-
-@in_names.register
-def _(it: about_options.GpuInUse) -> str:
-    if it.busy_share is not None:
-        return f"GPU {it.gpu_index} is in use: {100 * it.busy_share:.0f} % busy"
-    used, total = format_bytes(it.used_bytes or 0), format_bytes(it.memory_bytes or 0)
-    return f"GPU {it.gpu_index} is in use: {used} of its {total} are taken"
 
 
 @in_names.register
@@ -214,14 +185,6 @@ def _(it: about_options.RiskPreemption) -> str:
     moves = f"; when preempted, moves to {zones} of the region" if it.num_zones else ""
     on_demand = "; continues on demand where spot would miss the deadline"
     return f"{rate}{moves}{on_demand if Recovery(it.recovery).falls_back else ''}"
-
-
-@in_names.register
-def _(it: about_spending.PricesImplausible) -> str:
-    prices = f"{it.num_prices} {'price' if it.num_prices == 1 else 'prices'} of {it.source}"
-    if it.is_kept:
-        return f"{prices} far from what such machines cost elsewhere, taken as they are: {it.examples}"
-    return f"{prices} that no such machine can have left out: {it.examples}"
 
 
 @in_names.register

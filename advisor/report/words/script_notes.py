@@ -120,15 +120,12 @@ def _figures(usd: float | None, seconds: float) -> str:
     return f"{cost} in {format_duration(seconds)}"
 
 
-_GIVE = "give `iterations`, or `iterations_per_epoch` with `epochs`"
-
-
 @in_names.register
 def _(it: about_traces.DataWithoutEnd) -> str:
     claimed = f"{it.num_samples:,} samples" if it.num_samples else f"{it.num_batches:,} batches"
     return (
         f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
-        f" before, {_GIVE}"
+        " before, give `iterations`, or `iterations_per_epoch` with `epochs`"
     )
 
 
@@ -152,43 +149,6 @@ def _(it: about_traces.SeveralLoaders) -> str:
 
 def _batches(count: int | None) -> str:
     return "batches without end" if count is None else f"{count:,} batches"
-
-
-@in_names.register
-def _(it: about_traces.EvaluationSeen) -> str:
-    match it.where:
-        case "between":
-            return (
-                "between earlier steps the model was tried without gradients (forward passes:"
-                f" {it.num_passes:,}): the trace is without them. How often that happens is unknown, and its"
-                " time comes on top"
-            )
-        case "left-out":
-            return (
-                f"an evaluation of {it.num_batches or 0:,} batches without gradients ran between the two"
-                " steps of the recorded iteration: the trace is without it, and its time comes on top"
-            )
-        case "rollouts":
-            return (
-                f"{it.num_passes:,} forward passes without gradients ran before the optimizer's first step."
-                " Work between phases of updates (rollouts, generation, evaluation) is not part of the"
-                " recorded iteration: `iterations` counts optimizer steps, and what comes between them is to"
-                " be added. advisor.profile.profile_callable profiles it as a function"
-            )
-        case "cut":
-            of_all = f" of its {it.num_batches:,}" if it.num_batches else ""
-            return (
-                f"an evaluation without gradients was ended after {it.num_given}{of_all} batches: it is not"
-                " part of a training iteration. If the script trains on what it computed there, give"
-                " `iterations_per_epoch`"
-            )
-        case "inside":
-            return (
-                f"the recorded iteration holds {it.num_passes:,} forward"
-                f" pass{'' if it.num_passes == 1 else 'es'} of a model in evaluation mode, without gradients:"
-                f" {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls."
-                " If they are an evaluation, let the script evaluate less often while it is profiled"
-            )
 
 
 @in_names.register

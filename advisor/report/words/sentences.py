@@ -10,17 +10,20 @@ from typing import Any
 
 from advisor.core.errors import AdvisorError
 from advisor.core.findings import Fact, Finding
-from advisor.core.units import format_bytes, format_duration, format_usd
+from advisor.core.units import MIB, format_bytes, format_duration, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
 
 _SPECS: Mapping[str, Callable[[float], str]] = {
     "bytes": format_bytes,
     "duration": format_duration,
+    "mib": lambda num_bytes: f"{num_bytes / MIB:g} MiB",
     "percent": lambda share: f"{100 * share:.0f} %",
     "times": lambda factor: f"{factor:.2g}" if factor < 10 else f"{factor:,.0f}",
     "us": lambda seconds: f"{seconds * 1e6:g}",
     "usd": format_usd,
+    "s": lambda num: "" if num == 1 else "s",
+    "es": lambda num: "" if num == 1 else "es",
 }
 # A fact and two texts, each of which may hold facts.
 _CHOICE = re.compile(r"\{(\w+):\?((?:[^{}|]|\{[^{}]*\})*)\|((?:[^{}]|\{[^{}]*\})*)\}")

@@ -45,6 +45,17 @@ def test_a_line_has_a_difference_and_a_ratio_where_both_are_numbers():
         assert replace(line, a=a, b=b).ratio is None
 
 
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [(250.0, "2.50 x"), (10.0, "0.10 x"), (3.1, "0.031 x"), (0.3, "0.003 x"), (0.0123, "0.00012 x")],
+)
+def test_a_small_ratio_keeps_two_digits(usd, shown):
+    dear = replace(SLOW, cost_breakdown_usd={"training": 100.0})
+    cheap = replace(FAST, cost_breakdown_usd={"training": usd})
+    text = to_terminal(comparison_document(answer_of(dear, cheap)), Screen(200))
+    assert f"({shown})" in text
+
+
 def test_what_an_iteration_waits_for_adds_up_to_it():
     waits = {"waiting for the host (roofline)": 0.0, "waiting for the host": 0.01}
     estimate = make_estimate(iteration=0.1, communication_s=0.02, by_operator=waits)
