@@ -183,7 +183,7 @@ class _Sending:
         return attempt(self.channel, self.parcel, self._begin, within_s=self.post.patience.attempt_s)
 
     def _begin(self) -> None:
-        outbox.begin(self.post.store, self.claim, now=self.post.clock.now())
+        outbox.settle(self.post.store, self.claim, State.SENDING, now=self.post.clock.now())
         self.has_begun = True
 
     def _wait_s(self, error: sending.SendingError, attempts: int, end_s: float) -> float | None:
@@ -200,9 +200,8 @@ class _Sending:
         return wait_s if clock.monotonic_s() + wait_s < end_s else None
 
     def _postpone(self, error: sending.SendingError, attempts: int, wait_s: float) -> None:
-        now = self.post.clock.now()
         if not self.is_uncertain:
-            outbox.postpone(self.post.store, self.claim, error=str(error), attempts=attempts, now=now)
+            self._settle(State.WAITING, attempts, str(error))
         self.post.on_retry(str(error), wait_s)
         self.post.clock.sleep(wait_s)
 
@@ -210,10 +209,12 @@ class _Sending:
         return State.PERHAPS if self.is_uncertain or self.claim.is_resumed else State.FAILED
 
     def _end(self, state: State, attempts: int, error: str | None) -> Delivery:
-        outbox.settle(
-            self.post.store, self.claim, state, error=error, attempts=attempts, now=self.post.clock.now()
-        )
+        self._settle(state, attempts, error)
         return self._delivery(_ENDS[state], attempts, error)
+
+    def _settle(self, state: State, attempts: int, error: str | None) -> None:
+        now = self.post.clock.now()
+        outbox.settle(self.post.store, self.claim, state, error=error, attempts=attempts, now=now)
 
     def _delivery(self, outcome: Outcome, attempts: int, error: str | None) -> Delivery:
         return Delivery(

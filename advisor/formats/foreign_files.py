@@ -63,31 +63,23 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def open_unpacked(path: Path) -> io.BufferedReader:
-    """Open a file that may be gzipped.
+    """Open a file that may be gzipped. Raises OSError: as `open_regular`.
 
     Reading from it raises EOFError where the gzip is cut off, zlib.error where it is damaged, and ValueError
     where it is a bomb.
-
-    Raises OSError: as `open_regular`.
     """
     file = open_regular(path)
-    if file.peek(2)[:2] != _GZIP:
-        return file
-    return io.BufferedReader(_Unpacked(file), _BUFFER_BYTES)
+    is_packed = file.peek(2)[:2] == _GZIP
+    return io.BufferedReader(_Unpacked(file), _BUFFER_BYTES) if is_packed else file
 
 
 def read_plain(path: Path, *, most_bytes: int) -> bytes:
-    """The contents of a file as they are.
-
-    Raises:
-        OSError: as `open_regular`.
-        ValueError: there are more bytes than that.
-    """
+    """A file as it is. Raises OSError: as `open_regular`; ValueError: there are more bytes than that."""
     with open_regular(path) as file:
         payload = file.read(most_bytes + 1)
-        if len(payload) > most_bytes:
-            raise ValueError(f"it holds more than {most_bytes / 1e6:.0f} MB")
-        return payload
+    if len(payload) > most_bytes:
+        raise ValueError(f"it holds more than {most_bytes / 1e6:.0f} MB")
+    return payload
 
 
 def damage_of(path: Path, error: Exception) -> str:
@@ -99,15 +91,10 @@ def damage_of(path: Path, error: Exception) -> str:
 
 
 def first_bytes(path: Path, number: int) -> bytes:
-    """The beginning of a file, unpacked if it is gzipped; empty if it cannot be read.
-
-    Raises nothing: who asks wants to know what kind of file it is, and hears of its faults when it is read.
-    """
-    try:
-        with open_unpacked(path) as file:
-            return file.read1(number)
-    except (OSError, EOFError, ValueError, zlib.error):
-        return b""
+    """The beginning of a file, unpacked if it is gzipped; empty if it cannot be read, which is told later."""
+    with suppress(OSError, EOFError, ValueError, zlib.error), open_unpacked(path) as file:
+        return file.read1(number)
+    return b""
 
 
 def is_gzip(path: Path) -> bool:
@@ -196,13 +183,10 @@ def _refuse(number: str) -> NoReturn:
     raise ValueError(f"{number} is no number")
 
 
-# Large JSON documents piece by piece, so that a hostile one is refused at its first wrong element.
-#
-# The long list of a document (operators, events) is handed over element by element and never held as a
-# whole. What is held is bounded: each element, and everything outside of the list together.
-#
-# Elements are read by the standard library's decoder. ijson streams as fast, but takes no ``-Infinity``,
-# which attention masks put into traces; msgspec checks while it parses, but holds the list.
+# Large JSON documents piece by piece: the long list of one (operators, events) is handed over element by
+# element, so a hostile one is refused at its first wrong element. What is held is bounded: each element, and
+# everything outside of the list together. ijson streams as fast, but takes no ``-Infinity``, which attention
+# masks put into traces; msgspec checks while it parses, but holds the list.
 
 MOST_CHARACTERS = 2**22
 """Of one element, and of all else. The decoder makes up to 30 bytes of a character."""
@@ -224,13 +208,12 @@ def read_members(text: TextIO, *, streamed: str) -> Iterator[tuple[str, object]]
     Raises ValueError: no JSON, nested too deeply, a name that stands twice, or a part that is too large.
     """
     window = _Window(text)
-    match window.peek():
-        case "{":
-            yield from _members(window, streamed)
-        case "[":
-            yield from _streamed(window, streamed)
-        case _:
-            window.value()
+    if (sign := window.peek()) == "{":
+        yield from _members(window, streamed)
+    elif sign == "[":
+        yield from _streamed(window, streamed)
+    else:
+        window.value()
     if window.peek():
         raise ValueError(f"there is more after its end, at character {window.position}")
 
@@ -249,7 +232,7 @@ def _members(window: _Window, streamed: str) -> Iterator[tuple[str, object]]:
         yield name, window.value()
         num_kept += window.position - begin
         if num_kept > MOST_CHARACTERS:
-            raise _too_large()
+            raise ValueError(_TOO_LARGE)
 
 
 def _streamed(window: _Window, name: str) -> Iterator[tuple[str, object]]:
@@ -259,8 +242,7 @@ def _streamed(window: _Window, name: str) -> Iterator[tuple[str, object]]:
         pass
 
 
-def _too_large() -> ValueError:
-    return ValueError(f"one part of it holds more than {MOST_CHARACTERS / 1e6:.0f} million characters")
+_TOO_LARGE = f"one part of it holds more than {MOST_CHARACTERS / 1e6:.0f} million characters"
 
 
 class _Window:
@@ -334,7 +316,7 @@ class _Window:
                     self._at = end
                     return value
             if len(self._buffer) - self._at > MOST_CHARACTERS + _LONGEST_TOKEN:
-                raise _too_large()
+                raise ValueError(_TOO_LARGE)
             self._read()
 
     def _read(self) -> None:

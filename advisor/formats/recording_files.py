@@ -196,22 +196,19 @@ def _writing(path: Path) -> Iterator[None]:
 
 def _read_header(line: bytes, path: Path) -> Header:
     try:
-        document = read_json(line)
-    except RepeatedNameError as error:
-        raise RecordingError(
-            f"the header of the recording {str(path)!r} is damaged: {error}. Measure again."
-        ) from error
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise RecordingError(
-            f'{str(path)!r} is not a recording of advisor measure (expected "format": {FORMAT!r} in its'
-            " first line): choose another file."
-        )
-    problem = version_problem(document, SCHEMA_VERSION)
-    if problem:
-        raise RecordingError(f"the recording {str(path)!r} has {problem}, or measure again.")
-    try:
+        try:
+            document = read_json(line)
+        except RepeatedNameError:
+            raise
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise RecordingError(
+                f'{str(path)!r} is not a recording of advisor measure (expected "format": {FORMAT!r} in its'
+                " first line): choose another file."
+            )
+        if problem := version_problem(document, SCHEMA_VERSION):
+            raise RecordingError(f"the recording {str(path)!r} has {problem}, or measure again.")
         return typed(Header, document)
     except ValueError as error:
         raise RecordingError(

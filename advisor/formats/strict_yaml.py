@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
-from typing import cast
+from typing import ClassVar, cast
 
 import yaml
 from yaml import YAMLError as YAMLError
@@ -13,7 +13,6 @@ from yaml import YAMLError as YAMLError
 from advisor.formats.foreign_files import shown
 
 _MOST_DIGITS = 1000
-_NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
 _NUMBER_FORMS = {
     "tag:yaml.org,2002:int": re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)\Z"),
     "tag:yaml.org,2002:float": re.compile(
@@ -66,21 +65,15 @@ def _lines(node: yaml.Node, place: _Place) -> Iterator[tuple[_Place, int]]:
             yield from _lines(child, (*place, index))
 
 
-def _without_old_numbers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """What plain words mean, less YAML 1.1's numbers of base 60 (1:30 is 90) and of base 8 (010 is 8).
-
-    These are never meant, so such a word stays a text, and a text is refused where a number belongs.
-    """
-    old = yaml.resolver.Resolver.yaml_implicit_resolvers
-    return {
-        letter: [(tag, _NUMBER_FORMS.get(tag, form)) for tag, form in forms] for letter, forms in old.items()
-    }
-
-
 class _Strict(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
     """A safe loader without aliases and without silently overwritten keys; a subclass parses."""
 
-    yaml_implicit_resolvers = _without_old_numbers()
+    # Less YAML 1.1's numbers of base 60 (1:30 is 90) and of base 8 (010 is 8), which are never meant: such a
+    # word stays a text, and a text is refused where a number belongs.
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {
+        letter: [(tag, _NUMBER_FORMS.get(tag, form)) for tag, form in forms]
+        for letter, forms in yaml.resolver.Resolver.yaml_implicit_resolvers.items()
+    }
     check_event: Callable[..., bool]
     peek_event: Callable[[], yaml.Event]
     dispose: Callable[[], None]
@@ -102,7 +95,7 @@ class _Strict(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.res
         if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
             raise self._refused("an escape of half a character, such as \\ud800", node)
         # YAML 1.1 has numbers of base 60, whose reader takes minutes for a megabyte.
-        if isinstance(node, yaml.ScalarNode) and len(node.value) > _MOST_DIGITS and node.tag in _NUMBERS:
+        if isinstance(node, yaml.ScalarNode) and len(node.value) > _MOST_DIGITS and node.tag in _NUMBER_FORMS:
             raise self._refused(f"a number of {len(node.value):,} digits", node)
         return node
 

@@ -15,7 +15,7 @@ from typing import get_type_hints
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Text, TraceWarning, about_traces, quoted  # noqa: F401 (its classes are what a trace warns of)
-from advisor.core.values import Kernel, Op, Trace
+from advisor.core.values import Op, Trace
 from advisor.formats.foreign_files import damage_of, first_bytes, open_unpacked, read_members
 from advisor.formats.typed_json import WrongValueError, reader_of, typed
 
@@ -44,11 +44,9 @@ def _without_words(warning: Finding) -> str:
 
 
 def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _without_words) -> None:
-    """Write atomically: the file is whole or not there.
+    """Write atomically, gzipped where the path ends in ``.gz``: the file is whole or not there.
 
-    Args:
-        path: gzipped where it ends in ``.gz``.
-        words: what an advisor that does not know a warning's code shows; the code itself if left out.
+    ``words`` are what an advisor that does not know a warning's code shows; the code itself if left out.
 
     Raises TraceError: the folder is missing, not writable, or the disk is full.
     """
@@ -156,19 +154,17 @@ def _warnings(told: _Warnings) -> tuple[Finding, ...]:
         return tuple(map(quoted, told.warnings))
     if len(told.warning_findings) != len(told.warnings):
         raise ValueError(f"{len(told.warning_findings)} findings of {len(told.warnings)} warnings")
-    return tuple(map(_warning, told.warnings, told.warning_findings))
-
-
-def _warning(sentence: str, told: _Warning) -> Finding:
-    kind = known_warning(told.code)
-    return quoted(sentence) if kind is None else warning_of(kind, told.facts)
+    both = zip(told.warnings, told.warning_findings, strict=True)
+    return tuple(
+        quoted(sentence) if (kind := known_warning(one.code)) is None else warning_of(kind, one.facts)
+        for sentence, one in both
+    )
 
 
 # What arithmetic relies on in a trace, beyond the types of its fields: JSON can hold anything.
 
 
-_WARNINGS: tuple[type[Finding], ...] = (Text, *TraceWarning.__subclasses__())
-_KINDS = {kind.code: kind for kind in _WARNINGS}
+_KINDS: dict[str, type[Finding]] = {kind.code: kind for kind in (Text, *TraceWarning.__subclasses__())}
 _MOST = 2**63 - 1
 _MOST_CALLS = 10**7
 _MOST_PLACES = 1000
@@ -204,8 +200,9 @@ def check_trace(trace: Trace) -> None:
         raise ValueError("no operators")
     for op in {id(op): op for op in trace.ops}.values():
         check_op(op)
-    _check_total("calls", sum(op.count for op in trace.ops))
-    _check_total("collectives", sum(collective.count for collective in trace.collectives))
+    for what, counted in (("calls", trace.ops), ("collectives", trace.collectives)):
+        if (number := sum(one.count for one in counted)) > _MOST_CALLS:
+            raise ValueError(f"the number of all {what} is {number}")
     for warning in trace.warnings:
         warning_of(type(warning), dict(warning.facts))
     places = () if trace.checkpoints is None else (*trace.checkpoints.saves, *trace.checkpoints.loads)
@@ -227,8 +224,10 @@ def check_op(op: Op) -> None:
             raise ValueError(f"a tensor of {op.name} has {strides} strides and {sizes} dimensions")
         if prod(tensor.shape) > _MOST:
             raise ValueError(f"the shape of a tensor of {op.name} is {reprlib.repr(tensor.shape)}")
-    for kernel in op.kernels:
-        _check_kernel(kernel, op.name)
+    sizes = [("grid", kernel.grid, _MOST_BLOCKS) for kernel in op.kernels]
+    sizes += [("block", kernel.block, _MOST_IN_BLOCK) for kernel in op.kernels]
+    for name, size in ((name, size) for name, size, most in sizes if prod(size) > most):
+        raise ValueError(f"{name} of a kernel of {op.name} is {reprlib.repr(size)}")
     for sources in (flow.sources for flow in op.flows):
         if len(sources) != len(op.inputs):
             raise ValueError(f"a flow of {op.name} has {len(sources)} sources of {len(op.inputs)} operands")
@@ -236,19 +235,7 @@ def check_op(op: Op) -> None:
         raise ValueError(f"the flows of {op.name} are not of its {op.count:,} calls")
 
 
-def _check_total(what: str, number: int) -> None:
-    if number > _MOST_CALLS:
-        raise ValueError(f"the number of all {what} is {number}")
-
-
 def _check_printable(what: str, text: str) -> None:
     # It goes to the terminal.
     if not text.isprintable():
         raise ValueError(f"{what} is {reprlib.repr(text)}")
-
-
-def _check_kernel(kernel: Kernel, owner: str) -> None:
-    sizes = {"grid": (kernel.grid, _MOST_BLOCKS), "block": (kernel.block, _MOST_IN_BLOCK)}
-    for name, (size, most) in sizes.items():
-        if prod(size) > most:
-            raise ValueError(f"{name} of a kernel of {owner} is {reprlib.repr(size)}")

@@ -20,8 +20,11 @@ T = typing.TypeVar("T")
 _Hint = typing.Any  # a type as a value, which the type system has no name for
 _Reader = Callable[[typing.Any], typing.Any]
 
-_DEFAULT_BOUNDS = {int: Bounds(), float: Bounds(0, 1e9)}
-_KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float)}
+# What a number may be of, and its bounds unless its field says otherwise.
+_KINDS: dict[type, tuple[tuple[type, ...], Bounds]] = {
+    int: ((int,), Bounds()),
+    float: ((int, float), Bounds(0, 1e9)),
+}
 _MOST_SHOWN = 80
 _MOST_LISTED = 1000
 
@@ -60,7 +63,8 @@ def reader_of(hint: _Hint) -> _Reader:
     if origin is typing.Annotated:
         return _annotated(arguments[0], arguments[1])
     if origin in (typing.Union, UnionType):
-        return _union([one for one in arguments if one is not NoneType], NoneType in arguments)
+        readers = [reader_of(one) for one in arguments if one is not NoneType]
+        return partial(_union, readers, NoneType in arguments)
     if origin is typing.Literal:
         return partial(_literal, arguments)
     if origin in (Sequence, list, tuple):
@@ -74,17 +78,15 @@ def reader_of(hint: _Hint) -> _Reader:
         return _fields(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return partial(_member, hint)
-    if hint in _DEFAULT_BOUNDS:
-        return _number(_KINDS[hint], _DEFAULT_BOUNDS[hint])
+    if hint in _KINDS:
+        return _number(hint, _KINDS[hint][1])
     return partial(_instance, hint)
 
 
 def _annotated(hint: _Hint, limit: typing.Any) -> _Reader:
     if isinstance(limit, Depth):
         return partial(_mapping, partial(_nested, limit.most))
-    if hint in _DEFAULT_BOUNDS:
-        return _number(_KINDS[hint], limit)
-    return partial(_sized, reader_of(hint), limit)
+    return _number(hint, limit) if hint in _KINDS else partial(_sized, reader_of(hint), limit)
 
 
 def _sized(reader: _Reader, limit: typing.Any, value: object) -> object:
@@ -94,7 +96,8 @@ def _sized(reader: _Reader, limit: typing.Any, value: object) -> object:
     return read
 
 
-def _number(kinds: tuple[type, ...], bounds: Bounds) -> _Reader:
+def _number(hint: type, bounds: Bounds) -> _Reader:
+    kinds, _ = _KINDS[hint]
     least, most = bounds
 
     def read(value: typing.Any) -> object:
@@ -125,19 +128,14 @@ def _member(kind: type[Enum], value: object) -> object:
         raise WrongValueError(value) from None
 
 
-def _union(kinds: list[_Hint], may_be_none: bool) -> _Reader:
+def _union(readers: list[_Reader], may_be_none: bool, value: object) -> object:
     """As the first type that the value can be; the fault of the last one is reported."""
-    *others, last = map(reader_of, kinds)
-
-    def read(value: object) -> object:
-        if value is None and may_be_none:
-            return None
-        for reader in others:
-            with suppress(WrongValueError):
-                return reader(value)
-        return last(value)
-
-    return read
+    if value is None and may_be_none:
+        return None
+    for reader in readers[:-1]:
+        with suppress(WrongValueError):
+            return reader(value)
+    return readers[-1](value)
 
 
 def _each(kind: type, reader: _Reader, value: typing.Any) -> object:

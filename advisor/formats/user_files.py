@@ -57,20 +57,13 @@ def read_text(path: Path, *, kind: str) -> str:
     return decoded(payload, place=repr(str(path)))
 
 
-def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> object:
+def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> YamlDocument:
     """A YAML file by ``safe_load``; duplicate keys are errors, aliases are refused (YAML bombs).
 
-    Args:
-        kind: as in `read_text`.
-        most_values: keys and values that it may hold.
+    ``kind`` is as in `read_text`, ``most_values`` the keys and values that it may hold.
 
     Raises ConfigError: unreadable, too large or malformed, with the line.
     """
-    return read_document(path, kind=kind, advice=advice, most_values=most_values).value
-
-
-def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> YamlDocument:
-    """As `read_yaml`, with the line of each value."""
     text = read_text(path, kind=kind)
     return parse_document(text, place=repr(str(path)), kind=kind, advice=advice, most_values=most_values)
 
@@ -88,15 +81,9 @@ def decoded(payload: bytes, *, place: str) -> str:
 def parse_document(
     text: str, *, place: str, kind: str, advice: str, most_values: int = MOST_VALUES
 ) -> YamlDocument:
-    """YAML as strictly as `read_yaml`, whatever it comes from.
+    """YAML as strictly as `read_document`; ``place`` says in messages where it stands.
 
-    Args:
-        place: where it stands, for messages: a path in quotes, or a variable.
-        kind: as in `read_text`.
-        most_values: as in `read_yaml`.
-
-    Raises:
-        ConfigError: malformed or nested too deeply; the text itself, which may hold a password, is not shown.
+    Raises ConfigError: malformed or nested too deeply; the text, which may hold a password, is not shown.
     """
     # PyYAML takes 40 ms to import, and most users have no such file.
     from advisor.formats import strict_yaml

@@ -29,7 +29,7 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.redaction import redact
 from advisor.formats.foreign_files import read_json, read_plain
-from advisor.formats.user_files import at_home, fault_in_words, read_yaml
+from advisor.formats.user_files import at_home, fault_in_words, read_document
 from advisor.service.listening import Listener
 from advisor.service.prices.live import source_states
 
@@ -207,7 +207,7 @@ def read_grid(path: Path) -> tuple[Grid, tuple[SweepJob, ...]]:
 
     Raises InputError: it is no grid, names files that are not there, or means too many combinations.
     """
-    value = read_yaml(path, kind="grid", advice=ADVICE)
+    value = read_document(path, kind="grid", advice=ADVICE).value
     try:
         # Lists of YAML are tuples of ours.
         grid = Grid.model_validate(value, strict=False)

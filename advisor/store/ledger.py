@@ -10,7 +10,8 @@ import dataclasses
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -31,7 +32,6 @@ from advisor.store.transactions import insert_into, selected, writing
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-    from sqlalchemy.dialects import postgresql, sqlite
 
 _NAMES: Mapping[str, type[StrEnum]] = {"status": RunStatus, "cost_kind": CostKind, "market": Market}
 ANY_NUMBER = (0.0, 1.7e308)
@@ -62,38 +62,33 @@ def _is_moment(element: _IsTime, compiler: SQLCompiler, **options: object) -> st
     )
 
 
-def _times(table: sa.Table) -> Iterable[sa.ColumnElement[datetime]]:
-    return (column for column in table.c if isinstance(column.type, schema.UtcTime))
-
-
-def _numbers(table: sa.Table) -> Iterable[str]:
-    return (column.name for column in table.c if isinstance(column.type, sa.Double | sa.Integer))
+def _times(table: sa.Table) -> list[sa.Column[datetime]]:
+    return [column for column in table.c if isinstance(column.type, schema.UtcTime)]
 
 
 def _are_times(table: sa.Table) -> sa.ColumnElement[bool]:
     return sa.and_(*(sa.or_(column.is_(None), _IsTime(column)) for column in _times(table)))
 
 
-def _are_names(table: sa.Table) -> sa.ColumnElement[bool]:
+def _is_possible(table: sa.Table, bounds: Mapping[str, tuple[float, float]]) -> sa.ColumnElement[bool]:
     """Names are compared as texts: the column's own type would refuse to give them."""
-    texts = {
-        sa.type_coerce(table.c[name], sa.Text): names for name, names in _NAMES.items() if name in table.c
-    }
-    return sa.and_(*(sa.or_(text.is_(None), text.in_(map(str, names))) for text, names in texts.items()))
-
-
-def _are_within(table: sa.Table, bounds: Mapping[str, tuple[float, float]]) -> sa.ColumnElement[bool]:
+    names = {name: map(str, of) for name, of in _NAMES.items() if name in table.c}
+    texts = {name: sa.type_coerce(table.c[name], sa.Text) for name in names}
     return sa.and_(
-        *(sa.or_(table.c[name].is_(None), table.c[name].between(*of)) for name, of in bounds.items())
+        _are_times(table),
+        *(sa.or_(text.is_(None), text.in_(names[name])) for name, text in texts.items()),
+        *(sa.or_(table.c[name].is_(None), table.c[name].between(*of)) for name, of in bounds.items()),
     )
 
 
-RUN_HAS_TIMES = _are_times(schema.runs)
-RUN_IS_POSSIBLE = RUN_HAS_TIMES & _are_names(schema.runs) & _are_within(schema.runs, RUN_BOUNDS)
-RECOMMENDATION_IS_POSSIBLE = (
-    _are_times(schema.recommendations)
-    & _are_names(schema.recommendations)
-    & _are_within(schema.recommendations, dict.fromkeys(_numbers(schema.recommendations), ANY_NUMBER))
+RUN_IS_POSSIBLE = _is_possible(schema.runs, RUN_BOUNDS)
+RECOMMENDATION_IS_POSSIBLE = _is_possible(
+    schema.recommendations,
+    {
+        one.name: ANY_NUMBER
+        for one in schema.recommendations.c
+        if isinstance(one.type, sa.Double | sa.Integer)
+    },
 )
 
 
@@ -113,13 +108,10 @@ def first_fault(row: Mapping[str, object]) -> str:
             return why
     for name, names in _NAMES.items():
         if row[name] is not None and row[name] not in set(names):
-            return f"{name} is {_shown(row[name])}: it must be one of {', '.join(map(str, names))}"
-    at = " or ".join(f"{one.name} ({_shown(row[one.name])})" for one in _times(schema.runs))
+            shown = repr(row[name])[:_MOST_SHOWN]
+            return f"{name} is {shown}: it must be one of {', '.join(map(str, names))}"
+    at = " or ".join(f"{one.name} ({repr(row[one.name])[:_MOST_SHOWN]})" for one in _times(schema.runs))
     return f"{at} is no time such as 2026-11-01 09:30:00.000000"
-
-
-def _shown(value: object) -> str:
-    return repr(value)[:_MOST_SHOWN]
 
 
 _RUNS = schema.runs.c
@@ -300,10 +292,12 @@ def why_impossible(run: Run) -> str | None:
         if isinstance(value, str) and (len(value) > _MOST_TEXT or "\0" in value):
             return f"{item.name} has {len(value):,} characters: at most {_MOST_TEXT:,}, and none is NUL"
     for name, value in _columns(run).items():
-        if name in RUN_BOUNDS and value is not None:
-            why = why_out_of_bounds(name, value, *RUN_BOUNDS[name])
-            if why is not None:
-                return why
+        if (
+            name in RUN_BOUNDS
+            and value is not None
+            and (why := why_out_of_bounds(name, value, *RUN_BOUNDS[name]))
+        ):
+            return why
     if (run.cost_usd is None) != (run.cost_kind is None):
         return "cost_usd is given without cost_kind, or the reverse"
     return None
@@ -323,22 +317,20 @@ def record_recommendation(store: Store, entry: LedgerEntry) -> str:
 
 def recommendations(store: Store, *, since: datetime, project: str | None = None) -> tuple[LedgerEntry, ...]:
     """Recommendations of one project or all from a time on, in order of time."""
-    wanted = sa.select(schema.recommendations).where(
-        (_RECOMMENDATIONS.at >= since) & RECOMMENDATION_IS_POSSIBLE
-    )
-    if project is not None:
-        wanted = wanted.where(_RECOMMENDATIONS.project == project)
+    wanted = sa.select(schema.recommendations).where(_RECOMMENDATIONS.at >= since, _is_of(project))
     return selected(store, wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id), _entry)
 
 
 def newest_recommendations(store: Store, *, project: str | None = None, most: int) -> tuple[LedgerEntry, ...]:
     """The last recommendations of one project or all, the newest first, without what else was offered."""
-    wanted = sa.select(*(one for one in _RECOMMENDATIONS if one.name not in _LISTS))
-    wanted = wanted.where(RECOMMENDATION_IS_POSSIBLE)
-    if project is not None:
-        wanted = wanted.where(_RECOMMENDATIONS.project == project)
+    wanted = sa.select(*(one for one in _RECOMMENDATIONS if one.name not in _LISTS)).where(_is_of(project))
     ordered = wanted.order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
     return selected(store, ordered.limit(most), _entry)
+
+
+def _is_of(project: str | None) -> sa.ColumnElement[bool]:
+    is_possible = RECOMMENDATION_IS_POSSIBLE
+    return is_possible if project is None else is_possible & (_RECOMMENDATIONS.project == project)
 
 
 def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
@@ -349,19 +341,13 @@ def runs_of_recommendation(store: Store, entry_id: str) -> tuple[Run, ...]:
 def impossible_recommendations(store: Store) -> tuple[str, ...]:
     """Recommendations that cannot be true, and are left out as if they had never been given: a line each."""
     wanted = sa.select(_RECOMMENDATIONS.id).where(sa.not_(RECOMMENDATION_IS_POSSIBLE))
-    why = "a time, name or number is none"
-    return selected(
-        store,
-        wanted.order_by(_RECOMMENDATIONS.id),
-        lambda row: f"the recommendation {str(row['id'])[:40]}: {why}",
-    )
+    ids = selected(store, wanted.order_by(_RECOMMENDATIONS.id), lambda row: str(row["id"])[:40])
+    return tuple(f"the recommendation {name}: a time, name or number is none" for name in ids)
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
     """The recommendation with this id."""
-    wanted = sa.select(schema.recommendations).where(
-        (_RECOMMENDATIONS.id == entry_id) & RECOMMENDATION_IS_POSSIBLE
-    )
+    wanted = sa.select(schema.recommendations).where(_RECOMMENDATIONS.id == entry_id, _is_of(None))
     return next(iter(selected(store, wanted, _entry)), None)
 
 
@@ -382,8 +368,7 @@ def record_run(store: Store, run: Run) -> str:
 
     Raises StoreError: a number or time cannot be true, or the database cannot be written.
     """
-    why = why_impossible(run)
-    if why is not None:
+    if why := why_impossible(run):
         raise StoreError(f"the run of {run.script[:100]} cannot be recorded: {why}. Nothing was kept.")
     return _record(store, schema.runs, run)
 
@@ -403,7 +388,7 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
 
 def impossible_runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[str, ...]:
     """What cannot be true of recorded runs that `runs` leaves out, each with the run's id."""
-    begun = sa.or_(_of_runs(since, project), _of_runs(None, project) & sa.not_(RUN_HAS_TIMES))
+    begun = sa.or_(_of_runs(since, project), _of_runs(None, project) & sa.not_(_are_times(schema.runs)))
     wanted = raw_runs().where(begun & sa.not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
     return selected(store, wanted, lambda row: f"the run {str(row['id'])[:40]}: {first_fault(dict(row))}")
 
@@ -418,20 +403,17 @@ def _of_runs(since: datetime | None, project: str | None) -> sa.ColumnElement[bo
 
 
 def _record(store: Store, table: sa.Table, entry: LedgerEntry | Run) -> str:
+    """Keep the first row; a run that was lost may be replaced by its end."""
     columns = _columns(entry)
     with writing(store) as connection:
-        connection.execute(_once(insert_into(connection, table).values(columns), table, columns))
+        new = insert_into(connection, table).values(columns)
+        was_lost = _RUNS.status == RunStatus.LOST.value
+        connection.execute(
+            new.on_conflict_do_update(index_elements=[_RUNS.id], set_=columns, where=was_lost)
+            if table is schema.runs
+            else new.on_conflict_do_nothing()
+        )
     return entry.id
-
-
-def _once(
-    insert: postgresql.Insert | sqlite.Insert, table: sa.Table, columns: dict[str, object]
-) -> postgresql.Insert | sqlite.Insert:
-    """Keep the first row; a run that was lost may be replaced by its end."""
-    if table is not schema.runs:
-        return insert.on_conflict_do_nothing()
-    was_lost = _RUNS.status == RunStatus.LOST.value
-    return insert.on_conflict_do_update(index_elements=[_RUNS.id], set_=columns, where=was_lost)
 
 
 def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
@@ -451,25 +433,20 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
 
 def _entry(row: sa.RowMapping) -> LedgerEntry:
     values = {name: value for name, value in row.items() if name in LedgerEntry.__dataclass_fields__}
-    values |= {name: _listed(kind, row.get(name, "[]")) for name, kind in _LISTS.items()}
     values |= {name: _quantiles(row, name) for name in ("time_s", "cost_usd", "iteration_s")}
+    for name, kind in _LISTS.items():
+        values[name] = ()
+        # None are known of where the text is damaged, or of another version.
+        with suppress(ValueError, TypeError):
+            values[name] = tuple(kind(**one) for one in json.loads(row.get(name, "[]")))
     return LedgerEntry(**values)
-
-
-def _listed(kind: type[DataclassInstance], text: str) -> tuple[object, ...]:
-    """None are known of where the text is damaged, or of another version."""
-    try:
-        return tuple(kind(**one) for one in json.loads(text))
-    except (ValueError, TypeError):
-        return ()
 
 
 def _run(row: sa.RowMapping) -> Run:
     values = {name: value for name, value in row.items() if name in Run.__dataclass_fields__}
     kind = row["cost_kind"]
     values |= {"status": RunStatus(row["status"]), "cost_kind": None if kind is None else CostKind(kind)}
-    values["step_s"] = _quantiles(row, "step_s")
-    return Run(**values)
+    return Run(**values | {"step_s": _quantiles(row, "step_s")})
 
 
 def _quantiles(row: sa.RowMapping, name: str) -> Quantiles | Interval | None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -34,23 +32,29 @@ WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) + objid::big
 _MOST_OF_A_HOLDER = 63  # bytes of an application_name
 
 
-class Lock(ABC):
+class Lock(AbstractContextManager["Lock", None]):
     """A lock that this process has; used in a ``with`` statement, it is released at the end."""
 
-    @abstractmethod
+    def __init__(self, by: int | Connection) -> None:
+        self._by = by
+
     def is_held(self) -> bool:
         """Whether it is still ours: the connection to a server may have ended."""
+        with suppress(SQLAlchemyError):
+            if isinstance(self._by, Connection):
+                self._by.execute(text("SELECT 1"))
+            return True
+        return False
 
-    @abstractmethod
     def release(self) -> None:
         """Let others have it."""
+        if isinstance(self._by, int):
+            os.close(self._by)
+            return
+        with suppress(SQLAlchemyError):  # the server lets go of it with the connection
+            self._by.close()
 
-    def __enter__(self) -> Lock:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_ended: object) -> None:
         self.release()
 
 
@@ -83,7 +87,7 @@ def lock(store: Store, name: str, holder: str) -> Lock:
             raise _taken(name, other) from None
         os.truncate(handle, 0)
         os.pwrite(handle, holder.encode(), 0)
-        return _FileLock(handle)
+        return Lock(handle)
     number = int.from_bytes(digest[:8]) >> 1
     with explained(store):
         connection = store.engine.connect()
@@ -91,37 +95,11 @@ def lock(store: Store, name: str, holder: str) -> Lock:
             shown = holder.encode()[:_MOST_OF_A_HOLDER].decode(errors="ignore")
             connection.execute(text(_ON_SERVER), {"holder": shown})
             if connection.scalar(text("SELECT pg_try_advisory_xact_lock(:number)"), {"number": number}):
-                return _ServerLock(connection)
+                return Lock(connection)
             raise _taken(name, connection.scalar(text(_HOLDER), {"number": number}) or "")
         except BaseException:
             connection.close()
             raise
-
-
-class _FileLock(Lock):
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def is_held(self) -> bool:
-        return True
-
-    def release(self) -> None:
-        os.close(self._handle)
-
-
-class _ServerLock(Lock):
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def is_held(self) -> bool:
-        with suppress(SQLAlchemyError):
-            self._connection.execute(text("SELECT 1"))
-            return True
-        return False
-
-    def release(self) -> None:
-        with suppress(SQLAlchemyError):  # the server lets go of it with the connection
-            self._connection.close()
 
 
 def _taken(name: str, holder: str) -> LockedError:

@@ -13,11 +13,12 @@ asks for the claim's token: a process that lost its claim changes nothing and mu
 import os
 import socket
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import Connection, RowMapping, Select, and_, select, update
+from sqlalchemy import RowMapping, select, update
 
 from advisor.store import schema
 from advisor.store.handle import Store
@@ -84,56 +85,49 @@ def claim(
 ) -> Claim:
     """Take a delivery over, unless it was sent, perhaps sent, or another process is at it.
 
-    Args:
-        drops_repeats: whether the channel gets an answer once however often it is sent there.
-        for_s: seconds after which others may think us dead; longer than the sending can take.
-        now: with a time zone.
+    A channel that ``drops_repeats`` gets an answer once however often it is sent there. After ``for_s``
+    seconds, which is longer than the sending can take, others may think us dead.
     """
-    token = uuid.uuid4().hex
-    ours = {"token": token, "holder": _this_process(), "expires_at": now + timedelta(seconds=for_s)}
+    token: str | None = uuid.uuid4().hex
+    ours = {"token": token, "holder": f"{socket.gethostname()}/{os.getpid()}", "state": State.WAITING}
+    values = {**ours, "changed_at": now, "expires_at": now + timedelta(seconds=for_s)}
+    is_this = (_DELIVERIES.key == key) & (_DELIVERIES.channel == channel)
+    one = select(schema.deliveries).where(is_this)
+    is_open = False
     with writing(store) as connection:
-        row = connection.execute(_one(key, channel)).mappings().one_or_none()
+        row = connection.execute(one).mappings().one_or_none()
         if row is None:
-            values = {"content_sha256": content_sha256, "attempts": 0, "begun_at": now}
-            _insert(connection, key, channel, {**values, **ours, "state": State.WAITING, "changed_at": now})
-            return Claim(posted=_read(connection, key, channel), token=token)
-        state, is_at_it = State(row["state"]), row["expires_at"] > now and not _is_dead(row["holder"])
-        if state is State.SENT or (state in (State.WAITING, State.SENDING) and is_at_it):
-            return Claim(posted=_posted(row), token=None)
-        is_open = state in (State.SENDING, State.PERHAPS)
-        if is_open and not drops_repeats:
-            # Its token stays: should its process live after all, it may still say how it ended.
-            if state is State.SENDING:
-                _change(connection, key, channel, {"state": State.PERHAPS, "changed_at": now})
-            return Claim(posted=_read(connection, key, channel), token=None)
-        _change(connection, key, channel, {**ours, "state": State.WAITING, "changed_at": now})
-        return Claim(posted=_read(connection, key, channel), token=token, is_resumed=is_open)
+            first = {"key": key, "channel": channel, "content_sha256": content_sha256, "begun_at": now}
+            new = insert_into(connection, schema.deliveries)
+            connection.execute(new.values({**values, **first, "attempts": 0}))
+        else:
+            state, is_at_it = State(row["state"]), row["expires_at"] > now and not _is_dead(row["holder"])
+            if state is State.SENT or (state in (State.WAITING, State.SENDING) and is_at_it):
+                return Claim(posted=_posted(row), token=None)
+            is_open = state in (State.SENDING, State.PERHAPS)
+            if is_open and not drops_repeats:
+                # Its token stays: should its process live after all, it may still say how it ended.
+                token, is_open = None, False
+                since = now if state is State.SENDING else row["changed_at"]
+                values = {"state": State.PERHAPS, "changed_at": since}
+            connection.execute(update(schema.deliveries).where(is_this).values(values))
+        posted = _posted(connection.execute(one).mappings().one())
+    return Claim(posted=posted, token=token, is_resumed=is_open)
 
 
-def begin(store: Store, held: Claim, *, now: datetime) -> None:
-    """Say that the step follows which cannot be taken back.
+def settle(store: Store, held: Claim, state: State, *, now: datetime, **ended: str | int | None) -> None:
+    """Say how far the sending came, and of an attempt that ended its ``error`` and the ``attempts`` so far.
 
-    Raises LostClaimError: the delivery is no longer ours.
-    """
-    _move(store, held, {"state": State.SENDING, "changed_at": now})
-
-
-def postpone(store: Store, held: Claim, *, error: str, attempts: int, now: datetime) -> None:
-    """Say that nothing was sent, and that another attempt follows.
-
-    Raises LostClaimError: the delivery is no longer ours.
-    """
-    _move(store, held, {"state": State.WAITING, "error": error, "attempts": attempts, "changed_at": now})
-
-
-def settle(
-    store: Store, held: Claim, state: State, *, error: str | None, attempts: int, now: datetime
-) -> None:
-    """Say how the sending ended.
+    SENDING says that the step follows which cannot be taken back, WAITING that nothing was sent and another
+    attempt follows.
 
     Raises LostClaimError: the delivery is no longer ours; what was written stays.
     """
-    _move(store, held, {"state": state, "error": error, "attempts": attempts, "changed_at": now})
+    own = (_DELIVERIES.key == held.posted.key) & (_DELIVERIES.channel == held.posted.channel)
+    changed = update(schema.deliveries).where(own, _DELIVERIES.token == held.token)
+    with writing(store) as connection:
+        if not connection.execute(changed.values(state=state, changed_at=now, **ended)).rowcount:
+            raise LostClaimError
 
 
 def last_posted(store: Store, channel: str) -> Posted | None:
@@ -143,41 +137,9 @@ def last_posted(store: Store, channel: str) -> Posted | None:
     return next(iter(selected(store, wanted, _posted)), None)
 
 
-def _move(store: Store, held: Claim, values: dict[str, object]) -> None:
-    with writing(store) as connection:
-        if not _change(connection, held.posted.key, held.posted.channel, values, token=held.token):
-            raise LostClaimError
-
-
-def _one(key: str, channel: str) -> Select[tuple[object, ...]]:
-    return select(schema.deliveries).where(and_(_DELIVERIES.key == key, _DELIVERIES.channel == channel))
-
-
-def _insert(connection: Connection, key: str, channel: str, values: dict[str, object]) -> None:
-    connection.execute(insert_into(connection, schema.deliveries).values(key=key, channel=channel, **values))
-
-
-def _change(
-    connection: Connection, key: str, channel: str, values: dict[str, object], *, token: str | None = None
-) -> bool:
-    """Whether there was such a delivery, with this token if one is given."""
-    which = and_(_DELIVERIES.key == key, _DELIVERIES.channel == channel)
-    if token is not None:
-        which = and_(which, _DELIVERIES.token == token)
-    return connection.execute(update(schema.deliveries).where(which).values(values)).rowcount == 1
-
-
-def _read(connection: Connection, key: str, channel: str) -> Posted:
-    return _posted(connection.execute(_one(key, channel)).mappings().one())
-
-
 def _posted(row: RowMapping) -> Posted:
     values = {name: row[name] for name in Posted.__dataclass_fields__}
     return Posted(**values | {"state": State(row["state"])})
-
-
-def _this_process() -> str:
-    return f"{socket.gethostname()}/{os.getpid()}"
 
 
 def _is_dead(holder: str) -> bool:
@@ -185,10 +147,9 @@ def _is_dead(holder: str) -> bool:
     host, _, number = holder.rpartition("/")
     if host != socket.gethostname() or not number.isdecimal():
         return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):  # another user's, or no number that the system knows
-        return False
+    with suppress(PermissionError, OverflowError):  # another user's, or no number that the system knows
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return True
     return False

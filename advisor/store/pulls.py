@@ -4,11 +4,13 @@ The history is a list of points: times from which on a machine cost so much.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
@@ -86,9 +88,9 @@ def save_part(
         _note(connection, source, scope, noted | details)
         held = (_OFFERS.pull_source == source) & (_OFFERS.pull_scope == scope)
         connection.execute(sa.delete(schema.offers).where(held))
-        key = {"pull_source": source, "pull_scope": scope}
-        rows = [key | {"position": position} | _columns(offer) for position, offer in enumerate(offers)]
-        if rows:
+        if offers:
+            key = {"pull_source": source, "pull_scope": scope}
+            rows = [key | {"position": position} | _columns(offer) for position, offer in enumerate(offers)]
             connection.execute(sa.insert(schema.offers), rows)
         _append_points(connection, source, offers, history)
 
@@ -119,12 +121,15 @@ def current_offers(
         wanted = wanted.where(sa.func.lower(_OFFERS.provider).in_(map(str.lower, providers)))
     if gpus:
         wanted = wanted.where(_OFFERS.gpu.in_(gpus))
-    ordered = wanted.order_by(_OFFERS.pull_scope, _OFFERS.position)
     with reading(store) as connection:
-        rows = connection.execute(ordered).all()
+        rows = connection.execute(wanted.order_by(_OFFERS.pull_scope, _OFFERS.position)).all()
     return tuple(
-        Offer(**dict(zip(_PLAIN, row, strict=False)), spot_usd_per_h=_quantiles(*row[-len(_SPOT) :]))
+        Offer(
+            **dict(zip(_PLAIN, row, strict=False)),
+            spot_usd_per_h=None if p10 is None else Interval(p10=p10, p50=p50, p90=p90),
+        )
         for row in rows
+        for p10, p50, p90 in (row[-len(_SPOT) :],)
     )
 
 
@@ -140,15 +145,12 @@ def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
     wanted = sa.select(schema.pulls).order_by(_PULLS.source, _PULLS.scope)
     if source is not None:
         wanted = wanted.where(_PULLS.source == source)
-    return selected(store, wanted, _pull)
 
+    def pull(row: sa.RowMapping) -> Pull:
+        provider, region, market = row["place"] or ("", "", None)
+        return Pull(**{**row, "place": (provider, region, Market(market)) if market else None})
 
-def _pull(row: sa.RowMapping) -> Pull:
-    place = None
-    if row["place"]:
-        provider, region, market = row["place"]
-        place = (provider, region, Market(market))
-    return Pull(**{**row, "place": place})
+    return selected(store, wanted, pull)
 
 
 def _is_overtaken(connection: sa.Connection, source: str, scope: str, at: datetime) -> bool:
@@ -174,10 +176,6 @@ def _columns(offer: Offer) -> dict[str, object]:
     spot = offer.spot_usd_per_h
     quantiles = (None, None, None) if spot is None else (spot.p10, spot.p50, spot.p90)
     return {name: getattr(offer, name) for name in _PLAIN} | dict(zip(_SPOT, quantiles, strict=True))
-
-
-def _quantiles(p10: float | None, p50: float | None, p90: float | None) -> Interval | None:
-    return None if p10 is None or p50 is None or p90 is None else Interval(p10=p10, p50=p50, p90=p90)
 
 
 def price_points(
@@ -209,9 +207,14 @@ def price_points(
     if providers:
         wanted = wanted.where(sa.func.lower(_SERIES.provider).in_(map(str.lower, providers)))
     if since is not None:
+        # When the price began that a series had then. It hangs on the series, not on the point: the database
+        # finds it once a series, by the primary key.
+        other = schema.price_points.alias().c
+        begun = sa.select(sa.func.max(other.observed_at)).where(other.series_id == _SERIES.id)
+        begun = begun.where(other.observed_at <= since).correlate(schema.price_series)
         # Two plain joins: for one whose begin differs by series PostgreSQL reads the whole history.
         later = wanted.where(_POINTS.observed_at > since)
-        in_force = wanted.where(_POINTS.observed_at == _in_force_since(since))
+        in_force = wanted.where(_POINTS.observed_at == begun.scalar_subquery())
         found = sa.union_all(later, in_force).subquery()
         columns = [*found.c]
         wanted = sa.select(*columns)
@@ -219,22 +222,8 @@ def price_points(
     return selected(store, ordered, lambda row: PricePoint(**{**row, "zone": row["zone"] or None}))
 
 
-def _in_force_since(moment: datetime) -> sa.ScalarSelect[datetime]:
-    """When the price began that a series had at a moment, as a scalar of ``price_series``; NULL for none.
-
-    It hangs on the series, not on the point: the database finds it once a series, by the primary key.
-    """
-    other = schema.price_points.alias().c
-    begun = sa.select(sa.func.max(other.observed_at)).where(other.series_id == _SERIES.id)
-    return begun.where(other.observed_at <= moment).correlate(schema.price_series).scalar_subquery()
-
-
 def forget_points(store: Store, before: datetime) -> int:
-    """Drop old prices, but the newest of each series, which is still the last word.
-
-    Returns:
-        How many were dropped.
-    """
+    """Drop old prices, but the newest of each series, which is still the last word; how many were dropped."""
     first, last = (
         sa.select(end(_POINTS.observed_at)).where(_POINTS.series_id == _SERIES.id).scalar_subquery()
         for end in (sa.func.min, sa.func.max)
@@ -252,20 +241,25 @@ def forget_points(store: Store, before: datetime) -> int:
 
 
 def _append_points(
-    connection: sa.Connection, source: str, offers: Sequence[Offer], history: Iterable[PricePoint]
+    connection: sa.Connection, source: str, offers: Sequence[Offer], history: Sequence[PricePoint]
 ) -> None:
     """Add what is new of a part: its history, then the prices of its offers where they changed."""
-    known, quoted = tuple(history), _quoted(offers)
-    points = (*known, *quoted)
-    if not points:
-        return
+    quoted = _quoted(offers)
     gpus = {(offer.provider, offer.instance_type): offer.gpu for offer in offers}
-    ids = _series_ids(connection, source, {_key(point) for point in points}, gpus)
-    if known:
-        new = insert_into(connection, schema.price_points).values(_NEW)
-        connection.execute(new.on_conflict_do_nothing(), _rows(known, ids))
-    if quoted:
-        connection.execute(_insert_if_changed(connection), _rows(quoted, ids))
+    ids = _series_ids(connection, source, {_key(point) for point in (*history, *quoted)}, gpus)
+    new = insert_into(connection, schema.price_points)
+    for points, insert in ((history, new.values(_NEW)), (quoted, _where_changed(new))):
+        if points:
+            ordered = sorted(points, key=lambda one: (ids[_key(one)], one.observed_at, one.usd_per_h))
+            rows = [
+                {
+                    "new_series_id": ids[_key(p)],
+                    "new_observed_at": p.observed_at,
+                    "new_usd_per_h": p.usd_per_h,
+                }
+                for p in ordered
+            ]
+            connection.execute(insert.on_conflict_do_nothing(), rows)
 
 
 def _quoted(offers: Sequence[Offer]) -> tuple[PricePoint, ...]:
@@ -288,7 +282,7 @@ def _quoted(offers: Sequence[Offer]) -> tuple[PricePoint, ...]:
     return tuple(cheapest.values())
 
 
-def _insert_if_changed(connection: sa.Connection) -> sa.Executable:
+def _where_changed(new: postgresql.Insert | sqlite.Insert) -> postgresql.Insert | sqlite.Insert:
     """An INSERT of a point whose price is not the one that its series had at that time."""
     series_id, observed_at, usd_per_h = _NEW.values()
     in_force = (
@@ -299,16 +293,7 @@ def _insert_if_changed(connection: sa.Connection) -> sa.Executable:
         .scalar_subquery()
     )
     changed = sa.select(*_NEW.values()).where(usd_per_h.is_distinct_from(in_force))
-    new = insert_into(connection, schema.price_points).from_select(list(_NEW), changed)
-    return new.on_conflict_do_nothing()
-
-
-def _rows(points: Iterable[PricePoint], ids: Mapping[_Key, int]) -> list[dict[str, object]]:
-    ordered = sorted(points, key=lambda point: (ids[_key(point)], point.observed_at, point.usd_per_h))
-    return [
-        {"new_series_id": ids[_key(p)], "new_observed_at": p.observed_at, "new_usd_per_h": p.usd_per_h}
-        for p in ordered
-    ]
+    return new.from_select(list(_NEW), changed)
 
 
 def _series_ids(
@@ -335,15 +320,12 @@ def _series_ids(
 def _known_series(
     connection: sa.Connection, source: str, keys: set[_Key]
 ) -> dict[_Key, tuple[int, str | None]]:
-    columns = [_SERIES[name] for name in (*_KEY, "id", "gpu")]
+    columns = [_SERIES[name] for name in ("id", "gpu", *_KEY)]
     # By region, since a list of thousands of keys would be too long for one statement.
     regions = {key[2] for key in keys}
     wanted = sa.select(*columns).where(_SERIES.source == source, _SERIES.region.in_(regions))
-    return {
-        (provider, instance_type, region, zone, market): (number, gpu)
-        for provider, instance_type, region, zone, market, number, gpu in connection.execute(wanted)
-        if (provider, instance_type, region, zone, market) in keys
-    }
+    rows = connection.execute(wanted)
+    return {cast("_Key", tuple(key)): (number, gpu) for number, gpu, *key in rows if tuple(key) in keys}
 
 
 def _key(point: PricePoint) -> _Key:

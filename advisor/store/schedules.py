@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, select, update
+from sqlalchemy import Select, delete, select, update
 
 from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.store import schema
@@ -19,15 +19,12 @@ from advisor.store.transactions import insert_into, selected, writing
 
 _SCHEDULES = schema.schedules.c
 _OCCURRENCES = schema.occurrences.c
-_UNFINISHED = (OccurrenceState.CLAIMED, OccurrenceState.RUNNING)
+_IS_UNFINISHED = _OCCURRENCES.state.in_((OccurrenceState.CLAIMED, OccurrenceState.RUNNING))
 _KEY = ("schedule_id", "due_at", "attempts")
 
 
 def schedule_lock(store: Store, schedule: Schedule, holder: str) -> Lock:
-    """Take the lock of a schedule: its times never overlap.
-
-    Raises LockedError: one of its times runs.
-    """
+    """Take the lock of a schedule: its times never overlap. Raises LockedError: one of its times runs."""
     return lock(store, f"schedule {schedule.id}", holder)
 
 
@@ -76,27 +73,22 @@ def settle(
         until: up to when all is noted then.
         forget_before: what was due before this moment and has ended is dropped.
 
-    Returns:
-        False if nothing was noted: another service was first, or an earlier time is not finished.
+    Returns False if nothing was noted: another service was first, or an earlier time is not finished.
     """
+    own, state = _OCCURRENCES.schedule_id == schedule.id, OccurrenceState.MISSED
+    as_read = (_SCHEDULES.id == schedule.id) & (_SCHEDULES.settled_until == schedule.settled_until)
+    settled = update(schema.schedules).where(as_read).values(settled_until=until)
+    new = [Occurrence(schedule_id=schedule.id, due_at=moment, state=state) for moment in missed]
     with writing(store) as connection:
-        own = _OCCURRENCES.schedule_id == schedule.id
-        as_read = (_SCHEDULES.id == schedule.id) & (_SCHEDULES.settled_until == schedule.settled_until)
-        is_busy = connection.execute(select(_OCCURRENCES.due_at).where(own & _is_unfinished())).first()
-        if (
-            is_busy
-            or not connection.execute(
-                update(schema.schedules).where(as_read).values(settled_until=until)
-            ).rowcount
-        ):
+        is_busy = connection.execute(select(_OCCURRENCES.due_at).where(own, _IS_UNFINISHED)).first()
+        if is_busy or not connection.execute(settled).rowcount:
             return False
-        is_old = ~_is_unfinished() & (_OCCURRENCES.due_at < forget_before)
+        is_old = ~_IS_UNFINISHED & (_OCCURRENCES.due_at < forget_before)
         connection.execute(delete(schema.occurrences).where(own & is_old))
-        if running is not None:
-            _insert(connection, running)
-        for moment in missed:
-            state = OccurrenceState.MISSED
-            _insert(connection, Occurrence(schedule_id=schedule.id, due_at=moment, state=state))
+        for occurrence in new if running is None else (running, *new):
+            row = insert_into(connection, schema.occurrences).values(_values(occurrence))
+            # A person may have asked for it at this very moment.
+            connection.execute(row.on_conflict_do_nothing())
     return True
 
 
@@ -114,13 +106,13 @@ def change_occurrence(store: Store, occurrence: Occurrence) -> bool:
     values = _values(occurrence)
     same = [_OCCURRENCES[name] == values.pop(name) for name in _KEY]
     with writing(store) as connection:
-        changed = update(schema.occurrences).where(*same, _is_unfinished()).values(values)
+        changed = update(schema.occurrences).where(*same, _IS_UNFINISHED).values(values)
         return bool(connection.execute(changed).rowcount)
 
 
 def unfinished_occurrences(store: Store) -> tuple[Occurrence, ...]:
     """All that run, were interrupted or wait for another attempt, the oldest first."""
-    return _read(store, select(schema.occurrences).where(_is_unfinished()).order_by(_OCCURRENCES.due_at))
+    return _read(store, select(schema.occurrences).where(_IS_UNFINISHED).order_by(_OCCURRENCES.due_at))
 
 
 def occurrences(store: Store, schedule_id: str, *, most: int) -> tuple[Occurrence, ...]:
@@ -134,16 +126,6 @@ def last_delivered(store: Store, schedule_id: str) -> Occurrence | None:
     wanted = select(schema.occurrences).where(_OCCURRENCES.schedule_id == schedule_id)
     wanted = wanted.where(_OCCURRENCES.delivery != "").order_by(_OCCURRENCES.due_at.desc())
     return next(iter(_read(store, wanted.limit(1))), None)
-
-
-def _is_unfinished() -> ColumnElement[bool]:
-    return _OCCURRENCES.state.in_(_UNFINISHED)
-
-
-def _insert(connection: Connection, occurrence: Occurrence) -> None:
-    new = insert_into(connection, schema.occurrences).values(_values(occurrence))
-    # A person may have asked for it at this very moment.
-    connection.execute(new.on_conflict_do_nothing())
 
 
 def _read(store: Store, wanted: Select[tuple[object, ...]]) -> tuple[Occurrence, ...]:

@@ -44,17 +44,13 @@ class UtcTime(TypeDecorator[datetime]):
 
     def process_bind_param(self, value: datetime | None, dialect: object) -> datetime | None:  # noqa: ARG002
         """To UTC, which SQLite then keeps as text that sorts."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
+        if value is not None and value.tzinfo is None:
             raise ValueError(f"the time {value} has no time zone")
-        return value.astimezone(UTC)
+        return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: object) -> datetime | None:  # noqa: ARG002
         """PostgreSQL answers in the session's time zone, SQLite in none."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return value and (value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC))
 
 
 N = TypeVar("N", bound=StrEnum)

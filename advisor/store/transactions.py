@@ -7,6 +7,7 @@ never wait. Writing takes a second or so a few times an hour; waiting for it is 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import reprlib
@@ -33,7 +34,7 @@ _Made = TypeVar("_Made")
 WAIT_S = 60
 """How long a writer waits for another one, where there is no hurry."""
 CONNECT_S = 10
-_hurry_s: ContextVar[float | None] = ContextVar("_hurry_s", default=None)
+_hurry_s: ContextVar[float] = ContextVar("_hurry_s", default=math.inf)
 _WRITES = "advisor_writes"
 _LOCK = 0x6164_7669_736F_72  # "advisor": the number that all our writers lock on a server
 
@@ -51,7 +52,6 @@ HINTS = {
     "53100": f"The server's disk is full: free some space and try again; {NOTHING_CHANGED}.",
     "55P03": "Another process writes to it for very long: try again when it has ended.",
 }
-# The driver gives no code for what stops a connection.
 UNREACHABLE = (
     "Check store.url, the password in ~/.pgpass, and that the server runs and lets this machine in; createdb"
     " makes a database that does not exist."
@@ -69,23 +69,27 @@ def waiting_at_most(seconds: float) -> Iterator[None]:
         _hurry_s.reset(token)
 
 
-def _wait_s(patience_s: float) -> float:
-    hurry_s = _hurry_s.get()
-    return patience_s if hurry_s is None else min(patience_s, hurry_s)
-
-
 def make_engine(url: sa.URL) -> sa.Engine:
     """An engine whose connections follow the rules above; it connects when it is first used."""
     if url.get_backend_name() != "sqlite":
         # libpq takes whole seconds, and 1 for 2.
-        wait_s = max(2, int(_wait_s(CONNECT_S)))
+        wait_s = max(2, int(min(CONNECT_S, _hurry_s.get())))
         limits = {} if "connect_timeout" in url.query else {"connect_timeout": wait_s}
         return sa.create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=limits)
     # The driver's own transactions would begin late and without IMMEDIATE.
-    arguments = {"timeout": _wait_s(WAIT_S), "isolation_level": None}
+    arguments = {"timeout": min(WAIT_S, _hurry_s.get()), "isolation_level": None}
     engine = sa.create_engine(url, hide_parameters=True, connect_args=arguments)
-    sa.event.listen(engine, "connect", _set_up_sqlite)
-    sa.event.listen(engine, "begin", _begin_sqlite)
+
+    @sa.event.listens_for(engine, "connect")
+    def set_up(connection: DBAPIConnection, _record: object) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
     return engine
 
 
@@ -114,7 +118,7 @@ def writing(store: Store) -> Iterator[sa.Connection]:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             if connection.dialect.name == "postgresql":
-                wait_ms = int(_wait_s(WAIT_S) * 1000)
+                wait_ms = int(min(WAIT_S, _hurry_s.get()) * 1000)
                 connection.execute(sa.text(f"SET LOCAL lock_timeout = '{wait_ms}ms'"))
                 # A writer that lost its network must not keep the others out.
                 connection.execute(sa.text(f"SET LOCAL idle_in_transaction_session_timeout = '{WAIT_S}s'"))
@@ -124,23 +128,9 @@ def writing(store: Store) -> Iterator[sa.Connection]:
 
 def insert_into(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that takes an ON CONFLICT: both databases have it, SQLAlchemy in their own dialects."""
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects import postgresql
+    from sqlalchemy.dialects import postgresql, sqlite
 
-        return postgresql.insert(table)
-    from sqlalchemy.dialects import sqlite
-
-    return sqlite.insert(table)
-
-
-def _set_up_sqlite(connection: DBAPIConnection, _record: object) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA foreign_keys = ON")
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    writes = connection.get_execution_options().get(_WRITES)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
 
 
 @contextmanager
@@ -153,22 +143,18 @@ def explained(store: Store) -> Iterator[None]:
         yield
     except DBAPIError as error:
         trouble = " ".join(str(error.orig).split()).rstrip(".")
-        password = store.engine.url.password
-        if password:
+        if password := store.engine.url.password:
             trouble = trouble.replace(str(password), "***")
-        raise StoreError(f"cannot use the database {store.place}: {trouble}. {_hint(error)}") from error
+        code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
+        # Of what stops a connection the driver gives no code.
+        hints = (hint for beginning, hint in HINTS.items() if code and code.startswith(beginning))
+        hint = next(hints, OTHERWISE if code else UNREACHABLE)
+        raise StoreError(f"cannot use the database {store.place}: {trouble}. {hint}") from error
     except (SQLAlchemyError, ValueError) as error:
         cause = error.orig if isinstance(error, StatementError) and error.orig else error
         raise StoreError(
             f"the database {store.place} cannot take or give this: {cause}. {OTHERWISE}"
         ) from error
-
-
-def _hint(error: DBAPIError) -> str:
-    code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
-    if code is None:
-        return UNREACHABLE
-    return next((hint for beginning, hint in HINTS.items() if code.startswith(beginning)), OTHERWISE)
 
 
 FORMS = "sqlite:///PATH or postgresql://user@host/database"
@@ -189,7 +175,7 @@ def open_file(path: Path) -> Store:
             f"cannot make the database {path}: {error.strerror or error}."
             f" Allow writing there, or name another place in store.url: {FORMS}."
         ) from error
-    return _opened(_file_url(path), str(path))
+    return _opened(sa.URL.create("sqlite", database=str(path)), str(path))
 
 
 def open_server(url: str) -> Store:
@@ -200,11 +186,14 @@ def open_server(url: str) -> Store:
         StoreError: it cannot be reached, read or written, is no database of ours or of a newer version.
     """
     parsed = _server_url(url)
+    # Neither its password nor its options, which may hold one too.
+    shown = sa.URL.create("postgresql", parsed.username, None, parsed.host, parsed.port, parsed.database)
+    place = shown.render_as_string()
     try:
-        return _opened(parsed, _shown(parsed))
+        return _opened(parsed, place)
     except ImportError as error:
         raise StoreError(
-            f"the database {_shown(parsed)} needs psycopg, which cannot be imported: {error}."
+            f"the database {place} needs psycopg, which cannot be imported: {error}."
             " pip install 'gpu-advisor[postgresql]' in advisor's own environment."
         ) from error
 
@@ -217,7 +206,8 @@ def _make_file(path: Path) -> None:
         whole.touch(mode=0o600, exist_ok=False)
         # Bring what was written into the file itself: its journal goes with the folder. Closing does so, too,
         # and does not report that the disk was full.
-        with _opened(_file_url(whole), str(path)) as store, reading(store) as connection:
+        url = sa.URL.create("sqlite", database=str(whole))
+        with _opened(url, str(path)) as store, reading(store) as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         # If another process was first, its file may hold something already.
         with suppress(FileExistsError):
@@ -225,29 +215,25 @@ def _make_file(path: Path) -> None:
 
 
 def _opened(url: sa.URL, place: str) -> Store:
+    """With the tables made, or those of an older version changed; of several processes one does it."""
     store = Store(engine=make_engine(url), place=place)
     try:
-        _bring_to_newest(store)
+        with reading(store) as connection:
+            if _version(connection, place) == schema.VERSION:
+                return store
+        with writing(store) as connection:
+            version = _version(connection, place)
+            if version is None:
+                schema.metadata.create_all(connection)
+                connection.execute(sa.insert(schema.alembic_version).values(version_num=schema.VERSION))
+            elif version != schema.VERSION:
+                for statement in schema.UPGRADES[version]:
+                    connection.execute(sa.text(statement))
+                connection.execute(sa.update(schema.alembic_version).values(version_num=schema.VERSION))
     except BaseException:
         store.engine.dispose()
         raise
     return store
-
-
-def _bring_to_newest(store: Store) -> None:
-    """Make the tables, or change those of the version before; of several processes one does it."""
-    with reading(store) as connection:
-        if _version(connection, store.place) == schema.VERSION:
-            return
-    with writing(store) as connection:
-        version = _version(connection, store.place)
-        if version is None:
-            schema.metadata.create_all(connection)
-            connection.execute(sa.insert(schema.alembic_version).values(version_num=schema.VERSION))
-        elif version != schema.VERSION:
-            for statement in schema.UPGRADES[version]:
-                connection.execute(sa.text(statement))
-            connection.execute(sa.update(schema.alembic_version).values(version_num=schema.VERSION))
 
 
 def _version(connection: sa.Connection, place: str) -> str | None:
@@ -268,21 +254,17 @@ def _version(connection: sa.Connection, place: str) -> str | None:
         return None
     if len(rows) == 1 and (rows[0] == schema.VERSION or rows[0] in schema.UPGRADES):
         return str(rows[0])
-    shown = ", ".join(reprlib.repr(version) for version in rows[:3])
+    has = f"the database {place} has version {', '.join(reprlib.repr(version) for version in rows[:3])}"
     if len(rows) == 1 and rows[0] in schema.BEFORE_RELEASES:
         raise StoreError(
-            f"the database {place} has version {shown}, made before the first release: open it once with"
-            f" gpu-advisor of commit {schema.LAST_TO_READ_THEM}, which upgrades it and keeps its receipts, or"
-            " name another database in store.url."
+            f"{has}, made before the first release: open it once with gpu-advisor of commit"
+            f" {schema.LAST_TO_READ_THEM}, which upgrades it and keeps its receipts, or name another database"
+            " in store.url."
         )
     raise StoreError(
-        f"the database {place} has version {shown}, this advisor knows {schema.VERSION!r} and older: update"
-        " gpu-advisor, or name another database in store.url."
+        f"{has}, this advisor knows {schema.VERSION!r} and older: update gpu-advisor, or name another"
+        " database in store.url."
     )
-
-
-def _file_url(path: Path) -> sa.URL:
-    return sa.URL.create("sqlite", database=str(path))
 
 
 def _server_url(url: str) -> sa.URL:
@@ -298,9 +280,3 @@ def _server_url(url: str) -> sa.URL:
     if "@" in (parsed.host or ""):
         raise ConfigError("the setting 'store.url' has a second '@': write %40 for one within the password.")
     return parsed
-
-
-def _shown(url: sa.URL) -> str:
-    """What messages show of a URL: neither its password nor its options, which may hold one too."""
-    shown = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database)
-    return shown.render_as_string()

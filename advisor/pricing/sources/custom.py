@@ -21,7 +21,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.values import Market, Offer
 from advisor.formats.foreign_files import shown
-from advisor.formats.user_files import fault_in_words, read_text, read_yaml
+from advisor.formats.user_files import fault_in_words, read_document, read_text
 from advisor.pricing.instance_types import InstanceType, load_instances
 from advisor.pricing.price_history import MachineKey, key_of
 from advisor.pricing.sources import protocol
@@ -228,15 +228,12 @@ def _read(path: Path) -> Iterator[tuple[str, Offer | list[str]]]:
 
 
 def _yaml_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str]]]:
-    document = read_yaml(path, kind=_KIND, advice=_ADVICE, most_values=_MOST_VALUES)
-    if not isinstance(document, list):
+    rows = read_document(path, kind=_KIND, advice=_ADVICE, most_values=_MOST_VALUES).value
+    if not isinstance(rows, list):
         raise ConfigError("the file must be a list of rates, each beginning with '- '.")
-    for number, row in enumerate(document, 1):
-        is_row = isinstance(row, Mapping)
-        yield (
-            f"entry {number}",
-            row if is_row else [f"a rate has columns such as 'gpu: L4'; got {shown(row)}."],
-        )
+    for number, row in enumerate(rows, 1):
+        fault = f"a rate has columns such as 'gpu: L4'; got {shown(row)}."
+        yield f"entry {number}", row if isinstance(row, Mapping) else [fault]
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str]]]:

@@ -14,13 +14,12 @@ from advisor.formats.user_files import (
     parse_document,
     read_document,
     read_text,
-    read_yaml,
 )
 
 
 def yaml_of(path: Path, text: str) -> Any:
     path.write_text(text, encoding="utf-8")
-    return read_yaml(path, kind="list of rates", advice="Ask somebody.")
+    return read_document(path, kind="list of rates", advice="Ask somebody.").value
 
 
 def test_a_tilde_is_the_home_folder_where_there_is_one(tmp_path, monkeypatch):

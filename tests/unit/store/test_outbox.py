@@ -26,7 +26,8 @@ def claim(store: Store, *, now: datetime = NOON, drops_repeats: bool = False, ke
 
 
 def settle(store: Store, held: Claim, state: State, now: datetime = NOON) -> None:
-    outbox.settle(store, held, state, error=None, attempts=1, now=now)
+    ended = {} if state is State.SENDING else {"error": None, "attempts": 1}
+    outbox.settle(store, held, state, now=now, **ended)
 
 
 LATE = NOON + timedelta(seconds=FOR_S)
@@ -34,7 +35,7 @@ LATE = NOON + timedelta(seconds=FOR_S)
 
 def test_what_was_sent_is_not_claimed_again(store):
     held = claim(store)
-    outbox.begin(store, held, now=NOON)
+    settle(store, held, State.SENDING, NOON)
     settle(store, held, State.SENT)
     again = claim(store, now=LATE)
     assert (again.token, again.posted.state, again.posted.begun_at) == (None, State.SENT, NOON)
@@ -58,13 +59,13 @@ def test_whoever_lost_a_claim_may_not_begin(store):
     slow = claim(store)
     quick = claim(store, now=LATE)
     with pytest.raises(LostClaimError):
-        outbox.begin(store, slow, now=LATE)
-    outbox.begin(store, quick, now=LATE)
+        settle(store, slow, State.SENDING, LATE)
+    settle(store, quick, State.SENDING, LATE)
 
 
 def test_what_had_begun_is_perhaps_sent(store):
     held = claim(store)
-    outbox.begin(store, held, now=NOON)
+    settle(store, held, State.SENDING, NOON)
     later = claim(store, now=LATE)
     assert (later.token, later.posted.state) == (None, State.PERHAPS)
     assert claim(store, now=LATE).posted.state is State.PERHAPS
@@ -72,7 +73,7 @@ def test_what_had_begun_is_perhaps_sent(store):
 
 def test_a_slow_sender_that_lives_after_all_may_say_so(store):
     held = claim(store)
-    outbox.begin(store, held, now=NOON)
+    settle(store, held, State.SENDING, NOON)
     claim(store, now=LATE)
     settle(store, held, State.SENT, LATE)
     assert claim(store, now=LATE).posted.state is State.SENT
@@ -80,7 +81,7 @@ def test_a_slow_sender_that_lives_after_all_may_say_so(store):
 
 def test_where_repeats_are_dropped_it_is_taken_up_again(store):
     held = claim(store, drops_repeats=True)
-    outbox.begin(store, held, now=NOON)
+    settle(store, held, State.SENDING, NOON)
     later = claim(store, now=LATE, drops_repeats=True)
     assert later.token
     assert later.is_resumed
@@ -89,8 +90,8 @@ def test_where_repeats_are_dropped_it_is_taken_up_again(store):
 
 def test_what_failed_or_waits_for_a_process_that_died_is_sent_by_the_next(store):
     held = claim(store)
-    outbox.begin(store, held, now=NOON)
-    outbox.postpone(store, held, error="busy", attempts=1, now=NOON)
+    settle(store, held, State.SENDING, NOON)
+    outbox.settle(store, held, State.WAITING, error="busy", attempts=1, now=NOON)
     second = claim(store, now=LATE)
     assert (second.posted.attempts, second.posted.error, second.is_resumed) == (1, "busy", False)
     settle(store, second, State.FAILED, LATE)
@@ -102,15 +103,18 @@ def test_a_dead_process_of_this_machine_is_not_waited_for(store, monkeypatch):
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-    monkeypatch.setattr(outbox, "_this_process", lambda: f"{socket.gethostname()}/{child}")
+    monkeypatch.setattr(os, "getpid", lambda: child)
     claim(store)
     monkeypatch.undo()
     assert claim(store).token
 
 
-@pytest.mark.parametrize("holder", ["elsewhere/1", f"{socket.gethostname()}/x", f"{socket.gethostname()}/1"])
-def test_in_doubt_a_process_lives(store, monkeypatch, holder):
-    monkeypatch.setattr(outbox, "_this_process", lambda: holder)
+@pytest.mark.parametrize(
+    ("host", "number"), [("elsewhere", 1), (socket.gethostname(), "x"), (socket.gethostname(), 1)]
+)
+def test_in_doubt_a_process_lives(store, monkeypatch, host, number):
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
+    monkeypatch.setattr(os, "getpid", lambda: number)
     claim(store)
     monkeypatch.undo()
     assert claim(store).token is None
@@ -156,7 +160,7 @@ class Sender:
             self.said = held.posted.state
             return
         try:
-            outbox.begin(store, held, now=(yield))
+            settle(store, held, State.SENDING, (yield))
             yield NOON
             yield NOON
             self.sent += 1
@@ -175,7 +179,7 @@ def test_whatever_dies_or_is_slow_an_answer_is_sent_once_or_said_to_be_perhaps(
     """Four processes of other machines take steps in any order, and some never take their last."""
     key, now = uuid.uuid4().hex, NOON
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outbox, "_this_process", lambda: "elsewhere/1")
+        patch.setattr(os, "getpid", lambda: 1)  # one that lives
         senders = [Sender(one_store, key, drops_repeats=drops_repeats) for _ in range(4)]
         for number, passes_s in schedule:
             now += timedelta(seconds=passes_s)
