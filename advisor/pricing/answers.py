@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from operator import itemgetter
 
 from advisor.core.errors import InputError, StaleCatalogError
 from advisor.core.findings import Finding
@@ -20,7 +20,6 @@ from advisor.pricing.sources.snapshot import SnapshotSource
 Machine = tuple[Place, str]
 """Place and instance type."""
 
-Key = TypeVar("Key", Place, Machine)
 _ONE_TIME = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _NOW = datetime.max.replace(tzinfo=UTC)
@@ -69,16 +68,10 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
         kept.append(replace(answer, offers=own, unpriced=gaps))
         named.update(map(machine_of, own))
         unpriced |= {machine for machine in gaps if machine[0] not in covered}
-        covered = _covered_by(answer, lost) | covered
+        # It knows all that is for rent in a place since it was asked, or as of its prices.
+        known_at = {**_of_places(_newest(answer.offers)), **answer.asked_at} if answer.covers else {}
+        covered = {at: known_at.get(at, _NOW) for at in answer.covers - lost} | covered
     return tuple(kept)
-
-
-def _covered_by(answer: Answer, lost: frozenset[Place | Machine]) -> dict[Place, datetime]:
-    """Since when an answer knows all that is for rent in a place: since it was asked, or as of its prices."""
-    if not answer.covers:
-        return {}
-    known_at = {**_of_places(_newest(answer.offers)), **answer.asked_at}
-    return {at: known_at.get(at, _NOW) for at in answer.covers - lost}
 
 
 def _outdated(answers: Sequence[Answer]) -> list[frozenset[Place | Machine]]:
@@ -92,42 +85,26 @@ def _outdated(answers: Sequence[Answer]) -> list[frozenset[Place | Machine]]:
     for answer in reversed(answers):
         machines = _newest(answer.offers)
         places = _of_places(machines)
-        lost: frozenset[Place | Machine] = frozenset()
-        if answer.is_live:
-            lost = _older({**answer.asked_at, **places}, newer_places) | _older(machines, newer_machines)
-        outdated.append(lost)
+        asked = {**answer.asked_at, **places}
+        lost_places = (at for at, when in asked.items() if newer_places.get(at, _NEVER) > when)
+        lost_machines = (of for of, when in machines.items() if newer_machines.get(of, _NEVER) > when)
+        outdated.append(frozenset((*lost_places, *lost_machines) if answer.is_live else ()))
         head_start = _ONE_TIME if answer.is_live else timedelta()
-        if answer.knows_all:
-            _note(newer_places, places, head_start)
-        else:
-            _note(newer_machines, machines, head_start)
+        for at, when in places.items() if answer.knows_all else ():
+            newer_places[at] = max(when - head_start, newer_places.get(at, _NEVER))
+        for machine, when in () if answer.knows_all else machines.items():
+            newer_machines[machine] = max(when - head_start, newer_machines.get(machine, _NEVER))
     return outdated[::-1]
-
-
-def _older(asked: Mapping[Key, datetime], newer: Mapping[Key, datetime]) -> frozenset[Key]:
-    return frozenset(key for key, when in asked.items() if newer.get(key, _NEVER) > when)
-
-
-def _note(newer: dict[Key, datetime], days: Mapping[Key, datetime], head_start: timedelta) -> None:
-    for key, when in days.items():
-        newer[key] = max(when - head_start, newer.get(key, _NEVER))
 
 
 def _newest(offers: Sequence[Offer]) -> dict[Machine, datetime]:
     """The newest price of each machine."""
-    newest: dict[Machine, datetime] = {}
-    for offer in offers:
-        at = machine_of(offer)
-        newest[at] = max(offer.retrieved_at, newest.get(at, offer.retrieved_at))
-    return newest
+    return {of: max(one.retrieved_at for one in group) for of, group in grouped(offers, machine_of).items()}
 
 
 def _of_places(machines: Mapping[Machine, datetime]) -> dict[Place, datetime]:
     """The newest price of each place."""
-    newest: dict[Place, datetime] = {}
-    for (at, _), when in machines.items():
-        newest[at] = max(when, newest.get(at, when))
-    return newest
+    return {at: max(machines[of] for of in group) for at, group in grouped(machines, itemgetter(0)).items()}
 
 
 def machine_of(offer: Offer) -> Machine:
@@ -136,12 +113,11 @@ def machine_of(offer: Offer) -> Machine:
 
 
 _FEW = 3
-_StandIn = tuple[str, Offer]  # with the name of its source
 
 
 def with_stand_ins(
     answers: Sequence[Answer], oldest: datetime | None
-) -> tuple[tuple[Answer, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[Answer, ...], list[Finding]]:
     """The answers, in order of trust, without stand-ins from before ``oldest``; what to say of them.
 
     Nothing newer can be pulled of these machines, so an old price of one is no reason to refuse all the
@@ -149,37 +125,34 @@ def with_stand_ins(
     """
     unpriced: set[Machine] = set()
     kept: list[Answer] = []
-    stale: list[_StandIn] = []
-    too_old: list[_StandIn] = []
+    stand_ins: list[tuple[bool, str, Offer]] = []  # whether it is kept, the name of its source
     for answer in answers:
         if answer.is_live:
             unpriced |= answer.unpriced
-        for offer in answer.offers if unpriced and not answer.is_live else ():
-            if machine_of(offer) in unpriced:
-                is_old = oldest is not None and offer.retrieved_at < oldest
-                (too_old if is_old else stale).append((answer.source, offer))
-        lost = set() if answer.is_live else {machine_of(offer) for _, offer in too_old}
+            kept.append(answer)
+            continue
+        stand_ins += [
+            (oldest is None or offer.retrieved_at >= oldest, answer.source, offer)
+            for offer in (answer.offers if unpriced else ())
+            if machine_of(offer) in unpriced
+        ]
+        lost = {machine_of(offer) for is_kept, _, offer in stand_ins if not is_kept}
         offers = tuple(o for o in answer.offers if machine_of(o) not in lost) if lost else answer.offers
         kept.append(replace(answer, offers=offers))
-    return tuple(kept), (
-        *_stand_in_findings(stale, is_kept=True),
-        *_stand_in_findings(too_old, is_kept=False),
-    )
-
-
-def _stand_in_findings(stand_ins: Sequence[_StandIn], *, is_kept: bool) -> list[Finding]:
-    if not stand_ins:
-        return []
-    machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for _, o in stand_ins})
-    return [
-        PricesStale(
-            examples=machines[:_FEW],
-            num_machines=len(machines),
-            num_prices=len(stand_ins),
-            sources=list(dict.fromkeys(source for source, _ in stand_ins)),
-            is_kept=is_kept,
+    findings: list[Finding] = []
+    for is_kept, group in sorted(grouped(stand_ins, itemgetter(0)).items(), reverse=True):
+        machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for *_, o in group})
+        sources = list(dict.fromkeys(source for _, source, _ in group))
+        findings.append(
+            PricesStale(
+                examples=machines[:_FEW],
+                num_machines=len(machines),
+                num_prices=len(group),
+                sources=sources,
+                is_kept=is_kept,
+            )
         )
-    ]
+    return tuple(kept), findings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +191,9 @@ def load_offers(
     """
     if now.tzinfo is None:
         raise InputError("now has no time zone, and ages would be wrong: datetime.now(UTC) has one.")
-    query, families = _resolve_gpus(query)
+    members = {text: [gpu.name for gpu in resolve_gpus(text)] for text in query.gpus}
+    query = replace(query, gpus=tuple(dict.fromkeys(name for names in members.values() for name in names)))
+    families = [GpuFamily(name=text, gpus=names) for text, names in members.items() if len(names) > 1]
     if answers is None:
         answers = [answer_of(SnapshotSource(), query)]
     matching = [
@@ -227,8 +202,12 @@ def load_offers(
     oldest = None if max_age_s is None else now - timedelta(seconds=min(max_age_s, now.timestamp()))
     kept, old = with_stand_ins(matching, oldest)
     offers = tuple(offer for answer in kept for offer in answer.offers)
-    if max_age_s is not None:
-        _refuse_stale(offers, now, max_age_s)
+    if stale := [o for o in offers if max_age_s is not None and _age_s(o, now) > max_age_s]:
+        raise StaleCatalogError(
+            f"{len(stale)} of {len(offers)} prices are older than {format_duration(max_age_s or 0.0)}:"
+            f" {_ages(freshness_of(stale), now)}. Pull new ones with `advisor prices refresh`, allow a"
+            " greater age with `prices.max_age`, or narrow the query by provider, region or market."
+        )
     dated = [o for answer in kept for o in answer.offers if not answer.is_live or _age_s(o, now) > fresh_s]
     doubts = [warning for answer in answers for warning in answer.warnings]
     return Offers(offers=offers, warnings=(*families, *_warnings(offers, dated, now), *old, *doubts))
@@ -246,30 +225,8 @@ def providers_of(source: PriceSource) -> tuple[str, ...]:
     return source.capabilities.providers or tuple(one.provider for one in source.freshness())
 
 
-def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[Finding]]:
-    """The query with catalog names, and which families were widened."""
-    names: dict[str, None] = {}
-    families: list[Finding] = []
-    for text in query.gpus:
-        members = [gpu.name for gpu in resolve_gpus(text)]
-        names |= dict.fromkeys(members)
-        if len(members) > 1:
-            families.append(GpuFamily(name=text, gpus=members))
-    return replace(query, gpus=tuple(names)), families
-
-
 def _age_s(offer: Offer, now: datetime) -> float:
     return (now - offer.retrieved_at).total_seconds()
-
-
-def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> None:
-    stale = [offer for offer in offers if _age_s(offer, now) > max_age_s]
-    if stale:
-        raise StaleCatalogError(
-            f"{len(stale)} of {len(offers)} prices are older than {format_duration(max_age_s)}:"
-            f" {_ages(freshness_of(stale), now)}. Pull new ones with `advisor prices refresh`, allow a"
-            " greater age with `prices.max_age`, or narrow the query by provider, region or market."
-        )
 
 
 def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[Finding]:
@@ -277,16 +234,10 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
         return [Unknown(what="price")]
     warnings: list[Finding] = []
     if dated:
-        ages = freshness_of(dated)
+        ages = [_age_facts(one, now) for one in freshness_of(dated)]
+        is_public = any(one["provider"] in load_providers() and one["newest_days"] for one in ages)
         warnings.append(
-            PricesNotLive(
-                num_dated=len(dated),
-                num_prices=len(offers),
-                ages=[_age_facts(one, now) for one in ages],
-                is_public=any(
-                    one.provider in load_providers() and _age_days(one.newest, now) for one in ages
-                ),
-            )
+            PricesNotLive(num_dated=len(dated), num_prices=len(offers), ages=ages, is_public=is_public)
         )
     # A date of today may lie ahead of UTC by this much.
     latest = now + timedelta(hours=14)
@@ -301,16 +252,12 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
     return warnings
 
 
-def _age_days(moment: datetime, now: datetime) -> int:
-    return max(0, (now - moment).days)
-
-
 def _age_facts(freshness: Freshness, now: datetime) -> Mapping[str, str | int]:
     newest, oldest = freshness.newest, freshness.oldest
     return {
         "provider": freshness.provider,
-        "newest_days": _age_days(newest, now),
-        "oldest_days": _age_days(oldest, now),
+        "newest_days": max(0, (now - newest).days),
+        "oldest_days": max(0, (now - oldest).days),
         "newest_on": str(newest.date()),
         "oldest_on": str(oldest.date()),
     }
@@ -335,10 +282,10 @@ PricedOffer = tuple[Offer, Price]
 
 def cheapest_places(priced: Iterable[PricedOffer]) -> list[PricedOffer]:
     """The cheapest zone of each machine and market, in the order of the offers; a guess counts at its p90."""
+
+    def order(one: PricedOffer) -> tuple[float, tuple[int, float], str, str]:
+        offer, price = one
+        return price.counted_usd_per_h, price.doubt, offer.region, offer.zone or ""
+
     groups = grouped(priced, lambda one: (one[0].provider, one[0].instance_type, one[0].market))
-    return [min(group, key=_price_order) for group in groups.values()]
-
-
-def _price_order(priced: PricedOffer) -> tuple[float, tuple[int, float], str, str]:
-    offer, price = priced
-    return price.counted_usd_per_h, price.doubt, offer.region, offer.zone or ""
+    return [min(group, key=order) for group in groups.values()]

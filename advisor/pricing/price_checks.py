@@ -44,14 +44,15 @@ def load_bounds() -> Mapping[str, PriceBounds]:
     return {bounds.gpu: bounds for bounds in read_as(catalog_path(BOUNDS_FILE), PriceBounds)}
 
 
-def is_possible(usd_per_h: float, gpu: str, num_gpus: int) -> bool:
-    """Whether a machine with these GPUs may cost that; never so for NaN.
+def is_possible(usd_per_h: float, gpu: str, num_gpus: int, most_gpus: int | None = None) -> bool:
+    """Whether a machine with so many of these GPUs (up to ``most_gpus``) may cost that; never so for NaN.
 
     >>> is_possible(55.04, "H100-SXM-80GB", 8), is_possible(0.00001, "H100-SXM-80GB", 8)
     (True, False)
     """
     bounds = load_bounds().get(gpu) or load_bounds()[ANY_GPU]
-    return num_gpus * bounds.lowest_usd_per_gpu_h <= usd_per_h <= num_gpus * bounds.highest_usd_per_gpu_h
+    highest_usd_per_h = (most_gpus or num_gpus) * bounds.highest_usd_per_gpu_h
+    return num_gpus * bounds.lowest_usd_per_gpu_h <= usd_per_h <= highest_usd_per_h
 
 
 def has_possible_prices(offer: Offer) -> bool:
@@ -64,17 +65,12 @@ def has_possible_prices(offer: Offer) -> bool:
 
 def possible_points(points: Iterable[PricePoint], offers: Iterable[Offer] = ()) -> Iterator[PricePoint]:
     """Earlier prices that may have been of machines that offers or the catalog name; else of any size."""
-    offered, widest = {(o.provider, o.instance_type): o for o in offers}, load_bounds()[ANY_GPU]
+    offered = {(o.provider, o.instance_type): o for o in offers}
     for point in points:
         key = point.provider, point.instance_type
         machine = offered.get(key) or load_instances().get(key)
-        if machine is not None:
-            is_kept = is_possible(point.usd_per_h, machine.gpu, machine.num_gpus)
-        else:
-            is_kept = (
-                widest.lowest_usd_per_gpu_h <= point.usd_per_h <= MOST_GPUS * widest.highest_usd_per_gpu_h
-            )
-        if is_kept:
+        gpu, least, most = (machine.gpu, *[machine.num_gpus] * 2) if machine else (ANY_GPU, 1, MOST_GPUS)
+        if is_possible(point.usd_per_h, gpu, least, most):
             yield point
 
 
@@ -119,16 +115,10 @@ def doubtful_prices(
     offers: Sequence[Offer], before: Sequence[Offer], points: Sequence[PricePoint]
 ) -> tuple[DoubtfulPrice, ...]:
     """All that looks wrong beside what was known elsewhere before, and in the history, in order of time."""
-    doubts = [*_no_prices(offers, points), *_jumps(points), *_missing_regions(offers, before)]
-    return (*doubts, *_spot_beside_on_demand(offers))
-
-
-def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterator[DoubtfulPrice]:
-    things: list[Offer | PricePoint] = [*offers, *points]
-    for thing in things:
-        price = thing.list_usd_per_h if isinstance(thing, Offer) else thing.usd_per_h
-        if not price > 0:
-            yield _doubt(Doubt.NO_PRICE, thing, f"{price:g} USD/h in the {thing.market} market")
+    prices = [*((one, one.list_usd_per_h) for one in offers), *((one, one.usd_per_h) for one in points)]
+    free = [(one, f"{usd:g} USD/h in the {one.market} market") for one, usd in prices if not usd > 0]
+    doubts = [*(_doubt(Doubt.NO_PRICE, *one) for one in free), *_jumps(points)]
+    return (*doubts, *_missing_regions(offers, before), *_spot_beside_on_demand(offers))
 
 
 def _jumps(points: Sequence[PricePoint]) -> Iterator[DoubtfulPrice]:

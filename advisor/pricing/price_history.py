@@ -1,10 +1,12 @@
 """Prices over time: one series for each machine and place, and its quantiles weighted by time."""
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import itemgetter
 
 from advisor.core.iterables import grouped
 from advisor.core.values import Interval, Market, Offer, PricePoint
@@ -21,34 +23,21 @@ def spot_quantiles(points: Iterable[PricePoint], *, start: datetime, end: dateti
     machine in one zone and market, in any order; of equal moments the last counts. None if none held for any
     time.
     """
-    held_s = _held_s(points, start, end)
-    total_s = sum(held_s.values())
-    if total_s <= 0:
-        return None
-    p10, p50, p90 = (_quantile(held_s, share * total_s * (1 - _ROUNDING)) for share in (0.1, 0.5, 0.9))
-    return Interval(p10=p10, p50=p50, p90=p90)
-
-
-def _held_s(points: Iterable[PricePoint], start: datetime, end: datetime) -> Mapping[float, float]:
-    """Seconds within the window by price."""
     changes = [(point.observed_at, point.usd_per_h) for point in points]
-    changes.sort(key=lambda change: change[0])
+    changes.sort(key=itemgetter(0))
     held_s: defaultdict[float, float] = defaultdict(float)
     for (begin, usd_per_h), (until, _) in pairwise([*changes, (end, 0.0)]):
         within_s = (min(until, end) - max(begin, start)).total_seconds()
         if within_s > 0:
             held_s[usd_per_h] += within_s
-    return held_s
-
-
-def _quantile(held_s: Mapping[float, float], wanted_s: float) -> float:
-    """The lowest price at or below which the wanted time was spent."""
-    so_far_s = 0.0
-    for usd_per_h in sorted(held_s):
-        so_far_s += held_s[usd_per_h]
-        if so_far_s >= wanted_s:
-            return usd_per_h
-    return max(held_s)
+    if not held_s:
+        return None
+    total_s = sum(held_s.values())
+    prices = sorted(held_s)
+    below_s = [*accumulate(held_s[usd_per_h] for usd_per_h in prices)]
+    places = (bisect_left(below_s, share * total_s * (1 - _ROUNDING)) for share in (0.1, 0.5, 0.9))
+    p10, p50, p90 = (prices[min(place, len(prices) - 1)] for place in places)
+    return Interval(p10=p10, p50=p50, p90=p90)
 
 
 MachineKey = tuple[str, str, str, str | None, Market]

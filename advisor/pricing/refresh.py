@@ -7,7 +7,8 @@ import os
 import queue
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -44,28 +45,33 @@ def checked(part: object) -> Part:
     scope = redact_message(scope)
     try:
         return _checked(part, scope)
+    except ValidationError as error:
+        # Where the first wrong value stands; the value itself may be anything, secrets included.
+        first = error.errors(include_input=False)[0]
+        fault = f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"
     except Exception as error:  # noqa: BLE001 - whatever is wrong with it is this part's fault
-        return Part(scope=scope, failure=f"its values are wrong ({_fault(error)}): {_ADVICE}")
+        fault = error_in_words(error)
+    return Part(scope=scope, failure=f"its values are wrong ({fault}): {_ADVICE}")
 
 
 def _checked(answer: Part, scope: str) -> Part:
     if answer.failure is not None:
         return Part(scope=scope, failure=redact_message(str(answer.failure)))
-    offers = tuple(offer for offer in answer.offers if not isinstance(offer, Offer) or _has_prices(offer))
+    unpriced = [one for one in answer.offers if isinstance(one, Offer) and not _has_prices(one)]
+    offers = tuple(one for one in answer.offers if not isinstance(one, Offer) or _has_prices(one))
     history = tuple(p for p in answer.history if not isinstance(p, PricePoint) or _is_price(p.usd_per_h))
-    unpriced = [o.instance_type for o in answer.offers if isinstance(o, Offer) and not _has_prices(o)]
-    num_lost = len(answer.offers) + len(answer.history) - len(offers) - len(history)
+    num_lost = len(unpriced) + len(answer.history) - len(history)
     lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
     troubles = tuple(redact_message(str(trouble)) for trouble in answer.troubles)
     gaps = dict.fromkeys((*(redact_message(str(gap)) for gap in answer.gaps), *troubles, *lost))
-    unpriced += map(redact_message, answer.unpriced)
+    names = (*(one.instance_type for one in unpriced), *map(redact_message, answer.unpriced))
     known = replace(
         answer,
         scope=scope,
         offers=offers,
         history=history,
         gaps=tuple(gaps),
-        unpriced=tuple(dict.fromkeys(unpriced)),
+        unpriced=tuple(dict.fromkeys(names)),
         troubles=troubles,
     )
     part: Part = _plausible(_adapter().validate_python((known,))[0])
@@ -79,8 +85,6 @@ def _plausible(part: Part) -> Part:
     """Without prices that no such machine can have: those are unknown, and reported."""
     offers = tuple(filter(has_possible_prices, part.offers))
     history = tuple(possible_points(part.history, part.offers))
-    if (len(offers), len(history)) == (len(part.offers), len(part.history)):
-        return part
     lost = [offer for offer in part.offers if not has_possible_prices(offer)]
     gaps = [f"prices that no such machine can have left out: {redact_message(named(lost))}"] if lost else []
     if num_points := len(part.history) - len(history):
@@ -115,14 +119,6 @@ def _adapter() -> TypeAdapter[tuple[Part]]:
     return TypeAdapter(tuple[Part], config=ConfigDict(strict=True, revalidate_instances="always"))
 
 
-def _fault(error: Exception) -> str:
-    """Where the first wrong value stands; the value itself may be anything, secrets included."""
-    if not isinstance(error, ValidationError):
-        return error_in_words(error)
-    first = error.errors(include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"
-
-
 # A plug-in may yield anything, None included.
 _END: object = object()
 # Name of the source, what it said, and when.
@@ -148,32 +144,24 @@ def parts_of(
     for source in sources:
         # A source that hangs must not keep the command from ending.
         threading.Thread(target=_ask, args=(source, query, came, stopped, clock), daemon=True).start()
+    running = [source.name for source in sources]
     try:
-        late = yield from _until(end_s, came, [source.name for source in sources], clock)
+        with suppress(queue.Empty):
+            # However long keeping it takes. A source that never stops would be listened to for ever.
+            while running:
+                name, part, at_s = came.get(timeout=max(end_s - clock(), 0.0))
+                if at_s > end_s:
+                    break
+                if part is _END:
+                    running.remove(name)
+                else:
+                    yield name, part
         failure = f"gave no answer within {format_duration(within_s)} (prices.refresh_within)"
-        for name in late:
+        for name in running:
             scopes = missing(name) or (EVERYTHING,)
             yield from ((name, Part(scope=scope, failure=failure)) for scope in scopes)
     finally:
         stopped.set()
-
-
-def _until(
-    end_s: float, came: _Came, running: list[str], clock: Callable[[], float]
-) -> Generator[tuple[str, object], None, list[str]]:
-    """What comes in time, however long keeping it takes; returns the sources that still run then."""
-    while running:
-        try:
-            name, part, at_s = came.get(timeout=max(end_s - clock(), 0.0))
-        except queue.Empty:
-            break
-        if at_s > end_s:  # a source that never stops would be listened to for ever
-            break
-        if part is _END:
-            running.remove(name)
-        else:
-            yield name, part
-    return running
 
 
 def _ask(
@@ -248,6 +236,7 @@ def refresh(
         StoreError: the database cannot be written; parts kept before stay.
     """
     from advisor.store.locks import lock
+    from advisor.store.pulls import save_failure, save_part
 
     live = [source for source in sources if source.capabilities.is_live]
     done: list[RefreshedPart] = []
@@ -260,8 +249,11 @@ def refresh(
             if progress is not None:
                 progress(kept)
         # One that was asked about some providers alone is due for the others as it was before.
-        for source in () if query.providers else live:
-            _note_asked(store, source.name, query, done, asked_at)
+        for name in () if query.providers else (source.name for source in live):
+            if any(kept.failure is None for kept in done if kept.source == name):
+                save_part(store, name, _asked(query.regions), (), (), (), asked_at)
+            else:
+                save_failure(store, name, _refused(), "nothing could be pulled", asked_at)
     return tuple(done)
 
 
@@ -270,28 +262,15 @@ def _missing(store: Store, source: str, *, query: OfferQuery, done: Sequence[Ref
     from advisor.store.pulls import pulls
 
     came = {kept.scope for kept in done if kept.source == source}
-    held = [pull for pull in pulls(store, source) if pull.num_offers and pull.place is not None]
     return [
         pull.scope
-        for pull in held
-        if pull.scope not in came
+        for pull in pulls(store, source)
+        if pull.num_offers
+        and pull.scope not in came
         and pull.place
         and query.covers(pull.place[1])
         and (not query.providers or pull.place[0] in query.providers)
     ]
-
-
-def _note_asked(
-    store: Store, source: str, query: OfferQuery, done: Sequence[RefreshedPart], at: datetime
-) -> None:
-    """Remember that a source answered for these regions, or that nothing of it could be had."""
-    from advisor.store.pulls import save_failure, save_part
-
-    own = [kept for kept in done if kept.source == source]
-    if any(kept.failure is None for kept in own):
-        save_part(store, source, _asked(query.regions), (), (), (), at)
-    else:
-        save_failure(store, source, _refused(), "nothing could be pulled", at)
 
 
 def _asked(regions: Sequence[str]) -> str:
@@ -361,10 +340,9 @@ def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
     for source in sources:
         notes = [pull for pull in pulls(store, source) if pull.scope.startswith(ASKED)]
         answers = [pull.succeeded_at for pull in notes if pull.succeeded_at is not None]
-        begun = [p.failed_at for p in notes if p.failure == _UNDER_WAY and p.scope == _refused()]
-        for at in filter(None, begun):
+        for at in (p.failed_at for p in notes if p.failure == _UNDER_WAY and p.scope == _refused()):
             # An answer from much later was noted by a wrong clock.
-            if not any(0 < _age_s(at, answer) <= LONGEST_S for answer in answers):
+            if at and not any(0 < _age_s(at, answer) <= LONGEST_S for answer in answers):
                 began[source] = at
     return began
 
@@ -390,15 +368,19 @@ def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[R
 
 def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float, regions: Sequence[str] = ()) -> bool:
     """Whether to ask anew: the last whole answer is old or of the future, and none refused us just now."""
+
+    def is_recent(moment: datetime | None, most_s: float) -> bool:
+        return moment is not None and -_AHEAD_S <= _age_s(moment, now) <= most_s
+
     whole = (_asked(regions), _asked(()))
-    succeeded = [p.succeeded_at for p in pulls if p.scope in whole and p.succeeded_at is not None]
-    failed = [(p, p.failed_at) for p in pulls if p.scope == _refused() and p.failed_at is not None]
-    is_fresh = any(-_AHEAD_S <= _age_s(moment, now) <= refresh_after_s for moment in succeeded)
-    was_refused = any(
-        -_AHEAD_S <= _age_s(moment, now) <= (NO_CREDENTIALS_S if _had_no_credentials(pull) else RETRY_S)
-        for pull, moment in failed
+    return not any(
+        (pull.scope in whole and is_recent(pull.succeeded_at, refresh_after_s))
+        or (
+            pull.scope == _refused()
+            and is_recent(pull.failed_at, NO_CREDENTIALS_S if _had_no_credentials(pull) else RETRY_S)
+        )
+        for pull in pulls
     )
-    return not is_fresh and not was_refused
 
 
 def _age_s(moment: datetime, now: datetime) -> float:
@@ -412,17 +394,9 @@ def _keep(store: Store, source: str, answer: object, at: datetime) -> RefreshedP
     if part.failure is None:
         try:
             offers = _with_quantiles(store, source, part, at)
-            save_part(
-                store,
-                source,
-                part.scope,
-                offers,
-                part.history,
-                part.gaps,
-                at,
-                place=part.place,
-                unpriced=part.unpriced,
-            )
+            place, unpriced = part.place, part.unpriced
+            told = (part.scope, offers, part.history, part.gaps, at)
+            save_part(store, source, *told, place=place, unpriced=unpriced)
         except Exception as error:  # noqa: BLE001 - what one plug-in says must not stop the others
             part = Part(scope=part.scope, failure=f"cannot be kept: {error_in_words(error)}")
     if part.failure is not None:
@@ -447,13 +421,8 @@ def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tupl
     from advisor.store.pulls import price_points
 
     start = at - timedelta(seconds=RECENT_S)
-    points = price_points(
-        store,
-        sources=(source,),
-        providers=tuple({offer.provider for offer in bare}),
-        regions=tuple({offer.region for offer in bare}),
-        markets=(Market.SPOT,),
-        since=start,
-    )
+    places = {"providers": {one.provider for one in bare}, "regions": {one.region for one in bare}}
+    wanted = {name: tuple(names) for name, names in places.items()}
+    points = price_points(store, sources=(source,), markets=(Market.SPOT,), since=start, **wanted)
     possible = possible_points(points, part.offers)
     return with_quantiles(part.offers, (*possible, *part.history), start=start, end=at)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import cast
 
@@ -19,8 +19,6 @@ from advisor.store.handle import Store
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
 # a dated file is what is left when no other source knows.
 _FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
-# An owner knows what own machines cost, however little: the word is kept, with a warning.
-_OWNERS = ("custom",)
 _PARTS = ("offers", "freshness", "credentials")
 
 
@@ -40,17 +38,15 @@ def sources_of(settings: PriceSettings) -> Sources:
     for name in settings.options:
         if name not in registered(protocol.GROUP):
             load(protocol.GROUP, name)
-    if settings.sources is not None:
-        named = [_source(name, settings.options) for name in settings.sources]
-        return Sources(sources=tuple(named), warnings=())
     sources, warnings = [], []
     there = registered(protocol.GROUP)
     foreign = [name for name in there if name not in (*_FIRST, *_LAST)]
-    for name in (name for name in (*_FIRST, *foreign, *_LAST) if name in there):
+    usual = [name for name in (*_FIRST, *foreign, *_LAST) if name in there]
+    for name in usual if settings.sources is None else settings.sources:
         try:
             sources.append(_source(name, settings.options))
         except ConfigError as error:
-            if name in (*_FIRST, *_LAST):
+            if settings.sources is not None or name not in foreign:
                 raise
             warnings.append(str(error))
     return Sources(sources=tuple(sources), warnings=tuple(warnings))
@@ -60,7 +56,16 @@ def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> protocol.
     factory = cast("Callable[[Mapping[str, object]], protocol.PriceSource]", load(protocol.GROUP, name))
     try:
         with held_back():
-            return _checked(name, factory(options.get(name, {})))
+            source = factory(options.get(name, {}))
+            lacks = [part for part in _PARTS if not callable(getattr(source, part, None))]
+            if not isinstance(getattr(source, "capabilities", None), protocol.Capabilities):
+                lacks.append("capabilities")
+            if getattr(source, "name", None) != name:
+                lacks.append(f"the name {name!r}")
+            if lacks:
+                kind = type(source).__name__
+                raise TypeError(f"it is no price source but {kind}, without {', '.join(lacks)}")
+            return source
     except AdvisorError:
         raise
     except Exception as error:
@@ -68,18 +73,6 @@ def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> protocol.
             f"the price source {name!r} cannot be made: {error_in_words(error)}."
             f" Check prices.options.{name}, or update the plug-in."
         ) from error
-
-
-def _checked(name: str, source: protocol.PriceSource) -> protocol.PriceSource:
-    """The source, if it is one. Raises TypeError: it is not; the message says what it lacks."""
-    lacks = [part for part in _PARTS if not callable(getattr(source, part, None))]
-    if not isinstance(getattr(source, "capabilities", None), protocol.Capabilities):
-        lacks.append("capabilities")
-    if getattr(source, "name", None) != name:
-        lacks.append(f"the name {name!r}")
-    if lacks:
-        raise TypeError(f"it is no price source but {type(source).__name__}, without {', '.join(lacks)}")
-    return source
 
 
 def answers_of(
@@ -91,10 +84,19 @@ def answers_of(
     """
     answers = []
     for source in sources:
-        if not source.capabilities.is_live:
-            answers.append(_possible(_own_answer(source, query)))
-        elif store is not None:
-            answers.append(_possible(_held_answer(source, query, store)))
+        try:
+            if not source.capabilities.is_live:
+                with held_back():
+                    answers.append(_possible(answer_of(source, query)))
+            elif store is not None:
+                answers.append(_possible(_held_answer(source, query, store)))
+        except AdvisorError:
+            raise
+        except Exception as error:
+            raise CatalogError(
+                f"the price source {source.name!r} failed: {error_in_words(error)}."
+                " Update the plug-in, or leave it out with prices.sources."
+            ) from error
     return answers
 
 
@@ -103,31 +105,14 @@ def _possible(answer: Answer) -> Answer:
     wrong = [offer for offer in answer.offers if not has_possible_prices(offer)]
     if not wrong:
         return answer
-    is_kept = answer.source in _OWNERS
-    warning = PricesImplausible(
-        num_prices=len(wrong), source=answer.source, examples=named(wrong), is_kept=is_kept
-    )
+    # An owner knows what own machines cost, however little: the word is kept.
+    is_kept = answer.source == "custom"
+    facts = {"num_prices": len(wrong), "source": answer.source, "examples": named(wrong), "is_kept": is_kept}
+    answer = replace(answer, warnings=(*answer.warnings, PricesImplausible(**facts)))
     if is_kept:
-        return replace(answer, warnings=(*answer.warnings, warning))
-    return replace(
-        answer,
-        offers=tuple(offer for offer in answer.offers if has_possible_prices(offer)),
-        unpriced=answer.unpriced | set(map(machine_of, wrong)),
-        warnings=(*answer.warnings, warning),
-    )
-
-
-def _own_answer(source: protocol.PriceSource, query: protocol.OfferQuery) -> Answer:
-    try:
-        with held_back():
-            return answer_of(source, query)
-    except AdvisorError:
-        raise
-    except Exception as error:
-        raise CatalogError(
-            f"the price source {source.name!r} failed: {error_in_words(error)}."
-            " Update the plug-in, or leave it out with prices.sources."
-        ) from error
+        return answer
+    offers = tuple(offer for offer in answer.offers if has_possible_prices(offer))
+    return replace(answer, offers=offers, unpriced=answer.unpriced | set(map(machine_of, wrong)))
 
 
 def _held_answer(source: protocol.PriceSource, query: protocol.OfferQuery, store: Store) -> Answer:
@@ -197,11 +182,17 @@ class SourceState:
 def state_of(source: protocol.PriceSource, store: Store | None) -> SourceState:
     """What a source holds: a live one what the store kept of its last refreshes. Raises: as `answers_of`."""
     credentials, fault = protocol.credentials_of(source)
+    held: Sequence[protocol.Freshness] = ()
+    gaps: tuple[str, ...] = ("never refreshed",)
     if not source.capabilities.is_live:
-        held, gaps = _own_freshness(source)
-    elif store is None:
-        held, gaps = (), ("never refreshed",)
-    else:
+        try:
+            with held_back():
+                held, gaps = source.freshness(), ()
+        except AdvisorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - that a plug-in cannot tell is a gap of it alone
+            gaps = (f"it cannot tell what it holds: {error_in_words(error)}",)
+    elif store is not None:
         from advisor.store.pulls import current_offers
 
         held, gaps = protocol.freshness_of(current_offers(store, source.name)), _gaps(source.name, store)
@@ -217,17 +208,6 @@ def state_of(source: protocol.PriceSource, store: Store | None) -> SourceState:
     )
 
 
-def _own_freshness(source: protocol.PriceSource) -> tuple[tuple[protocol.Freshness, ...], tuple[str, ...]]:
-    """What a source that is not live holds; that a plug-in cannot tell is a gap of it alone."""
-    try:
-        with held_back():
-            return tuple(source.freshness()), ()
-    except AdvisorError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
-        return (), (f"it cannot tell what it holds: {error_in_words(error)}",)
-
-
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
     from advisor.pricing.refresh import ASKED, LONGEST_S
     from advisor.store.pulls import pulls
@@ -236,11 +216,11 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
     whole = [pull for pull in every if not pull.scope.startswith(ASKED)] or every
     gaps = [*joined((pull.scope, gap) for pull in whole for gap in pull.gaps)]
     newest = max((pull.succeeded_at for pull in whole if pull.succeeded_at is not None), default=None)
-    for pull in whole:
-        if pull.failed_at is None:
-            continue
-        # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
-        is_earlier = newest is not None and (newest - pull.failed_at).total_seconds() > LONGEST_S
-        if pull.succeeded_at is not None or not is_earlier:
-            gaps.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
+    # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
+    over = datetime.min.replace(tzinfo=UTC) if newest is None else newest - timedelta(seconds=LONGEST_S)
+    gaps += [
+        f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}"
+        for pull in whole
+        if pull.failed_at is not None and (pull.succeeded_at is not None or pull.failed_at >= over)
+    ]
     return tuple(gaps) if whole else ("never refreshed",)
