@@ -39,44 +39,39 @@ class PriceList:
         else that of its GPUs in other machines of the region, else of its GPUs anywhere. What has neither is
         left out.
         """
+        # Wherever spot of an offer's machine was quoted, offered or not.
         missing = {
             (offer.provider, offer.instance_type, region): offer
             for offer in offers
             if _key(offer) not in self.on_demand
-            for region in (offer.region, *self._regions(offer))
+            for region in (offer.region, *(at for at, _ in self.spot.get(_key(offer)[:2], {})))
             if (offer.provider, offer.instance_type, region) not in self.on_demand
         }
         if not missing:
             return self.on_demand
-        by_machine, by_gpu = self._per_machine_and_gpu()
-        estimated = {key: _estimate(offer, key[2], by_machine, by_gpu) for key, offer in missing.items()}
-        return {**{key: usd for key, usd in estimated.items() if usd is not None}, **self.on_demand}
-
-    def _regions(self, offer: Offer) -> Iterator[str]:
-        """Wherever spot of an offer's machine was quoted, offered or not."""
-        return (region for region, _ in self.spot.get((offer.provider, offer.instance_type), {}))
-
-    def _per_machine_and_gpu(
-        self,
-    ) -> tuple[dict[tuple[str, str], list[float]], dict[tuple[str, str, str], list[float]]]:
-        """List prices by machine; for one GPU by provider, GPU and region (empty for any)."""
-        by_machine: dict[tuple[str, str], list[float]] = defaultdict(list)
-        by_gpu: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        known = load_instances()
+        # Of a machine; of one GPU in a region, and anywhere.
+        known: dict[tuple[str, ...], list[float]] = defaultdict(list)
         for (provider, name, region), usd in self.on_demand.items():
-            by_machine[provider, name].append(usd)
-            if (machine := known.get((provider, name))) is not None:
-                for where in (region, ""):
-                    by_gpu[provider, machine.gpu, where].append(usd / machine.num_gpus)
-        return by_machine, by_gpu
+            known[provider, name].append(usd)
+            if (machine := load_instances().get((provider, name))) is not None:
+                for where in (("in", region), ("in",)):
+                    known[provider, machine.gpu, *where].append(usd / machine.num_gpus)
+        estimated = {}
+        for (provider, name, region), offer in missing.items():
+            alike = (provider, name), (provider, offer.gpu, "in", region), (provider, offer.gpu, "in")
+            found = next((key for key in alike if key in known), None)
+            if found is not None:
+                num_gpus = 1 if found == alike[0] else offer.num_gpus
+                estimated[provider, name, region] = median(known[found]) * num_gpus
+        return {**estimated, **self.on_demand}
 
     def places_of(self, offer: Offer, listed: OnDemand) -> Sequence[tuple[float, tuple[str, str]]]:
         """Spot prices of the machine in all its places, ascending: logarithms over their list prices.
 
         Over nothing where the offer's own list price is unknown.
         """
-        provider, name = key = offer.provider, offer.instance_type
-        places = self.spot.get(key, {}).items()
+        provider, name, _ = _key(offer)
+        places = self.spot.get((provider, name), {}).items()
         if _key(offer) not in listed:
             return sorted((math.log(usd), place) for place, usd in places)
         return sorted(
@@ -88,20 +83,6 @@ class PriceList:
 
 def _key(offer: Offer) -> tuple[str, str, str]:
     return offer.provider, offer.instance_type, offer.region
-
-
-def _estimate(
-    offer: Offer,
-    region: str,
-    by_machine: Mapping[tuple[str, str], Sequence[float]],
-    by_gpu: Mapping[tuple[str, str, str], Sequence[float]],
-) -> float | None:
-    if (same := by_machine.get((offer.provider, offer.instance_type))) is not None:
-        return median(same)
-    for where in (region, ""):
-        if (each := by_gpu.get((offer.provider, offer.gpu, where))) is not None:
-            return median(each) * offer.num_gpus
-    return None
 
 
 Array = NDArray[np.float64]
@@ -210,15 +191,18 @@ class DriftRow:
 def load_price_model() -> PriceModel:
     """The shipped model. Raises CatalogError: a file is missing or broken."""
     ratios, rows = read_as(catalog_path(RATIO_FILE), Ratio), read_as(catalog_path(DRIFT_FILE), DriftRow)
-    drift: dict[tuple[str, str], PriceDrift] = {}
-    for row in (row for row in rows if row.kind == QuoteKind.DATED):
-        before = drift.get((row.provider, row.market), PriceDrift())
-        drift[row.provider, row.market] = PriceDrift(
-            age_days=(*before.age_days, row.age_days),
-            weight=(*before.weight, row.weight),
-            down=(*before.down, math.log(row.p10)),
-            up=(*before.up, math.log(row.p90)),
+    dated = grouped(
+        (row for row in rows if row.kind == QuoteKind.DATED), lambda row: (row.provider, row.market)
+    )
+    drift = {
+        of: PriceDrift(
+            age_days=(0.0, *(row.age_days for row in group)),
+            weight=(1.0, *(row.weight for row in group)),
+            down=(0.0, *(math.log(row.p10) for row in group)),
+            up=(0.0, *(math.log(row.p90) for row in group)),
         )
+        for of, group in dated.items()
+    }
     weights = {row.kind: row.weight for row in rows if row.kind != QuoteKind.DATED}
     return PriceModel(
         ratios={(one.provider, one.gpu): Interval(p10=one.p10, p50=one.p50, p90=one.p90) for one in ratios},
@@ -252,12 +236,7 @@ class Quotes:
     least: Array
     """What no price falls below; the provider's floor."""
     most: Array
-    """What no price exceeds; infinite where nothing is known to limit it."""
-
-    @property
-    def limit(self) -> Array:
-        """The same, and no less than the quote."""
-        return np.maximum(self.most, self.quoted)
+    """What no price exceeds, the quote or above; infinite where nothing is known to limit it."""
 
 
 def quantiles_of(quotes: Quotes) -> Array:
@@ -270,7 +249,7 @@ def quantiles_of(quotes: Quotes) -> Array:
     apart = np.sqrt(1 - quotes.kept**2) * np.maximum(mid - quotes.quoted, 0.0)
     p90 = p50 + np.hypot(np.hypot(own * (high - mid), apart), quotes.up)
     p10 = shrunk - np.hypot(own * (mid - low), quotes.down)
-    return np.asarray(np.clip((np.minimum(p10, p50), p50, *p90), quotes.least, quotes.limit))
+    return np.asarray(np.clip((np.minimum(p10, p50), p50, *p90), quotes.least, quotes.most))
 
 
 def likely_prices(
@@ -305,8 +284,12 @@ def likely_prices(
     kinds = [_kind_of(*one) for one in zip(offers, age_days.tolist(), is_low.tolist(), strict=True)]
     standing = np.where(is_low, 0, np.where(is_near, 1, 2))
     quotes = _quotes(known, kinds, age_days, np.log(quoted), standing, model)
-    logs = _with_histories(offers, quantiles_of(quotes))
-    over_quote = np.exp(np.vstack((logs, np.maximum(quotes.limit, logs.max(axis=0)))) - quotes.quoted)
+    logs = quantiles_of(quotes)
+    # What spot cost before it may cost again, on the first day as well.
+    for i, past in _histories(offers):
+        logs[0, i] = min(logs[0, i], math.log(past.p10))
+        logs[2:, i] = np.maximum(logs[2:, i], math.log(past.p90))
+    over_quote = np.exp(np.vstack((logs, np.maximum(quotes.most, logs.max(axis=0)))) - quotes.quoted)
     usd_per_h = over_quote * np.array([offer.usd_per_h for offer in offers])
     return tuple(
         Price(
@@ -326,11 +309,9 @@ def likely_prices(
 def _deciles(ordered: Sequence[float]) -> Array:
     """p10, p50 and p90 of ascending values, as numpy has them; it takes a tenth of the time at these few."""
     found = []
-    for level in (0.1, 0.5, 0.9):
-        place = level * (len(ordered) - 1)
-        below = int(place)
-        above = ordered[min(below + 1, len(ordered) - 1)]
-        found.append(ordered[below] + (place - below) * (above - ordered[below]))
+    for place in (level * (len(ordered) - 1) for level in (0.1, 0.5, 0.9)):
+        below, above = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
+        found.append(below + (place - int(place)) * (above - below))
     return np.array(found)
 
 
@@ -340,7 +321,7 @@ class _Known:
     def __init__(self, offers: Sequence[Offer], prices: PriceList) -> None:
         self.offers, self.prices = offers, prices
         self._list = prices.with_estimates(offers)
-        keys = [(offer.provider, offer.instance_type, offer.region) for offer in offers]
+        keys = [*map(_key, offers)]
         self.base = np.log([self._list.get(key, math.nan) for key in keys])
         """Logarithms of their list prices [n], estimated where none is listed; NaN where nothing is known."""
         self.listed = np.log([prices.on_demand.get(key, math.nan) for key in keys])
@@ -374,9 +355,7 @@ class _Known:
             logs = [log for log, place in self._places[machine] if place != own]
             self._kept[key] = (len(logs), _deciles(logs)) if logs else None
         ratios = self._kept[key]
-        if ratios is None or math.isnan(self.base[i]):
-            return ratios
-        return ratios[0], ratios[1] + self.base[i]
+        return ratios and (ratios[0], ratios[1] + np.nan_to_num(self.base[i]))
 
 
 def _kind_of(offer: Offer, age_days: float, is_low: bool) -> QuoteKind:
@@ -425,8 +404,12 @@ def _quotes(
     family = _families(known, spot, quoted, model)
     unsold = [i for i in spot if kinds[i] is QuoteKind.DERIVED and not standing[i] and not weight[i]]
     unsold = [i for i in unsold if math.isfinite(known.listed[i])]
-    family[1:, unsold] = _without_market(family[1, unsold], known.listed[unsold])
-    least = known.floors([i for i in spot if kinds[i] is not QuoteKind.LIVE])
+    # Where the savings are the most there can be and say nothing, there is no demand. A family is of machines
+    # that are sold. Of one that is not it gives the lower half: all that is known above is that spot never
+    # costs more than on-demand.
+    listed = known.listed[unsold]
+    family[1:, unsold] = np.array([(family[1, unsold] + listed) / 2, listed])
+    least, most = known.floors([i for i in spot if kinds[i] is not QuoteKind.LIVE]), np.maximum(most, quoted)
     return Quotes(
         quoted=quoted, family=family, weight=weight, kept=kept, down=down, up=up, least=least, most=most
     )
@@ -440,7 +423,10 @@ def _families(known: _Known, spot: Sequence[int], quoted: Array, model: PriceMod
     offers, family = known.offers, np.tile(quoted, (3, 1))
     for (provider, gpu), members in grouped(spot, lambda i: (offers[i].provider, offers[i].gpu)).items():
         if (ratio := model.ratio_of(provider, gpu)) is not None:
-            family[:, members] = _family(quoted[members], known.base[members], ratio)
+            logs, listed = np.log([[ratio.p10], [ratio.p50], [ratio.p90]]), known.base[members]
+            # An unknown on-demand price makes the quote a lucky one.
+            of_list = np.where(np.isnan(listed), quoted[members] - logs[0], listed)
+            family[:, members] = logs + of_list
     for i, past in _histories(offers):
         family[:, i] = np.log((past.p10, past.p50, past.p90))
     for i in spot:
@@ -449,29 +435,6 @@ def _families(known: _Known, spot: Sequence[int], quoted: Array, model: PriceMod
             share = num_places / (num_places + model.family_places)
             family[:, i] = share * at + (1 - share) * family[:, i]
     return family
-
-
-def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:
-    """Quantiles [3, n] of the family's spot price; an unknown on-demand price makes the quote a lucky one."""
-    logs = np.log([[ratio.p10], [ratio.p50], [ratio.p90]])
-    return np.asarray(logs + np.where(np.isnan(listed), quoted - logs[0], listed))
-
-
-def _without_market(mid: Array, listed: Array) -> Array:
-    """p50 and p90 [2, n] where the savings are the most there can be and say nothing: there is no demand.
-
-    A family is of machines that are sold. Of one that is not it gives the lower half: all that is known above
-    is that spot never costs more than on-demand.
-    """
-    return np.array([(mid + listed) / 2, listed])
-
-
-def _with_histories(offers: Sequence[Offer], families: Array) -> Array:
-    """What spot cost before it may cost again, on the first day as well."""
-    for i, past in _histories(offers):
-        families[0, i] = min(families[0, i], math.log(past.p10))
-        families[2:, i] = np.maximum(families[2:, i], math.log(past.p90))
-    return families
 
 
 def _histories(offers: Sequence[Offer]) -> Iterator[tuple[int, Interval]]:

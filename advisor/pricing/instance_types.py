@@ -88,15 +88,15 @@ def _row_reader(kind: type[V], **own: Callable[[str], object]) -> Callable[[list
     Blanks part the texts of a tuple, a bool is yes or no, and what may be None is so where the cell is empty.
     """
     hints, make = get_type_hints(kind), cast("Callable[..., V]", kind)
-    readers = [(name, own.get(name) or _cell_reader(hints[name])) for name in columns_of(kind)]
+
+    def cell_reader(hint: Any) -> Callable[[str], object]:
+        if not isinstance(hint, UnionType):
+            return _CELLS.get(hint, cast("Callable[[str], object]", hint))
+        read = cell_reader(next(kind for kind in get_args(hint) if kind is not NoneType))
+        return lambda text: read(text) if text else None
+
+    readers = [(name, own.get(name) or cell_reader(hints[name])) for name in columns_of(kind)]
     return lambda row: make(**{name: read(text) for (name, read), text in zip(readers, row, strict=True)})
-
-
-def _cell_reader(hint: Any) -> Callable[[str], object]:
-    if not isinstance(hint, UnionType):
-        return _CELLS.get(hint, cast("Callable[[str], object]", hint))
-    read = _cell_reader(next(kind for kind in get_args(hint) if kind is not NoneType))
-    return lambda text: read(text) if text else None
 
 
 def positive(column: str, value: float) -> float:
@@ -122,22 +122,15 @@ _CELLS: Mapping[Any, Callable[[str], object]] = {
 def price_includes(
     *, vcpus: int, memory_bytes: int, local_ssd_bytes: int, architecture: str
 ) -> tuple[str, ...]:
-    """The host of a machine in words, as `Offer.includes` holds it.
-
-    Args:
-        local_ssd_bytes: disks whose price is part of the machine's; 0 without.
-        architecture: of the CPU, ``"x86_64"`` or ``"arm64"``.
+    """The host of a machine in words, as `Offer.includes` holds it; values as in `InstanceType`.
 
     >>> price_includes(vcpus=96, memory_bytes=1152 * GIB, local_ssd_bytes=8 * TB, architecture="x86_64")
     ('96 vCPU', '1152 GiB RAM', '8 TB local SSD')
     """
-    parts = [f"{vcpus} vCPU" + (" (Arm)" if architecture == "arm64" else "")]
-    parts.append(f"{memory_bytes / GIB:g} GiB RAM")
-    if local_ssd_bytes:
-        large = local_ssd_bytes >= TB
-        size = f"{local_ssd_bytes / TB:g} TB" if large else f"{local_ssd_bytes / GB:g} GB"
-        parts.append(f"{size} local SSD")
-    return tuple(parts)
+    unit, name = (TB, "TB") if local_ssd_bytes >= TB else (GB, "GB")
+    disks = (f"{local_ssd_bytes / unit:g} {name} local SSD",) if local_ssd_bytes else ()
+    arm = " (Arm)" if architecture == "arm64" else ""
+    return f"{vcpus} vCPU{arm}", f"{memory_bytes / GIB:g} GiB RAM", *disks
 
 
 INSTANCE_FILE = "instances.csv"
@@ -223,17 +216,13 @@ def read_instances(path: Path) -> Mapping[InstanceKey, InstanceType]:
     read = _row_reader(InstanceType, includes=lambda text: tuple(text.split(", ")) if text else ())
 
     def read_row(row: list[str]) -> tuple[InstanceKey, InstanceType]:
-        instance = read(row)
-        _check(instance)
-        return instance.key, instance
+        one = read(row)
+        if not all((one.provider, one.instance_type, one.gpu, one.source)):
+            raise ValueError("provider, instance_type, gpu or source is empty")
+        for column in ("num_gpus", "vcpus", "memory_bytes", "minimum_billed_s"):
+            positive(column, getattr(one, column) or 0)
+        if one.network_bits_per_s is not None:
+            positive("network_bits_per_s", one.network_bits_per_s)
+        return one.key, one
 
     return read_table(path, columns_of(InstanceType), read_row)
-
-
-def _check(one: InstanceType) -> None:
-    if not all((one.provider, one.instance_type, one.gpu, one.source)):
-        raise ValueError("provider, instance_type, gpu or source is empty")
-    for column in ("num_gpus", "vcpus", "memory_bytes", "minimum_billed_s"):
-        positive(column, getattr(one, column) or 0)
-    if one.network_bits_per_s is not None:
-        positive("network_bits_per_s", one.network_bits_per_s)

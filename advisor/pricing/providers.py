@@ -1,6 +1,6 @@
 """Providers of GPUs and their regions: how prices are known, how time is billed, who owns the hosts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -10,14 +10,9 @@ from functools import cache
 from advisor.core.globs import is_any
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer
-from advisor.pricing.instance_types import parse_date, positive, read_as, read_rows
+from advisor.pricing.instance_types import read_as
 
 PROVIDER_FILE = "providers.csv"
-PROVIDER_COLUMNS = (
-    "provider", "gpuhunt_name", "access", "locations", "left_out_locations", "machines",
-    "community_locations", "spot_is", "spot_floor_share", "minimum_billed_s", "billed_step_s", "source",
-    "as_of",
-)  # fmt: skip
 FORM_FILE = "gpu_forms.csv"
 
 
@@ -44,71 +39,45 @@ class Locations(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A provider of GPUs."""
+    """A provider of GPUs; a row of the file."""
 
     name: str
     """Ours, as the settings have it."""
     gpuhunt_name: str
-    """Gpuhunt's."""
     access: PriceAccess
-    locations: Locations = Locations.REGION
-    left_out_locations: tuple[str, ...] = ()
+    locations: Locations
+    left_out_locations: tuple[str, ...]
     """Globs of places that are no regions."""
-    machines: RowKind = RowKind.NAMED
-    community_locations: tuple[str, ...] = ()
+    machines: RowKind
+    community_locations: tuple[str, ...]
     """Globs of places where hosts belong to others than the provider."""
-    spot_is: str = ""
+    spot_is: str
     """What a spot price is of, where it is not of the region as a whole; "" if it is."""
-    spot_floor_share: float | None = None
+    spot_floor_share: float | None
     """Of on-demand; no spot price falls below it, so a quote there shows no demand."""
-    minimum_billed_s: float
-    """Least time billed; where that is not known, the longest of those known."""
-    billed_step_s: float
-    """Time is billed in whole multiples of it; where that is not known, the longest known."""
-    are_terms_known: bool
-    """Whether those two are known."""
+    known_minimum_billed_s: float | None
+    known_billed_step_s: float | None
+    """None, as is the minimum, where the billing terms are not known."""
+    source: str
+    as_of: date
+
+    @property
+    def minimum_billed_s(self) -> float:
+        """Least time billed; where that is not known, the longest of those known."""
+        known = self.known_minimum_billed_s
+        return known or max(one.known_minimum_billed_s or 0.0 for one in load_providers().values())
+
+    @property
+    def billed_step_s(self) -> float:
+        """Time is billed in whole multiples of it; where that is not known, the longest known."""
+        known = self.known_billed_step_s
+        return known or max(one.known_billed_step_s or 0.0 for one in load_providers().values())
 
 
 @cache
 def load_providers() -> Mapping[str, Provider]:
-    """All of the file by our name. Raises CatalogError: names file and line; broken or double rows."""
-    rows: dict[str, list[str]] = {}
-
-    def read_row(row: list[str]) -> None:
-        if row[0] in rows:
-            raise ValueError(f"{row[0]!r} is listed twice")
-        _provider(row, 1.0, 1.0)
-        rows[row[0]] = row
-
-    read_rows(catalog_path(PROVIDER_FILE), PROVIDER_COLUMNS, read_row)
-    longest_s, coarsest_s = (
-        max(float(row[PROVIDER_COLUMNS.index(name)] or 0) for row in rows.values())
-        for name in ("minimum_billed_s", "billed_step_s")
-    )
-    return {name: _provider(row, longest_s, coarsest_s) for name, row in rows.items()}
-
-
-def _provider(row: Sequence[str], longest_s: float, coarsest_s: float) -> Provider:
-    """A row; the last two stand in for billing terms that it leaves open."""
-    provider, gpuhunt_name, access, locations, left_out, machines, community, spot_is, floor, *terms = row
-    minimum, step, source, as_of = terms
-    parse_date(as_of)
-    if not all((provider, gpuhunt_name, source)) or bool(minimum) is not bool(step):
-        raise ValueError("provider, gpuhunt_name or source is empty, or only one of the billing terms")
-    return Provider(
-        name=provider,
-        gpuhunt_name=gpuhunt_name,
-        access=PriceAccess(access),
-        locations=Locations(locations),
-        left_out_locations=tuple(left_out.split()),
-        machines=RowKind(machines),
-        community_locations=tuple(community.split()),
-        spot_is=spot_is,
-        spot_floor_share=positive("spot_floor_share", float(floor)) if floor else None,
-        minimum_billed_s=positive("minimum_billed_s", float(minimum)) if minimum else longest_s,
-        billed_step_s=positive("billed_step_s", float(step)) if step else coarsest_s,
-        are_terms_known=bool(minimum),
-    )
+    """All of the file by our name. Raises CatalogError: as `read_as`."""
+    return {one.name: one for one in read_as(catalog_path(PROVIDER_FILE), Provider)}
 
 
 def is_community_host(provider: str, region: str) -> bool:
@@ -123,14 +92,8 @@ def is_community_host(provider: str, region: str) -> bool:
 
 def known_form(provider: str, instance_type: str) -> str | None:
     """The form of the GPUs of a machine, such as ``SXM``; None if it is not listed."""
-    return next(
-        (
-            known.form
-            for known in load_forms()
-            if known.provider == provider and fnmatchcase(instance_type, known.instance_types)
-        ),
-        None,
-    )
+    own = (known for known in load_forms() if known.provider == provider)
+    return next((known.form for known in own if fnmatchcase(instance_type, known.instance_types)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,11 +135,6 @@ def load_regions() -> Mapping[str, Region]:
     return {region.name: region for region in read_as(catalog_path(REGION_FILE), Region)}
 
 
-# Which of a provider's quotas a machine counts against: ``catalogs/quotas.csv``.
-#
-# Accounts that are new have none of most of them, and get them on request.
-
-
 QUOTAS_FILE = "quotas.csv"
 
 
@@ -189,7 +147,7 @@ class QuotaUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedQuota:
-    """A quota of a provider, for each region."""
+    """A quota of a provider, for each region. New accounts have none of most, and get them on request."""
 
     provider: str
     instance_types: tuple[str, ...]
@@ -212,15 +170,8 @@ class NamedQuota:
 @cache
 def quota_of(provider: str, instance_type: str, market: Market) -> NamedQuota | None:
     """The first that matches; None where we know of none. Raises CatalogError: as `read_as`."""
-    return next(
-        (
-            quota
-            for quota in shipped_quotas()
-            if (quota.provider, quota.market) == (provider, market)
-            and is_any(quota.instance_types, instance_type)
-        ),
-        None,
-    )
+    own = (one for one in shipped_quotas() if (one.provider, one.market) == (provider, market))
+    return next((one for one in own if is_any(one.instance_types, instance_type)), None)
 
 
 @cache

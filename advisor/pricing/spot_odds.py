@@ -159,38 +159,31 @@ def class_of(gpu: str, num_gpus: int, as_of: date) -> MachineClass:
 def spot_odds(gpu: str, num_gpus: int) -> SpotOdds:
     """What is assumed of a spot machine. Raises CatalogError: the file is missing or broken."""
     table = _spot_table()
-    as_of = next(iter(table.values())).as_of
-    return table[class_of(gpu, num_gpus, as_of)]
+    wanted = class_of(gpu, num_gpus, table[0].as_of)
+    return next(odds for odds in table if (odds.size, odds.age) == wanted)
 
 
 @cache
 def start_odds(gpu: str, num_gpus: int, market: Market) -> StartOdds:
     """What is assumed of a start; of other markets as on demand. Raises CatalogError: as `read_as`."""
-    table = _start_table()
-    as_of = next(iter(table.values())).as_of
-    asked = Market.SPOT if market in _LEFT_OVER else Market.ON_DEMAND
-    return table[(asked, *class_of(gpu, num_gpus, as_of))]
+    table = _starts_of(market)
+    wanted = class_of(gpu, num_gpus, table[0].as_of)
+    return next(odds for odds in table if (odds.size, odds.age) == wanted)
 
 
 @cache
 def rarest_start(market: Market) -> StartOdds:
     """Of the class of machines that starts least often: what is assumed where there may be none."""
-    asked = Market.SPOT if market in _LEFT_OVER else Market.ON_DEMAND
-    of_market = [odds for (known, *_), odds in _start_table().items() if known is asked]
-    return min(of_market, key=lambda odds: odds.wait_s.p_at_once)
-
-
-# Terms on which a provider rents out spare machines.
-_LEFT_OVER = (Market.SPOT, Market.FLEX_START)
+    return min(_starts_of(market), key=lambda odds: odds.wait_s.p_at_once)
 
 
 @cache
-def _spot_table() -> Mapping[MachineClass, SpotOdds]:
-    rows = read_as(catalog_path(SPOT_ODDS_FILE), SpotOdds)
-    return {(odds.size, odds.age): odds for odds in rows}
+def _spot_table() -> tuple[SpotOdds, ...]:
+    return read_as(catalog_path(SPOT_ODDS_FILE), SpotOdds)
 
 
 @cache
-def _start_table() -> Mapping[tuple[Market, Size, Age], StartOdds]:
-    rows = read_as(catalog_path(START_ODDS_FILE), StartOdds)
-    return {(odds.market, odds.size, odds.age): odds for odds in rows}
+def _starts_of(market: Market) -> list[StartOdds]:
+    # Terms on which a provider rents out spare machines.
+    asked = Market.SPOT if market in (Market.SPOT, Market.FLEX_START) else Market.ON_DEMAND
+    return [odds for odds in read_as(catalog_path(START_ODDS_FILE), StartOdds) if odds.market is asked]

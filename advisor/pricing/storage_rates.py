@@ -13,6 +13,7 @@ from functools import cache
 from advisor.core.errors import CatalogError
 from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import catalog_path
+from advisor.core.iterables import grouped
 from advisor.pricing.instance_types import read_as
 
 
@@ -116,29 +117,23 @@ def rates_at(
     rates: Sequence[StorageRate], kind: RateKind, provider: str, region: str, to_region: str = ""
 ) -> tuple[StorageRate, ...]:
     """The tiers of a region, lowest first, by the first glob that matches; empty if the catalog lacks it."""
-    matching = [
+    matching = (
         rate
         for rate in rates
         if rate.kind is kind
         and same_name(rate.provider, provider)
         and is_any([rate.region], region)
         and is_any([rate.to_region], to_region)
-    ]
-    return tuple(rate for rate in matching if _series(rate) == _series(matching[0]))
-
-
-def _series(rate: StorageRate) -> tuple[str, str, str]:
-    """What the tiers of one price have in common."""
-    return rate.region, rate.to_region, rate.source
+    )
+    # What the tiers of one price have in common.
+    series = grouped(matching, lambda rate: (rate.region, rate.to_region, rate.source))
+    return tuple(next(iter(series.values()), ()))
 
 
 @cache
 def load_rates() -> tuple[StorageRate, ...]:
     """The shipped rates. Raises CatalogError: the file is missing or broken."""
     return read_as(catalog_path("storage.csv"), StorageRate)
-
-
-# --- How fast the disk reads that a machine boots from ---------------------------------------------------
 
 
 DISKS_FILE = "disks.csv"
@@ -164,10 +159,9 @@ def disk_bytes_per_s(provider: str, gib: float) -> float:
 
     The slowest disk where the provider's is unknown. Raises CatalogError: the file is missing or broken.
     """
-    rates = {rate.provider: rate for rate in load_disks()}
-    if provider not in rates:
-        return min(rate.base_bytes_per_s for rate in rates.values())
-    known = rates[provider]
+    known = next((rate for rate in load_disks() if rate.provider == provider), None)
+    if known is None:
+        return min(rate.base_bytes_per_s for rate in load_disks())
     return min(known.base_bytes_per_s + known.bytes_per_s_of_a_gib * gib, known.most_bytes_per_s)
 
 

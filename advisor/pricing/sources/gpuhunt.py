@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import logging
 import os
 import re
 import zipfile
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import version
@@ -20,7 +19,7 @@ from io import BytesIO
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.deadlines import LateError, completed, within
 from advisor.core.errors import ConfigError, did_you_mean
@@ -56,8 +55,7 @@ COMMUNITY = "community host"
 """What the source of a price says of a machine that belongs to someone else than the provider."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retrieval:
+class Retrieval(NamedTuple):
     """When a provider's rows were collected, and what to name as their source."""
 
     at: datetime
@@ -84,7 +82,7 @@ def offers_of(
         if offer is not None:
             offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
     told = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
-    if offers and not provider.are_terms_known:
+    if offers and not provider.known_minimum_billed_s:
         told.append(
             f"billing terms are not known: at least {format_duration(provider.minimum_billed_s)} in steps of"
             f" {format_duration(provider.billed_step_s)} assumed, the dearest known of others"
@@ -122,10 +120,9 @@ def _above_floor(items: Sequence[CatalogItem], provider: Provider, gaps: Counter
         for item in items
         if not item.spot or item.price > share * listed.get((item.instance_name, item.location), 0.0)
     ]
-    if num_floor := len(items) - len(kept):
-        gaps[f"spot quotes at the floor of {provider.spot_floor_share:.0%} of on-demand (no demand)"] = (
-            num_floor
-        )
+    if len(kept) < len(items):
+        floor = f"the floor of {provider.spot_floor_share:.0%} of on-demand (no demand)"
+        gaps[f"spot quotes at {floor}"] = len(items) - len(kept)
     return kept
 
 
@@ -137,21 +134,17 @@ def _machine(
     gaps: Counter[str],
 ) -> InstanceType | None:
     """The machine of our catalog, else as the row gives it; None where the row is no machine of its own."""
-    if (known := _known_machine(item, provider)) is not None:
-        return known
-    is_one_size = len(set(counts[item.instance_name])) == 1
+    name = item.instance_name
+    # GPUs attached to a host stand in its name: ``n1-standard-8+2xT4``.
+    for ours in (name, f"{name}+{item.gpu_count}x{item.gpu_name}"):
+        machine = load_instances().get((provider.name, ours))
+        if machine is not None and machine.num_gpus == item.gpu_count:
+            return machine
+    is_one_size = len(set(counts[name])) == 1
     if not is_one_size and provider.locations is Locations.ZONE:
         gaps["GPUs attached to a host that the catalog lacks"] += 1
         return None
-    return _told_machine(item, provider, is_one_size, retrieval, gaps)
-
-
-def _told_machine(
-    item: CatalogItem, provider: Provider, is_one_size: bool, retrieval: Retrieval, gaps: Counter[str]
-) -> InstanceType:
-    """The machine as its row gives it; a single host goes by its GPUs, which others have, too."""
-    name = item.instance_name
-    if provider.machines is RowKind.HOSTS:
+    if provider.machines is RowKind.HOSTS:  # a single host goes by its GPUs, which others have, too
         name, is_one_size = item.gpu_name, False
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
     return InstanceType(
@@ -165,15 +158,6 @@ def _told_machine(
         source=retrieval.source,
         as_of=retrieval.at.date(),
     )
-
-
-def _known_machine(item: CatalogItem, provider: Provider) -> InstanceType | None:
-    """GPUs attached to a host stand in its name: ``n1-standard-8+2xT4``."""
-    for name in (item.instance_name, f"{item.instance_name}+{item.gpu_count}x{item.gpu_name}"):
-        machine = load_instances().get((provider.name, name))
-        if machine is not None and machine.num_gpus == item.gpu_count:
-            return machine
-    return None
 
 
 def _offer(item: CatalogItem, provider: Provider, machine: InstanceType, retrieval: Retrieval) -> Offer:
@@ -224,17 +208,16 @@ def matching_gpus(name: str, memory_gb: float | None, instance_name: str) -> tup
     """
     spellings = [name] if memory_gb is None else [name, f"{name} {memory_gb:g}GB"]
     named = {gpu.name: gpu for text in spellings for gpu in _by_squeezed_name().get(_squeezed(text), ())}
-    fitting = [gpu for gpu in named.values() if _fits(gpu, memory_gb)]
+    fitting = [
+        gpu
+        for gpu in named.values()
+        if memory_gb is None
+        or any(abs(gpu.memory_bytes / unit - memory_gb) <= _TOLERANCE * memory_gb for unit in (GB, GIB))
+    ]
     forms = [form for form in _FORMS if form in instance_name.upper()]
     if len(fitting) > 1 and forms:
         fitting = [gpu for gpu in fitting if any(form in gpu.name for form in forms)]
     return tuple(fitting)
-
-
-def _fits(gpu: GpuSpec, memory_gb: float | None) -> bool:
-    return memory_gb is None or any(
-        abs(gpu.memory_bytes / unit - memory_gb) <= _TOLERANCE * memory_gb for unit in (GB, GIB)
-    )
 
 
 def _squeezed(name: str) -> str:
@@ -243,10 +226,10 @@ def _squeezed(name: str) -> str:
 
 @cache
 def _by_squeezed_name() -> Mapping[str, tuple[GpuSpec, ...]]:
-    names: dict[str, dict[str, GpuSpec]] = {}
+    names: dict[str, dict[str, GpuSpec]] = defaultdict(dict)
     for gpu in load_gpus().values():
         for name in (gpu.name, *gpu.aliases, *gpu.families):
-            names.setdefault(_squeezed(name), {})[gpu.name] = gpu
+            names[_squeezed(name)][gpu.name] = gpu
     return {name: tuple(gpus.values()) for name, gpus in names.items()}
 
 
@@ -311,8 +294,6 @@ ASKED_WITHIN_S = 30.0
 """For one provider that gpuhunt asks itself."""
 _NUM_THREADS = 8
 _MOST_MESSAGES = 3
-Clock = Callable[[], datetime]
-_Fetched = tuple[str, str | None, str | None]  # provider, version of its catalog, failure
 
 
 class GpuhuntSource:
@@ -325,7 +306,7 @@ class GpuhuntSource:
         providers: Sequence[str],
         catalog_dir: Path | None = None,
         url: str = CATALOG_URL,
-        clock: Clock = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._providers = providers
         self._catalog_dir = catalog_dir
@@ -340,22 +321,33 @@ class GpuhuntSource:
 
         A catalog is one scope: narrowed to some regions, it would replace what was known of all others.
         """
-        query = dataclasses.replace(query, regions=())
-        wanted = [name for name in self._providers if not query.providers or name in query.providers]
-        published = [name for name in wanted if load_providers()[name].access is PriceAccess.PUBLISHED]
+        query = replace(query, regions=())
+        named = [name for name in self._providers if not query.providers or name in query.providers]
+        wanted = [load_providers()[name] for name in named]
+        published = [provider for provider in wanted if provider.access is PriceAccess.PUBLISHED]
         fetched = published if self._catalog_dir is None else []
         with temporary_folder("prices") as temporary:
-            folder = self._catalog_dir or temporary
-            allowance = Allowance()
-            jobs = [partial(self._fetched, name, folder, allowance) for name in fetched]
-            for name, catalog, failure in completed(jobs, num_threads=_NUM_THREADS, name=NAME):
+            folder, allowance = self._catalog_dir or temporary, Allowance()
+
+            def fetch(provider: Provider) -> tuple[Provider, str, str | None]:
+                """With the version of its catalog, or why there is none."""
+                whose = f"gpuhunt's catalog of {provider.name}"
+                try:
+                    return provider, fetch_catalog(provider.gpuhunt_name, self._url, folder, allowance), None
+                except PublicFileError as error:
+                    return provider, "", f"{whose}: {error}"
+                except OSError as error:
+                    return provider, "", f"{whose} cannot be kept: {error.strerror}"
+
+            jobs = [partial(fetch, provider) for provider in fetched]
+            for provider, catalog, failure in completed(jobs, num_threads=_NUM_THREADS, name=NAME):
                 if failure is None:
-                    yield self._part(load_providers()[name], folder, catalog, query)
+                    yield self._part(provider, folder, catalog, query)
                 else:
-                    yield Part(scope=name, failure=failure)
+                    yield Part(scope=provider.name, failure=failure)
             # Those that gpuhunt asks itself take the longest, and come last.
-            for name in (name for name in wanted if name not in fetched):
-                yield self._part(load_providers()[name], folder, None, query)
+            for provider in (provider for provider in wanted if provider not in fetched):
+                yield self._part(provider, folder, None, query)
 
     def freshness(self) -> tuple[()]:
         """Nothing is held here."""
@@ -365,29 +357,24 @@ class GpuhuntSource:
         """The published catalogs need none."""
         return Credentials.NOT_NEEDED
 
-    def _fetched(self, provider: str, folder: Path, allowance: Allowance) -> _Fetched:
-        """Put a provider's catalog into the folder."""
-        name = load_providers()[provider].gpuhunt_name
-        try:
-            return provider, fetch_catalog(name, self._url, folder, allowance), None
-        except PublicFileError as error:
-            return provider, None, f"gpuhunt's catalog of {provider}: {error}"
-        except OSError as error:
-            return provider, None, f"gpuhunt's catalog of {provider} cannot be kept: {error.strerror}"
-
     def _part(self, provider: Provider, folder: Path, catalog: str | None, query: OfferQuery) -> Part:
         try:
             with _messages() as messages, _environment(folder):
                 items = _items(provider)
             offers, gaps = offers_of(items, provider, self._retrieval(provider, folder, catalog))
+        except LateError as error:
+            return Part(scope=provider.name, failure=f"{error}: try again later")
+        except FileNotFoundError as error:
+            where = Path(error.filename)
+            return Part(scope=provider.name, failure=f"there is no {where.name} in {str(where.parent)!r}")
         except Exception as error:  # noqa: BLE001 - a provider fails alone, however it does
-            return Part(scope=provider.name, failure=_reason(error))
+            return Part(scope=provider.name, failure=error_in_words(error))
+        few, more = messages[:_MOST_MESSAGES], len(messages) - _MOST_MESSAGES
+        few += [f"... and {more} more messages of gpuhunt"] if more > 0 else []
         if not offers:
-            why = "; ".join((*_few(messages), *gaps)) or "it names no machine with a GPU"
+            why = "; ".join((*few, *gaps)) or "it names no machine with a GPU"
             return Part(scope=provider.name, failure=f"no price of {provider.name} could be read: {why}")
-        return Part(
-            scope=provider.name, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(messages))
-        )
+        return Part(scope=provider.name, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *few))
 
     def _retrieval(self, provider: Provider, folder: Path, catalog: str | None) -> Retrieval:
         source = f"gpuhunt {version('gpuhunt')}"
@@ -442,28 +429,27 @@ def _items(provider: Provider) -> list[CatalogItem]:
     """Rows with a GPU of a provider: of the folder that the environment names, or asked for directly."""
     import gpuhunt
 
-    catalog = gpuhunt.Catalog(auto_reload=False)
-    if provider.access is PriceAccess.ASKED:
-        module = importlib.import_module(f"gpuhunt.providers.{provider.gpuhunt_name}")
-        kinds = [kind for kind in vars(module).values() if getattr(kind, "NAME", "") == provider.gpuhunt_name]
-        catalog.add_provider(kinds[0].from_env())
-    query = partial(catalog.query, provider=provider.gpuhunt_name, min_gpu_count=1)
-    items: list[CatalogItem] = (
-        within(ASKED_WITHIN_S, query) if provider.access is PriceAccess.ASKED else query()
-    )
-    return items
+    name, catalog = provider.gpuhunt_name, gpuhunt.Catalog(auto_reload=False)
+    query: Callable[[], list[CatalogItem]] = partial(catalog.query, provider=name, min_gpu_count=1)
+    if provider.access is not PriceAccess.ASKED:
+        return query()
+    module = importlib.import_module(f"gpuhunt.providers.{name}")
+    kinds = [kind for kind in vars(module).values() if getattr(kind, "NAME", "") == name]
+    catalog.add_provider(kinds[0].from_env())
+    return within(ASKED_WITHIN_S, query)
 
 
 @contextmanager
 def _environment(catalog_dir: Path) -> Iterator[None]:
     """Tells gpuhunt of a folder in the only way there is."""
-    before = {name: os.environ[name] for name in (CATALOG_DIR,) if name in os.environ}
+    before = os.environ.get(CATALOG_DIR)
     os.environ[CATALOG_DIR] = str(catalog_dir)
     try:
         yield
     finally:
-        os.environ.pop(CATALOG_DIR)
-        os.environ.update(before)
+        del os.environ[CATALOG_DIR]
+        if before is not None:
+            os.environ[CATALOG_DIR] = before
 
 
 @contextmanager
@@ -478,16 +464,3 @@ def _messages() -> Iterator[list[str]]:
         yield messages
     finally:
         logger.removeHandler(handler)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, LateError):
-        return f"{error}: try again later"
-    if isinstance(error, FileNotFoundError):
-        return f"there is no {Path(error.filename).name} in {str(Path(error.filename).parent)!r}"
-    return error_in_words(error)
-
-
-def _few(messages: Sequence[str]) -> list[str]:
-    more = len(messages) - _MOST_MESSAGES
-    return [*messages[:_MOST_MESSAGES], *([f"... and {more} more messages of gpuhunt"] if more > 0 else [])]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from advisor.core.deadlines import LateError, left_s, within
 from advisor.core.units import MB, format_duration
-
-if TYPE_CHECKING:
-    from requests import Response
 
 REPLY_BYTES = 32 * MB
 """Most that one reply may hold, unpacked: pages of the clouds hold 8 MB at most."""
@@ -90,10 +87,18 @@ def download(url: str, allowance: Allowance, *, within_s: float = FILE_WITHIN_S)
 
     Raises PublicFileError: it cannot be had, is too long or too late.
     """
+    import requests
 
     def read() -> bytes:
-        with _opened(url) as reply:
-            return read_whole(reply.raw, allowance, within_s=within_s, unpacks=True)
+        limits = (_CONNECT_S, _READ_S)
+        with requests.get(url, stream=True, allow_redirects=False, timeout=limits) as reply:
+            if reply.status_code == 200:
+                return read_whole(reply.raw, allowance, within_s=within_s, unpacks=True)
+            host, status = urlsplit(url).hostname, reply.status_code
+            if reply.is_redirect:
+                raise PublicFileError(f"{host} sends to another address ({status}), which is not followed")
+            other = f"answered with the error {status}: try again later"
+            raise PublicFileError(f"{host} {_BY_STATUS.get(status, other)}")
 
     try:
         return within(within_s, read)
@@ -101,23 +106,9 @@ def download(url: str, allowance: Allowance, *, within_s: float = FILE_WITHIN_S)
         raise PublicFileError(_in_words(error, url)) from None
 
 
-def _opened(url: str) -> Response:
-    """The reply, its body unread. Raises PublicFileError: it is none of a file; what requests raises."""
-    import requests
-
-    reply = requests.get(url, stream=True, allow_redirects=False, timeout=(_CONNECT_S, _READ_S))
-    if reply.status_code == 200:
-        return reply
-    reply.close()
-    host, status = urlsplit(url).hostname, reply.status_code
-    if reply.is_redirect:
-        raise PublicFileError(f"{host} sends to another address ({status}), which is not followed")
-    other = f"answered with the error {status}: try again later"
-    raise PublicFileError(f"{host} {_BY_STATUS.get(status, other)}")
-
-
 def _in_words(error: Exception, url: str) -> str:
     import requests
+    from urllib3.exceptions import NameResolutionError
 
     if isinstance(error, PublicFileError):
         return str(error)
@@ -128,7 +119,7 @@ def _in_words(error: Exception, url: str) -> str:
         return f"{host} sent {error}, which no true file holds: check the proxy"
     if isinstance(error, requests.Timeout):
         return f"{host} did not answer in time: try again later"
-    if _is_unknown_name(error):
+    if any(isinstance(getattr(one, "reason", None), NameResolutionError) for one in error.args):
         return f"the name {host} cannot be looked up: no network, or no name server"
     if isinstance(error, requests.exceptions.ProxyError | requests.exceptions.SSLError):
         return f"no safe way to {host}: check the proxy and the certificates of this machine"
@@ -137,10 +128,3 @@ def _in_words(error: Exception, url: str) -> str:
     if isinstance(error, requests.RequestException):
         return f"{host} is no address that can be asked"
     return f"the file of {host} was cut off on its way: try again"
-
-
-def _is_unknown_name(error: Exception) -> bool:
-    from urllib3.exceptions import NameResolutionError
-
-    reasons = (getattr(argument, "reason", None) for argument in error.args)
-    return any(isinstance(reason, NameResolutionError) for reason in reasons)
