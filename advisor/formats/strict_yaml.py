@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
-from typing import ClassVar, cast
+from typing import cast
 
 import yaml
 from yaml import YAMLError as YAMLError
@@ -70,7 +70,7 @@ class _Strict(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.res
 
     # Less YAML 1.1's numbers of base 60 (1:30 is 90) and of base 8 (010 is 8), which are never meant: such a
     # word stays a text, and a text is refused where a number belongs.
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as its base has it
         letter: [(tag, _NUMBER_FORMS.get(tag, form)) for tag, form in forms]
         for letter, forms in yaml.resolver.Resolver.yaml_implicit_resolvers.items()
     }

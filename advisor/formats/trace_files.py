@@ -164,7 +164,8 @@ def _warnings(told: _Warnings) -> tuple[Finding, ...]:
 # What arithmetic relies on in a trace, beyond the types of its fields: JSON can hold anything.
 
 
-_KINDS: dict[str, type[Finding]] = {kind.code: kind for kind in (Text, *TraceWarning.__subclasses__())}
+_WARNINGS: tuple[type[Finding], ...] = (Text, *TraceWarning.__subclasses__())
+_KINDS = {kind.code: kind for kind in _WARNINGS}
 _MOST = 2**63 - 1
 _MOST_CALLS = 10**7
 _MOST_PLACES = 1000
@@ -224,9 +225,9 @@ def check_op(op: Op) -> None:
             raise ValueError(f"a tensor of {op.name} has {strides} strides and {sizes} dimensions")
         if prod(tensor.shape) > _MOST:
             raise ValueError(f"the shape of a tensor of {op.name} is {reprlib.repr(tensor.shape)}")
-    sizes = [("grid", kernel.grid, _MOST_BLOCKS) for kernel in op.kernels]
-    sizes += [("block", kernel.block, _MOST_IN_BLOCK) for kernel in op.kernels]
-    for name, size in ((name, size) for name, size, most in sizes if prod(size) > most):
+    launched = [("grid", kernel.grid, _MOST_BLOCKS) for kernel in op.kernels]
+    launched += [("block", kernel.block, _MOST_IN_BLOCK) for kernel in op.kernels]
+    for name, size in ((name, size) for name, size, most in launched if prod(size) > most):
         raise ValueError(f"{name} of a kernel of {op.name} is {reprlib.repr(size)}")
     for sources in (flow.sources for flow in op.flows):
         if len(sources) != len(op.inputs):

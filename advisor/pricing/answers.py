@@ -86,9 +86,9 @@ def _outdated(answers: Sequence[Answer]) -> list[frozenset[Place | Machine]]:
         machines = _newest(answer.offers)
         places = _of_places(machines)
         asked = {**answer.asked_at, **places}
-        lost_places = (at for at, when in asked.items() if newer_places.get(at, _NEVER) > when)
-        lost_machines = (of for of, when in machines.items() if newer_machines.get(of, _NEVER) > when)
-        outdated.append(frozenset((*lost_places, *lost_machines) if answer.is_live else ()))
+        lost: set[Place | Machine] = {at for at, when in asked.items() if newer_places.get(at, _NEVER) > when}
+        lost |= {of for of, when in machines.items() if newer_machines.get(of, _NEVER) > when}
+        outdated.append(frozenset(lost if answer.is_live else ()))
         head_start = _ONE_TIME if answer.is_live else timedelta()
         for at, when in places.items() if answer.knows_all else ():
             newer_places[at] = max(when - head_start, newer_places.get(at, _NEVER))

@@ -69,7 +69,7 @@ def possible_points(points: Iterable[PricePoint], offers: Iterable[Offer] = ()) 
     for point in points:
         key = point.provider, point.instance_type
         machine = offered.get(key) or load_instances().get(key)
-        gpu, least, most = (machine.gpu, *[machine.num_gpus] * 2) if machine else (ANY_GPU, 1, MOST_GPUS)
+        gpu, least, most = (machine.gpu, machine.num_gpus, None) if machine else (ANY_GPU, 1, MOST_GPUS)
         if is_possible(point.usd_per_h, gpu, least, most):
             yield point
 
@@ -115,7 +115,8 @@ def doubtful_prices(
     offers: Sequence[Offer], before: Sequence[Offer], points: Sequence[PricePoint]
 ) -> tuple[DoubtfulPrice, ...]:
     """All that looks wrong beside what was known elsewhere before, and in the history, in order of time."""
-    prices = [*((one, one.list_usd_per_h) for one in offers), *((one, one.usd_per_h) for one in points)]
+    prices: list[tuple[Offer | PricePoint, float]] = [(one, one.list_usd_per_h) for one in offers]
+    prices += [(one, one.usd_per_h) for one in points]
     free = [(one, f"{usd:g} USD/h in the {one.market} market") for one, usd in prices if not usd > 0]
     doubts = [*(_doubt(Doubt.NO_PRICE, *one) for one in free), *_jumps(points)]
     return (*doubts, *_missing_regions(offers, before), *_spot_beside_on_demand(offers))

@@ -107,8 +107,10 @@ def _possible(answer: Answer) -> Answer:
         return answer
     # An owner knows what own machines cost, however little: the word is kept.
     is_kept = answer.source == "custom"
-    facts = {"num_prices": len(wrong), "source": answer.source, "examples": named(wrong), "is_kept": is_kept}
-    answer = replace(answer, warnings=(*answer.warnings, PricesImplausible(**facts)))
+    warning = PricesImplausible(
+        num_prices=len(wrong), source=answer.source, examples=named(wrong), is_kept=is_kept
+    )
+    answer = replace(answer, warnings=(*answer.warnings, warning))
     if is_kept:
         return answer
     offers = tuple(offer for offer in answer.offers if has_possible_prices(offer))

@@ -130,7 +130,8 @@ def insert_into(connection: sa.Connection, table: sa.Table) -> postgresql.Insert
     """An INSERT that takes an ON CONFLICT: both databases have it, SQLAlchemy in their own dialects."""
     from sqlalchemy.dialects import postgresql, sqlite
 
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+    is_server = connection.dialect.name == "postgresql"
+    return postgresql.insert(table) if is_server else sqlite.insert(table)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from glob import glob
@@ -22,7 +21,7 @@ from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.values import Market, Offer
 from advisor.formats.foreign_files import shown
 from advisor.formats.user_files import fault_in_words, read_document, read_text
-from advisor.pricing.instance_types import InstanceType, load_instances
+from advisor.pricing.instance_types import load_instances
 from advisor.pricing.price_history import MachineKey, key_of
 from advisor.pricing.sources import protocol
 
@@ -45,6 +44,12 @@ def _words(value: object) -> object:
     return tuple(word.strip() for word in value.split(",")) if isinstance(value, str) else value
 
 
+def _dollars(currency: str) -> str:
+    if currency != "USD":
+        raise ValueError("only USD is understood: convert the price, and date it by the exchange rate")
+    return currency
+
+
 # Numbers are strict: a quoted number in YAML is a slip, and a guess at its meaning could cost money.
 Text = Annotated[str, pydantic.StringConstraints(strip_whitespace=True, min_length=1)]
 Usd = Annotated[float, pydantic.Field(strict=True, gt=0, lt=1e6, allow_inf_nan=False)]
@@ -65,7 +70,7 @@ class OwnRate(pydantic.BaseModel):
     market: Market = Market.ON_DEMAND
     usd_per_h: Usd | None = None
     usd_per_gpu_h: Usd | None = None
-    currency: Text = "USD"
+    currency: Annotated[Text, pydantic.AfterValidator(_dollars)] = "USD"
     as_of: Annotated[date, pydantic.BeforeValidator(_day), pydantic.Field(strict=True)] = pydantic.Field(
         validation_alias=pydantic.AliasChoices("as_of", "retrieved_at")
     )
@@ -73,13 +78,6 @@ class OwnRate(pydantic.BaseModel):
     billed_step_s: Annotated[Seconds, pydantic.Field(gt=0)] = 1.0
     includes: Annotated[tuple[Text, ...], pydantic.BeforeValidator(_words)] = ()
     note: Text | None = None
-
-    @pydantic.field_validator("currency")
-    @classmethod
-    def _dollars(cls, currency: str) -> str:
-        if currency != "USD":
-            raise ValueError("only USD is understood: convert the price, and date it by the exchange rate")
-        return currency
 
     @pydantic.model_validator(mode="after")
     def _one_price(self) -> OwnRate:
@@ -100,30 +98,25 @@ class OwnRate(pydantic.BaseModel):
 
     def offer(self, source: str) -> Offer:
         """The offer at this rate, which is what is paid: no contract of the settings applies to it again."""
+        known = load_instances().get((self.provider, self.instance_type))
         per_gpu = (self.usd_per_gpu_h or 0.0) * self.num_gpus
         usd_per_h = per_gpu if self.usd_per_h is None else self.usd_per_h
-        offer = self._machine(source).offer(
-            region=self.region,
-            zone=self.zone,
-            market=self.market,
-            usd_per_h=usd_per_h,
-            retrieved_at=datetime.combine(self.as_of, datetime.min.time(), UTC),
-            source=source if self.note is None else f"{source} ({self.note})",
-        )
-        return replace(offer, contracted_usd_per_h=usd_per_h, billed_step_s=self.billed_step_s)
-
-    def _machine(self, source: str) -> InstanceType:
-        known = load_instances().get((self.provider, self.instance_type))
-        return InstanceType(
+        return Offer(
             provider=self.provider,
             instance_type=self.instance_type,
+            region=self.region,
+            zone=self.zone,
             gpu=self.gpu,
             num_gpus=self.num_gpus,
-            architecture=None if known is None else known.architecture,
-            minimum_billed_s=self.minimum_billed_s,
+            market=self.market,
+            list_usd_per_h=usd_per_h,
+            contracted_usd_per_h=usd_per_h,
             includes=self.includes,
-            source=source,
-            as_of=self.as_of,
+            minimum_billed_s=self.minimum_billed_s,
+            billed_step_s=self.billed_step_s,
+            architecture=None if known is None else known.architecture,
+            retrieved_at=datetime.combine(self.as_of, datetime.min.time(), UTC),
+            source=source if self.note is None else f"{source} ({self.note})",
         )
 
 
@@ -140,21 +133,15 @@ def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> OwnRate 
 
 def _fault(item: ErrorDetails) -> str:
     name = ".".join(map(str, item["loc"]))
-    if item["type"] == "extra_forbidden":
-        return unknown_column(name)
-    if item["type"] == "missing":
-        return f"{name!r} is missing."
-    if not name:
-        return f"{item['msg'].removeprefix('Value error, ')}."
-    return f"{name!r}: {fault_in_words(item)}"
+    if item["type"] in ("extra_forbidden", "missing"):
+        return f"{name!r} is missing." if item["type"] == "missing" else unknown_column(name)
+    return f"{name!r}: {fault_in_words(item)}" if name else f"{item['msg'].removeprefix('Value error, ')}."
 
 
 def unknown_column(name: str) -> str:
     """What to say of a column that no rate has."""
-    near = did_you_mean(name, COLUMNS)
-    return f"there is no column {shown(name)}.{near}" + (
-        "" if near else f" Columns are {', '.join(COLUMNS)}."
-    )
+    hint = did_you_mean(name, COLUMNS) or f" Columns are {', '.join(COLUMNS)}."
+    return f"there is no column {shown(name)}.{hint}"
 
 
 MOST_FAULTS = 20
@@ -191,7 +178,7 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
     first: dict[MachineKey, str] = {}
     for path in paths:
         offers = []
-        for where, read in _read(path):
+        for where, read in _read(path) if len(faults) <= _MOST_COUNTED else ():
             if not isinstance(read, Offer):
                 faults += [f"{where}: {fault}" for fault in read]
             elif (earlier := first.setdefault(key_of(read), where)) != where:
@@ -199,17 +186,13 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
             else:
                 offers.append(read)
             if len(faults) > _MOST_COUNTED:
-                raise _refused(faults)
+                break
         by_file[path] = tuple(offers)
     if faults:
-        raise _refused(faults)
+        at_least = "at least " if len(faults) > _MOST_COUNTED else ""
+        more = [f"... and {at_least}{len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
+        raise ConfigError("\n".join([*faults[:MOST_FAULTS], *more, _ADVICE]))
     return by_file
-
-
-def _refused(faults: Sequence[str]) -> ConfigError:
-    at_least = "at least " if len(faults) > _MOST_COUNTED else ""
-    more = [f"... and {at_least}{len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
-    return ConfigError("\n".join([*faults[:MOST_FAULTS], *more, _ADVICE]))
 
 
 def _read(path: Path) -> Iterator[tuple[str, Offer | list[str]]]:
@@ -241,15 +224,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str
     try:
         header = [name.strip() for name in next(reader, [])]
         _check_header(header)
-        for cells in reader:
-            place = f"line {reader.line_num}"
-            if len(cells) == len(header):
-                yield (
-                    place,
-                    {name: cell.strip() for name, cell in zip(header, cells, strict=True) if cell.strip()},
-                )
-            elif cells:
-                yield place, [f"{len(cells)} fields instead of {len(header)}."]
+        for cells in filter(None, reader):
+            told = {name: text for name, cell in zip(header, cells, strict=False) if (text := cell.strip())}
+            wrong = [f"{len(cells)} fields instead of {len(header)}."]
+            yield f"line {reader.line_num}", told if len(cells) == len(header) else wrong
     except csv.Error as error:
         raise ConfigError(f"line {reader.line_num}: {error}.") from error
 
@@ -257,13 +235,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str
 def _check_header(header: Sequence[str]) -> None:
     if len(header) > 2 * len(COLUMNS):
         raise ConfigError(f"the first line names {len(header):,} columns; a rate has {len(COLUMNS)}.")
-    faults = [unknown_column(name) for name in header if name not in COLUMNS]
-    faults += [
-        f"the column {name!r} stands twice." for name in dict.fromkeys(header) if header.count(name) > 1
-    ]
-    if not header:
-        faults = ["the first line must name the columns."]
-    if faults:
+    faults = [] if header else ["the first line must name the columns."]
+    faults += [unknown_column(name) for name in header if name not in COLUMNS]
+    twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+    if faults := [*faults, *(f"the column {name!r} stands twice." for name in twice)]:
         raise ConfigError(" ".join(faults))
 
 
@@ -301,10 +276,6 @@ def custom_source(options: Mapping[str, object]) -> CustomSource:
     """
     protocol.check_options("custom", options, ("files",))
     files = options.get("files") or ()
-    if (
-        not isinstance(files, Sequence)
-        or isinstance(files, str)
-        or not all(isinstance(f, str) for f in files)
-    ):
+    if not isinstance(files, list | tuple) or not all(isinstance(file, str) for file in files):
         raise ConfigError(f"prices.options.custom.files must be a list such as [rates.yaml]; got {files!r}.")
     return CustomSource(tuple(files))

@@ -61,10 +61,10 @@ class SnapshotSource:
         return protocol.Credentials.NOT_NEEDED
 
     def _by_provider(self) -> Mapping[str, Sequence[Offer]]:
-        instances, prices = snapshot_files(self._folder)
-        if not prices:
+        files = snapshot_files(self._folder)
+        if len(files) == 1:
             raise CatalogError(f"{str(self._folder)!r} has no price files: name another folder.")
-        return _read_all(instances, prices, tuple(map(_changed_at, (instances, *prices))))
+        return _read_all(files, tuple(path.stat().st_mtime_ns if path.is_file() else None for path in files))
 
 
 def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
@@ -74,29 +74,21 @@ def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
     return SnapshotSource(None if folder is None else at_home(str(folder)))
 
 
-def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:
+def snapshot_files(folder: Path | None) -> tuple[Path, ...]:
     """The file of instance types and the price files of a folder, or the shipped ones."""
     if folder is None:
-        return catalog_path(instance_types.INSTANCE_FILE), tuple(catalog_path(name) for name in PRICE_FILES)
-    return folder / instance_types.INSTANCE_FILE, tuple(sorted((folder / "prices").glob("*.csv")))
-
-
-def _changed_at(path: Path) -> int | None:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return None
+        return tuple(map(catalog_path, (instance_types.INSTANCE_FILE, *PRICE_FILES)))
+    return folder / instance_types.INSTANCE_FILE, *sorted((folder / "prices").glob("*.csv"))
 
 
 @lru_cache(maxsize=4)
 def _read_all(
-    instances: Path,
-    prices: tuple[Path, ...],
+    files: tuple[Path, ...],
     changed_at: tuple[int | None, ...],  # noqa: ARG001
 ) -> Mapping[str, Sequence[Offer]]:
     """All offers by provider, read once for as long as the files do not change."""
-    known = instance_types.read_instances(instances)
-    return grouped((offer for path in prices for offer in read_offers(path, known)), attrgetter("provider"))
+    known = instance_types.read_instances(files[0])
+    return grouped((one for path in files[1:] for one in read_offers(path, known)), attrgetter("provider"))
 
 
 def read_offers(
@@ -110,33 +102,28 @@ def read_offers(
     seen: set[tuple[str, ...]] = set()
 
     def read_row(row: list[str]) -> None:
+        provider, instance_type, region, zone, market, usd_per_h, retrieved_at, source = row
         key = tuple(row[:5])
         if key in seen:
             raise ValueError(f"{' '.join(filter(None, key))} is priced twice")
         seen.add(key)
-        offers.append(_offer(row, instances))
+        instance = instances.get((provider, instance_type))
+        if instance is None:
+            raise ValueError(f"{provider} {instance_type!r} is not in {instance_types.INSTANCE_FILE}")
+        if not (region and source):
+            raise ValueError("region or source is empty")
+        offer = instance.offer(
+            region=region,
+            zone=zone or None,
+            market=Market(market),
+            usd_per_h=instance_types.positive("usd_per_h", float(usd_per_h)),
+            retrieved_at=_midnight(retrieved_at),
+            source=source,
+        )
+        offers.append(offer)
 
     instance_types.read_rows(path, PRICE_COLUMNS, read_row)
     return offers
-
-
-def _offer(
-    row: Sequence[str], instances: Mapping[instance_types.InstanceKey, instance_types.InstanceType]
-) -> Offer:
-    provider, instance_type, region, zone, market, usd_per_h, retrieved_at, source = row
-    instance = instances.get((provider, instance_type))
-    if instance is None:
-        raise ValueError(f"{provider} {instance_type!r} is not in {instance_types.INSTANCE_FILE}")
-    if not (region and source):
-        raise ValueError("region or source is empty")
-    return instance.offer(
-        region=region,
-        zone=zone or None,
-        market=Market(market),
-        usd_per_h=instance_types.positive("usd_per_h", float(usd_per_h)),
-        retrieved_at=_midnight(retrieved_at),
-        source=source,
-    )
 
 
 @cache
@@ -172,13 +159,11 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
     """
     instances = instance_types.load_instances()
     # Rows of the files tell all that a bill needs, but of capacity blocks.
-    blocks = [o for o in offers if o.market is Market.CAPACITY_BLOCK]
     told = (o for o in offers if o.market is not Market.CAPACITY_BLOCK)
     known = [o for o in told if (o.provider, o.instance_type) in instances]
     if not known:
         raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
-    before = _before(folder)
-    problems = _problems(known, before)
+    problems = _problems(known, _before(folder))
     if problems and not is_forced:
         raise CatalogError(
             f"the new snapshot looks wrong beside the one in {str(folder)!r}, which stays:"
@@ -191,7 +176,7 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
             f"cannot write the snapshot to {str(folder)!r}: {error.strerror}. What was there stays."
         ) from error
     left_out = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
-    left_out |= {f"{o.instance_type} {o.market}" for o in blocks}
+    left_out |= {f"{o.instance_type} {o.market}" for o in offers if o.market is Market.CAPACITY_BLOCK}
     return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(left_out)))
 
 
@@ -200,7 +185,7 @@ def _before(folder: Path) -> tuple[Offer, ...]:
         return ()
     if not (folder / instance_types.INSTANCE_FILE).is_file():
         raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another `out`.")
-    instances, prices = snapshot_files(folder)
+    instances, *prices = snapshot_files(folder)
     types = instance_types.read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, types))
 
@@ -208,13 +193,12 @@ def _before(folder: Path) -> tuple[Offer, ...]:
 def _problems(offers: Sequence[Offer], before: Sequence[Offer]) -> list[str]:
     old = {key_of(offer): offer.list_usd_per_h for offer in before}
     new = {key_of(offer): offer.list_usd_per_h for offer in offers}
-    jumps = [key for key, usd in new.items() if key in old and abs(usd / old[key] - 1) > JUMP]
     problems = []
     if len(new) < LEAST_KEPT * len(old):
         problems.append(f"it has {len(new)} prices, that one {len(old)}")
     # Spot prices move; list prices rarely do.
-    jumped = sorted(f"{key[1]} {key[2]}" for key in jumps if key[4] is not Market.SPOT)
-    if jumped:
+    lists = [key for key in new if key in old and key[4] is not Market.SPOT]
+    if jumped := sorted(f"{key[1]} {key[2]}" for key in lists if abs(new[key] / old[key] - 1) > JUMP):
         problems.append(f"{len(jumped)} list prices differ by more than {JUMP:.0%} ({', '.join(jumped[:3])})")
     return problems
 
