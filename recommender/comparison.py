@@ -65,8 +65,6 @@ class PlanComparison:
 
 
 class _Side(NamedTuple):
-    """One of the two, A or B, and the probability that it is done first."""
-
     name: str
     option: Option
     whole: Whole
@@ -135,8 +133,17 @@ def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
     unpriced = [side.name for side in (a, b) if side.option.plan.usd_per_h is None]
     if unpriced:
         return about_answers.ComparedByTime(unpriced=unpriced, **_faster(faster, slower))
-    if _pays_for_time(faster.whole, slower.whole):
-        return _trade(faster, slower, worth)
+    even = _even_usd_per_h(faster.whole, slower.whole) if _pays_for_time(faster.whole, slower.whole) else None
+    if even is not None:  # time for money
+        return about_answers.ComparedTrade(
+            times_dearer=_ratio(faster.whole.usd, slower.whole.usd),
+            more_usd=faster.whole.usd - slower.whole.usd,
+            change_usd=faster.whole.change_usd - slower.whole.change_usd,
+            even_usd_per_h=even,
+            value_usd_per_h=worth.hour_usd,
+            take=faster.name if worth.hour_usd > even else slower.name,
+            **_faster(faster, slower),
+        )
     better, worse = (b, a) if _is_less(b.whole.total_usd, a.whole.total_usd) else (a, b)
     if not _is_less(better.whole.total_usd, worse.whole.total_usd):
         return about_answers.ComparedSame(usd=a.whole.usd, time_s=a.whole.time_s)
@@ -145,21 +152,6 @@ def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
         less_usd=worse.whole.usd - better.whole.usd,
         change_usd=worse.whole.change_usd - better.whole.change_usd,
         **_faster(better, worse),
-    )
-
-
-def _trade(faster: _Side, slower: _Side, worth: Worth) -> Finding:
-    """Time for money: which is better depends on what an hour is worth."""
-    even = _even_usd_per_h(faster.whole, slower.whole)
-    assert even is not None, "a faster and dearer plan breaks even"  # noqa: S101
-    return about_answers.ComparedTrade(
-        times_dearer=_ratio(faster.whole.usd, slower.whole.usd),
-        more_usd=faster.whole.usd - slower.whole.usd,
-        change_usd=faster.whole.change_usd - slower.whole.change_usd,
-        even_usd_per_h=even,
-        value_usd_per_h=worth.hour_usd,
-        take=faster.name if worth.hour_usd > even else slower.name,
-        **_faster(faster, slower),
     )
 
 
@@ -222,8 +214,9 @@ class ScriptChange:
     @property
     def measure(self) -> Measure:
         """Cost, or time where a machine has no known price or costs nothing."""
-        priced = all(option is not None and _is_priced(option) for option in (self.base, self.now))
-        return Measure.COST if priced else Measure.TIME
+        pair = [option for option in (self.base, self.now) if option is not None and option.cost_usd.p50 > 0]
+        priced = [option for option in pair if option.plan.usd_per_h is not None]
+        return Measure.COST if len(priced) == 2 else Measure.TIME
 
     @property
     def relative(self) -> float | None:
@@ -283,10 +276,6 @@ def _fits(change: ScriptChange) -> Iterator[Finding]:
             no_longer=tuple(dict.fromkeys(out)),
             newly=tuple(dict.fromkeys(newly)),
         )
-
-
-def _is_priced(option: Option) -> bool:
-    return option.plan.usd_per_h is not None and option.cost_usd.p50 > 0
 
 
 def _figures(name: str, option: Option) -> dict[str, Any]:

@@ -69,7 +69,15 @@ def judge(
         PolicyViolationError: the policy removes every plan.
     """
     check_job(job)
-    _check_plans(workloads, plans)
+    known_layouts = {(workload.gpu.name, workload.layout) for workload in workloads}
+    lacking = (plan for plan in plans if (plan.gpu, plan.layout) not in known_layouts)
+    if missing := dict.fromkeys(f"{plan.num_gpus} x {plan.gpu}" for plan in lacking):
+        raise InputError(
+            f"workloads lacks {', '.join(missing)}:"
+            " as_written(trace, gpus, job).workloads(plans) makes all that the plans need."
+        )
+    if len({plan.id for plan in plans}) < len(plans):
+        raise InputError("two plans have the same id: leave one out.")
     if not plans:
         raise NoOfferError(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches. Ask for more"
@@ -121,20 +129,6 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
         if best_id is None
         else shortlist(options, ranking.picks, job, best_id=best_id, as_it_is=unchanged, with_work=worked_on),
     )
-
-
-def _check_plans(workloads: Sequence[Workload], plans: Sequence[Plan]) -> None:
-    known = {(workload.gpu.name, workload.layout) for workload in workloads}
-    missing = {
-        f"{plan.num_gpus} x {plan.gpu}": None for plan in plans if (plan.gpu, plan.layout) not in known
-    }
-    if missing:
-        raise InputError(
-            f"workloads lacks {', '.join(missing)}:"
-            " as_written(trace, gpus, job).workloads(plans) makes all that the plans need."
-        )
-    if len({plan.id for plan in plans}) < len(plans):
-        raise InputError("two plans have the same id: leave one out.")
 
 
 def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:

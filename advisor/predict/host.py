@@ -18,13 +18,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Z90, Interval, Launch, Op, Phase, Trace
-from advisor.predict.distinct import Same
+from advisor.predict.distinct import kept
 from advisor.predict.interval import spread
 
 FILE = "host.toml"
@@ -81,19 +81,15 @@ def parsed(text: str) -> HostCosts:
     return HostCosts(call_s=costs, sigma=float(document["sigma"]))
 
 
+@kept(8)
 def calls_of(ops: Sequence[Op], launch: Launch = Launch.EAGER) -> Mapping[Phase, Mapping[HostCall, int]]:
     """How often the host does what in each phase.
 
     Args:
         launch: of forward and backward passes; optimizers step in eager mode.
     """
-    return _calls_of(Same(ops), launch)
-
-
-@lru_cache(maxsize=8)
-def _calls_of(same: Same, launch: Launch) -> Mapping[Phase, Mapping[HostCall, int]]:
     calls: dict[Phase, Counter[HostCall]] = {phase: Counter() for phase in Phase}
-    for op in same.ops:
+    for op in ops:
         calls[op.phase].update(_calls(op, launch))
     for phase in (Phase.FORWARD, Phase.BACKWARD):
         if launch is Launch.GRAPH and calls[phase]:
@@ -102,19 +98,13 @@ def _calls_of(same: Same, launch: Launch) -> Mapping[Phase, Mapping[HostCall, in
 
 
 def _calls(op: Op, launch: Launch) -> Mapping[HostCall, int]:
-    tensors = op.attributes.get("num_tensors")
     if op.phase is Phase.OPTIMIZER:
-        return {
-            HostCall.STEP: op.count,
-            HostCall.TENSOR: op.count * tensors if isinstance(tensors, int) else 0,
-        }
-    match launch:
-        case Launch.EAGER:
-            return {HostCall.BACKWARD if op.phase is Phase.BACKWARD else HostCall.FORWARD: op.count}
-        case Launch.COMPILED:
-            return {HostCall.COMPILED: op.count}
-        case Launch.GRAPH:
-            return {HostCall.NODE: op.count}
+        tensors = op.attributes.get("num_tensors")
+        of_lists = op.count * tensors if isinstance(tensors, int) else 0
+        return {HostCall.STEP: op.count, HostCall.TENSOR: of_lists}
+    if launch is Launch.EAGER:
+        return {HostCall.BACKWARD if op.phase is Phase.BACKWARD else HostCall.FORWARD: op.count}
+    return {HostCall.COMPILED if launch is Launch.COMPILED else HostCall.NODE: op.count}
 
 
 def launching(trace: Trace, stepping: float = 1.0) -> Mapping[Phase, float]:
@@ -203,19 +193,15 @@ def beside(measured_s: float, gpu_s: float, sigma: float) -> Interval:
     return spread(whole_s, math.hypot(sigma * gpu_s, host_costs().sigma * host_s) / whole_s)
 
 
+@kept(8)
 def waits_in(ops: Sequence[Op]) -> Mapping[Phase, int]:
     """How often a script waits for the GPU, by phase: behind the backward pass, at that one's end.
 
     A loss scaler waits there to see whether a gradient is infinite. Profiles call all forward that is neither
     backward nor within an optimizer's step.
     """
-    return _waits_in(Same(ops))
-
-
-@lru_cache(maxsize=8)
-def _waits_in(same: Same) -> Mapping[Phase, int]:
     waits, has_passed = Counter[Phase](), False
-    for op in same.ops:
+    for op in ops:
         has_passed |= op.phase is Phase.BACKWARD
         if op.name == SYNCHRONISING:
             waits[Phase.BACKWARD if has_passed and op.phase is Phase.FORWARD else op.phase] += op.count
@@ -236,7 +222,11 @@ def step_s(
     """
     if not waits:
         return max(sum(host_s.values()), sum(gpu_s.values()))
-    first = {phase: 1 / waits.get(phase, 1) for phase in Phase}
+    order, first = list(Phase), {phase: 1 / waits.get(phase, 1) for phase in Phase}
+    ends = [i for i, phase in enumerate(order) if phase in waits]
+    # Between two waits; what follows the last one goes on into the next step.
+    stretches = [order[ends[-1] + 1 :] + order[: ends[0] + 1]]
+    stretches += [order[a + 1 : b + 1] for a, b in pairwise(ends)]
     alone_s = sum((1 - share) * max(host_s[phase], gpu_s[phase]) for phase, share in first.items())
     return alone_s + sum(
         max(
@@ -244,13 +234,5 @@ def step_s(
             + sum(first[phase] * gpu_s[phase] for phase in stretch[at:])
             for at in range(len(stretch) + 1)
         )
-        for stretch in _stretches(waits)
+        for stretch in stretches
     )
-
-
-def _stretches(waits: Mapping[Phase, int]) -> list[list[Phase]]:
-    """The phases between two waits: what follows the last one goes on into the next step."""
-    order = list(Phase)
-    ends = [i for i, phase in enumerate(order) if phase in waits]
-    first = order[ends[-1] + 1 :] + order[: ends[0] + 1]
-    return [first, *(order[a + 1 : b + 1] for a, b in pairwise(ends))]

@@ -124,18 +124,13 @@ def corrections_of(runs: Iterable[ComparedRun]) -> dict[str, Correction]:
     for run in runs:
         log_ratio = math.log(run.measured_s / run.uncorrected_p50_s)
         by_gpu.setdefault(run.gpu, {}).setdefault(run.job, []).append(log_ratio)
-    return {gpu: _correction([*jobs.values()]) for gpu, jobs in by_gpu.items()}
-
-
-def _correction(jobs: Sequence[Sequence[float]]) -> Correction:
-    medians = [median(logs) for logs in jobs]
-    shift = median(medians)
-    return Correction(
-        num_jobs=len(jobs),
-        num_runs=sum(map(len, jobs)),
-        shift=shift,
-        scatter=_MAD * median(abs(one - shift) for one in medians),
-    )
+    found = {}
+    for gpu, jobs in by_gpu.items():
+        medians = [median(logs) for logs in jobs.values()]
+        scatter = _MAD * median(abs(one - median(medians)) for one in medians)
+        num_runs = sum(map(len, jobs.values()))
+        found[gpu] = Correction(num_jobs=len(jobs), num_runs=num_runs, shift=median(medians), scatter=scatter)
+    return found
 
 
 def corrected(estimate: IterationEstimate, correction: Correction | None) -> IterationEstimate:
@@ -149,8 +144,15 @@ def corrected(estimate: IterationEstimate, correction: Correction | None) -> Ite
     sigma = math.log(before.p90 / before.p50) / Z90 if before.p50 > 0 else 0.0
     if correction is None or not sigma:
         return estimate
-    factor, left = _posterior(sigma, correction)
+    of_gpu, of_job = sigma**2 / 2, max(sigma**2 / 2, correction.scatter**2)
+    weight = of_gpu / (of_gpu + math.pi / 2 * of_job / correction.num_jobs)
+    most = MOST_SIGMAS * sigma
+    factor = math.exp(weight * min(max(correction.shift, -most), most))
+    left = min(sigma, math.sqrt(of_job + of_gpu * (1 - weight)))
     device_s = spread(before.p50 * factor, left)
+    note = CorrectedByReceipts(
+        num_runs=correction.num_runs, num_jobs=correction.num_jobs, factor=factor, band=left / sigma
+    )
 
     def scaled(seconds: Mapping[K, float]) -> dict[K, float]:
         return {name: part_s * factor for name, part_s in seconds.items()}
@@ -165,23 +167,7 @@ def corrected(estimate: IterationEstimate, correction: Correction | None) -> Ite
         by_operator=scaled(estimate.by_operator),
         communication_s=estimate.communication_s * factor,
         correction=factor,
-        assumptions=(*estimate.assumptions, _note(correction, factor, left / sigma)),
-    )
-
-
-def _posterior(sigma: float, correction: Correction) -> tuple[float, float]:
-    """The factor of the median, and the log-normal sigma that is left."""
-    of_gpu = sigma**2 / 2
-    of_job = max(sigma**2 / 2, correction.scatter**2)
-    weight = of_gpu / (of_gpu + math.pi / 2 * of_job / correction.num_jobs)
-    most = MOST_SIGMAS * sigma
-    shift = min(max(correction.shift, -most), most)
-    return math.exp(weight * shift), min(sigma, math.sqrt(of_job + of_gpu * (1 - weight)))
-
-
-def _note(correction: Correction, factor: float, narrower: float) -> Finding:
-    return CorrectedByReceipts(
-        num_runs=correction.num_runs, num_jobs=correction.num_jobs, factor=factor, band=narrower
+        assumptions=(*estimate.assumptions, note),
     )
 
 
@@ -196,14 +182,13 @@ def uncorrected_p50_s(estimate: IterationEstimate) -> float:
 
 def drifts_of(runs: Sequence[ComparedRun]) -> list[Finding]:
     """GPUs whose last runs took longer or shorter than their intervals, in order of time of the runs."""
-    by_gpu = grouped(runs, lambda run: run.gpu)
-    return [drift for gpu, those in sorted(by_gpu.items()) for drift in _drift(gpu, those[-LAST:])]
-
-
-def _drift(gpu: str, runs: Sequence[ComparedRun]) -> list[Finding]:
-    slow = sum(run.measured_s > run.predicted_s.p90 for run in runs)
-    fast = sum(run.measured_s < run.predicted_s.p10 for run in runs)
-    if max(slow, fast) < LEAST or min(slow, fast) or 2 * max(slow, fast) <= len(runs):
-        return []
-    ratio = median(run.measured_s / run.predicted_s.p50 for run in runs)
-    return [Drift(gpu=gpu, num_runs=len(runs), num_outside=max(slow, fast), ratio=ratio)]
+    drifts: list[Finding] = []
+    for gpu, those in sorted(grouped(runs, lambda run: run.gpu).items()):
+        last = those[-LAST:]
+        slow = sum(run.measured_s > run.predicted_s.p90 for run in last)
+        fast = sum(run.measured_s < run.predicted_s.p10 for run in last)
+        outside = max(slow, fast)
+        if outside >= LEAST and not min(slow, fast) and 2 * outside > len(last):
+            ratio = median(run.measured_s / run.predicted_s.p50 for run in last)
+            drifts.append(Drift(gpu=gpu, num_runs=len(last), num_outside=outside, ratio=ratio))
+    return drifts

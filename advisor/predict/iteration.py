@@ -23,7 +23,7 @@ from advisor.predict.interval import Correction, corrected
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.largest_batch import fitted
 from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
-from advisor.predict.methods import OpTimes, in_a_step, no_faster_than, op_times
+from advisor.predict.methods import OpTimes, in_a_step, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.split import Rank, check_split, in_flight, in_micro_batches, rank_of
 from advisor.predict.step_time import OpSums, RankStep, bounds_with_waits, phases_s, step_time, sums_of
@@ -150,8 +150,9 @@ class _Clock:
         """Those of a rank's trace, and what they add up to."""
         trace, times = rank.trace, self.times(rank.trace, limit_w)
         if rank.split.tensor > 1:
-            undivided = self.times(rank.undivided, limit_w)
-            times = no_faster_than(times, undivided, rank.split.tensor)
+            # No part of an operator takes less than its part of the whole one.
+            least_s = self.times(rank.undivided, limit_w).time_s / rank.split.tensor
+            times = replace(times, time_s=np.maximum(times.time_s, least_s))
         return _Timed(
             times=replace(times, constants={}),
             sums=sums_of(times),

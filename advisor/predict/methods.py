@@ -156,11 +156,6 @@ class OpTimes:
             yield OpTime(op, family, time_s, sigma, METHODS[method], self.constants.get(i, ""))
 
 
-def no_faster_than(times: OpTimes, undivided: OpTimes, ranks: int) -> OpTimes:
-    """The times of parts of operators; of so many, none takes less than its part of the whole operator."""
-    return replace(times, time_s=np.maximum(times.time_s, undivided.time_s / ranks))
-
-
 def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:
     """Seconds of every operator of the trace on ``gpu``, each by the best method that can tell.
 
@@ -209,7 +204,10 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
         methods[known] = METHODS.index(method)
     streams = np.flatnonzero((methods == _ROOFLINE) & ~np.isnan(call_s)).tolist()
     used = {i: columns.families[i].bandwidth for i in streams}
-    for i, time in _rooflines(trace, np.flatnonzero(np.isnan(call_s)).tolist(), gpu, constants):
+    roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
+    asked = asked_rates(trace.ops, trace.precision)
+    for i in np.flatnonzero(np.isnan(call_s)).tolist():
+        time = time_under(roofs(*asked[i]), trace.ops[i], columns.families[i])
         used[i], call_s[i] = time.constant, time.time_s
         sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE
     return OpTimes(
@@ -220,16 +218,6 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
         methods=methods,
         constants=used,
     )
-
-
-def _rooflines(
-    trace: Trace, members: Sequence[int], gpu: GpuSpec, constants: FittedConstants
-) -> Iterator[tuple[int, RooflineTime]]:
-    roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
-    asked = asked_rates(trace.ops, trace.precision)
-    for i in members:
-        rate, family = asked[i]
-        yield i, time_under(roofs(rate, family), trace.ops[i], family)
 
 
 def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowledge) -> CallTimes:

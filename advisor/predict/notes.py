@@ -33,8 +33,7 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     if trace.compile_mode is not None:
         notes.append(about_estimates.StepCompiled(mode=trace.compile_mode))
     notes += described(constants.origin, used)
-    asked = _rates_in_order(trace.ops, trace.precision)
-    of_rates = (rate_for(name, family, gpu, constants).note for name, family in asked)
+    of_rates = (rate_for(*rate, gpu, constants).note for rate in _rates_in_order(trace.ops, trace.precision))
     notes += dict.fromkeys(note for note in of_rates if note is not None)
     families, ops = times.columns.families, times.columns.ops
     caveats = {families[i].caveat(ops[i]) for i in times.by(Method.ROOFLINE)} - {None}
@@ -93,15 +92,13 @@ def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
         notes.append(Unknown(what="calibration"))
     if not constants.is_measured:
         notes.append(Unknown(what="board"))
-    left = _families(times, Method.ROOFLINE)
+    left, learned = (
+        {times.columns.families[i].word for i in times.by(method)}
+        for method in (Method.ROOFLINE, Method.LEARNED)
+    )
     if left:
-        partly = left & _families(times, Method.LEARNED)
-        notes.append(about_estimates.NotLearned(families=sorted(left), partly=sorted(partly)))
+        notes.append(about_estimates.NotLearned(families=sorted(left), partly=sorted(left & learned)))
     return notes
-
-
-def _families(times: OpTimes, method: Method) -> set[str]:
-    return {times.columns.families[i].word for i in times.by(method)}
 
 
 def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: bool) -> list[Finding]:
@@ -112,7 +109,12 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     ]
     if step.measured_s is None:
         notes.append(about_estimates.Launching(launching_s=asdict(launching_s(trace, step.stepping))))
-    notes += _power(step)
+    stated_w, limit_w, gpu = step.layout.power_limit_w, step.power_limit_w, step.gpu
+    if step.measured_s is None and lowers(stated_w, gpu):  # it slows the GPU down, or does not count
+        slower = None if limit_w is None else slowdown(gpu, limit_w)
+        notes.append(
+            about_estimates.PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
+        )
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
     notes.append(about_estimates.HostLaunches(how="bound" if is_host_bound else "hidden"))
     lost = fragmentation()
@@ -123,15 +125,6 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
         notes.append(about_estimates.BatchVariation(variation=variation, waits=num_gpus > 1))
     return [*notes, *_notes_on_several(step)]
-
-
-def _power(step: RankStep) -> Iterator[Finding]:
-    """A limit that slows the GPU down, or one that does not count."""
-    gpu, stated_w, limit_w = step.gpu, step.layout.power_limit_w, step.power_limit_w
-    if step.measured_s is not None or not lowers(stated_w, gpu):
-        return
-    slower = None if limit_w is None else slowdown(gpu, limit_w)
-    yield about_estimates.PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
 def _notes_on_several(step: RankStep) -> Iterator[Finding]:

@@ -77,19 +77,14 @@ def op_times_s(
     times_s = np.full(len(ops), math.nan)
     if origin.occupancy is None or gpu.occupancy is None:
         return times_s
-    by_peak = grouped(_resident_members(ops, origin), lambda i: peak_flops_per_s(ops[i], gpu))
-    for peak, members in by_peak.items():
-        times_s[members] = _scaled([ops[i] for i in members], origin, gpu, peak)
-    return times_s
-
-
-def _resident_members(ops: Sequence[Op], gpu: GpuSpec) -> list[int]:
-    """Indices of the operators that have kernels, all of which fit the GPU; one native call for all."""
     owners = [i for i, op in enumerate(ops) for _ in op.kernels]
     kernels = KernelArrays.from_kernels([kernel for op in ops for kernel in op.kernels])
-    resident = native.count_resident_blocks(kernels, GpuArrays.from_specs([gpu]))[:, 0]
+    resident = native.count_resident_blocks(kernels, GpuArrays.from_specs([origin]))[:, 0]
     unfit = {owner for owner, blocks in zip(owners, resident.tolist(), strict=True) if not blocks}
-    return [i for i, op in enumerate(ops) if op.kernels and i not in unfit]
+    fitting = [i for i, op in enumerate(ops) if op.kernels and i not in unfit]
+    for peak, members in grouped(fitting, lambda i: peak_flops_per_s(ops[i], gpu)).items():
+        times_s[members] = _scaled([ops[i] for i in members], origin, gpu, peak)
+    return times_s
 
 
 def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> NDArray[np.float64]:
@@ -99,12 +94,11 @@ def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> ND
         [kernel for op in ops for kernel in op.kernels],
         intensity_flops_per_byte=[intensities[i] for i in owners],
     )
-    scaled = native.scale_kernels(
-        kernels,
+    from_gpu, to_gpu = (
         GpuArrays.from_specs([origin]),
         GpuArrays.from_specs([gpu], peak_flops_per_s=lambda _: peak),
-        unlaunchable=Unlaunchable.NAN,
     )
+    scaled = native.scale_kernels(kernels, from_gpu, to_gpu, unlaunchable=Unlaunchable.NAN)
     times_s = np.zeros(len(ops))
     np.add.at(times_s, owners, scaled[:, 0])
     return times_s

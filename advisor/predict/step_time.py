@@ -7,7 +7,7 @@ all-reduce that the backward pass does not hide.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
 from advisor.predict.host import Copies, beside, launched, launching_s
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, widened
 from advisor.predict.methods import METHODS, OpTimes
-from advisor.predict.split import Rank, Within, exchange_within, sigma_of_split
+from advisor.predict.split import Rank, exchange_within, sigma_of_split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,6 @@ class OpSums:
         return sum(self.by_phase.values())
 
     @property
-    def backward_s(self) -> float:
-        """Of the backward pass."""
-        return self.by_phase[values.Phase.BACKWARD]
-
-    @property
     def passes_s(self) -> float:
         """Of forward and backward passes."""
         return self.gpu_s - self.by_phase[values.Phase.OPTIMIZER]
@@ -59,13 +54,18 @@ def sums_of(times: OpTimes) -> OpSums:
     columns, time_s = times.columns, times.time_s
     by_method = np.bincount(times.methods, weights=time_s, minlength=len(METHODS))
     by_word = np.bincount(columns.word_index, weights=time_s)
+    # Name and method together, in the order in which they come.
+    calls = columns.name_index * len(METHODS) + times.methods
+    sums = np.bincount(calls, weights=time_s)
+    distinct, first = np.unique(calls, return_index=True)
     return OpSums(
         time_s=time_s,
         by_phase=phases_s(times),
         sigma=times.step_sigma,
         by_family=dict(zip(columns.words, by_word.tolist(), strict=True)),
         by_operator={
-            f"{columns.names[name]} ({METHODS[method]})": seconds for name, method, seconds in _named(times)
+            f"{columns.names[call // len(METHODS)]} ({METHODS[call % len(METHODS)]})": float(sums[call])
+            for call in distinct[np.argsort(first)].tolist()
         },
         by_method=dict(zip(METHODS, by_method.tolist(), strict=True)),
     )
@@ -80,15 +80,6 @@ def phases_s(times: OpTimes) -> Mapping[values.Phase, float]:
         values.Phase.OPTIMIZER: optimizer,
     }
     return {phase: float(times.time_s[member].sum()) for phase, member in members.items()}
-
-
-def _named(times: OpTimes) -> Iterator[tuple[int, int, float]]:
-    """Name, method and seconds of operators that have both in common, in the order in which they come."""
-    calls = times.columns.name_index * len(METHODS) + times.methods
-    sums = np.bincount(calls, weights=times.time_s)
-    distinct, first = np.unique(calls, return_index=True)
-    for call in distinct[np.argsort(first)].tolist():
-        yield *divmod(call, len(METHODS)), float(sums[call])
 
 
 HOST = "waiting for the host"
@@ -164,7 +155,10 @@ def step_time(step: RankStep) -> StepTime:
     others_s = _waiting(step, batch_variation(step.trace) * step.sums.passes_s / own_s.p50) * own_s.p50
     # Where ranks draw batches alike, they do not wait for them.
     sigma_others_s = (others_s - _waiting(step) * own_s.p50) / values.Z90
-    stages_s = _stages_s(step, own_s.p50, within)
+    # While a pipeline fills and drains, one pass of a stage for each other stage.
+    layers_s = float(step.sums.time_s[list(step.rank.in_layers)].sum()) / step.trace.accumulation
+    of_pass_s = layers_s * own_s.p50 / step.sums.gpu_s + within.layers.seconds
+    stages_s = (step.rank.split.pipeline - 1) * of_pass_s
     device_s = own_s.p50 + others_s + stages_s + exchange.seconds - copies_s
     variance = exchange.sigma_s**2 + sigma_others_s**2 + _variance(step, own_s.p50, device_s)
     gpu_s = step.sums.gpu_s + copies_s
@@ -214,15 +208,6 @@ def _waiting(step: RankStep, of_batches: float = 0.0) -> float:
     return within + math.hypot(copies / math.sqrt(passes_alone), drawn)
 
 
-def _stages_s(step: RankStep, alone_s: float, within: Within) -> float:
-    """While a pipeline fills and drains, one pass of a stage for each other stage."""
-    if step.rank.split.pipeline == 1:
-        return 0.0
-    layers_s = float(step.sums.time_s[list(step.rank.in_layers)].sum()) / step.trace.accumulation
-    of_pass_s = layers_s * alone_s / step.sums.gpu_s + within.layers.seconds
-    return (step.rank.split.pipeline - 1) * of_pass_s
-
-
 def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
     """In square seconds, of what is as sure or unsure on one GPU as on many, and of scaling itself."""
     trace, gpu_s, is_measured = step.trace, step.sums.gpu_s, step.measured_s is not None
@@ -256,7 +241,7 @@ def _exchange(step: RankStep, stretch: float) -> data_parallel.Exchange:
     reduced = data_parallel.exchange_of_gradients(
         trace,
         sums.time_s,
-        stretch * sums.backward_s,
+        stretch * sums.by_phase[values.Phase.BACKWARD],
         gpu,
         copies,
         slowdown=slowdown,

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from advisor.core import values
 from advisor.operators.attention import ATTENTION
 from advisor.operators.family import Family, base_name, data_sheet_flops_per_s, rate_for
-from advisor.operators.registry import family_of
 from advisor.predict.constants import slowed
 from advisor.predict.distinct import asked_rates, kept
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
@@ -133,25 +132,18 @@ def _products(ops: Sequence[values.Op], precision: values.Precision) -> tuple[fl
     forward = Counter[tuple[object, ...]]()
     for op in ops:
         if op.phase is values.Phase.FORWARD:
-            forward[_call(op)] += op.count
+            forward[op.name, op.inputs] += op.count
     by_rate = Counter[str]()
     for op, (rate, family) in zip(ops, asked_rates(ops, precision), strict=True):
-        if family.compute.tensor_cores and op.phase is not values.Phase.OPTIMIZER:
-            by_rate[rate] += round(_model_flops(op, forward))
+        if not family.compute.tensor_cores or op.phase is values.Phase.OPTIMIZER:
+            continue
+        call, count, flops = (op.name, op.inputs), op.count, float(op.flops)
+        # A call that the forward pass made as well, strides included, computes the same again.
+        if op.phase is values.Phase.BACKWARD and all(tensor.stride is not None for tensor in op.inputs):
+            again = min(count, forward[call])
+            forward[call] -= again
+            count -= again
+        if family.word == ATTENTION.word and base_name(op.name).endswith("_backward"):
+            flops *= _SHARE_OF_BACKWARD_ATTENTION
+        by_rate[rate] += round(flops * count)
     return float(by_rate.total()), max(by_rate, key=by_rate.__getitem__, default="")
-
-
-def _model_flops(op: values.Op, forward: Counter[tuple[object, ...]]) -> float:
-    if op.phase is values.Phase.FORWARD:
-        return float(op.flops * op.count)
-    # A call that the forward pass made as well, strides included, computes the same again.
-    has_strides = all(tensor.stride is not None for tensor in op.inputs)
-    again = min(op.count, forward[_call(op)]) if has_strides else 0
-    forward[_call(op)] -= again
-    is_attention = family_of(op).word == ATTENTION.word and base_name(op.name).endswith("_backward")
-    each = op.flops * _SHARE_OF_BACKWARD_ATTENTION if is_attention else op.flops
-    return float(each * (op.count - again))
-
-
-def _call(op: values.Op) -> tuple[object, ...]:
-    return op.name, op.inputs

@@ -145,7 +145,12 @@ def _figures_of(
     """Of each plan, made once for those that are alike: a cluster may have hundreds of such nodes."""
     runs = runs_of(plans, works_s, terms, draws)
     times = dict(_times_of(list({id(run): run for run in runs}.values()), job))
-    keys = [_what_decides(plan, run) for plan, run in zip(plans, runs, strict=True)]
+    keys: list[object] = []
+    for plan, run in zip(plans, runs, strict=True):
+        # Machines of one's own may be alike by their draws and their bill; a rented one is like none.
+        bill = plan.usd_per_h, plan.minimum_billed_s, plan.billed_step_s, plan.storage_usd_per_h
+        own = id(run), *bill, plan.egress_usd, plan.transfer_usd
+        keys.append(own if plan.offer is None and plan.price is None else id(plan))
     distinct = list({key: i for i, key in enumerate(keys)}.values())
     figures: dict[object, _Figures] = {}
     for start in range(0, len(distinct), CHUNK):
@@ -155,14 +160,6 @@ def _figures_of(
         timed = [times[id(run)] for run in of_chunk]
         figures.update(zip((keys[i] for i in members), _figures(timed, costs, job), strict=True))
     return (figures[key] for key in keys)
-
-
-def _what_decides(plan: Plan, run: DrawnRun) -> object:
-    """Equal for machines of one's own whose draws are equal; a rented one equals none."""
-    if plan.offer is not None or plan.price is not None:
-        return id(plan)
-    bill = plan.usd_per_h, plan.minimum_billed_s, plan.billed_step_s, plan.storage_usd_per_h
-    return id(run), *bill, plan.egress_usd, plan.transfer_usd
 
 
 def _times_of(runs: Sequence[DrawnRun], job: Job) -> Iterator[tuple[int, _Times]]:

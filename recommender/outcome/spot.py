@@ -130,7 +130,17 @@ def terms_of_plans(
             return of_one
         gang = id(of_one), plan.num_nodes
         if gang not in of_nodes:
-            of_nodes[gang] = _of_nodes(of_one, plan.num_nodes)
+            # They stop where one goes, and go on when all are back.
+            times = times_of_one(plan.num_nodes)
+            of_nodes[gang] = replace(
+                of_one,
+                preemptions_per_h=of_one.preemptions_per_h * times,
+                most_per_h=of_one.most_per_h * times,
+                reacquire_h=of_one.reacquire_h * times,
+                most_away_h=of_one.most_away_h * times**2,
+                restart_h=of_one.restart_h * slowest_boot(plan.num_nodes),
+                num_nodes=plan.num_nodes,
+            )
         return of_nodes[gang]
 
     return of
@@ -139,20 +149,6 @@ def terms_of_plans(
 def restarting(plan: Plan, terms: SpotTerms) -> SpotTerms:
     """The terms where a machine that comes back has empty disks, to which the data set is copied again."""
     return replace(terms, restart_h=terms.restart_h + plan.copied_s / HOUR_S) if plan.copied_s else terms
-
-
-def _of_nodes(terms: SpotTerms, num_nodes: int) -> SpotTerms:
-    """Of several machines that stop where one goes, and go on when all are back."""
-    times = times_of_one(num_nodes)
-    return replace(
-        terms,
-        preemptions_per_h=terms.preemptions_per_h * times,
-        most_per_h=terms.most_per_h * times,
-        reacquire_h=terms.reacquire_h * times,
-        most_away_h=terms.most_away_h * times**2,
-        restart_h=terms.restart_h * slowest_boot(num_nodes),
-        num_nodes=num_nodes,
-    )
 
 
 def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
@@ -237,7 +233,11 @@ def drawn_hours(
         num_segments = work_h / interval
         num_failures = np.maximum(num_segments * failures, 1e-12)
         varied = terms.dispersion_up * (1 + failures)
-        p_any = _p_any(rate * (work_h + num_segments * cost), terms.dispersion_up)
+        # Times up are hyperexponential with balanced means, and a start falls into one in proportion to its
+        # length: with equal odds into one of the many short ones or the few long ones.
+        expected = rate * (work_h + num_segments * cost)
+        apart = math.sqrt(max(terms.dispersion_up - 1, 0.0) / (terms.dispersion_up + 1))
+        p_any = (-np.expm1(-(1 + apart) * expected) - np.expm1(-(1 - apart) * expected)) / 2
         # The upper ``p_any`` of a standard normal draw as a draw of its own; minus infinity below it.
         share = (np.interp(z, _SCORES, _PROBABILITIES) - (1 - p_any)) / p_any
         z_of_any = np.where(share > 0, np.interp(share, _PROBABILITIES, _SCORES), -np.inf)
@@ -258,17 +258,6 @@ def _segments(work_h: Array, terms: SpotTerms, rate_per_h: Array | float) -> tup
     interval = work_h if wanted is None else np.minimum(work_h, wanted)
     cost = np.where(work_h > interval, terms.checkpoint_h, 0.0)
     return rate, interval, cost
-
-
-def _p_any(expected: Array, dispersion: float) -> Array:
-    """Odds that a time with so many preemptions to expect sees any.
-
-    Times up are hyperexponential with balanced means, and a start falls into one in proportion to its length:
-    with equal odds into one of the many short ones or the few long ones.
-    """
-    apart = math.sqrt(max(dispersion - 1, 0.0) / (dispersion + 1))
-    short, long = -np.expm1(-(1 + apart) * expected), -np.expm1(-(1 - apart) * expected)
-    return np.asarray((short + long) / 2)
 
 
 def _luck(z: Array, squared_variation: Array, p_any: Array) -> Array:

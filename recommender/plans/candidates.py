@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import repeat
@@ -286,18 +286,13 @@ def plans_of_offers(
     def extras(provider: str, region: str, num_nodes: int) -> Extras:
         return extras_at(provider, region, terms, rates, num_nodes)
 
-    return [
-        _cloud_plan(
-            offer,
-            price,
-            terms,
-            extras(offer.provider, offer.region, num_nodes),
-            _quota_of_plan(offer, num_nodes, quotas, account),
-            num_nodes,
-        )
-        for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
-        for num_nodes in node_counts(offer)
-    ]
+    plans = []
+    for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False):
+        for num_nodes in node_counts(offer):
+            added = extras(offer.provider, offer.region, num_nodes)
+            of_quota = _quota_of_plan(offer, num_nodes, quotas, account)
+            plans.append(_cloud_plan(offer, price, terms, added, of_quota, num_nodes))
+    return plans
 
 
 def _quota_of_plan(offer: Offer, num_nodes: int, quotas: Sequence[Quota], account: AccountLimits) -> _OfQuota:
@@ -422,25 +417,22 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
         offer, bill = _offer_of(plan), (plan.minimum_billed_s, plan.billed_step_s)
         return offer.provider, offer.instance_type, plan.num_nodes, offer.market, *bill
 
-    groups = grouped(plans, machine_of).values()
-    return [plan for group in groups for plan in (_undominated(group) if len(group) > 1 else group)]
-
-
-def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
-    def rates(plan: Plan) -> tuple[float, ...]:
-        rents = [rent + plan.storage_usd_per_h for rent in rents_to_compare(plan)]
-        return *rents, plan.egress_usd + plan.transfer_usd, plan.startup_s
-
     def order(plan: Plan) -> tuple[tuple[float, ...], tuple[int, float], str, str]:
-        offer = _offer_of(plan)
-        doubt = (0, 0.0) if plan.price is None else plan.price.doubt
-        return rates(plan), doubt, offer.region, offer.zone or ""
+        offer, doubt = _offer_of(plan), (0, 0.0) if plan.price is None else plan.price.doubt
+        rents = [rent + plan.storage_usd_per_h for rent in rents_to_compare(plan)]
+        costs = (*rents, plan.egress_usd + plan.transfer_usd, plan.startup_s)
+        return costs, doubt, offer.region, offer.zone or ""
 
-    kept: list[tuple[float, ...]] = []
-    for (costs, *_), plan in sorted(((order(plan), plan) for plan in group), key=itemgetter(0)):
-        if not any(all(map(le, other, costs)) for other in kept):
-            kept.append(costs)
-            yield plan
+    cheapest = []
+    for group in grouped(plans, machine_of).values():
+        kept: list[tuple[float, ...]] = []
+        keyed = [(order(plan), plan) for plan in group] if len(group) > 1 else []
+        cheapest += [] if keyed else group
+        for (costs, *_), plan in sorted(keyed, key=itemgetter(0)):
+            if not any(all(map(le, other, costs)) for other in kept):
+                kept.append(costs)
+                cheapest.append(plan)
+    return cheapest
 
 
 def _offer_of(plan: Plan) -> Offer:

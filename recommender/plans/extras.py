@@ -131,7 +131,19 @@ def _extras(
     ]
     usd = {need.name: charged.usd for need, charged in paid}
     moved_usd = usd.get(MOVING, 0.0)
-    notes = [_unknown(need, charged.stand_in) for need, charged in paid if charged.stand_in is not None]
+    notes: list[Finding] = [
+        RateUnknown(
+            line=need.name,
+            provider=need.provider,
+            region=need.region,
+            usd=stand_in.usd,
+            unit=stand_in.kind.unit,
+            dearest_provider=stand_in.provider,
+            dearest_region=stand_in.region,
+        )
+        for need, charged in paid
+        if (stand_in := charged.stand_in) is not None
+    ]
     if terms.data is not None and terms.dataset_gib:
         notes.append(DataMoved(place=terms.data.name, gib=moved_gib, usd=moved_usd, time_s=download_s))
     return Extras(
@@ -142,18 +154,6 @@ def _extras(
         download_s=download_s,
         rates={need.name: _in_words(need.gib, charged.rate) for need, charged in paid},
         notes=tuple(notes),
-    )
-
-
-def _unknown(need: _Need, stand_in: StorageRate) -> Finding:
-    return RateUnknown(
-        line=need.name,
-        provider=need.provider,
-        region=need.region,
-        usd=stand_in.usd,
-        unit=stand_in.kind.unit,
-        dearest_provider=stand_in.provider,
-        dearest_region=stand_in.region,
     )
 
 

@@ -87,7 +87,11 @@ def _named(name: str, plans: Sequence[Plan]) -> tuple[list[Plan], list[GpuReques
 
     def has(plan: Plan, word: str) -> bool:
         request = requests.get(word)
-        return word.casefold() in words_of[plan.id] if request is None else _is_asked(plan, request)
+        if request is None:
+            return word.casefold() in words_of[plan.id]
+        is_counted = not request.counts or plan.num_gpus in request.counts
+        is_laid_out = request.num_nodes in (None, plan.num_nodes)
+        return is_counted and is_laid_out and any(plan.gpu == gpu.name for gpu in request.gpus)
 
     for word in words:
         if not any(has(plan, word) for plan in plans):
@@ -117,12 +121,6 @@ def _gpus(word: str, known: Iterable[str]) -> GpuRequest:
     except UnknownGpuError as error:
         near = did_you_mean(word, [*known, *load_gpus()])
         raise InputError(f"no plan has {word!r}.{near} A plan's name: {_ALLOWED}.") from error
-
-
-def _is_asked(plan: Plan, request: GpuRequest) -> bool:
-    is_counted = not request.counts or plan.num_gpus in request.counts
-    is_laid_out = request.num_nodes in (None, plan.num_nodes)
-    return is_counted and is_laid_out and any(plan.gpu == gpu.name for gpu in request.gpus)
 
 
 def _sizes(plans: Iterable[Plan]) -> str:

@@ -85,30 +85,19 @@ def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[PolicyFault, ...]]:
     ordered = sorted(sources, key=lambda source: source.layer.rank)
     rules = [rule for source in ordered for rule in rules_of(source)]
     groups = grouped(rules, lambda rule: rule.merge_key)
-    overruled = {
-        id(rule): winner
-        for group in groups.values()
-        if (winner := _winner(group)) is not None
-        for rule in group
-        if rule is not winner
-    }
+    overruled: dict[int, policy_rules.Rule] = {}
+    for group in groups.values():
+        merging = group[0].merging
+        if merging is not policy_rules.Merging.ALL:
+            is_strictest = merging is policy_rules.Merging.STRICTEST
+            winner = min(group, key=lambda one: one.strictness if is_strictest else -one.origin.layer.rank)
+            overruled |= {id(rule): winner for rule in group if rule is not winner}
     policy = Policy(
         rules=tuple(rule for rule in rules if id(rule) not in overruled),
         overruled=tuple((rule, overruled[id(rule)]) for rule in rules if id(rule) in overruled),
         sources=tuple(ordered),
     )
     return policy, (*_broken_locks(ordered), *_contradictions(rules), *_empty_allowances(rules))
-
-
-def _winner(rules: Sequence[policy_rules.Rule]) -> policy_rules.Rule | None:
-    """The rule that goes before the others of its key; None where all count."""
-    match rules[0].merging:
-        case policy_rules.Merging.STRICTEST:
-            return min(rules, key=lambda rule: rule.strictness)
-        case policy_rules.Merging.NEAREST:
-            return max(rules, key=lambda rule: rule.origin.layer.rank)
-        case policy_rules.Merging.ALL:
-            return None
 
 
 def rules_of(source: Source) -> Iterator[policy_rules.Rule]:
@@ -156,16 +145,13 @@ def _broken_locks(ordered: Sequence[Source]) -> Iterator[PolicyFault]:
 
 
 def _set_in_spite(lower: Source, lock: str, place: policy_rules.Origin) -> Iterator[PolicyFault]:
-    origins: dict[str, policy_rules.Origin] = {}
-    for rule in rules_of(lower):
-        if rule.key == lock or rule.key.startswith(f"{lock}."):
-            origins.setdefault(rule.key, rule.origin)
-    for key, origin in origins.items():
+    rules = (rule for rule in rules_of(lower) if rule.key == lock or rule.key.startswith(f"{lock}."))
+    for key, (first, *_) in grouped(rules, lambda rule: rule.key).items():
         message = (
-            f"{key} is locked by the {place.layer} ({place}), so a {origin.layer} cannot set it:"
+            f"{key} is locked by the {place.layer} ({place}), so a {first.origin.layer} cannot set it:"
             " remove it here, or have the lock lifted there"
         )
-        yield PolicyFault(file=origin.file, line=origin.line, message=message)
+        yield PolicyFault(file=first.origin.file, line=first.origin.line, message=message)
 
 
 def _contradictions(rules: Sequence[policy_rules.Rule]) -> Iterator[PolicyFault]:

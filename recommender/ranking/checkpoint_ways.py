@@ -40,7 +40,10 @@ def evaluate_ways(
     """
     judged = _recovering(workloads, plans, job, draws, conditions, ruled)
     use = use_of(workloads[0].script)
-    asked = [item.option for item in judged if _depends(item.option)]
+    # Checkpoints make a difference on spot machines for longer than an interval.
+    saving = (AddCheckpoints, SaveCheckpoints)
+    options = [item.option for item in judged]
+    asked = [one for one in options if any(isinstance(change, saving) for change in one.script_changes)]
     if use is CheckpointUse.RESUMES:
         return judged
     if use is None:
@@ -53,8 +56,13 @@ def evaluate_ways(
     kept = [plan for plan in plans if plan.id in again]
     restarted = _recovering(workloads, kept, job, draws, from_zero, ruled)
     others = {item.option.plan.id: item for item in restarted}
-    pairs = [(item, others.get(item.option.plan.id)) for item in judged]
-    return [_better(item, other, use, worth_for(job)) for item, other in pairs]
+    found = []
+    for item in judged:
+        ways = [item, *filter(None, [others.get(item.option.plan.id)])]
+        if use is not None:
+            ways.sort(key=lambda way: _rank(way, worth_for(job)))
+        found.append(replace(ways[0], other=ways[1].option) if len(ways) > 1 else item)
+    return found
 
 
 def _recovering(
@@ -87,20 +95,6 @@ def _rank(item: Judged, worth: Worth) -> tuple[bool, Preference]:
 def use_of(script: Script) -> CheckpointUse | None:
     """What the script does with checkpoints; None where unknown, which counts as that it resumes."""
     return None if script.checkpoints is None else script.checkpoints.use
-
-
-def _depends(option: Option) -> bool:
-    """Whether checkpoints make a difference: they are on spot machines for longer than an interval."""
-    return any(isinstance(change, AddCheckpoints | SaveCheckpoints) for change in option.script_changes)
-
-
-def _better(resumed: Judged, restarted: Judged | None, use: CheckpointUse | None, worth: Worth) -> Judged:
-    if restarted is None:
-        return resumed
-    ways = [resumed, restarted]
-    if use is not None:
-        ways.sort(key=lambda item: _rank(item, worth))
-    return replace(ways[0], other=ways[1].option)
 
 
 def other_ways(judged: Sequence[Judged], script: Script) -> list[Option]:

@@ -113,24 +113,17 @@ def _unsure(
     near_ties: dict[int, Finding] = {}
     kept = _distinct(judged, kept)
     for i, item in enumerate(judged):
-        rivals = [] if i in tied else _rivals(i, points, kept)
-        surest = _surest(item.time_s, [judged[kept[rival]].time_s for rival in rivals])
-        if surest is not None:
-            place, p = surest
-            rival = judged[kept[rivals[place]]].option.plan.id
-            near_ties[i] = about_options.NearTie(plan_id=rival, p_slower=p, is_on_frontier=i in kept)
+        rivals = [] if i in tied else [judged[kept[place]] for place in _rivals(i, points, kept)]
+        odds: list[float] = []
+        for rival in rivals:
+            odds.append(chance_below(rival.time_s, item.time_s))
+            if odds[-1] >= UNSURE[1]:  # mostly of the first, which is the fastest
+                break
+        p = max(odds, default=0.0)
+        if UNSURE[0] < p < UNSURE[1]:
+            plan_id = rivals[odds.index(p)].option.plan.id
+            near_ties[i] = about_options.NearTie(plan_id=plan_id, p_slower=p, is_on_frontier=i in kept)
     return near_ties
-
-
-def _surest(time_s: Array, rivals_s: Sequence[Array]) -> tuple[int, float] | None:
-    """The rival that is most likely the faster one, and its odds; None where predictions distinguish them."""
-    odds: list[float] = []
-    for rival_s in rivals_s:
-        odds.append(chance_below(rival_s, time_s))
-        if odds[-1] >= UNSURE[1]:  # mostly of the first, which is the fastest
-            return None
-    p = max(odds, default=0.0)
-    return (odds.index(p), p) if p > UNSURE[0] else None
 
 
 def _distinct(judged: Sequence[Judged], kept: Sequence[int]) -> list[int]:
@@ -205,9 +198,12 @@ def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[O
         return plan.provider if plan.offer is None else plan.offer.market, option.work
 
     kinds = grouped(sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))), kind)
-    groups = {rows[0].plan.id: rows for alike in kinds.values() for rows in _groups(alike)}
-    speaker = {option.plan.id: plan_id for plan_id, rows in groups.items() for option in rows[1:]}
-    return [_in_its_row(option, speaker, groups) for option in options]
+    folded: dict[str, Option] = {}
+    for alike in kinds.values():
+        for first, *others in _groups(alike):
+            folded |= {o.plan.id: replace(o, folded_into=first.plan.id) for o in others}
+            folded[first.plan.id] = _speaking_for(first, others) if others else first
+    return [folded[option.plan.id] for option in options]
 
 
 def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:
@@ -235,19 +231,14 @@ def _is_like(saved_s: Array, time_s: float, saved_usd: Array, usd: float) -> NDA
     return np.asarray(gains_little & (np.abs(saved_s) <= most_s) & costs_like)
 
 
-def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str, Sequence[Option]]) -> Option:
-    into = speaker.get(option.plan.id)
-    if into is not None:
-        return replace(option, folded_into=into)
-    rows = groups[option.plan.id]
-    if len(rows) == 1:
-        return option
+def _speaking_for(option: Option, others: Sequence[Option]) -> Option:
+    rows = (option, *others)
     times_s, usd = [o.time_s.p50 for o in rows], [o.cost_usd.p50 for o in rows]
-    others = [other.plan.gpus for other in rows if other.plan.gpus != option.plan.gpus]
+    gpus = [other.plan.gpus for other in others if other.plan.gpus != option.plan.gpus]
     alike = about_options.Alike(
-        num_options=len(rows) - 1,
-        num_of_other_gpus=len(others),
-        other_gpus=list(dict.fromkeys(others)),
+        num_options=len(others),
+        num_of_other_gpus=len(gpus),
+        other_gpus=list(dict.fromkeys(gpus)),
         faster_s=times_s[0] - min(times_s),
         slower_s=max(times_s) - times_s[0],
         cheaper_usd=usd[0] - min(usd),

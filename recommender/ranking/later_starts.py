@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.core.findings.about_options import LaterStart
 from advisor.core.units import HOUR_S
-from advisor.core.values import Option, PricePoint, Recommendation
+from advisor.core.values import PricePoint, Recommendation
 from recommender.outcome.draws import Array
 
 DAY_H = 24
@@ -92,27 +92,21 @@ def with_shifts(
     recommendation: Recommendation, history: Mapping[str, Sequence[PricePoint]], now: datetime
 ) -> Recommendation:
     """Options with a later start instead of at once, where that pays; ``history`` is by plan id."""
-    shifted = tuple(
-        _shifted(option, history.get(option.plan.id, ()), now) for option in recommendation.options
-    )
-    return replace(recommendation, options=shifted)
-
-
-def _shifted(option: Option, points: Sequence[PricePoint], now: datetime) -> Option:
-    run_s = option.plan.startup_s + option.train_s.p50
-    if not points or not math.isfinite(run_s):
-        return option
-    shift = cheapest_start(points, run_s=run_s, now=now)
-    if shift is None:
-        return option
-    num_nodes = option.plan.num_nodes
-    # Prices of the past promise nothing: it says what they were, of all nodes.
-    advice = LaterStart(
-        delay_h=shift.delay_h,
-        start_at=shift.start_at.isoformat(),
-        saving_usd=shift.saving_usd * num_nodes,
-        spread_usd=shift.spread_usd * num_nodes,
-        usd=shift.usd * num_nodes,
-        num_days=shift.num_days,
-    )
-    return replace(option, reasons=(*option.reasons, advice))
+    shifted = []
+    for option in recommendation.options:
+        points, num_nodes = history.get(option.plan.id, ()), option.plan.num_nodes
+        run_s = option.plan.startup_s + option.train_s.p50
+        shift = cheapest_start(points, run_s=run_s, now=now) if points and math.isfinite(run_s) else None
+        if shift is not None:
+            # Prices of the past promise nothing: it says what they were, of all nodes.
+            advice = LaterStart(
+                delay_h=shift.delay_h,
+                start_at=shift.start_at.isoformat(),
+                saving_usd=shift.saving_usd * num_nodes,
+                spread_usd=shift.spread_usd * num_nodes,
+                usd=shift.usd * num_nodes,
+                num_days=shift.num_days,
+            )
+            option = replace(option, reasons=(*option.reasons, advice))
+        shifted.append(option)
+    return replace(recommendation, options=tuple(shifted))

@@ -86,9 +86,13 @@ def by_deadline(
     if job.deadline_s is not None or job.confidence != _CONFIDENCE_OF_P90 or range_s <= 0:
         return
     may_be_named = {option.plan.id for option in rivals}
+    ever_faster = [chosen]
+    for option in options:
+        if option.time_s.p90 < ever_faster[-1].time_s.p90:
+            ever_faster.append(option)
     spans = [
         (slower.time_s.p90 - max(then.time_s.p90, chosen.time_s.p50), then, slower.time_s.p90)
-        for slower, then in pairwise(_ever_faster(options, chosen))
+        for slower, then in pairwise(ever_faster)
         if then.plan.id in may_be_named
     ]
     if not spans:
@@ -111,16 +115,6 @@ def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: v
         from_s = math.ceil(best.time_s.p90 / MINUTE_S) * MINUTE_S
         spared = best.time_s.p90 / job.deadline_s - 1
         yield Tip(spared=spared, fact=tip_of("later-deadline", best, limit_s=from_s))
-
-
-def _ever_faster(options: Sequence[Option], chosen: Option) -> Iterator[Option]:
-    """The chosen one, and behind it each that is done earlier at p90 than all before it."""
-    done_s = chosen.time_s.p90
-    yield chosen
-    for option in options:
-        if option.time_s.p90 < done_s:
-            done_s = option.time_s.p90
-            yield option
 
 
 # Odds of one in ten that a script's text was misread, as those of a p90.
@@ -215,9 +209,13 @@ def what_tips(
         return about_answers.NothingTips() if best is chosen else tip_of("objective", best)
     if not decides:
         return _by_value(rivals, chosen, worth)
+    next_best = value.least_total(rivals, worth)
     tips = [
         *others,
-        *_tips(rivals, chosen, worth),
+        *_by_price(next_best, chosen, worth),
+        *_by_quote(rivals, chosen, worth),
+        *_by_wait(next_best, chosen, worth),
+        *_by_step(rivals, chosen, worth),
         *by_deadline(sorted([*ending, *ways], key=lambda o: value.preference(o, worth)), rivals, chosen, job),
         *by_data_place(ending, chosen, job, worth),
         *later,
@@ -231,14 +229,6 @@ def what_tips(
 def _ends(option: Option) -> bool:
     """In every draw, so that it has a total."""
     return math.isfinite(option.expected.time_s) and math.isfinite(option.expected.cost_usd)
-
-
-def _tips(rivals: Sequence[Option], chosen: Option, worth: value.Worth) -> Iterator[Tip]:
-    next_best = value.least_total(rivals, worth)
-    yield from _by_price(next_best, chosen, worth)
-    yield from _by_quote(rivals, chosen, worth)
-    yield from _by_wait(next_best, chosen, worth)
-    yield from _by_step(rivals, chosen, worth)
 
 
 def _gap_usd(rival: Option, chosen: Option, worth: value.Worth) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -279,6 +279,11 @@ class Group:
         return _MANNERS.get(self.kind, Manner.RING)
 
     @property
+    def rounds(self) -> int:
+        """Of each part of the buffer."""
+        return 2 if self.kind == "all_reduce" else 1
+
+    @property
     def link(self) -> Link:
         """What a ring of all the GPUs of a node crosses: pairs are bridged, the way between them is not."""
         is_split = self.fabric.link is Link.NVLINK_PAIRS and self.gpus_per_node > 2
@@ -316,12 +321,14 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
     if group.num_gpus == 1:
         return _FREE
     network, network_sigma, network_s = _network(group, constants)
-    link, link_s = constants.links[group.link], _link_s_per_byte(group, constants)
+    link, link_s, shares = constants.links[group.link], 0.0, _shares(group, constants)
+    if group.gpus_per_node > 1:
+        efficiency = link.efficiency * constants.manners[group.manner].rate
+        link_s = shares / (efficiency * group.link_bytes_per_s)
     is_known = group.fabric.is_granted or group.gpus_per_node == 1
     pace = constants.pace.get(group.architecture, 1.0)
     link_steps, network_steps = _steps(group)
     latency_s = pace * (constants.launch_s + link_steps * link.hop_s) + network_steps * network.hop_s
-    shares = _shares(group, constants)
     is_ring = group.manner is Manner.RING
     lines = [
         ProtocolLine(
@@ -330,25 +337,18 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
         )
         for protocol in (constants.ring_protocols if is_ring else constants.peer_protocols)
     ]
-    lines += _in_switch(group, constants)
+    switch = constants.in_switch
+    is_able = group.fabric.link is Link.NVSWITCH and group.architecture in switch.architectures
+    if group.kind == "all_reduce" and group.num_nodes == 1 and is_able:
+        # A GPU sends all of its buffer to the switch, and gets the others' shares of the sum.
+        rate = switch.efficiency * group.fabric.link_bytes_per_s
+        switch_s = switch.latency * pace * (constants.launch_s + 2 * constants.links[Link.NVSWITCH].hop_s)
+        lines.append(ProtocolLine(latency_s=switch_s, s_per_byte=(1 + 1 / group.num_gpus) / rate))
     return CollectiveLaw(
         lines=tuple(lines),
         latency_sigma=constants.latency_sigma if group.num_nodes == 1 else constants.network_latency_sigma,
         rate_sigma=max(network_sigma, (link if is_known else constants.links[Link.HOST]).sigma),
     )
-
-
-def _in_switch(group: Group, constants: CollectiveConstants) -> Iterator[ProtocolLine]:
-    """A GPU sends all of its buffer to the switch, and gets the others' shares of the sum."""
-    switch = constants.in_switch
-    is_able = group.fabric.link is Link.NVSWITCH and group.architecture in switch.architectures
-    if group.kind == "all_reduce" and group.num_nodes == 1 and is_able:
-        hops_s = 2 * constants.links[Link.NVSWITCH].hop_s
-        pace = constants.pace.get(group.architecture, 1.0)
-        yield ProtocolLine(
-            latency_s=switch.latency * pace * (constants.launch_s + hops_s),
-            s_per_byte=(1 + 1 / group.num_gpus) / (switch.efficiency * group.fabric.link_bytes_per_s),
-        )
 
 
 def _steps(group: Group) -> tuple[int, int]:
@@ -366,19 +366,7 @@ def _shares(group: Group, constants: CollectiveConstants) -> float:
     if group.kind in _NEIGHBOURS or group.kind in ("broadcast", "reduce"):
         return 1.0
     own_share = constants.manners[group.manner].own_share
-    return (_rounds(group.kind) * (group.num_gpus - 1) + own_share) / group.num_gpus
-
-
-def _rounds(kind: str) -> int:
-    return 2 if kind == "all_reduce" else 1
-
-
-def _link_s_per_byte(group: Group, constants: CollectiveConstants) -> float:
-    """Zero where a node has one GPU."""
-    if group.gpus_per_node == 1:
-        return 0.0
-    efficiency = constants.links[group.link].efficiency * constants.manners[group.manner].rate
-    return _shares(group, constants) / (efficiency * group.link_bytes_per_s)
+    return (group.rounds * (group.num_gpus - 1) + own_share) / group.num_gpus
 
 
 def _network(group: Group, constants: CollectiveConstants) -> tuple[Road, float, float]:
@@ -405,7 +393,7 @@ def _crossing(group: Group) -> float:
         return group.gpus_per_node * (1 - 1 / group.num_nodes)
     if group.kind in ("broadcast", "reduce"):
         return 1.0
-    return _rounds(group.kind) * (1 - 1 / group.num_gpus)
+    return group.rounds * (1 - 1 / group.num_gpus)
 
 
 # What several GPUs cost each other beside what they exchange, fitted to published throughputs.
