@@ -290,8 +290,8 @@ def main() -> None:
     _set_day(datetime.fromisoformat(day).replace(tzinfo=UTC))
     ranked_on = recommending.ranked_on
 
-    def ranked_and_moved(places: Places, warnings: Any, trace: Trace, *rest: Any) -> Answer:
-        answer = ranked_on(places, warnings, trace, *rest)
+    def ranked_and_moved(places: Places, trace: Trace, *rest: Any) -> Answer:
+        answer = ranked_on(places, trace, *rest)
         if answer.chosen is not None:
             asked = Asked(trace=trace, places=places, answer=answer, chosen=answer.chosen)
             found = dict(report(near(asked)))

@@ -148,9 +148,10 @@ class PricingSettings(_Sourced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracingSettings(_Sourced):
-    """What a trace needs: how scripts are profiled."""
+    """What a trace needs: how scripts are profiled, and how their data is loaded."""
 
     profile: sections.ProfileSettings
+    input: sections.InputSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +182,7 @@ class Config(_Sourced):
     @property
     def tracing(self) -> TracingSettings:
         """Those of traces."""
-        return TracingSettings(origins=self.origins, profile=self.settings.profile)
+        return TracingSettings(origins=self.origins, profile=self.settings.profile, input=self.settings.input)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

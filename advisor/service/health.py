@@ -115,10 +115,11 @@ def _native() -> Found:
 def _prices(pricing: PricingSettings) -> Found:
     from advisor.pricing.answers import load_offers
     from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.service.prices.book import PriceBook
     from advisor.service.prices.daily import current_answers
     from advisor.service.prices.live import now
 
-    answers = current_answers(pricing, OfferQuery(), Listener(), may_refresh=False)
+    answers = current_answers(PriceBook(settings=pricing), OfferQuery(), Listener(), may_refresh=False)
     offers = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in offers.offers)
     state: State = "note" if offers.warnings else "ok"
@@ -127,9 +128,10 @@ def _prices(pricing: PricingSettings) -> Found:
 
 def _rules(pricing: PricingSettings) -> Found:
     """Contracts and quotas, which change nothing where they are misspelt."""
+    from advisor.service.prices.book import PriceBook
     from advisor.service.prices.offers import idle_in_words
 
-    idle = idle_in_words(pricing)
+    idle = idle_in_words(PriceBook(settings=pricing))
     if idle:
         return "note", "; ".join(idle)
     return "ok", f"{len(pricing.contracts)} contracts and {len(pricing.quotas)} quotas"

@@ -188,12 +188,14 @@ def cheapest_at(
 
     Raises AdvisorError: the prices of the settings' sources cannot be read.
     """
+    from advisor.service.prices.book import PriceBook
     from advisor.service.prices.offers import query_offers
     from advisor.service.prices.query_limits import OfferFilter
     from recommender.plans.candidates import place_in_id
 
     try:
-        offers = query_offers(_wherever(pricing, provider, market), OfferFilter(wanted={}), listener).offers
+        book = PriceBook(settings=_wherever(pricing, provider, market))
+        offers = query_offers(book, OfferFilter(wanted={}), listener).offers
     except NoOfferError:
         return None
     there = [

@@ -17,7 +17,7 @@ from advisor.edits.parsed_script import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
 from advisor.service.recommend.past_runs import past_runs
-from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of, with_input
+from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
@@ -114,7 +114,7 @@ def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace
     trace = trace_of(request.trace, config.tracing, listener)
     if not is_script:
         _check_counts(_own_sizes(config.settings), request.gpus, trace.world_size)
-    return with_input(trace, config.settings.input, listener)
+    return trace
 
 
 def _check_counts(own_sizes: Sequence[int], texts: Sequence[str], world: int | None) -> None:

@@ -335,6 +335,7 @@ def todays_prices_for(
 
     Raises AdvisorError: prices cannot be read.
     """
+    from advisor.service.prices.book import PriceBook
     from advisor.service.prices.offers import query_offers
     from advisor.service.prices.query_limits import OfferFilter
     from advisor.service.recommend.plan_sources import spot_terms
@@ -344,12 +345,9 @@ def todays_prices_for(
         for one in () if job.entry is None else job.entry.alternatives:
             wanted.setdefault(one.gpu, set()).add(one.num_gpus)
     try:
+        book, asked = PriceBook(settings=config.pricing), OfferFilter(wanted=wanted)
         offers = (
-            query_offers(
-                config.pricing, OfferFilter(wanted=wanted), listener, may_refresh=True, only_open=True
-            ).offers
-            if wanted
-            else ()
+            query_offers(book, asked, listener, may_refresh=True, only_open=True).offers if wanted else ()
         )
     except NoOfferError:  # the report names the jobs that cannot be priced
         offers = ()

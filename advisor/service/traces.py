@@ -116,13 +116,17 @@ class TraceRequest:
 
 
 def trace_of(request: TraceRequest, tracing: TracingSettings, listener: Listener) -> Trace:
-    """The Trace in a file, of a profiler's export, or of a script that is profiled now.
+    """The Trace in a file, of a profiler's export, or of a script that is profiled now, fed as settings say.
 
     Raises:
         InputError: nothing there, or options of profiling for a saved trace.
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
+    return with_input(_trace(request, tracing, listener), tracing.input, listener)
+
+
+def _trace(request: TraceRequest, tracing: TracingSettings, listener: Listener) -> Trace:
     source = request.source
     if isinstance(source, Trace):
         _refuse_profiling(request, tracing, listener, "the trace")

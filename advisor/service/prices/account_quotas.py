@@ -18,11 +18,11 @@ from advisor.core.errors import CloudError, InputError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, quoted
 from advisor.service.listening import Listener
+from advisor.service.prices.book import PriceBook
 from advisor.store.database import folder_of
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
-    from advisor.config.layers import PricingSettings
     from advisor.config.settings import PriceSettings, StoreSettings
     from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
 
@@ -32,19 +32,19 @@ Limits = Mapping[tuple[str, str, str], int]
 """By provider, region and the quota's name there."""
 
 
-def read_account_quotas(pricing: PricingSettings, sources: Collection[str], store: Store) -> tuple[str, ...]:
+def read_account_quotas(book: PriceBook, sources: Collection[str], store: Store) -> tuple[str, ...]:
     """Ask the accounts of the price sources ``aws`` and ``gcp``, and keep what they say.
 
     Returns:
         A line for each account that could not be asked; what was known of it stays.
     """
-    before, _ = known_quotas(pricing.store)
+    before, _ = known_quotas(book.settings.store)
     limits, problems = dict(before), []
     for name, ask in (("aws", _of_aws), ("gcp", _of_gcp)):
         if name not in sources:
             continue
         try:
-            read = ask(pricing, store)
+            read = ask(book, store)
         except CloudError as error:
             problems.append(str(error))
         else:
@@ -52,7 +52,7 @@ def read_account_quotas(pricing: PricingSettings, sources: Collection[str], stor
     if limits != before or not problems:
         rows = [[*key, limit] for key, limit in sorted(limits.items())]
         document = {"read_on": datetime.now(UTC).date().isoformat(), "limits": rows}
-        write_atomically(_path(pricing.store), json.dumps(document).encode(), private=True)
+        write_atomically(_path(book.settings.store), json.dumps(document).encode(), private=True)
     return tuple(problems)
 
 
@@ -70,13 +70,13 @@ def _path(settings: StoreSettings) -> Path:
     return folder_of(settings.url) / "quotas.json"
 
 
-def _of_aws(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:
+def _of_aws(book: PriceBook, store: Store) -> dict[tuple[str, str, str], int]:
     """Of the regions whose prices the account has shown; a refusal in one is a refusal in all."""
     from advisor.pricing.sources.aws.account import vcpu_quotas
     from advisor.pricing.sources.aws.aws_calls import read_options
     from advisor.store.pulls import pulls
 
-    options = read_options(pricing.prices.options.get("aws", {}))
+    options = read_options(book.settings.prices.options.get("aws", {}))
     regions = sorted({pull.place[1] for pull in pulls(store, "aws") if pull.place is not None})
     jobs = [partial(vcpu_quotas, region, options=options) for region in regions]
     return {
@@ -86,7 +86,7 @@ def _of_aws(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str]
     }
 
 
-def _of_gcp(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:  # noqa: ARG001
+def _of_gcp(book: PriceBook, store: Store) -> dict[tuple[str, str, str], int]:  # noqa: ARG001
     from advisor.pricing.sources.gcp.client import has_login
     from advisor.pricing.sources.gcp.gcp_source import endpoint, project_quotas
 

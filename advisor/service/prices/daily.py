@@ -25,6 +25,7 @@ from advisor.core.units import format_duration
 from advisor.service.listening import Listener
 from advisor.service.prices import live as live_prices
 from advisor.service.prices.account_quotas import read_account_quotas
+from advisor.service.prices.book import PriceBook
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 
@@ -42,7 +43,7 @@ _MORE_S = 60
 
 
 def current_answers(
-    pricing: PricingSettings, query: OfferQuery, listener: Listener, *, may_refresh: bool
+    book: PriceBook, query: OfferQuery, listener: Listener, *, may_refresh: bool
 ) -> list[Answer]:
     """What all sources know; live prices are refreshed first where they are due and credentials were found.
 
@@ -53,32 +54,31 @@ def current_answers(
     """
     from advisor.pricing.source_registry import answers_of
 
-    sources = live_prices.sources_for(pricing)
-    listener.warn(sources.warnings)
+    listener.warn(book.sources.warnings)
     if may_refresh:
-        pull_due(pricing, sources.sources, listener)
+        pull_due(book, listener)
     try:
-        return live_prices.known_answers(pricing, query, sources.sources)
+        return book.known(query)
     except StoreError as error:
         if not may_refresh:
             raise
         # Who wants a recommendation can go on with dated prices, and sees how old they are.
         listener.warn([f"prices that were pulled cannot be read: {error}"])
-        return answers_of(sources.sources, query, None)
+        return answers_of(book.sources.sources, query, None)
 
 
-def pull_due(pricing: PricingSettings, sources: Sequence[PriceSource], listener: Listener) -> None:
+def pull_due(book: PriceBook, listener: Listener) -> None:
     """Start the pull of what is due, or join one that has just begun; trouble is a warning.
 
     Prices that do not come within ``prices.refresh_wait`` serve the next command.
     """
-    live = [source for source in sources if source.capabilities.is_live]
-    if not live or not may_pull(pricing.prices):
+    live = [source for source in book.sources.sources if source.capabilities.is_live]
+    if not live or not may_pull(book.settings.prices):
         return
     try:
-        with open_store(pricing.store.url) as store:
-            child = _started(pricing, live, store)
-            _follow(pricing.prices, live, store, listener, child)
+        with open_store(book.settings.store.url) as store:
+            child = _started(book, live, store)
+            _follow(book.settings.prices, live, store, listener, child)
     except StoreError as error:
         listener.warn([f"new prices were not pulled: {error}"])
 
@@ -89,28 +89,26 @@ def may_pull(prices: PriceSettings) -> bool:
     return not (prices.offline or prices.refresh == "never" or is_automated)
 
 
-def _started(
-    pricing: PricingSettings, live: Sequence[PriceSource], store: Store
-) -> subprocess.Popen[bytes] | None:
+def _started(book: PriceBook, live: Sequence[PriceSource], store: Store) -> subprocess.Popen[bytes] | None:
     """The process that pulls what is due; None where nothing is, or another process is about it."""
     from advisor.pricing.refresh import LOCK, due_sources, note_under_way
     from advisor.store.locks import lock
 
-    prices = pricing.prices
+    prices = book.settings.prices
     after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
-    due = due_sources(live, store, live_prices.now(), after_s, live_prices.regions_of(pricing.cloud))
+    due = due_sources(live, store, live_prices.now(), after_s, book.regions)
     if not due:
         return None
     try:
         with lock(store, LOCK, f"process {os.getpid()}"):
-            due = due_sources(due, store, live_prices.now(), after_s, live_prices.regions_of(pricing.cloud))
+            due = due_sources(due, store, live_prices.now(), after_s, book.regions)
             note_under_way(due, store, live_prices.now())
     except LockedError:
         return None
-    return _process(pricing, [source.name for source in due]) if due else None
+    return _process(book, [source.name for source in due]) if due else None
 
 
-def _process(pricing: PricingSettings, names: Sequence[str]) -> subprocess.Popen[bytes]:
+def _process(book: PriceBook, names: Sequence[str]) -> subprocess.Popen[bytes]:
     """Settings may hold passwords: they go through a pipe, not by arguments or the environment."""
     process = start(
         _COMMAND,
@@ -121,7 +119,7 @@ def _process(pricing: PricingSettings, names: Sequence[str]) -> subprocess.Popen
     )
     assert process.stdin is not None  # noqa: S101 - a pipe
     with suppress(BrokenPipeError), process.stdin as pipe:
-        pipe.write(json.dumps({"names": list(names), "pricing": _as_json(pricing)}).encode())
+        pipe.write(json.dumps({"names": list(names), "pricing": _as_json(book.settings)}).encode())
     # Its caller may never wait for its end; in a long Python session it would stay a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return process
@@ -183,23 +181,23 @@ def main() -> None:
     from advisor.config.layers import PricingSettings
 
     given = json.load(sys.stdin.buffer)
-    pricing = TypeAdapter(PricingSettings).validate_python(given["pricing"])
-    signal.alarm(int(pricing.prices.refresh_within) + _MORE_S)
-    pull(pricing, given["names"])
+    book = PriceBook(settings=TypeAdapter(PricingSettings).validate_python(given["pricing"]))
+    signal.alarm(int(book.settings.prices.refresh_within) + _MORE_S)
+    pull(book, given["names"])
 
 
-def pull(pricing: PricingSettings, names: Sequence[str]) -> None:
+def pull(book: PriceBook, names: Sequence[str]) -> None:
     """Refresh sources that would let us in, and note who would not.
 
     Raises StoreError: the database cannot be written, or another process refreshes it.
     """
     from advisor.pricing.refresh import with_credentials
 
-    with open_store(pricing.store.url) as store:
-        open_ = with_credentials(live_prices.sources_for(pricing, names).sources, store, live_prices.now())
+    with open_store(book.settings.store.url) as store:
+        open_ = with_credentials(book.named_sources(names).sources, store, live_prices.now())
         if open_:
-            live_prices.run_refresh(pricing, open_, store, Listener())
-            read_account_quotas(pricing, [source.name for source in open_], store)
+            live_prices.run_refresh(book, open_, store, Listener())
+            read_account_quotas(book, [source.name for source in open_], store)
 
 
 if __name__ == "__main__":

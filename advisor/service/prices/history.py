@@ -11,8 +11,9 @@ from advisor.pricing.price_checks import DoubtfulPrice
 from advisor.pricing.price_history import PriceSeries, seen_from, series_of
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Listener
+from advisor.service.prices.book import PriceBook
 from advisor.service.prices.daily import current_answers
-from advisor.service.prices.live import known_answers, moment_ago
+from advisor.service.prices.live import moment_ago
 from advisor.service.prices.offers import check_names, wanted_counts
 from advisor.service.prices.query_limits import OfferFilter, is_wanted
 from advisor.store.database import existing_store
@@ -31,10 +32,11 @@ def price_history(
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: nothing is remembered of them.
     """
+    book = PriceBook(settings=pricing)
     wanted = wanted_counts(gpus, listener)
-    points = _points(pricing, wanted, since_s, listener)
+    points = _points(book, wanted, since_s, listener)
     asked = OfferFilter(gpus=gpus, wanted=wanted)
-    check_names(pricing, asked, listener, {point.region for point in points})
+    check_names(book, asked, listener, {point.region for point in points})
     series = series_of(points)
     if not series:
         raise NoOfferError(
@@ -55,29 +57,29 @@ def doubtful_prices(
     """
     from advisor.pricing.price_checks import doubtful_prices
 
-    cloud = pricing.cloud
+    book, cloud = PriceBook(settings=pricing), pricing.cloud
     wanted = wanted_counts(gpus, listener)
     query = OfferQuery(
         providers=() if "*" in cloud.providers else cloud.providers, regions=cloud.regions, gpus=tuple(wanted)
     )
-    check_names(pricing, OfferFilter(gpus=gpus, wanted=wanted), listener)
-    answers = current_answers(pricing, query, listener, may_refresh=False)
+    check_names(book, OfferFilter(gpus=gpus, wanted=wanted), listener)
+    answers = current_answers(book, query, listener, may_refresh=False)
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     dated = [offer for answer in answers if answer.source == "snapshot" for offer in answer.offers]
     if not live:
         raise NoOfferError("no live prices are remembered: `advisor prices refresh` pulls them.")
     kept = [o for o in live if query.matches(o) and is_wanted(wanted, o.gpu, o.num_gpus)]
-    return doubtful_prices(kept, dated, _points(pricing, wanted, DOUBTED_S, listener))
+    return doubtful_prices(kept, dated, _points(book, wanted, DOUBTED_S, listener))
 
 
 def _points(
-    pricing: PricingSettings, wanted: Mapping[str, set[int]], since_s: float, listener: Listener
+    book: PriceBook, wanted: Mapping[str, set[int]], since_s: float, listener: Listener
 ) -> tuple[PricePoint, ...]:
     from advisor.store.pulls import price_points
 
-    cloud = pricing.cloud
+    cloud = book.settings.cloud
     start = moment_ago(since_s)
-    with existing_store(pricing.store.url) as store:
+    with existing_store(book.settings.store.url) as store:
         if store is None:
             return ()
         points = price_points(
@@ -89,16 +91,16 @@ def _points(
         )
     points = seen_from(points, start)
     there = [point for point in points if is_any(cloud.regions, point.region)]
-    return _of_counts(pricing, wanted, there, listener)
+    return _of_counts(book, wanted, there, listener)
 
 
 def _of_counts(
-    pricing: PricingSettings, wanted: Mapping[str, set[int]], points: Sequence[PricePoint], listener: Listener
+    book: PriceBook, wanted: Mapping[str, set[int]], points: Sequence[PricePoint], listener: Listener
 ) -> tuple[PricePoint, ...]:
     """Points of machines of the sizes asked for; current offers tell the size, since the history does not."""
     if not any(wanted.values()):
         return tuple(points)
-    answers = known_answers(pricing, OfferQuery(gpus=tuple(wanted)))
+    answers = book.known(OfferQuery(gpus=tuple(wanted)))
     machines = {
         (offer.provider, offer.instance_type): is_wanted(wanted, offer.gpu, offer.num_gpus)
         for answer in answers

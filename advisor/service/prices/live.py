@@ -1,4 +1,4 @@
-"""Price sources of the settings and the database behind them, and refreshing with progress."""
+"""Refreshing live prices with progress, and what their sources hold."""
 
 from __future__ import annotations
 
@@ -11,51 +11,17 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, StoreError, did_you_mean
 from advisor.service.listening import Listener
 from advisor.service.prices.account_quotas import read_account_quotas
+from advisor.service.prices.book import PriceBook
 from advisor.store.database import existing_store, open_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
-    from advisor.config.settings import CloudSettings, PriceSettings, StoreSettings
-    from advisor.pricing.answers import Answer
+    from advisor.config.settings import StoreSettings
     from advisor.pricing.refresh import RefreshedPart
-    from advisor.pricing.source_registry import Sources, SourceState
-    from advisor.pricing.sources.protocol import OfferQuery, PriceSource
+    from advisor.pricing.source_registry import SourceState
+    from advisor.pricing.sources.protocol import PriceSource
     from advisor.pricing.sources.snapshot import Built
-
-_ALL = "*"
-
-
-def sources_for(pricing: PricingSettings, names: Sequence[str] = ()) -> Sources:
-    """The sources of the settings in order of trust, or those named.
-
-    Raises ConfigError: a source that the settings name is not there or refuses its options.
-    """
-    from advisor.pricing.source_registry import sources_of
-
-    settings = price_settings(pricing)
-    if names:
-        settings = settings.model_copy(update={"sources": tuple(dict.fromkeys(names))})
-    return sources_of(settings)
-
-
-def price_settings(pricing: PricingSettings) -> PriceSettings:
-    """The settings of sources; gpuhunt reads the catalogs of those whom ``cloud.providers`` names, too."""
-    settings = pricing.prices
-    named = [name.lower() for name in pricing.cloud.providers if name != _ALL]
-    if not named or not pricing.may_add_providers:
-        return settings
-    from advisor.pricing.providers import load_providers
-    from advisor.pricing.sources.gpuhunt import NAME, PROVIDERS
-
-    options = settings.options.get(NAME, {})
-    added = [name for name in named if name in load_providers() and name not in PROVIDERS]
-    if not added or "providers" in options:
-        return settings
-    providers = (*PROVIDERS, *dict.fromkeys(added))
-    return settings.model_copy(
-        update={"options": {**settings.options, NAME: {**options, "providers": providers}}}
-    )
 
 
 def now() -> datetime:
@@ -69,25 +35,8 @@ def moment_ago(ago_s: float) -> datetime:
     return end - timedelta(seconds=min(ago_s, end.timestamp()))
 
 
-def known_answers(
-    pricing: PricingSettings, query: OfferQuery, sources: Sequence[PriceSource] | None = None
-) -> list[Answer]:
-    """What sources know, those of the settings if none are given; nothing is pulled and nothing said.
-
-    Raises:
-        ConfigError: a source that the settings name is not there or refuses its options.
-        CatalogError: the data of a source cannot be read.
-    """
-    from advisor.pricing.source_registry import answers_of
-
-    if sources is None:
-        sources = sources_for(pricing).sources
-    with existing_store(pricing.store.url) as store:
-        return answers_of(sources, query, store)
-
-
 def run_refresh(
-    pricing: PricingSettings,
+    book: PriceBook,
     sources: Sequence[PriceSource],
     store: Store,
     listener: Listener,
@@ -101,18 +50,13 @@ def run_refresh(
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.store.pulls import forget_points
 
-    query = OfferQuery(regions=regions_of(pricing.cloud), providers=providers)
+    query = OfferQuery(regions=book.regions, providers=providers)
     names = ", ".join(source.name for source in sources)
     with _pulling(listener, names) as progress:
-        within_s = pricing.prices.refresh_within
+        within_s = book.settings.prices.refresh_within
         kept = refresh(sources, query, store, now=now, progress=progress, within_s=within_s)
-    forget_points(store, moment_ago(pricing.store.retention))
+    forget_points(store, moment_ago(book.settings.store.retention))
     return kept
-
-
-def regions_of(settings: CloudSettings) -> tuple[str, ...]:
-    """Regions to ask for; empty for all."""
-    return () if "*" in settings.regions else settings.regions
 
 
 def refresh_prices(
@@ -127,12 +71,13 @@ def refresh_prices(
         InputError: a name of a source that is not live, or there is no live one.
         LockedError: another refresh of the same database is under way.
     """
-    sources = _of_providers(live_sources(pricing, names, listener), providers, listener)
+    book = PriceBook(settings=pricing)
+    sources = _of_providers(live_sources(book, names, listener), providers, listener)
     if not names:
         sources = _with_credentials(sources, listener)
-    with open_store(pricing.store.url) as store:
-        kept = run_refresh(pricing, sources, store, listener, providers)
-        problems = read_account_quotas(pricing, [source.name for source in sources], store)
+    with open_store(book.settings.store.url) as store:
+        kept = run_refresh(book, sources, store, listener, providers)
+        problems = read_account_quotas(book, [source.name for source in sources], store)
     listener.warn(failures_in_words(kept))
     for problem in problems:
         listener.note(problem)
@@ -178,31 +123,29 @@ def write_snapshot(
 
     Raises:
         CatalogError: nothing to write, it looks wrong beside the last one, or the folder cannot be written.
-        AdvisorError: as ``known_answers``.
+        AdvisorError: as ``PriceBook.known``.
     """
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.pricing.sources.snapshot import build_snapshot
 
-    sources = sources_for(pricing)
-    listener.warn(sources.warnings)
-    answers = known_answers(pricing, OfferQuery(), sources.sources)
+    book = PriceBook(settings=pricing)
+    listener.warn(book.sources.warnings)
+    answers = book.known(OfferQuery())
     listener.warn([warning for answer in answers for warning in answer.warnings])
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     return build_snapshot(live, folder, is_forced=is_forced)
 
 
-def live_sources(
-    pricing: PricingSettings, names: Sequence[str], listener: Listener
-) -> tuple[PriceSource, ...]:
+def live_sources(book: PriceBook, names: Sequence[str], listener: Listener) -> tuple[PriceSource, ...]:
     """The sources that a refresh asks: all live ones of the settings, or those named.
 
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.
     """
-    if pricing.prices.offline:
+    if book.settings.prices.offline:
         raise InputError("prices.offline is set: without a network there is nothing to refresh.")
-    sources = sources_for(pricing, names)
+    sources = book.named_sources(names)
     listener.warn(sources.warnings)
     dated = [source.name for source in sources.sources if not source.capabilities.is_live]
     live = tuple(source for source in sources.sources if source.capabilities.is_live)
@@ -223,7 +166,7 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
     """
     from advisor.pricing.source_registry import state_of
 
-    sources = sources_for(pricing)
+    sources = PriceBook(settings=pricing).sources
     with existing_store(pricing.store.url) as store:
         return [state_of(source, store) for source in sources.sources], sources.warnings
 

@@ -23,7 +23,8 @@ from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import shipped_prices
 from advisor.service.listening import Listener
 from advisor.service.prices import query_limits as limits
-from advisor.service.prices.live import now, sources_for
+from advisor.service.prices.book import PriceBook
+from advisor.service.prices.live import now
 
 
 def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[Offer], bool]:
@@ -55,7 +56,7 @@ def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[O
 
 
 def query_offers(
-    pricing: PricingSettings,
+    book: PriceBook,
     asked: limits.OfferFilter,
     listener: Listener,
     *,
@@ -67,7 +68,7 @@ def query_offers(
     Prices are those of the organisation's contracts.
 
     Args:
-        pricing: which clouds, regions and markets, and how old prices may be.
+        book: which clouds, regions and markets, and how old prices may be.
         may_refresh: pull live prices first where they are due.
         only_open: leave out regions that the account must enable first, and say so.
 
@@ -79,7 +80,7 @@ def query_offers(
     """
     from advisor.service.prices.daily import current_answers
 
-    cloud = pricing.cloud
+    cloud = book.settings.cloud
     query = OfferQuery(
         providers=() if limits.ANY in cloud.providers else cloud.providers,
         regions=cloud.regions,
@@ -87,12 +88,12 @@ def query_offers(
         markets=cloud.markets,
         max_usd_per_h=asked.max_usd_per_h,
     )
-    answers = current_answers(pricing, query, listener, may_refresh=may_refresh)
+    answers = current_answers(book, query, listener, may_refresh=may_refresh)
     if query.providers:
         limits.check_providers(
-            pricing, {provider for answer in answers for provider in answer.providers}, listener
+            book.settings, {provider for answer in answers for provider in answer.providers}, listener
         )
-    offers = _at_own_prices(pricing, query, answers, max_age_s=pricing.prices.max_age)
+    offers = _at_own_prices(book, query, answers, max_age_s=book.settings.prices.max_age)
     small = [o for o in offers.offers if asked.max_gpus is None or o.num_gpus <= asked.max_gpus]
     counts = asked.node_counts(small)
     kept = tuple(o for o in small if counts.of(o) and all(floor.keeps(o) for floor in asked.floors))
@@ -100,8 +101,8 @@ def query_offers(
     if only_open:
         asked = replace(asked, opens=is_open(cloud, answers))
         kept, closed = _only_open(kept, asked)
-    _check_against_all(pricing, asked, kept, listener)
-    idle = map(quoted, idle_in_words(pricing, answers))
+    _check_against_all(book, asked, kept, listener)
+    idle = map(quoted, idle_in_words(book, answers))
     return replace(offers, offers=kept, warnings=(*offers.warnings, *closed, *idle))
 
 
@@ -116,14 +117,14 @@ def _only_open(
 
 
 def _at_own_prices(
-    pricing: PricingSettings, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
+    book: PriceBook, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
 ) -> Offers:
     """What the answers hold for a query, at contracted prices; a warning for contracts that have ended."""
     from advisor.pricing.answers import load_offers
 
-    rules, ended = in_force(pricing.contracts, now().date())
+    rules, ended = in_force(book.settings.contracts, now().date())
     answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
-    fresh_s = pricing.prices.refresh_after
+    fresh_s = book.settings.prices.refresh_after
     offers = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
     return replace(offers, warnings=(*offers.warnings, *map(quoted, ended)))
 
@@ -138,26 +139,25 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
 
 
 def _check_against_all(
-    pricing: PricingSettings, asked: limits.OfferFilter, kept: Sequence[Offer], listener: Listener
+    book: PriceBook, asked: limits.OfferFilter, kept: Sequence[Offer], listener: Listener
 ) -> None:
     """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
-    from advisor.service.prices.live import known_answers
 
     @cache
     def everything() -> tuple[Offer, ...]:
         query = OfferQuery()
-        return _at_own_prices(pricing, query, known_answers(pricing, query), max_age_s=None).offers
+        return _at_own_prices(book, query, book.known(query), max_age_s=None).offers
 
     limits.check_regions(
-        pricing, lambda: (o.region for o in everything()), listener, {offer.region for offer in kept}
+        book.settings, lambda: (o.region for o in everything()), listener, {offer.region for offer in kept}
     )
     limits.check_counts(asked, everything, kept)
     if not kept:
-        raise limits.nothing_left(pricing, asked, everything(), listener)
+        raise limits.nothing_left(book.settings, asked, everything(), listener)
 
 
 def check_names(
-    pricing: PricingSettings, asked: limits.OfferFilter, listener: Listener, regions: Collection[str] = ()
+    book: PriceBook, asked: limits.OfferFilter, listener: Listener, regions: Collection[str] = ()
 ) -> None:
     """Refuse what nothing has, for who looks at other prices than the current ones.
 
@@ -166,49 +166,46 @@ def check_names(
 
     Raises:
         InputError: a provider, a region or a number of GPUs that nothing has.
-        AdvisorError: as ``known_answers``.
+        AdvisorError: as ``PriceBook.known``.
     """
-    from advisor.service.prices.live import known_answers
 
     @cache
     def answers() -> Sequence[Answer]:
-        return known_answers(pricing, OfferQuery())
+        return book.known(OfferQuery())
 
     def offers() -> Iterator[Offer]:
         return (offer for answer in answers() for offer in answer.offers)
 
-    if limits.ANY not in pricing.cloud.providers:
+    if limits.ANY not in book.settings.cloud.providers:
         known = {provider for answer in answers() for provider in answer.providers}
-        limits.check_providers(pricing, known, listener)
-    limits.check_regions(pricing, lambda: (offer.region for offer in offers()), listener, regions)
+        limits.check_providers(book.settings, known, listener)
+    limits.check_regions(book.settings, lambda: (offer.region for offer in offers()), listener, regions)
     limits.check_counts(asked, offers)
 
 
-def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> list[str]:
+def idle_in_words(book: PriceBook, answers: Sequence[Answer] = ()) -> list[str]:
     """A line for each contract and quota of the settings that is about nothing that is for rent.
 
     Args:
-        pricing: the rules, and which sources there are.
+        book: the rules, and which sources there are.
         answers: what was asked for; what else is known is looked at only for rules that it does not match.
 
     Raises:
         ConfigError: a source that the settings name is not there or refuses its options.
         CatalogError: the data of a source cannot be read.
     """
-    from advisor.service.prices.live import known_answers
-
-    current, _ = in_force(pricing.contracts, now().date())
+    current, _ = in_force(book.settings.contracts, now().date())
     rules = {
         f"contracts, entry {number}": rule
-        for number, rule in enumerate(pricing.contracts, start=1)
+        for number, rule in enumerate(book.settings.contracts, start=1)
         if rule in current
-    } | {f"quotas, entry {number}": rule for number, rule in enumerate(pricing.quotas, start=1)}
+    } | {f"quotas, entry {number}": rule for number, rule in enumerate(book.settings.quotas, start=1)}
 
     def idle(answers: Sequence[Answer]) -> list[str]:
         return idle_rules(rules, (offer for answer in answers for offer in answer.offers))
 
     try:
-        return idle(known_answers(pricing, OfferQuery())) if idle(answers) else []
+        return idle(book.known(OfferQuery())) if idle(answers) else []
     except StoreError:  # reported where prices were asked for; without them it is unknown
         return []
 
@@ -263,8 +260,9 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
         max_usd_per_h=most,
         floors=tuple(_floors(request, listener)),
     )
-    pull_due(pricing, sources_for(pricing).sources, listener)
-    answer = query_offers(pricing, asked, listener)
+    book = PriceBook(settings=pricing)
+    pull_due(book, listener)
+    answer = query_offers(book, asked, listener)
     priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
     shown = _sorted(priced if request.every_zone else cheapest_places(priced), request.order)
     return replace(

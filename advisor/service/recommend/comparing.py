@@ -10,9 +10,10 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Finding
 from advisor.core.values import Plan, Trace
 from advisor.service.listening import Listener
+from advisor.service.prices.book import PriceBook
 from advisor.service.recommend.pipeline import judged_of
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of
-from advisor.service.traces import trace_of, with_input
+from advisor.service.traces import trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -50,16 +51,17 @@ def compare(a: str, b: str, job: RecommendRequest, config: Config, listener: Lis
     from recommender.ranking.value import worth_for
 
     config = _with_nodes(config, max(num_nodes_of(a), num_nodes_of(b)))
-    places, warnings = places_of(replace(job, everywhere=True), config, listener)
+    book = PriceBook(settings=config.pricing)
+    places = places_of(replace(job, everywhere=True), config, book, listener)
     named = {name: plans_named(name, places.plans) for name in (a, b)}
-    trace = with_input(trace_of(job.trace, config.tracing, listener), config.settings.input, listener)
+    trace = trace_of(job.trace, config.tracing, listener)
     asked = {plan.id: plan for plans in named.values() for plan in plans}
     judged = judged_of(trace, places, tuple(asked.values()))
     chosen = _chosen(named, judged, worth_for(places.job), listener)
     return CompareAnswer(
         comparison=compared(chosen[a], chosen[b], places.job),
         trace=trace,
-        warnings=(*trace.warnings, *warnings),
+        warnings=(*trace.warnings, *places.warnings),
     )
 
 

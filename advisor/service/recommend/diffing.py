@@ -12,9 +12,10 @@ from advisor.core.findings import Finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.listening import Listener
+from advisor.service.prices.book import PriceBook
 from advisor.service.recommend.recommending import RecommendRequest, check, places_of, ranked_on
 from advisor.service.revisions import ScriptOrTrace, laid_out
-from advisor.service.traces import TraceRequest, holds_data, trace_of, with_input
+from advisor.service.traces import TraceRequest, holds_data, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
@@ -74,14 +75,10 @@ def diff(before: str, after: str, job: RecommendRequest, config: Config, listene
     with laid_out(before) as old, laid_out(after) as new:
         for version in (old, new):
             check(replace(job, trace=replace(job.trace, source=version.path)), listener)
-        places, warnings = places_of(job, config, listener)
-        base, head = (
-            with_input(trace, config.settings.input, listener)
-            for trace in _traces((old, new), job.trace, config.tracing, listener)
-        )
-    base_ranked, head_ranked = (
-        ranked_on(places, warnings, trace, job, config.pricing) for trace in (base, head)
-    )
+        book = PriceBook(settings=config.pricing)
+        places = places_of(job, config, book, listener)
+        base, head = _traces((old, new), job.trace, config.tracing, listener)
+    base_ranked, head_ranked = (ranked_on(places, trace, job, book) for trace in (base, head))
     change = script_change(base_ranked, head_ranked)
     return DiffAnswer(
         base=base,

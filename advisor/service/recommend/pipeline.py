@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Finding
 from advisor.core.values import GpuSpec, Job, Option, Plan, Recommendation, Scaling, Trace, Variant, Work
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Places:
     """By GPU, what earlier runs say of predictions."""
     cpu: CpuSteps | None = None
     """Steps that were timed on this machine's CPU, which is one of the plans then."""
+    warnings: tuple[Finding, ...] = ()
+    """About the places, whatever the script does."""
 
 
 def recommendation_of(trace: Trace, places: Places) -> Recommendation:

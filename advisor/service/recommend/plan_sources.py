@@ -19,8 +19,8 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import CheckpointUse, DataPlace, DataSet, Plan, Quantiles
 from advisor.service.listening import Listener
 from advisor.service.prices.account_quotas import known_quotas
-from advisor.service.recommend.own_machines import own_machines
-from advisor.service.recommend.policy_in_force import places_by_verdict
+from advisor.service.prices.book import PriceBook
+from advisor.service.recommend.policy_in_force import Site, places_by_verdict
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
@@ -32,27 +32,22 @@ if TYPE_CHECKING:
     from recommender.outcome.spot_history import Watched
     from recommender.plans.candidates import AccountLimits, Quota
     from recommender.plans.extras import CloudTerms
-    from recommender.policy.merge import Policy
 
 
 def plans_of(
-    config: Config,
+    site: Site,
+    book: PriceBook,
     listener: Listener,
     *,
     gpus: Sequence[str],
     vendors: Collection[str],
-    policy: Policy | None,
-    spot: SpotTerms,
-    data: DataSet | None = None,
-    everywhere: bool = False,
-    num_nodes: int | None = None,
+    everywhere: bool,
+    num_nodes: int | None,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
 
     Args:
         gpus: such as ``A100:8``; none for any.
-        policy: keeps a denied place from hiding an allowed dearer one.
-        data: the job's data set; None without one.
         everywhere: also at places that are never the cheapest for a machine.
         num_nodes: of every plan; None for one, or as many as the settings allow.
 
@@ -63,35 +58,45 @@ def plans_of(
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
     from advisor.service.prices.offers import wanted_counts
-    from advisor.service.prices.query_limits import OfferFilter, known_vendors
+    from advisor.service.prices.query_limits import OfferFilter, is_wanted, known_vendors
+    from recommender.plans.candidates import plans_of_machine
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
-    rates = rates_of(config.settings.rates)
-    terms = cloud_terms(config.settings.cloud, data, spot.history)
+    cloud = book.settings.cloud
+    terms = cloud_terms(cloud, site.data, site.spot.history)
     said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
     numbers = said if num_nodes is None else {*said, num_nodes}
     if len(numbers) > 1:
         texts = " and ".join(map(str, sorted(numbers)))
         by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
         raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
-    nodes = _node_limits(config.pricing, next(iter(numbers), None), listener)
-    own = _own(config, wanted, nodes, terms, rates, listener)
+    nodes = _node_limits(book.settings, next(iter(numbers), None), listener)
+    # A setting of clouds says nothing of clusters, an argument is meant for all plans.
+    own_nodes = nodes if book.settings.is_given("cloud.max_nodes") else replace(nodes, most=None)
+    own = [
+        plan
+        for machine in site.machines
+        for plan in plans_of_machine(
+            machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=site.rates, nodes=own_nodes
+        )
+        if is_wanted(wanted, plan.gpu, plan.num_gpus)
+    ]
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = OfferFilter(
         gpus=gpus,
         wanted=wanted,
-        max_gpus=config.settings.cloud.max_gpus,
+        max_gpus=cloud.max_gpus,
         nodes=nodes,
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
-        rented, warnings = _rented(config.pricing, asked, terms, rates, listener)
+        rented, warnings = _rented(book, asked, terms, site.rates, listener)
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
         return own, (quoted(str(error)),)
-    kept = places_by_verdict(rented, policy, spot, everywhere=everywhere)
+    kept = places_by_verdict(rented, site.policy, site.spot, everywhere=everywhere)
     return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
 
 
@@ -138,29 +143,6 @@ def rates_of(rates: Sequence[RateSettings]) -> tuple[StorageRate, ...]:
     return (*own, *load_rates())
 
 
-def _own(
-    config: Config,
-    wanted: Mapping[str, set[int]],
-    nodes: NodeLimits,
-    terms: CloudTerms,
-    rates: Sequence[StorageRate],
-    listener: Listener,
-) -> list[Plan]:
-    from advisor.service.prices.query_limits import is_wanted
-    from recommender.plans.candidates import plans_of_machine
-
-    # A setting of clouds says nothing of clusters, an argument is meant for all plans.
-    limits = nodes if config.is_given("cloud.max_nodes") else replace(nodes, most=None)
-    return [
-        plan
-        for machine in own_machines(config.settings, listener, config.origins.get("clusters"))
-        for plan in plans_of_machine(
-            machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=rates, nodes=limits
-        )
-        if is_wanted(wanted, plan.gpu, plan.num_gpus)
-    ]
-
-
 def _refuse_foreign(names: Iterable[str], vendors: Collection[str], listener: Listener) -> None:
     gpus = load_gpus()
     foreign = sorted(name for name in names if gpus[name].vendor not in vendors)
@@ -186,23 +168,19 @@ def _of_vendors(
 
 
 def _rented(
-    pricing: PricingSettings,
-    asked: OfferFilter,
-    terms: CloudTerms,
-    rates: Sequence[StorageRate],
-    listener: Listener,
+    book: PriceBook, asked: OfferFilter, terms: CloudTerms, rates: Sequence[StorageRate], listener: Listener
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
-    answer = query_offers(pricing, asked, listener, may_refresh=True, only_open=True)
+    answer = query_offers(book, asked, listener, may_refresh=True, only_open=True)
     offers, unknown = with_known_gpu(answer.offers, load_gpus())
     plans = plans_of_offers(
         offers,
         terms=terms,
         catalog=rates,
-        quotas=quotas_of(pricing.quotas),
-        account=account_limits(pricing),
+        quotas=quotas_of(book.settings.quotas),
+        account=account_limits(book.settings),
         prices=prices_of(offers),
         node_counts=asked.node_counts(offers).of,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +15,29 @@ from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import ChoiceSettings, PolicySettings, ReportSettings, StoreSettings
-    from advisor.core.values import Job, Plan
+    from advisor.core.values import DataSet, Job, Plan
+    from advisor.pricing.storage_rates import StorageRate
     from advisor.store.ledger import Run
     from recommender.conditions import Spent
     from recommender.outcome.spot import SpotTerms
+    from recommender.plans.candidates import OwnMachine
     from recommender.policy.merge import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What the settings say of every job, with what their files hold; read once."""
+
+    policy: Policy | None
+    """Keeps a denied place from hiding an allowed dearer one."""
+    spot: SpotTerms
+    machines: Sequence[OwnMachine]
+    rates: Sequence[StorageRate]
+    data: DataSet | None
+    """The job's data set; None without one."""
+    report: ReportSettings
+    """Teams, and files of what was billed."""
+    database: StoreSettings
 
 
 def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | None:
@@ -66,9 +84,7 @@ def with_objective(job: Job, policy: Policy | None, settings: ChoiceSettings) ->
     return replace(job, value_of_time_usd_per_h=hour_usd, pick=policy.pick)
 
 
-def check_project_of(
-    project: str, policy: Policy | None, report: ReportSettings, database: StoreSettings, listener: Listener
-) -> None:
+def check_project_of(project: str, site: Site, listener: Listener) -> None:
     """Refuse a project whose name is nearly that of one in the ledger, a policy or a team.
 
     Raises InputError: it is.
@@ -78,15 +94,13 @@ def check_project_of(
     from advisor.service.bookkeeping import check_new_project
     from recommender.policy.model import Layer
 
-    of_teams = (name for team in report.teams.values() for name in team)
-    sources = () if policy is None else policy.sources
+    of_teams = (name for team in site.report.teams.values() for name in team)
+    sources = () if site.policy is None else site.policy.sources
     of_files = (source.content.name for source in sources if source.layer is Layer.PROJECT)
-    check_new_project(project, database, listener, *of_teams, *report.shared, *of_files)
+    check_new_project(project, site.database, listener, *of_teams, *site.report.shared, *of_files)
 
 
-def spent_of(
-    settings: StoreSettings, report: ReportSettings, policy: Policy | None, project: str, listener: Listener
-) -> Spent | None:
+def spent_of(site: Site, project: str, listener: Listener) -> Spent | None:
     """What bills and runs together tell since the first of the month; None if no rule asks.
 
     Raises:
@@ -94,11 +108,11 @@ def spent_of(
         InputError: a project's month is limited, and it is not given which project this is.
         StoreError: the database cannot be read, so that it is unknown whether a monthly limit holds.
     """
-    if policy is None:
+    if site.policy is None:
         return None
     from recommender.policy.rules import LimitRule
 
-    monthly = [rule for rule in policy.rules if isinstance(rule, LimitRule) and rule.is_monthly]
+    monthly = [rule for rule in site.policy.rules if isinstance(rule, LimitRule) and rule.is_monthly]
     if not monthly:
         return None
     if not project and any(rule.is_of_project for rule in monthly):
@@ -112,14 +126,14 @@ def spent_of(
     from recommender.conditions import Spent, start_of_month
 
     present, since = now(), start_of_month(now())
-    recorded, num_unknown, num_ours = _runs_since(settings, since, project)
-    bills = read_bills(report, (), listener)
+    recorded, num_unknown, num_ours = _runs_since(site.database, since, project)
+    bills = read_bills(site.report, (), listener)
     charges = [charge for bill in bills for charge in bill.charges if charge.start >= since]
     outlays = budgets.spent_of(recorded, charges, present)
     if num_unknown:
         few = f"{num_unknown} of this month's runs have no known cost"
         listener.warn([f"{few}: monthly limits count the others (`advisor run list` shows all)"])
-    if report.cost_explorer:
+    if site.report.cost_explorer:
         listener.warn(["monthly limits count runs and report.bills, not what AWS Cost Explorer would tell"])
     return Spent(
         all_usd=float(sum(one.usd for one in outlays)),

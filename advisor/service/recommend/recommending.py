@@ -9,25 +9,33 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from advisor.core.changes import ALL, CHANGE_NAMES
 from advisor.core.errors import AdvisorError, InputError, NoOfferError, StoreError, did_you_mean
-from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Market, Plan, PricePoint, Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Listener
-from advisor.service.prices.live import now, sources_for
+from advisor.service.prices.book import PriceBook
+from advisor.service.prices.live import now
 from advisor.service.recommend import pipeline
+from advisor.service.recommend.own_machines import own_machines
 from advisor.service.recommend.past_runs import past_runs
 from advisor.service.recommend.plan_sources import data_set_of
-from advisor.service.recommend.policy_in_force import check_project_of, policy_of, spent_of, with_objective
-from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of, with_input
+from advisor.service.recommend.policy_in_force import (
+    Site,
+    check_project_of,
+    policy_of,
+    spent_of,
+    with_objective,
+)
+from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of
 from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.layers import Config
     from advisor.config.settings import StoreSettings
     from advisor.edits.patch import Patch
     from advisor.pricing.spot_odds import Interruptions
@@ -163,73 +171,82 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     check(request, listener)
     from recommender.ranking.what_ifs import best_what_if
 
-    places, warnings = places_of(request, config, listener)
-    trace = with_input(trace_of(request.trace, config.tracing, listener), config.settings.input, listener)
+    book = PriceBook(settings=config.pricing)
+    places = places_of(request, config, book, listener)
+    trace = trace_of(request.trace, config.tracing, listener)
     places = with_cpu(places, trace, request, config, listener)
-    ranked = ranked_on(places, warnings, trace, request, config.pricing)
+    ranked = ranked_on(places, trace, request, book)
+    is_kept = config.settings.store.record and ranked.recommended is not None
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
         best_what_if=best_what_if(ranked),
-        entry_id=_entry_id(config.settings.store, ranked),
+        entry_id=uuid4().hex if is_kept else None,
         patch=script_patch(request, ranked) if request.patch else None,
     )
 
 
 def places_of(
-    request: RecommendRequest, config: Config, listener: Listener
-) -> tuple[pipeline.Places, tuple[Finding, ...]]:
-    """What could be used or rented for the job, whatever the script does, and warnings about it.
+    request: RecommendRequest, config: Config, book: PriceBook, listener: Listener
+) -> pipeline.Places:
+    """What could be used or rented for the job, whatever the script does, with warnings about it.
 
     Raises:
         InputError: a name or a number cannot be meant.
         NoOfferError: there is nothing to choose from.
         AdvisorError: rules, prices or the database cannot be read.
     """
-    from advisor.service.recommend.plan_sources import checkpoints_of, plans_of, spot_terms
+    from advisor.service.recommend.plan_sources import checkpoints_of, plans_of, rates_of, spot_terms
     from recommender import Conditions
 
-    rules = policy_of(config.settings.policy, request.policies)
-    store, report = config.settings.store, config.settings.report
-    check_project_of(request.project, rules, report, store, listener)
-    data, doubts = data_set_of(config.pricing, listener)
-    spent = spent_of(store, report, rules, request.project, listener)
-    spot = spot_terms(config.settings.spot)
+    settings = config.settings
+    data, doubts = data_set_of(book.settings, listener)
+    site = Site(
+        policy=policy_of(settings.policy, request.policies),
+        spot=spot_terms(settings.spot),
+        machines=own_machines(settings, listener, config.origins.get("clusters")),
+        rates=rates_of(settings.rates),
+        data=data,
+        report=settings.report,
+        database=settings.store,
+    )
+    check_project_of(request.project, site, listener)
+    conditions = Conditions(
+        spot=site.spot,
+        interruptions=_interruptions(site.spot),
+        spent=spent_of(site, request.project, listener),
+    )
+    past = past_runs(settings.predict, site.database, listener)
     plans, warnings = plans_of(
-        config,
+        site,
+        book,
         listener,
         gpus=request.gpus,
         vendors=request.vendors,
-        policy=rules,
-        spot=spot,
-        data=data,
         everywhere=request.everywhere,
         num_nodes=request.num_nodes,
     )
-    scaling = config.settings.profile.scaling
+    plans = that_suit(plans, request.job.split)
+    scaling = settings.profile.scaling
     job = replace(
-        with_objective(request.job, rules, config.settings.choice),
+        request.job,
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
         checkpoints=checkpoints_of(config),
-    )
-    plans = that_suit(plans, job.split)
-    past = past_runs(config.settings.predict, config.settings.store, listener)
-    drifts = past.drifts_on({plan.gpu for plan in plans})
-    conditions = Conditions(spot=spot, interruptions=_interruptions(spot), spent=spent)
-    places = pipeline.Places(
-        plans=tuple(plans),
-        gpus=load_gpus(),
-        job=job,
-        conditions=conditions,
-        policy=rules,
-        corrections=past.corrections,
     )
     # Data is copied to rented machines alone, so without one its size is no matter.
     is_rented = any(plan.offer is not None for plan in plans)
     matter = (
         one for one in doubts if is_rented or not (isinstance(one, Unknown) and one.what == "data-size")
     )
-    return places, (*matter, *warnings, *drifts)
+    return pipeline.Places(
+        plans=tuple(plans),
+        gpus=load_gpus(),
+        job=with_objective(job, site.policy, settings.choice),
+        conditions=conditions,
+        policy=site.policy,
+        corrections=past.corrections,
+        warnings=(*matter, *warnings, *past.drifts_on({plan.gpu for plan in plans})),
+    )
 
 
 def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] | None:
@@ -254,11 +271,7 @@ def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
 
 
 def ranked_on(
-    places: pipeline.Places,
-    warnings: Sequence[Finding],
-    trace: Trace,
-    request: RecommendRequest,
-    pricing: PricingSettings,
+    places: pipeline.Places, trace: Trace, request: RecommendRequest, book: PriceBook
 ) -> Recommendation:
     """The places ranked for one script, with what changes of it would bring.
 
@@ -268,25 +281,17 @@ def ranked_on(
         PolicyViolationError: the policy removes every place.
     """
     names = what_if_names(request, Listener())
-    ranked = with_later_starts(pipeline.recommendation_of(trace, places), pricing)
+    ranked = with_later_starts(pipeline.recommendation_of(trace, places), book)
     ranked = pipeline.with_batch_held(ranked, trace, places)
     if names != ():
         ranked = pipeline.with_variants(ranked, trace, places, names)
-    return replace(ranked, warnings=(*ranked.warnings, *warnings))
-
-
-def _entry_id(settings: StoreSettings, recommendation: Recommendation) -> str | None:
-    if not settings.record or recommendation.recommended is None:
-        return None
-    from advisor.store.ledger import new_id
-
-    return new_id()
+    return replace(ranked, warnings=(*ranked.warnings, *places.warnings))
 
 
 HISTORY = timedelta(days=60)
 
 
-def with_later_starts(recommendation: Recommendation, pricing: PricingSettings) -> Recommendation:
+def with_later_starts(recommendation: Recommendation, book: PriceBook) -> Recommendation:
     """The recommendation with a reason where past days say so, for spot plans of the frontier and its ties.
 
     Without a database that can be read it stays as it is: reading prices warned of that.
@@ -305,8 +310,10 @@ def with_later_starts(recommendation: Recommendation, pricing: PricingSettings) 
     if not offers:
         return recommendation
     try:
-        sources = tuple(source.name for source in sources_for(pricing).sources)
-        points = _points(pricing.store, sources, sorted({offer.instance_type for offer in offers.values()}))
+        sources = tuple(source.name for source in book.sources.sources)
+        points = _points(
+            book.settings.store, sources, sorted({offer.instance_type for offer in offers.values()})
+        )
     except StoreError:
         return recommendation
     by_place: dict[tuple[str, str, str, str | None], tuple[PricePoint, ...]] = {}

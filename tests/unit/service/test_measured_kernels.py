@@ -8,7 +8,7 @@ import pytest
 
 import advisor.measure
 from advisor.config.layers import FLAG, TracingSettings
-from advisor.config.settings import ProfileSettings
+from advisor.config.settings import InputSettings, ProfileSettings
 from advisor.core.errors import InputError
 from advisor.formats.recording_files import read_recording
 from advisor.measure import Extent, grid
@@ -73,7 +73,8 @@ def test_a_recording_is_fitted_to_and_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     kernels = [make_measurement(time_s=0.02, case=f"{n:016x}") for n in range(9)]
     path = write_recording(tmp_path / "k.jsonl", kernels)
-    calibration, kept = calibrate_gpu(path, TracingSettings(profile=ProfileSettings(), origins={}), Heard())
+    tracing = TracingSettings(profile=ProfileSettings(), input=InputSettings(), origins={})
+    calibration, kept = calibrate_gpu(path, tracing, Heard())
     assert calibration.gpu == "L4"
     assert kept.is_file()
     stored = read_calibration("L4")
@@ -82,6 +83,8 @@ def test_a_recording_is_fitted_to_and_kept(monkeypatch, tmp_path):
 
 
 def test_an_interpreter_for_a_recording_is_refused(tmp_path):
-    given = TracingSettings(profile=ProfileSettings(), origins={"profile.python": FLAG})
+    given = TracingSettings(
+        profile=ProfileSettings(), input=InputSettings(), origins={"profile.python": FLAG}
+    )
     with pytest.raises(InputError, match=r"give profile\.python to measure here, or source"):
         calibrate_gpu(tmp_path / "k.jsonl", given, Heard())

@@ -99,9 +99,12 @@ def test_an_export_is_read_with_its_origin(tmp_path, monkeypatch):
     import advisor.kineto.export
 
     seen = []
-    monkeypatch.setattr(
-        advisor.kineto.export, "read_kineto", lambda path, origin_gpu: seen.append((path, origin_gpu))
-    )
+
+    def read(path: Path, origin_gpu: str | None) -> Any:
+        seen.append((path, origin_gpu))
+        return make_trace()
+
+    monkeypatch.setattr(advisor.kineto.export, "read_kineto", read)
     path = tmp_path / "x.pt.trace.json"
     path.write_text('{"traceEvents": []}')
     load_trace(path, None, DEFAULTS, origin_gpu="T4")
@@ -200,7 +203,7 @@ def test_a_saved_trace_takes_no_flag_of_profiling_and_does_not_mind_a_setting(na
 
 def test_a_trace_at_hand_is_taken_as_it_is(profiled):
     trace = make_trace()
-    assert load_trace(trace, None, DEFAULTS) is trace
+    assert load_trace(trace, None, DEFAULTS) == trace
     with pytest.raises(InputError, match="the trace is a saved trace: world_size was fixed"):
         load_trace(trace, None, DEFAULTS, Listener(), world_size=2)
     given = Config(settings=Settings(), origins={"profile.samples": ARGUMENT}, warnings=())

@@ -12,11 +12,12 @@ from advisor.core.errors import InputError
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import PickName
 from advisor.service.prices import live
-from advisor.service.recommend.policy_in_force import check_project_of, spent_of, with_objective
+from advisor.service.recommend.policy_in_force import Site, check_project_of, spent_of, with_objective
 from advisor.site_files.policy_files import read_policies
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run
 from recommender.conditions import Spent
+from recommender.outcome.spot import ASSUMED_TERMS
 from recommender.policy.merge import Policy
 from tests.builders import make_job
 from tests.listening import Heard
@@ -83,6 +84,18 @@ def settings_of(folder: Path, *recorded: Run, **report: Any) -> Settings:
     return Settings(store={"url": url}, report=report)
 
 
+def site(settings: Settings, policy: Policy | None) -> Site:
+    return Site(
+        policy=policy,
+        spot=ASSUMED_TERMS,
+        machines=(),
+        rates=(),
+        data=None,
+        report=settings.report,
+        database=settings.store,
+    )
+
+
 def test_a_month_counts_bills_and_runs_each_dollar_once(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "now", lambda: at(20))
     runs = (
@@ -100,13 +113,13 @@ def test_a_month_counts_bills_and_runs_each_dollar_once(tmp_path, monkeypatch):
     )
     settings = settings_of(tmp_path, *runs, bills=[bill], cost_explorer=True)
     heard = Heard()
-    spent = spent_of(settings.store, settings.report, limited(tmp_path), "bert", heard)
+    spent = spent_of(site(settings, limited(tmp_path)), "bert", heard)
     assert spent == Spent(all_usd=66.0, project_usd=7.0, all_num_unknown=1, project_num_unknown=0)
     assert [words.partition(":")[0] for words in heard.warnings] == [
         "1 of this month's runs have no known cost",
         "monthly limits count runs and report.bills, not what AWS Cost Explorer would tell",
     ]
-    assert spent_of(settings.store, settings.report, limited(tmp_path, ""), "", heard) is None
+    assert spent_of(site(settings, limited(tmp_path, "")), "", heard) is None
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("resnte", "resnet"), ("swim", "swin"), ("bretx", "bert-x")])
@@ -115,7 +128,7 @@ def test_a_mistyped_project_is_refused(tmp_path, typed, meant):
     settings = settings_of(tmp_path, make_run(project="bert-x"), teams={"vision": ["swin"]})
     rules = limited(tmp_path, layer="project")
     with pytest.raises(InputError, match=rf"project: nothing is recorded of a project '{typed}'.*'{meant}'"):
-        check_project_of(typed, rules, settings.report, settings.store, Heard())
+        check_project_of(typed, site(settings, rules), Heard())
 
 
 def test_a_new_project_is_told_where_others_are_known_and_its_digits_set_it_apart(tmp_path):
@@ -123,9 +136,9 @@ def test_a_new_project_is_told_where_others_are_known_and_its_digits_set_it_apar
     told = []
     for name in ("", "resnet18", "resnet50", "diffusion"):
         heard = Heard()
-        check_project_of(name, None, settings.report, settings.store, heard)
+        check_project_of(name, site(settings, None), heard)
         told.append(len(heard.warnings))
     assert told == [0, 0, 1, 1]
     nothing = settings_of(tmp_path / "empty")
-    check_project_of("diffusion", None, nothing.report, nothing.store, heard := Heard())
+    check_project_of("diffusion", site(nothing, None), heard := Heard())
     assert not heard.warnings

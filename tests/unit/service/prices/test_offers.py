@@ -17,7 +17,8 @@ from advisor.pricing import answers
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Listener
-from advisor.service.prices import daily, live
+from advisor.service.prices import daily
+from advisor.service.prices.book import PriceBook
 from advisor.service.prices.offers import (
     PricesRequest,
     _sorted,
@@ -36,6 +37,10 @@ DAY_S = 86400.0
 
 def pricing(**sections: Any) -> PricingSettings:
     return Config(settings=Settings(**sections), origins={}, warnings=()).pricing
+
+
+def book(**sections: Any) -> PriceBook:
+    return PriceBook(settings=pricing(**sections))
 
 
 @pytest.fixture
@@ -68,8 +73,8 @@ def asked(monkeypatch):
 
 def test_settings_become_the_query(asked):
     cloud = {"providers": ("gcp",), "regions": ("us-*", "*-east-1"), "markets": (Market.SPOT,)}
-    settings = pricing(cloud=cloud, prices={"max_age": "30d"})
-    query_offers(settings, OfferFilter(wanted={"L4": set()}, max_usd_per_h=2.5), Listener())
+    within = book(cloud=cloud, prices={"max_age": "30d"})
+    query_offers(within, OfferFilter(wanted={"L4": set()}, max_usd_per_h=2.5), Listener())
     ((query, _, max_age_s),) = asked
     assert (query.providers, query.regions, query.markets) == (("gcp",), ("us-*", "*-east-1"), (Market.SPOT,))
     assert (query.gpus, query.max_usd_per_h, max_age_s) == (("L4",), 2.5, 30 * DAY_S)
@@ -100,7 +105,7 @@ def test_a_machine_has_at_least_what_is_asked_for(monkeypatch, floors, counts):
     )
     monkeypatch.setattr(daily, "current_answers", lambda *_, **__: [known])
     monkeypatch.setattr(daily, "pull_due", lambda *_: None)
-    monkeypatch.setattr(live, "known_answers", lambda *_: [known])
+    monkeypatch.setattr(PriceBook, "known", lambda *_: [known])
     if not counts:
         with pytest.raises(NoOfferError, match=f"Without ({'|'.join(floors)}) there "):
             list_prices(PricesRequest(**floors), pricing(), Listener())
@@ -110,7 +115,7 @@ def test_a_machine_has_at_least_what_is_asked_for(monkeypatch, floors, counts):
 
 
 def test_without_a_limit_any_age_and_price_will_do(asked):
-    query_offers(pricing(), OfferFilter(wanted={}), Listener())
+    query_offers(book(), OfferFilter(wanted={}), Listener())
     ((query, _, max_age_s),) = asked
     assert (query.gpus, query.max_usd_per_h, max_age_s) == ((), None, None)
 
@@ -128,14 +133,14 @@ def test_without_a_limit_any_age_and_price_will_do(asked):
     ],
 )  # fmt: skip
 def test_offers_of_the_gpus_and_counts_asked_for_are_kept(asked, wanted, max_gpus, counts):
-    kept = query_offers(pricing(), OfferFilter(wanted=wanted, max_gpus=max_gpus), Listener())
+    kept = query_offers(book(), OfferFilter(wanted=wanted, max_gpus=max_gpus), Listener())
     assert {(offer.gpu, offer.num_gpus) for offer in kept.offers} == counts
     assert kept.warnings == texts("a warning")
 
 
 def test_a_provider_without_prices_is_refused(asked):
     with pytest.raises(InputError, match=r"'awss'.*Did you mean 'aws'.*aws, gcp"):
-        query_offers(pricing(cloud={"providers": ("gcp", "awss")}), OfferFilter(wanted={}), Listener())
+        query_offers(book(cloud={"providers": ("gcp", "awss")}), OfferFilter(wanted={}), Listener())
     assert asked == []
 
 
@@ -217,8 +222,8 @@ def test_a_region_of_the_same_name_elsewhere_is_another():
 def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
     answer = Answer(source="a test", is_live=False, offers=offers, providers=("aws",))
     monkeypatch.setattr(daily, "current_answers", lambda *_, **__: [answer])
-    monkeypatch.setattr(live, "known_answers", lambda *_, **__: [answer])
-    return query_offers(pricing(), OfferFilter(wanted={}), Listener(), only_open=only_open)
+    monkeypatch.setattr(PriceBook, "known", lambda *_: [answer])
+    return query_offers(book(), OfferFilter(wanted={}), Listener(), only_open=only_open)
 
 
 def test_what_is_left_out_is_counted(monkeypatch):
