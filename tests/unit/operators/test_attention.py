@@ -83,45 +83,48 @@ A100, T4, V100, L40S, H100, B200, RTX_5090, P100 = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("gpu", "backend"),
-    [
-        (P100, AttentionBackend.EFFICIENT),
-        (V100, AttentionBackend.EFFICIENT),
-        (T4, AttentionBackend.EFFICIENT),
-        (A100, AttentionBackend.FLASH_2),
-        (L40S, AttentionBackend.FLASH_2),
-        (RTX_5090, AttentionBackend.FLASH_2),
-        (H100, AttentionBackend.CUDNN),
-        (B200, AttentionBackend.CUDNN),
-    ],
-)
-def test_the_gpu_decides(gpu, backend):
-    assert backend_of(call_of(make_attention(dtype="float16")), resolve_gpu(gpu)) is backend
+EFFICIENT, FLASH, CUDNN, MATH = (
+    AttentionBackend.EFFICIENT, AttentionBackend.FLASH_2, AttentionBackend.CUDNN, AttentionBackend.MATH
+)  # fmt: skip
+# The GPU decides.
+BY_GPU = {
+    P100: EFFICIENT, V100: EFFICIENT, T4: EFFICIENT, A100: FLASH, L40S: FLASH, RTX_5090: FLASH, H100: CUDNN,
+    B200: CUDNN,
+}  # fmt: skip
+# PyTorch takes the mathematics before cuDNN's kernel but on compute capability 9.0 and 10.0.
+BY_SCRIPT = [
+    (("flash",), H100, FLASH), (("efficient",), H100, EFFICIENT), (("efficient",), A100, EFFICIENT),
+    (("math", "cudnn"), A100, MATH), (("math", "cudnn"), H100, CUDNN), (("cudnn",), A100, CUDNN),
+    (("math", "flash"), T4, MATH), (("efficient", "flash"), T4, EFFICIENT),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("op", "gpu", "backend"),
     [
-        (make_attention(dtype="float32"), H100, AttentionBackend.EFFICIENT),
-        (make_attention(dtype="float64"), H100, AttentionBackend.MATH),
-        (make_attention(dtype="bfloat16"), T4, AttentionBackend.MATH),
-        (make_attention(mask=True, kernel="efficient"), A100, AttentionBackend.EFFICIENT),
-        (make_attention(mask=True, kernel="efficient"), H100, AttentionBackend.CUDNN),
-        (make_attention(size=256), H100, AttentionBackend.FLASH_2),
-        (make_attention(size=512), H100, AttentionBackend.EFFICIENT),
-        (make_attention(size=100), H100, AttentionBackend.FLASH_2),
-        (make_attention(size=192, value_size=128), A100, AttentionBackend.EFFICIENT),
-        (make_attention(queries=64, keys=128, is_causal=True), A100, AttentionBackend.EFFICIENT),
-        (make_attention(queries=64, keys=128), A100, AttentionBackend.FLASH_2),
-        (make_attention(size=256, dropout_p=0.1), L40S, AttentionBackend.EFFICIENT),
-        (make_attention(size=256, dropout_p=0.1), A100, AttentionBackend.FLASH_2),
-        (make_attention(size=256), L40S, AttentionBackend.FLASH_2),
-        (make_attention(kernel="cudnn"), A100, AttentionBackend.FLASH_2),
+        *((make_attention(dtype="float16"), gpu, backend) for gpu, backend in BY_GPU.items()),
+        *((make_attention(dtype="float16", allowed=allowed), *rest) for allowed, *rest in BY_SCRIPT),
+        (make_attention(dtype="float32"), H100, EFFICIENT),
+        (make_attention(dtype="float64"), H100, MATH),
+        (make_attention(dtype="bfloat16"), T4, MATH),
+        (make_attention(mask=True, kernel="efficient"), A100, EFFICIENT),
+        (make_attention(mask=True, kernel="efficient"), H100, CUDNN),
+        (make_attention(size=256), H100, FLASH),
+        (make_attention(size=512), H100, EFFICIENT),
+        (make_attention(size=100), H100, FLASH),
+        (make_attention(size=192, value_size=128), A100, EFFICIENT),
+        (make_attention(queries=64, keys=128, is_causal=True), A100, EFFICIENT),
+        (make_attention(queries=64, keys=128), A100, FLASH),
+        (make_attention(size=256, dropout_p=0.1), L40S, EFFICIENT),
+        (make_attention(size=256, dropout_p=0.1), A100, FLASH),
+        (make_attention(size=256), L40S, FLASH),
+        (make_attention(kernel="cudnn"), A100, FLASH),
     ],
-)
-def test_dtype_mask_and_head_size_decide(op, gpu, backend):
-    assert backend_of(call_of(op), resolve_gpu(gpu)) is backend
+)  # fmt: skip
+def test_what_decides_which_kernel_runs(op, gpu, backend):
+    call = call_of(op)
+    assert backend_of(call, resolve_gpu(gpu)) is backend
+    assert not is_refused(call, resolve_gpu(gpu))
 
 
 def test_flash_attention_3_stays_where_it_was_measured():
@@ -132,36 +135,16 @@ def test_flash_attention_3_stays_where_it_was_measured():
     call = call_of(replace(make_attention(), kernels=(kernel,)))
     assert backend_of(call, resolve_gpu(H100)) is AttentionBackend.FLASH_3
     assert backend_of(call, resolve_gpu(A100)) is AttentionBackend.FLASH_2
-    assert backend_of(call, resolve_gpu(B200)) is AttentionBackend.CUDNN
-
-
-@pytest.mark.parametrize(
-    ("allowed", "gpu", "backend"),
-    [
-        (("flash",), H100, AttentionBackend.FLASH_2),
-        (("efficient",), H100, AttentionBackend.EFFICIENT),
-        (("efficient",), A100, AttentionBackend.EFFICIENT),
-        # PyTorch takes the mathematics before cuDNN's kernel but on compute capability 9.0 and 10.0.
-        (("math", "cudnn"), A100, AttentionBackend.MATH),
-        (("math", "cudnn"), H100, AttentionBackend.CUDNN),
-        (("cudnn",), A100, AttentionBackend.CUDNN),
-        (("math", "flash"), T4, AttentionBackend.MATH),
-        (("efficient", "flash"), T4, AttentionBackend.EFFICIENT),
-    ],
-)
-def test_only_what_the_script_allows_is_taken(allowed, gpu, backend):
-    call = call_of(make_attention(dtype="float16", allowed=allowed))
-    assert backend_of(call, resolve_gpu(gpu)) is backend
-    assert not is_refused(call, resolve_gpu(gpu))
+    assert backend_of(call, resolve_gpu(B200)) is CUDNN
 
 
 def test_the_script_s_own_order_counts_where_it_has_one():
     order = ("efficient", "cudnn", "flash")
-    for prefers, backend in ((True, AttentionBackend.EFFICIENT), (False, AttentionBackend.CUDNN)):
+    for prefers, backend in ((True, EFFICIENT), (False, AttentionBackend.CUDNN)):
         call = call_of(make_attention(allowed=order, prefers=prefers))
         assert backend_of(call, resolve_gpu(H100)) is backend
     before = call_of(make_attention(allowed=("cudnn", "flash"), prefers=True))
-    assert backend_of(before, resolve_gpu(A100)) is AttentionBackend.CUDNN
+    assert backend_of(before, resolve_gpu(A100)) is CUDNN
 
 
 @pytest.mark.parametrize(
@@ -186,7 +169,7 @@ def test_a_call_is_refused_where_nothing_that_is_allowed_can_run_it(op, gpu, is_
 
 def test_names_of_backends_that_nobody_knows_are_no_backends():
     call = call_of(make_attention(allowed=("overrideable", "efficient")))
-    assert backend_of(call, resolve_gpu(H100)) is AttentionBackend.EFFICIENT
+    assert backend_of(call, resolve_gpu(H100)) is EFFICIENT
     odd = replace(make_attention(), attributes={"backends": ("flash", 3), "prefers_backends": 1})
     assert call_of(odd).allowed == ("flash",)
     assert not call_of(odd).prefers
@@ -194,24 +177,18 @@ def test_names_of_backends_that_nobody_knows_are_no_backends():
 
 def test_flash_attention_3_is_forbidden_with_flash_attention():
     call = replace(call_of(make_attention(allowed=("cudnn",))), ran_flash_3=True)
-    assert backend_of(call, resolve_gpu(H100)) is AttentionBackend.CUDNN
+    assert backend_of(call, resolve_gpu(H100)) is CUDNN
 
 
-def test_a_started_wave_of_blocks_is_a_whole_one():
-    # 8 heads of 4 blocks of rows are 32 blocks of 4 tiles and a start.
+def test_tiles_of_the_busiest_sm():
+    # 8 heads of 4 blocks of rows are 32 blocks of 4 tiles and a start; a started wave is a whole one.
     call = call_of(make_attention(batch=1, heads=8, queries=512))
     assert [busiest_tiles(call, KERNEL, num_sms) for num_sms in (1, 16, 31, 32, 64)] == [160, 10, 10, 5, 5]
-
-
-def test_a_block_of_a_short_sequence_starts_with_fewer_rows():
+    # Of a short sequence a quarter of a block's start, and two tiles as wide as any.
     call = call_of(make_attention(batch=1, heads=1, queries=30, keys=256))
-    # A quarter of a block's start, and two tiles as wide as any.
     assert busiest_tiles(call, KERNEL, 1) == 0.25 + 2
-    # Backward, blocks are of keys: two full ones of one tile.
+    # Backward, blocks are of keys and walk over the queries: two full ones of one tile.
     assert busiest_tiles(replace(call, is_backward=True), KERNEL, 1) == 2 * (1 + 1)
-
-
-def test_a_block_of_the_backward_pass_walks_over_the_queries():
     forward = call_of(make_attention(batch=1, heads=1, queries=1280, keys=128))
     assert busiest_tiles(forward, KERNEL, 1) == 10 * (1 + 1)
     assert busiest_tiles(replace(forward, is_backward=True), KERNEL, 1) == 10 + 1

@@ -70,34 +70,29 @@ def test_of_nested_steps_the_outer_one_counts():
     period.begin_step(inner)
     assert period.end_step(inner) == (False, False)
     assert period.end_step(outer) == (True, False)
-    assert period.is_bound_by(outer)
-    assert not period.is_bound_by(inner)
+    assert (period.is_bound_by(outer), period.is_bound_by(inner)) == (True, False)
 
 
-def test_a_step_within_another_is_a_part_of_it():
-    period, outer, inner = StepPeriod(), optimizer(), optimizer()
-    period.begin_step(outer)
-    period.begin_step(inner)
-    assert period.leave_step(inner)
-    assert not period.leave_step(outer)
-    period.begin_step(inner)
-    assert not period.leave_step(inner)
-
-
-def test_steps_in_no_order_end_all_the_same():
-    period, outer, inner = StepPeriod(), optimizer(), optimizer()
-    for one in (outer, inner, outer):
-        period.begin_step(one)
-    assert [period.leave_step(one) for one in (outer, inner, outer)] == [False, False, False]
-
-
-def test_a_step_that_ended_in_an_error_is_no_longer_open():
-    period, outer, inner = StepPeriod(), optimizer(), optimizer()
-    for _ in range(3):
-        period.begin_step(outer)
-        period.begin_step(inner)
-    assert period.leave_step(inner)
-    assert not period.leave_step(outer)
+@pytest.mark.parametrize(
+    ("acts", "are_parts"),
+    [
+        # A step within another is a part of it, and one after it is none.
+        ("(outer (inner inner) outer) (inner inner)", [True, False, False]),
+        # Steps in no order end all the same.
+        ("(outer (inner (outer outer) inner) outer)", [False, False, False]),
+        # A step that ended in an error is no longer open.
+        ("(outer (inner (outer (inner (outer (inner inner) outer)", [True, False]),
+    ],
+)
+def test_whether_a_step_is_a_part_of_another(acts, are_parts):
+    period, optimizers, left = StepPeriod(), {"outer": optimizer(), "inner": optimizer()}, []
+    for act in acts.split():
+        one = optimizers[act.strip("()")]
+        if act.startswith("("):
+            period.begin_step(one)
+        else:
+            left.append(period.leave_step(one))
+    assert left == are_parts
 
 
 def test_missing_are_those_with_weights_of_their_own():
@@ -126,19 +121,12 @@ def test_the_steps_of_the_busiest():
     assert period.most_steps == 0
 
 
-def test_frozen_weights_need_no_step():
-    period, frozen = StepPeriod(), optimizer(weight(requires_grad=False))
-    period.optimizers[id(frozen)] = frozen
-    assert period.missing() == []
-
-
-def test_optimizers_that_are_gone_are_not_waited_for():
-    period = StepPeriod()
-    gone = optimizer(weight())
-    period.optimizers[id(gone)] = gone
+def test_frozen_weights_need_no_step_and_optimizers_that_are_gone_are_not_waited_for():
+    period, frozen, gone = StepPeriod(), optimizer(weight(requires_grad=False)), optimizer(weight())
+    period.optimizers.update({id(one): one for one in (frozen, gone)})
     assert period.missing() == [gone]
     del gone
-    assert list(period.optimizers) == []
+    assert list(period.optimizers.values()) == [frozen]
 
 
 def test_parameters_are_those_of_all_groups():

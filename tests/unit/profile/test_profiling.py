@@ -9,7 +9,6 @@ import pytest
 
 from advisor.core.errors import InputError, ProfileError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
-from advisor.profile import attempt
 from advisor.profile import profiling as session
 from advisor.profile.attempt import ScriptGpu
 from advisor.profile.profiling import pretend, profile
@@ -108,20 +107,19 @@ def test_secrets_reach_neither_the_child_nor_the_trace(script, good, monkeypatch
     assert result_of(good)["arguments"] == ["--name", SECRET, "--api-key", "abc"]
 
 
-@pytest.mark.parametrize("key", ["message", "traceback"])
-def test_secrets_do_not_reach_the_error(key, script, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [
+        ({"message": f"before {SECRET} after", "traceback": "y"}, r"before \*\*\* after"),
+        ({"message": "x", "traceback": f"before {SECRET} after"}, r"before \*\*\* after"),
+        ({"message": "x", "traceback": None}, r"damaged recording \(traceback"),
+    ],
+)
+def test_an_error_is_text_without_secrets(details, words, script, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", SECRET)
-    details = {"message": "x", "traceback": "y"} | {key: f"before {SECRET} after"}
-    python = interpreter(tmp_path, "bad", status="crashed", **details)
-    with pytest.raises(ProfileError, match=r"before \*\*\* after") as caught:
-        profile(script, python=python)
+    with pytest.raises(ProfileError, match=words) as caught:
+        profile(script, python=interpreter(tmp_path, "bad", status="crashed", **details))
     assert SECRET not in str(caught.value)
-
-
-def test_a_message_that_is_no_text_is_no_message(script, tmp_path):
-    python = interpreter(tmp_path, "bad", status="crashed", message="x", traceback=None)
-    with pytest.raises(ProfileError, match=r"damaged recording \(traceback"):
-        profile(script, python=python)
 
 
 def test_the_end_of_the_output_is_told_without_secrets(script, tmp_path):
@@ -179,17 +177,21 @@ def test_the_timeout_is_told(script, tmp_path):
         profile(script, python=python, timeout_s=0.05)
 
 
-def test_an_unknown_backend_is_refused(script):
-    with pytest.raises(InputError, match=r"'tpu'.*auto, cuda, fake, cpu"):
-        profile(script, backend="tpu")
-
-
-def test_scripts_that_are_none(tmp_path):
-    notebook = tmp_path / "train.ipynb"
-    notebook.write_text("{}")
-    for path, words in ((tmp_path / "no.py", "no script"), (tmp_path, "folder"), (notebook, "nbconvert")):
-        with pytest.raises(InputError, match=words):
-            profile(path)
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("train.py", {"backend": "tpu"}, r"'tpu'.*auto, cuda, fake, cpu"),
+        ("train.py", {"world_size": 0}, "world_size must be a whole number .* got 0"),
+        ("train.py", {"world_size": -1}, "world_size must be a whole number .* got -1"),
+        ("no.py", {}, "no script"),
+        (".", {}, "folder"),
+        ("train.ipynb", {}, "nbconvert"),
+    ],
+)
+def test_what_cannot_be_profiled_is_refused(script, tmp_path, name, options, words):
+    (tmp_path / "train.ipynb").write_text("{}")
+    with pytest.raises(InputError, match=words):
+        profile(tmp_path / name, **options)
 
 
 def test_a_script_that_may_not_be_read(script, monkeypatch):
@@ -222,23 +224,18 @@ def test_the_child_is_told_the_world(script, good, world_size):
     assert result_of(good)["world_size"] == world_size
 
 
-@pytest.mark.parametrize("world_size", [0, -1])
-def test_a_world_has_a_process(script, world_size):
-    with pytest.raises(InputError, match=f"world_size must be a whole number .* got {world_size}"):
-        profile(script, world_size=world_size)
-
-
-def test_a_disk_without_room_for_the_result_is_told(script, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("advisor.profile.attempt._ROOM_BYTES", 2**62, r"temporary folder: .*No space left.*TMPDIR"),
+        ("tempfile.tempdir", "/gone/with/all", r"cannot use the temporary folder.*TMPDIR"),
+    ],
+)
+def test_a_folder_without_room_or_none_is_told(script, tmp_path, monkeypatch, name, value, words):
     python = interpreter(tmp_path, "silent")
-    monkeypatch.setattr(attempt, "_ROOM_BYTES", 2**62)
-    with pytest.raises(InputError, match=r"temporary folder: .*No space left.*TMPDIR"):
+    monkeypatch.setattr(name, value)
+    with pytest.raises(InputError, match=words):
         profile(script, python=python)
-
-
-def test_without_any_temporary_folder_the_error_says_so(script, tmp_path, monkeypatch, good):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with pytest.raises(InputError, match=r"cannot use the temporary folder.*TMPDIR"):
-        profile(script, python=good)
 
 
 def test_other_faults_are_not_blamed_on_the_folder(script, tmp_path):

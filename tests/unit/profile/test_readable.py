@@ -118,18 +118,15 @@ def test_of_a_home_folder_with_a_script_only_the_modules_beside_it(home, monkeyp
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/", "/home", "/home/me", "/home/me/.cache", "/home/me/.config", TEMPORARY, "/run", "/etc", "/var"],
-)
-def test_what_is_too_broad(path):
-    assert is_too_broad(Path(path), Path("/home/me"))
-
-
-@pytest.mark.parametrize(
-    "path", ["/home/me/code", "/home/me/.cache/torch", f"{TEMPORARY}/clone", "/srv/job", "/data"]
-)
-def test_what_is_not(path):
-    assert not is_too_broad(Path(path), Path("/home/me"))
+    ("paths", "is_broad"),
+    [
+        (("/", "/home", "/home/me", "/home/me/.cache", "/home/me/.config", TEMPORARY, "/run", "/etc",
+         "/var"), True),
+        (("/home/me/code", "/home/me/.cache/torch", f"{TEMPORARY}/clone", "/srv/job", "/data"), False),
+    ],
+)  # fmt: skip
+def test_what_is_too_broad(paths, is_broad):
+    assert [path for path in paths if is_too_broad(Path(path), Path("/home/me")) is not is_broad] == []
 
 
 def test_caches_and_what_variables_name(home, tmp_path):
@@ -153,19 +150,15 @@ def test_arguments_that_are_paths_are_data(home, tmp_path):
     assert shown(home, arguments=arguments) - shown(home) == {tmp_path / "images", tmp_path / "labels.csv"}
 
 
-def test_links_out_of_the_project_lead_nowhere(home, tmp_path):
+def test_links_out_of_the_project_lead_nowhere_but_one_that_the_user_names_is_followed(home, tmp_path):
     """A repository may bring links to whatever it likes to read."""
     (home / ".ssh").mkdir()
     (home / "code/project/data").symlink_to(home / ".ssh")
     assert home / ".ssh" not in shown(home)
-
-
-def test_a_link_that_the_user_names_is_followed(home, tmp_path):
     (tmp_path / "disk").mkdir()
-    (home / "data").symlink_to(tmp_path / "disk")
-    assert home / "data" in shown(home, arguments=[str(home / "data")])
-    (home / "all").symlink_to(home)
-    assert home / "all" not in shown(home, arguments=[str(home / "all")])
+    for name, target, is_shown in (("data", tmp_path / "disk", True), ("all", home, False)):
+        (home / name).symlink_to(target)
+        assert (home / name in shown(home, arguments=[str(home / name)])) is is_shown
 
 
 def test_what_the_setting_names(home, tmp_path):
@@ -173,10 +166,9 @@ def test_what_the_setting_names(home, tmp_path):
     assert tmp_path / "more" in shown(home, added=[tmp_path / "more"])
     # Said in so many words.
     assert home in shown(home, added=[home])
-
-
-def test_the_setting_names_what_is_there(home, tmp_path):
-    with pytest.raises(InputError, match=r"`profile.sandbox_read` names '/no/such', which does not exist"):
-        shown(home, added=[Path("/no/such")])
-    with pytest.raises(InputError, match="is the whole machine"):
-        shown(home, added=[Path("/")])
+    for path, words in (
+        ("/no/such", "names '/no/such', which does not exist"),
+        ("/", "is the whole machine"),
+    ):
+        with pytest.raises(InputError, match=f"`profile.sandbox_read` names .*{words}|{words}"):
+            shown(home, added=[Path(path)])

@@ -48,45 +48,9 @@ def measured(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def even(measured):
-    return measured["even"]
-
-
-@pytest.fixture(scope="module")
-def uneven(measured):
-    return measured["uneven"]
-
-
-@pytest.fixture(scope="module")
-def skipping(measured):
-    return measured["skipping"]
-
-
-def test_nothing_is_watched_before_the_time_is_known(even):
-    result, _ = even
+def test_nothing_is_watched_before_the_time_is_known_and_the_allocator_tells_the_peak(measured):
+    result, _ = measured["even"]
     assert result["watched"] == [False] * (WARM_UP + TIMED - 1) + [True, False]
-
-
-def test_the_time_of_a_full_iteration(even, uneven, skipping):
-    for result, _ in (even, uneven, skipping):
-        assert result["iteration_s"] == pytest.approx(0.5)
-
-
-def test_a_step_that_a_scaler_skipped_is_not_what_the_others_are_held_against(skipping):
-    result, _ = skipping
-    assert result["loading"]["samples"] == 64
-    assert len(result["watched"]) == WARM_UP + TIMED + 1
-
-
-def test_a_short_last_batch_is_not_the_one_that_is_taken(uneven):
-    result, _ = uneven
-    assert result["loading"]["samples"] == 64
-    assert len(result["watched"]) == WARM_UP + TIMED + 2
-
-
-def test_the_allocator_tells_the_peak(even):
-    result, _ = even
     memory = result["memory"]
     parameters = sum(-(-n // 512) * 512 for n in (64 * 32 * 4, 32 * 4, 32 * 8 * 4, 8 * 4))
     assert memory["parameter_bytes"] == memory["gradient_bytes"] == parameters
@@ -96,14 +60,24 @@ def test_the_allocator_tells_the_peak(even):
     assert memory["activation_bytes"] == 10**9 - 4 * parameters - 4 * 512
 
 
-def test_every_recorded_call_has_its_operator_in_the_timeline(even, uneven):
-    for result, events in (even, uneven):
-        numbers = sorted(number for calls in result["calls"] for number in calls)
-        assert len(numbers) == sum(entry["count"] for entry in result["operators"])
-        by_call = timeline_of(pretended_launches(events)).by_call
-        for entry, calls in zip(result["operators"], result["calls"], strict=True):
-            for call in calls:
-                assert entry["name"] in [event.name for event in by_call[call]]
+# A short last batch is not the one that is taken, and a skipped step is not what others are held against.
+@pytest.mark.parametrize(("name", "num_watched"), [("even", 1), ("uneven", 2), ("skipping", 1)])
+def test_a_full_iteration_is_timed_and_watched(measured, name, num_watched):
+    result, _ = measured[name]
+    assert result["iteration_s"] == pytest.approx(0.5)
+    assert result["loading"]["samples"] == 64
+    assert len(result["watched"]) == WARM_UP + TIMED + num_watched
+
+
+@pytest.mark.parametrize("name", ["even", "uneven"])
+def test_every_recorded_call_has_its_operator_in_the_timeline(measured, name):
+    result, events = measured[name]
+    numbers = sorted(number for calls in result["calls"] for number in calls)
+    assert len(numbers) == sum(entry["count"] for entry in result["operators"])
+    by_call = timeline_of(pretended_launches(events)).by_call
+    for entry, calls in zip(result["operators"], result["calls"], strict=True):
+        for call in calls:
+            assert entry["name"] in [event.name for event in by_call[call]]
 
 
 def pretended_launches(events):

@@ -66,26 +66,20 @@ def recording(**changes):
 
 
 def test_a_trace_survives_its_file(tmp_path):
-    trace = trace_of(recording(), "train.py", ["--lr", "1"])
-    write_trace(trace, tmp_path / "t.json.gz")
-    assert read_trace(tmp_path / "t.json.gz") == trace
+    whole = measured({4: (event(1.0),), 5: (event(2.0),), 9: (event(3.0),)})
+    for trace in (trace_of(recording(), "train.py", ["--lr", "1"]), whole):
+        write_trace(trace, tmp_path / "t.json.gz")
+        assert read_trace(tmp_path / "t.json.gz") == trace
 
 
-def test_the_world_and_its_collectives_are_kept():
+def test_what_was_recorded_is_kept_and_operators_get_their_costs():
     bucket = {"kind": "all_reduce", "num_bytes": 400, "world_size": 2, "count": 3}
-    trace = trace_of(recording(world_size=8, collectives=[bucket]), "train.py", [])
+    flow = {"id": 3, "count": 3, "sources": [1, 0], "new_parameters": 2, "forward": 7, "is_of_view": True}
+    trace = trace_of(recording(world_size=8, collectives=[bucket], flows=[[flow]]), "train.py", [])
     assert (trace.world_size, trace.collectives) == (8, (Collective(**bucket),))
-
-
-def test_operators_get_their_costs():
-    (op,) = trace_of(recording(), "train.py", []).ops
+    (op,) = trace.ops
     assert (op.phase, op.count, op.flops, op.bytes) == (Phase.BACKWARD, 3, 128, 192)
     assert op.attributes == {"sizes": (1, (2,)), "flag": True}
-
-
-def test_operators_keep_what_made_their_operands():
-    flow = {"id": 3, "count": 3, "sources": [1, 0], "new_parameters": 2, "forward": 7, "is_of_view": True}
-    (op,) = trace_of(recording(flows=[[flow]]), "train.py", []).ops
     assert op.flows == (Flow(id=3, count=3, sources=(1, 0), new_parameters=2, forward=7, is_of_view=True),)
 
 
@@ -107,19 +101,20 @@ def test_an_epoch_by_the_loader():
     assert trace.warnings == texts("careful")
 
 
-def test_accumulation_makes_iterations_longer_and_fewer():
-    loading = LOADING | {"fetches": 4, "samples": 256}
-    trace = trace_of(recording(loading=loading, num_backward_passes=4), "train.py", [])
-    assert (trace.batch_size, trace.accumulation, trace.iterations_per_epoch) == (256, 4, 5005)
-
-
 @pytest.mark.parametrize(
-    ("fetches", "most_steps", "accumulation"), [(5, 5, 1), (10, 5, 2), (1, 5, 1), (4, 0, 4)]
-)
-def test_batches_of_a_critics_steps_are_not_accumulated(fetches, most_steps, accumulation):
+    ("fetches", "changes", "accumulation"),
+    [
+        (4, {"num_backward_passes": 4}, 4),
+        # Batches of a critic's steps are not accumulated.
+        *((fetches, {"num_optimizers": 2, "most_steps": most}, accumulation)
+          for fetches, most, accumulation in ((5, 5, 1), (10, 5, 2), (1, 5, 1), (4, 0, 4))),
+    ],
+)  # fmt: skip
+def test_accumulation_makes_iterations_longer_and_fewer(fetches, changes, accumulation):
     loading = LOADING | {"fetches": fetches, "samples": 64 * fetches}
-    trace = trace_of(recording(loading=loading, num_optimizers=2, most_steps=most_steps), "train.py", [])
+    trace = trace_of(recording(loading=loading, **changes), "train.py", [])
     assert (trace.accumulation, trace.batch_size) == (accumulation, 64 * fetches)
+    assert trace.iterations_per_epoch == -(-20019 // fetches)
 
 
 @pytest.mark.parametrize(
@@ -201,14 +196,11 @@ def test_no_secret_reaches_a_person(key, tmp_path):
     assert "abc123" not in shown
 
 
-def test_nothing_recorded(tmp_path):
-    assert read_recording(tmp_path / "result.json") is None
-
-
 @pytest.mark.parametrize(
     ("text", "message"), [("{", "damaged"), (json.dumps({"format_version": 99}), "different versions")]
 )
-def test_a_recording_that_cannot_be_read(text, message, tmp_path):
+def test_a_recording_that_cannot_be_read_or_is_none(text, message, tmp_path):
+    assert read_recording(tmp_path / "result.json") is None
     (tmp_path / "result.json").write_text(text)
     with pytest.raises(ProfileError, match=message):
         read_recording(tmp_path / "result.json")
@@ -238,14 +230,11 @@ def test_each_call_takes_its_own_kernels():
     assert (trace.backend, trace.origin_gpu, trace.iteration_s) == ("cuda", "A100-SXM-80GB", 0.25)
 
 
-def test_a_call_that_launched_nothing_took_no_time():
-    (op,) = measured({}).ops
-    assert (op.count, op.measured_s, op.kernels) == (3, 0.0, ())
-
-
-def test_copies_are_measured_and_no_kernels():
-    (op,) = measured({call: (event(2.0, kind="memcpy"),) for call in (4, 5, 9)}).ops
-    assert (op.count, op.measured_s, op.kernels) == (3, 2.0, ())
+@pytest.mark.parametrize(("copy_s", "expected_s"), [(None, 0.0), (2.0, 2.0)])
+def test_a_call_that_launched_nothing_took_no_time_and_copies_are_no_kernels(copy_s, expected_s):
+    by_call = {call: (event(copy_s, kind="memcpy"),) for call in (4, 5, 9) if copy_s}
+    (op,) = measured(by_call).ops
+    assert (op.count, op.measured_s, op.kernels) == (3, expected_s, ())
 
 
 def test_kernels_of_no_call_are_told():
@@ -258,22 +247,16 @@ def test_a_gpu_that_is_in_no_catalog_cannot_be_scaled_from():
         trace_of(recording(backend="cuda", device_name="Voodoo 2", iteration_s=1.0), "train.py", [])
 
 
-def test_a_measured_trace_survives_its_file(tmp_path):
-    trace = measured({4: (event(1.0),), 5: (event(2.0),), 9: (event(3.0),)})
-    write_trace(trace, tmp_path / "t.json.gz")
-    assert read_trace(tmp_path / "t.json.gz") == trace
-
-
 @pytest.mark.parametrize(
-    ("backend", "making_s", "expected"),
-    [("fake", 0.25, (0.25, 0)), ("fake", None, (None, None)), ("cuda", None, (None, 0))],
+    ("changes", "expected"),
+    [
+        ({"loading": None, "making_s": 0.25}, (0.25, 0)),
+        ({"loading": None}, (None, None)),
+        ({"loading": None, "backend": "cuda"}, (None, 0)),
+        # Beside a loader only the loader counts.
+        ({"making_s": 9.0}, (0.5, 8)),
+    ],
 )
-def test_without_a_loader_the_scripts_own_process_makes_what_was_measured(backend, making_s, expected):
-    changed = recording(loading=None, backend=backend, making_s=making_s)
-    trace = trace_of(changed, "train.py", [])
+def test_without_a_loader_the_scripts_own_process_makes_what_was_measured(changes, expected):
+    trace = trace_of(recording(**changes), "train.py", [])
     assert (trace.data_loading_s, trace.num_workers) == expected
-
-
-def test_beside_a_loader_only_the_loader_counts():
-    trace = trace_of(recording(making_s=9.0), "train.py", [])
-    assert trace.data_loading_s == 0.5

@@ -89,9 +89,28 @@ def test_other_ways_to_index_are_left_to_the_cpu_kernel(mode, indices):
     assert mode.unknown_operators == {"aten::index": "NotImplementedError"}
 
 
-def test_integers_alone_index_as_ever(mode):
-    outcome = result(mode, "index.Tensor", tensor(3, 5), [tensor(7, dtype=INT64)])
-    assert facts(outcome) == ([7, 5], torch.float32)
+def test_an_unknown_operator_is_run_on_zeros_and_named_once(mode):
+    for error in (FIRST_ERROR, ValueError("another")):
+        outcome: Any = rescue.result_of(
+            torch.ops.aten.bincount.default, (tensor(5, dtype=INT64),), {}, error, mode
+        )
+        # Five zeros: one bin.
+        assert facts(outcome) == ([1], INT64)
+        assert outcome.device.type == "meta"
+    assert mode.unknown_operators == {"aten::bincount": "NotImplementedError"}
+
+
+def test_results_and_arguments_may_be_nested_plain_or_devices_and_nothing_is_assumed(mode):
+    values, places = result(mode, "sort", tensor(2, 3), -1, False)
+    assert [facts(values), facts(places)] == [([2, 3], torch.float32), ([2, 3], INT64)]
+    assert facts(result(mode, "cat", [tensor(2, 3), tensor(4, 3)])) == ([6, 3], torch.float32)
+    made = result(mode, "zeros", [3], device=torch.device("cuda"), dtype=HALF)
+    assert facts(made) == ([3], HALF)
+    assert result(mode, "equal", tensor(3), tensor(3)) is True
+    # Integers alone index as ever.
+    indexed = result(mode, "index.Tensor", tensor(3, 5), [tensor(7, dtype=INT64)])
+    assert facts(indexed) == ([7, 5], torch.float32)
+    assert mode.assumptions == {}
 
 
 def test_all_elements_are_unique(mode):
@@ -154,35 +173,6 @@ def test_a_size_that_is_guessed_is_told_once(mode, name, arguments, assumption):
     for _ in range(2):
         result(mode, name, *arguments)
     assert list(mode.assumptions) == [assumption]
-
-
-def test_a_size_that_follows_from_sizes_is_no_assumption(mode):
-    result(mode, "index.Tensor", tensor(3, 5), [tensor(7, dtype=INT64)])
-    result(mode, "sort", tensor(2, 3), -1, False)
-    assert mode.assumptions == {}
-
-
-def test_an_unknown_operator_is_run_on_zeros_and_named_once(mode):
-    for error in (FIRST_ERROR, ValueError("another")):
-        outcome: Any = rescue.result_of(
-            torch.ops.aten.bincount.default, (tensor(5, dtype=INT64),), {}, error, mode
-        )
-        # Five zeros: one bin.
-        assert facts(outcome) == ([1], INT64)
-        assert outcome.device.type == "meta"
-    assert mode.unknown_operators == {"aten::bincount": "NotImplementedError"}
-
-
-def test_results_and_arguments_may_be_nested(mode):
-    values, places = result(mode, "sort", tensor(2, 3), -1, False)
-    assert [facts(values), facts(places)] == [([2, 3], torch.float32), ([2, 3], INT64)]
-    assert facts(result(mode, "cat", [tensor(2, 3), tensor(4, 3)])) == ([6, 3], torch.float32)
-
-
-def test_devices_become_the_cpu_and_plain_results_stay(mode):
-    outcome = result(mode, "zeros", [3], device=torch.device("cuda"), dtype=HALF)
-    assert facts(outcome) == ([3], HALF)
-    assert result(mode, "equal", tensor(3), tensor(3)) is True
 
 
 def test_where_the_cpu_kernel_fails_too_the_first_error_counts(mode):

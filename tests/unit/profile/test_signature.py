@@ -40,49 +40,28 @@ def test_torch_s_tags_say_what_follows_from_values(tags, needs):
     assert signature("aten::x", tags=tags).needs_values is needs
 
 
-def is_attribute(name: str, kind: str) -> bool:
-    ((_, _, _, attribute, _),) = signature("aten::x", argument(name, kind)).arguments
-    return attribute
-
-
-@pytest.mark.parametrize("kind", ["Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]"])
-def test_tensors_are_no_attributes(kind):
-    ((name, takes_tensors, written, attribute, default),) = signature(
-        "aten::x", argument("self", kind)
-    ).arguments
-    assert (name, takes_tensors, written, attribute, default) == ("self", True, False, False, None)
-
-
-@pytest.mark.parametrize("kind", ["int", "number", "bool", "List[int]", "Optional[float]", "str"])
-def test_plain_values_are_attributes(kind):
-    assert is_attribute("alpha", kind)
+TENSORS = ("Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]")
+PLAIN = ("int", "number", "bool", "List[int]", "Optional[float]", "str")
+# They say where, but not what.
+PLACES = ("Device", "Optional[Device]", "Layout", "MemoryFormat", "Optional[Generator]", "Stream", "Storage")
+PLUMBING = ("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking")
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["Device", "Optional[Device]", "Layout", "MemoryFormat", "Optional[Generator]", "Stream", "Storage"],
-)
-def test_what_says_where_but_not_what_is_no_attribute(kind):
-    assert not is_attribute("where", kind)
-
-
-@pytest.mark.parametrize(
-    "name", ["device", "layout", "pin_memory", "memory_format", "generator", "non_blocking"]
-)
-def test_names_of_plumbing_are_no_attributes(name):
-    assert not is_attribute(name, "Optional[int]")
-
-
-@pytest.mark.parametrize(("default", "expected"), [(MISSING, None), (1, 1), (None, None), (False, False)])
-def test_defaults_are_kept(default, expected):
-    ((*_, argument_read),) = signature("aten::x", argument("alpha", "number", default=default)).arguments
-    assert argument_read == expected
-
-
-@pytest.mark.parametrize(("alias", "written"), [(None, False), (READ, False), (WRITTEN, True)])
-def test_only_a_write_alias_is_written(alias, written):
-    ((_, _, argument_read, _, _),) = signature("aten::x_", argument("self", "Tensor", alias=alias)).arguments
-    assert argument_read is written
+    ("read", "expected"),
+    [
+        *((argument("self", kind), (True, False, False, None)) for kind in TENSORS),
+        *((argument("alpha", kind), (False, False, True, None)) for kind in PLAIN),
+        *((argument("where", kind), (False, False, False, None)) for kind in PLACES),
+        *((argument(name, "Optional[int]"), (False, False, False, None)) for name in PLUMBING),
+        *((argument("alpha", "number", default=value), (False, False, True, value)) for value in (1, None, False)),
+        # Only a write alias is written.
+        (argument("self", "Tensor", alias=READ), (True, False, False, None)),
+        (argument("self", "Tensor", alias=WRITTEN), (True, True, False, None)),
+    ],
+)  # fmt: skip
+def test_what_a_schema_says_of_an_argument(read, expected):
+    assert signature("aten::x_", read).arguments == [(read.name, *expected)]
 
 
 def test_operands_are_the_arguments_that_take_tensors():
@@ -91,24 +70,22 @@ def test_operands_are_the_arguments_that_take_tensors():
     assert operators.operands == [(0, "self", False), (2, "out", True)]
 
 
+DISGUISED = ("aten::empty", "aten::_unsafe_view", "aten::transpose_", "aten::detach_")
+
+
 @pytest.mark.parametrize(
-    ("returns", "runs"),
+    ("name", "returns", "runs"),
     [
-        ((None,), True),
-        ((READ,), False),
-        ((READ, READ), False),
-        ((READ, None), True),
-        ((WRITTEN,), True),
-        ((), True),
+        *(("aten::x", *case) for case in (
+            ((None,), True), ((READ,), False), ((READ, READ), False), ((READ, None), True),
+             ((WRITTEN,), True),
+            ((), True),
+        )),
+        *((name, (None,), False) for name in DISGUISED),
     ],
-)
-def test_an_operator_whose_results_all_alias_is_a_view(returns, runs):
-    assert signature("aten::x", returns=returns).runs_kernel is runs
-
-
-@pytest.mark.parametrize("name", ["aten::empty", "aten::_unsafe_view", "aten::transpose_", "aten::detach_"])
-def test_allocations_and_views_in_disguise_run_no_kernel(name):
-    assert not signature(name).runs_kernel
+)  # fmt: skip
+def test_an_operator_whose_results_all_alias_is_a_view_and_others_are_in_disguise(name, returns, runs):
+    assert signature(name, returns=returns).runs_kernel is runs
 
 
 @needs_torch
