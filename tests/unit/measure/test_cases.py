@@ -62,10 +62,12 @@ def outcome(case: Case) -> dict:
     return line
 
 
-def test_a_case_is_told_with_its_operator():
-    line = outcome(PRODUCT)
-    assert (line["case"], line["time_s"], line["num_samples"]) == (PRODUCT.key, 1e-3, 7)
-    assert line["operator"]["name"] == "aten::mm"
+@pytest.mark.parametrize("phase", ["forward", "backward"])
+def test_a_case_is_told_with_its_operator(phase):
+    line = outcome(replace(PRODUCT, phase=phase))
+    assert (line["time_s"], line["num_samples"]) == (1e-3, 7)
+    assert line["case"] == replace(PRODUCT, phase=phase).key
+    assert (line["operator"]["name"], line["operator"]["phase"]) == ("aten::mm", phase)
     assert [entry["shape"] for entry in line["operator"]["inputs"]] == [[8, 8], [8, 8]]
     assert line["precision"] == {"amp_dtype": None, "tf32_matmul": False, "tf32_cudnn": False}
 
@@ -74,10 +76,6 @@ def test_the_reference_comes_first_last_and_now_and_then():
     lines = lines_of(*[PRODUCT] * (operator_timing.REFERENCE_EVERY + 1))
     references = [number for number, line in enumerate(lines) if "reference_s" in line]
     assert references == [0, operator_timing.REFERENCE_EVERY + 1, len(lines) - 1]
-
-
-def test_the_phase_is_the_cases():
-    assert outcome(replace(PRODUCT, phase="backward"))["operator"]["phase"] == "backward"
 
 
 def test_a_backward_operator_gets_what_its_forward_returned():
@@ -193,14 +191,11 @@ def test_a_device_without_room_for_the_reference_is_full(monkeypatch, job, error
     assert "\n" not in details["message"]
 
 
-def test_other_failures_of_the_reference_are_our_own(monkeypatch, job):
+def test_other_failures_of_the_reference_are_our_own_and_with_room_it_is_measured(monkeypatch, job):
+    assert grid_run._measure(job) == ("ok", {})
     failing(monkeypatch, RuntimeError("mat1 and mat2 do not fit"))
     with pytest.raises(RuntimeError, match="mat1"):
         grid_run._measure(job)
-
-
-def test_with_room_it_is_measured(job):
-    assert grid_run._measure(job) == ("ok", {})
 
 
 def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):

@@ -69,19 +69,17 @@ def on(monkeypatch):
     return install
 
 
-def test_small_kernels_are_timed_without_the_host(on):
-    gpu = Gpu(launch_s=8e-6, kernel_s=2e-6)
-    assert on(gpu).time_s(gpu.launch, 200) == pytest.approx(2e-6)
-
-
-def test_large_kernels_need_no_head_start(on):
-    gpu = Gpu(launch_s=8e-6, kernel_s=5e-3)
-    assert on(gpu).time_s(gpu.launch, 3) == pytest.approx(5e-3)
-
-
-def test_calls_that_fill_the_stream_are_timed_fewer_at_once(on):
-    gpu = Gpu(launch_s=8e-6, kernel_s=2e-6, kernels=300)
-    assert on(gpu).time_s(gpu.launch, 200) == pytest.approx(300 * 2e-6)
+@pytest.mark.parametrize(
+    ("kernel_s", "kernels", "num_calls"),
+    [
+        (2e-6, 1, 200),
+        (5e-3, 1, 3),  # large kernels need no head start
+        (2e-6, 300, 200),  # calls that fill the stream are timed fewer at once
+    ],
+)
+def test_kernels_are_timed_without_the_host(on, kernel_s, kernels, num_calls):
+    gpu = Gpu(launch_s=8e-6, kernel_s=kernel_s, kernels=kernels)
+    assert on(gpu).time_s(gpu.launch, num_calls) == pytest.approx(kernels * kernel_s)
 
 
 def test_a_call_that_no_head_start_covers_is_told(on):

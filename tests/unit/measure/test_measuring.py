@@ -200,25 +200,18 @@ def test_a_half_line_is_dropped_when_it_goes_on(play, tmp_path):
     assert sorted(entry.case for entry in spans.measurements) == sorted(case.key for case in CASES)
 
 
-def test_a_recording_of_a_gpu_is_not_continued_on_a_cpu(play, tmp_path):
-    write_recording(tmp_path / "k.jsonl", [])
+def test_a_recording_of_a_gpu_is_not_continued_on_a_cpu_and_other_files_are_left_alone(play, tmp_path):
+    path = tmp_path / "k.jsonl"
+    write_recording(path, [])
     with pytest.raises(RecordingError, match="backend cuda, not cpu"):
         play("rest()")
-
-
-def test_other_files_are_left_alone(play, tmp_path):
-    (tmp_path / "k.jsonl").write_text("my thesis")
+    path.write_text("my thesis")
     with pytest.raises(RecordingError, match="not a recording"):
         play("rest()")
-    assert (tmp_path / "k.jsonl").read_text() == "my thesis"
-
-
-@pytest.mark.parametrize(
-    ("name", "words"), [("no/k.jsonl", "there is no folder"), ("k.jsonl.gz", "run gzip afterwards")]
-)
-def test_places_that_will_not_do(tmp_path, name, words):
-    with pytest.raises(RecordingError, match=words):
-        measure(CASES, tmp_path / name, backend="cpu")
+    assert path.read_text() == "my thesis"
+    for name, words in (("no/k.jsonl", "there is no folder"), ("k.jsonl.gz", "run gzip afterwards")):
+        with pytest.raises(RecordingError, match=words):
+            measure(CASES, tmp_path / name, backend="cpu")
 
 
 def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch):
@@ -256,6 +249,10 @@ def test_the_header_tells_what_nvidia_smi_knows(play, tmp_path, monkeypatch):
     header = play("device(name='NVIDIA L4'); rest(); end('ok')", backend="cuda").header
     assert (header.gpu, header.versions["driver"]) == ("L4", "580.95")
     assert (header.sm_clock_hz, header.max_sm_clock_hz, header.power_limit_w) == (1.2e9, 2.04e9, 72.0)
+    # One that the catalog lacks is measured all the same.
+    (tmp_path / "k.jsonl").unlink()
+    header = play("device(name='NVIDIA Z999'); rest(); end('ok')", backend="cuda").header
+    assert (header.device_name, header.gpu) == ("NVIDIA Z999", None)
 
 
 def test_a_finished_recording_is_read_whoever_uses_the_gpu(play, tmp_path, monkeypatch):
@@ -263,11 +260,6 @@ def test_a_finished_recording_is_read_whoever_uses_the_gpu(play, tmp_path, monke
     write_program(tmp_path / "nvidia-smi", BUSY)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert len(play("die()", backend="cuda").measurements) == len(CASES)
-
-
-def test_a_gpu_that_the_catalog_lacks_is_measured_all_the_same(play):
-    header = play("device(name='NVIDIA Z999'); rest(); end('ok')", backend="cuda").header
-    assert (header.device_name, header.gpu) == ("NVIDIA Z999", None)
 
 
 def test_the_job_is_plain_json_with_the_reference(play, tmp_path):

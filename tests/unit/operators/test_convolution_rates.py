@@ -70,20 +70,21 @@ def test_depthwise_filters_in_fp32_take_cycles_of_sms_whatever_tensor_cores_ther
         assert time_s == pytest.approx(2e-6 + cycles_s(gpu, 6.3), rel=1e-6)
 
 
+def cast(op: Op, dtype: str) -> Op:
+    source, weight = (replace(each, dtype=dtype) for each in op.inputs)
+    return replace(op, inputs=(source, weight), outputs=(source,))
+
+
 def test_depthwise_filters_in_half_precision_are_no_faster_than_the_fastest_kernels():
     op = convolution(groups=256)
-    source, weight = (replace(each, dtype="float16") for each in op.inputs)
-    half = replace(op, inputs=(source, weight), outputs=(source,), bytes=op.bytes // 2)
-    time_s, _ = alone(half, "B200-SXM-180GB", tf32=True)
+    time_s, _ = alone(replace(cast(op, "float16"), bytes=op.bytes // 2), "B200-SXM-180GB", tf32=True)
     assert time_s >= (2e-6 + cycles_s("B200-SXM-180GB", 22.7)) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("groups", [16, 256])
 def test_a_board_that_does_not_compute_in_16_bits_takes_the_cycles_of_fp32(groups):
     def seconds(dtype: str, gpu: str) -> float:
-        op = convolution(groups=groups)
-        source, weight = (replace(each, dtype=dtype) for each in op.inputs)
-        return alone(replace(op, inputs=(source, weight), outputs=(source,)), gpu, tf32=False)[0]
+        return alone(cast(convolution(groups=groups), dtype), gpu, tf32=False)[0]
 
     assert seconds("bfloat16", "V100-SXM-32GB") >= seconds("float16", "V100-SXM-32GB")
     assert seconds("float16", "P40") >= 0.5 * seconds("float32", "P40")
@@ -91,9 +92,7 @@ def test_a_board_that_does_not_compute_in_16_bits_takes_the_cycles_of_fp32(group
 
 @pytest.mark.parametrize("gpu", ["A100-SXM-80GB", "V100-SXM-32GB", "RTX-3090", "P40"])
 def test_an_operator_s_own_error_is_a_part_of_all(gpu):
-    op = convolution(groups=256)
-    source, weight = (replace(each, dtype="float16") for each in op.inputs)
-    half, spec = replace(op, inputs=(source, weight), outputs=(source,)), resolve_gpu(gpu)
+    half, spec = cast(convolution(groups=256), "float16"), resolve_gpu(gpu)
     known = learned_times([half], spec, constants_for(spec), FP16, shipped())
     assert known.own_sigma[0] <= known.sigma[0]
 

@@ -16,109 +16,61 @@ for epoch in range(9):
     optimizer.step()
 """
 SAVES = LOOP + "    torch.save({'model': model.state_dict()}, 'last.pt')\n"
+OWN_TRAINER = "from transformers import Trainer, TrainingArguments\n"
 FORMS = {
     "neither": (LOOP, "none"),
     "the weights when all is done": (LOOP + "torch.save(model.state_dict(), 'mnist_cnn.pt')\n", "none"),
     "other files in the loop": (LOOP + "    image.save('sample.png')\n    np.save('x', y)\n", "none"),
-    "pretrained weights alone": (
-        LOOP + "model.load_state_dict(torch.load('resnet.pt'))\ntorch.save(model, 'tuned.pt')\n",
-        "none",
-    ),
+    "pretrained weights alone":
+        (LOOP + "model.load_state_dict(torch.load('resnet.pt'))\ntorch.save(model, 'tuned.pt')\n", "none"),
     "in the loop": (SAVES, "saves"),
     "loads the model alone": (SAVES + "model.load_state_dict(torch.load('last.pt'))\n", "saves"),
     "copies an optimizer": (SAVES + "optimizer.load_state_dict(other.state_dict())\n", "saves"),
-    "restores its optimizer": (
-        SAVES + "c = torch.load('last.pt')\nself.optimizer.load_state_dict(c['optimizer'])\n",
-        "resumes",
-    ),
-    "restores one of several": (
-        SAVES + "c = torch.load('last.pt')\nfor i in c: optimizers[i].load_state_dict(c[i])\n",
-        "resumes",
-    ),
-    "under other names": (
-        (
-            "import torch as th\nfrom torch import save as keep\n"
-            "while True:\n    loss.backward()\n    keep(x, 'a.pt')\n"
-            "opt.load_state_dict(th.load('a.pt'))\n"
-        ),
-        "resumes",
-    ),
-    "in a function that the loop calls": (
-        LOOP.replace("optimizer.step()", "finish(epoch)")
-        + "def finish(epoch): keep()\ndef keep(): torch.save(model, 'a.pt')\n",
-        "saves",
-    ),
-    "in a function called when all is done": (
-        LOOP + "finish()\ndef finish(): torch.save(model, 'a.pt')\n",
-        "none",
-    ),
-    "Accelerate": (
-        (
-            "for batch in loader:\n    accelerator.backward(loss)\n    accelerator.save_state('out')\n"
-            "accelerator.load_state('out')\n"
-        ),
-        "resumes",
-    ),
-    "DeepSpeed": (
-        (
-            "for batch in loader:\n    engine.backward(loss)\n    engine.save_checkpoint('out')\n"
-            "engine.load_checkpoint('out')\n"
-        ),
-        "resumes",
-    ),
-    "a function of its own called like a library's": (
-        SAVES + "def load_checkpoint(): model.load_state_dict(torch.load('last.pt'))\nload_checkpoint()\n",
-        "saves",
-    ),
-    "distributed checkpoints": (
-        (
-            "import torch.distributed.checkpoint as dcp\n"
-            "for x in y:\n    loss.backward()\n    dcp.save(s, 'out')\n"
-            "dcp.load(s, 'out')\noptimizer.load_state_dict(s)\n"
-        ),
-        "resumes",
-    ),
+    "restores its optimizer":
+        (SAVES + "c = torch.load('last.pt')\nself.optimizer.load_state_dict(c['optimizer'])\n", "resumes"),
+    "restores one of several":
+        (SAVES + "c = torch.load('last.pt')\nfor i in c: optimizers[i].load_state_dict(c[i])\n", "resumes"),
+    "under other names":
+        (("import torch as th\nfrom torch import save as keep\nwhile True:\n    loss.backward()\n"
+         "    keep(x, 'a.pt')\nopt.load_state_dict(th.load('a.pt'))\n"), "resumes"),
+    "in a function that the loop calls":
+        (LOOP.replace("optimizer.step()", "finish(epoch)")
+         + "def finish(epoch): keep()\ndef keep(): torch.save(model, 'a.pt')\n", "saves"),
+    "in a function called when all is done":
+        (LOOP + "finish()\ndef finish(): torch.save(model, 'a.pt')\n", "none"),
+    "Accelerate":
+        (("for batch in loader:\n    accelerator.backward(loss)\n    accelerator.save_state('out')\n"
+         "accelerator.load_state('out')\n"), "resumes"),
+    "DeepSpeed":
+        (("for batch in loader:\n    engine.backward(loss)\n    engine.save_checkpoint('out')\n"
+         "engine.load_checkpoint('out')\n"), "resumes"),
+    "a function of its own called like a library's":
+        (SAVES + "def load_checkpoint(): model.load_state_dict(torch.load('last.pt'))\nload_checkpoint()\n",
+         "saves"),
+    "distributed checkpoints":
+        (("import torch.distributed.checkpoint as dcp\nfor x in y:\n    loss.backward()\n"
+         "    dcp.save(s, 'out')\ndcp.load(s, 'out')\noptimizer.load_state_dict(s)\n"), "resumes"),
     "Lightning": ("import lightning as L\nL.Trainer(max_epochs=9).fit(model)\n", "saves"),
-    "Lightning without": (
-        "from lightning.pytorch import Trainer\nTrainer(enable_checkpointing=False).fit(model)\n",
-        "none",
-    ),
-    "Lightning from its last": (
-        "import pytorch_lightning as pl\npl.Trainer().fit(model, ckpt_path='last')\n",
-        "resumes",
-    ),
+    "Lightning without":
+        ("from lightning.pytorch import Trainer\nTrainer(enable_checkpointing=False).fit(model)\n", "none"),
+    "Lightning from its last":
+        ("import pytorch_lightning as pl\npl.Trainer().fit(model, ckpt_path='last')\n", "resumes"),
     "Lightning from nothing": ("import lightning as L\nL.Trainer().fit(model, ckpt_path=None)\n", "saves"),
-    "a function named as a module's method": (
-        (
-            "import torch\ndef train():\n    for batch in loader:\n        model.train()\n"
-            "        loss.backward()\n    torch.save(model.state_dict(), 'a.pt')\ntrain()\n"
-        ),
-        "none",
-    ),
-    "Hugging Face": ("from transformers import Trainer\nTrainer(model).train()\n", "saves"),
-    "Hugging Face without": (
-        (
-            "from transformers import Trainer, TrainingArguments\n"
-            "a = TrainingArguments('out', save_strategy='no')\nTrainer(model, a).train()\n"
-        ),
-        "none",
-    ),
-    "Hugging Face resumed": (
-        (
-            "import transformers\nclass Mine(transformers.Trainer): pass\n"
-            "Mine(model).train(resume_from_checkpoint=args.resume)\n"
-        ),
-        "resumes",
-    ),
+    "a function named as a module's method":
+        (("import torch\ndef train():\n    for batch in loader:\n        model.train()\n"
+         "        loss.backward()\n    torch.save(model.state_dict(), 'a.pt')\ntrain()\n"), "none"),
+    "Hugging Face": (OWN_TRAINER + "Trainer(model).train()\n", "saves"),
+    "Hugging Face without":
+        (OWN_TRAINER + "a = TrainingArguments('out', save_strategy='no')\nTrainer(model, a).train()\n",
+         "none"),
+    "Hugging Face resumed":
+        (("import transformers\nclass Mine(transformers.Trainer): pass\n"
+         "Mine(model).train(resume_from_checkpoint=args.resume)\n"), "resumes"),
     "the loop of another library": ("import somelib\nsomelib.fit(model)\n", None),
-    "saved beside the loop of another library": (
-        (
-            "import torch, somelib\nclass Keep(somelib.Callback):\n"
-            "    def on_epoch_end(self): torch.save(self.model, 'a.pt')\nsomelib.fit(model, Keep())\n"
-        ),
-        "saves",
-    ),
-}
+    "saved beside the loop of another library":
+        (("import torch, somelib\nclass Keep(somelib.Callback):\n"
+         "    def on_epoch_end(self): torch.save(self.model, 'a')\nsomelib.fit(model, Keep())\n"), "saves"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)

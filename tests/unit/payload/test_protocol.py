@@ -74,16 +74,16 @@ def test_no_field_of_a_part_may_be_missing(path, tmp_path):
         read(tmp_path, document)
 
 
-@pytest.mark.parametrize("count", [-1, 1.0, True, "1"])
-def test_no_count_is_negative_or_of_another_kind(count, tmp_path):
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *((("operators", 0, "count"), count) for count in (-1, 1.0, True, "1")),
+        *((("iteration_s",), seconds) for seconds in (-0.5, float("inf"), float("nan"), "1")),
+    ],
+)
+def test_no_count_or_time_is_negative_infinite_or_of_another_kind(path, value, tmp_path):
     with pytest.raises(ProfileError, match="damaged"):
-        read(tmp_path, changed(WHOLE, ("operators", 0, "count"), count))
-
-
-@pytest.mark.parametrize("seconds", [-0.5, float("inf"), float("nan"), "1"])
-def test_no_time_is_negative_or_infinite(seconds, tmp_path):
-    with pytest.raises(ProfileError, match="damaged"):
-        read(tmp_path, WHOLE | {"iteration_s": seconds})
+        read(tmp_path, changed(WHOLE, path, value))
 
 
 @given(text=st.text(max_size=200), names=st.lists(st.text(max_size=50), max_size=5))

@@ -1,5 +1,6 @@
 """Evaluations take batches, too: before the first step they are ended early, and never feed the training."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -16,21 +17,32 @@ def loading():
     return ScriptLoaders()
 
 
-def evaluate(loading: ScriptLoaders, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
+def hooked(loading: ScriptLoaders, num_batches: int, passes: Any = lambda: 0) -> tuple[Batches, list[Any]]:
+    """The batches of a loader, and where an evaluation was cut."""
     cuts: list[Any] = []
     loader = Loader([samples(4)] * num_batches)
+    hooks = Hooks(backward_passes=passes, cut=lambda *n: cuts.append(n))
+    return Batches(loading, loader, iter(loader.batches), hooks=hooks), cuts
+
+
+def evaluate(loading: ScriptLoaders, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
     with torch.set_grad_enabled(grad):
-        batches = Batches(
-            loading,
-            loader,
-            iter(loader.batches),
-            hooks=Hooks(backward_passes=passes, cut=lambda *n: cuts.append(n)),
-        )
+        batches, cuts = hooked(loading, num_batches, passes)
         return len(list(batches)), cuts
 
 
-def test_a_long_evaluation_is_ended_early_and_told(loading):
-    assert evaluate(loading, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
+@pytest.mark.parametrize(
+    ("num_batches", "options", "expected"),
+    [
+        (500, {}, (MOST_EVALUATED, [(MOST_EVALUATED, 500)])),
+        # A short one comes to its own end, training is never cut, and with backward passes it is none.
+        (MOST_EVALUATED, {}, (MOST_EVALUATED, [])),
+        (25, {"grad": True}, (25, [])),
+        (25, {"passes": itertools.count().__next__}, (25, [])),
+    ],
+)
+def test_a_long_evaluation_is_ended_early_and_told(loading, num_batches, options, expected):
+    assert evaluate(loading, num_batches, **options) == expected
 
 
 def test_an_evaluation_goes_on_to_its_end_or_to_the_next_batch_of_the_training(loading):
@@ -58,19 +70,6 @@ def test_the_last_batch_of_a_prefetcher_is_part_of_the_evaluation(loading):
     assert not loading.evaluates()  # with the first operator of the training
 
 
-def test_a_short_evaluation_comes_to_its_own_end(loading):
-    assert evaluate(loading, MOST_EVALUATED) == (MOST_EVALUATED, [])
-
-
-def test_training_is_never_cut(loading):
-    assert evaluate(loading, 25, grad=True) == (25, [])
-
-
-def test_an_evaluation_with_backward_passes_is_none(loading):
-    passes = iter(range(1000))
-    assert evaluate(loading, 25, passes=lambda: next(passes)) == (25, [])
-
-
 def test_the_iterator_is_still_the_loaders(loading):
     loader = real([0] * 10, batch_size=4)
     batches = Batches(loading, loader, iter(loader))
@@ -79,14 +78,7 @@ def test_the_iterator_is_still_the_loaders(loading):
 
 
 def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(loading):
-    loader = Loader([samples(4)] * 500)
-    cuts: list[Any] = []
-    batches = Batches(
-        loading,
-        loader,
-        iter(loader.batches),
-        hooks=Hooks(backward_passes=lambda: 0, cut=lambda *n: cuts.append(n)),
-    )
+    batches, cuts = hooked(loading, 500)
 
     def asks() -> Any:
         for _ in range(20):

@@ -5,25 +5,39 @@ import pytest
 pytestmark = pytest.mark.torch
 
 
-def test_views_and_allocations_are_no_operators(probe):
-    assert probe("views") == [["aten::fill_", [2, 4]]]
+CONVOLUTION = {
+    "stride": [2, 2], "padding": [1, 1], "dilation": [1, 1], "transposed": False, "output_padding": [0, 0],
+    "groups": 1,
+}  # fmt: skip
+RULES = "torch._dynamo.trace_rules"
 
 
-def test_equal_calls_are_counted_and_others_kept_apart(probe):
-    assert probe("equal calls") == [[5, {"alpha": 2}], [1, {"alpha": 3}]]
-
-
-def test_attributes_have_the_names_of_the_schema(probe):
-    convolution, fill = probe("attributes")
-    assert convolution == {
-        "stride": [2, 2],
-        "padding": [1, 1],
-        "dilation": [1, 1],
-        "transposed": False,
-        "output_padding": [0, 0],
-        "groups": 1,
-    }
-    assert fill == {"value": "-inf"}  # JSON has no infinity
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("views", [["aten::fill_", [2, 4]]]),
+        ("equal calls", [[5, {"alpha": 2}], [1, {"alpha": 3}]]),
+        ("attributes", [CONVOLUTION, {"value": "-inf"}]),  # JSON has no infinity
+        ("values", [True, 0, 0.5, False, [1, 1], [1], [1], [3]]),
+        # Rounded, shared with views, and freed.
+        ("memory is freed", [0, 4096, 4096, 4096, 0]),
+        ("memory's statistics", [True, 0, True]),
+        # A million weights take 7,813 blocks of 512 bytes, the bias 8.
+        ("meta", [True, True, 0, True, (7813 + 8) * 512]),
+        # They take room only where written.
+        ("large copies to main memory",
+         [[0.0, 0.0, False], [0.0, 3.0, 0.0, 0.0], ["torch.float32", "torch.bfloat16"], [2**29, 4], True,
+         True]),
+        # It asks for no events of CUDA.
+        ("a profiler of the script", [[None, True]] * 3),
+        ("real dynamo on demand", [True, RULES, "module", True]),
+        ("real dynamo for a function", [True, True, "defaultdict", "module"]),
+        ("no real dynamo for what models ask", [True, "cuda", False, True, RULES, True, True]),
+        ("real dynamo for a name of its tools", ["defaultdict", "module", "module"]),
+    ],
+)  # fmt: skip
+def test_what_is_made_of_a_few_lines(probe, name, expected):
+    assert probe(name) == expected
 
 
 def test_phases(probe):
@@ -35,29 +49,12 @@ def test_phases(probe):
     assert phases["aten::_foreach_add_"] == "optimizer"
 
 
-def test_large_copies_to_main_memory_take_room_only_where_written(probe):
-    read, written, dtypes, shape, is_contiguous, is_small = probe("large copies to main memory")
-    assert read == [0.0, 0.0, False]
-    assert written == [0.0, 3.0, 0.0, 0.0]
-    assert dtypes == ["torch.float32", "torch.bfloat16"]
-    assert (shape, is_contiguous, is_small) == ([2**29, 4], True, True)
-
-
 def test_copies_between_host_and_device(probe):
     copies, value = probe("copies")
     assert sum(count for name, count in copies if name == "advisor::h2d_copy") == 2
     assert sum(count for name, count in copies if name == "advisor::d2h_copy") == 3
     assert {name for name, _ in copies} == {"advisor::h2d_copy", "advisor::d2h_copy"}
     assert value == 0.5
-
-
-def test_values_that_nobody_computed(probe):
-    assert probe("values") == [True, 0, 0.5, False, [1, 1], [1], [1], [3]]
-
-
-def test_memory_is_rounded_shared_with_views_and_freed(probe):
-    before, during, with_view, kept_by_view, after = probe("memory is freed")
-    assert (before, during, with_view, kept_by_view, after) == (0, 4096, 4096, 4096, 0)
 
 
 def test_memory_by_kind(probe):
@@ -68,14 +65,6 @@ def test_memory_by_kind(probe):
     # The peak is in the backward pass: input, loss, its gradient twice (of the sum, expanded).
     assert usage["peak_bytes"] == 2 * parameters + usage["activation_bytes"]
     assert usage["activation_bytes"] == 102_400 + 2 * 512
-
-
-def test_the_real_dynamo_comes_when_asked_for(probe):
-    assert probe("real dynamo on demand") == [True, "torch._dynamo.trace_rules", "module", True]
-    assert probe("real dynamo for a function") == [True, True, "defaultdict", "module"]
-    expected = [True, "cuda", False, True, "torch._dynamo.trace_rules", True, True]
-    assert probe("no real dynamo for what models ask") == expected
-    assert probe("real dynamo for a name of its tools") == ["defaultdict", "module", "module"]
 
 
 def test_values_that_follow_from_what_the_script_put_on_the_gpu(probe):
@@ -96,16 +85,3 @@ def test_values_of_parameters_and_of_what_was_written_to_stay_unknown(probe):
 def test_an_unknown_value_is_finite_for_who_asks(probe):
     *_, (is_finite, is_nan, is_no_nan, is_infinite, is_three) = probe("values that do not")
     assert (is_finite, is_nan, is_no_nan, is_infinite, is_three) == (True, False, True, False, False)
-
-
-def test_a_profiler_of_the_script_asks_for_no_events_of_cuda(probe):
-    assert probe("a profiler of the script") == [[None, True]] * 3
-
-
-def test_the_memory_s_statistics_have_every_key(probe):
-    assert probe("memory's statistics") == [True, 0, True]
-
-
-def test_meta_tensors_of_the_script_take_no_memory(probe):
-    # A million weights take 7,813 blocks of 512 bytes, the bias 8.
-    assert probe("meta") == [True, True, 0, True, (7813 + 8) * 512]

@@ -54,7 +54,7 @@ PLUMBING = ("device", "layout", "pin_memory", "memory_format", "generator", "non
         *((argument("alpha", kind), (False, False, True, None)) for kind in PLAIN),
         *((argument("where", kind), (False, False, False, None)) for kind in PLACES),
         *((argument(name, "Optional[int]"), (False, False, False, None)) for name in PLUMBING),
-        *((argument("alpha", "number", default=value), (False, False, True, value)) for value in (1, None, False)),
+        *((argument("alpha", "number", default=one), (False, False, True, one)) for one in (1, None, False)),
         # Only a write alias is written.
         (argument("self", "Tensor", alias=READ), (True, False, False, None)),
         (argument("self", "Tensor", alias=WRITTEN), (True, True, False, None)),

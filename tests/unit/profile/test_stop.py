@@ -54,20 +54,11 @@ def test_nothing_happens_until_it_is_told_to_stop():
     assert Timer.made == []
 
 
-def test_an_except_clause_of_the_script_does_not_catch_it():
-    assert not issubclass(StopProfiling, Exception)
-    assert issubclass(StopProfiling, BaseException)
-
-
-def test_stopping_raises_and_is_remembered():
+def test_a_script_that_swallows_it_too_often_loses_its_process():
+    assert not issubclass(StopProfiling, Exception)  # an except clause of the script does not catch it
     stopper = stopped()
     assert stopper.stopping
-    with pytest.raises(StopProfiling):
-        stopper.check()
-
-
-def test_a_script_that_swallows_it_too_often_loses_its_process():
-    stopper = stopped()
+    assert Timer.made[0].interval == 5.0
     for _ in range(MOST_RAISES - 1):
         with pytest.raises(StopProfiling):
             stopper.check()
@@ -84,8 +75,3 @@ def test_a_watchdog_ends_a_script_that_hangs():
     with pytest.raises(LeftError) as left:
         watchdog.function(*watchdog.args)
     assert left.value.args == (0,)
-
-
-def test_the_grace_is_seconds_unless_said_otherwise():
-    stopped()
-    assert Timer.made[0].interval == 5.0
