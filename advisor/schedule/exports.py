@@ -1,17 +1,14 @@
-"""Schedules -> files of cron, systemd and Kubernetes, which name secrets and hold none.
-
-GitHub Actions, whose cron knows UTC alone, is in ``github_actions``.
-"""
+"""Schedules -> files of cron, systemd, Kubernetes and GitHub Actions, which name secrets and hold none."""
 
 import re
 import shlex
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
-from zoneinfo import ZoneInfo
+from functools import partial
+from types import MappingProxyType
 
 import yaml
 
@@ -83,21 +80,19 @@ def crontab(schedules: Sequence[Schedule], program: Sequence[str]) -> tuple[Expo
 
     Raises InputError: a line would be longer than cron takes, or more than one.
     """
-    text = _CRONTAB_HEADER + "".join(f"\n{_lines(schedule, program)}" for schedule in schedules)
+    text = _CRONTAB_HEADER
+    for schedule in schedules:
+        _check_lines(schedule)
+        words = shlex.join((*program, *exported_words(schedule)))
+        # cron makes line breaks of what is not escaped.
+        command = f"cd {shlex.quote(schedule.folder)} && {words}".replace("%", r"\%")
+        if len(command) > _MOST_OF_A_LINE:
+            raise InputError(
+                f"{schedule.name}: cron takes lines of {_MOST_OF_A_LINE} characters, and this command has"
+                f" {len(command)}: export it to systemd, or move options to a settings file."
+            )
+        text += f"\n# {schedule.name}\nCRON_TZ={schedule.zone}\n{schedule.cron} {command}\n"
     return (ExportedFile(name="advisor.crontab", text=text),)
-
-
-def _lines(schedule: Schedule, program: Sequence[str]) -> str:
-    _check_lines(schedule)
-    words = shlex.join((*program, *exported_words(schedule)))
-    # cron makes line breaks of what is not escaped.
-    command = f"cd {shlex.quote(schedule.folder)} && {words}".replace("%", r"\%")
-    if len(command) > _MOST_OF_A_LINE:
-        raise InputError(
-            f"{schedule.name}: cron takes lines of {_MOST_OF_A_LINE} characters, and this command has"
-            f" {len(command)}: export it to systemd, or move options to a settings file."
-        )
-    return f"# {schedule.name}\nCRON_TZ={schedule.zone}\n{schedule.cron} {command}\n"
 
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
@@ -140,23 +135,25 @@ def systemd_units(
 
     Raises InputError: a line would be more than one.
     """
-    return tuple(file for schedule in schedules for file in _units(schedule, program, timeout_s))
-
-
-def _units(schedule: Schedule, program: Sequence[str], timeout_s: float) -> Iterator[ExportedFile]:
-    _check_lines(schedule)
-    unit = unit_name(schedule)
-    service = _SERVICE.format(
-        unit=unit,
-        name=schedule.name,
-        folder=schedule.folder.replace("%", "%%"),
-        words=" ".join(map(_quoted, (*program, *exported_words(schedule)))),
-        timeout_s=timeout_s,
-    )
-    yield ExportedFile(name=f"{unit}.service", text=service)
-    events = on_calendar(parse_cron(schedule.cron), schedule.zone)
-    times = "\n".join(f"OnCalendar={event}" for event in events)
-    yield ExportedFile(name=f"{unit}.timer", text=_TIMER.format(unit=unit, name=schedule.name, times=times))
+    files = []
+    for schedule in schedules:
+        _check_lines(schedule)
+        unit = unit_name(schedule)
+        service = _SERVICE.format(
+            unit=unit,
+            name=schedule.name,
+            folder=schedule.folder.replace("%", "%%"),
+            words=" ".join(map(_quoted, (*program, *exported_words(schedule)))),
+            timeout_s=timeout_s,
+        )
+        events = on_calendar(parse_cron(schedule.cron), schedule.zone)
+        times = "\n".join(f"OnCalendar={event}" for event in events)
+        timer = _TIMER.format(unit=unit, name=schedule.name, times=times)
+        files += [
+            ExportedFile(name=f"{unit}.service", text=service),
+            ExportedFile(name=f"{unit}.timer", text=timer),
+        ]
+    return tuple(files)
 
 
 _ALWAYS = """\
@@ -179,8 +176,7 @@ WantedBy=default.target
 
 def service_unit(name: str, program: Sequence[str], words: Sequence[str]) -> ExportedFile:
     """The unit of a service that always runs."""
-    line = " ".join(map(_quoted, (*program, *words)))
-    text = _ALWAYS.format(name=name, words=line)
+    text = _ALWAYS.format(name=name, words=" ".join(map(_quoted, (*program, *words))))
     return ExportedFile(name=f"{name}.service", text=text)
 
 
@@ -190,16 +186,13 @@ def on_calendar(cron: Cron, zone: str) -> Iterator[str]:
     >>> list(on_calendar(parse_cron("0 8 * * MON-FRI"), "Europe/Zurich"))
     ['Mon,Tue,Wed,Thu,Fri *-*-* 08:00:00 Europe/Zurich']
     """
-    clock = f"{_systemd_list(cron.hours, 24)}:{_systemd_list(cron.minutes, 60)}:00 {zone}"
-    months = _systemd_list(cron.months, 12)
+    several = partial(listed, dash="..", digits=2)
+    clock = f"{several(cron.hours, 24)}:{several(cron.minutes, 60)}:00 {zone}"
+    months = several(cron.months, 12)
     if cron.days is not None or cron.weekdays is None:
-        yield f"*-{months}-{_systemd_list(cron.days)} {clock}"
+        yield f"*-{months}-{several(cron.days)} {clock}"
     if cron.weekdays is not None:
         yield f"{','.join(_WEEKDAYS[day] for day in cron.weekdays)} *-{months}-* {clock}"
-
-
-def _systemd_list(values: tuple[int, ...] | None, all_of_them: int | None = None) -> str:
-    return listed(values, all_of_them, dash="..", digits=2)
 
 
 def _quoted(word: str) -> str:
@@ -235,74 +228,60 @@ def cron_jobs(
         catch_up_s: how late a missed run may still begin.
         settings: variables with settings of ours, which the image does not have; they hold no secret.
     """
-    jobs = {
-        unit_name(one): _cron_job(one, _container(one, image, settings(one)), timeout_s, catch_up_s)
-        for one in schedules
-    }
-    return tuple(
-        ExportedFile(name=f"{name}.yaml", text=_CRON_JOB_HEADER + yaml_text(job))
-        for name, job in jobs.items()
-    )
+    files = []
+    for schedule in schedules:
+        name = unit_name(schedule)
+        job = {
+            "backoffLimit": 1,
+            "activeDeadlineSeconds": max(1, round(timeout_s)),
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [_container(schedule, image, settings(schedule))],
+                }
+            },
+        }
+        cron_job = {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": name},
+            "spec": {
+                "schedule": parse_cron(schedule.cron).text,
+                "timeZone": schedule.zone,
+                "concurrencyPolicy": "Forbid",
+                "startingDeadlineSeconds": max(_LEAST_DEADLINE_S, round(catch_up_s)),
+                "jobTemplate": {"spec": job},
+            },
+        }
+        files.append(ExportedFile(name=f"{name}.yaml", text=_CRON_JOB_HEADER + _yaml_text(cron_job)))
+    return tuple(files)
 
 
 def _container(schedule: Schedule, image: str, settings: Mapping[str, str]) -> dict[str, object]:
-    variables = [{"name": name, "value": _kubernetes_word(text)} for name, text in settings.items()]
+    # In both texts Kubernetes puts variables: `$$` is `$`.
+    variables = [{"name": name, "value": text.replace("$", "$$")} for name, text in settings.items()]
     return {
         "name": "advisor",
         "image": image,
         "command": ["advisor"],
-        "args": [_kubernetes_word(word) for word in exported_words(schedule)],
+        "args": [word.replace("$", "$$") for word in exported_words(schedule)],
         **({"env": variables} if variables else {}),
         "envFrom": [{"secretRef": {"name": "advisor", "optional": True}}],
     }
 
 
-def _cron_job(
-    schedule: Schedule, container: Mapping[str, object], timeout_s: float, catch_up_s: float
-) -> dict[str, object]:
-    job = {
-        "backoffLimit": 1,
-        "activeDeadlineSeconds": max(1, round(timeout_s)),
-        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": unit_name(schedule)},
-        "spec": {
-            "schedule": parse_cron(schedule.cron).text,
-            "timeZone": schedule.zone,
-            "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": max(_LEAST_DEADLINE_S, round(catch_up_s)),
-            "jobTemplate": {"spec": job},
-        },
-    }
-
-
-def _kubernetes_word(word: str) -> str:
-    """Text in which Kubernetes puts no variable, and which it reads as it was: `$$` is `$`."""
-    return word.replace("$", "$$")
-
-
 class _Blocks(yaml.SafeDumper):
-    pass
+    """Writes several lines as a block, as a person would."""
+
+    def represent_str(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Blocks.add_representer(str, _text)
-
-
-def yaml_text(document: Mapping[str, object]) -> str:
-    """A document that every YAML reader reads back as it was."""
-    return yaml.dump(dict(document), Dumper=_Blocks, sort_keys=False, allow_unicode=True, width=1000)
+_Blocks.add_representer(str, _Blocks.represent_str)
+_yaml_text = partial(yaml.dump, Dumper=_Blocks, sort_keys=False, allow_unicode=True, width=1000)
 
 
 _MINUTES_PER_DAY = 24 * 60
-_Lines: TypeAlias = Mapping[timedelta, tuple[str, ...]]
-"""The lines of cron in UTC, by the offset of the zone."""
 _MONTHS = tuple(range(1, 13))
 _HEADER = """\
 # Written by `advisor schedule export`: put it into .github/workflows of the repository with your scripts.
@@ -310,78 +289,74 @@ _HEADER = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowPlan:
-    """How workflows are made."""
+def workflow(
+    schedule: Schedule,
+    *,
+    secrets: Sequence[str],
+    timeout_s: float,
+    now: datetime,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> ExportedFile:
+    """The workflow of a schedule.
 
-    secrets: Sequence[str]
-    """Variables that the command needs; the repository's secrets of these names are handed on."""
-    timeout_s: float
-    """Of one run."""
-    now: datetime
-    """The year that follows says which offsets a zone has."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Variables with settings of ours, which the runner does not have; they hold no secret."""
+    Args:
+        secrets: variables that the command needs; the repository's secrets of these names are handed on.
+        timeout_s: of one run.
+        now: the year that follows says which offsets a zone has.
+        settings: variables with settings of ours, which the runner does not have; they hold no secret.
 
-
-def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
-    """The workflow of a schedule. Raises InputError: it cannot be said in UTC."""
-    zone, cron = zone_of(schedule.zone), parse_cron(schedule.cron)
-    lines = {
-        offset: tuple(one.text for one in in_utc(cron, offset, schedule))
-        for offset in _offsets(zone, plan.now)
-    }
-    unit = unit_name(schedule)
+    Raises InputError: it cannot be said in UTC.
+    """
+    zone, cron, unit = zone_of(schedule.zone), parse_cron(schedule.cron), unit_name(schedule)
+    days = ((now + timedelta(days=day)).astimezone(zone) for day in range(367))
+    # By the offset of the zone, the present one first.
+    offsets = {f"{day:%z}": day.utcoffset() or timedelta() for day in days}
+    lines = {sign: tuple(one.text for one in in_utc(cron, by, schedule)) for sign, by in offsets.items()}
+    steps, header = _steps(schedule, secrets, settings), _HEADER
+    if len(set(lines.values())) > 1:
+        guarded = ({"if": "steps.clock.outputs.counts == 'yes'", **step} for step in steps)
+        steps = [_clock_step(schedule.zone, lines), *guarded]
+        in_words = "; ".join(f"{' and '.join(of_one)} at {sign}" for sign, of_one in lines.items())
+        header += (
+            f"# {schedule.cron!r} in {schedule.zone} is, in UTC: {in_words}.\n"
+            "# All are given; the first step checks which one counts. A time that the clock skips has none.\n"
+        )
+    # Ten minutes to install.
+    job = {"runs-on": "ubuntu-latest", "timeout-minutes": round(timeout_s / 60) + 10, "steps": steps}
     document = {
         "name": f"advisor {schedule.name}",
         "on": {"schedule": [{"cron": line} for line in _all(lines)], "workflow_dispatch": {}},
         "permissions": {"contents": "read"},
         "concurrency": {"group": unit, "cancel-in-progress": False},
-        "jobs": {"advisor": _job(schedule, plan, lines)},
+        "jobs": {"advisor": job},
     }
-    return ExportedFile(name=f"{unit}.yml", text=_header(schedule, lines) + yaml_text(document))
+    return ExportedFile(name=f"{unit}.yml", text=header + _yaml_text(document))
 
 
-def _job(schedule: Schedule, plan: WorkflowPlan, lines: _Lines) -> dict[str, object]:
+def _steps(
+    schedule: Schedule, secrets: Sequence[str], settings: Mapping[str, str]
+) -> list[dict[str, object]]:
     run: dict[str, object] = {"run": _literal(shlex.join(("advisor", *exported_words(schedule))))}
-    if plan.secrets or plan.settings:
-        secrets = {name: f"${{{{ secrets.{name} }}}}" for name in plan.secrets}
-        run["env"] = {**secrets, **{name: _literal(text) for name, text in plan.settings.items()}}
-    steps: list[dict[str, object]] = [
+    variables = {name: f"${{{{ secrets.{name} }}}}" for name in secrets}
+    variables |= {name: _literal(text) for name, text in settings.items()}
+    if variables:
+        run["env"] = variables
+    return [
         {"uses": "actions/checkout@v4", "with": {"persist-credentials": False}},
         {"uses": "actions/setup-python@v5", "with": {"python-version": "3.12"}},
         {"run": "pip install gpu-advisor"},
         run,
     ]
-    if _follows_clock(lines):
-        guarded = [{"if": "steps.clock.outputs.counts == 'yes'", **step} for step in steps]
-        steps = [_clock_step(schedule.zone, lines), *guarded]
-    # Ten minutes to install.
-    return {"runs-on": "ubuntu-latest", "timeout-minutes": round(plan.timeout_s / 60) + 10, "steps": steps}
 
 
-def _follows_clock(lines: _Lines) -> bool:
-    return len(set(lines.values())) > 1
-
-
-def _all(lines: _Lines) -> list[str]:
+def _all(lines: Mapping[str, tuple[str, ...]]) -> list[str]:
     return sorted({line for of_one in lines.values() for line in of_one})
 
 
-def _header(schedule: Schedule, lines: _Lines) -> str:
-    if not _follows_clock(lines):
-        return _HEADER
-    in_utc_words = "; ".join(f"{' and '.join(of_one)} at {_sign(offset)}" for offset, of_one in lines.items())
-    return (
-        f"{_HEADER}# {schedule.cron!r} in {schedule.zone} is, in UTC: {in_utc_words}.\n"
-        "# All are given; the first step checks which one counts. A time that the clock skips has none.\n"
-    )
-
-
-def _clock_step(zone: str, lines: _Lines) -> dict[str, object]:
+def _clock_step(zone: str, lines: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
     """Whether the line that started the workflow is that of the offset which the zone has now."""
     cases = "\n".join(
-        f'  "{line}") wanted="{" ".join(_sign(o) for o, of_one in lines.items() if line in of_one)}" ;;'
+        f'  "{line}") wanted="{" ".join(sign for sign, of_one in lines.items() if line in of_one)}" ;;'
         for line in _all(lines)
     )
     script = f"""\
@@ -425,14 +400,3 @@ def in_utc(cron: Cron, offset: timedelta, schedule: Schedule) -> Iterator[Cron]:
         yield Cron(
             minutes=tuple(sorted(minutes)), hours=hours, days=cron.days, months=cron.months, weekdays=weekdays
         )
-
-
-def _offsets(zone: ZoneInfo, now: datetime) -> list[timedelta]:
-    """The offsets of the year that follows, the present one first."""
-    days = (now + timedelta(days=day) for day in range(367))
-    return list(dict.fromkeys(day.astimezone(zone).utcoffset() or timedelta() for day in days))
-
-
-def _sign(offset: timedelta) -> str:
-    minutes = round(offset.total_seconds() / 60)
-    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}{abs(minutes) % 60:02}"

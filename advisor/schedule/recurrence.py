@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from cronsim import CronSim, CronSimError
@@ -61,15 +61,8 @@ class Cron:
         >>> parse_cron("*/20 8 * JAN-FEB SAT,7").text
         '0,20,40 8 * 1-2 0,6'
         """
-        return " ".join(
-            (
-                listed(self.minutes, 60),
-                listed(self.hours, 24),
-                listed(self.days),
-                listed(self.months, 12),
-                listed(self.weekdays),
-            )
-        )
+        times = f"{listed(self.minutes, 60)} {listed(self.hours, 24)} {listed(self.days)}"
+        return f"{times} {listed(self.months, 12)} {listed(self.weekdays)}"
 
     def after(self, moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
         """The times after a moment by the clock of a zone, in order and in UTC.
@@ -106,13 +99,9 @@ def listed(
     """
     if values is None or len(values) == all_of_them:
         return "*"
-    runs: list[list[int]] = []
-    for value in values:
-        if runs and runs[-1][-1] == value - 1:
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-    ends = ([run[0]] if len(run) == 1 else [run[0], run[-1]] for run in runs)
+    # In a run of neighbours, value and position grow alike.
+    runs = ([value for _, value in run] for _, run in groupby(enumerate(values), lambda one: one[1] - one[0]))
+    ends = (run[:1] if len(run) == 1 else [run[0], run[-1]] for run in runs)
     return ",".join(dash.join(f"{end:0{digits}}" for end in pair) for pair in ends)
 
 
@@ -124,8 +113,14 @@ def parse_cron(text: str) -> Cron:
     or it never comes.
     """
     fields = text.upper().split()
+    if len(fields) == 1 and (nickname := fields[0].lower()) in _NICKNAMES:
+        raise InputError(f"cron text {text!r} is a nickname: write {_NICKNAMES[nickname]!r}.")
     if len(fields) != 5:
-        raise InputError(_wrong_number(text, fields))
+        hint = " Seconds and years are not among them." if len(fields) > 5 else ""
+        number = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+        raise InputError(
+            f"cron text {text!r} has {number}, it needs five: {_FIELDS}.{hint} Such as {_EXAMPLE}."
+        )
     for name, field in zip(_ALLOWED, fields, strict=True):
         if not all(_ITEM.fullmatch(item) for item in field.split(",")):
             raise _wrong_field(text, name)
@@ -151,14 +146,6 @@ def parse_cron(text: str) -> Cron:
         days=days,
         weekdays=weekdays,
     )
-
-
-def _wrong_number(text: str, fields: list[str]) -> str:
-    if len(fields) == 1 and fields[0].lower() in _NICKNAMES:
-        return f"cron text {text!r} is a nickname: write {_NICKNAMES[fields[0].lower()]!r}."
-    hint = " Seconds and years are not among them." if len(fields) > 5 else ""
-    number = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
-    return f"cron text {text!r} has {number}, it needs five: {_FIELDS}.{hint} Such as {_EXAMPLE}."
 
 
 def _wrong_field(text: str, name: str) -> InputError:
@@ -214,7 +201,15 @@ def due(schedule: Schedule, now: datetime, *, catch_up_s: float) -> Due:
 
     Raises InputError: its fields or its zone cannot be read.
     """
-    run_at = _latest(schedule, now, catch_up_s)
+    since_settled = now - schedule.settled_until
+    span = min(
+        since_settled, timedelta(seconds=min(catch_up_s, since_settled.total_seconds())) + _MICROSECOND
+    )
+    latest = (
+        deque(_between(schedule, now - nearer, now), maxlen=1)
+        for nearer in (*(one for one in _SPANS if one < span), span)
+    )
+    run_at = next((last[0] for last in latest if last), None)
     end = now if run_at is None else run_at - _MICROSECOND
     missed = tuple(islice(_between(schedule, schedule.settled_until, end), MOST_MISSED + 1))
     return Due(run_at=run_at, missed=missed[:MOST_MISSED], are_all=len(missed) <= MOST_MISSED)
@@ -225,16 +220,3 @@ def _between(schedule: Schedule, after: datetime, until: datetime) -> Iterator[d
         if moment > until:
             return
         yield moment
-
-
-def _latest(schedule: Schedule, now: datetime, catch_up_s: float) -> datetime | None:
-    """The last time it was due since it was settled, at most so long ago; None if there is none."""
-    since_settled = now - schedule.settled_until
-    whole = min(
-        since_settled, timedelta(seconds=min(catch_up_s, since_settled.total_seconds())) + _MICROSECOND
-    )
-    for span in (*(span for span in _SPANS if span < whole), whole):
-        last = deque(_between(schedule, now - span, now), maxlen=1)
-        if last:
-            return last[0]
-    return None

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, count, pairwise
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
@@ -29,9 +29,8 @@ def schedulable(words: Sequence[str]) -> str:
     for name in (" ".join(words[:2]), words[0]):
         if name in SCHEDULABLE:
             return name
-    called = words[0]
-    if any(name.startswith(f"{called} ") for name in SCHEDULABLE) and len(words) > 1:
-        called = " ".join(words[:2])
+    is_group = any(name.startswith(f"{words[0]} ") for name in SCHEDULABLE)
+    called = " ".join(words[: 2 if is_group else 1])
     raise InputError(
         f"{called!r} cannot be scheduled: {', '.join(SCHEDULABLE)} can.{did_you_mean(called, SCHEDULABLE)}"
     )
@@ -71,9 +70,8 @@ def when_of(written: str, words: Sequence[str]) -> tuple[DeliverWhen, tuple[str,
             raise InputError(f"--when {written} is for a report that has no --fail-above yet.")
         return DeliverWhen.OVER, (*words, "--fail-above", share[1])
     names = [when for when in DeliverWhen if when is not DeliverWhen.OVER]
-    for when in names:
-        if written.lower() == when:
-            return when, tuple(words)
+    if written.lower() in names:
+        return DeliverWhen(written.lower()), tuple(words)
     allowed = f"{', '.join(names)}, over-80%"
     raise InputError(f"--when {written!r} is not one of {allowed}.{did_you_mean(written, names)}")
 
@@ -105,10 +103,6 @@ def name_for(command: str, taken: Iterable[str]) -> str:
     >>> name_for("prices refresh", {"prices-refresh"})
     'prices-refresh-2'
     """
-    names = set(taken)
-    name = plain = command.replace(" ", "-")
-    number = 1
-    while name in names:
-        number += 1
-        name = f"{plain}-{number}"
-    return name
+    names, plain = set(taken), command.replace(" ", "-")
+    candidates = chain((plain,), (f"{plain}-{number}" for number in count(2)))
+    return next(name for name in candidates if name not in names)

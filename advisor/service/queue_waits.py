@@ -13,9 +13,9 @@ from advisor.core.findings.about_options import NoHistory, QueueLimitsUnknown, Q
 from advisor.core.limits import MAX_MACHINES, check_count
 from advisor.core.processes import user_name
 from advisor.core.values import Market, QueueLimit, StartWait
+from advisor.schedule.recurrence import zone_of
 from advisor.service.listening import Listener
 from advisor.site_files.job_logs import SLURM, is_live, log_or_live
-from advisor.site_files.log_rows import zone_named
 from recommender.queue.waits import GPUS
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
     from advisor.site_files.job_logs import read_job_log
 
     with log_or_live(path) as there:
-        log = read_job_log(there, None if timezone is None else zone_named(timezone))
+        log = read_job_log(there, None if timezone is None else zone_of(timezone))
     for reason, count in log.left_out.items():
         listener.note(f"{count:,} jobs left out: {reason}")
     if log.waiting:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Quantiles
+from advisor.schedule.recurrence import zone_of
 from advisor.service.listening import Listener
-from advisor.site_files.log_rows import zone_named
 from advisor.site_files.slurm_conf import Partition, SlurmConf, read_slurm_conf
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def queue_what_if(request: WhatIfRequest, listener: Listener) -> QueueWhatIf:
     then = today if request.backfill is None else Backfill(request.backfill)
     more = _grown(conf, request.added)
     jobs = _that_fit(log, (conf, more), listener)
-    zone = None if request.timezone is None else zone_named(request.timezone)
+    zone = None if request.timezone is None else zone_of(request.timezone)
     moments = _moments(jobs, None, zone), _moments(jobs, request.submit_at, zone)
     walltimes = _walltimes(request, (conf, more))
     starts = []

@@ -18,8 +18,8 @@ from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import open_regular, read_json, read_plain
 from advisor.formats.user_files import fault_in_words
+from advisor.schedule.recurrence import zone_of
 from advisor.site_files.job_logs import read_job_log
-from advisor.site_files.log_rows import zone_named
 from advisor.site_files.spot_logs import SpotHistory, read_spot_log
 from recommender.queue.fitted import WaitQuantiles, fit
 from recommender.queue.grids import LEVELS
@@ -105,7 +105,7 @@ def load_fit(path: Path, timezone: str | None = None, user: str | None = None) -
 
     Raises InputError: unreadable, neither of both, of another version, or no such time zone.
     """
-    zone = None if timezone is None else zone_named(timezone)
+    zone = None if timezone is None else zone_of(timezone)
     if is_fit_file(path):
         return _read_fit(path)
     log = read_job_log(path, zone)

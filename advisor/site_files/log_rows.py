@@ -22,7 +22,6 @@ from datetime import datetime, tzinfo
 from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
-from zoneinfo import ZoneInfo
 
 from advisor.core.errors import InputError
 from advisor.core.units import MINUTE_S
@@ -202,14 +201,6 @@ class Times:
     end_s: float | None
     is_certain: bool = True
     """Whether the clock leaves one reading of the wait."""
-
-
-def zone_named(name: str) -> ZoneInfo:
-    """A time zone of the IANA database. Raises InputError: there is none of this name."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, OSError, ValueError) as error:
-        raise InputError(f"no time zone is named {name!r}: give one such as Europe/Berlin or UTC.") from error
 
 
 def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:

@@ -188,9 +188,9 @@ def test_what_is_left_out_is_said(shell):
     [
         (("check", "none.csv"), "cannot read 'none.csv'"),
         (("fit", "bad.csv"), "line 2: start 'soon' is no time"),
-        (("fit", "jobs.csv", "--timezone", "Mars"), "no time zone is named 'Mars'"),
-        (("check", "jobs.csv", "--timezone", "Mars"), "no time zone is named 'Mars'"),
-        (("show", "jobs.csv", "--timezone", "Mars"), "no time zone is named 'Mars'"),
+        (("fit", "jobs.csv", "--timezone", "Mars"), "no time zone 'Mars'"),
+        (("check", "jobs.csv", "--timezone", "Mars"), "no time zone 'Mars'"),
+        (("show", "jobs.csv", "--timezone", "Mars"), "no time zone 'Mars'"),
         (("show", "jobs.csv", "--gpus", "1", "--queue", "gpus"), "Did you mean 'gpu'?"),
         (("show", "jobs.csv", "--gpus", "1", "--walltime", "long"), "--walltime: 'long' is not a duration"),
         (("show", "jobs.csv", "--walltime", "1h"), "give its --gpus N"),

@@ -210,10 +210,9 @@ def schedule_files(
         case Scheduler.SYSTEMD:
             return exports.systemd_units(wanted, program=program, timeout_s=timeout_s)
         case Scheduler.GITHUB_ACTIONS:
-            plan = partial(exports.WorkflowPlan, timeout_s=timeout_s, now=now())
+            workflow = partial(exports.workflow, timeout_s=timeout_s, now=now())
             return tuple(
-                exports.workflow(one, plan(secrets=_secrets(one, delivery), settings=carried(one)))
-                for one in wanted
+                workflow(one, secrets=_secrets(one, delivery), settings=carried(one)) for one in wanted
             )
         case Scheduler.KUBERNETES:
             if request.image is None:

@@ -1,8 +1,11 @@
-"""Workflows of GitHub Actions: their structure, both offsets of a zone, and the step that chooses."""
+"""Workflows of GitHub Actions: the schema of GitHub, both offsets of a zone, and the step that chooses."""
 
+import json
 import os
 import subprocess
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,83 +14,50 @@ import pytest
 import yaml
 
 from advisor.core.errors import InputError
-from advisor.schedule.exports import WorkflowPlan, in_utc, workflow
+from advisor.schedule.exports import in_utc, workflow
 from advisor.schedule.recurrence import parse_cron
 from tests.programs import write_program
 from tests.schedules import AT, make_schedule
+from tests.test_docs import ROOT
+from tests.unit.schedule.test_kubernetes import ODD
 
-PLAN = WorkflowPlan(secrets=("ADVISOR_STORE__URL", "SMTP_PASSWORD"), timeout_s=3600, now=AT)
-STEP = {
-    "type": "object",
-    "properties": {
-        "id": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]*$"},
-        "if": {"type": "string"},
-        "uses": {"type": "string", "pattern": "^[^@]+@[^@]+$"},
-        "with": {"type": "object"},
-        "run": {"type": "string"},
-        "env": {"type": "object", "additionalProperties": {"type": "string"}},
-    },
-    "oneOf": [{"required": ["uses"]}, {"required": ["run"]}],
-    "additionalProperties": False,
-}
-# What docs.github.com/actions/reference/workflow-syntax-for-github-actions says of the keys that we use.
-WORKFLOW = {
-    "type": "object",
-    "required": ["on", "jobs"],
-    "additionalProperties": False,
-    "properties": {
-        "name": {"type": "string"},
-        "on": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "schedule": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "required": ["cron"],
-                        "additionalProperties": False,
-                        "properties": {"cron": {"type": "string", "pattern": r"^(\S+ ){4}\S+$"}},
-                    },
-                },
-                "workflow_dispatch": {"type": "object"},
-            },
-        },
-        "permissions": {"type": "object", "additionalProperties": {"enum": ["read", "write", "none"]}},
-        "concurrency": {
-            "type": "object",
-            "required": ["group"],
-            "properties": {"group": {"type": "string"}, "cancel-in-progress": {"type": "boolean"}},
-        },
-        "jobs": {
-            "type": "object",
-            "minProperties": 1,
-            "patternProperties": {
-                "^[A-Za-z_][A-Za-z0-9_-]*$": {
-                    "type": "object",
-                    "required": ["runs-on", "steps"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "runs-on": {"type": "string"},
-                        "timeout-minutes": {"type": "integer", "minimum": 1, "maximum": 360 * 24},
-                        "steps": {"type": "array", "items": STEP},
-                    },
-                }
-            },
-            "additionalProperties": False,
-        },
-    },
-}
+PLAN: dict[str, Any] = {"secrets": ("ADVISOR_STORE__URL", "SMTP_PASSWORD"), "timeout_s": 3600, "now": AT}
+OURS = sorted(
+    path for folder in (".github/workflows", "examples/github") for path in (ROOT / folder).glob("*.yml")
+)
+
+
+@cache
+def schema() -> Any:
+    """Of a workflow, as check-jsonschema brings it."""
+    published = files("check_jsonschema") / "builtin_schemas/vendor/github-workflows.json"
+    return jsonschema.validators.validator_for(whole := json.loads(published.read_text()))(whole)
+
+
+def read(text: str) -> dict[str, Any]:
+    """A workflow; YAML 1.1 reads an unquoted `on` as true."""
+    document = {"on" if key is True else key: value for key, value in yaml.safe_load(text).items()}
+    schema().validate(document)
+    return document
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_github_takes_the_workflows_that_lie_here(path):
+    read(path.read_text())
+
+
+def test_github_takes_odd_words():
+    document = document_of(command=ODD)
+    document["jobs"]["advisor"]["run-on"] = document["jobs"]["advisor"].pop("runs-on")
+    with pytest.raises(jsonschema.ValidationError):
+        schema().validate(document)
 
 
 def document_of(**changes: Any) -> dict[str, Any]:
     """The workflow of one schedule, as GitHub reads it."""
-    file = workflow(make_schedule(**changes), PLAN)
-    # YAML 1.1 would read an unquoted key of this name as true.
-    document = yaml.safe_load(file.text)
-    jsonschema.validate(document, WORKFLOW)
-    return dict(document)
+    text = workflow(make_schedule(**changes), **PLAN).text
+    assert "\n'on':" in text
+    return read(text)
 
 
 def lines_of(document: dict[str, Any]) -> list[str]:
@@ -110,7 +80,7 @@ def counts(document: dict[str, Any], line: str, offset: str, folder: Path) -> bo
 
 
 def test_a_zone_with_summer_time_has_both_lines_and_one_counts(tmp_path):
-    file = workflow(make_schedule(), PLAN)
+    file = workflow(make_schedule(), **PLAN)
     assert "'0 8 * * MON' in Europe/Zurich is, in UTC: 0 7 * * 1 at +0100; 0 6 * * 1 at +0200." in file.text
     document = document_of()
     assert lines_of(document) == ["0 6 * * 1", "0 7 * * 1"]
@@ -152,7 +122,7 @@ def test_times_that_part_make_several_lines():
 def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch):
     monkeypatch.setenv("SMTP_PASSWORD", "hunter22")
     words = ("recommend", "a b.py", "--", "${{ secrets.X }}", "$(id)")
-    file = workflow(make_schedule(command=words), PLAN)
+    file = workflow(make_schedule(command=words), **PLAN)
     assert "hunter22" not in file.text
     last = yaml.safe_load(file.text)["jobs"]["advisor"]["steps"][-1]
     assert last["env"] == {
@@ -164,8 +134,7 @@ def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch):
 
 def test_the_offsets_of_the_year_that_follows_count():
     # Samoa gave up summer time in 2021.
-    plan = WorkflowPlan(secrets=(), timeout_s=60, now=datetime(2021, 1, 1, tzinfo=UTC))
-    file = workflow(make_schedule(zone="Pacific/Apia", cron="0 20 * * *"), plan)
-    assert lines_of(yaml.safe_load(file.text)) == ["0 6 * * *", "0 7 * * *"]
-    later = workflow(make_schedule(zone="Pacific/Apia", cron="0 20 * * *"), PLAN)
-    assert lines_of(yaml.safe_load(later.text)) == ["0 7 * * *"]
+    daily = make_schedule(zone="Pacific/Apia", cron="0 20 * * *")
+    before = workflow(daily, **PLAN | {"now": datetime(2021, 1, 1, tzinfo=UTC)})
+    assert lines_of(read(before.text)) == ["0 6 * * *", "0 7 * * *"]
+    assert lines_of(read(workflow(daily, **PLAN).text)) == ["0 7 * * *"]

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.schedule.recurrence import zone_of
 from advisor.site_files import job_logs, log_rows
 from advisor.site_files.fitted_files import load_fit
 from advisor.site_files.job_logs import parse_walltime_s, read_job_log
-from advisor.site_files.log_rows import zone_named
 from recommender.queue.waits import QueuedJob
 from tests.jobs import SACCT_COLUMNS, csv_of, make_job, sacct_of, swf_of
 from tests.shared import SHARED, needs_shared
@@ -239,9 +239,9 @@ def test_a_change_of_clocks_makes_no_wait_an_hour_wrong(tmp_path, submit, start,
 
 def test_an_unknown_zone_is_refused(tmp_path):
     for name in ("Mars/Olympus", "../etc/passwd", ""):
-        with pytest.raises(InputError, match="no time zone is named"):
-            zone_named(name)
-    assert zone_named("Europe/Berlin") == BERLIN
+        with pytest.raises(InputError, match="there is no time zone"):
+            zone_of(name)
+    assert zone_of("Europe/Berlin") == BERLIN
 
 
 @pytest.mark.parametrize(
