@@ -34,7 +34,12 @@ class Secrets:
         Raises SecretError: it is not there, or others may read its file.
         """
         kind, _, name = reference.partition(":")
-        value = self._of_environment(name) if kind == "env" else _of_file(str(at_home(name)))
+        if kind == "file":
+            value = _of_file(str(at_home(name)))
+        elif not (value := self.environ.get(name, "")):
+            raise SecretError(
+                f"the variable {name} is not set: export it, or name another one in the settings"
+            )
         if not value.isprintable():
             raise SecretError(f"{reference} holds a line break or another control character: write one line")
         self._values.add(value)
@@ -46,21 +51,20 @@ class Secrets:
             text = text.replace(value, HIDDEN)
         return text
 
-    def _of_environment(self, name: str) -> str:
-        value = self.environ.get(name, "")
-        if not value:
-            raise SecretError(
-                f"the variable {name} is not set: export it, or name another one in the settings"
-            )
-        return value
-
 
 def _of_file(path: str) -> str:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
             status = os.fstat(file.fileno())
-            _check(path, status)
+            if not stat.S_ISREG(status.st_mode):
+                raise SecretError(f"{path!r} is no regular file, which a secret file must be")
+            if status.st_mode & _OTHERS_MAY:
+                raise SecretError(f"others may read or write the secret file {path!r}: chmod 600 {path}")
+            if status.st_uid not in (os.geteuid(), 0):
+                raise SecretError(
+                    f"the secret file {path!r} belongs to another user: make a file of your own"
+                )
             value = file.read(_MOST_BYTES).decode().strip()
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -73,16 +77,6 @@ def _of_file(path: str) -> str:
     return value
 
 
-def _check(path: str, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise SecretError(f"{path!r} is no regular file, which a secret file must be")
-    if status.st_mode & _OTHERS_MAY:
-        raise SecretError(f"others may read or write the secret file {path!r}: chmod 600 {path}")
-    if status.st_uid not in (os.geteuid(), 0):
-        raise SecretError(f"the secret file {path!r} belongs to another user: make a file of your own")
-
-
-TEXT_TYPE = "text/plain"
 JSON_TYPE = "application/json"
 
 
@@ -91,7 +85,7 @@ class Picture:
     """A PNG inside the HTML of a mail."""
 
     cid: str
-    png: bytes = field(repr=False)
+    png: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +133,7 @@ class Message:
     def file(self, suffix: str) -> File | None:
         """The answer as a file of this suffix, if it has one."""
         if suffix == ".txt":
-            return File(suffix=suffix, media_type=TEXT_TYPE, make=lambda: self.text)
+            return File(suffix=suffix, media_type="text/plain", make=lambda: self.text)
         if suffix == ".json":
             return File(suffix=suffix, media_type=JSON_TYPE, make=lambda: json.dumps(self.facts, indent=2))
         return next((file for file in self.files if file.suffix == suffix), None)

@@ -103,7 +103,6 @@ _OF_OTHERS = {
     State.WAITING: Outcome.BUSY,
     State.SENDING: Outcome.BUSY,
 }
-_ENDS = {State.SENT: Outcome.SENT, State.PERHAPS: Outcome.PERHAPS, State.FAILED: Outcome.FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +160,17 @@ class _Sending:
             while True:
                 attempts += 1
                 try:
-                    problem = self._attempt()
+                    self.has_begun = False
+                    within_s = self.post.patience.attempt_s
+                    problem = attempt(self.channel, self.parcel, self._begin, within_s=within_s)
                 except sending.SendingError as error:
                     wait_s = self._wait_s(error, attempts, end_s)
                     if wait_s is None:
                         return self._end(self._state_at_the_end(), attempts, str(error))
-                    self._postpone(error, attempts, wait_s)
+                    if not self.is_uncertain:
+                        self._settle(State.WAITING, attempts, str(error))
+                    self.post.on_retry(str(error), wait_s)
+                    self.post.clock.sleep(wait_s)
                 else:
                     return self._end(State.SENT, attempts, problem)
         except LostClaimError:
@@ -177,10 +181,6 @@ class _Sending:
             with suppress(StoreError, LostClaimError):
                 self._end(self._state_at_the_end(), attempts, "interrupted")
             raise
-
-    def _attempt(self) -> str | None:
-        self.has_begun = False
-        return attempt(self.channel, self.parcel, self._begin, within_s=self.post.patience.attempt_s)
 
     def _begin(self) -> None:
         outbox.settle(self.post.store, self.claim, State.SENDING, now=self.post.clock.now())
@@ -199,18 +199,12 @@ class _Sending:
         wait_s = self.post.patience.wait_s(attempts, asked_s, clock.chance())
         return wait_s if clock.monotonic_s() + wait_s < end_s else None
 
-    def _postpone(self, error: sending.SendingError, attempts: int, wait_s: float) -> None:
-        if not self.is_uncertain:
-            self._settle(State.WAITING, attempts, str(error))
-        self.post.on_retry(str(error), wait_s)
-        self.post.clock.sleep(wait_s)
-
     def _state_at_the_end(self) -> State:
         return State.PERHAPS if self.is_uncertain or self.claim.is_resumed else State.FAILED
 
     def _end(self, state: State, attempts: int, error: str | None) -> Delivery:
         self._settle(state, attempts, error)
-        return self._delivery(_ENDS[state], attempts, error)
+        return self._delivery(Outcome(state), attempts, error)
 
     def _settle(self, state: State, attempts: int, error: str | None) -> None:
         now = self.post.clock.now()

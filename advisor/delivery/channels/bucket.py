@@ -73,17 +73,20 @@ class S3(Bucket):
         try:
             client = self._client()
             begin()
-            client.put_object(
-                **place,
-                Body=file.payload,
-                ContentType=f"{file.media_type}; charset=utf-8",
-                Metadata={KEY_NAME: parcel.key},
-                IfNoneMatch="*",
-            )
+            try:
+                client.put_object(
+                    **place,
+                    Body=file.payload,
+                    ContentType=f"{file.media_type}; charset=utf-8",
+                    Metadata={KEY_NAME: parcel.key},
+                    IfNoneMatch="*",
+                )
+            except ClientError as error:
+                if _status(error) != IS_THERE:
+                    raise
+                self.check_ours(client.head_object(**place)["Metadata"].get(KEY_NAME), parcel)
         except ClientError as error:
-            if _status(error) != IS_THERE:
-                raise _refused(error) from None
-            self._check_object(client, place, parcel)
+            raise _refused(error) from None
         except BotoCoreError as error:
             raise _in_words(error) from None
 
@@ -94,18 +97,6 @@ class S3(Bucket):
         # Attempts are ours to count.
         config = Config(connect_timeout=_CONNECT_S, read_timeout=_READ_S, retries={"total_max_attempts": 1})
         return boto3.Session().client("s3", region_name=self.settings.region, config=config)
-
-    def _check_object(self, client: BaseClient, place: dict[str, str], parcel: channel.Parcel) -> None:
-        """An object that is there is ours, or the name was taken."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
-            metadata = client.head_object(**place)["Metadata"]
-        except ClientError as error:
-            raise _refused(error) from None
-        except BotoCoreError as error:
-            raise _in_words(error) from None
-        self.check_ours(metadata.get(KEY_NAME), parcel)
 
 
 def _status(error: ClientError) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from advisor.core.addresses import LINK_LOCAL
 from advisor.delivery import channel
 
 if TYPE_CHECKING:
-    from requests import PreparedRequest, RequestException, Response
+    from requests import RequestException, Response
 
 USER_AGENT = "gpu-advisor"
 _CONNECT_S, _READ_S = 10.0, 20.0
@@ -42,7 +43,8 @@ def post(
                 timeout=(_CONNECT_S, _READ_S),
                 allow_redirects=False,
                 stream=True,
-                auth=_as_it_is,
+                # No login of ``~/.netrc``, which requests would add.
+                auth=lambda request: request,
             ) as reply,
         ):
             check(reply, drops_repeats=drops_repeats)
@@ -57,12 +59,17 @@ def check(reply: Response, *, drops_repeats: bool) -> None:
 
     Raises SendingError: of the kind that the status calls for.
     """
+    import requests
+
     status = reply.status_code
     if 200 <= status < 300:
         return
     if 300 <= status < 400:
         raise channel.PermanentError(f"the server sends to another address ({status}), which is not followed")
-    said = f"{status} {channel.quoted_words(_beginning(reply))}".strip()
+    beginning = b""
+    with suppress(requests.RequestException):  # the status says enough
+        beginning = next(iter(reply.iter_content(_MOST_OF_A_REPLY)), b"")
+    said = f"{status} {channel.quoted_words(beginning)}".strip()
     if status in _LOST_SIGHT and not drops_repeats:
         raise channel.UncertainError(f"a gateway lost sight of the server ({said}): perhaps it arrived")
     if status in _TEMPORARY:
@@ -70,15 +77,6 @@ def check(reply: Response, *, drops_repeats: bool) -> None:
             f"the server answers {said}", _retry_after_s(reply.headers.get("Retry-After"))
         )
     raise channel.PermanentError(f"the server refuses it: {said}")
-
-
-def _beginning(reply: Response) -> bytes:
-    import requests
-
-    try:
-        return next(iter(reply.iter_content(_MOST_OF_A_REPLY)), b"")
-    except requests.RequestException:  # the status says enough
-        return b""
 
 
 def in_words(error: RequestException) -> channel.SendingError:
@@ -117,8 +115,3 @@ def _retry_after_s(value: str | None) -> float | None:
     except ValueError:
         return None
     return max((at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
-
-
-def _as_it_is(request: PreparedRequest) -> PreparedRequest:
-    """No login of ``~/.netrc``, which requests would add."""
-    return request

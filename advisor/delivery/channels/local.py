@@ -53,7 +53,7 @@ class Stdout:
 
     def preview(self, parcel: Parcel) -> str:
         """What is printed."""
-        return text_of(file_of(parcel, f"answer.{self.settings.format}"))
+        return file_of(parcel, f"answer.{self.settings.format}").payload.decode()
 
     def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
         """Print it."""
@@ -68,7 +68,7 @@ class Stdout:
 
 def preview_of(parcel: Parcel, target: str) -> str:
     """Where the answer is written, and its content."""
-    return f"{parcel.fill(target)}\n\n{text_of(file_of(parcel, target))}"
+    return f"{parcel.fill(target)}\n\n{file_of(parcel, target).payload.decode()}"
 
 
 def file_of(parcel: Parcel, name: str) -> File:
@@ -78,8 +78,3 @@ def file_of(parcel: Parcel, name: str) -> File:
     if file is None:
         raise PermanentError(f"this answer has no form {suffix!r}: name a file that ends in .txt or .json")
     return file
-
-
-def text_of(file: File) -> str:
-    """What a preview shows of a file."""
-    return file.payload.decode()

@@ -96,19 +96,18 @@ class Smtp:
 
     def _connection(self) -> smtplib.SMTP:
         host, security = self.settings.host, self.settings.security
+        if security == "none":
+            return smtplib.SMTP(host, self.port, timeout=_REPLY_S)
+        context = ssl.create_default_context(cafile=self.settings.ca_file)
         if security == "tls":
-            return smtplib.SMTP_SSL(host, self.port, timeout=_REPLY_S, context=self._context())
+            return smtplib.SMTP_SSL(host, self.port, timeout=_REPLY_S, context=context)
         smtp = smtplib.SMTP(host, self.port, timeout=_REPLY_S)
         try:
-            if security == "starttls":
-                smtp.starttls(context=self._context())
+            smtp.starttls(context=context)
         except BaseException:
             smtp.close()
             raise
         return smtp
-
-    def _context(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=self.settings.ca_file)
 
     def _address(self, smtp: smtplib.SMTP) -> str | None:
         """Tell the server from whom and to whom; None, or whom it refuses for good."""
@@ -171,7 +170,8 @@ def mail_bytes(parcel: Parcel, settings: SmtpChannel, channel: str) -> bytes:
 
     Raises PermanentError: the message lacks a file that is to be attached.
     """
-    message, label = parcel.message, _digest(parcel.key, channel)
+    message = parcel.message
+    label = hashlib.sha256(f"{parcel.key}\n{channel}".encode()).hexdigest()[:32]
     mail = EmailMessage(policy=_SEVEN_BITS)
     mail["Subject"] = one_line(message.subject)
     mail["From"] = settings.sender
@@ -215,8 +215,7 @@ def one_line(text: str) -> str:
     >>> one_line("cost\r\nBcc: eve@example.org")
     'cost Bcc: eve@example.org'
     """
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(plain.split())
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def _fill(mail: EmailMessage, message: Message) -> None:
@@ -237,7 +236,3 @@ def _fill(mail: EmailMessage, message: Message) -> None:
             disposition="inline",
             filename=f"{picture.cid}.png",
         )
-
-
-def _digest(*texts: str) -> str:
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]

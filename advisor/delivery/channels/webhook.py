@@ -14,6 +14,8 @@ from advisor.delivery.channel import JSON_TYPE, Parcel, SecretError, Secrets
 from advisor.delivery.channels.http_calls import USER_AGENT, post
 
 SIGNATURE = "X-Advisor-Signature-256"
+# In the order in which requests sends them.
+_HEADERS: Mapping[str, str] = {"User-Agent": USER_AGENT, "Content-Type": JSON_TYPE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +37,19 @@ class Webhook:
 
     def preview(self, parcel: Parcel) -> str:
         """Address, our headers and the body."""
-        headers = self._headers(parcel)
+        headers = {**_HEADERS, "Idempotency-Key": parcel.key}
         if self.settings.secret is not None:
             headers[SIGNATURE] = f"sha256={HIDDEN}"
         return request_text(self.target, headers, body_of(parcel))
 
     def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
         """POST it."""
-        body, headers = body_of(parcel), self._headers(parcel)
+        body, headers = body_of(parcel), {**_HEADERS, "Idempotency-Key": parcel.key}
         if self.settings.secret is not None:
             secret = self.secrets.read(self.settings.secret).encode()
             headers[SIGNATURE] = f"sha256={hmac.new(secret, body, hashlib.sha256).hexdigest()}"
         url = address(self.settings.url, self.secrets)
         post(url, body, headers, begin=begin, drops_repeats=self.drops_repeats)
-
-    def _headers(self, parcel: Parcel) -> dict[str, str]:
-        # In the order in which requests sends them.
-        return {"User-Agent": USER_AGENT, "Content-Type": JSON_TYPE, "Idempotency-Key": parcel.key}
 
 
 def body_of(parcel: Parcel) -> bytes:
@@ -85,9 +83,6 @@ def request_text(url: str, headers: Mapping[str, str], body: bytes) -> str:
     """A request as a person reads it."""
     lines = [f"POST {url}", *(f"{name}: {value}" for name, value in headers.items()), ""]
     return "\n".join([*lines, body.decode("ascii")])
-
-
-_HEADERS: Mapping[str, str] = {"User-Agent": USER_AGENT, "Content-Type": JSON_TYPE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
