@@ -21,6 +21,9 @@ from advisor.store import outbox
 from advisor.store.handle import Store
 from advisor.store.outbox import Claim, LostClaimError, State
 
+_ATTEMPT_S = 30.0
+_FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 60.0
 # Beyond all attempts: recording how they ended.
 _SPARE_S = 120.0
 
@@ -38,30 +41,17 @@ class Clock:
     """Between 0 and 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long a channel is tried."""
+def wait_s(attempts: int, asked_s: float | None, chance: float) -> float:
+    """Seconds until the next attempt: what the other side asks for, else twice the last with jitter.
 
-    total_s: float
-    """After which no further attempt begins."""
-    attempt_s: float = 30.0
-    """For one attempt."""
-    first_wait_s: float = 1.0
-    """Before the second attempt; doubles with each."""
-    longest_wait_s: float = 60.0
-    """Between two attempts, unless the other side asks for more."""
-
-    def wait_s(self, attempts: int, asked_s: float | None, chance: float) -> float:
-        """Seconds until the next attempt: what the other side asks for, else twice the last with jitter.
-
-        >>> Patience(total_s=300).wait_s(3, None, chance=0.5)
-        3.0
-        """
-        if asked_s is not None:
-            return asked_s
-        longest_s = min(self.first_wait_s * 2.0 ** min(attempts - 1, 30), self.longest_wait_s)
-        # Between half and all of it: senders that failed together come back apart.
-        return longest_s * (1 + chance) / 2
+    >>> wait_s(3, None, chance=0.5)
+    3.0
+    """
+    if asked_s is not None:
+        return asked_s
+    longest_s = min(_FIRST_WAIT_S * 2.0 ** min(attempts - 1, 30), LONGEST_WAIT_S)
+    # Between half and all of it: senders that failed together come back apart.
+    return longest_s * (1 + chance) / 2
 
 
 class Outcome(StrEnum):
@@ -110,7 +100,8 @@ class Post:
     """What sends: the outbox, how long a channel is tried, and where progress goes."""
 
     store: Store
-    patience: Patience
+    total_s: float
+    """After which no further attempt begins."""
     clock: Clock
     on_retry: Callable[[str, float], None] = lambda why, wait_s: None  # noqa: ARG005
     """Called with the reason for another attempt, and in how many seconds it follows."""
@@ -126,7 +117,7 @@ class Post:
             name,
             content_sha256=message.sha256,
             drops_repeats=channel.drops_repeats,
-            for_s=self.patience.total_s + self.patience.attempt_s + _SPARE_S,
+            for_s=self.total_s + _ATTEMPT_S + _SPARE_S,
             now=self.clock.now(),
         )
         posted = claim.posted
@@ -155,22 +146,21 @@ class _Sending:
 
     def run(self) -> Delivery:
         attempts = self.claim.posted.attempts
-        end_s = self.post.clock.monotonic_s() + self.post.patience.total_s
+        end_s = self.post.clock.monotonic_s() + self.post.total_s
         try:
             while True:
                 attempts += 1
                 try:
                     self.has_begun = False
-                    within_s = self.post.patience.attempt_s
-                    problem = attempt(self.channel, self.parcel, self._begin, within_s=within_s)
+                    problem = attempt(self.channel, self.parcel, self._begin, within_s=_ATTEMPT_S)
                 except sending.SendingError as error:
-                    wait_s = self._wait_s(error, attempts, end_s)
-                    if wait_s is None:
+                    pause_s = self._pause_s(error, attempts, end_s)
+                    if pause_s is None:
                         return self._end(self._state_at_the_end(), attempts, str(error))
                     if not self.is_uncertain:
                         self._settle(State.WAITING, attempts, str(error))
-                    self.post.on_retry(str(error), wait_s)
-                    self.post.clock.sleep(wait_s)
+                    self.post.on_retry(str(error), pause_s)
+                    self.post.clock.sleep(pause_s)
                 else:
                     return self._end(State.SENT, attempts, problem)
         except LostClaimError:
@@ -186,7 +176,7 @@ class _Sending:
         outbox.settle(self.post.store, self.claim, State.SENDING, now=self.post.clock.now())
         self.has_begun = True
 
-    def _wait_s(self, error: sending.SendingError, attempts: int, end_s: float) -> float | None:
+    def _pause_s(self, error: sending.SendingError, attempts: int, end_s: float) -> float | None:
         """Seconds until the next attempt; None if there is none."""
         self.has_begun = False
         self.is_uncertain |= isinstance(error, sending.UncertainError)
@@ -196,8 +186,8 @@ class _Sending:
             return None
         asked_s = error.wait_s if isinstance(error, sending.TemporaryError) else None
         clock = self.post.clock
-        wait_s = self.post.patience.wait_s(attempts, asked_s, clock.chance())
-        return wait_s if clock.monotonic_s() + wait_s < end_s else None
+        pause_s = wait_s(attempts, asked_s, clock.chance())
+        return pause_s if clock.monotonic_s() + pause_s < end_s else None
 
     def _state_at_the_end(self) -> State:
         return State.PERHAPS if self.is_uncertain or self.claim.is_resumed else State.FAILED

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -45,30 +45,19 @@ def gpus_seen(devices: Sequence[Device], environment: Mapping[str, str]) -> Gpus
     GpusSeen(name='L4', num_visible=2, num_all=8)
     """
     which = environment.get(VARIABLE)
-    visible = list(devices) if which is None else _chosen(devices, which)
-    if not visible:
-        return None
-    return GpusSeen(name=_name(visible[0].name), num_visible=len(visible), num_all=len(devices))
-
-
-def _chosen(devices: Sequence[Device], which: str) -> list[Device]:
-    """As CUDA reads it: a wrong index ends the list. A name, such as a UUID, counts as the first card."""
-    chosen = []
-    for entry in filter(None, map(str.strip, which.split(","))):
-        if not devices:
-            break
+    visible = list(devices) if which is None else []
+    # As CUDA reads it: a wrong index ends the list. A name, such as a UUID, counts as the first card.
+    for entry in filter(None, map(str.strip, (which or "").split(","))):
         index = 0 if entry[0].isalpha() else whole_number(entry)
         if index is None or index >= len(devices):
             break
-        chosen.append(devices[index])
-    return chosen
-
-
-def _name(driver_name: str) -> str:
-    try:
-        return resolve_gpu(driver_name).name
-    except UnknownGpuError:
-        return driver_name
+        visible.append(devices[index])
+    if not visible:
+        return None
+    name = visible[0].name
+    with suppress(UnknownGpuError):
+        name = resolve_gpu(name).name
+    return GpusSeen(name=name, num_visible=len(visible), num_all=len(devices))
 
 
 T = TypeVar("T")
@@ -137,23 +126,15 @@ def run_command(
         with ThreadPoolExecutor(2) as aside:
             # Threads of a pool have no context variables of ours unless they are given them.
             meanwhile = aside.submit(copy_context().run, while_it_runs, started_at)
-            look = None if watch is None else lambda: watch(time.monotonic() - start, process.pid)
-            returncode = _returncode(aside.submit(process.wait), look)
+            ending = aside.submit(process.wait)
+            # In ``waitpid`` itself we would hear of a signal that came a moment before only at the end.
+            while not wait((ending,), timeout=_DEAF_S).done:
+                if watch is not None:
+                    watch(time.monotonic() - start, process.pid)
             duration_s = time.monotonic() - start
             return CommandEnding(
-                started_at=started_at, duration_s=duration_s, returncode=returncode
+                started_at=started_at, duration_s=duration_s, returncode=ending.result()
             ), meanwhile.result()
-
-
-def _returncode(waiting: Future[int], look: Callable[[], None] | None) -> int:
-    """Of the command, when it ends; meanwhile a signal is handed on, however it came.
-
-    In ``waitpid`` itself we would hear of one that came a moment before only when the command has ended.
-    """
-    while not wait((waiting,), timeout=_DEAF_S).done:
-        if look is not None:
-            look()
-    return waiting.result()
 
 
 @contextmanager
@@ -228,34 +209,12 @@ class GpuUse:
 
 
 @dataclass(slots=True)
-class _Sum:
-    num: int = 0
-    total: float = 0.0
-
-    def add(self, value: float | None) -> None:
-        if value is not None:
-            self.num += 1
-            self.total += value
-
-
-@dataclass(slots=True)
 class _Card:
+    """Of the busy share, watts and MHz of a GPU: how often each was told, and its sum."""
+
     peak_bytes: int = 0
-    busy: _Sum = field(default_factory=_Sum)
-    watts: _Sum = field(default_factory=_Sum)
-    clock_hz: _Sum = field(default_factory=_Sum)
-
-    def add(self, used_mib: float, busy: float, watts: float | None, mhz: float | None) -> None:
-        self.peak_bytes = max(self.peak_bytes, round(used_mib * MIB))
-        self.busy.add(busy / 100)
-        self.watts.add(watts)
-        self.clock_hz.add(None if mhz is None else mhz * 1e6)
-
-
-def _mean(sums: Iterable[_Sum]) -> float | None:
-    """Over the samples of all; None where there are none."""
-    known = [one for one in sums if one.num]
-    return sum(one.total for one in known) / sum(one.num for one in known) if known else None
+    nums: list[int] = field(default_factory=lambda: [0] * 3)
+    sums: list[float] = field(default_factory=lambda: [0.0] * 3)
 
 
 @dataclass(slots=True)
@@ -271,9 +230,14 @@ class GpuSampler:
     def add(self, lines: Iterable[bytes]) -> None:
         """Count what nvidia-smi tells of cards, until it ends."""
         for uuid, *rest in _rows(lines):
-            used_mib, busy, *others = map(number, rest) if len(rest) == 4 else (None,) * 4
-            if used_mib is not None and busy is not None:
-                self._cards.setdefault(uuid, _Card()).add(used_mib, busy, *others)
+            used_mib, *values = map(number, rest) if len(rest) == 4 else (None,) * 4
+            if used_mib is None or values[0] is None:
+                continue
+            card = self._cards.setdefault(uuid, _Card())
+            card.peak_bytes = max(card.peak_bytes, round(used_mib * MIB))
+            for column, value in enumerate(values):
+                card.nums[column] += value is not None
+                card.sums[column] += value or 0.0
 
     def add_users(self, lines: Iterable[bytes]) -> None:
         """Keep the cards on which one of our own processes works: they are what the command started."""
@@ -290,14 +254,19 @@ class GpuSampler:
         is_sure = self.are_chosen or len(self._cards) == 1
         which = self._cards.keys() & self._used if not is_sure else self._cards.keys()
         cards = [self._cards[uuid] for uuid in which or self._cards]
-        busy_share = _mean(one.busy for one in cards)
-        if busy_share is None:
+        if not cards:
             return None
+
+        def mean(column: int) -> float | None:
+            num = sum(one.nums[column] for one in cards)
+            return sum(one.sums[column] for one in cards) / num if num else None
+
+        clock_mhz = mean(2)
         return GpuUse(
-            busy_share=busy_share,
+            busy_share=(mean(0) or 0.0) / 100,
             peak_bytes=max(one.peak_bytes for one in cards),
-            mean_w=_mean(one.watts for one in cards),
-            mean_clock_hz=_mean(one.clock_hz for one in cards),
+            mean_w=mean(1),
+            mean_clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
             num_unsure=0 if which else len(cards),
         )
 
@@ -313,11 +282,10 @@ def sampling(environment: Mapping[str, str]) -> Iterator[GpuSampler]:
     visible = environment.get(VARIABLE)
     sampler = GpuSampler(are_chosen=visible is not None)
     with ExitStack() as running:
-        if visible != "":
-            running.enter_context(
-                _read_by(sampler.add, _CARDS, *(() if visible is None else (f"--id={visible}",)))
-            )
-        if visible is None:
+        if visible:
+            running.enter_context(_read_by(sampler.add, _CARDS, f"--id={visible}"))
+        elif visible is None:
+            running.enter_context(_read_by(sampler.add, _CARDS))
             running.enter_context(_read_by(sampler.add_users, _WHO))
         yield sampler
 

@@ -124,7 +124,13 @@ class Guard:
         """Count what was used up to now, and do what the limits ask for."""
         self._count(elapsed_s)
         used = self.limits.used(elapsed_s, self.spent_usd, self._price or 0.0)
-        phase = max([self.phase, self._ending(elapsed_s), *(one.phase for one in used)])
+        ending = GuardPhase.FREE
+        if self._end_s is not None:
+            left_s = self._end_s - elapsed_s
+            is_last = left_s <= LAST_SHARE_OF_GRACE * self.limits.grace_s
+            ending = GuardPhase.TERMINATED if is_last else GuardPhase.ASKED
+            ending = GuardPhase.KILLED if left_s <= 0 else ending
+        phase = max([self.phase, ending, *(one.phase for one in used)])
         self._why = self._why or next(
             (f"its limit of {one.text_of(one.limit)}" for one in used if one.phase >= GuardPhase.ASKED), ""
         )
@@ -134,13 +140,6 @@ class Guard:
         elif is_later:
             until = " or ".join(one.text_of(one.asks_at) for one in used)
             self._tell(used, f"the command goes on until {until}, when it is asked to end")
-
-    def _ending(self, elapsed_s: float) -> GuardPhase:
-        if self._end_s is None:
-            return GuardPhase.FREE
-        left_s = self._end_s - elapsed_s
-        is_last = left_s <= LAST_SHARE_OF_GRACE * self.limits.grace_s
-        return GuardPhase.KILLED if left_s <= 0 else GuardPhase.TERMINATED if is_last else GuardPhase.ASKED
 
     def _count(self, elapsed_s: float) -> None:
         """A stretch of time costs the price known in it; before any is known, the first one."""
@@ -155,11 +154,9 @@ class Guard:
                 price, why = None, f"{type(error).__name__}: {error}"
             if price is None and not self._has_no_price:
                 self._has_no_price = True
-                then = (
-                    "rent counts once it can"
-                    if self._price is None
-                    else f"it counts as {format_usd(self._price)}/h"
-                )
+                then = "rent counts once it can"
+                if self._price is not None:
+                    then = f"it counts as {format_usd(self._price)}/h"
                 self.say(f"the price cannot be read now ({why}): {then}")
             self._price = self._price if price is None else price
             self._pay(elapsed_s)
@@ -252,15 +249,9 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env
 
 def _savers(tree: list[Process]) -> list[Process]:
     """The highest processes that have a handler for SIGUSR1: those below one are its own (data loaders)."""
-    chosen: list[Process] = []
-    covered: set[int] = set()
-    for process in tree:
-        if process.parent in covered:
-            covered.add(process.pid)
-        elif process.catches(signal.SIGUSR1):
-            covered.add(process.pid)
-            chosen.append(process)
-    return chosen
+    catching = {process.pid: process for process in tree if process.catches(signal.SIGUSR1)}
+    own = {one.pid for top in catching.values() for one in tree_of(top.pid, {p.pid: p for p in tree})[1:]}
+    return [process for pid, process in catching.items() if pid not in own]
 
 
 def _trainings(tree: list[Process]) -> list[Process]:

@@ -8,9 +8,11 @@ import http.client
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from functools import partial
+from urllib.parse import SplitResult, urlsplit
 
 from advisor.core.values import Market
 
@@ -43,48 +45,40 @@ def this_instance(url: str, *, most_s: float = MOST_S) -> Instance | None:
 
 def _asked(url: str, most_s: float) -> Instance | None:
     try:
-        service = _Service(url, most_s)
-        return _aws(service) or _gcp(service)
+        ask = partial(_ask, urlsplit(url), most_s)
+        return _aws(ask) or _gcp(ask)
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError):
         # What answers there is none of these services.
         return None
 
 
-class _Service:
-    def __init__(self, url: str, most_s: float) -> None:
-        place = urlsplit(url)
-        self._host, self._port = place.hostname or "", place.port or 80
-        self._most_s = most_s
+def _ask(
+    place: SplitResult, most_s: float, path: str, headers: Mapping[str, str], *, method: str = "GET"
+) -> str | None:
+    """The answer's text; None where there is no such thing.
 
-    def ask(self, path: str, headers: Mapping[str, str], *, method: str = "GET") -> str | None:
-        """The answer's text; None where there is no such thing.
-
-        Raises:
-            OSError: there is no answer, or the time is over.
-            ValueError: the answer is no text.
-        """
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=self._most_s)
-        try:
-            connection.request(method, path, headers=dict(headers))
-            reply = connection.getresponse()
-            text = reply.read(_MOST_BYTES).decode()
-            return text if reply.status == http.HTTPStatus.OK else None
-        finally:
-            connection.close()
+    Raises:
+        OSError: there is no answer, or the time is over.
+        ValueError: the answer is no text.
+    """
+    connection = http.client.HTTPConnection(place.hostname or "", place.port or 80, timeout=most_s)
+    with closing(connection):
+        connection.request(method, path, headers=dict(headers))
+        reply = connection.getresponse()
+        text = reply.read(_MOST_BYTES).decode()
+        return text if reply.status == http.HTTPStatus.OK else None
 
 
-def _aws(service: _Service) -> Instance | None:
+def _aws(ask: Callable[..., str | None]) -> Instance | None:
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-    token = service.ask("/latest/api/token", lifetime, method="PUT")
-    if not token:
-        return None
-    headers = {"X-aws-ec2-metadata-token": token.strip()}
-    identity = service.ask("/latest/dynamic/instance-identity/document", headers)
+    token = ask("/latest/api/token", lifetime, method="PUT")
+    headers = {"X-aws-ec2-metadata-token": (token or "").strip()}
+    identity = ask("/latest/dynamic/instance-identity/document", headers) if token else None
     if identity is None:
         return None
     known = json.loads(identity)
-    zone = service.ask("/latest/meta-data/placement/availability-zone-id", headers)
-    life_cycle = service.ask("/latest/meta-data/instance-life-cycle", headers)
+    zone = ask("/latest/meta-data/placement/availability-zone-id", headers)
+    life_cycle = ask("/latest/meta-data/instance-life-cycle", headers)
     return Instance(
         provider="aws",
         instance_type=_name(known["instanceType"]),
@@ -94,8 +88,8 @@ def _aws(service: _Service) -> Instance | None:
     )
 
 
-def _gcp(service: _Service) -> Instance | None:
-    text = service.ask("/computeMetadata/v1/instance/?recursive=true", {"Metadata-Flavor": "Google"})
+def _gcp(ask: Callable[..., str | None]) -> Instance | None:
+    text = ask("/computeMetadata/v1/instance/?recursive=true", {"Metadata-Flavor": "Google"})
     if text is None:
         return None
     known = json.loads(text)

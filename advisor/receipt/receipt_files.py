@@ -98,7 +98,18 @@ def read_steps(folder: Path, duration_s: float) -> tuple[ProcessSteps | None, li
             warnings.append(f"steps are missing: counting them failed with {record.failure}")
         if record.num_steps:
             records.append(record)
-    return _leading(records), sorted(set(warnings))
+    if not records:
+        return None, sorted(set(warnings))
+    # Of ranks the lowest, and of those that know no rank the one with the most steps.
+    leading = min(records, key=lambda one: (math.inf if one.rank is None else one.rank, -one.num_steps))
+    alone = [record for record in records if record.rank is None or record.rank == leading.rank]
+    steps = ProcessSteps(
+        num_steps=leading.num_steps,
+        step_s=_quantiles(leading.blocks),
+        span_s=leading.span_s,
+        num_processes=len(alone),
+    )
+    return steps, sorted(set(warnings))
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -111,27 +122,15 @@ def _files(folder: Path) -> Iterator[Path]:
     return (folder / name for name in names if name.endswith(".json"))
 
 
+def _first_fault(error: ValidationError, whole: str) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or whole}: {first['msg']}"
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+        return _first_fault(error, "it")
     return getattr(error, "strerror", None) or str(error)
-
-
-def _leading(records: list[StepRecord]) -> ProcessSteps | None:
-    """Of ranks the lowest, and of those that know no rank the one with the most steps."""
-    if not records:
-        return None
-    leading = min(
-        records, key=lambda record: ((math.inf if record.rank is None else record.rank), -record.num_steps)
-    )
-    alone = [record for record in records if record.rank is None or record.rank == leading.rank]
-    return ProcessSteps(
-        num_steps=leading.num_steps,
-        step_s=_quantiles(leading.blocks),
-        span_s=leading.span_s,
-        num_processes=len(alone),
-    )
 
 
 def _quantiles(blocks: tuple[tuple[int, int], ...]) -> Interval | None:
@@ -197,11 +196,9 @@ def read_receipt(path: Path) -> ReceiptFile:
     except OSError as error:
         raise InputError(f"cannot read the receipt {path}: {error.strerror or error}.") from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
         raise InputError(
-            f"{path} is no receipt that this advisor can read: {where}: {first['msg']}. `advisor run` writes"
-            " them."
+            f"{path} is no receipt that this advisor can read: {_first_fault(error, 'the file')}."
+            " `advisor run` writes them."
         ) from None
     except ValueError as error:
         raise InputError(f"{path} is no receipt: {error}.") from None
@@ -226,7 +223,11 @@ class BegunFile:
 def begin(folder: Path, receipt: ReceiptFile) -> BegunFile:
     """Make a run's file and hold its lock. Raises OSError: the folder cannot be made or written."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _sweep(folder)
+    # Files that never got their name: SIGKILL came between.
+    for staged in islice(folder.glob(f"{_STAGED}*"), MOST_FILES):
+        with suppress(OSError):
+            if time.time() - staged.stat().st_mtime > _STAGED_S:
+                staged.unlink()
     handle, name = tempfile.mkstemp(dir=folder, prefix=_STAGED)
     path = folder / f"{receipt.run.id}.json"
     try:
@@ -238,14 +239,6 @@ def begin(folder: Path, receipt: ReceiptFile) -> BegunFile:
         Path(name).unlink(missing_ok=True)
         raise
     return BegunFile(path, handle)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove files that never got their name: SIGKILL came between."""
-    for path in islice(folder.glob(f"{_STAGED}*"), MOST_FILES):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _STAGED_S:
-                path.unlink()
 
 
 @contextmanager
@@ -266,17 +259,10 @@ def _unlocked(folder: Path, handles: list[int]) -> Iterator[Path]:
         except OSError:
             continue
         handles.append(handle)
-        try:
+        is_ours = False
+        with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue
-        if _is_still(path, handle):
+            # It may have been removed or replaced between its opening and its locking.
+            is_ours = os.path.samestat(path.stat(), os.fstat(handle))
+        if is_ours:
             yield path
-
-
-def _is_still(path: Path, handle: int) -> bool:
-    """Whether the file was not removed or replaced between its opening and its locking."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except OSError:
-        return False

@@ -278,7 +278,10 @@ class _Blocks(yaml.SafeDumper):
 
 
 _Blocks.add_representer(str, _Blocks.represent_str)
-_yaml_text = partial(yaml.dump, Dumper=_Blocks, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _yaml_text(document: object) -> str:
+    return yaml.dump(document, Dumper=_Blocks, sort_keys=False, allow_unicode=True, width=1000)
 
 
 _MINUTES_PER_DAY = 24 * 60

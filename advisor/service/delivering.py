@@ -97,16 +97,20 @@ def deliver(
         InputError: the key cannot be one.
         StoreError: the database that knows what was sent cannot be read or written.
     """
-    from advisor.delivery.posting import Clock, Patience, Post
+    from advisor.delivery.posting import Clock, Post
 
     check_channels(request.channels, delivery)
     key = _key(message, request)
-    patience = Patience(total_s=delivery.give_up_after)
     deliveries = []
     with open_store(database.url) as store:
         for name, channel in _channels(request.channels, delivery).items():
             with listener.step(f"sending to {name}") as step:
-                post = Post(store=store, patience=patience, clock=clock or Clock(), on_retry=_telling(step))
+                post = Post(
+                    store=store,
+                    total_s=delivery.give_up_after,
+                    clock=clock or Clock(),
+                    on_retry=_telling(step),
+                )
                 deliveries.append(post.send(name, channel, message, key))
     return tuple(deliveries)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from advisor.cli.schedule import in_words
 from advisor.delivery.channel import Message, Parcel, Secrets
-from advisor.delivery.posting import Clock, Patience, Post
+from advisor.delivery.posting import Clock, Post
 from advisor.service.schedule.child_commands import Command, Ending, Ran
 from advisor.service.schedule.running import Inline, Outgoing, ScheduleService, ServiceLimits, Surroundings
 from advisor.store.database import open_store
@@ -93,8 +93,7 @@ def serve(folder: Path, name: str) -> None:
 
     def deliver(outgoing: Outgoing) -> str:
         with open_store(f"sqlite:///{folder}/advisor.db") as store:
-            patience = Patience(total_s=60)
-            post = Post(store=store, patience=patience, clock=Clock(now=now))
+            post = Post(store=store, total_s=60, clock=Clock(now=now))
             channel = Line(file=folder / "sent", say=say)
             message = Message(subject=outgoing.schedule.name, text=outgoing.ended.output)
             words = in_words(post.send("line", channel, message, outgoing.key))

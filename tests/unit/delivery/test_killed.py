@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from advisor.delivery.channels import local
-from advisor.delivery.posting import Clock, Delivery, Outcome, Patience, Post
+from advisor.delivery.posting import Clock, Delivery, Outcome, Post
 from advisor.store.database import open_store
 from tests.delivery import http_server, mail_server
 from tests.delivery.http_server import HttpServer, Reply, Request
@@ -31,10 +31,7 @@ def post(url: str, settings: dict[str, Any], environ: dict[str, str]) -> Deliver
     """What `advisor ... --to` does, without the command line."""
     with open_store(url) as store:
         channel = channel_of(settings, **environ)
-        patience = Patience(total_s=300)
-        return Post(store=store, patience=patience, clock=Clock()).send(
-            "team", channel, make_message(), "week-47"
-        )
+        return Post(store=store, total_s=300, clock=Clock()).send("team", channel, make_message(), "week-47")
 
 
 def post_in_child(there: Connection, url: str, settings: dict[str, Any], environ: dict[str, str]) -> None:

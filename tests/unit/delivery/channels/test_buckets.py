@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
-from advisor.delivery.posting import Outcome, Patience, Post, attempt
+from advisor.delivery.posting import Outcome, Post, attempt
 from tests.delivery.http_server import HttpServer, Reply, Request, serving
 from tests.delivery.mail_server import free_port
 from tests.delivery.parts import channel_of, make_message, make_parcel
@@ -102,7 +102,7 @@ def test_aws_is_away_or_ends_the_connection(aws, monkeypatch):
 
 def test_a_send_that_was_cut_off_is_taken_up_and_found_there(aws, store, time):
     """The first process died after the object was written."""
-    post = Post(store=store, patience=Patience(total_s=60), clock=time.clock)
+    post = Post(store=store, total_s=60, clock=time.clock)
 
     class Dies(type(s3())):  # type: ignore[misc]
         def send(self, parcel: Any, begin: Any) -> None:
@@ -110,7 +110,7 @@ def test_a_send_that_was_cut_off_is_taken_up_and_found_there(aws, store, time):
             raise UncertainError("the connection ended")
 
     dying = Dies(settings=s3().settings, secrets=s3().secrets)
-    first = replace(post, patience=Patience(total_s=0.5)).send("team", dying, make_message(), "k")
+    first = replace(post, total_s=0.5).send("team", dying, make_message(), "k")
     assert first.outcome is Outcome.PERHAPS
     second = post.send("team", s3(), make_message(), "k")
     assert (second.outcome, second.is_resumed) == (Outcome.SENT, True)
@@ -190,7 +190,7 @@ def test_troubles_of_google(google, monkeypatch):
 def test_an_answer_that_was_lost_is_asked_for_again(google, store, time):
     bucket, server = google
     server.replies = [Reply(resets=True)]
-    post = Post(store=store, patience=Patience(total_s=60), clock=time.clock)
+    post = Post(store=store, total_s=60, clock=time.clock)
     assert post.send("team", gcs(), make_message(), "week-47").outcome is Outcome.SENT
     assert list(bucket.objects) == [NAME]
 

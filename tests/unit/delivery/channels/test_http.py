@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
-from advisor.delivery.posting import Outcome, Patience, Post, attempt
+from advisor.delivery.posting import Outcome, Post, attempt
 from advisor.store.handle import Store
 from tests.delivery.http_server import HttpServer, Reply, Request, serving
 from tests.delivery.mail_server import free_port
@@ -161,7 +161,7 @@ def test_a_time_that_is_none_asks_for_nothing(server):
 
 
 def send(server: HttpServer, channel: Channel, store: Store, time: SetClock) -> tuple[Outcome, int]:
-    post = Post(store=store, patience=Patience(total_s=300), clock=time.clock)
+    post = Post(store=store, total_s=300, clock=time.clock)
     delivery = post.send("team", channel, make_message(), "week-47")
     return delivery.outcome, delivery.attempts
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
-from advisor.delivery.posting import Outcome, Patience, Post, attempt
+from advisor.delivery.posting import Outcome, Post, attempt
 from tests.delivery.mail_server import PASSWORD, USER, MailServer, free_port, serving, write_certificate
 from tests.delivery.parts import HTML, MAIL, PNG, channel_of, make_message, make_parcel
 
@@ -184,7 +184,7 @@ def test_one_recipient_who_is_refused_keeps_the_mail_from_nobody(plain):
 
 def test_greylisting_is_waited_for_and_the_mail_sent_once(plain, store, time):
     plain.replies["RCPT"] = ["451 later", "451 later"]
-    post = Post(store=store, patience=Patience(total_s=300), clock=time.clock)
+    post = Post(store=store, total_s=300, clock=time.clock)
     delivery = post.send("team", mail_to(plain), make_message(), "week-47")
     assert (delivery.outcome, delivery.attempts, time.slept) == (Outcome.SENT, 3, [1.0, 2.0])
     again = post.send("team", mail_to(plain), make_message(), "week-47")
@@ -194,7 +194,7 @@ def test_greylisting_is_waited_for_and_the_mail_sent_once(plain, store, time):
 
 def test_after_a_reset_behind_the_data_nothing_is_repeated(plain, store, time):
     plain.resets_at = "DATA"
-    post = Post(store=store, patience=Patience(total_s=300), clock=time.clock)
+    post = Post(store=store, total_s=300, clock=time.clock)
     first = post.send("team", mail_to(plain), make_message(), "week-47")
     plain.resets_at = ""
     second = post.send("team", mail_to(plain), make_message(), "week-47")
