@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.delivery.channel import (
-    Parcel,
-    PermanentError,
-    Secrets,
-    SendingError,
-    TemporaryError,
-    UncertainError,
-)
+from advisor.delivery.channel import Parcel, PermanentError, Secrets, TemporaryError, UncertainError
 from advisor.delivery.posting import LONGEST_WAIT_S, Delivery, Outcome, Post, attempt, wait_s
 from advisor.store import outbox
 from advisor.store.handle import Store
