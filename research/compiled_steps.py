@@ -111,14 +111,17 @@ def traces(figures: Mapping[str, Step], folder: Path) -> Iterator[tuple[str, Tra
 
 
 def made(trace: Trace) -> Trace:
-    """The step as it was compiled: without graphs, in its script's layout, before Inductor chose one."""
-    return replace(trace, ops=fused(trace.ops), launch=Launch.COMPILED)
+    """The step as it was compiled: without graphs, in its script's layout, before Inductor chose one.
+
+    Dynamo skips its own function that clones the inputs, the first operator.
+    """
+    return replace(trace, ops=(*trace.ops[:1], *fused(trace.ops[1:])), launch=Launch.COMPILED)
 
 
 def made_by_share(trace: Trace, left_share: float) -> Trace:
     """The same, as if nobody had followed what made the operands."""
     ops = tuple(replace(op, flows=()) for op in trace.ops)
-    return replace(trace, ops=fused(ops, left_share=left_share), launch=Launch.COMPILED)
+    return replace(trace, ops=(*ops[:1], *fused(ops[1:], left_share=left_share)), launch=Launch.COMPILED)
 
 
 def seconds(trace: Trace) -> float:
