@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
@@ -63,19 +64,6 @@ class VcpuQuota:
     """0 lets none start."""
 
 
-def _quotas() -> list[tuple[Market, tuple[str, ...], str]]:
-    """Market, families and code of each of GPU machines; codes are the same in all accounts and regions."""
-    rows = (quota for quota in shipped_quotas() if quota.provider == "aws")
-    return sorted(
-        (row.market, tuple(dict.fromkeys(map(_family, row.instance_types))), row.quota) for row in rows
-    )
-
-
-def _family(machines: str) -> str:
-    """``p4`` of ``p4d.*``: its letters and its generation."""
-    return re.sub(r"^([a-z]+\d*).*", r"\1", machines)
-
-
 def placement_scores(
     instance_types: Sequence[str],
     *,
@@ -88,15 +76,10 @@ def placement_scores(
     Raises CloudError: no permission for `SCORE_ACTION`, or the call failed.
     """
     client = aws_calls.Clients(options or aws_calls.AwsOptions()).client("ec2", aws_calls.HOME_REGION)
-    rows: list[aws_calls.Row] = aws_calls.items_of(
-        client,
-        SCORE_ACTION,
-        "SpotPlacementScores",
-        InstanceTypes=list(instance_types),
-        TargetCapacity=num_instances,
-        SingleAvailabilityZone=True,
-        RegionNames=list(regions),
-    )
+    wanted = {"InstanceTypes": [*instance_types], "TargetCapacity": num_instances}
+    where = {"SingleAvailabilityZone": True, "RegionNames": [*regions]}
+    rows: list[aws_calls.Row]
+    rows = aws_calls.items_of(client, SCORE_ACTION, "SpotPlacementScores", **wanted, **where)
     scores = (
         PlacementScore(region=row["Region"], zone=row["AvailabilityZoneId"], score=int(row["Score"]))
         for row in rows
@@ -108,13 +91,17 @@ def vcpu_quotas(region: str, *, options: aws_calls.AwsOptions | None = None) -> 
     """Quotas for GPU machines that the region knows. Raises CloudError: `QUOTA_ACTION` failed."""
     client = aws_calls.Clients(options or aws_calls.AwsOptions()).client("service-quotas", region)
     quotas = []
-    for market, families, code in _quotas():
-        value = aws_calls.explaining(QUOTA_ACTION, lambda code=code: _quota(client, code))  # type: ignore[misc]
+    # Codes are the same in all accounts and regions.
+    for row in (quota for quota in shipped_quotas() if quota.provider == "aws"):
+        value = aws_calls.explaining(QUOTA_ACTION, partial(_quota, client, row.quota))
         if value is not None:
-            quotas.append(
-                VcpuQuota(region=region, market=market, families=families, code=code, num_vcpus=value)
+            # "p4" of "p4d.*": its letters and its generation.
+            families = dict.fromkeys(re.sub(r"^([a-z]+\d*).*", r"\1", name) for name in row.instance_types)
+            told = VcpuQuota(
+                region=region, market=row.market, families=tuple(families), code=row.quota, num_vcpus=value
             )
-    return tuple(quotas)
+            quotas.append(told)
+    return tuple(sorted(quotas, key=lambda quota: (quota.market, quota.families, quota.code)))
 
 
 def _quota(client: BaseClient, code: str) -> int | None:

@@ -65,22 +65,13 @@ def read_options(options: _Options) -> AwsOptions:
     """The options of the settings. Raises ConfigError: one is unknown, of the wrong type or out of range."""
     check_options("aws", options, [field.name for field in fields(AwsOptions)])
     for name, value in options.items():
-        _check(name, value)
+        low, high = _LIMITS.get(name, (False, True))
+        kinds = (int, float) if name == "timeout_s" else (type(low),)
+        if type(value) not in kinds or not low <= value <= high:
+            number = "number" if name == "timeout_s" else "whole number"
+            must = f"a {number} from {low} to {high}" if name in _LIMITS else "true or false"
+            raise ConfigError(f"prices.options.aws.{name} is {value!r}: it must be {must}.")
     return AwsOptions(**options)
-
-
-def _check(name: str, value: object) -> None:
-    if name not in _LIMITS:
-        if not isinstance(value, bool):
-            raise ConfigError(f"prices.options.aws.{name} is {value!r}: it must be true or false.")
-        return
-    low, high = _LIMITS[name]
-    kinds = (int, float) if name == "timeout_s" else (int,)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
-        whole = "" if name == "timeout_s" else "whole "
-        raise ConfigError(
-            f"prices.options.aws.{name} is {value!r}: it must be a {whole}number from {low} to {high}."
-        )
 
 
 # What the firmware of Amazon's machines calls itself: there a service of the machine gives credentials.
@@ -126,8 +117,10 @@ def explained(error: Exception, action: str) -> str:
     if operation and operation != action.partition(":")[2]:
         # The chain of credentials made a call of its own.
         action = f"sts:{operation}"
-    response = getattr(error, "response", None)
-    text = _refusal(response) if isinstance(response, Mapping) else _trouble(error)
+    response, texts = getattr(error, "response", None), _texts("classes")
+    # One that is not of botocore comes from reading the reply.
+    met = (texts[base.__name__] for base in type(error).__mro__ if base.__name__ in texts)
+    text = _refusal(response) if isinstance(response, Mapping) else next(met, GARBLED)
     limit = format_duration(error.limit_s) if isinstance(error, LateError) else ""
     return text.format(action=action, kind=type(error).__name__, limit=limit, error=error)
 
@@ -142,12 +135,6 @@ def _refusal(response: Mapping[str, Mapping[str, object]]) -> str:
         return _texts("statuses").get(status, _BROKEN)
     reply = f" with {code}" if _CODE.fullmatch(code) else ""
     return "AWS refused {action}" + f"{reply}: update advisor and boto3"
-
-
-def _trouble(error: Exception) -> str:
-    """What an error on the way means; one that is not of botocore comes from reading the reply."""
-    texts = _texts("classes")
-    return next((texts[base.__name__] for base in type(error).__mro__ if base.__name__ in texts), GARBLED)
 
 
 class ElsewhereError(Exception):
@@ -236,9 +223,8 @@ class Clients:
             core = botocore.session.get_session()
             core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
             self._session = boto3.Session(botocore_session=core)
-            self._certificates = core.get_config_variable("ca_bundle") or os.environ.get(
-                "REQUESTS_CA_BUNDLE", True
-            )
+            own = core.get_config_variable("ca_bundle")
+            self._certificates = own or os.environ.get("REQUESTS_CA_BUNDLE", True)
         except BotoCoreError as error:
             raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 

@@ -63,28 +63,23 @@ def on_demand_part(region: SurveyedRegion, survey: Survey, scope: str) -> Part:
         for name, machine in sorted(survey.rentable.items())
         if name in prices.usd_per_h
     )
+    # Machines that can be started here, or are listed where that is unknown.
+    known = survey.rentable.keys() if survey.offered is not None else survey.rentable.keys() & prices.named
     return Part(
         scope=scope,
         offers=tuple(filter(region.query.matches, offers)),
         gaps=(*survey.gaps, *prices.gaps, *_list_gaps(prices, survey)),
         place=("aws", region.name, Market.ON_DEMAND),
-        unpriced=tuple(sorted(_unpriced(prices, survey))),
+        unpriced=tuple(sorted(known - prices.usd_per_h.keys())),
         troubles=survey.troubles,
     )
-
-
-def _unpriced(prices: ListPrices, survey: Survey) -> set[str]:
-    """Machines that can be started here, or are listed where that is unknown, without a sound price."""
-    known = survey.rentable.keys() if survey.offered is not None else survey.rentable.keys() & prices.named
-    return known - prices.usd_per_h.keys()
 
 
 def _list_gaps(prices: ListPrices, survey: Survey) -> Iterator[str]:
     """Prices without a machine to rent, and machines without a price."""
     if survey.offered is None:
         return
-    absent = (prices.usd_per_h.keys() & survey.machines.keys()) - survey.offered
-    if absent:
+    if absent := (prices.usd_per_h.keys() & survey.machines.keys()) - survey.offered:
         prices_of = counted(len(absent), "list price")
         yield f"{prices_of} of types that the region does not offer left out: {listed(absent)}"
     if unlisted := survey.rentable.keys() - prices.named:
@@ -124,22 +119,39 @@ def spot_part(region: SurveyedRegion, survey: Survey, scope: str) -> Part:
     zones = zone_ids(region.ec2)
     now = region.clock()
     start = now - timedelta(days=region.options.history_days)
-    readings = read_points(_asked(region, survey, start), region.name, zones, survey.rentable)
+    wanted = {"instance-type": sorted(survey.rentable), "product-description": [LINUX]}
+    filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
+    limits = {"StartTime": start, "Filters": filters, "MaxResults": 1000}
+    rows: list[Row] = items_of(region.ec2, SPOT_ACTION, "SpotPriceHistory", **limits)
+    readings = read_points(rows, region.name, zones, survey.rentable)
     places = sorted(readings.by_place.items())
-    floor = {place for place, points in places if _at_floor(points[-1], survey)}
+    listed_usd_per_h = survey.prices.usd_per_h if survey.prices else {}
+    least = {place: FLOOR_FRACTION * listed_usd_per_h.get(place[0], 0.0) for place, _ in places}
+    floor = {place for place, points in places if points[-1].usd_per_h <= least[place]}
     offers = (
-        _spot_offer(survey.rentable[place[0]], points, start=start, now=now)
+        survey.rentable[place[0]].offer(
+            region=region.name,
+            market=Market.SPOT,
+            usd_per_h=points[-1].usd_per_h,
+            retrieved_at=now,
+            source=SPOT_SOURCE,
+            zone=place[1],
+            spot_usd_per_h=spot_quantiles(points, start=start, end=now),
+        )
         for place, points in places
         if place not in floor | readings.unsound
     )
+    reason = f" ({survey.failure})" if survey.failure else ""
+    unseen = f"no list prices, so quotes at the floor of 10 % of on-demand could not be distinguished{reason}"
+    no_floor = () if survey.prices else (unseen,)
     return Part(
         scope=scope,
         offers=tuple(filter(region.query.matches, offers)),
         history=tuple(point for _, points in places for point in points),
-        gaps=(*survey.gaps, *_spot_gaps(readings, floor, survey)),
+        gaps=(*survey.gaps, *no_floor, *_spot_gaps(readings, floor, survey)),
         place=("aws", region.name, Market.SPOT),
         unpriced=tuple(sorted({instance_type for instance_type, _ in readings.unsound})),
-        troubles=survey.troubles if survey.prices else (*survey.troubles, _no_floor(survey)),
+        troubles=(*survey.troubles, *no_floor),
     )
 
 
@@ -163,7 +175,16 @@ def read_points(
         if zone is None:
             num_elsewhere += 1
         elif row["ProductDescription"] == LINUX and row["InstanceType"] in machines:
-            read[row["InstanceType"], zone].add(_point(row, region, zone))
+            point = PricePoint(
+                provider="aws",
+                instance_type=row["InstanceType"],
+                region=region,
+                zone=zone,
+                market=Market.SPOT,
+                usd_per_h=float(row["SpotPrice"]),
+                observed_at=row["Timestamp"].astimezone(UTC),
+            )
+            read[row["InstanceType"], zone].add(point)
     sound = {place: sorted(filter(is_sound, of_one), key=_moment) for place, of_one in read.items()}
     return Readings(
         by_place={place: points for place, points in sound.items() if points},
@@ -172,74 +193,25 @@ def read_points(
     )
 
 
-def _asked(region: SurveyedRegion, survey: Survey, start: datetime) -> list[Row]:
-    wanted = {"instance-type": sorted(survey.rentable), "product-description": [LINUX]}
-    filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
-    limits = {"StartTime": start, "Filters": filters, "MaxResults": 1000}
-    return items_of(region.ec2, SPOT_ACTION, "SpotPriceHistory", **limits)
-
-
-def _point(row: Row, region: str, zone: str) -> PricePoint:
-    return PricePoint(
-        provider="aws",
-        instance_type=row["InstanceType"],
-        region=region,
-        zone=zone,
-        market=Market.SPOT,
-        usd_per_h=float(row["SpotPrice"]),
-        observed_at=row["Timestamp"].astimezone(UTC),
-    )
-
-
 def _moment(point: PricePoint) -> tuple[datetime, float]:
     """Of two prices at one moment the higher counts as the newer, whatever the order of the reply."""
     return point.observed_at, point.usd_per_h
 
 
-def _spot_offer(
-    machine: InstanceType, points: Sequence[PricePoint], *, start: datetime, now: datetime
-) -> Offer:
-    """The newest of the points of one zone, and how the price moved since the start."""
-    newest = points[-1]
-    return machine.offer(
-        region=newest.region,
-        market=Market.SPOT,
-        usd_per_h=newest.usd_per_h,
-        retrieved_at=now,
-        source=SPOT_SOURCE,
-        zone=newest.zone,
-        spot_usd_per_h=spot_quantiles(points, start=start, end=now),
-    )
+def _spot_gaps(readings: Readings, floor: set[Place], survey: Survey) -> Iterator[str]:
+    """What is missing beside what the survey misses."""
 
+    def named(places: Iterable[Place]) -> str:
+        return listed({f"{instance_type} in {zone}" for instance_type, zone in places})
 
-def _at_floor(newest: PricePoint, survey: Survey) -> bool:
-    listed_usd_per_h = survey.prices.usd_per_h.get(newest.instance_type) if survey.prices else None
-    return listed_usd_per_h is not None and newest.usd_per_h <= FLOOR_FRACTION * listed_usd_per_h
-
-
-def _spot_gaps(readings: Readings, floor: set[Place], survey: Survey) -> list[str]:
-    gaps = []
-    if survey.prices is None:
-        gaps.append(_no_floor(survey))
     if floor:
-        gaps.append(f"quotes at the floor of 10 % of on-demand (no demand): {_places(floor)}")
+        yield f"quotes at the floor of 10 % of on-demand (no demand): {named(floor)}"
     if readings.unsound:
-        gaps.append(f"quotes that no such machine can have count as unknown: {_places(readings.unsound)}")
+        yield f"quotes that no such machine can have count as unknown: {named(readings.unsound)}"
     if readings.num_elsewhere:
-        gaps.append(f"{counted(readings.num_elsewhere, 'price')} in local or wavelength zones left out")
-    quoted = {instance_type for instance_type, _ in readings.by_place}
-    if unquoted := survey.rentable.keys() - quoted:
-        gaps.append(f"{counted(len(unquoted), 'type')} without any spot quote: {listed(unquoted)}")
-    return gaps
-
-
-def _no_floor(survey: Survey) -> str:
-    reason = f" ({survey.failure})" if survey.failure else ""
-    return f"no list prices, so quotes at the floor of 10 % of on-demand could not be distinguished{reason}"
-
-
-def _places(places: Iterable[Place]) -> str:
-    return listed({f"{instance_type} in {zone}" for instance_type, zone in places})
+        yield f"{counted(readings.num_elsewhere, 'price')} in local or wavelength zones left out"
+    if unquoted := survey.rentable.keys() - {instance_type for instance_type, _ in readings.by_place}:
+        yield f"{counted(len(unquoted), 'type')} without any spot quote: {listed(unquoted)}"
 
 
 BLOCK_ACTION = "ec2:DescribeCapacityBlockOfferings"
@@ -255,13 +227,13 @@ def capacity_block_part(region: SurveyedRegion, survey: Survey, scope: str) -> P
     Raises CloudError: a call failed.
     """
     zones = zone_ids(region.ec2)
+    blocks = [
+        (row["InstanceType"], _block_offer(row, region, survey, zones)) for row in _blocks(region, survey)
+    ]
+    unread = {name for name, offer in blocks if offer is None}
     cheapest: dict[tuple[str, str | None], Offer] = {}
-    unread = set()
-    for row in _blocks(region, survey):
-        offer = _block_offer(row, region, survey, zones)
-        if offer is None:
-            unread.add(row["InstanceType"])
-        elif offer.usd_per_h <= cheapest.get((offer.instance_type, offer.zone), offer).usd_per_h:
+    for offer in (offer for _, offer in blocks if offer is not None):
+        if offer.usd_per_h <= cheapest.get((offer.instance_type, offer.zone), offer).usd_per_h:
             cheapest[offer.instance_type, offer.zone] = offer
     gaps = [f"blocks without a known zone or a fee above 0 in US dollars: {listed(unread)}"] if unread else []
     return Part(
@@ -348,14 +320,13 @@ def region_parts(region: SurveyedRegion, markets: Sequence[Market]) -> list[Part
     except Exception:  # noqa: BLE001 - a reply of an unexpected form may raise anything
         failure = GARBLED.format(action="pricing:GetProducts")
         return [Part(scope=f"{region.name} {market}", failure=failure) for market in markets]
-    return [_part(region, surveyed, market) for market in markets]
-
-
-def _part(region: SurveyedRegion, surveyed: Survey, market: Market) -> Part:
-    scope = f"{region.name} {market}"
-    try:
-        return _BUILDERS[market](region, surveyed, scope)
-    except CloudError as error:
-        return Part(scope=scope, failure=str(error))
-    except Exception:  # noqa: BLE001 - as above
-        return Part(scope=scope, failure=GARBLED.format(action=f"the {market} calls"))
+    parts = []
+    for market in markets:
+        scope = f"{region.name} {market}"
+        try:
+            parts.append(_BUILDERS[market](region, surveyed, scope))
+        except CloudError as error:
+            parts.append(Part(scope=scope, failure=str(error)))
+        except Exception:  # noqa: BLE001 - as above
+            parts.append(Part(scope=scope, failure=GARBLED.format(action=f"the {market} calls")))
+    return parts

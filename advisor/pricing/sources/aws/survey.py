@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING
@@ -84,7 +84,12 @@ def read_products(rows: Iterable[str], region: str) -> ListPrices:
             product = json.loads(row)
             attributes = product["product"]["attributes"]
             if wanted.items() <= attributes.items():
-                prices[attributes["instanceType"]].update(_hourly_usd(product))
+                # NaN where it is not in US dollars an hour.
+                prices[attributes["instanceType"]].update(
+                    float(dimension["pricePerUnit"]["USD"]) if dimension["unit"] == "Hrs" else math.nan
+                    for term in product["terms"]["OnDemand"].values()
+                    for dimension in term["priceDimensions"].values()
+                )
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             num_unread += 1
     return settled(prices, num_unread)
@@ -92,24 +97,14 @@ def read_products(rows: Iterable[str], region: str) -> ListPrices:
 
 def possible_prices(prices: ListPrices, machines: Mapping[str, InstanceType]) -> ListPrices:
     """Without prices that no machine with these GPUs can have: those count as unknown."""
-    impossible = [
-        name
+    kept = {
+        name: usd_per_h
         for name, usd_per_h in prices.usd_per_h.items()
-        if name in machines and not is_possible(usd_per_h, machines[name].gpu, machines[name].num_gpus)
-    ]
-    if not impossible:
-        return prices
-    gap = f"list prices that no such machine can have count as unknown: {listed(impossible)}"
-    kept = {name: usd_per_h for name, usd_per_h in prices.usd_per_h.items() if name not in impossible}
-    return replace(prices, usd_per_h=kept, gaps=(*prices.gaps, gap))
-
-
-def _hourly_usd(product: Row) -> Iterator[float]:
-    """Each on-demand price of a product; NaN where it is not in US dollars an hour."""
-    for term in product["terms"]["OnDemand"].values():
-        for dimension in term["priceDimensions"].values():
-            hourly = dimension["unit"] == "Hrs"
-            yield float(dimension["pricePerUnit"]["USD"]) if hourly else math.nan
+        if name not in machines or is_possible(usd_per_h, machines[name].gpu, machines[name].num_gpus)
+    }
+    lost = prices.usd_per_h.keys() - kept
+    gap = f"list prices that no such machine can have count as unknown: {listed(lost)}"
+    return replace(prices, usd_per_h=kept, gaps=(*prices.gaps, gap)) if lost else prices
 
 
 def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
@@ -120,17 +115,15 @@ def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
     }
     unpriced = [name for name, usd in prices.items() if usd != sound[name] or not usd]
     doubtful = [name for name, usd in sound.items() if len(usd) > 1]
-    gaps = []
-    if unpriced:
-        gaps.append(f"list prices that are not above 0 USD an hour count as unknown: {listed(unpriced)}")
-    if doubtful:
-        gaps.append(f"AWS lists different prices for one type, so none is taken: {listed(doubtful)}")
-    if num_unread:
-        gaps.append(f"{counted(num_unread, 'row')} of the price list could not be read")
+    gaps = {
+        f"list prices that are not above 0 USD an hour count as unknown: {listed(unpriced)}": unpriced,
+        f"AWS lists different prices for one type, so none is taken: {listed(doubtful)}": doubtful,
+        f"{counted(num_unread, 'row')} of the price list could not be read": num_unread,
+    }
     return ListPrices(
         usd_per_h={name: min(usd) for name, usd in sorted(sound.items()) if len(usd) == 1},
         named=frozenset(prices),
-        gaps=tuple(gaps),
+        gaps=tuple(gap for gap, is_there in gaps.items() if is_there),
         num_unread=num_unread,
     )
 
@@ -172,8 +165,17 @@ def described_machines(client: BaseClient, instance_types: Collection[str], *, t
             machines[name] = _machine(reply, gpus[0], today)
         else:
             others.append(name)
-    unknown = sorted(set(instance_types) - {reply["InstanceType"] for reply in replies})
-    return Described(machines=machines, gaps=_gaps(machines, fractions, others, unknown))
+    foreign = [f"{m.gpu} with {m.gpu_memory}" for m in machines.values() if m.gpu not in load_gpus()]
+    reasons = (
+        ("GPUs that the catalog lacks keep AWS's name", foreign),
+        ("types with a fraction of a GPU are left out", fractions),
+        ("types without GPUs of NVIDIA or AMD are left out", others),
+        ("types that EC2 does not describe here are left out",
+         set(instance_types) - {reply["InstanceType"] for reply in replies}),
+    )  # fmt: skip
+    return Described(
+        machines=machines, gaps=tuple(f"{what}: {listed(names)}" for what, names in reasons if names)
+    )
 
 
 def _machine(reply: Row, gpu: Row, today: date) -> InstanceType:
@@ -204,20 +206,6 @@ def _machine(reply: Row, gpu: Row, today: date) -> InstanceType:
     )
 
 
-def _gaps(
-    machines: Mapping[str, InstanceType], fractions: list[str], others: list[str], unknown: list[str]
-) -> tuple[str, ...]:
-    ours = load_gpus()
-    foreign = [f"{m.gpu} with {m.gpu_memory}" for m in machines.values() if m.gpu not in ours]
-    reasons = (
-        ("GPUs that the catalog lacks keep AWS's name", foreign),
-        ("types with a fraction of a GPU are left out", fractions),
-        ("types without GPUs of NVIDIA or AMD are left out", others),
-        ("types that EC2 does not describe here are left out", unknown),
-    )
-    return tuple(f"{what}: {listed(names)}" for what, names in reasons if names)
-
-
 def zone_ids(ec2: BaseClient) -> Mapping[str, str]:
     """IDs by name of availability zones; no local and wavelength ones. Raises CloudError: the call failed."""
     rows: list[Row] = items_of(ec2, "ec2:DescribeAvailabilityZones", "AvailabilityZones")
@@ -226,9 +214,6 @@ def zone_ids(ec2: BaseClient) -> Mapping[str, str]:
         for row in rows
         if row.get("ZoneType", "availability-zone") == "availability-zone"
     }
-
-
-_NO_NEW_TYPES = "types newer than the catalog are left out: the price list was not to be had"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,9 +267,13 @@ def survey(region: SurveyedRegion) -> Survey:
         prices = list_prices(region.pricing, region.name)
     except CloudError as error:
         failure = str(error)
-    machines, gaps, undescribed = _machines(region, prices)
-    offered, unchecked = _offered(region, machines)
-    troubles = (*undescribed, *unchecked)
+    machines, gaps, troubles = _machines(region, prices)
+    offered = None
+    try:
+        offered = _offered(region, machines)
+    except CloudError as error:
+        trouble = f"whether the region offers these types could not be checked: {error}"
+        troubles = (*troubles, trouble)
     return Survey(
         prices=prices and possible_prices(prices, machines),
         failure=failure,
@@ -301,7 +290,8 @@ def _machines(
 ) -> tuple[Mapping[str, InstanceType], tuple[str, ...], tuple[str, ...]]:
     """The catalog's machines and newer ones; what is not known of the newer ones, and calls that failed."""
     if prices is None:
-        return region.catalog, (_NO_NEW_TYPES,), ()
+        gap = "types newer than the catalog are left out: the price list was not to be had"
+        return region.catalog, (gap,), ()
     new = prices.named - region.catalog.keys()
     if not new:
         return region.catalog, (), ()
@@ -313,19 +303,9 @@ def _machines(
     return {**region.catalog, **described.machines}, described.gaps, ()
 
 
-def _offered(
-    region: SurveyedRegion, machines: Mapping[str, InstanceType]
-) -> tuple[frozenset[str] | None, tuple[str, ...]]:
-    """What can be started here; or None, and why it is unknown."""
+def _offered(region: SurveyedRegion, machines: Mapping[str, InstanceType]) -> frozenset[str]:
+    """What can be started here. Raises CloudError: the call failed."""
     filters = [{"Name": "instance-type", "Values": sorted(machines)}]
-    try:
-        rows: list[Row] = items_of(
-            region.ec2,
-            "ec2:DescribeInstanceTypeOfferings",
-            "InstanceTypeOfferings",
-            LocationType="region",
-            Filters=filters,
-        )
-    except CloudError as error:
-        return None, (f"whether the region offers these types could not be checked: {error}",)
-    return frozenset(str(row["InstanceType"]) for row in rows), ()
+    action, limits = "ec2:DescribeInstanceTypeOfferings", {"LocationType": "region", "Filters": filters}
+    rows: list[Row] = items_of(region.ec2, action, "InstanceTypeOfferings", **limits)
+    return frozenset(str(row["InstanceType"]) for row in rows)
