@@ -23,9 +23,12 @@ def fabric_of(provider: str, instance_type: str, gpu: GpuSpec) -> Fabric:
     machine, bits_per_s = machine_of(provider, instance_type), network_rate(provider, instance_type)
     own = None if gpu.nvlink_bytes_per_s else Link.HOST
     if machine is None:
-        return _networked(linked(gpu, own), Network.TCP, bits_per_s)
-    within = linked(gpu, machine.link or own, machine.link_bytes_per_s)
-    return _networked(within, machine.network, bits_per_s)
+        within, network = linked(gpu, own), Network.TCP
+    else:
+        within, network = linked(gpu, machine.link or own, machine.link_bytes_per_s), machine.network
+    if bits_per_s is None:
+        return within
+    return replace(within, network=network, network_bytes_per_s=bits_per_s / 8)
 
 
 @cache
@@ -40,12 +43,6 @@ def network_rate(provider: str, instance_type: str) -> float | None:
         return machine.network_bits_per_s
     instance = load_instances().get((provider, instance_type))
     return instance.network_bits_per_s if instance else None
-
-
-def _networked(within: Fabric, network: Network, bits_per_s: float | None) -> Fabric:
-    if bits_per_s is None:
-        return within
-    return replace(within, network=network, network_bytes_per_s=bits_per_s / 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

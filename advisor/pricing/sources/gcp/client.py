@@ -64,21 +64,18 @@ class BrokenReplyError(Exception):
 
 def passes_by_itself(error: Exception) -> bool:
     """Whether the same call may succeed in a moment."""
-    import requests
     from google.api_core.exceptions import ServerError, TooManyRequests
     from google.auth.exceptions import TransportError
     from google.protobuf.json_format import ParseError
 
     # A reply that was cut off is parsed as far as it goes.
     passing = (ServerError, TooManyRequests, ParseError, UnicodeDecodeError, TransportError)
-    if isinstance(error, passing):
-        return True
-    return isinstance(error, requests.RequestException) and not isinstance(error, ValueError)
+    is_of_network = isinstance(error, requests.RequestException) and not isinstance(error, ValueError)
+    return is_of_network or isinstance(error, passing)
 
 
 def failure_in_words(error: Exception) -> str:
     """Why there is no price list, and what to do about it."""
-    import requests
     from google.api_core.exceptions import GoogleAPICallError, RetryError
     from google.auth.exceptions import (
         DefaultCredentialsError,
@@ -94,25 +91,19 @@ def failure_in_words(error: Exception) -> str:
     if isinstance(error, RetryError):
         return failure_in_words(error.cause) if isinstance(error.cause, Exception) else _TIMEOUT
     if isinstance(error, GoogleAPICallError):
-        return _by_status(error.code, error.reason)
-    if isinstance(error, InvalidOperation):  # anonymous ones cannot be refreshed after a 401
-        return _BY_STATUS[401]
-    if isinstance(error, DefaultCredentialsError):
-        return f"no usable credentials of Google Cloud. {_LOGIN}"
-    if isinstance(error, requests.Timeout):
-        return _TIMEOUT
-    if isinstance(error, (requests.ConnectionError, TransportError)):
-        return _UNREACHABLE
-    if isinstance(error, GoogleAuthError):
-        return _BY_STATUS[401]
-    return _BROKEN
-
-
-def _by_status(status: int | None, reason: str | None) -> str:
-    if status == 403:
-        return _DISABLED if reason == "SERVICE_DISABLED" else _DENIED
-    other = f"the Cloud Billing API answered with the error {status}. Try again later."
-    return _BY_STATUS.get(status or 0, other)
+        if error.code == 403:
+            return _DISABLED if error.reason == "SERVICE_DISABLED" else _DENIED
+        other = f"the Cloud Billing API answered with the error {error.code}. Try again later."
+        return _BY_STATUS.get(error.code or 0, other)
+    texts: dict[type[Exception], str] = {
+        InvalidOperation: _BY_STATUS[401],  # anonymous ones cannot be refreshed after a 401
+        DefaultCredentialsError: f"no usable credentials of Google Cloud. {_LOGIN}",
+        requests.Timeout: _TIMEOUT,
+        requests.ConnectionError: _UNREACHABLE,
+        TransportError: _UNREACHABLE,
+        GoogleAuthError: _BY_STATUS[401],
+    }
+    return next((text for kind, text in texts.items() if isinstance(error, kind)), _BROKEN)
 
 
 _LOGIN_RETRIES = 3  # google.auth's own number
@@ -206,20 +197,15 @@ def local_credentials() -> Credentials:
 
 def has_login() -> bool:
     """Whether application-default credentials lie on this machine, or it is one of Google's."""
-    path = os.environ.get(_CREDENTIALS_VARIABLE)
-    if path or _well_known_file().is_file():
-        return Path(path or _well_known_file()).is_file()
+    if path := os.environ.get(_CREDENTIALS_VARIABLE):
+        return Path(path).is_file()
+    # Where `gcloud auth application-default login` leaves credentials.
+    folder = Path(os.environ.get(_GCLOUD_FOLDER_VARIABLE) or Path.home() / ".config" / "gcloud")
+    if (folder / "application_default_credentials.json").is_file():
+        return True
     with suppress(OSError):
         return PRODUCT_NAME.read_text(encoding="utf-8").startswith("Google")
     return False
-
-
-def _well_known_file() -> Path:
-    """Where ``gcloud auth application-default login`` leaves credentials."""
-    if folder := os.environ.get(_GCLOUD_FOLDER_VARIABLE):
-        return Path(folder) / "application_default_credentials.json"
-    home = Path(os.environ["APPDATA"]) if os.name == "nt" else Path.home() / ".config"
-    return home / "gcloud" / "application_default_credentials.json"
 
 
 def pull_skus(patience: ApiPatience) -> list[Sku]:
@@ -307,13 +293,11 @@ def _known(page: ListSkusResponse) -> Iterator[Sku]:
 
 
 def _pricing(raw: PricingInfo) -> Pricing:
-    expression = raw.pricing_expression
-    dated = raw.HasField("effective_time")
-    effective_at = datetime.fromtimestamp(raw.effective_time.seconds, UTC) if dated else None
+    expression, begins_s = raw.pricing_expression, raw.effective_time.seconds
     rates = sorted(expression.tiered_rates, key=lambda rate: rate.start_usage_amount)
     prices = (rate.unit_price for rate in rates)
     return Pricing(
-        effective_at=effective_at,
+        effective_at=datetime.fromtimestamp(begins_s, UTC) if raw.HasField("effective_time") else None,
         usage_unit=expression.usage_unit,
         base_units=expression.base_unit_conversion_factor,
         tiers=tuple(PriceTier(currency=p.currency_code, units=p.units, nanos=p.nanos) for p in prices),

@@ -123,24 +123,22 @@ def _limits() -> Iterator[tuple[tuple[str, str], int]]:
         raise CloudError("quotas of gcp were not read: name the project in GOOGLE_CLOUD_PROJECT.")
     base = f"{endpoint() or API}/compute/v1/projects/{project}"
     with session:
-        yield from _of(EVERYWHERE, _reply(session, base, fields="quotas"))
-        token = ""
+        scopes = [{**_reply(session, base, fields="quotas"), "name": EVERYWHERE}]
+        token: str | None = None
         for _ in range(_MOST_PAGES):
             page = _reply(session, f"{base}/regions", pageToken=token)
-            for region in page.get("items", ()):
-                yield from _of(str(region["name"]), region)
-            if not (token := page.get("nextPageToken", "")):
-                return
-        raise CloudError("quotas of gcp were not read: pages without an end. Check the proxy.")
+            scopes += page.get("items", ())
+            if not (token := page.get("nextPageToken")):
+                break
+        else:
+            raise CloudError("quotas of gcp were not read: pages without an end. Check the proxy.")
+    for scope in scopes:
+        for quota in scope.get("quotas", ()):
+            yield (str(scope["name"]), str(quota["metric"])), int(quota["limit"])
 
 
-def _of(region: str, scope: dict[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
-    for quota in scope.get("quotas", ()):
-        yield (region, str(quota["metric"])), int(quota["limit"])
-
-
-def _reply(session: requests.Session, url: str, **query: str) -> dict[str, Any]:
-    reply = session.get(url, params={k: v for k, v in query.items() if v}, timeout=_CALL_S)
+def _reply(session: requests.Session, url: str, **query: str | None) -> dict[str, Any]:
+    reply = session.get(url, params=query, timeout=_CALL_S)  # what is None is left out
     if reply.status_code != 200:
         raise CloudError(f"quotas of gcp were not read (error {reply.status_code}): {_ADVICE}")
     document: dict[str, Any] = reply.json()

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
@@ -37,23 +37,14 @@ class SkuKind(StrEnum):
     SSD = "SSD"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """What a price of a component is per."""
-
-    usage_unit: str
-    hours: int = 1
-    base_units: float | None
-    """Of Google's base unit (seconds, byte seconds) in one usage unit; None if months differ."""
-
-
-_PER_H = Unit(usage_unit="h", base_units=3600)
-UNITS = {
+# What a price is per, hours in it, and Google's base units (seconds, byte seconds); None if months differ.
+_PER_H = ("h", 1, 3600)
+UNITS: Mapping[SkuKind, tuple[str, int, int | None]] = {
     SkuKind.CORE: _PER_H,
-    SkuKind.RAM: Unit(usage_unit="GiBy.h", base_units=2**30 * 3600),
+    SkuKind.RAM: ("GiBy.h", 1, 2**30 * 3600),
     SkuKind.GPU: _PER_H,
     SkuKind.SLICE: _PER_H,
-    SkuKind.SSD: Unit(usage_unit="GiBy.mo", hours=HOURS_PER_MONTH, base_units=None),
+    SkuKind.SSD: ("GiBy.mo", HOURS_PER_MONTH, None),
 }
 
 # A location is any text, so these must not hide in it.
@@ -63,7 +54,6 @@ _FOREIGN = re.compile(
 _LOCATION = re.compile(r" (?:running )?in [^()]+$")
 
 
-@cache
 def _words() -> Mapping[str, Any]:
     """How Google words its SKUs."""
     return tomllib.loads(catalog_path("gcp_skus.toml").read_text("utf-8"))
@@ -132,16 +122,15 @@ def recognise(description: str, usage_type: str) -> tuple[str, Market] | None:
     ('A100-40GB GPU', <Market.ON_DEMAND: 'on-demand'>)
     """
     text = " ".join(description.lower().split())
-    matches = ((pattern.fullmatch(text), usage, market) for pattern, usage, market in _terms())
-    match, required, market = next((one for one in matches if one[0]), (None, "", Market.ON_DEMAND))
-    if match is None or usage_type != (required or usage_type):
-        return None
-    what_and_where = "".join(match.groups(""))
-    if _FOREIGN.search(what_and_where):
-        return None
-    what = _LOCATION.sub("", what_and_where)
-    component = next((name for name, pattern in components().items() if pattern.fullmatch(what)), None)
-    return None if component is None else (component, market)
+    for pattern, required, market in _terms():
+        if (match := pattern.fullmatch(text)) is None:
+            continue
+        what_and_where = "".join(match.groups(""))
+        if usage_type != (required or usage_type) or _FOREIGN.search(what_and_where):
+            return None
+        what = _LOCATION.sub("", what_and_where)
+        return next(((name, market) for name, known in components().items() if known.fullmatch(what)), None)
+    return None
 
 
 def usd_per_h(sku: Sku, component: str, now: datetime) -> Decimal:
@@ -149,12 +138,12 @@ def usd_per_h(sku: Sku, component: str, now: datetime) -> Decimal:
 
     Raises ValueError: there is none we can use; says why, in words.
     """
-    unit = UNITS[kind_of(component)]
+    usage_unit, hours, base_units = UNITS[kind_of(component)]
     pricing = _newest(sku.pricing, now)
-    if pricing.usage_unit != unit.usage_unit:
-        raise ValueError(f"is priced per {pricing.usage_unit!r}, not per {unit.usage_unit}")
-    if unit.base_units and pricing.base_units not in (0, unit.base_units):
-        raise ValueError(f"counts {pricing.base_units:g} base units per {unit.usage_unit}")
+    if pricing.usage_unit != usage_unit:
+        raise ValueError(f"is priced per {pricing.usage_unit!r}, not per {usage_unit}")
+    if base_units and pricing.base_units not in (0, base_units):
+        raise ValueError(f"counts {pricing.base_units:g} base units per {usage_unit}")
     tier = next((tier for tier in pricing.tiers if (tier.units, tier.nanos) != (0, 0)), None)
     if tier is None:
         raise ValueError("has the price 0, which means unknown")
@@ -163,20 +152,17 @@ def usd_per_h(sku: Sku, component: str, now: datetime) -> Decimal:
     price = Decimal(tier.units) + Decimal(tier.nanos) / NANOS
     if price <= 0:
         raise ValueError(f"has the price {price}")
-    return price / unit.hours
+    return price / hours
 
 
 def _newest(pricing: tuple[Pricing, ...], now: datetime) -> Pricing:
     """The one in effect; an undated one counts as older than all others."""
-    dated = [p for p in pricing if p.effective_at is not None and p.effective_at <= now]
-    undated = [p for p in pricing if p.effective_at is None]
-    if not (dated or undated):
-        raise ValueError("has no price yet")
-    latest = max((p.effective_at for p in dated if p.effective_at), default=None)
-    newest = {p for p in (dated or undated) if p.effective_at == latest}
-    if len(newest) > 1:
-        raise ValueError("has several prices from the same moment on")
-    return newest.pop()
+    began = {p: p.effective_at or datetime.min.replace(tzinfo=UTC) for p in pricing}
+    latest = max((at for at in began.values() if at <= now), default=None)
+    newest = [p for p, at in began.items() if at == latest]
+    if len(newest) != 1:
+        raise ValueError("has several prices from the same moment on" if newest else "has no price yet")
+    return newest[0]
 
 
 Place = tuple[str, str, Market]
@@ -207,17 +193,13 @@ def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, SkuRate]:
         if not (known := recognise(sku.description, sku.usage_type)):
             continue
         component, market = known
-        rate = _rate(sku, component, now)
+        try:
+            rate = SkuRate(usd_per_h=usd_per_h(sku, component, now))
+        except ValueError as error:
+            rate = SkuRate(fault=f"SKU {sku.sku_id} {error}")
         for region in sku.regions:
             by_place.setdefault((component, region, market), set()).add((sku.sku_id, rate))
     return {place: _agreed(priced) for place, priced in by_place.items()}
-
-
-def _rate(sku: Sku, component: str, now: datetime) -> SkuRate:
-    try:
-        return SkuRate(usd_per_h=usd_per_h(sku, component, now))
-    except ValueError as error:
-        return SkuRate(fault=f"SKU {sku.sku_id} {error}")
 
 
 def _agreed(priced: set[tuple[str, SkuRate]]) -> SkuRate:
@@ -338,7 +320,9 @@ def part_of(
                     source=SOURCE,
                 )
             )
-        elif market in _COMMON or _is_priced_by_gpu(of):
+        elif market in _COMMON or any(
+            rate != NO_SKU and kind_of(name) in (SkuKind.GPU, SkuKind.SLICE) for name, rate in of.items()
+        ):
             gaps.append(f"{machine.instance.instance_type} {region} {market}: {missing}")
             unpriced.append(machine.instance.instance_type)
     return Part(
@@ -357,9 +341,3 @@ def machine_usd_per_h(machine: MachineType, rates: Mapping[str, SkuRate]) -> tup
     if missing:
         return None, f"no price of {', '.join(missing)}"
     return sum((machine.needs[name] * usd for name, usd in known.items()), Decimal(0)), ""
-
-
-def _is_priced_by_gpu(rates: Mapping[str, SkuRate]) -> bool:
-    return any(
-        rate != NO_SKU for name, rate in rates.items() if kind_of(name) in (SkuKind.GPU, SkuKind.SLICE)
-    )

@@ -48,7 +48,7 @@ NANOS = st.integers(1, 20 * 10**9)
 
 
 def sku(component: str, nanos: int = 10**9, *, sku_id: str = "", regions: tuple[str, ...] = (REGION,)) -> Sku:
-    unit = UNITS[kind_of(component)].usage_unit
+    unit, *_ = UNITS[kind_of(component)]
     tier = PriceTier(currency="USD", units=nanos // 10**9, nanos=nanos % 10**9)
     price = Pricing(effective_at=NOW, usage_unit=unit, base_units=0, tiers=(tier,))
     return Sku(
