@@ -10,7 +10,7 @@ import numpy as np
 from advisor.core import limits
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import CloudWaitAssumed, NothingToChooseFrom, RatesUnknown
+from advisor.core.findings.about_answers import AssumedOfOptions, NothingToChooseFrom
 from advisor.core.findings.about_estimates import Supposed
 from advisor.core.findings.about_options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
 from advisor.core.findings.about_traces import EvaluationSeen, LengthUnknown
@@ -172,10 +172,10 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
     assumed = [o for o in options if any(isinstance(note, WaitAssumed) for note in o.plan.notes)]
     if assumed:
         rented = sum(o.plan.offer is not None for o in options)
-        warnings.append(CloudWaitAssumed(num_assumed=len(assumed), num_rented=rented))
+        warnings.append(AssumedOfOptions(what="cloud-wait", num_assumed=len(assumed), num_options=rented))
     num_unknown = sum(any(isinstance(note, RateUnknown) for note in o.plan.notes) for o in options)
     if num_unknown:
-        warnings.append(RatesUnknown(num_unknown=num_unknown, num_options=len(options)))
+        warnings.append(AssumedOfOptions(what="rates", num_assumed=num_unknown, num_options=len(options)))
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
         warnings.append(Unknown(what="local-wait"))

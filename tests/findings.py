@@ -308,23 +308,20 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "asked": 2.0,
         "in_use": 3.0,
     },
-    about_options.NoHistory: {"why": "Slurm (sacct) refuses: it keeps no accounts"},
-    about_options.QueueLimitsUnknown: {"why": "not enforced (AccountingStorageEnforce)"},
     about_options.RiskPreemption: {
         "num_nodes": 1,
         "preemptions_per_h": 0.1,
         "times_of_one": 1.0,
-        "rate_source": about_options.RateAssumed(**_TRACES),
+        "rate_source": about_options.PreemptionRate(of="assumed", **_TRACES),
         "price_rise": 1.25,
         "recovery": "move-or-on-demand",
         "num_zones": 2,
     },
-    about_options.RateAssumed: _TRACES,
-    about_options.RateOfLog: {"num_preemptions": 12, "up_h": 340.0},
-    about_options.RatePublished: {
+    about_options.PreemptionRate: {
+        **_TRACES,
+        "num_preemptions": 12,
+        "up_h": 340.0,
         "is_floor": False,
-        "source": "AWS",
-        "as_of": "2026-08-01",
         "low_pct": 5,
         "high_pct": 10,
         "least_preemptions_per_h": 7e-5,
@@ -354,7 +351,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     about_estimates.RecurrentOfUnknownSize: {"share_of_rate": 0.25},
     about_estimates.Sharded: {"num_gpus": 8},
     about_estimates.StepCompiled: {"mode": "default"},
-    about_estimates.WhatIfNotFeasible: {"gpu": "T4", "removed_by": ["memory"]},
     about_estimates.PowerLimited: {"limit_w": 500.0, "tdp_w": 700.0, "slowdown": 1.1},
     about_estimates.ClocksDrifted: {"drift": 0.2},
     about_estimates.KernelsDisagree: {"constant": "gemm_fraction.fp16", "num_kernels": 3, "spread": 0.69},
@@ -379,7 +375,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     about_answers.ObjectiveOfPolicy: {"reason": about_answers.Fastest(work=[])},
     about_answers.DataRegionUnknown: {"place": "s3://bucket", "provider": "aws"},
     about_answers.OptInRegions: {"num_offers": 12, "regions": ["ap-east-1", "me-south-1"]},
-    about_answers.CloudWaitAssumed: {"num_assumed": 230, "num_rented": 232},
+    about_answers.AssumedOfOptions: {"num_assumed": 230, "num_options": 232},
     about_answers.Safest: {
         "limits": ["budget"],
         "p_met": 0.95,
@@ -482,7 +478,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     about_traces.StepTaken: {"step": "ProfilerStep#2", "num_steps": 3},
     about_traces.TorchUntested: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
     about_traces.VariablesWithheld: {"names": ["DB_PASS", "SLACK_WEBHOOK"]},
-    about_answers.RatesUnknown: {"num_unknown": 2, "num_options": 9},
 }
 """By class; one that is not here has no facts."""
 

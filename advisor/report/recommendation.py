@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import AssumedOfOptions
 from advisor.core.findings.about_options import Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Option, Recommendation
@@ -207,12 +208,12 @@ def assumptions_document(recommendation: Recommendation) -> doc.Document:
 
 # What an answer rests on, in as few words as a list of them has room for; by code, or by what is unknown.
 _ASSUMED = {
-    "cloud-wait-assumed": "waits for machines",
+    "cloud-wait": "waits for machines",
     "cluster-wait": "the wait for the cluster",
     "data-size": "no data set to copy",
     "data-place": "data outside the clouds",
     "data-region-unknown": "the region of the data",
-    "rates-unknown": "some rates of disks and transfer",
+    "rates": "some rates of disks and transfer",
     "prices-computed": "some prices, from others",
     "opt-in-regions": "no regions that must be enabled first",
 }
@@ -220,7 +221,7 @@ _ASSUMED = {
 
 def in_short(warning: Finding) -> str | None:
     """What was assumed, in a few words; None for any other warning."""
-    return _ASSUMED.get(warning.what if isinstance(warning, Unknown) else warning.code)
+    return _ASSUMED.get(warning.what if isinstance(warning, Unknown | AssumedOfOptions) else warning.code)
 
 
 # --- words ------------------------------------------------------------------------------------------

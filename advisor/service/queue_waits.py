@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import NoHistory, QueueLimitsUnknown, QueueShared, RemovedByQueue
+from advisor.core.findings.about_options import QueueShared, RemovedByQueue, Unknown
 from advisor.core.limits import MAX_MACHINES, check_count
 from advisor.core.processes import user_name
 from advisor.core.values import Market, QueueLimit, StartWait
@@ -91,7 +91,7 @@ def _live(source: Path, listener: Listener, job: str | None = None) -> SlurmNow 
     except InputError as error:
         if job is not None:
             raise
-        listener.warn([QueueLimitsUnknown(why=_as_clause(error))])
+        listener.warn([Unknown(what="queue-limits", names=[_as_clause(error)])])
         return None
 
 
@@ -156,7 +156,7 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     except InputError as error:
         if live is None:
             raise
-        fitted, doubts = None, (NoHistory(why=_as_clause(error)),)
+        fitted, doubts = None, (Unknown(what="queue-history", names=[_as_clause(error)]),)
     num_waiting, alike = _alike(fitted, request, num_gpus)
     known = live.limits if live is not None else {} if fitted is None else fitted.limits
     if live is not None and request.queue and request.queue not in known:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import QueueLimitsUnknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.processes import user_name
 from advisor.core.units import MINUTE_S, whole_number
 from advisor.core.values import Limited, QueueLimit
@@ -85,7 +85,7 @@ def ask_slurm(now_s: float, job_id: str | None = None) -> SlurmNow:
     user = user_name() if mine is None else mine["UserName"]
     asked = _Asked(accounts=accounts, user=user, queue=queue, partitions=partitions, job=mine)
     if not doubts and not asked.own():
-        doubts = (QueueLimitsUnknown(why=f"Slurm knows no account of {user!r}"),)
+        doubts = (Unknown(what="queue-limits", names=[f"Slurm knows no account of {user!r}"]),)
     limits = {row.get("PartitionName", ""): tuple(asked.limits(row)) for row in partitions}
     default = next((row for row in partitions if row.get("Default") == "YES"), None)
     if default is not None:
@@ -124,7 +124,9 @@ def _accounts() -> tuple[_Accounts, tuple[Finding, ...]]:
         config = dict(line.split("=", 1) for line in _lines("scontrol", "show", "config") if "=" in line)
         config = {name.strip(): value.strip() for name, value in config.items()}
         if "limits" not in config.get("AccountingStorageEnforce", ""):
-            return _Accounts(), (QueueLimitsUnknown(why="not enforced (AccountingStorageEnforce)"),)
+            return _Accounts(), (
+                Unknown(what="queue-limits", names=["not enforced (AccountingStorageEnforce)"]),
+            )
         of_cluster = f"cluster={config.get('ClusterName', '')}"
         qos = {row["Name"]: row for row in _table("sacctmgr", "show", "qos", names=_QOS)}
         ask = ("sacctmgr", "show", "associations", of_cluster)
@@ -135,7 +137,7 @@ def _accounts() -> tuple[_Accounts, tuple[Finding, ...]]:
             default_account={row["User"]: row["DefaultAccount"] for row in users},
         ), ()
     except InputError as error:
-        return _Accounts(), (QueueLimitsUnknown(why=str(error).rstrip(".")),)
+        return _Accounts(), (Unknown(what="queue-limits", names=[str(error).rstrip(".")]),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

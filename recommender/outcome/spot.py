@@ -18,8 +18,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
+from advisor.core.findings.about_options import PreemptionRate
 from advisor.core.units import HOUR_S
 from advisor.core.values import Elsewhere, Job, Market, Plan, Recovery, StartWait
 from advisor.pricing.spot_odds import Interruptions, spot_odds
@@ -31,7 +30,7 @@ Array = NDArray[np.float64]
 # What a configured figure may be off by (log-normal sigmas).
 SIGMA_RATE = 0.6
 SIGMA_REACQUIRE = 0.8
-CONFIGURED = RateConfigured()
+CONFIGURED = PreemptionRate(of="configured")
 RATE, REACQUIRE, DISPERSION = "preemptions_per_h", "reacquire_h", "dispersion"
 ASSUMED = frozenset({RATE, REACQUIRE, DISPERSION})
 # The normal distribution as a table: draws lie well within it.
@@ -65,7 +64,7 @@ class SpotTerms:
     """Variance of the time until a preemption over its squared mean: 1 without memory."""
     dispersion_down: float = 1.0
     """The same of the time until a machine is free again."""
-    rate_source: Finding = CONFIGURED
+    rate_source: PreemptionRate = CONFIGURED
     """Where the rate comes from."""
     assumed: frozenset[str] = frozenset()
     """Fields that were not given: ``terms_of_plans`` takes them from the machine's class."""
@@ -153,12 +152,12 @@ def restarting(plan: Plan, terms: SpotTerms) -> SpotTerms:
 
 def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
     odds, seen = spot_odds(plan.gpu, plan.layout.gpus_per_node), seen_of(plan, terms.history)
-    source: Finding = RateAssumed(
-        basis=odds.basis, num_traces=odds.num_traces, source=odds.source, as_of=str(odds.as_of)
+    source = PreemptionRate(
+        of="assumed", basis=odds.basis, num_traces=odds.num_traces, source=odds.source, as_of=str(odds.as_of)
     )
     if seen is not None:
         odds = with_history(odds, seen)
-        source = RateOfLog(num_preemptions=seen.num_losses, up_h=seen.up_h)
+        source = PreemptionRate(of="log", num_preemptions=seen.num_losses, up_h=seen.up_h)
     if RATE in terms.assumed:
         terms = replace(
             terms,
@@ -186,9 +185,10 @@ def _floored(
     if bucket is None:
         return terms
     floor = bucket.least_preemptions_per_h
-    if floor <= rate_per_h and isinstance(terms.rate_source, RateOfLog):
+    if floor <= rate_per_h and terms.rate_source.of == "log":
         return terms
-    source = RatePublished(
+    source = PreemptionRate(
+        of="published",
         is_floor=floor > rate_per_h,
         source=bucket.source,
         as_of=str(bucket.as_of),

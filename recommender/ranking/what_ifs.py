@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.core import values
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import NoGain, WhatIfNotFeasible
+from advisor.core.findings.about_estimates import NoGain
 from advisor.core.findings.about_options import CopiedLocally, Reading, RemovedByMemory, RemovedByPolicy
 from advisor.core.units import HOUR_S
 from recommender.conditions import Conditions
@@ -164,7 +164,7 @@ def _gain(
     after = changed[changed_id(before, name)]
     if not after.feasible:
         codes = list(after.removed_by)
-        return replace(none, why_not=WhatIfNotFeasible(gpu=before.plan.gpu, removed_by=codes))
+        return replace(none, why_not=NoGain(why="not-feasible", gpu=before.plan.gpu, removed_by=codes))
     saved_s = _train_s(before) - _train_s(after)
     if not saved_s and (why_not := _about_disks(name, before)) is not None:
         return replace(none, why_not=why_not)

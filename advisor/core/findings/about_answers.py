@@ -233,9 +233,10 @@ class CurveStops(Note):
 # What a recommendation leaves out.
 
 
-class CloudWaitAssumed(Caution):
+class AssumedOfOptions(Caution):
+    what: Literal["cloud-wait", "rates"]
     num_assumed: int
-    num_rented: int
+    num_options: int
 
 
 class DataRegionUnknown(Caution):
@@ -246,11 +247,6 @@ class DataRegionUnknown(Caution):
 class OptInRegions(Note):
     num_offers: int
     regions: Sequence[str]
-
-
-class RatesUnknown(Caution):
-    num_unknown: int
-    num_options: int
 
 
 # What is missing or wrong in what was asked: an error carries it.

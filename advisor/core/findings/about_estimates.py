@@ -178,18 +178,14 @@ class WhatIf(Note):
 class NoGain(Note):
     why: Literal[
         "already", "batch-not-seen", "batch-unknown", "bf16-instead", "copied", "graph-breaks",
-        "no-machine", "no-rate", "not-copied", "not-fed", "nothing", "parameters-unknown",
+        "no-machine", "no-rate", "not-copied", "not-feasible", "not-fed", "nothing", "parameters-unknown",
     ]  # fmt: skip
     gpu: str | None = None
     rate: str | None = None
     lacking: str | None = None
     batch_size: int | None = None
     num_breaks: int | None = None
-
-
-class WhatIfNotFeasible(Note):
-    gpu: str
-    removed_by: Sequence[str]
+    removed_by: Sequence[str] = ()
 
 
 # Why a change has no safe place in a script.

@@ -114,7 +114,7 @@ class Unknown(Caution):
     what: Literal[
         "cost", "wait", "memory", "memory-of-profile", "loading", "gradients", "wave-resources", "reading",
         "sharing", "local-wait", "data-place", "data-size", "curve-cost", "calibration", "board", "price",
-        "hourly-cost", "cluster-wait", "gpu", "price-date", "operator",
+        "hourly-cost", "cluster-wait", "gpu", "price-date", "operator", "queue-history", "queue-limits",
     ]  # fmt: skip
     names: Sequence[str] = ()
 
@@ -279,14 +279,6 @@ class QueueShared(Caution):
     in_use: float
 
 
-class NoHistory(Caution):
-    why: str
-
-
-class QueueLimitsUnknown(Caution):
-    why: str
-
-
 class QuotaNeeded(Note):
     provider: str
     quota: str
@@ -347,25 +339,15 @@ class RiskPreemption(Note):
     num_zones: int = 0
 
 
-class RateAssumed(Note):
-    basis: str
-    num_traces: int
-    source: str
-    as_of: str
-
-
-class RateConfigured(Note): ...
-
-
-class RateOfLog(Note):
-    num_preemptions: int
-    up_h: float
-
-
-class RatePublished(Note):
-    is_floor: bool
-    source: str
-    as_of: str
-    low_pct: int
-    high_pct: int
-    least_preemptions_per_h: float
+class PreemptionRate(Note):
+    of: Literal["assumed", "configured", "log", "published"]
+    basis: str = ""
+    num_traces: int = 0
+    source: str = ""
+    as_of: str = ""
+    num_preemptions: int = 0
+    up_h: float = 0.0
+    is_floor: bool = False
+    low_pct: int = 0
+    high_pct: int = 0
+    least_preemptions_per_h: float = 0.0

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import RateConfigured, RemovedBySpot
+from advisor.core.findings.about_options import PreemptionRate, RemovedBySpot
 from advisor.core.values import Job, Layout, Market, Option, Plan
 from advisor.pricing.spot_odds import Interruptions, load_interruptions
 from advisor.report.words import sentence
@@ -126,7 +126,7 @@ def test_without_a_bucket_the_assumption_stays(plan):
 
 
 def test_a_configured_rate_has_no_floor():
-    configured = SpotTerms(preemptions_per_h=0.02, rate_source=RateConfigured())
+    configured = SpotTerms(preemptions_per_h=0.02, rate_source=PreemptionRate(of="configured"))
     assert terms_of_plans(configured, None)(SPOT) == configured
     assert sentence(risk_of(SPOT, configured)) == "preemption, 0.02 per hour configured"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.core.findings.about_options import Unknown
 from advisor.report.words import sentence
 from advisor.service.listening import Listener
 from advisor.service.queue_waits import WaitRequest, expected_wait, fit_waits
@@ -157,7 +158,7 @@ def test_a_job_that_waits_has_a_place_and_its_own_limits(folder):
     assert dict(job.factors) == {"age": 21.0, "job size": 100.0}
     assert [(one.name, one.in_use) for one in wait.delays] == [("MaxTRESPU", 3.0)]
     assert wait.alike is None
-    assert [one.code for one in wait.warnings] == ["no-history"]
+    assert [one.what for one in wait.warnings if isinstance(one, Unknown)] == ["queue-history"]
 
 
 @pytest.mark.parametrize(
@@ -185,14 +186,14 @@ def test_without_accounts_the_limits_of_partitions_are_left_and_a_line(is_off, f
         write_program(folder / "sacctmgr", no_accounts)
     now = ask_slurm(NOW_S)
     assert told(now.limits) == OF_PARTITION
-    assert [one.code for one in now.doubts] == ["queue-limits-unknown"]
+    assert [one.what for one in now.doubts if isinstance(one, Unknown)] == ["queue-limits"]
 
 
 def test_who_has_no_account_is_told_that_their_limits_are_unknown(folder, monkeypatch):
     monkeypatch.setenv("LOGNAME", "eve")
     now = ask_slurm(NOW_S)
     assert told(now.limits) == OF_PARTITION
-    assert [one.facts["why"] for one in now.doubts] == ["Slurm knows no account of 'eve'"]
+    assert [one.facts["names"] for one in now.doubts] == [["Slurm knows no account of 'eve'"]]
 
 
 @pytest.mark.parametrize(

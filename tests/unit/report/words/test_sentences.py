@@ -17,7 +17,6 @@ from advisor.core.findings.about_estimates import (
 from advisor.core.findings.about_options import (
     ApprovalNeeded,
     LaterStart,
-    RateAssumed,
     RemovedByMemory,
     RemovedBySharding,
     RemovedBySpot,
@@ -65,9 +64,9 @@ def test_a_finding_within_another_is_told_and_read():
     risk = sample(RiskPreemption)
     assert "per hour assumed" in sentence(risk)
     assert finding_json(risk)["facts"]["rate_source"] == {
-        "code": "rate-assumed",
+        "code": "preemption-rate",
         "severity": "note",
-        "facts": FACTS[RateAssumed],
+        "facts": dict(risk.rate_source.facts),
     }
 
 
