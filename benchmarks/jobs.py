@@ -204,7 +204,9 @@ def _cells(row: Row) -> list[str]:
         "" if age is None else f"{age:.0f} d",
         f"{format_duration(time['p50'])} ({format_duration(time['p90'])})",
         f"${cost['p50']:.2f} (${cost['p90']:.2f})",
-        row["change"].partition(", take ")[0],
+        row["change"]
+        .partition(", take ")[0]
+        .replace(", with a chance of 90 % (--deadline)", " (--deadline)"),
     ]
 
 
@@ -260,7 +262,7 @@ can be moved), and with price, step and wait of the pick moved 95 % as far."""
 _REGRET = """\
 **Regret**: what following the advice costs more than the best choice if a fact was wrong (bill, hours at
 their value, work): mean {mean:.1%}, worst {worst:.0%}. The pick then misses a limit of its job: {missed}."""
-LEAST_SHOWN, MOST_REGRET = 0.05, 0.25
+LEAST_SHOWN, MOST_REGRET = 0.1, 0.25
 _RECORDED = {
     "later prices": "**Later prices**: chosen by GCP's quotes of 30, 90 and 180 days before, paid on three"
     " dates",

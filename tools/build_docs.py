@@ -41,18 +41,16 @@ GENERATED = "<!-- written by tools/build_docs.py; do not edit -->"
 TRUST = """## Project files
 
 A `.advisor.yaml` may come with a repository that you do not know. So it may only do what the column
-*a project may* allows, compared with the defaults and your own file
-([why](decisions/0014-what-a-project-may-set.md)). Each line that goes further is ignored with a warning.
-Its lists of `clusters`, `quotas` and `policy.files` are added to yours. It must be a regular file of at
-most 64 kB; links are refused. The files that it names lie in its own folder. `advisor init` writes files
-that only you can read.
+*a project may* allows ([why](decisions/0014-what-a-project-may-set.md)). Each line that goes further is
+ignored with a warning. It must be a regular file of at most 64 kB, and the files that it names lie in its
+own folder.
 
 - `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes. The policies and tables that it
   names are not watched.
 - `advisor trust --list` shows what you trust; `advisor trust --revoke DIR` takes it back.
 - In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out: use it
   only where no one else can change the branch.
-- `advisor config show` lists every value, its origin, and what was refused.
+- `advisor config show` also lists what was refused.
 
 ## Settings
 """

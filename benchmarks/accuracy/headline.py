@@ -32,7 +32,6 @@ def headline(results: Mapping[str, Any]) -> str:
         studies="../../research/docs/accuracy",
         iterations=_iterations(results["summary"]),
         left_out=_left_out(results["left_out"]),
-        throughput=_throughput(scored),
         scored=len(scored),
         mean=statistics.fmean(abs(score["error"]) for score in scored),
     )
@@ -59,28 +58,6 @@ def _left_out(left_out: Mapping[str, Any]) -> str:
         ours = [states[state]["summary"]["all"]["advisor"] for state in ("unseen", "calibrated")]
         rows.append([gpu, str(ours[0]["rows"]), *map(cell, ours)])
     return markdown(["GPU left out", "rows", "unseen", "calibrated"], rows)
-
-
-def _throughput(scored: list[Mapping[str, Any]]) -> str:
-    """Rows of one network in all its precisions and on all its GPUs are one line."""
-    by_network: dict[str, list[float]] = {}
-    for score in scored:
-        by_network.setdefault(score["case"]["name"].rsplit(" ", 1)[0], []).append(score["error"])
-    rows = [
-        [
-            name,
-            str(len(errors)),
-            f"{100 * statistics.fmean(map(abs, errors)):.1f}",
-            f"{_percent(min(errors))} .. {_percent(max(errors))}",
-        ]
-        for name, errors in by_network.items()
-    ]
-    return markdown(["network", "rows", "mean error, %", "from .. to, %"], rows)
-
-
-def _percent(value: float) -> str:
-    # Nothing has no sign: -0.0 + 0.0 is 0.0.
-    return f"{round(100 * value) + 0.0:+.0f}"
 
 
 if __name__ == "__main__":

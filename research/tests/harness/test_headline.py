@@ -21,15 +21,3 @@ def test_rows_that_fitted_a_constant_do_not_count():
         score["error"] = 9.0
     assert fitted
     assert headline(document) == before
-
-
-def test_precisions_and_gpus_of_a_network_are_one_line():
-    document = results()
-    names = ("Net FP32", "Net TF32", "Other (big) AMP")
-    document["throughput"] = [
-        {"case": {"name": name, "fitted": False}, "error": error}
-        for name, error in zip(names, (-0.004, 0.2, -0.1), strict=True)
-    ]
-    page = headline(document)
-    assert "| Net | 2 | 10.2 | +0 .. +20 |" in page
-    assert "| Other (big) | 1 | 10.0 | -10 .. -10 |" in page
