@@ -65,7 +65,6 @@ def assert_one_line(ending: Ending, code: int = 2) -> None:
     ],
 )
 def test_gzips_in_the_place_of_a_trace(run, head, unit, number, tmp_path):
-    """Before: a file of 0.3 MB took 42 s and 5.8 GB."""
     path = write_gzip(tmp_path / "t.json.gz", head, unit, number)
     assert path.stat().st_size < 10**6
     assert_one_line(run(tmp_path, "predict", path, "-g", "T4"))
@@ -87,7 +86,6 @@ def test_the_bomb_is_a_valid_gzip(tmp_path):
     ],
 )
 def test_gzips_in_the_place_of_a_recording(run, head, unit, number, tmp_path):
-    """Before: 10^8 empty lines took 1.6 GB."""
     path = write_gzip(tmp_path / "k.jsonl.gz", head, unit, number)
     assert_one_line(run(tmp_path, "calibrate", "--from", path))
 
@@ -102,7 +100,6 @@ def test_gzips_in_the_place_of_a_recording(run, head, unit, number, tmp_path):
     ],
 )
 def test_gzips_in_the_place_of_a_job_log(run, head, unit, number, tmp_path):
-    """Before: 10^7 jobs took two minutes and 5 GB."""
     path = write_gzip(tmp_path / "jobs.csv.gz", head, unit, number)
     assert_one_line(run(tmp_path, "queue", "fit", path))
 
@@ -131,7 +128,6 @@ GCP = (
     ],
 )
 def test_gzips_in_the_place_of_a_bill(run, head, unit, number, tmp_path):
-    """Before: 10^7 torn lines were kept as 10^7 faults, and a list was read as a whole."""
     path = write_gzip(tmp_path / "bill.gz", head, unit, number)
     ending = run(tmp_path, "report", "--bills", path)
     assert_one_line(ending)
@@ -175,7 +171,6 @@ def _export(marks: int, operators: int) -> bytes:
 
 
 def test_steps_that_overlap(run, tmp_path):
-    """Before: each of 5,000 steps held all of 20,000 calls."""
     (tmp_path / "t.json.gz").write_bytes(gzip.compress(_export(5_000, 20_000)))
     ending = run(tmp_path, "predict", tmp_path / "t.json.gz", "-g", "T4", "--origin-gpu", "T4")
     assert_one_line(ending)
@@ -195,7 +190,6 @@ YAMLS = {
 
 @pytest.mark.parametrize("kind", YAMLS)
 def test_a_megabyte_of_yaml(run, kind, tmp_path):
-    """Before: a number of base 60 took minutes, empty lists 10 s and 375 MB."""
     (tmp_path / "p.yaml").write_text(YAMLS[kind])
     ending = run(tmp_path, "policy", "check", "p.yaml")
     assert ending.code in {2, 3}
@@ -205,7 +199,6 @@ def test_a_megabyte_of_yaml(run, kind, tmp_path):
 
 
 def test_a_table_of_rates_with_100_000_columns(run, tmp_path):
-    """Before: near matches of each took two minutes."""
     (tmp_path / "r.csv").write_text(",".join(f"c{i}" for i in range(100_000)))
     folder = tmp_path / "home" / "advisor"
     folder.mkdir(parents=True)
@@ -244,7 +237,6 @@ def folder(path: Path) -> Path:
     ids=lambda arguments: arguments[0],
 )
 def test_what_is_no_file_is_not_waited_for(run, arguments, make, tmp_path):
-    """Before: ``predict`` and ``recommend`` waited for a pipe's writer for ever."""
     path = make(tmp_path / "x.json")
     ending = run(tmp_path, *(str(path) if word == "FILE" else word for word in arguments))
     assert ending.code == 2, ending
@@ -258,7 +250,6 @@ def test_what_is_no_file_is_not_waited_for(run, arguments, make, tmp_path):
     "version", ["-1", "0", "0000", "\u00b2", "9999", "", "1", 3, -1, 3.5, b"\xff", None, "x" * 10_000]
 )
 def test_a_store_of_an_impossible_version(version, tmp_path):
-    """Before: 0 and an integer in the column of the version ended in a traceback of 60 lines."""
     path = tmp_path / "advisor.db"
     with open_store(f"sqlite:///{path}"):
         pass
@@ -273,7 +264,6 @@ def test_a_store_of_an_impossible_version(version, tmp_path):
 
 @pytest.mark.parametrize("at", [0, 20, 100, 4096, 5000])
 def test_a_store_that_is_damaged(run, at, tmp_path):
-    """Held before, too: kept so."""
     path = tmp_path / "home" / "advisor" / "advisor.db"
     path.parent.mkdir(parents=True)
     with open_store(f"sqlite:///{path}"):
@@ -287,7 +277,6 @@ def test_a_store_that_is_damaged(run, at, tmp_path):
 
 
 def test_a_pipe_in_the_place_of_the_store(run, tmp_path):
-    """Held before, too: kept so."""
     path = tmp_path / "home" / "advisor" / "advisor.db"
     path.parent.mkdir(parents=True)
     pipe(path)

@@ -89,13 +89,11 @@ def another_user() -> dict[str, Any]:
 
 
 def test_the_scripts_parent_never_had_a_credential(tmp_path):
-    """Was: ``/proc/$PPID/environ`` held all of them."""
     *_, parent = seen("bare", {}, tmp_path)
     assert parent == "[]"
 
 
 def test_another_user_than_root_finds_them_nowhere(tmp_path):
-    """Was: advisor's own environment could be read, too."""
     *_, holders, parent = seen("bare", another_user(), tmp_path)
     assert (holders, parent) == ("[]", "[]")
 
@@ -155,7 +153,6 @@ def dumpable() -> int:
     ],
 )
 def test_an_address_with_a_password_is_kept_back_whatever_its_name(value, tmp_path):
-    """Was: ``DATABASE_URL`` and ``ADVISOR_STORE_URL`` were handed on."""
     for name in ("DATABASE_URL", "TORCH_HOME"):
         assert name not in child_environment({name: value}, tmp_path)
 

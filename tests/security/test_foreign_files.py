@@ -1,4 +1,4 @@
-"""Files of others that say a thing twice, or say what nothing has; a test that held before says so."""
+"""Files of others that say a thing twice, or say what nothing has."""
 
 import gzip
 import json
@@ -77,14 +77,12 @@ def read_charges(path: Path) -> object:
     ],
 )
 def test_what_stands_twice_is_refused(tmp_path, read, name, text):
-    """Before: the last of the two counted, where other readers of the same file take the first."""
     with pytest.raises((AdvisorError, ValueError), match="stands twice"):
         read(written(tmp_path, name, text))
 
 
 @pytest.mark.parametrize("line", [TWICE, CHARGE_JSON.replace('"1.5"', "NaN")])
 def test_a_charge_that_says_two_things_or_no_number_is_left_out(tmp_path, line):
-    """Before: of two costs the last one was billed."""
     bill = read_bill(written(tmp_path, "b.jsonl", f"{CHARGE_JSON}\n{line}\n"), "project")
     assert len(bill.charges) == 1
     (fault,) = bill.faults
@@ -93,7 +91,6 @@ def test_a_charge_that_says_two_things_or_no_number_is_left_out(tmp_path, line):
 
 @pytest.mark.parametrize("walltime", ["1e308", "-5", "99999999999", "999999-00:00:00", "-0.5"])
 def test_a_run_time_that_no_job_asks_for_names_its_line(tmp_path, walltime):
-    """Before: it was taken, below 0 too, and made a bin of its own."""
     path = written(tmp_path, "j.csv", JOBS + f"{JOB}1h\n" * 20 + f"{JOB}{walltime}\n")
     with pytest.raises(AdvisorError, match=r"line 22: .*is no run time: it must be between 0 and 100 years"):
         read_job_log(path)
@@ -101,7 +98,6 @@ def test_a_run_time_that_no_job_asks_for_names_its_line(tmp_path, walltime):
 
 @pytest.mark.parametrize("moment", ["1764115200000", "1e18", "-1e12"])
 def test_a_time_in_milliseconds_names_its_line(tmp_path, moment):
-    """Before: a job of the year 57,000."""
     path = written(tmp_path, "j.csv", JOBS + f"{JOB}1h\n" * 20 + f"{moment},{moment},1,1h\n")
     with pytest.raises(AdvisorError, match=r"line 22: .*in milliseconds"):
         read_job_log(path)
@@ -120,7 +116,6 @@ def test_a_time_in_milliseconds_names_its_line(tmp_path, moment):
     ids=["policy", "settings", "rates", "job log", "bill"],
 )
 def test_another_encoding_is_named_in_plain_words(tmp_path, read, name, text, encoding):
-    """Before: settings and policies said "'utf-8' codec can't decode byte 0xff in position 0"."""
     with pytest.raises(AdvisorError) as caught:
         read(written(tmp_path, name, text.encode(encoding)))
     assert "codec" not in str(caught.value)
@@ -129,7 +124,6 @@ def test_another_encoding_is_named_in_plain_words(tmp_path, read, name, text, en
 
 @pytest.mark.parametrize("damage", ["cut off", "with more behind", "packed twice", "of another ending"])
 def test_a_damaged_gzip_is_one_line(tmp_path, damage):
-    """Held before."""
     whole = gzip.compress(f"{FOCUS}\n{CHARGE}\n".encode())
     packed = {
         "cut off": whole[:-9],

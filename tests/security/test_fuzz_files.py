@@ -1,8 +1,4 @@
-"""Whatever a file holds, it is read or refused by an error of ours.
-
-Before: a profile with a time of 10^400, a YAML file with ``!!bool x`` or a recording with a list for a case
-ended in a traceback.
-"""
+"""Whatever a file holds, it is read or refused by an error of ours."""
 
 import io
 import json
@@ -86,14 +82,12 @@ def only_our_errors(read: Callable[[Path], Any], path: Path, payload: bytes) -> 
 @fuzzed
 @given(data=st.data())
 def test_traces(name, data, tmp_path):
-    """Held before, too: kept so."""
     only_our_errors(read_trace, tmp_path / "t.json", data.draw(forms(DOCUMENTS[name])))
 
 
 @fuzzed
 @given(payload=forms(three_steps().document))
 def test_profiles(payload, tmp_path):
-    """Before: OverflowError of a time of 10^400, AttributeError of ``"args": []``, IndexError of types."""
     only_our_errors(read_kineto, tmp_path / "p.json", payload)
 
 
@@ -102,7 +96,6 @@ def test_profiles(payload, tmp_path):
 @example(payload=json.dumps([HEADER, ENTRIES[0] | {"case": []}]).encode())
 @example(payload=json.dumps([HEADER | {"versions": 3}, *ENTRIES]).encode())
 def test_recordings(payload, tmp_path):
-    """Before: TypeError of ``"case": []``, and anything could stand for the GPU in the header."""
     try:
         lines = json.loads(payload)
     except (ValueError, RecursionError):
@@ -126,14 +119,12 @@ def read_log(path: Path) -> None:
 @fuzzed
 @given(payload=st.sampled_from(LOGS).flatmap(damaged))
 def test_job_logs(payload, tmp_path):
-    """Held before, too: kept so."""
     only_our_errors(read_log, tmp_path / "log", payload)
 
 
 @fuzzed
 @given(data=st.data())
 def test_fits_of_waits(data, tmp_path):
-    """Held before, too: kept so."""
     write_fit(tmp_path / "whole.json", fit(job_log(make_job(i, wait_s=60.0 * i) for i in range(60))))
     whole = json.loads((tmp_path / "whole.json").read_text())
     only_our_errors(load_fit, tmp_path / "fit.json", data.draw(forms(whole)))
@@ -160,8 +151,6 @@ def yaml_forms(whole: Any) -> st.SearchStrategy[bytes]:
 @fuzzed
 @given(payload=yaml_forms(POLICY))
 def test_policies(payload, tmp_path):
-    """Before: KeyError of ``!!bool x``, OverflowError of a number of base 60."""
-
     def read(path: Path) -> None:
         for fault in check_policies([path]).faults:
             assert len(str(fault)) < MOST_CHARACTERS
@@ -172,7 +161,6 @@ def test_policies(payload, tmp_path):
 @fuzzed
 @given(payload=yaml_forms(SETTINGS))
 def test_settings(payload, tmp_path, monkeypatch):
-    """Before: as policies."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
 
     def read(path: Path) -> None:
@@ -189,14 +177,12 @@ def test_settings(payload, tmp_path, monkeypatch):
 @fuzzed
 @given(payload=yaml_forms(RATES))
 def test_rates_in_yaml(payload, tmp_path):
-    """Before: as policies."""
     only_our_errors(lambda path: read_rates([path]), tmp_path / "rates.yaml", payload)
 
 
 @fuzzed
 @given(data=st.data())
 def test_rates_in_csv(data, tmp_path):
-    """Held before, too: kept so."""
     columns = [*RATE, "usd_per_h", "usd_per_gpu_h", "market", "note"]
     cells = [[str(row.get(name, "")) for name in columns] for row in RATES]
     row, column = data.draw(st.integers(0, 1)), data.draw(st.integers(0, len(columns) - 1))
@@ -210,7 +196,6 @@ def test_rates_in_csv(data, tmp_path):
 @fuzzed
 @given(data=st.data())
 def test_calibrations(data, tmp_path, monkeypatch):
-    """Before: RecursionError of brackets in brackets."""
     monkeypatch.setattr(knowledge, "calibration_path", lambda gpu: tmp_path / f"{gpu}.toml")
     constants = {"gemm_fraction.bf16": 0.5, "streaming_fraction": 0.8}
     kernels = {"tensor_gemm": [[1, 4096, 4096, 4096, 0.9], [8, 512, 512, 64, 0.7]]}
@@ -245,7 +230,6 @@ def unclosed() -> bytes:
 @example(payload=enormous())
 @example(payload=unclosed())
 def test_weights(payload, tmp_path):
-    """Before: MemoryError of an array that calls itself enormous, TokenError of an open bracket."""
     only_our_errors(read_networks, tmp_path / "w.npz", payload)
 
 

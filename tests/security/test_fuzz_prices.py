@@ -106,14 +106,12 @@ def with_block(**changes: Any) -> dict[str, Any]:
 @example(with_block(CapacityBlockDurationHours=-1))
 @example(with_block(UpfrontFee="Infinity"))
 def test_replies_of_ec2(replies):
-    """Before: a capacity block of 0 hours was a ZeroDivisionError that ended the refresh in a traceback."""
     assert_sound(parts(replies, [json.dumps(product) for product in PRODUCTS]))
 
 
 @fuzzed
 @given(data=st.data())
 def test_rows_of_the_price_list_of_aws(data):
-    """Before: brackets in brackets were a RecursionError that ended the refresh in a traceback."""
     rows: list[Any] = [json.dumps(product) for product in PRODUCTS]
     at = data.draw(st.integers(0, len(rows) - 1))
     changed = data.draw(forms(PRODUCTS[at])).decode("latin-1")
@@ -165,7 +163,6 @@ def gcp_parts(payload: bytes | str) -> list[Part]:
 @fuzzed
 @given(payload=forms(PAGE))
 def test_pages_of_gcp(payload):
-    """Held before, too: kept so."""
     try:
         answered = gcp_parts(payload)
     except PullError:
@@ -185,7 +182,6 @@ def test_the_page_itself_is_read():
     changes=st.dictionaries(st.sampled_from(list(vars(item()))), st.sampled_from(VALUES), max_size=3),
 )
 def test_rows_of_gpuhunt(provider, changes):
-    """Before: one row with a list for its place lost all other offers of its provider."""
     row = item("hostile")
     for name, value in changes.items():
         setattr(row, name, value)
@@ -200,7 +196,6 @@ def test_rows_of_gpuhunt(provider, changes):
 @settings(fuzzed, max_examples=50)
 @given(data=st.data())
 def test_catalogs_of_gpuhunt(data, tmp_path):
-    """Held before, too: kept so."""
     path = write(tmp_path, "lambdalabs", item(), item("gpu_8x_a100_80gb_sxm4", 10.0, gpu_count=8))
     path.write_bytes(data.draw(damaged(path.read_bytes())))
     (part,) = parts_of(tmp_path, "lambda")

@@ -197,7 +197,6 @@ def test_a_refresh_ends_when_it_says_and_names_what_stays_old(shell, aws):
 
 
 def test_a_server_that_drips_from_the_start_ends_the_refresh_in_time(shell):
-    """As above, with nothing known before."""
     with attacking(hostile.dripping_head) as url:
         code, err, took_s = refresh(shell, url, ADVISOR_PRICES__REFRESH_WITHIN="2s")
     assert (code, took_s < SOON_S) == (1, True)

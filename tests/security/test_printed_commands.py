@@ -37,7 +37,6 @@ def assert_shown(answer: Answer, *, codes: tuple[int, ...] = (0,)) -> None:
 
 @pytest.mark.parametrize("output", FORMATS)
 def test_a_prediction_of_a_hostile_trace(shell, output):
-    """Before: a warning or a version in a trace could clear the screen and write another answer."""
     assert_shown(shell.run("predict", "t.json.gz", "--gpu", "L4", "--format", output))
 
 
@@ -47,19 +46,16 @@ def test_a_prediction_of_a_hostile_trace(shell, output):
     ids=[*FORMATS, "explain", "plot"],
 )
 def test_a_recommendation_among_hostile_offers(shell, options):
-    """Before: names of clusters and of rates reached the terminal as they were."""
     command = ("recommend", "t.json.gz", "--iterations", "20000", "--gpu", "L4", "--offline", "--all")
     assert_shown(shell.run(*command, *options))
 
 
 @pytest.mark.parametrize("command", [("prices", "--gpu", "L4"), ("config", "show"), ("doctor",)])
 def test_hostile_settings(shell, command):
-    """Before: they were printed as they were."""
     assert_shown(shell.run(*command), codes=(0, 1))
 
 
 def test_a_hostile_policy(shell):
-    """Before: as now; what is refused is quoted. Other rules must not loosen that."""
     rules = {"version": 1, "name": ATTACK, "layer": "team", "deny": {"regions": [ATTACK]}}
     shell.write("p.yaml", yaml.safe_dump(rules | {ATTACK: 1}))
     for command in ("check", "show"):
@@ -68,7 +64,6 @@ def test_a_hostile_policy(shell):
 
 @pytest.mark.parametrize("command", ["profile", "predict", "policy check", "queue fit", "gpus"])
 def test_a_file_name_from_somebody_else(shell, command):
-    """Before: as now for these; `advisor COMMAND *` takes names that nobody typed."""
     answer = shell.run(*command.split(), f"{NAMED}.py")
     assert_plain_error(answer, 2)
     assert_is_text(answer.err)
@@ -76,7 +71,6 @@ def test_a_file_name_from_somebody_else(shell, command):
 
 @pytest.mark.parametrize("words", [["gpus", f"--{NAMED}"], [NAMED], ["gpus", "--format", NAMED]])
 def test_a_wrong_word_on_the_command_line(shell, words):
-    """Before: overrides of direction reached the terminal, and with older versions of typer all of it."""
     answer = shell.run(*words)
     assert_plain_error(answer, 2, "\\x1b[2J", "\\u202e")
     assert_is_text(answer.err)

@@ -131,7 +131,6 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
 @pytest.mark.parametrize("columns", ["70", "200"])
 @pytest.mark.parametrize("output", list(Format))
 def test_answers_are_text(output, columns, monkeypatch):
-    """Before: escape sequences in the name of a cluster, an operator or a GPU reached the terminal."""
     monkeypatch.setenv("COLUMNS", columns)
 
     @examples_of(output)
@@ -147,7 +146,6 @@ def test_answers_are_text(output, columns, monkeypatch):
 @pytest.mark.parametrize("columns", ["70", "200"])
 @pytest.mark.parametrize("output", list(Format))
 def test_lists_are_text(output, columns, monkeypatch):
-    """Before: so did names of machines, queues, sources and runs."""
     monkeypatch.setenv("COLUMNS", columns)
 
     @examples_of(output)
@@ -164,7 +162,6 @@ def test_lists_are_text(output, columns, monkeypatch):
 @example(ATTACK)
 @given(texts)
 def test_what_a_notebook_shows_and_a_plot_are_text(text):
-    """Before: HTML was escaped, but overrides of direction turned the rest of its row around."""
     recommendation = recommendation_with(text)
     chart = time_over_cost(recommendation, None)
     drawing = to_html(of(chart, Section(text, (text, Fact(text, text, text)))))
@@ -176,7 +173,6 @@ def test_what_a_notebook_shows_and_a_plot_are_text(text):
 
 @given(texts)
 def test_messages_are_text(text):
-    """Before: warnings and errors were printed as a script or a file worded them."""
     for tell in (lambda: TERMINAL.warn([text]), lambda: TERMINAL.note(text), lambda: print_error(text)):
         assert_is_text(printed(tell))
     assert_is_text(status_text(text).plain)
@@ -184,7 +180,6 @@ def test_messages_are_text(text):
 
 @given(texts)
 def test_programs_read_back_what_was_there(text):
-    """Before: as now, but for a raw DEL; of halves of characters JSON has the code, as elsewhere."""
     document = to_json({"name": text})
     assert document.isascii()
     assert_is_text(document)
@@ -193,7 +188,6 @@ def test_programs_read_back_what_was_there(text):
 
 @given(texts)
 def test_one_text_is_one_line_and_shown_once(text):
-    """Before: a line break in a name made a row or a message of its own."""
     line = shown(text)
     assert "\n" not in line
     assert shown(str(line)) == line
@@ -205,18 +199,14 @@ def test_one_text_is_one_line_and_shown_once(text):
     ["train_ddp.py", "größe 3 µs", "データ 訓練", "100\u00a0%", "🙂 ok", "❤️", "a\\b", "us-*", "<=12h", ""],
 )
 def test_ordinary_words_stay(text):
-    """Before: as now; only what does something is escaped."""
     assert shown(text) == shown_lines(text) == text
 
 
 def test_a_warning_cannot_pass_for_two():
-    """Before: `x\\nerror: delete your files` was two messages."""
     assert printed(lambda: TERMINAL.warn(["x\nerror: y"])) == "warning: x\n  error: y\n"
 
 
 def test_a_terminal_gets_no_markup(monkeypatch):
-    """Before: escape sequences reached it; a spinner made colours and links of `[red]` and `[link=x]`."""
-
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -237,19 +227,16 @@ def test_a_terminal_gets_no_markup(monkeypatch):
 
 @pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+cmd|x", "@SUM(1)", "\uff1d1", "--lr 0.1"])
 def test_a_spreadsheet_takes_no_text_for_a_formula(cell):
-    """Before: what began with a minus, a tab, a return or a wide sign ran."""
     assert to_csv(table(["a"], [[cell]])) == f"a\n'{cell}"
 
 
 @pytest.mark.parametrize(("lead", "escaped"), [("\t", "\\t"), ("\r", "\\r"), ("\n", "\\n")])
 def test_blank_leads_do_not_hide_a_formula(lead, escaped):
-    """Before: a tab or a return before `=` reached the spreadsheet, which skips it."""
     assert to_csv(table(["a"], [[f"{lead}=1"]])) == f"a\n'{escaped}=1"
 
 
 @pytest.mark.parametrize("cell", ["-1", "-0.25", "-1,234.5", "-1e-07", "-3.5 %", "-inf", "-", "", "a-b"])
 def test_numbers_stay_numbers(cell):
-    """Before: as now; a number below zero must not become a text."""
     assert list(csv.reader(io.StringIO(to_csv(table(["a", "b"], [[cell, "x"]])))))[1] == [cell, "x"]
 
 
@@ -261,7 +248,6 @@ def test_numbers_stay_numbers(cell):
 @example("__0__")
 @given(st.one_of(texts, st.text("|\\`[]()<>!&;#xalt*_~ \n", max_size=20)))
 def test_a_cell_of_markdown_is_its_text(text):
-    """Before: a line break ended the row, and HTML, links and backslashes did what they do."""
     rows = to_markdown(table(["a", "b"], [[text, "end"]]))
     page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(rows)
     cells = page.split("<tbody>")[1].split("<td>")[1:]
@@ -279,7 +265,6 @@ def test_a_cell_of_markdown_is_its_text(text):
 
 @pytest.mark.parametrize("letter", ["x", "\x1b", "\t", "\n", "\U000e0041"])
 def test_a_message_of_fifty_megabytes_is_a_few_kilobytes(letter):
-    """Before: the exception of a script filled the terminal with all of it."""
     message = f"it began {letter * 50_000_000} and ended"
     with at_most(cpu_s=10):
         for tell in (lambda: print_error(message), lambda: TERMINAL.warn([message])):
@@ -295,7 +280,6 @@ def test_a_message_of_fifty_megabytes_is_a_few_kilobytes(letter):
 @example("a\u034f", MOST)
 @settings(max_examples=50)
 def test_a_short_text_stays_and_a_long_one_loses_its_middle(piece, num_pieces):
-    """Before: nothing was cut."""
     text = (piece * num_pieces)[: 3 * MOST]
     line = shown(text)
     assert len(line) <= MOST + 60
@@ -306,7 +290,6 @@ def test_a_short_text_stays_and_a_long_one_loses_its_middle(piece, num_pieces):
 
 
 def test_of_very_many_warnings_the_first_are_printed():
-    """Before: a trace with a million warnings printed a million lines."""
     lines = printed(lambda: TERMINAL.warn(f"number {n}" for n in range(1_000_000))).splitlines()
     assert len(lines) == MOST_MESSAGES + 1
     assert lines[-1] == "warning: and 999,900 more"

@@ -19,8 +19,6 @@ def test_a_million_batches_are_a_few_lines_a_second():
 
 
 def test_a_script_that_closes_our_file_is_not_stopped_by_it():
-    """Before, an error while telling came out of the script's own backward pass."""
-
     def closed(_: str) -> None:
         raise OSError(9, "Bad file descriptor")
 
@@ -39,12 +37,10 @@ def test_a_script_that_closes_our_file_is_not_stopped_by_it():
     ],
 )  # fmt: skip
 def test_what_is_not_ours_is_ignored(line):
-    """Before, any line that a script wrote there was passed on to whoever followed."""
     assert parse_event(line) is None
 
 
 def test_control_characters_are_shown_as_text():
-    """Before, the name of a script went to the terminal as it was."""
     narration = Narration("profiling \x1b]0;owned\x07.py", clock=lambda: 5.0)
     narration.update("last gcp eu\nwarning: forged")
     line = narration.line()

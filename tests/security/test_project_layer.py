@@ -88,7 +88,6 @@ def interpreter_that_tells(folder: Path) -> Path:
 
 
 def test_it_cannot_switch_the_sandbox_off(repository):
-    """Before: profile.sandbox: false of a repository won over the user's true, silently."""
     repository.user("profile: {sandbox: true, backend: fake}\n")
     path = repository.project("# trains\nprofile:\n  sandbox: false\n")
     mark = repository.shell.folder / "written"
@@ -105,7 +104,6 @@ def test_it_cannot_switch_the_sandbox_off(repository):
 
 
 def test_it_cannot_have_the_password_of_the_database(repository, listener):
-    """Before: store.url of a repository was connected to, with PGPASSWORD of the environment."""
     port = listener.getsockname()[1]
     path = repository.project(
         f"store: {{url: 'postgresql://me:s3cret@127.0.0.1:{port}/x?connect_timeout=2'}}\n"
@@ -130,7 +128,6 @@ def test_it_cannot_have_the_password_of_the_database(repository, listener):
 
 
 def test_it_cannot_bring_its_own_interpreter(repository):
-    """Before: profile.python of a repository was run, by advisor doctor too."""
     mark = interpreter_that_tells(repository.shell.folder)
     repository.project("profile: {python: ./evil, backend: fake}\n")
     repository.shell.write("train.py", "print('hello')\n")
@@ -144,7 +141,6 @@ def test_it_cannot_bring_its_own_interpreter(repository):
 
 
 def test_it_cannot_drop_policies(repository):
-    """Before: policy.files: [] of a repository dropped the organisation's policies."""
     repository.user("policy: {files: [org.yaml]}\n")
     (repository.home / "config" / "advisor" / "org.yaml").write_text(NOTHING_BUT_GCP)
     write_trace(make_trace(), repository.shell.folder / "t.json.gz")
@@ -162,7 +158,6 @@ def providers(answer: Answer) -> set[str]:
 
 
 def test_it_adds_policies_to_those_of_its_user(repository):
-    """Before: a repository's list replaced the user's."""
     repository.user("policy: {files: [org.yaml]}\n")
     (repository.home / "config" / "advisor" / "org.yaml").write_text(NOTHING_BUT_GCP)
     write_trace(make_trace(), repository.shell.folder / "t.json.gz")
@@ -179,7 +174,6 @@ def test_it_adds_policies_to_those_of_its_user(repository):
 
 
 def test_trust_ends_with_a_change_and_can_be_taken_back(repository):
-    """Before: there was nothing to trust, everything counted."""
     path = repository.project("local: {usd_per_gpu_h: 0}\n")
     first = repository.run("trust")
     assert first.out == (f"trusted {path} until it changes\n  line 1, from now on: local.usd_per_gpu_h: 0\n")
@@ -208,7 +202,6 @@ def trusted_files(repository: Repository) -> list[dict[str, str]]:
 
 
 def test_trust_is_of_the_folder_that_is_named(repository):
-    """Before: no such command."""
     path = repository.project("profile: {backend: cpu}\n")
     (path.parent / "inner").mkdir()
     assert_plain_error(repository.run("trust", "inner"), 2, "no .advisor.yaml in 'inner'", str(path.parent))
@@ -228,7 +221,6 @@ def test_trust_is_of_the_folder_that_is_named(repository):
     ],
 )
 def test_trust_for_ci(repository, arguments, value, counts):
-    """Before: everything counted without being asked for."""
     repository.project("local: {usd_per_gpu_h: 0}\n")
     answer = repository.run(*arguments, "config", "show", "--json", ADVISOR_TRUST_PROJECT=value)
     document = answer.document
@@ -239,13 +231,11 @@ def test_trust_for_ci(repository, arguments, value, counts):
 
 
 def test_a_misspelt_trust_is_none(repository):
-    """Before: the variable was warned about as no setting of ours."""
     answer = repository.run("config", "show", ADVISOR_TRUST_PROJECT="perhaps")
     assert_plain_error(answer, 2, "ADVISOR_TRUST_PROJECT", "'perhaps'")
 
 
 def test_config_show_names_who_set_what_and_what_was_refused(repository):
-    """Before: only the layer that won."""
     repository.user("cloud: {max_gpus: 4}\n")
     path = repository.project("cloud:\n  max_gpus: 8\n  dataset_gb: 3\nprofile: {timeout: 1m}\n")
     answer = repository.run("config", "show", "--json")
@@ -265,7 +255,6 @@ def test_config_show_names_who_set_what_and_what_was_refused(repository):
 
 
 def test_explain_warns_once_of_a_line(repository):
-    """Before: nothing was said; this command reads the settings twice."""
     repository.project("local: {usd_per_gpu_h: 0}\n")
     repository.shell.write("org.yaml", NOTHING_BUT_GCP)
     plan = "gcp/a2-highgpu-1g/us-central1/on-demand"
@@ -278,7 +267,6 @@ def test_explain_warns_once_of_a_line(repository):
 
 
 def test_a_pipe_does_not_hang(repository):
-    """Before: a pipe was stepped over silently, a link to one hung for ever."""
     path = repository.shell.folder / ".advisor.yaml"
     os.mkfifo(path)
     assert_plain_error(show(repository), 2, "no regular file")
@@ -295,7 +283,6 @@ def show(repository: Repository) -> Answer:
 
 
 def test_a_link_is_not_followed(repository, tmp_path):
-    """Before: a link to a secret file had its lines quoted in messages."""
     (tmp_path / "secret").write_text("password: hunter2: [\n")
     (repository.shell.folder / ".advisor.yaml").symlink_to(tmp_path / "secret")
     answer = show(repository)
@@ -304,7 +291,6 @@ def test_a_link_is_not_followed(repository, tmp_path):
 
 
 def test_a_link_to_the_users_own_file_is_that_file(repository):
-    """Before: it was read as both layers."""
     repository.user("local: {usd_per_gpu_h: 0.5}\n")
     (repository.shell.folder / ".advisor.yaml").symlink_to(repository.home / "config/advisor/config.yaml")
     assert local_price(repository) == 0.5
@@ -321,7 +307,6 @@ def test_a_link_to_the_users_own_file_is_that_file(repository):
     ],
 )
 def test_a_bomb_is_one_line_that_quotes_nothing(repository, text, words):
-    """Before: a megabyte of YAML took 12 s, and a malformed line was quoted with its password."""
     repository.project(text)
     answer = show(repository)
     assert_plain_error(answer, 2, words)
@@ -329,7 +314,6 @@ def test_a_bomb_is_one_line_that_quotes_nothing(repository, text, words):
 
 
 def test_faults_of_a_huge_file_are_not_all_told(repository):
-    """Before: as many lines as unknown keys, each with a search for near matches, for minutes."""
     repository.project("".join(f"k{i}: 1\n" for i in range(2000)))
     answer = repository.run("config", "show")
     assert_plain_error(answer, 2, "There are 1980 more of these")
@@ -338,7 +322,6 @@ def test_faults_of_a_huge_file_are_not_all_told(repository):
 
 @needs("util-linux")
 def test_an_unreadable_file_is_one_line(repository):
-    """Before: the same; it must stay so."""
     repository.project("cloud: {max_gpus: 1}\n").chmod(0)
     command = [*WITHOUT_ROOTS_RIGHTS, sys.executable, "-m", "advisor", "config", "show"]
     done = subprocess.run(
@@ -351,7 +334,6 @@ def test_an_unreadable_file_is_one_line(repository):
 
 
 def test_what_is_written_is_for_its_owner_alone(repository):
-    """Before: settings and database were readable by everybody under the usual umask."""
     repository.project("local: {usd_per_gpu_h: 0}\n")
     for command in (("init",), ("trust",), ("run", "list")):
         assert repository.run(*command).code == 0
@@ -365,7 +347,6 @@ def test_what_is_written_is_for_its_owner_alone(repository):
 
 
 def test_the_doctor_notes_a_password_that_others_may_read(repository):
-    """Before: nothing was said."""
     repository.user("prices: {options: {acme: {api_key: hunter2}}, sources: [snapshot]}\n")
     path = repository.home / "config" / "advisor" / "config.yaml"
     for mode, state in ((0o644, "note"), (0o600, "ok")):

@@ -34,7 +34,6 @@ SECRETS = {
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_secrets_of_every_shape_are_hidden(name):
-    """Before: all of these but `sslpassword=` were printed and stored as they were, or in part."""
     text, secret = SECRETS[name]
     for hide in (redact, redact_message):
         shown = hide(text.format(secret))
@@ -43,7 +42,6 @@ def test_secrets_of_every_shape_are_hidden(name):
 
 
 def test_what_stands_beside_a_secret_stays():
-    """Before: as now; the new shapes must not eat more."""
     assert (
         redact("AccountName=me;AccountKey=abcdef==;Suffix=net") == "AccountName=me;AccountKey=***;Suffix=net"
     )
@@ -69,7 +67,6 @@ def test_what_stands_beside_a_secret_stays():
     ],
 )
 def test_ordinary_lines_stay(line):
-    """Before: as now; the new shapes must not match code."""
     assert redact(line) == line
 
 
@@ -87,7 +84,6 @@ def test_ordinary_lines_stay(line):
     ],
 )
 def test_a_setting_shows_no_password(address):
-    """Before: `config show` printed what followed `sslpassword=`."""
     shown = without_passwords(address.format("hunter2"))
     assert "hunter2" not in shown
     assert shown.startswith("postgresql://me")
@@ -112,7 +108,6 @@ def test_a_setting_shows_no_password(address):
     ],
 )
 def test_passwords_are_not_stored_with_a_trace(arguments, expected):
-    """Before: the values of `-p`, `--pw` and `--pass` and of options with one dash went into the trace."""
     assert list(redact_words(arguments, {})) == expected
 
 
@@ -129,7 +124,6 @@ def test_passwords_are_not_stored_with_a_trace(arguments, expected):
     ],
 )
 def test_ordinary_arguments_are_stored_as_they_are(arguments):
-    """Before: as now; hiding more options must not hide these."""
     assert list(redact_words(arguments, {})) == arguments
 
 
@@ -146,7 +140,6 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", [*HOSTILE, "authorization" + " " * 1000])
 def test_a_long_line_is_searched_in_linear_time(piece):
-    """Before: a megabyte that repeats `://a:` took `config show` minutes, a message with `a-` 11 s."""
     line = "@" + piece * (10**5 // len(piece))
     with at_most(cpu_s=2):
         redact_message(line)

@@ -34,26 +34,22 @@ def refused(path: Path) -> str:
 
 
 def test_a_pipe_does_not_keep_us_waiting(tmp_path):
-    """Was: opening it waited for ever, whatever --timeout said."""
     os.mkfifo(tmp_path / "result.json")
     assert "no regular file" in refused(tmp_path / "result.json")
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/etc/passwd", "/nowhere", "."])
 def test_a_link_is_not_followed(target, tmp_path):
-    """Was: /dev/zero was read until no memory was left."""
     (tmp_path / "result.json").symlink_to(target)
     assert "no regular file" in refused(tmp_path / "result.json")
 
 
 def test_a_folder_is_no_result(tmp_path):
-    """Was: IsADirectoryError."""
     (tmp_path / "result.json").mkdir()
     assert "no regular file" in refused(tmp_path / "result.json")
 
 
 def test_a_huge_file_is_not_read(tmp_path):
-    """Was: all of it, into memory."""
     with (tmp_path / "result.json").open("wb") as file:
         file.truncate(2**40)
     assert "larger than allowed" in refused(tmp_path / "result.json")
@@ -68,13 +64,11 @@ def test_a_huge_file_is_not_read(tmp_path):
     ],
 )
 def test_depth_is_no_traceback(text, tmp_path):
-    """Was: RecursionError."""
     (tmp_path / "result.json").write_text(text)
     assert "recursion limit" in refused(tmp_path / "result.json")
 
 
 def test_millions_of_values_are_counted_before_they_are_built(tmp_path):
-    """Was: 32 MB became gigabytes."""
     (tmp_path / "result.json").write_text(START + '"calls":[' + ",".join(["{}"] * 3 * 10**6) + "]}")
     assert "values" in refused(tmp_path / "result.json")
 
@@ -98,7 +92,6 @@ def test_of_a_million_faults_one_is_told(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_no_result_is_damaged(text, tmp_path):
-    """Was: AttributeError, TypeError or KeyError for most of these."""
     (tmp_path / "result.json").write_bytes(text.encode("utf-8", errors="surrogateescape"))
     assert "damaged" in refused(tmp_path / "result.json")
 
@@ -124,7 +117,6 @@ TENSOR = OPERATOR["inputs"][0]
     ],
 )
 def test_numbers_that_no_iteration_has_are_refused(forged, tmp_path):
-    """Was: a trace that `recommend` could not read, or a traceback."""
     path = tmp_path / "result.json"
     path.write_text(json.dumps(recording() | forged))
     with pytest.raises(ProfileError, match="damaged"):
@@ -181,7 +173,6 @@ def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_pat
 
 
 def test_words_are_cut_at_both_ends(tmp_path):
-    """Was: a message of 50 MB went to the terminal."""
     words = "begin" + "x" * 5_000_000 + "end"
     document = {
         "message": words,
@@ -218,14 +209,12 @@ def lines_of(path: Path) -> list[str]:
 
 
 def test_progress_is_read_from_a_regular_file_alone(tmp_path):
-    """Was: opening a pipe waited for ever, and the timeout with it."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
     assert lines_of(tmp_path / "pipe") == lines_of(tmp_path / "link") == lines_of(tmp_path / "none") == []
 
 
 def test_progress_without_a_line_end_is_dropped(tmp_path):
-    """Was: read anew in full at every look."""
     (tmp_path / "p").write_bytes(b"one\n" + b"x" * 3 * 2**20 + b"\ntwo\n\xff\nhalf")
     lines = lines_of(tmp_path / "p")
     assert lines[0] == "one"
@@ -259,7 +248,6 @@ os._exit(0)
     ],
 )
 def test_a_script_that_forges_its_result_gets_one_line(plot, words, tmp_path):
-    """Was: a hang that no timeout ended, no memory left, or a traceback."""
     script = tmp_path / "train.py"
     script.write_text(FORGE.format(plot=plot))
     with pytest.raises(ProfileError, match=words) as failed:
@@ -269,7 +257,6 @@ def test_a_script_that_forges_its_result_gets_one_line(plot, words, tmp_path):
 
 @pytest.mark.torch
 def test_a_long_message_of_a_script_is_cut(tmp_path):
-    """Was: 50 MB on the terminal."""
     pytest.importorskip("torch")
     script = tmp_path / "train.py"
     script.write_text("print('y' * 10**7)\nraise ValueError('x' * 50_000_000 + ' is why')")
@@ -279,7 +266,6 @@ def test_a_long_message_of_a_script_is_cut(tmp_path):
 
 
 def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path, monkeypatch):
-    """Was: a forged "needs_torchrun" began anew without end."""
     starts = []
 
     def ask_again(job, *rest):
@@ -299,7 +285,6 @@ def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path
 
 
 def test_a_folder_nested_by_the_thousand_is_removed(tmp_path, monkeypatch):
-    """Was: RecursionError with a traceback, and the folder stayed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code = "import os\nfor _ in range(2500): os.mkdir('d'); os.chdir('d')\nopen('f', 'w')"
     with job_folder() as folder:

@@ -43,7 +43,6 @@ def home(tmp_path, monkeypatch):
 
 
 def test_settings_of_the_kernel_cannot_be_written(tmp_path):
-    """Was: root's script changed ``kernel.core_pattern``, which runs a program of its choice as root."""
     code = 'read -r old < /proc/sys/kernel/core_pattern; echo "$old" > /proc/sys/kernel/core_pattern'
     done = shell(code, tmp_path)
     assert done.returncode != 0
@@ -51,7 +50,6 @@ def test_settings_of_the_kernel_cannot_be_written(tmp_path):
 
 
 def test_nothing_of_proc_can_be_written_but_what_is_the_scripts_own(tmp_path):
-    """Was: some hundred files in ``/proc/sys``."""
     files = "find /proc -path '/proc/[0-9]*' -prune -o -path /proc/self -prune -o -type f -writable -print"
     # Some have /dev/null in their place, which a mount without devices does not open.
     code = f'for file in $({files}); do : 2> /dev/null >> "$file" && echo "$file"; done'
@@ -80,7 +78,6 @@ FILES = [".aws/credentials", ".config/gcloud/credentials.db", ".ssh/id_ed25519",
 
 
 def test_files_of_credentials_are_out_of_sight(home, tmp_path):
-    """Was: all of them could be read."""
     for name in FILES:
         put(home / name)
     put(home / ".cache/huggingface/hub/model")
@@ -90,7 +87,6 @@ def test_files_of_credentials_are_out_of_sight(home, tmp_path):
 
 
 def test_files_that_a_variable_names_are_out_of_sight(home, tmp_path, monkeypatch):
-    """Was: their names were taken from the environment, and the files could be read."""
     one, two, three = (put(tmp_path / "keys" / name) for name in ("one", "two", "three"))
     monkeypatch.chdir(tmp_path / "keys")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(one))
@@ -108,7 +104,6 @@ def test_links_are_followed_to_what_they_hide(home, tmp_path, monkeypatch):
 
 
 def test_a_key_agent_cannot_be_asked(home, tmp_path, monkeypatch):
-    """Was: an agent's socket in /tmp could be reached."""
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind("agent")
@@ -131,7 +126,6 @@ UNKNOWN = [".config/rclone-next/token", ".vastai/api_key", ".modal.toml", ".fly/
 
 
 def test_of_the_home_folder_only_what_is_listed_is_there(home, tmp_path, monkeypatch):
-    """Was: all but a list of names; 14 of 61 files with credentials could be read."""
     for name in (*UNKNOWN, *IN_HOME):
         if not (home / name).is_dir():
             put(home / name)
@@ -183,7 +177,6 @@ for path in ({private!r}, os.path.expanduser("~/.aws/credentials")):
 @needs("util-linux")
 @pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
 def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch):
-    """Was: as root, who owns what only he may read."""
     pytest.importorskip("torch")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     # Closed as /root is; what is in it is needed.

@@ -68,7 +68,6 @@ def answers(kind: socket.SocketKind, path: Path, user: str, tmp_path: Path) -> b
 @of_each_user
 @pytest.mark.parametrize("folder", TEMPORARY)
 def test_a_server_in_a_temporary_folder_is_not_reached(folder, user, tmp_path):
-    """Was: a tmux server in /tmp ran a command outside."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
         Path(own).chmod(0o777)
         assert not answers(socket.SOCK_STREAM, Path(own) / "server", user, tmp_path)
@@ -103,7 +102,6 @@ def test_a_pipe_in_the_project_is_not_reached(tmp_path, monkeypatch):
 
 
 def test_more_pipes_than_can_be_covered_are_one_line(tmp_path, monkeypatch):
-    """Was: the script was blamed for a complaint of bubblewrap's."""
     (tmp_path / "project").mkdir()
     for number in range(2001):
         os.mkfifo(tmp_path / f"project/{number}")
@@ -204,7 +202,6 @@ except OSError:
 
 @of_each_user
 def test_keys_of_the_session_cannot_be_read(user, tmp_path):
-    """Was: the session's keyring was handed on, and ``keyctl`` read what is in it."""
     libc = ctypes.CDLL(None, use_errno=True)
     add = {"x86_64": 248, "aarch64": 217}[platform.machine()]
     # A session of our own (KEYCTL_JOIN_SESSION_KEYRING), and a key in it (KEY_SPEC_SESSION_KEYRING).
@@ -259,7 +256,6 @@ print("x32", number_of(0x40000000 + 39))
 
 @of_each_user
 def test_calls_that_a_script_does_without_are_refused(user, tmp_path):
-    """Was: with a user namespace of its own, a script had all capabilities in it."""
     answers = dict(line.split() for line in python(CALLS, tmp_path, user=user).splitlines())
     assert answers.pop("unshare") == "EPERM"
     assert answers.pop("clone") == "EPERM"

@@ -95,7 +95,6 @@ def test_texts_lose_their_secrets(name):
     "say", [plain.print_error, plain.print_progress, lambda text: plain.print_message("warning", text)]
 )
 def test_whatever_is_said_on_stderr_loses_its_secrets(say, capsys):
-    """Before: an error that quoted a setting or a command line quoted its password."""
     say(TEXT)
     said = capsys.readouterr().err
     assert "***" in said
@@ -113,7 +112,6 @@ def test_command_lines_are_stored_without_secrets(store, words):
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 def test_no_schedule_keeps_a_secret(words):
-    """Before: five of nine were stored and listed."""
     with pytest.raises(InputError, match="what looks like a password"):
         check_words(["recommend", "t.py", "--", *words])
 

@@ -21,7 +21,6 @@ def run(code: str, tmp_path, timeout_s: float = 20.0) -> ChildEnding:
 
 
 def test_a_script_may_ask_for_the_terminals_size(tmp_path):
-    """Was: OSError "Inappropriate ioctl for device", and ValueError in ``os.popen('stty size')``."""
     code = "import os; print(*os.get_terminal_size()); print(os.popen('stty size').read())"
     assert run(code, tmp_path).log.split() == ["80", "24", "24", "80"]
 
@@ -43,13 +42,11 @@ def test_a_question_is_answered_by_the_end_of_input(code, tmp_path):
 
 
 def test_a_wait_for_a_key_ends(tmp_path):
-    """The same, for a program that takes Ctrl-D for a key."""
     ending = run("import os, tty; tty.setcbreak(0); print(os.read(0, 1), os.read(0, 1))", tmp_path)
     assert ending.log.split() == [r"b'\x04'", "b''"]
 
 
 def test_output_without_end_takes_neither_disk_nor_memory_nor_longer(tmp_path):
-    """Was: log.txt grew until the disk was full."""
     ending = run("while True: print('x' * 100_000)", tmp_path, timeout_s=1.0)
     assert ending.returncode is None
     assert len(ending.log) <= 64 * 1024
@@ -93,7 +90,6 @@ def test_no_descriptor_is_left(tmp_path):
 
 
 def test_colours_and_lines_that_were_written_over_are_left_out():
-    """Was: what a progress bar sends to a terminal would go to the user's own."""
     bar = "\r 10%|#   |\r100%|####|\x1b[0m\n\x1b]0;owned\x07\x1b[31merror\x1b[0m\r\n"
     assert plain(bar) == "100%|####|\nerror\n"
 

@@ -270,7 +270,6 @@ def _damage(connection: Connection, name: str, changed: str, value: object, row_
     ],
 )
 def test_a_value_that_no_column_has_costs_its_own_row_alone(sqlite_store, changed, value):
-    """Before: a name or time that is none made `run list` and `report` fail as a whole."""
     for number in range(2):
         record_run(sqlite_store, make_run(id=f"run-{number}", cost_usd=2.0))
     with writing(sqlite_store) as connection:
@@ -305,7 +304,6 @@ def test_times_that_can_be_read_are_times(sqlite_store):
     ],
 )
 def test_a_recommendation_that_is_damaged_costs_itself_alone(sqlite_store, changed, value, *, is_left_out):
-    """Before: a traceback or an error of the whole report."""
     damaged, whole = make_entry(0), make_entry(1)
     for entry in (damaged, whole):
         record_recommendation(sqlite_store, entry)
