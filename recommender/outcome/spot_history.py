@@ -59,10 +59,13 @@ def joined(states: Iterable[tuple[float, bool | None]]) -> list[list[Stretch]]:
     """Stretches between moments at which a state was seen; None ends the watch until the next one.
 
     ``states`` are hours in ascending order, each with what holds from then on. There is a list for each time
-    it was watched without a break; stretches take turns within it.
+    it was watched without a break; stretches take turns within it. Where the last state seen is that the
+    machine is gone, that is a stretch of no hours: it was lost, but nobody saw for how long.
     """
     watches: list[list[Stretch]] = [[]]
-    for (start_h, is_up), (end_h, _) in pairwise(states):
+    known = [*states]
+    known += [(last_h, None) for last_h, _ in known[-1:]]
+    for (start_h, is_up), (end_h, after) in pairwise(known):
         if is_up is None:
             watches.append([])
             continue
@@ -70,7 +73,8 @@ def joined(states: Iterable[tuple[float, bool | None]]) -> list[list[Stretch]]:
         if current and current[-1].is_up == is_up:
             start_h, hours = current[-1].start_h, current[-1].hours + hours
             current.pop()
-        if hours > 0:
+        is_lost_at_the_end = after is None and not is_up and any(one.is_up for one in current[-1:])
+        if hours > 0 or is_lost_at_the_end:
             current.append(Stretch(start_h=start_h, hours=hours, is_up=is_up))
     return [watch for watch in watches if watch]
 
@@ -81,7 +85,7 @@ def watched(stretches: Sequence[Stretch]) -> Watched:
         up_h=sum(stretch.hours for stretch in stretches if stretch.is_up),
         down_h=sum(stretch.hours for stretch in stretches if not stretch.is_up),
         num_losses=sum(one.is_up and not two.is_up for one, two in pairwise(stretches)),
-        num_outages=sum(not stretch.is_up for stretch in stretches),
+        num_outages=sum(not stretch.is_up and stretch.hours > 0 for stretch in stretches),
     )
 
 

@@ -54,6 +54,22 @@ def test_seconds_and_two_columns_will_do(tmp_path):
     assert log == {ANY_MACHINE: Watched(up_h=1.5, down_h=1.0, num_losses=1, num_outages=1)}
 
 
+@pytest.mark.parametrize(
+    "end", ["7200,preempted\n", "7200,preempted\n7200,ended\n", "7200,down\n9000,stopped\n"]
+)
+def test_a_loss_at_the_end_counts_but_an_outage_of_unknown_length_does_not(tmp_path, end):
+    """The hours until then are known, and so is that the machine went away."""
+    (seen,) = read(tmp_path, f"time,event\n0,up\n{end}").values()
+    down_h = 0.5 if "9000" in end else 0.0
+    assert seen == Watched(up_h=2.0, down_h=down_h, num_losses=1, num_outages=int(down_h > 0))
+
+
+@pytest.mark.parametrize("end", ["7200,up\n", "7200,ended\n", "7200,up\n7200,stopped\n"])
+def test_a_log_that_ends_with_a_machine_has_lost_none(tmp_path, end):
+    (seen,) = read(tmp_path, f"time,event\n0,up\n{end}").values()
+    assert seen == Watched(up_h=2.0)
+
+
 def test_a_gzipped_log_is_read_as_well(tmp_path):
     path = tmp_path / "spot.csv.gz"
     path.write_bytes(gzip.compress(LOG.encode()))
