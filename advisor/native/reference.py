@@ -143,13 +143,9 @@ def count_resident_blocks(kernels: KernelArrays, gpus: GpuArrays) -> NDArray[np.
 
 
 def scale_kernels(
-    kernels: KernelArrays,
-    origin: GpuArrays,
-    destinations: GpuArrays,
-    *,
-    form: WaveForm = WaveForm.AUTO,
+    kernels: KernelArrays, origin: GpuArrays, destinations: GpuArrays, *, form: WaveForm = WaveForm.AUTO,
     unlaunchable: Unlaunchable = Unlaunchable.RAISE,
-) -> NDArray[np.float64]:
+) -> NDArray[np.float64]:  # fmt: skip
     """Seconds of every kernel on every destination by wave scaling, shape [K, G].
 
     A kernel of B thread blocks took T_o on the origin o and is wanted on the destination d. With the wave

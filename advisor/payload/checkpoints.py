@@ -120,8 +120,11 @@ class _Text:
                 loop = True
             elif isinstance(child, ast.ClassDef) and any(self._is_trainer(base) for base in child.bases):
                 self._trainers.add(child.name)
-            elif isinstance(child, (ast.Import, ast.ImportFrom)):
-                self._imports.update(_imported(child))
+            elif isinstance(child, ast.ImportFrom):
+                source = child.module or "?"
+                self._imports |= {one.asname or one.name: f"{source}.{one.name}" for one in child.names}
+            elif isinstance(child, ast.Import):
+                self._imports |= {one.asname: one.name for one in child.names if one.asname}
             elif isinstance(child, ast.Call):
                 self._note(child, around, in_loop=in_loop)
             self._walk(child, inner, in_loop=loop)
@@ -214,14 +217,6 @@ class _Text:
 
     def _place(self, call: ast.Call) -> str:
         return f"{self.name}:{call.lineno} {self._dotted(call.func)}"[:200]
-
-
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    for alias in node.names:
-        if isinstance(node, ast.ImportFrom):
-            yield alias.asname or alias.name, f"{node.module or '?'}.{alias.name}"
-        elif alias.asname:
-            yield alias.asname, alias.name
 
 
 def _last(node: ast.expr) -> str | None:

@@ -26,10 +26,6 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _never(*_: object, **__: object) -> bool:
-    return False
-
-
 class _LazyTraceRules:
     """A new process group clears its cache wherever there is a ``torch._dynamo``; here there is none."""
 
@@ -57,7 +53,7 @@ class _LazyDynamo(ModuleType):
     graph_break = staticmethod(_nothing)
     mark_static_address = staticmethod(_nothing)
     reset = staticmethod(_nothing)
-    is_compiling = staticmethod(_never)
+    is_compiling = staticmethod(lambda *_, **__: False)
     trace_rules = _LazyTraceRules()
     eval_frame = _LazyEvalFrame()
 

@@ -54,8 +54,8 @@ def _tie_to(advisor: int) -> None:
         os._exit(1)
 
 
-def _end_what_is_left() -> None:
-    """Kill all children; the children of each are ours then. Nothing where the system does not list them."""
+def _end_like(code: int) -> None:
+    # Kill all children; the children of each are ours then. Nothing where the system does not list them.
     deadline_s = time.monotonic() + _MOST_S
     with contextlib.suppress(OSError):
         while time.monotonic() < deadline_s:
@@ -66,10 +66,6 @@ def _end_what_is_left() -> None:
             # One that ended may have been the last, and does not wait for others that live.
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-
-
-def _end_like(code: int) -> None:
-    _end_what_is_left()
     if code < 0:
         # SIGKILL takes no handler and needs none.
         with contextlib.suppress(OSError):

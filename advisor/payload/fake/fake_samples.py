@@ -36,12 +36,9 @@ class SampleMaker:
     """Makes samples, and puts them where data is missing."""
 
     def __init__(
-        self,
-        fields: list[SampleField],
-        num_samples: int | None,
-        warn: Callable[..., None],
+        self, fields: list[SampleField], num_samples: int | None, warn: Callable[..., None],
         forget_lengths: Callable[[], None],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._fields, self._num_samples = fields, num_samples
         self._warn, self._forget_lengths = warn, forget_lengths
         self.num_replaced = 0
@@ -92,14 +89,18 @@ class SampleMaker:
         return dict(zip(_CLASS_NAMES, (names, {name: i for i, name in enumerate(names)}), strict=True))
 
 
-class _FakeDataset(Dataset[object]):
-    """Fake samples at any index; everything else is the replaced data set's."""
+class _Replacing:
+    """As long as the data set that it replaces."""
 
     def __init__(self, source: SampleMaker, replaced: object) -> None:
         self._source, self._replaced = source, replaced
 
     def __len__(self) -> int:
         return len(cast("Sized", self._replaced))
+
+
+class _FakeDataset(_Replacing, Dataset[object]):
+    """Fake samples at any index; everything else is the replaced data set's."""
 
     def __getitem__(self, index: object) -> object:
         return self._source.sample(index if isinstance(index, int) else 0)
@@ -114,14 +115,8 @@ class _FakeDataset(Dataset[object]):
         return getattr(self._replaced, name)
 
 
-class _FakeStream(IterableDataset[object]):
+class _FakeStream(_Replacing, IterableDataset[object]):
     """Fake samples in a row, without end where the replaced data set has no length."""
-
-    def __init__(self, source: SampleMaker, replaced: object) -> None:
-        self._source, self._replaced = source, replaced
-
-    def __len__(self) -> int:
-        return len(cast("Sized", self._replaced))
 
     def __iter__(self) -> Iterator[object]:
         num_samples = length(self._replaced)

@@ -64,12 +64,9 @@ class KnownCall:
     __slots__ = ("container", "described", "has_values", "is_described", "parts")
 
     def __init__(
-        self,
-        container: Callable[[list[object]], object] | None,
-        parts: tuple[object, ...],
-        *,
+        self, container: Callable[[list[object]], object] | None, parts: tuple[object, ...], *,
         has_values: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.container = container
         """Of the results, None for one alone."""
         self.parts = parts

@@ -89,12 +89,9 @@ def on_cpu(source: torch.Tensor, dtype: torch.dtype, copy: _Copy) -> torch.Tenso
 
 
 def _made(
-    mode: Maker,
-    indices: torch.Tensor,
-    entries: torch.Tensor,
-    shape: Sequence[int],
+    mode: Maker, indices: torch.Tensor, entries: torch.Tensor, shape: Sequence[int],
     is_coalesced: bool = False,
-) -> torch.Tensor:
+) -> torch.Tensor:  # fmt: skip
     make = aten._sparse_coo_tensor_with_dims_and_tensors.default
     dims = (indices.shape[0], entries.dim() - 1)
     form = {"dtype": entries.dtype, "layout": torch.sparse_coo, "device": indices.device}

@@ -19,7 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from ..composite import Args, Kwargs
 from ..progress import Position
-from ..protocol import Iteration, Notice, Warned, notice
+from ..protocol import Fact, Iteration, Notice, Warned, notice
 from ..replacing import Original, replace, wrap
 from ..session import Session
 from .batches import gradient_of, is_trial, nominal_batch, parallel_by, part_of, samples_of
@@ -123,10 +123,12 @@ class Evaluations:
         if num_left_out:
             warnings.append(notice(Warned.EVALUATION_SEEN, where="left-out", num_batches=num_left_out))
         if self.num_passes:
-            inside = {"num_passes": self.num_passes, "num_calls": self._num_calls}
-            warnings.append(
-                notice(Warned.EVALUATION_SEEN, where="inside", **inside, num_calls_of_all=num_calls)
-            )
+            inside = {
+                "num_passes": self.num_passes,
+                "num_calls": self._num_calls,
+                "num_calls_of_all": num_calls,
+            }
+            warnings.append(notice(Warned.EVALUATION_SEEN, where="inside", **inside))
         return warnings
 
 
@@ -337,7 +339,8 @@ class Iterations:
         self._period.begin_step(optimizer)
         session.recorder.begin_step()
         session.memory.begin_step()
-        self._tag_gradients(parameters(optimizer))
+        for tensor in parameters(optimizer) if session.is_watched else ():
+            _tag(session, gradient_of(tensor), "gradient")
         return (
             tuple(self._evaluated_as_forward(value) for value in args),
             {name: self._evaluated_as_forward(value) for name, value in kwargs.items()},
@@ -468,7 +471,11 @@ class Iterations:
             warnings.append(notice(Warned.ITERATION_SEEN, of="steps-unequal", num=self._period.most_steps))
         if self._session.compiled.is_asked and self._session.compiled.mode() is None:
             warnings.append(notice(Warned.COMPILE_SEEN, how="ignored"))
-        warnings += self._graph_breaks()
+        compiled = self._session.compiled
+        # On a real GPU what was measured has them.
+        if compiled.everywhere is None and compiled.mode() is not None and (breaks := compiled.breaks()):
+            facts: dict[str, Fact] = {"num_breaks": sum(breaks.values()), "operators": sorted(breaks)}
+            warnings.append(notice(Warned.COMPILE_SEEN, how="breaks", **facts))
         if self._num_evaluations > 1:
             warnings.append(notice(Warned.ITERATION_SEEN, of="closure-repeated", num=self._num_evaluations))
         if not self._by_call:
@@ -477,18 +484,6 @@ class Iterations:
                 num_calls=sum(len(calls) for calls in self._session.recorder.calls()),
             )
         return [*warnings, *filter(None, [self._rollouts.end_span() if self._period.has_begun else None])]
-
-    def _graph_breaks(self) -> list[Notice]:
-        compiled = self._session.compiled
-        # On a real GPU what was measured has them.
-        breaks = compiled.breaks() if compiled.everywhere is None and compiled.mode() is not None else {}
-        if not breaks:
-            return []
-        return [
-            notice(
-                Warned.COMPILE_SEEN, how="breaks", num_breaks=sum(breaks.values()), operators=sorted(breaks)
-            )
-        ]
 
     def start_span(self) -> None:
         session = self._session
@@ -526,12 +521,6 @@ class Iterations:
                 not placement.is_replicate() for placement in getattr(tensor, "placements", ())
             ):
                 self._session.world.is_sharded = True
-
-    def _tag_gradients(self, tensors: Iterable[torch.Tensor]) -> None:
-        if not self._session.is_watched:
-            return
-        for tensor in tensors:
-            _tag(self._session, gradient_of(tensor), "gradient")
 
     def _enter_module(self, module: torch.nn.Module, args: Args) -> None:  # noqa: ARG002
         compiled = self._session.compiled

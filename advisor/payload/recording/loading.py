@@ -133,14 +133,10 @@ class LoaderUse:
             "num_batches": num_batches,
             "num_samples": num_samples,
             "batch_sizes": [min(self._sizes), max(self._sizes)] if self._sizes else None,
-            "is_dynamic": self._has_batches_of_any_size and len(set(self._sizes)) > 1,
+            "is_dynamic": self.loader.batch_size is None and len(set(self._sizes)) > 1,
             "batch_variation": self.batch_variation(),
             "rivals": [],
         }
-
-    @property
-    def _has_batches_of_any_size(self) -> bool:
-        return self.loader.batch_size is None
 
     def batch_variation(self) -> float | None:
         """Standard deviation over the mean of what batches hold; None of too few.
@@ -148,7 +144,7 @@ class LoaderUse:
         The short batch at an epoch's end is short on all GPUs.
         """
         most = max((num_samples for num_samples, _ in self._contents), default=0)
-        held = [n for size, n in self._contents if size == most or self._has_batches_of_any_size]
+        held = [n for size, n in self._contents if size == most or self.loader.batch_size is None]
         return statistics.stdev(held) / statistics.fmean(held) if len(held) >= LEAST_COMPARED else None
 
     def seconds(self) -> float:
@@ -268,11 +264,9 @@ class ScriptLoaders:
         return self._uses[id(loader)]
 
     def watch(
-        self,
-        loader: torch.utils.data.DataLoader[object],
-        iterate: Callable[[torch.utils.data.DataLoader[object]], Iterator[object]],
-        hooks: Hooks = NO_HOOKS,
-    ) -> Batches:
+        self, loader: torch.utils.data.DataLoader[object],
+        iterate: Callable[[torch.utils.data.DataLoader[object]], Iterator[object]], hooks: Hooks = NO_HOOKS,
+    ) -> Batches:  # fmt: skip
         """The loader's batches, counted and timed; with the hooks for what shows that they train nothing."""
         has_workers = getattr(loader, "num_workers", None)
         if has_workers or not self.use_of(loader).num_workers:

@@ -122,9 +122,6 @@ class SteadySteps:
         self._num_seen += 1
         if not self._kept or (is_clean and (of_any_size or samples == samples_of(self._kept[0][1]))):
             self._kept.append((traffic, span))
-        return self._is_enough()
-
-    def _is_enough(self) -> bool:
         if not self._differ and not self.draws.seen:
             return True
         num_operators = sum(len(span["operators"]) for _, span in self._kept)

@@ -390,7 +390,20 @@ class Recorder:
         are_sparse = (getattr(one, "layout", None) is torch.sparse_coo for one in args)
         if signature.of_sparse is not None and any(are_sparse):
             signature = signature.of_sparse
-        inputs, written, attributes = self._split(signature, args, kwargs)
+        inputs: list[TensorKey] = []
+        written: list[TensorKey] = []
+        attributes: AttributeList = []
+        for index, (name, takes_tensors, is_written, is_attribute, default) in enumerate(signature.arguments):
+            value = args[index] if index < len(args) else kwargs.get(name, default)
+            if takes_tensors:
+                specs = [self._spec(tensor) for tensor in self._tensors(value)]
+                inputs += specs
+                if is_written:
+                    written += specs
+                if index == 0 and isinstance(value, (list, tuple)):
+                    attributes.append(("num_tensors", len(value)))
+            elif is_attribute:
+                attributes.append((name, self._attribute(value)))
         outputs = [self._spec(tensor) for tensor in self._tensors(result)] or written
         if not inputs and not outputs:
             return None
@@ -465,25 +478,6 @@ class Recorder:
             if call.phase == "forward"
             for number in entry.numbers
         ]
-
-    def _split(
-        self, signature: Signature, args: Args, kwargs: Kwargs
-    ) -> tuple[list[TensorKey], list[TensorKey], AttributeList]:
-        inputs: list[TensorKey] = []
-        written: list[TensorKey] = []
-        attributes: AttributeList = []
-        for index, (name, takes_tensors, is_written, is_attribute, default) in enumerate(signature.arguments):
-            value = args[index] if index < len(args) else kwargs.get(name, default)
-            if takes_tensors:
-                specs = [self._spec(tensor) for tensor in self._tensors(value)]
-                inputs += specs
-                if is_written:
-                    written += specs
-                if index == 0 and isinstance(value, (list, tuple)):
-                    attributes.append(("num_tensors", len(value)))
-            elif is_attribute:
-                attributes.append((name, self._attribute(value)))
-        return inputs, written, attributes
 
     def _count(self, key: RecordedCall, call: int | None) -> Entry:
         is_kept_apart = key.phase == "forward" and self.is_evaluating()

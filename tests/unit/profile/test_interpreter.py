@@ -1,3 +1,5 @@
+"""Which interpreters are tried, in which order, and what is said of those that are none."""
+
 import shutil
 import sys
 from pathlib import Path
@@ -8,36 +10,70 @@ from advisor.core.errors import InputError
 from advisor.profile.environment import candidates
 from tests.programs import write_program
 
-
-def make_interpreter(folder):
-    return write_program(folder / "bin/python", f'exec {sys.executable} "$@"')
+OURS = Path(sys.executable)
 
 
-def test_the_active_environment_comes_first_then_ours(tmp_path):
-    venv, conda = make_interpreter(tmp_path / "venv"), make_interpreter(tmp_path / "conda")
-    environment = {"VIRTUAL_ENV": str(tmp_path / "venv"), "CONDA_PREFIX": str(tmp_path / "conda")}
-    assert candidates(None, environment) == [venv, conda, Path(sys.executable)]
+def python_in(folder: Path, *, mode: int = 0o755) -> Path:
+    path = write_program(folder / "bin/python", f'exec {sys.executable} "$@"')
+    path.chmod(mode)
+    return path
 
 
-def test_without_an_environment_ours_is_taken():
-    assert candidates(None, {}) == [Path(sys.executable)]
+@pytest.fixture
+def nobody_is_root(monkeypatch):
+    """Root may read all files; what may be run is asked of the mode."""
+    monkeypatch.setattr("os.access", lambda path, _: bool(Path(path).stat().st_mode & 0o111))
 
 
-def test_a_stale_environment_is_passed_over(tmp_path):
-    assert candidates(None, {"VIRTUAL_ENV": str(tmp_path)}) == [Path(sys.executable)]
+def test_the_active_environment_comes_first_then_ours(tmp_path, monkeypatch):
+    venv, conda = python_in(tmp_path / "venv"), python_in(tmp_path / "conda")
+    folders = {"VIRTUAL_ENV": str(tmp_path / "venv"), "CONDA_PREFIX": str(tmp_path / "conda")}
+    assert candidates(None, folders) == [venv, conda, OURS]
+    assert candidates(None, {}) == [OURS]
+    for variable, python in zip(folders, (venv, conda), strict=True):
+        # Each counts alone, one known by two names once; "" does not mean the working folder.
+        assert candidates(None, {variable: folders[variable]}) == [python, OURS]
+        assert candidates(None, dict.fromkeys(folders, folders[variable])) == [python, OURS]
+        monkeypatch.chdir(folders[variable])
+        assert candidates(None, {variable: ""}) == [OURS]
+    # A named one is the only one.
+    assert candidates(conda, folders) == [conda]
+    assert candidates(conda.parents[1], folders) == [conda]
 
 
-def test_a_named_interpreter_is_the_only_one(tmp_path):
-    path = make_interpreter(tmp_path)
-    assert candidates(path, {"VIRTUAL_ENV": "/elsewhere"}) == [path]
-    assert candidates(tmp_path, {}) == [path]
+def test_our_own_environment_is_tried_once():
+    folder = OURS.parent.parent
+    if folder / "bin" / "python" != OURS:
+        pytest.skip("this interpreter has another name")
+    assert candidates(None, {"VIRTUAL_ENV": str(folder)}) == [OURS]
 
 
-@pytest.mark.parametrize("name", ["missing", "data.txt"])
-def test_a_wrong_path_says_what_is_allowed(name, tmp_path):
+def test_links_stay_links(tmp_path):
+    real = python_in(tmp_path / "real")
+    link = tmp_path / "linked" / "bin" / "python"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(real)
+    folders = {"VIRTUAL_ENV": str(tmp_path / "linked"), "CONDA_PREFIX": str(tmp_path / "real")}
+    assert candidates(None, folders) == [link, real, OURS]
+
+
+def test_what_cannot_be_run_is_passed_over(tmp_path, nobody_is_root, monkeypatch):
+    python_in(tmp_path / "text", mode=0o644)
+    (tmp_path / "folder" / "bin" / "python").mkdir(parents=True)
+    for name in ("stale", "text", "folder"):
+        assert candidates(None, {"VIRTUAL_ENV": str(tmp_path / name)}) == [OURS]
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
+    assert candidates(None, {}) == []
+
+
+@pytest.mark.parametrize("name", ["missing", "data.txt", ".", "text/bin/python"])
+def test_a_wrong_path_says_what_is_allowed(name, tmp_path, nobody_is_root):
     (tmp_path / "data.txt").write_text("")
-    with pytest.raises(InputError, match=r"not an interpreter .* \.venv/bin/python"):
+    (tmp_path / "data.txt").chmod(0o644)
+    python_in(tmp_path / "text", mode=0o644)
+    with pytest.raises(InputError, match=r"not an interpreter .* \.venv/bin/python") as caught:
         candidates(tmp_path / name, {})
+    assert str(tmp_path / name) in str(caught.value)
 
 
 @pytest.mark.parametrize("program", ["ls", "rm", "sh", "true", "cat"])
@@ -47,16 +83,13 @@ def test_another_program_is_no_interpreter(program):
         candidates(path, {})
 
 
-def test_a_file_that_does_not_start_says_so(tmp_path):
-    broken = make_interpreter(tmp_path)
-    broken.write_text("#!/no/such/program\n")
-    with pytest.raises(InputError, match=r"does not start: .*Name an executable"):
-        candidates(broken, {})
-
-
-def test_a_program_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
-    slow = make_interpreter(tmp_path)
-    slow.write_text("#!/bin/sh\nexec sleep 20\n")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("#!/no/such/program\n", "Name an executable"), ("#!/bin/sh\nexec sleep 20\n", "timed out")],
+)
+def test_a_file_that_does_not_start_or_answer_says_so(text, words, tmp_path, monkeypatch):
+    broken = python_in(tmp_path)
+    broken.write_text(text)
     monkeypatch.setattr("advisor.profile.environment._ANSWER_S", 0.2)
-    with pytest.raises(InputError, match=r"does not start: .*timed out"):
-        candidates(slow, {})
+    with pytest.raises(InputError, match=f"does not start: .*{words}"):
+        candidates(broken, {})

@@ -141,32 +141,16 @@ def run():
 
 def test_a_step_of_the_first_optimizer_ends_a_span(run):
     first, second = make_optimizer(), make_optimizer()
-    for optimizer in (first, second, second, first, second):
+    run.iterations._before_step(first, (), {})
+    assert (run.iterations.last, run.iterations.is_steady, run.recorder.phase) == (None, False, "optimizer")
+    run.iterations._after_step(first, (), {})
+    assert run.recorder.phase == "forward"
+    for optimizer in (second, second, first, second):
         run.step(optimizer)
     assert run.told == [1, 2]
     assert run.iterations.num_spans == 2
     assert run.iterations.last["num_optimizers"] == 2
-
-
-def test_nothing_is_known_before_the_first_step(run):
-    assert run.iterations.last is None
-    assert not run.iterations.is_steady
-    run.iterations._before_step(make_optimizer(), (), {})
-    assert run.iterations.last is None
-
-
-def test_the_phase_is_optimizer_during_a_step_alone(run):
-    optimizer = make_optimizer()
-    run.iterations._before_step(optimizer, (), {})
-    assert run.recorder.phase == "optimizer"
-    run.iterations._after_step(optimizer, (), {})
-    assert run.recorder.phase == "forward"
-
-
-def test_each_step_asks_whether_to_stop(run):
-    for _ in range(3):
-        run.step(make_optimizer())
-    assert run.checks == 3
+    assert run.checks == 5  # each step asks whether to stop
 
 
 def test_the_newest_span_is_kept_and_a_new_one_begun(run):
@@ -225,27 +209,20 @@ def test_a_span_is_steady_when_it_is_the_third_and_full(run, samples, steady_at)
 
 
 def test_the_training_is_what_comes_after_the_trials_of_a_learning_rate(run):
-    def lr_find(optimizer, num_steps):
+    def lr_find(num_steps):
+        optimizer = make_optimizer([on_gpu(2)])
         for _ in range(num_steps):
             run.step(optimizer, 8)
-            assert not run.iterations.is_steady
+        return optimizer
 
-    optimizer = make_optimizer([on_gpu(2)])
-    lr_find(optimizer, 10)
-    steady = []
+    optimizer = lr_find(10)
+    steady = [run.iterations.is_steady]
     for _ in range(SPANS_WANTED):
         run.step(optimizer, 64)
         steady.append(run.iterations.is_steady)
-    assert steady == [False, False, True]
-
-
-def test_trials_without_end_are_the_training(run):
-    def lr_find():
-        optimizer = make_optimizer([on_gpu(2)])
-        for _ in range(iteration.MOST_TRIALS):
-            run.step(optimizer, 8)
-
-    lr_find()
+    assert steady == [False, False, False, True]
+    # Trials without end are the training.
+    lr_find(iteration.MOST_TRIALS)
     assert run.iterations.is_steady
 
 
@@ -268,55 +245,34 @@ def test_parameters_gradients_and_state_are_told_apart(run):
     assert kinds == ["parameter", "parameter", "gradient", "optimizer"]
 
 
-def test_tensors_of_the_cpu_and_sparse_ones_are_no_device_memory(run):
-    host, sparse = torch.zeros(3), torch.zeros(3).to_sparse()
-    run.step(make_optimizer([host, sparse]))
+def test_tensors_of_the_cpu_are_no_device_memory_and_every_optimizer_is_asked(run):
+    run.step(make_optimizer([torch.zeros(3), torch.zeros(3).to_sparse()]))
     assert run.memory.tags == {}
-
-
-def test_every_optimizer_of_the_run_is_asked(run):
     first, second = on_gpu(1), on_gpu(1)
     optimizers = make_optimizer([first]), make_optimizer([second])
-    run.step(optimizers[0])
-    assert run.kind(first) == "parameter"
-    run.memory.tags.clear()
-    # Not the first optimizer, so the span goes on until that steps again.
-    run.step(optimizers[1])
-    assert run.kind(second) is None
+    for optimizer in optimizers:
+        run.iterations._optimizer_made(optimizer)
+    run.backward()
+    assert (run.kind(first), run.kind(second)) == ("parameter", "parameter")
 
 
-def enter(run: Run, module: Any) -> None:
-    run.iterations._enter_module(module, ())
-
-
-def leave(run: Run, module: Any) -> None:
-    run.iterations._leave_module(module, (), None)
+def test_frozen_parameters_are_those_of_outermost_modules(run):
+    tensors = [on_gpu(1) for _ in range(3)]
+    outer, inner, later = (a_model(tensor) for tensor in tensors)
+    run.iterations._leave_module(a_model(), (), None)  # more ends than beginnings do no harm
+    for act in ("in outer", "in inner", "out inner", "out outer", "in later", "out later"):
+        way, name = act.split()
+        model = {"outer": outer, "inner": inner, "later": later}[name]
+        if way == "in":
+            run.iterations._enter_module(model, ())
+        else:
+            run.iterations._leave_module(model, (), None)
+    run.step(make_optimizer())
+    assert [run.kind(tensor) for tensor in tensors] == ["parameter", None, "parameter"]
 
 
 def a_model(*parameters: Any) -> Any:
     return Thing(parameters=lambda: iter(parameters))
-
-
-def test_frozen_parameters_are_those_of_outermost_modules(run):
-    frozen, inner = on_gpu(1), on_gpu(1)
-    outer_model, inner_model = a_model(frozen), a_model(inner)
-    enter(run, outer_model)
-    enter(run, inner_model)
-    leave(run, inner_model)
-    leave(run, outer_model)
-    run.step(make_optimizer())
-    assert (run.kind(frozen), run.kind(inner)) == ("parameter", None)
-
-
-def test_after_the_outermost_module_the_next_one_is_outermost(run):
-    parameters = [on_gpu(1), on_gpu(1)]
-    models = [a_model(parameter) for parameter in parameters]
-    leave(run, a_model())  # more ends than beginnings do no harm
-    for model in models:
-        enter(run, model)
-        leave(run, model)
-    run.step(make_optimizer())
-    assert [run.kind(parameter) for parameter in parameters] == ["parameter"] * 2
 
 
 def test_hooks_are_installed_and_also_see_modules_that_raise(run, monkeypatch):
@@ -342,27 +298,25 @@ def test_hooks_are_installed_and_also_see_modules_that_raise(run, monkeypatch):
     }
 
 
-def test_the_rarest_step_bounds_the_iteration(run):
-    critic, generator = make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1)])
-    run.iterations._optimizer_made(generator)
-    for tensor in (*critic.param_groups[0]["params"], *generator.param_groups[0]["params"]):
-        tensor.requires_grad_()
-    steady_at = []
-    for number in range(1, 25):
-        run.step(generator if number % 6 == 0 else critic)
-        if run.iterations.is_steady:
-            steady_at.append(number)
+def test_the_rarest_step_bounds_the_iteration():
+    def warnings(period: int, num_steps: int) -> tuple[list[int], list[Any]]:
+        run, critic, generator = Run(), make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1)])
+        run.iterations._optimizer_made(generator)
+        for tensor in (*critic.param_groups[0]["params"], *generator.param_groups[0]["params"]):
+            tensor.requires_grad_()
+        steady_at = []
+        for number in range(1, num_steps):
+            run.step(generator if number % period == 0 else critic)
+            if run.iterations.is_steady:
+                steady_at.append(number)
+        assert run.iterations.last["num_optimizers"] == 2
+        return steady_at, run.iterations.warnings
+
+    steady_at, told = warnings(6, 25)
     assert steady_at[0] == 18
-    assert run.iterations.last["num_optimizers"] == 2
-    assert run.iterations.warnings == [{"code": "iteration-seen", "facts": {"of": "steps-unequal", "num": 5}}]
-
-
-def test_optimizers_that_take_turns_are_nothing_to_tell(run):
-    first, second = make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1)])
-    for number in range(6):
-        run.step(second if number % 2 else first)
-    assert run.iterations.last["num_optimizers"] == 2
-    assert run.iterations.warnings == []
+    assert told == [{"code": "iteration-seen", "facts": {"of": "steps-unequal", "num": 5}}]
+    # Optimizers that take turns are nothing to tell.
+    assert warnings(2, 7)[1] == []
 
 
 def test_an_optimizer_that_never_steps_is_waited_for_and_told(run):
@@ -415,15 +369,12 @@ def test_a_closure_is_forward_and_what_follows_is_the_optimizer(run, keyword):
 
 
 def test_the_number_of_evaluations_is_told_and_is_no_accumulation(run):
+    step_with_closure(run, make_optimizer(), 1, keyword=False)
+    assert run.iterations.warnings == []
     run.recorder.num_backward_passes = 6
     step_with_closure(run, make_optimizer(), 3, keyword=False)
     assert run.iterations.last["num_backward_passes"] == 2
     assert "evaluated the model 3 times" in of_child(run.iterations.warnings)[0]
-
-
-def test_one_evaluation_is_nothing_to_tell(run):
-    step_with_closure(run, make_optimizer(), 1, keyword=False)
-    assert run.iterations.warnings == []
 
 
 def test_after_a_closure_that_raises_the_phase_is_the_optimizers(run):

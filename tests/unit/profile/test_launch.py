@@ -1,3 +1,5 @@
+"""A child process, from its start to the end of all that it left running."""
+
 import contextlib
 import fcntl
 import os
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.profile.attempt import run_child
+from advisor.profile.attempt import MARK, end_leftovers, new_mark, run_child
 from tests.waiting import wait_for, wait_for_end
 
 
@@ -192,3 +194,35 @@ def test_an_interpreter_that_does_not_start(tmp_path):
     broken.chmod(0o755)
     with pytest.raises(InputError, match=r"cannot start the Python interpreter .*`profile\.python`"):
         run("", tmp_path, command=[broken])
+
+
+def sleeper(environment):
+    return subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); import time; time.sleep(60)"],
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+    )
+
+
+@on_linux
+def test_a_marked_process_in_a_session_of_its_own_is_ended_and_no_other():
+    mark = new_mark()
+    marked, other = sleeper(mark), sleeper(new_mark())
+    try:
+        for process in (marked, other):
+            process.stdout.readline()
+        assert end_leftovers(mark) == [marked.pid]
+        assert marked.wait(timeout=60) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        other.kill()
+        for process in (marked, other):
+            process.communicate()
+
+
+@on_linux
+def test_nobody_has_a_new_mark():
+    assert new_mark() != new_mark()
+    assert end_leftovers(new_mark()) == []
+    assert MARK not in os.environ

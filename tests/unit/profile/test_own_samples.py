@@ -57,19 +57,14 @@ def test_a_new_span_begins_with_nothing(clocks):
     assert making.seconds() == 0
 
 
-def test_a_disk_counts_and_the_wait_for_a_core_does_not(clocks):
+@pytest.mark.parametrize(("tells_queue", "idle_s", "expected_s"), [(True, 4.0, 1 + 4), (False, 0.0, 1)])
+def test_a_disk_counts_and_the_wait_for_a_core_does_not(clocks, tells_queue, idle_s, expected_s):
+    """Where the queue is not told a busy wall clock does not count."""
+    clocks.tells_queue = tells_queue
     making = Making()
-    clocks.cpu_s, clocks.queue_s, clocks.idle_s = 1.0, 16.0, 4.0
+    clocks.cpu_s, clocks.queue_s, clocks.idle_s = 1.0, 16.0, idle_s
     making.copied()
-    assert making.seconds() == 1 + 4
-
-
-def test_where_the_queue_is_not_told_a_busy_wall_clock_does_not_count(clocks):
-    clocks.tells_queue = False
-    making = Making()
-    clocks.cpu_s, clocks.queue_s = 1.0, 16.0
-    making.copied()
-    assert making.seconds() == 1
+    assert making.seconds() == expected_s
 
 
 def test_what_the_dispatch_mode_adds_is_taken_off_where_operators_made_a_copy(clocks):

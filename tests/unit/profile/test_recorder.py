@@ -85,3 +85,17 @@ def test_values_of_parameters_and_of_what_was_written_to_stay_unknown(probe):
 def test_an_unknown_value_is_finite_for_who_asks(probe):
     *_, (is_finite, is_nan, is_no_nan, is_infinite, is_three) = probe("values that do not")
     assert (is_finite, is_nan, is_no_nan, is_infinite, is_three) == (True, False, True, False, False)
+
+
+def test_inference_runs_the_operators_of_evaluation_without_gradients(probe):
+    inference, no_grad = probe("inference mode")
+    assert inference == no_grad
+    names = {name for name, _ in inference}
+    assert names >= {"aten::convolution", "aten::addmm", "aten::bmm"}
+    assert names.isdisjoint({"aten::conv2d", "aten::linear", "aten::matmul"})
+
+
+def test_what_is_one_kernel_stays_whole(probe):
+    inference, _ = probe("inference mode")
+    assert ["aten::native_batch_norm", 1] in inference
+    assert ["aten::_fused_rms_norm", 1] in inference

@@ -36,25 +36,24 @@ def cpu(monkeypatch):
     return set_to
 
 
-def elapsed_s(clocks, begin, end):
+@pytest.mark.parametrize(
+    ("begin", "end", "expected_s"),
+    [
+        # Waiting for a core does not count, for a disk it does, and time never runs backwards.
+        ((10.0, "5 1000000000 3"), (14.0, "7 2500000000 4"), 4.0 - 1.5),
+        ((10.0, "0 0 0"), (14.0, "0 0 0"), 4.0),
+        ((10.0, "0 0 0"), (10.5, "0 1000000000 0"), 0.0),
+        # Where the system does not tell, a busy wall clock does not count.
+        *(((10.0, text), (14.0, text), 0.5) for text in ("", "1", "a b c")),
+    ],
+)
+def test_what_the_wall_clock_and_the_run_queue_tell(clocks, cpu, begin, end, expected_s):
+    cpu(own_s=1.0)
     clocks(*begin)
     watch = Stopwatch()
     clocks(*end)
-    return watch.elapsed_s()
-
-
-def test_waiting_for_a_core_does_not_count(clocks):
-    assert elapsed_s(clocks, (10.0, "5 1000000000 3"), (14.0, "7 2500000000 4")) == 4.0 - 1.5
-
-
-@pytest.mark.parametrize("text", ["", "1", "a b c"])
-def test_where_the_system_does_not_tell_a_busy_wall_clock_does_not_count(clocks, cpu, text):
-    cpu(own_s=1.0)
-    clocks(10.0, text)
-    watch = Stopwatch()
-    clocks(14.0, text)
     cpu(own_s=1.5)
-    assert watch.elapsed_s() == 0.5
+    assert watch.elapsed_s() == expected_s
 
 
 def test_threads_and_children_are_work_of_the_cpu(clocks, cpu):
@@ -92,10 +91,6 @@ def test_a_child_that_has_ended_counts():
     assert 0 < watch.cpu_s() <= time.process_time() + children.ru_utime + children.ru_stime
 
 
-def test_time_never_runs_backwards(clocks):
-    assert elapsed_s(clocks, (10.0, "0 0 0"), (10.5, "0 1000000000 0")) == 0.0
-
-
 def test_without_the_file_the_wall_clock_does_not_count(monkeypatch, cpu, tmp_path):
     monkeypatch.setattr(module, "_SCHEDULED", tmp_path / "none")
     cpu(own_s=1.0)
@@ -103,11 +98,6 @@ def test_without_the_file_the_wall_clock_does_not_count(monkeypatch, cpu, tmp_pa
     watch = Stopwatch()
     monkeypatch.setattr(time, "perf_counter", lambda: 20.0)
     assert watch.elapsed_s() == 0.0
-
-
-def test_waiting_for_a_disk_counts(clocks, cpu):
-    cpu(own_s=1.0)
-    assert elapsed_s(clocks, (10.0, "0 0 0"), (14.0, "0 0 0")) == 4.0
 
 
 def test_a_core_lost_between_the_two_clocks_is_no_time(monkeypatch):

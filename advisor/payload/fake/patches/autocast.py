@@ -56,7 +56,15 @@ def install_autocast(session: Session) -> None:
     ):
         for name in names.split():
             _register(library, name, rule)
-    _forget_casts_on_exit(casts)
+    autocast = torch.amp.autocast_mode.autocast
+
+    def leave(original: Original, context: object, *error: object) -> object:
+        result = original(context, *error)
+        if not torch.is_autocast_enabled("cuda"):
+            casts.cache.clear()
+        return result
+
+    wrap(autocast, "__exit__", leave)
 
 
 def _register(library: torch.library.Library, name: str, rule: Rule) -> None:
@@ -132,18 +140,6 @@ def _eligible(values: Iterable[object]) -> Iterator[torch.Tensor]:
             yield from _eligible(value)
         elif _is_eligible(value):
             yield value
-
-
-def _forget_casts_on_exit(casts: _Casts) -> None:
-    autocast = torch.amp.autocast_mode.autocast
-
-    def leave(original: Original, context: object, *error: object) -> object:
-        result = original(context, *error)
-        if not torch.is_autocast_enabled("cuda"):
-            casts.cache.clear()
-        return result
-
-    wrap(autocast, "__exit__", leave)
 
 
 def to_autocast(*tensors: Any) -> tuple[Any, ...]:

@@ -143,19 +143,6 @@ def install_exporting(session: Session) -> None:
     for name in _EXPORTS:
         if hasattr(torch.export, name):
             wrap(torch.export, name, functools.partial(_put_off, session, name))
-    _keep_files(session)
-    _install_trace(session)
-    when_imported("torch.onnx", functools.partial(_install_onnx, session))
-
-
-def _put_off(
-    session: Session, name: str, original: Original, mod: object, *args: object, **kwargs: object
-) -> object:
-    session.warn(Warned.NOT_DONE, what="export", name=f"torch.export.{name}")
-    return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
-
-
-def _keep_files(session: Session) -> None:
     saved: dict[str, object] = {}
 
     @functools.wraps(torch.export.save)
@@ -171,6 +158,15 @@ def _keep_files(session: Session) -> None:
 
     replace(torch.export, save=save)
     wrap(torch.export, "load", load)
+    _install_trace(session)
+    when_imported("torch.onnx", functools.partial(_install_onnx, session))
+
+
+def _put_off(
+    session: Session, name: str, original: Original, mod: object, *args: object, **kwargs: object
+) -> object:
+    session.warn(Warned.NOT_DONE, what="export", name=f"torch.export.{name}")
+    return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
 
 
 def _install_trace(session: Session) -> None:

@@ -204,7 +204,7 @@ def _identity_answers(gpu: PretendedGpu, world: PretendedWorld) -> dict[str, obj
         "is_tf32_supported": lambda: gpu.major >= 8,
         "device_count": world.count_gpus,
         "current_device": lambda: 0,
-        "set_device": _set_device,
+        "set_device": plain_device,
         "get_device_name": lambda device=None: gpu.name,  # noqa: ARG005
         "get_device_properties": lambda device=None: properties,  # noqa: ARG005
         "get_device_capability": lambda device=None: (gpu.major, gpu.minor),  # noqa: ARG005
@@ -217,10 +217,6 @@ def _identity_answers(gpu: PretendedGpu, world: PretendedWorld) -> dict[str, obj
         "get_rng_state": lambda device=None: torch.zeros(16, dtype=torch.uint8),  # noqa: ARG005
         "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
     }
-
-
-def _set_device(device: object) -> None:
-    plain_device(device)
 
 
 def _memory_answers(session: Session) -> dict[str, object]:
@@ -355,8 +351,8 @@ def install_accelerator(session: Session) -> None:
         "current_accelerator": lambda check_available=False: torch.device("cuda"),  # noqa: ARG005
         "current_device_index": lambda: 0,
         "current_device_idx": lambda: 0,
-        "set_device_index": _set_device,
-        "set_device_idx": _set_device,
+        "set_device_index": plain_device,
+        "set_device_idx": plain_device,
         "current_stream": lambda device=None: Stream(),  # noqa: ARG005
         "set_stream": lambda stream: None,  # noqa: ARG005
         "synchronize": lambda device=None: None,  # noqa: ARG005

@@ -92,10 +92,9 @@ def install_downloads(session: Session) -> None:
     wrap(torch.hub, "load_state_dict_from_url", load_state_dict_from_url)
     wrap(torch.nn.Module, "load_state_dict", load_state_dict)
     _refuse_downloads(session)
-    when_imported("huggingface_hub.file_download", functools.partial(_name, session, "hf_hub_download"))
-    when_imported(
-        "huggingface_hub._snapshot_download", functools.partial(_name, session, "snapshot_download")
-    )
+    for name in ("hf_hub_download", "snapshot_download"):
+        module = f"huggingface_hub.{'file_download' if name.startswith('hf') else '_snapshot_download'}"
+        when_imported(module, functools.partial(_name, session, name))
     when_imported("timm.models._builder", functools.partial(_keep_initial_weights, session))
     when_imported("transformers.modeling_utils", functools.partial(_make_weights, session))
     for name, uploads in _UPLOADS.items():
@@ -188,14 +187,13 @@ def _name(session: Session, name: str, module: ModuleType) -> None:
 
 
 def _drop(session: Session, names: tuple[str, ...], module: ModuleType) -> None:
+    def dropped(name: str, *_: object, **__: object) -> None:
+        session.warn(Warned.NOT_DONE, what="call", name=name)
+
     for name in names:
         owner, last, original = attribute(module, name)
         if original is not None:
-            wrap(owner, last, functools.partial(_drop_call, session, name))
-
-
-def _drop_call(session: Session, name: str, *_: object, **__: object) -> None:
-    session.warn(Warned.NOT_DONE, what="call", name=name)
+            wrap(owner, last, functools.partial(dropped, name))
 
 
 # Experiment trackers.
@@ -277,10 +275,8 @@ class Silence:
 def _silence(session: Session, names: tuple[str, ...] | None, module: ModuleType) -> None:
     tell = functools.partial(_tell, session, module.__name__.partition(".")[0])
     if names is None:
-        public = [
-            name for name, value in vars(module).items() if (callable(value) and not isinstance(value, type))
-        ]
-        names = tuple(name for name in public if not name.startswith("_"))
+        functions = {name for name, it in vars(module).items() if callable(it) and not isinstance(it, type)}
+        names = tuple(name for name in functions if not name.startswith("_"))
     for name in names:
         if hasattr(module, name):
             setattr(module, name, Silence(tell))
@@ -312,9 +308,5 @@ def _silence_writer(session: Session, module: ModuleType) -> None:
     for name in vars(kind).copy():
         if not name.startswith("__") and callable(getattr(kind, name)):
             # Lightning writes by way of what a private method gives back.
-            setattr(kind, name, Silence() if name.startswith("_") else _nothing)
+            setattr(kind, name, Silence() if name.startswith("_") else lambda *_, **__: None)
     replace(kind, __init__=init, get_logdir=get_logdir)
-
-
-def _nothing(*_: object, **__: object) -> None:
-    return None

@@ -28,21 +28,20 @@ def install_dropout(session: Session) -> None:
     Wrap ``torch.nn.functional.dropout`` and ``torch.dropout``.
     """
 
-    def dropout(
-        original: Original,
-        input: torch.Tensor,  # noqa: A002
-        p: float = 0.5,
-        training: bool = True,
-        inplace: bool = False,
+    def fused(
+        original: Original, given: torch.Tensor, p: float, train: bool, *, inplace: bool = False
     ) -> object:
-        if session.is_fake(input) and training and not inplace and 0 < p < 1:
-            return torch.native_dropout(input, p, True)[0]
-        return original(input, p, training, inplace)
+        if session.is_fake(given) and train and not inplace and 0 < p < 1:
+            return torch.native_dropout(given, p, True)[0]
+        return original(given, p, train, *((True,) if inplace else ()))
 
-    def torch_dropout(plain: Original, input: torch.Tensor, p: float, train: bool) -> object:  # noqa: A002
-        if session.is_fake(input) and train and 0 < p < 1:
-            return torch.native_dropout(input, p, True)[0]
-        return plain(input, p, train)
+    def dropout(
+        original: Original, input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False  # noqa: A002
+    ) -> object:  # fmt: skip
+        return fused(original, input, p, training, inplace=inplace)
+
+    def torch_dropout(original: Original, input: torch.Tensor, p: float, train: bool) -> object:  # noqa: A002
+        return fused(original, input, p, train)
 
     wrap(torch.nn.functional, "dropout", dropout)
     wrap(torch, "dropout", torch_dropout)
@@ -107,7 +106,12 @@ def install_attention(session: Session) -> None:
         if enable_gqa:
             key, value = _repeat_heads(query, key), _repeat_heads(query, value)
         if _fused_can(session, query, value):
-            return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
+            if attn_mask is not None:
+                attn_mask = _additive(attn_mask, query.dtype).expand(*query.shape[:3], key.size(2))
+            keeps_sums = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+            return aten._scaled_dot_product_efficient_attention(
+                query, key, value, attn_mask, keeps_sums, dropout_p, is_causal, scale=scale
+            )[0]
         # The plain mathematics, which C++ takes for ours anyway.
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
 
@@ -192,19 +196,6 @@ def _fused_can(session: Session, query: torch.Tensor, value: torch.Tensor) -> bo
     )
 
 
-def _efficient(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None,
-    dropout_p: float, is_causal: bool, scale: float | None,
-) -> object:  # fmt: skip
-    if mask is not None:
-        mask = _additive(mask, query.dtype)
-        mask = mask.expand(*query.shape[:3], key.size(2))
-    keeps_sums = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
-    return aten._scaled_dot_product_efficient_attention(
-        query, key, value, mask, keeps_sums, dropout_p, is_causal, scale=scale
-    )[0]
-
-
 def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if mask.dtype is not torch.bool:
         return mask.to(dtype)
@@ -247,33 +238,18 @@ def install_batch_norm(session: Session) -> None:
     """
 
     def batch_norm(
-        original: Original,
-        input: torch.Tensor,  # noqa: A002 - torch's own name
-        weight: torch.Tensor | None,
-        bias: torch.Tensor | None,
-        running_mean: torch.Tensor | None,
-        running_var: torch.Tensor | None,
-        training: bool,
-        momentum: float,
-        eps: float,
-        cudnn_enabled: bool,
-    ) -> object:
+        original: Original, input: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,  # noqa: A002
+        running_mean: torch.Tensor | None, running_var: torch.Tensor | None, training: bool, momentum: float,
+        eps: float, cudnn_enabled: bool,
+    ) -> object:  # fmt: skip
+        given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
         has_statistics = (running_mean is None) == (running_var is None) and (
             training or running_mean is not None
         )
-        if (
-            cudnn_enabled
-            and has_statistics
-            and eps >= _MIN_EPSILON
-            and session.is_fake(input)
-            and _cudnn_takes(input, weight, bias, training)
-        ):
-            return torch.ops.aten.cudnn_batch_norm(
-                input, weight, bias, running_mean, running_var, training, momentum, eps
-            )[0]
-        return original(
-            input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
-        )
+        is_cudnns = cudnn_enabled and has_statistics and eps >= _MIN_EPSILON and session.is_fake(input)
+        if is_cudnns and _cudnn_takes(input, weight, bias, training):
+            return torch.ops.aten.cudnn_batch_norm(*given)[0]
+        return original(*given, cudnn_enabled)
 
     wrap(torch, "batch_norm", batch_norm)
 

@@ -188,8 +188,11 @@ def install_deepspeed(session: Session) -> None:
     def each_call(module: str, dotted: str, then: Callable[[Session, Any], None]) -> None:
         when_imported(module, lambda loaded: _after(loaded, dotted, functools.partial(then, session)))
 
+    def look_for_mpi(*_: object, **__: object) -> None:
+        raise KeyError("RANK")
+
     when_imported("deepspeed.ops.op_builder.builder", _stand_in)
-    when_imported("deepspeed.comm.comm", _ask_for_torchrun)
+    when_imported("deepspeed.comm.comm", lambda module: replace(module, mpi_discovery=look_for_mpi))
     zero = "deepspeed.runtime.zero"
     first = f"{zero}.stage_1_and_2"
     each_call(first, "DeepSpeedZeroOptimizer.__init__", _tell_shared)
@@ -210,13 +213,6 @@ def _after(module: ModuleType, dotted: str, then: Callable[[Any], None]) -> None
     owner, name, method = attribute(module, dotted)
     if method is not None:
         wrap(owner, name, run)
-
-
-def _ask_for_torchrun(module: ModuleType) -> None:
-    def look_for_mpi(*_: object, **__: object) -> None:
-        raise KeyError("RANK")
-
-    replace(module, mpi_discovery=look_for_mpi)
 
 
 def _stand_in(module: ModuleType) -> None:
@@ -281,17 +277,17 @@ def _name(session: Session, tensors: Iterable[torch.Tensor | None], kind: str) -
 
 def _count_as_backward(session: Session, cls: Any) -> None:
     """It reads gradients after the pass, as an update of weights by hand does, but all on each rank."""
+
+    def in_backward(original: Original, *args: object, **kwargs: object) -> object:
+        recorder = session.recorder
+        before, recorder.phase = recorder.phase, "backward"
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recorder.phase = before
+
     for name in ("reduce_gradients", "independent_gradient_partition_epilogue"):
-        wrap(cls, name, functools.partial(_in_backward, session))
-
-
-def _in_backward(session: Session, original: Original, *args: object, **kwargs: object) -> object:
-    recorder = session.recorder
-    before, recorder.phase = recorder.phase, "backward"
-    try:
-        return original(*args, **kwargs)
-    finally:
-        recorder.phase = before
+        wrap(cls, name, in_backward)
 
 
 def _count_as_step(session: Session, engine: Any) -> None:

@@ -41,12 +41,9 @@ def install_saving(session: Session) -> None:
         original(obj, f, *args, **kwargs)
 
     def rebuild_tensor(
-        shape: Sequence[int],
-        stride: Sequence[int],
-        dtype: torch.dtype,
-        requires_grad: bool,
+        shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype, requires_grad: bool,
         is_parameter: bool,
-    ) -> object:
+    ) -> object:  # fmt: skip
         if session.restores_to_gpu:
             tensor = session.pretending.empty(shape, dtype, stride)
         else:
@@ -209,22 +206,20 @@ def _redirect(session: Session, name: str, parameter: str, module: ModuleType) -
 
 def _redirect_trainer(session: Session, module: ModuleType) -> None:
     """Hugging Face's Trainer works out its folder itself, and deletes old checkpoints in it."""
-    for name, ours in (("_get_output_dir", _elsewhere), ("save_model", _save_model)):
+
+    def elsewhere(original: Original, *args: object, **kwargs: object) -> str:
+        return session.saved.place(original(*args, **kwargs))
+
+    def save_model(
+        original: Original, trainer: Any, output_dir: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        folder = session.saved.place(output_dir or trainer.args.output_dir)
+        return original(trainer, folder, *args, **kwargs)
+
+    for name, ours in (("_get_output_dir", elsewhere), ("save_model", save_model)):
         owner, last, original = attribute(module, "Trainer." + name)
         if original is not None:
-            wrap(owner, last, functools.partial(ours, session))
-
-
-def _elsewhere(session: Session, original: Original, *args: object, **kwargs: object) -> str:
-    return session.saved.place(original(*args, **kwargs))
-
-
-def _save_model(
-    session: Session, original: Original, trainer: Any, output_dir: Any = None, *args: object,
-    **kwargs: object,
-) -> object:  # fmt: skip
-    folder = session.saved.place(output_dir or trainer.args.output_dir)
-    return original(trainer, folder, *args, **kwargs)
+            wrap(owner, last, ours)
 
 
 _NAMES = {
@@ -244,23 +239,17 @@ def install_safetensors_files(session: Session) -> None:
 
     Watch for safetensors.
     """
-    when_imported("safetensors", functools.partial(_patch_reader, session))
-    patch = _patch_torch if session.backend == "fake" else _redirect_safetensors
-    when_imported("safetensors.torch", functools.partial(patch, session))
-
-
-def _patch_reader(session: Session, module: ModuleType) -> None:
 
     def safe_open(original: Original, filename: Any, *args: object, **kwargs: object) -> object:
         return original(session.saved.find(filename) or filename, *args, **kwargs)
 
-    wrap(module, "safe_open", safe_open)
-
-
-def _redirect_safetensors(session: Session, module: ModuleType) -> None:
-    """Where tensors have values, the library itself writes, elsewhere."""
+    when_imported("safetensors", lambda module: wrap(module, "safe_open", safe_open))
+    if session.backend == "fake":
+        when_imported("safetensors.torch", functools.partial(_patch_torch, session))
+        return
+    # Where tensors have values, the library itself writes, elsewhere.
     for name in ("save_file", "save_model"):
-        _redirect(session, name, "filename", module)
+        when_imported("safetensors.torch", functools.partial(_redirect, session, name, "filename"))
 
 
 def _patch_torch(session: Session, module: ModuleType) -> None:
@@ -286,12 +275,7 @@ def _patch_torch(session: Session, module: ModuleType) -> None:
                     file.write(values.numpy().data)
             file.truncate(8 + len(text) + end_bytes)
 
-    def save_model(
-        model: torch.nn.Module,
-        filename: str,
-        metadata: Any = None,
-        force_contiguous: bool = True,  # noqa: ARG001
-    ) -> None:
+    def save_model(model: torch.nn.Module, filename: str, metadata: Any = None, *_: Any, **__: Any) -> None:
         # Tied weights are stored once; their names go to the metadata, as the library has it.
         kept, names = {}, dict(metadata or {})
         owners: dict[int, str] = {}

@@ -171,11 +171,9 @@ def install_tensor_device(session: Session) -> None:
         return original(tensor, *given, **named)
 
     def cuda(
-        tensor: Any,
-        device: object = None,
-        non_blocking: bool = False,
+        tensor: Any, device: object = None, non_blocking: bool = False,
         memory_format: object = torch.preserve_format,
-    ) -> object:
+    ) -> object:  # fmt: skip
         plain_device(device)
         return tensor.to(_CUDA, non_blocking=non_blocking, memory_format=memory_format)
 
