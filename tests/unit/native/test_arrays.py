@@ -35,28 +35,19 @@ def test_kernels_become_columns():
     np.testing.assert_equal(arrays.intensity_flops_per_byte_K, [2.5, math.nan])
 
 
-def test_intensity_is_unknown_by_default():
+def test_intensity_is_unknown_by_default_and_nothing_keeps_its_shape():
     assert np.isnan(KernelArrays.from_kernels([KERNEL]).intensity_flops_per_byte_K).all()
-
-
-def test_no_kernels_and_no_gpus_keep_their_shapes():
     assert KernelArrays.from_kernels([]).num_kernels == 0
     gpus = GpuArrays.from_specs([])
     assert gpus.num_gpus == 0
     assert gpus.limits_GL.shape == (0, len(LIMIT_COLUMNS))
 
 
-@pytest.mark.parametrize(
-    ("changes", "known"),
-    [
-        ({}, True),
-        ({"registers_per_thread": None}, False),
-        ({"shared_bytes": None}, False),
-        ({"shared_bytes": 0}, True),
-    ],
-)
-def test_assumed_resources_can_be_counted(changes, known):
-    assert has_known_resources(replace(KERNEL, **changes)) is known
+def test_assumed_resources_can_be_counted():
+    for changes in ({}, {"shared_bytes": 0}):
+        assert has_known_resources(replace(KERNEL, **changes))
+    for name in ("registers_per_thread", "shared_bytes"):
+        assert not has_known_resources(replace(KERNEL, **{name: None}))
 
 
 def test_gpus_become_columns():
@@ -67,11 +58,9 @@ def test_gpus_become_columns():
     assert arrays.memory_bytes_per_s_G.tolist() == [1e12, 1e12]
     assert arrays.peak_flops_per_s_G.tolist() == [10e12, 10e12]
     assert limits_from_row(arrays.limits_GL[1]) == VOLTA_LIMITS
-
-
-def test_another_peak_moves_the_ridge_point():
-    arrays = GpuArrays.from_specs([make_gpu()], peak_flops_per_s=lambda s: s.tensor_flops_per_s["fp16"])
-    assert arrays.peak_flops_per_s_G.tolist() == [100e12]
+    # Another peak moves the ridge point.
+    other = GpuArrays.from_specs([make_gpu()], peak_flops_per_s=lambda s: s.tensor_flops_per_s["fp16"])
+    assert other.peak_flops_per_s_G.tolist() == [100e12]
 
 
 def test_gpus_without_limits_or_peak_are_named():

@@ -26,31 +26,41 @@ def scale_one(
     return float(time_s_KG[0, 0])
 
 
-def test_many_waves_of_unknown_intensity_follow_bandwidth_alone(backend):
-    gpu = {"bandwidth": 2e12, "sms": 10, "clock": 3e9}
-    assert scale_one(backend, {}, gpu) == pytest.approx(MILLISECOND / 2)
+BIGGEST = (2**31 - 1) * 65_535 * 65_535
+HALF_THE_GPU = {"sms": 40, "clock": 4e9}
 
 
-def test_large_form_by_hand(backend):
-    # R = 2e13 / 2e12 = 10, x = 5: g = 1 - 5/20 = 0.75. Waves 640 -> 320, clock 1 -> 2 GHz: product 1.
-    gpu = {"bandwidth": 2e12, "peak": 2e13, "sms": 40, "clock": 2e9}
-    expected = MILLISECOND * 0.5**0.75 * 1.0**0.25
-    assert scale_one(backend, {"intensity": 5.0}, gpu, WaveForm.LARGE) == pytest.approx(expected)
-
-
-def test_compute_bound_kernels_follow_sms_and_clock(backend):
-    gpu = {"bandwidth": 9e12, "sms": 160, "clock": 2e9}
-    kernel = {"intensity": math.inf}
-    assert scale_one(backend, kernel, gpu, WaveForm.LARGE) == pytest.approx(MILLISECOND / 4)
-
-
-def test_exact_form_by_hand(backend):
-    # B = 1000: 2 waves of 640 on the origin, 4 of 320 here. g = 0.5 at x = R = 10.
-    gpu = {"sms": 40, "clock": 4e9}
-    expected = MILLISECOND * (4 / 2) * (1 * 320 / 640) ** 0.5 * (1 / 4) ** 0.5
-    kernel = {"blocks": 1000, "intensity": 10.0}
-    assert scale_one(backend, kernel, gpu) == pytest.approx(expected)
-    assert scale_one(backend, kernel, gpu, WaveForm.EXACT) == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("kernel", "gpu", "form", "expected_s"),
+    [
+        # Many waves of unknown intensity follow bandwidth alone; small kernels of it keep their time.
+        ({}, {"bandwidth": 2e12, "sms": 10, "clock": 3e9}, WaveForm.AUTO, MILLISECOND / 2),
+        ({"blocks": 1}, {"bandwidth": 4e12, "clock": 3e9}, WaveForm.AUTO, MILLISECOND),
+        # R = 2e13 / 2e12 = 10, x = 5: g = 1 - 5/20 = 0.75. Waves 640 -> 320, clock 1 -> 2 GHz: product 1.
+        ({"intensity": 5.0}, {"bandwidth": 2e12, "peak": 2e13, "sms": 40, "clock": 2e9}, WaveForm.LARGE,
+         MILLISECOND * 0.5**0.75 * 1.0**0.25),
+        # Compute-bound kernels follow SMs and clock.
+        ({"intensity": math.inf}, {"bandwidth": 9e12, "sms": 160, "clock": 2e9}, WaveForm.LARGE,
+         MILLISECOND / 4),
+        # 7.5 holds 4 blocks of 256 threads where 7.0 holds 8: twice the waves, at g = 0 twice the time.
+        ({"intensity": math.inf}, {"cc": "7.5"}, WaveForm.LARGE, 2 * MILLISECOND),
+        # B = 1000: 2 waves of 640 on the origin, 4 of 320 here. g = 0.5 at x = R = 10.
+        *(({"blocks": 1000, "intensity": 10.0}, HALF_THE_GPU, form,
+           MILLISECOND * (4 / 2) * (1 * 320 / 640) ** 0.5 * (1 / 4) ** 0.5)
+          for form in (WaveForm.AUTO, WaveForm.EXACT)),
+        # B = 100 < 640 and 400: two turns of 80 SMs there, two of 50 here; twice the clock; g = 0.5.
+        ({"blocks": 100, "intensity": 10.0}, {"sms": 50, "clock": 2e9, "bandwidth": 1e12}, WaveForm.AUTO,
+         MILLISECOND * 0.5**0.5),
+        # Five turns rather than two, and still less than a wave of 160.
+        ({"blocks": 100, "intensity": 10.0}, {"sms": 20, "clock": 2e9, "bandwidth": 1e12}, WaveForm.AUTO,
+         MILLISECOND * (0.5 * 5 / 2) ** 0.5),
+        # The largest launch does not overflow, and no time stays none.
+        ({"blocks": BIGGEST, "intensity": math.inf}, {"sms": 160}, WaveForm.EXACT, MILLISECOND / 2),
+        ({"duration": 0.0}, {"sms": 3}, WaveForm.AUTO, 0.0),
+    ],
+)  # fmt: skip
+def test_times_by_hand(backend, kernel, gpu, form, expected_s):
+    assert scale_one(backend, kernel, gpu, form) == pytest.approx(expected_s)
 
 
 def test_exact_form_shows_the_tail_effect(backend):
@@ -59,25 +69,6 @@ def test_exact_form_shows_the_tail_effect(backend):
     full = scale_one(backend, {**kernel, "blocks": 800}, {"sms": 100}, WaveForm.EXACT)
     over = scale_one(backend, {**kernel, "blocks": 801}, {"sms": 100}, WaveForm.EXACT)
     assert over == pytest.approx(2 * full)
-
-
-def test_small_kernels_are_counted_in_sms(backend):
-    # B = 100 < 640 and 400: two turns of 80 SMs there, two of 50 here; twice the clock; g = 0.5.
-    kernel = {"blocks": 100, "intensity": 10.0}
-    gpu = {"sms": 50, "clock": 2e9, "bandwidth": 1e12}
-    assert scale_one(backend, kernel, gpu) == pytest.approx(MILLISECOND * 0.5**0.5)
-    gpu["sms"] = 20  # five turns rather than two, and still less than a wave of 160
-    assert scale_one(backend, kernel, gpu) == pytest.approx(MILLISECOND * (0.5 * 5 / 2) ** 0.5)
-
-
-def test_small_kernels_of_unknown_intensity_keep_their_time(backend):
-    assert scale_one(backend, {"blocks": 1}, {"bandwidth": 4e12, "clock": 3e9}) == MILLISECOND
-
-
-def test_resident_blocks_enter_the_wave_size(backend):
-    # 7.5 holds 4 blocks of 256 threads where 7.0 holds 8: twice the waves, at g = 0 twice the time.
-    kernel = {"intensity": math.inf}
-    assert scale_one(backend, kernel, {"cc": "7.5"}, WaveForm.LARGE) == pytest.approx(2e-3)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +111,6 @@ def test_rows_are_kernels_and_columns_gpus(backend):
     np.testing.assert_allclose(backend.scale_kernels(kernels, ORIGIN, gpus), expected)
 
 
-def test_the_largest_launch_does_not_overflow(backend):
-    blocks = (2**31 - 1) * 65_535 * 65_535
-    kernel = {"blocks": blocks, "intensity": math.inf}
-    half = scale_one(backend, kernel, {"sms": 160}, WaveForm.EXACT)
-    assert half == pytest.approx(MILLISECOND / 2)
-
-
-def test_zero_duration_stays_zero(backend):
-    assert scale_one(backend, {"duration": 0.0}, {"sms": 3}) == 0.0
-
-
 TOO_BIG = {"threads": 1024, "registers": 65}  # cannot launch anywhere
 OVER_48_KIB = {"shared": 60 * 1024}  # launches on 7.0, not on 6.1
 
@@ -141,14 +121,10 @@ def test_no_wave_on_the_origin_is_an_error(backend):
         backend.scale_kernels(make_kernels({}, TOO_BIG), ORIGIN, make_gpus({}), unlaunchable=Unlaunchable.NAN)
 
 
-def test_no_wave_on_a_destination_is_an_error(backend):
+def test_no_wave_on_a_destination_is_an_error_or_nan_if_the_caller_says_so(backend):
     kernels, gpus = make_kernels({}, OVER_48_KIB), make_gpus({}, {"cc": "6.1"})
     with pytest.raises(ValueError, match=r"wave size of kernel 1 is 0: .* on destination 1"):
         backend.scale_kernels(kernels, ORIGIN, gpus)
-
-
-def test_or_nan_if_the_caller_says_so(backend):
-    kernels, gpus = make_kernels({}, OVER_48_KIB), make_gpus({}, {"cc": "6.1"})
     time_s_KG = backend.scale_kernels(kernels, ORIGIN, gpus, unlaunchable=Unlaunchable.NAN)
     assert np.isnan(time_s_KG).tolist() == [[False, False], [False, True]]
 

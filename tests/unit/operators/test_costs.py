@@ -38,6 +38,9 @@ def test_new_formats_are_small():
     assert item_bytes("float8_e4m3fn") == 1
 
 
+TARGETS, TEN = spec(10, dtype="int64"), [spec(1000, 8), spec(10, dtype="int64"), spec(10, 8)]
+
+
 @pytest.mark.parametrize(
     ("name", "inputs", "outputs", "attributes", "expected"),
     [
@@ -51,43 +54,20 @@ def test_new_formats_are_small():
         ("copy_", [spec(100), spec(100, dtype="float16")], [spec(100)], {}, 600),
         ("_to_copy", [spec(100)], [spec(100, dtype="float16")], {}, 600),
         # A gather reads the rows it takes, whatever the table's size.
-        ("embedding", [spec(50000, 8), spec(10, dtype="int64")], [spec(10, 8)], {}, 2 * 320 + 80),
-        (
-            "embedding_dense_backward",
-            [spec(10, 8), spec(10, dtype="int64")],
-            [spec(50, 8)],
-            {},
-            320 + 80 + 1600,
-        ),
-        (
-            "index_add_",
-            [spec(1000, 8), spec(10, dtype="int64"), spec(10, 8)],
-            [spec(1000, 8)],
-            {},
-            80 + 3 * 320,
-        ),
-        (
-            "index_add",
-            [spec(1000, 8), spec(10, dtype="int64"), spec(10, 8)],
-            [spec(1000, 8)],
-            {},
-            80 + 3 * 320 + 2 * 32000,
-        ),
+        ("embedding", [spec(50000, 8), TARGETS], [spec(10, 8)], {}, 2 * 320 + 80),
+        ("embedding_dense_backward", [spec(10, 8), TARGETS], [spec(50, 8)], {}, 320 + 80 + 1600),
+        ("index_add_", TEN, [spec(1000, 8)], {}, 80 + 3 * 320),
+        ("index_add", TEN, [spec(1000, 8)], {}, 80 + 3 * 320 + 2 * 32000),
         # The loss reads one log-probability per target and writes all gradients.
-        ("nll_loss_forward", [spec(10, 1000), spec(10, dtype="int64")], [spec(), spec()], {}, 40 + 80 + 8),
-        (
-            "nll_loss_backward",
-            [spec(), spec(10, 1000), spec(10, dtype="int64"), spec()],
-            [spec(10, 1000)],
-            {},
-            4 + 80 + 4 + 40000,
-        ),
+        ("nll_loss_forward", [spec(10, 1000), TARGETS], [spec(), spec()], {}, 40 + 80 + 8),
+        ("nll_loss_backward", [spec(), spec(10, 1000), TARGETS, spec()], [spec(10, 1000)], {},
+         4 + 80 + 4 + 40000),
         ("native_dropout", [spec(100)], [spec(100), spec(100, dtype="bool")], {}, 900),
         # Parameters, gradients and two moments are read; all but the gradients are written.
         ("_fused_adamw_", [spec(100)] * 4, [spec(100)] * 4, {"num_tensors": 1}, 1600 + 1200),
         ("_foreach_add_", [spec(10), spec(20)] * 2, [spec(10), spec(20)], {}, 360),
     ],
-)
+)  # fmt: skip
 def test_by_hand(name, inputs, outputs, attributes, expected):
     assert bytes_of(name, inputs, outputs, **attributes) == expected
 

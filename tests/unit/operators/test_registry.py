@@ -26,22 +26,12 @@ EVERYWHERE = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
 def test_every_name_of_a_table_is_of_its_family(family):
     for name in (*family.flops, *family.nominal, *family.traffic, *family.others):
         assert family_of(make_op(f"aten::{base_name(name)}")) is family
-
-
-@EACH
-def test_what_autocast_and_networks_know_is_of_the_family(family):
+    # So are those that autocast and networks know.
     learned = {name for network in family.learned for name in network.names}
     for name in family.autocast.full | learned:
         assert family_of(make_op(f"aten::{name}")) in (family, ELEMENTWISE)
-
-
-@EACH
-def test_no_name_has_two_kinds_of_flops(family):
-    assert not family.flops.keys() & family.nominal.keys()
-
-
-@EACH
-def test_what_a_family_calibrates_is_what_its_time_rests_on(family):
+    assert not family.flops.keys() & family.nominal.keys(), "no name has two kinds of FLOPs"
+    # What it calibrates is what its time rests on.
     assert family.calibrates in (None, family.bandwidth, family.compute.fraction)
 
 

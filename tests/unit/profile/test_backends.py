@@ -26,9 +26,7 @@ def nvidia_smi(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", [*BACKENDS, "gpu"])
-def test_a_free_gpu_is_fine_and_no_driver_is_for_the_child(
-    backend, nvidia_smi, monkeypatch, tmp_path
-):
+def test_a_free_gpu_is_fine_and_no_driver_is_for_the_child(backend, nvidia_smi, monkeypatch, tmp_path):
     nvidia_smi(FREE)
     for path in (os.environ["PATH"], str(tmp_path / "none")):
         monkeypatch.setenv("PATH", path)
