@@ -20,19 +20,15 @@ from advisor.operators.registry import family_of, is_known
 from advisor.operators.work import tensor_bytes
 
 
-class Same:
-    """Operators in a sequence that equals no other one but itself."""
+class Same(int):
+    """The identity of a sequence of operators, which it keeps, so that no other sequence gets it."""
 
-    __slots__ = ("ops",)
+    ops: Sequence[Op]
 
-    def __init__(self, ops: Sequence[Op]) -> None:
-        self.ops = ops
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.ops is other.ops
-
-    def __hash__(self) -> int:
-        return id(self.ops)
+    def __new__(cls, ops: Sequence[Op]) -> "Same":  # noqa: D102
+        same = super().__new__(cls, id(ops))
+        same.ops = ops
+        return same
 
 
 F = TypeVar("F", bound=Callable[..., Any])

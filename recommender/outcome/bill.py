@@ -17,6 +17,7 @@ from recommender.outcome.spot import is_spot
 STORAGE, RESULT, MOVING = "storage", "data transfer", "moving the data"
 # Money and time are compared to a millionth, so that rounding of floats never decides, nor bills a step.
 TOLERANCE = 1e-6
+_HIGHEST = Z_HIGHEST / Z90
 
 
 def billed_time_s(run_s: Array, *, minimum_s: float, step_s: float) -> Array:
@@ -115,10 +116,10 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
     these never is. Digits beyond a billionth of a dollar depend on the processor.
     """
     rent, price = plan.usd_per_h or 0.0, plan.price
-    rises = [1.0] * (1 + len(Price.RUN_DAYS))
-    if price is not None:
-        rises = [p90 / price.usd_per_h.p50 for p90 in price.p90s]
-    counted = [rent * rise for rise in rises] if is_guessed(plan) else [rent] * len(rises)
-    most = most_rise(plan)
-    dearest = [rent * min(rise ** (Z_HIGHEST / Z90), most) for rise in rises]
-    return tuple(round(usd_per_h, 9) for usd_per_h in (*counted, *dearest))
+    if price is None:
+        return (round(rent, 9),) * (2 + 2 * len(Price.RUN_DAYS))
+    p50, most, known = price.usd_per_h.p50, most_rise(plan), round(rent, 9)
+    rises = [p90 / p50 for p90 in price.p90s]
+    counted = [round(rent * rise, 9) for rise in rises] if price.is_guess else [known] * len(rises)
+    dearest = [known if rise == 1 <= most else round(rent * min(rise**_HIGHEST, most), 9) for rise in rises]
+    return *counted, *dearest

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,21 +159,16 @@ def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
     if seen is not None:
         odds = with_history(odds, seen)
         source = PreemptionRate(of="log", num_preemptions=seen.num_losses, up_h=seen.up_h)
+    known: dict[str, Any] = {}
     if RATE in terms.assumed:
-        terms = replace(
-            terms,
-            preemptions_per_h=odds.preemptions_per_h,
-            sigma_rate=odds.sigma_rate,
-            most_per_h=odds.most_per_h,
-            rate_source=source,
-        )
+        known |= {name: getattr(odds, name) for name in ("preemptions_per_h", "sigma_rate", "most_per_h")}
+        known["rate_source"] = source
     if REACQUIRE in terms.assumed:
-        terms = replace(
-            terms, reacquire_h=odds.outage_h, sigma_reacquire=odds.sigma_outage, most_away_h=odds.most_away_h
-        )
+        known |= {"reacquire_h": odds.outage_h, "sigma_reacquire": odds.sigma_outage}
+        known["most_away_h"] = odds.most_away_h
     if DISPERSION in terms.assumed:
-        terms = replace(terms, dispersion_up=odds.dispersion_up, dispersion_down=odds.dispersion_down)
-    return terms
+        known |= {name: getattr(odds, name) for name in ("dispersion_up", "dispersion_down")}
+    return replace(terms, **known)
 
 
 def _floored(

@@ -287,11 +287,16 @@ def plans_of_offers(
         return extras_at(provider, region, terms, rates, num_nodes)
 
     plans = []
+    in_zones: dict[object, tuple[Layout, _OfQuota]] = {}
     for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False):
         for num_nodes in node_counts(offer):
+            machine = offer.provider, offer.instance_type, offer.gpu, offer.num_gpus, offer.num_vcpus
+            key = *machine, offer.region, offer.market, num_nodes
+            if key not in in_zones:
+                of_quota = _quota_of_plan(offer, num_nodes, quotas, account)
+                in_zones[key] = layout_of(offer, num_nodes), of_quota
             added = extras(offer.provider, offer.region, num_nodes)
-            of_quota = _quota_of_plan(offer, num_nodes, quotas, account)
-            plans.append(_cloud_plan(offer, price, terms, added, of_quota, num_nodes))
+            plans.append(_cloud_plan(offer, price, terms, added, *in_zones[key], num_nodes))
     return plans
 
 
@@ -322,8 +327,9 @@ _OfQuota = tuple[Finding | None, tuple[Finding, ...], bool]
 
 
 def _cloud_plan(
-    offer: Offer, price: Price | None, terms: CloudTerms, extras: Extras, of_quota: _OfQuota, num_nodes: int
-) -> Plan:
+    offer: Offer, price: Price | None, terms: CloudTerms, extras: Extras, layout: Layout, of_quota: _OfQuota,
+    num_nodes: int,
+) -> Plan:  # fmt: skip
     """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
     blocked, quota_notes, lacks_quota = of_quota
     wait_s, notes = wait_of(offer, price, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
@@ -333,7 +339,7 @@ def _cloud_plan(
         tier=Tier.CLOUD,
         provider=offer.provider,
         gpu=offer.gpu,
-        layout=layout_of(offer, num_nodes),
+        layout=layout,
         offer=offer,
         usd_per_h=(offer.usd_per_h if price is None else price.usd_per_h.p50) * num_nodes,
         price=price if price is None or num_nodes == 1 else price.times(num_nodes),

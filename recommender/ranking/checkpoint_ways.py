@@ -119,7 +119,7 @@ def if_it_resumed(item: Judged) -> Option:
     ways = (way for way in (item.option, item.other) if way is not None and way.feasible)
     option = next((way for way in ways if Work.CHECKPOINTS in way.work), item.option)
     kept = tuple(change for change in option.script_changes if not isinstance(change, AddCheckpoints))
-    return replace(option, script_changes=kept)
+    return replace(option, script_changes=kept) if len(kept) < len(option.script_changes) else option
 
 
 def if_it_saved_none(item: Judged) -> Iterator[Option]:

@@ -149,7 +149,7 @@ def rank(
     worth = value.worth_for(job)
     tied = with_ties(judged, strict)
     advice = value.wait_or_rent(tied, worth)
-    waits = [replace(o, reasons=(*advice.get(o.plan.id, ()), *o.reasons)) for o in tied]
+    waits = [replace(o, reasons=(*advice[o.plan.id], *o.reasons)) if o.plan.id in advice else o for o in tied]
     compared = with_folded(waits, best_id, worth)
     best = next(option for option in compared if option.plan.id == best_id)
     return Ranking(

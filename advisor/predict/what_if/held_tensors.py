@@ -20,6 +20,7 @@ from advisor.operators.family import base_name, names
 from advisor.operators.gemm import GEMM
 from advisor.operators.registry import family_of
 from advisor.operators.work import folded_shape, item_bytes, numel, tensor_bytes
+from advisor.predict.distinct import kept
 
 Shape = tuple[int, ...]
 
@@ -314,6 +315,7 @@ def parameter_shapes(ops: Iterable[Op]) -> frozenset[Shape]:
     )
 
 
+@kept(2)
 def held(ops: Sequence[Op], accumulation: int, all_gradient_bytes: int) -> Held:
     """Follow one pass.
 
