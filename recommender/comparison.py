@@ -66,6 +66,7 @@ class PlanComparison:
 
 class _Side(NamedTuple):
     name: str
+    """A or B."""
     option: Option
     whole: Whole
     p_sooner: float

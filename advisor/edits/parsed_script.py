@@ -156,19 +156,15 @@ def trained_model(script: ParsedScript) -> Trained | None:
     calls = optimizer_calls(script)
     if len(calls) != 1:
         return None
-    (call,) = calls
-    model, nodes = _model_of(call), ast.walk(script.tree)
+    (call,), nodes = calls, ast.walk(script.tree)
     made = next((one for one in nodes if isinstance(one, ast.Assign) and one.value is call), None)
-    return None if model is None or made is None else Trained(model=model, statement=made, call=call)
-
-
-def _model_of(call: ast.Call) -> str | None:
-    """``net`` of ``SGD(net.parameters(), 0.1)``."""
+    # ``net`` of ``SGD(net.parameters(), 0.1)``.
     given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "params"), None)
-    if not (isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute)):
+    method = given.func if isinstance(given, ast.Call) else None
+    if made is None or not isinstance(method, ast.Attribute) or method.attr != "parameters":
         return None
-    owner = given.func.value
-    return owner.id if given.func.attr == "parameters" and isinstance(owner, ast.Name) else None
+    owner = method.value
+    return Trained(model=owner.id, statement=made, call=call) if isinstance(owner, ast.Name) else None
 
 
 def bodies(script: ParsedScript) -> Iterator[list[ast.stmt]]:

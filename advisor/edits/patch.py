@@ -4,7 +4,6 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
-from functools import partial
 from itertools import pairwise
 
 from advisor.core.findings import Finding
@@ -44,7 +43,8 @@ def tf32(script: parsed_script.ParsedScript) -> Placed:
 
 def fused(script: parsed_script.ParsedScript) -> Placed:
     """``fused=True`` behind the arguments of every Adam, AdamW and SGD."""
-    calls = [call for call in parsed_script.optimizer_calls(script) if _is_of(call, parsed_script.FUSED)]
+    made = parsed_script.optimizer_calls(script)
+    calls = [call for call in made if parsed_script.last_name(call.func) in parsed_script.FUSED]
     if not calls:
         return NotPatched(why="no-optimizer")
     if any(keyword.arg == "fused" for call in calls for keyword in call.keywords):
@@ -59,11 +59,6 @@ def fused(script: parsed_script.ParsedScript) -> Placed:
     arguments = [[*call.args, *(keyword.value for keyword in call.keywords)] for call in calls]
     ends = [max(script.span(one)[1] for one in given) for given in arguments]
     return tuple(parsed_script.Edit(start=end, end=end, text=", fused=True") for end in ends)
-
-
-def _is_of(call: ast.Call, names: tuple[str, ...]) -> bool:
-    function = call.func
-    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in names
 
 
 def channels_last(script: parsed_script.ParsedScript) -> Placed:
@@ -108,17 +103,9 @@ def bf16(script: parsed_script.ParsedScript) -> Placed:
 def _forward(body: list[ast.stmt], model: str) -> list[ast.stmt]:
     """The statements from the first that calls the model to the last before ``loss.backward()``."""
     ends = [i for i, statement in enumerate(body) if _loss_of(statement)]
-    begins = [
-        i
-        for i, statement in enumerate(body)
-        if (
-            isinstance(statement, _SIMPLE)
-            and any(
-                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == model
-                for node in ast.walk(statement)
-            )
-        )
-    ]
+    simple = [(i, one) for i, one in enumerate(body) if isinstance(one, _SIMPLE)]
+    called = ((i, node.func) for i, one in simple for node in ast.walk(one) if isinstance(node, ast.Call))
+    begins = [i for i, function in called if isinstance(function, ast.Name) and function.id == model]
     if len(ends) != 1 or not begins or begins[0] >= ends[0]:
         return []
     loss, passed = _loss_of(body[ends[0]]), body[begins[0] : ends[0]]
@@ -167,20 +154,14 @@ def _indented(script: parsed_script.ParsedScript, statements: list[ast.stmt], he
     )
 
 
-def _by_hand(name: str, script: parsed_script.ParsedScript) -> Placed:  # noqa: ARG001
-    return NotPatched(why="by-hand", name=name)
-
-
-PLACES: Mapping[str, Callable[[parsed_script.ParsedScript], Placed]] = {
+PLACES: Mapping[str, Callable[[parsed_script.ParsedScript], Placed] | None] = {
     "tf32": tf32,
     "bf16": bf16,
     "channels_last": channels_last,
     "compile": compiled,
     "fused": fused,
-    **{
-        name: partial(_by_hand, name)
-        for name in ("fp16", "flash", "batch", "accumulate", "workers", "packed", "nvme")
-    },
+    # By hand.
+    **dict.fromkeys(("fp16", "flash", "batch", "accumulate", "workers", "packed", "nvme")),
 }
 
 
@@ -206,18 +187,15 @@ def patch_of(text: str, path: str, names: Iterable[str]) -> Patch:
     """
     new, changes, refused = text, [], {}
     for name in names:
-        script = parsed_script.read_script(new, path)
-        placed = PLACES[name](script)
+        script, place = parsed_script.read_script(new, path), PLACES[name]
+        placed = NotPatched(why="by-hand", name=name) if place is None else place(script)
         if isinstance(placed, Finding):
             refused[name] = placed
             continue
         new = parsed_script.edited(script, placed)
         parsed_script.read_script(new, path)
         changes.append(name)
-    return Patch(changes=tuple(changes), diff=_diff(text, new, path), refused=refused)
-
-
-def _diff(old: str, new: str, path: str) -> str:
-    name = path.lstrip("/")
-    lines = unified_diff(parsed_script.lines_of(old), parsed_script.lines_of(new), f"a/{name}", f"b/{name}")
-    return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
+    name, (old_lines, new_lines) = path.lstrip("/"), map(parsed_script.lines_of, (text, new))
+    lines = unified_diff(old_lines, new_lines, f"a/{name}", f"b/{name}")
+    diff = "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
+    return Patch(changes=tuple(changes), diff=diff, refused=refused)

@@ -211,30 +211,21 @@ def blocks_of(trace: Trace) -> Blocks:
 def _blocks_of(ops: Sequence[Op], passes: int) -> Blocks:
     ops = [op for op in ops if op.phase is Phase.FORWARD]
     products = [op for op in ops if family_of(op).compute.tensor_cores]
-    num = _repeats(products, passes)
-    if num is None:  # a chain of them
+    # The largest number of times that nearly all work of the products repeats.
+    total_flops = sum(op.flops * op.count for op in products)
+    for num in sorted({op.count // passes for op in products}, reverse=True):
+        same_flops = sum(op.flops * op.count for op in products if op.count // passes >= num)
+        if num >= _LEAST_BLOCKS and same_flops >= _LEAST_SHARE * total_flops:
+            break
+    else:  # a chain of them
         links = sum(op.count for op in products) // passes
         mean_bytes = made_bytes(products) / passes / links if links else 0.0
         segments = max(round(math.sqrt(links)), 1)
         return Blocks(num=segments, boundary_bytes=mean_bytes, outside_share=0.0, repeats=False)
-    inside = [op for op in ops if _repeats_often(op, num, passes)]
+    inside = [op for op in ops if op.count // passes >= num]
     total = made_bytes(ops)
     outside_share = (total - made_bytes(inside)) / total if total else 0.0
     return Blocks(num=num, boundary_bytes=_stream_bytes(inside), outside_share=outside_share)
-
-
-def _repeats(products: Sequence[Op], passes: int) -> int | None:
-    """The largest number of times that nearly all work of the products repeats."""
-    total = sum(op.flops * op.count for op in products)
-    for num in sorted({op.count // passes for op in products}, reverse=True):
-        same = sum(op.flops * op.count for op in products if _repeats_often(op, num, passes))
-        if num >= _LEAST_BLOCKS and same >= _LEAST_SHARE * total:
-            return num
-    return None
-
-
-def _repeats_often(op: Op, num: int, passes: int) -> bool:
-    return op.count // passes >= num
 
 
 def _stream_bytes(ops: Sequence[Op]) -> float:

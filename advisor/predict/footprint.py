@@ -110,6 +110,10 @@ def _of_a_copy(trace: values.Trace, layout: values.Layout) -> Footprint | None:
     beside_bytes = max(peak_bytes - held_bytes - state, 0)
     kept = max(beside_bytes - gradients, 0)
     has_buckets = layout.num_gpus > 1 and ranks is None and not holds_buckets(trace)
+    # What the step's peak holds beside the state, or else the most that one of its operators makes anew.
+    step_temporary = _most_made_bytes(trace.ops)
+    if memory.pass_peak_bytes is not None and memory.peak_bytes > memory.pass_peak_bytes:
+        step_temporary = max(memory.peak_bytes - state - gradients - kept, 0)
     return Footprint(
         weights=weights,
         gradients=gradients,
@@ -118,7 +122,7 @@ def _of_a_copy(trace: values.Trace, layout: values.Layout) -> Footprint | None:
         activations=held_bytes - copies,
         most_activations=most_bytes - copies,
         copies=copies,
-        step_temporary=_step_temporary_bytes(trace, state + gradients + kept),
+        step_temporary=step_temporary,
         kept=kept,
         buckets=gradients if has_buckets else 0,
         blocks=blocks_of(trace),
@@ -167,14 +171,6 @@ def _copied_bytes(ops: Sequence[values.Op]) -> int:
     )
 
 
-def _step_temporary_bytes(trace: values.Trace, state_bytes: int) -> int:
-    """What the step's peak holds beside the state, or else the most that one of its operators makes anew."""
-    memory = trace.memory
-    if memory.pass_peak_bytes is not None and (memory.peak_bytes or 0) > memory.pass_peak_bytes:
-        return max((memory.peak_bytes or 0) - state_bytes, 0)
-    return _most_made_bytes(trace.ops)
-
-
 @kept(8)
 def _most_made_bytes(ops: Sequence[values.Op]) -> int:
     made = (op for op in ops if op.phase is values.Phase.OPTIMIZER and not base_name(op.name).endswith("_"))
@@ -214,11 +210,21 @@ def _words(ops: Sequence[values.Op]) -> frozenset[str]:
 
 def overheads_of(families: frozenset[str], gpu: values.GpuSpec, layout: values.Layout) -> Overheads:
     """Those of a script whose operators are of families with these words, and take scratch space."""
-    channels = _facts()["communication"]["channels_mib"]
+    facts, context = _facts(), _facts()["context"]
+    is_large = _capability(gpu) >= facts["products"]["large_from_capability"]
+    spaces = {
+        GEMM.word: facts["products"]["large_workspace_mib" if is_large else "workspace_mib"],
+        CONVOLUTION.word: facts["convolutions"]["workspace_mib"],
+    }
+    threads = gpu.num_sms * (_THREADS if gpu.occupancy is None else gpu.occupancy.max_threads)
+    stacks, modules = threads * context["stack_bytes_per_thread"], _interval(context["modules_mib"])
+    channels = _interval(facts["communication"]["channels_mib"])
     parts = {
-        values.MemoryPart.COMMUNICATION: _interval(channels) if layout.num_gpus > 1 else NOTHING,
-        values.MemoryPart.WORKSPACE: added(_workspaces(families, gpu)),
-        values.MemoryPart.CONTEXT: _context(gpu),
+        values.MemoryPart.COMMUNICATION: channels if layout.num_gpus > 1 else NOTHING,
+        values.MemoryPart.WORKSPACE: added([_interval(spaces[word]) for word in spaces if word in families]),
+        values.MemoryPart.CONTEXT: values.Interval(
+            p10=modules.p10 + stacks, p50=modules.p50 + stacks, p90=modules.p90 + stacks
+        ),
     }
     return Overheads(parts=parts, fixed=added(list(parts.values())), fragmentation=fragmentation())
 
@@ -234,25 +240,6 @@ def added(intervals: list[values.Interval]) -> values.Interval:
     below = sum((one.p50 - one.p10) ** 2 for one in intervals) ** 0.5
     above = sum((one.p90 - one.p50) ** 2 for one in intervals) ** 0.5
     return values.Interval(p10=p50 - below, p50=p50, p90=p50 + above)
-
-
-def _workspaces(families: frozenset[str], gpu: values.GpuSpec) -> list[values.Interval]:
-    facts = _facts()
-    products = facts["products"]
-    is_large = _capability(gpu) >= products["large_from_capability"]
-    spaces = {
-        GEMM.word: products["large_workspace_mib" if is_large else "workspace_mib"],
-        CONVOLUTION.word: facts["convolutions"]["workspace_mib"],
-    }
-    return [_interval(mib) for word, mib in spaces.items() if word in families]
-
-
-def _context(gpu: values.GpuSpec) -> values.Interval:
-    facts = _facts()["context"]
-    threads = gpu.num_sms * (_THREADS if gpu.occupancy is None else gpu.occupancy.max_threads)
-    stacks = threads * facts["stack_bytes_per_thread"]
-    modules = _interval(facts["modules_mib"])
-    return values.Interval(p10=modules.p10 + stacks, p50=modules.p50 + stacks, p90=modules.p90 + stacks)
 
 
 def _capability(gpu: values.GpuSpec) -> float:

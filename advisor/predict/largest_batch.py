@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -414,10 +413,22 @@ def remedies(script: FittedScript, limit_bytes: float) -> tuple[values.Remedy, .
     """The changes after which the script fits, as few at once as it takes, the least slow first."""
     versions: Versions = {(): script}
     for _ in range(len(_KINDS) + 1):
-        smaller = _with_smaller_batches(versions, limit_bytes)
-        versions = dict(_with_one_more(versions))
+        smaller = {}
+        for names, version in versions.items():
+            # As few passes as fit, none of less than a sample.
+            samples, share = _samples(version), largest_share(version.need_bytes, limit_bytes)
+            passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
+            if passes is not None and samples is not None and passes <= samples:
+                smaller[*names, _ACCUMULATION] = with_batch(version, 1 / passes)
+        versions = {
+            (*names, name): more
+            for names, version in versions.items()
+            for kind in _KINDS[_KIND_OF[names[-1]] + 1 if names else 0 :]
+            for name, change in kind
+            if (more := change(version)) is not None
+        }
         found = []
-        for names, version in (versions | dict(smaller)).items():
+        for names, version in (versions | smaller).items():
             need, sigma = version.need_bytes(), math.hypot(version.sigma, _SIGMA_LEAST)
             slower, fit = version.seconds.total / script.seconds.total, values.Fit.of(need, limit_bytes)
             if fit is not values.Fit.NO:
@@ -429,26 +440,6 @@ def remedies(script: FittedScript, limit_bytes: float) -> tuple[values.Remedy, .
         if found:
             return tuple(remedy for _, remedy in sorted(found, key=itemgetter(0)))
     return ()
-
-
-def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], FittedScript]]:
-    for names, version in versions.items():
-        first = _KIND_OF[names[-1]] + 1 if names else 0
-        for name, change in itertools.chain.from_iterable(_KINDS[first:]):
-            more = change(version)
-            if more is not None:
-                yield (*names, name), more
-
-
-def _with_smaller_batches(
-    versions: Versions, limit_bytes: float
-) -> Iterator[tuple[tuple[str, ...], FittedScript]]:
-    """Each of them with as few passes as fit, none of less than a sample."""
-    for names, version in versions.items():
-        samples, share = _samples(version), largest_share(version.need_bytes, limit_bytes)
-        passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
-        if passes is not None and samples is not None and passes <= samples:
-            yield (*names, _ACCUMULATION), with_batch(version, 1 / passes)
 
 
 def _samples(version: FittedScript) -> int | None:

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -27,15 +27,6 @@ _MOST_DIMENSIONS_OF_TEXT = 3
 # Below it the last two dimensions are no picture but a filter or a patch.
 _LEAST_SIDE = 16
 _NS = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoaderPrior:
-    """Seconds of one vCPU for one element of a sample: a pixel, a token, a number."""
-
-    cpu_s: Interval
-    source: str
-    as_of: str
 
 
 def kind_of(batch: TensorSpec) -> str:
@@ -82,7 +73,7 @@ def assumed_cpu_s(trace: Trace) -> tuple[str, Interval] | None:
     for op in copies:
         kind, shape = kind_of(op.inputs[0]), op.inputs[0].shape
         number = (_num_pixels(shape) or 0) if kind == IMAGE else prod(shape)
-        parts.append((priors[kind].cpu_s, op.count * number))
+        parts.append((priors[kind], op.count * number))
     whole = Interval(
         p10=sum(each.p10 * number for each, number in parts),
         p50=sum(each.p50 * number for each, number in parts),
@@ -100,13 +91,13 @@ def _num_pixels(shape: tuple[int, ...]) -> int | None:
 
 
 @cache
-def load_loader_priors() -> Mapping[str, LoaderPrior]:
+def load_loader_priors() -> Mapping[str, Interval]:
     """The shipped table by kind of sample. Raises CatalogError: the file is missing or broken."""
     return read_loader_priors(catalog_path(LOADERS_FILE))
 
 
-def read_loader_priors(path: Path) -> dict[str, LoaderPrior]:
-    """A table by kind of sample.
+def read_loader_priors(path: Path) -> dict[str, Interval]:
+    """A table by kind of sample: seconds of one vCPU for one element of it, a pixel, a token, a number.
 
     Raises CatalogError: it cannot be read, lacks a kind, or quantiles are no times in order.
     """
@@ -118,8 +109,7 @@ def read_loader_priors(path: Path) -> dict[str, LoaderPrior]:
             p10, p50, p90 = (float(str(entry[f"{name}_ns"])) * _NS for name in ("p10", "p50", "p90"))
             if not 0 < p10 <= p50 <= p90:
                 raise ValueError(f"quantiles of {p10:g}, {p50:g} and {p90:g} s are no times in order")
-            cpu_s, source, as_of = Interval(p10=p10, p50=p50, p90=p90), entry["source"], entry["as_of"]
-            priors[kind] = LoaderPrior(cpu_s=cpu_s, source=str(source), as_of=str(as_of))
+            priors[kind] = Interval(p10=p10, p50=p50, p90=p90)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise CatalogError(
             f"{path}: {error}. Build the catalog again (research/build_loaders.py) or reinstall gpu-advisor."
@@ -203,7 +193,7 @@ def faster_feeding(trace: Trace) -> Iterator[Feeding]:
         yield Feeding("workers", replace(trace, num_workers=None), EditScript(what="use-workers"))
     # To read and collate samples of which nothing is decoded.
     numbers = sum(op.count * prod(op.inputs[0].shape) for op in copied_batches(trace.ops))
-    packed_s = load_loader_priors()[ARRAY].cpu_s.p50 * numbers
+    packed_s = load_loader_priors()[ARRAY].p50 * numbers
     if numbers and work.num_samples and packed_s < work.cpu_s.p50:
         each_s = packed_s / work.num_samples
         packed = replace(trace, loader_cpu_s_per_sample=each_s, data_loading_s=None)

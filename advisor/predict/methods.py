@@ -21,7 +21,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
 from advisor.operators.cycles import CallWork, StreamCost
 from advisor.operators.elementwise import ELEMENTWISE
-from advisor.operators.family import Family, RooflineTime, Tf32Flag, base_name, compute_rate
+from advisor.operators.family import Family, Tf32Flag, base_name, compute_rate
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.registry import family_of
 from advisor.predict import interval
@@ -208,8 +208,11 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
     asked = asked_rates(trace.ops, trace.precision)
     for i in np.flatnonzero(np.isnan(call_s)).tolist():
         time = time_under(roofs(*asked[i]), trace.ops[i], columns.families[i])
-        used[i], call_s[i] = time.constant, time.time_s
-        sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE
+        used[i], call_s[i], methods[i] = time.constant, time.time_s, _ROOFLINE
+        own = columns.families[i].sigma if time.sigma is None else time.sigma
+        is_fitted = time.constant in constants.measured or not time.constant
+        assumed = interval.SIGMA_ROOFLINE_FITTED if is_fitted else interval.SIGMA_ROOFLINE_ASSUMED
+        sigma[i] = assumed if own is None else own
     return OpTimes(
         columns=columns,
         time_s=columns.counts * call_s * trace.mean_step.work,
@@ -227,14 +230,6 @@ def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowle
     measured_s = np.array([op.measured_s or math.nan for op in trace.ops])
     off = np.nan_to_num(np.log(measured_s / at_origin.time_s))
     return replace(direct, time_s=direct.time_s * np.exp(BLEND * off))
-
-
-def _roofline_sigma(family: Family, time: RooflineTime, constants: FittedConstants) -> float:
-    own = family.sigma if time.sigma is None else time.sigma
-    if own is not None:
-        return own
-    is_fitted = time.constant in constants.measured or not time.constant
-    return interval.SIGMA_ROOFLINE_FITTED if is_fitted else interval.SIGMA_ROOFLINE_ASSUMED
 
 
 # Kernels are timed one by one, short and cool. In a step they follow each other for hours, in the software

@@ -24,13 +24,6 @@ from advisor.predict.what_if.batch import recosted
 # of them, if a backward pass goes before the next forward one (Narayanan et al., SC 2021).
 
 
-def _of_stage(op: Op, num_layers: int, share: float, *, in_layers: bool) -> Op:
-    """What the busiest stage runs of an operator: its layers' share, and all that is outside of layers."""
-    if op.phase is Phase.OPTIMIZER:
-        return _stepped(op, num_layers, share)
-    return replace(op, count=_part(op.count, share)) if in_layers else op
-
-
 def _part(count: int, share: float) -> int:
     return math.ceil(round(count * share, 6))
 
@@ -179,7 +172,13 @@ def _divided_product(op: Op, widths: Widths, ranks: int) -> Op:
     """Of ``[m, k] x [k, n]`` one of the three is divided, in all tensors that have it."""
     *bias, left, right = op.inputs
     (out,) = op.outputs
-    axis = next(_divided_sizes((*left.shape, right.shape[1]), widths), None)
+    (m, k), n = left.shape, right.shape[1]
+    axis, known = "", widths.divided | {widths.hidden}
+    # The likeliest first: rows of a stream, or sums over them.
+    if {k, n} <= known and (m == widths.tokens or k != widths.tokens):
+        axis = "k" if k in widths.divided and n not in widths.divided else "n"
+    elif {m, n} <= known:
+        axis = "m" if m in widths.divided else "n"
     if axis == "m":
         tensors = (*bias, along(left, 0, ranks), right), (along(out, 0, ranks),)
     elif axis == "k":
@@ -190,16 +189,6 @@ def _divided_product(op: Op, widths: Widths, ranks: int) -> Op:
     else:
         return op
     return recosted(op, *tensors)
-
-
-def _divided_sizes(sizes: Sequence[int], widths: Widths) -> Iterator[str]:
-    """Which of m, k and n may be divided, the likeliest first: rows of a stream, or sums over them."""
-    m, k, n = sizes
-    known = widths.divided | {widths.hidden}
-    if {k, n} <= known and (m == widths.tokens or k != widths.tokens):
-        yield "n" if n in widths.divided else "k" if k in widths.divided else "n"
-    if {m, n} <= known:
-        yield "m" if m in widths.divided else "n" if n in widths.divided else "m"
 
 
 def along(tensor: TensorSpec, axis: int, ranks: int) -> TensorSpec:
@@ -261,12 +250,18 @@ def _rank_of(same: SameTrace, split: Split) -> Rank:
     in_layers = [
         op.phase is not Phase.OPTIMIZER and op.count // trace.accumulation >= blocks.num for op in trace.ops
     ]
-    pairs, share = zip(trace.ops, in_layers, strict=True), num_layers / blocks.num
-    staged = tuple(_of_stage(op, blocks.num, share, in_layers=is_inside) for op, is_inside in pairs)
-    ops = staged if widths is None or split.tensor == 1 else divided_ops(staged, widths, split.tensor)
+    share, staged = num_layers / blocks.num, []
+    # The busiest stage runs its share of layers, and all that is outside of them.
+    for op, is_inside in zip(trace.ops, in_layers, strict=True):
+        if op.phase is Phase.OPTIMIZER:
+            op = _stepped(op, blocks.num, share)
+        staged.append(replace(op, count=_part(op.count, share)) if is_inside else op)
+    ops = tuple(staged)
+    if widths is not None and split.tensor > 1:
+        ops = divided_ops(staged, widths, split.tensor)
     return Rank(
         trace=_with_ops(trace, ops),
-        undivided=replace(trace, ops=staged),
+        undivided=replace(trace, ops=tuple(staged)),
         split=split,
         num_layers=num_layers,
         in_layers=tuple(in_layers),

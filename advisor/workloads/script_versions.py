@@ -87,28 +87,24 @@ def _memory(estimate: values.IterationEstimate, trace: values.Trace) -> Iterator
     elif estimate.fits_memory is None:
         yield about_options.Unknown(what="memory")
     if estimate.fits_memory is False:
-        yield _does_not_fit(estimate, trace)
+        largest = estimate.largest_batch
+        yield about_options.RemovedByMemory(
+            needed_bytes=estimate.memory_bytes or 0,
+            available_bytes=estimate.memory_limit_bytes,
+            fitting_share=None if largest is None else largest.share,
+            batch_size=trace.batch_size,
+            fitting_batch_size=None if largest is None else largest.likely,
+            remedies=[
+                {"changes": one.changes, "needed_bytes": round(one.need_bytes.p50), "slower": one.slower.p50}
+                for one in estimate.remedies[:_MOST_REMEDIES]
+            ],
+        )
     elif estimate.memory is not None and estimate.fit is values.Fit.LIKELY:
         yield about_options.MemoryTight(
             needed_bytes=estimate.memory_bytes or 0,
             needed_p90_bytes=round(estimate.memory.need_bytes.p90),
             available_bytes=estimate.memory_limit_bytes,
         )
-
-
-def _does_not_fit(estimate: values.IterationEstimate, trace: values.Trace) -> Finding:
-    largest = estimate.largest_batch
-    return about_options.RemovedByMemory(
-        needed_bytes=estimate.memory_bytes or 0,
-        available_bytes=estimate.memory_limit_bytes,
-        fitting_share=None if largest is None else largest.share,
-        batch_size=trace.batch_size,
-        fitting_batch_size=None if largest is None else largest.likely,
-        remedies=[
-            {"changes": one.changes, "needed_bytes": round(one.need_bytes.p50), "slower": one.slower.p50}
-            for one in estimate.remedies[:_MOST_REMEDIES]
-        ],
-    )
 
 
 def _scaling(num_gpus: int, trace: values.Trace, steps: values.Steps) -> Iterator[Finding]:
@@ -258,7 +254,10 @@ def changed(
     change = CHANGES[name](trace)
     if isinstance(change, Finding):
         return values.Variant(name=name, why_not=change)
-    job = _with_fewer_steps(job, change.samples)
+    # So many fewer steps of more samples take as many samples in all.
+    steps = {name: getattr(job, name) for name in ("iterations", "iterations_per_epoch")}
+    fewer = {name: math.ceil(count / change.samples) for name, count in steps.items() if count is not None}
+    job = replace(job, **fewer)
     length, known = length_of(change.trace, job), corrections or {}
 
     @cache
@@ -353,17 +352,6 @@ def _checkpoints(trace: values.Trace, job: values.Job) -> values.Checkpoints | N
     if job.checkpoints is None:
         return trace.checkpoints
     return replace(trace.checkpoints or values.Checkpoints(use=job.checkpoints), use=job.checkpoints)
-
-
-def _with_fewer_steps(job: values.Job, samples: int) -> values.Job:
-    """The job where steps take more samples: so many fewer of them, for as many samples in all."""
-
-    def fewer(steps: int | None) -> int | None:
-        return None if steps is None else math.ceil(steps / samples)
-
-    return replace(
-        job, iterations=fewer(job.iterations), iterations_per_epoch=fewer(job.iterations_per_epoch)
-    )
 
 
 def _unsure(estimate: values.IterationEstimate, change: TraceChange) -> values.IterationEstimate:

@@ -155,7 +155,10 @@ def _spot_seconds(
             members = keys[start : start + CHUNK]
             works_s, terms = zip(*(distinct[key] for key in members), strict=True)
             rates_per_h, works_h = _rates_per_h(terms, draws), np.array(works_s) / HOUR_S
-            away_h = _reacquire_h(terms, rates_per_h, draws)
+            away = [(t.reacquire_h, t.sigma_reacquire, t.most_away_h) for t in terms]
+            medians, sigmas, most = np.array(away).T[:, :, None]
+            away_h = medians * np.exp(sigmas * draws.reacquire)
+            away_h = np.minimum(away_h, most / np.maximum(rates_per_h, 1e-12))
             makespan_h, billed_h = drawn_hours(
                 works_h, terms[0], rate_per_h=rates_per_h, reacquire_h=away_h, z=draws.preemption
             )
@@ -238,9 +241,3 @@ def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
     drawn = np.minimum(medians[:, None] * np.exp(sigmas[:, None] * z), most[:, None])
     times = drawn_over_median(num_nodes, z) if num_nodes.max() > 1 else 1.0
     return np.asarray(drawn * times, dtype=np.float64)
-
-
-def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) -> Array:
-    medians, sigmas, most = np.array([(t.reacquire_h, t.sigma_reacquire, t.most_away_h) for t in terms]).T
-    drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.reacquire)
-    return np.asarray(np.minimum(drawn, most[:, None] / np.maximum(rate_per_h, 1e-12)), dtype=np.float64)

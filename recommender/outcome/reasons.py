@@ -120,18 +120,17 @@ def changes_of(
     yield from work.tuning
     interval_h = spot.checkpoint_interval_h
     needed = is_spot(plan) and spot.preemptions_per_h > 0
-    if needed and interval_h is not None and train_s > interval_h * HOUR_S:
-        yield _checkpoints(workload.script, interval_h * HOUR_S, best_checkpoint_interval_h(spot) * HOUR_S)
-
-
-def _checkpoints(script: values.Script, interval_s: float, best_interval_s: float) -> Finding:
-    """How often to save, and the work for it in a script that does not resume."""
-    known, name = script.checkpoints, PurePath(script.name).name
-    intervals = {"interval_s": interval_s, "best_interval_s": best_interval_s}
+    if not needed or interval_h is None or train_s <= interval_h * HOUR_S:
+        return
+    # How often to save, and the work for it in a script that does not resume.
+    known, name = workload.script.checkpoints, PurePath(workload.script.name).name
+    best_interval_s = best_checkpoint_interval_h(spot) * HOUR_S
+    intervals = {"interval_s": interval_h * HOUR_S, "best_interval_s": best_interval_s}
     if known is None or known.use is values.CheckpointUse.RESUMES:
-        return SaveCheckpoints(**intervals, assumed_of=name if known is None else None)
-    saves, saved_at = known.use is values.CheckpointUse.SAVES, next(iter(known.saves), None)
-    return AddCheckpoints(**intervals, script=name, saves=saves, saved_at=saved_at)
+        yield SaveCheckpoints(**intervals, assumed_of=name if known is None else None)
+    else:
+        saves, saved_at = known.use is values.CheckpointUse.SAVES, next(iter(known.saves), None)
+        yield AddCheckpoints(**intervals, script=name, saves=saves, saved_at=saved_at)
 
 
 def restarts_of(plan: values.Plan, script: values.Script, spot: SpotTerms) -> Iterator[Finding]:

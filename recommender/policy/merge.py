@@ -105,8 +105,11 @@ def rules_of(source: Source) -> Iterator[policy_rules.Rule]:
     content = source.content
     for name in SECTIONS:
         for key, value in getattr(content, name):
-            if value is not None:
-                yield from _rules_of_key(source, name, key, value)
+            parts: list[tuple[tuple[str | int, ...], Any]] = [] if value is None else [((name, key), value)]
+            if name == "deny" and parts:  # each entry removes by itself
+                parts = [((name, key, index), (entry,)) for index, entry in enumerate(value)]
+            for place, setting in parts:
+                yield _RULES[name](key=f"{name}.{key}", origin=source.origin(*place), setting=setting)
     if content.prefer is not None:
         yield policy_rules.PreferRule(key="prefer", origin=source.origin("prefer"), setting=content.prefer)
     for index, entry in enumerate(content.approval):
@@ -122,14 +125,6 @@ _RULES: Mapping[str, type[policy_rules.Rule]] = {
     "objective": policy_rules.ObjectiveRule,
     "runs": policy_rules.GuardRule,
 }
-
-
-def _rules_of_key(source: Source, section: str, key: str, value: Any) -> Iterator[policy_rules.Rule]:
-    parts: list[tuple[tuple[str | int, ...], Any]] = [((section, key), value)]
-    if section == "deny":  # each entry removes by itself
-        parts = [((section, key, index), (name,)) for index, name in enumerate(value)]
-    for place, setting in parts:
-        yield _RULES[section](key=f"{section}.{key}", origin=source.origin(*place), setting=setting)
 
 
 def _broken_locks(ordered: Sequence[Source]) -> Iterator[PolicyFault]:

@@ -172,21 +172,19 @@ class ObjectiveRule(Rule):
     """``objective.*``."""
 
     merging: ClassVar[Merging] = Merging.NEAREST
+    is_about: ClassVar[str] = "it ranks what is left"
 
     def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
-        """Nothing: it ranks what is left."""
-        return silent("it ranks what is left")
+        """Nothing of a single plan."""
+        return silent(self.is_about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardRule(Rule):
-    """``runs.guard``."""
+class GuardRule(ObjectiveRule):
+    """``runs.guard``: `advisor run` and `advisor launch` obey it."""
 
     merging: ClassVar[Merging] = Merging.STRICTEST
-
-    def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
-        """Nothing: `advisor run` and `advisor launch` obey it."""
-        return silent("it is about how a job is started")
+    is_about: ClassVar[str] = "it is about how a job is started"
 
 
 _FACT_OF_LIST = {
@@ -325,29 +323,25 @@ class SpotRule(Rule):
             return unknown("market")
         if facts.tier is not Tier.CLOUD or facts.market != Market.SPOT:
             return silent("it cannot be preempted")
+        saved, train_s, rate = facts.saves_checkpoints, facts.train_s, facts.preemptions_per_h
         match self.key:
             case "spot.allowed":
                 return removes_if(not self.setting, "it is a spot machine")
             case "spot.needs_checkpoints":
-                return self._checkpoints(facts.saves_checkpoints)
+                if saved is None and self.setting:
+                    return unknown("checkpoint interval")
+                words = f"it saves {'' if saved else 'no '}checkpoints"
+                words += "" if saved else " (spot.checkpoint_interval)"
+                return removes_if(bool(self.setting) and not saved, words)
             case "spot.jobs_under":
-                return self._length(facts.train_s)
-        rate = facts.preemptions_per_h
+                if train_s is None:
+                    return unknown("training time of the job")
+                is_endless = math.isinf(train_s)
+                words = "it never ends" if is_endless else f"it trains for {format_duration(train_s)} there"
+                return removes_if(not train_s < self.setting, words)
         if rate is None:
             return unknown("rate of preemptions")
         return removes_if(rate > self.setting, f"{rate:g} preemptions per hour are assumed")
-
-    def _length(self, train_s: float | None) -> Judgement:
-        if train_s is None:
-            return unknown("training time of the job")
-        words = "it never ends" if math.isinf(train_s) else f"it trains for {format_duration(train_s)} there"
-        return removes_if(not train_s < self.setting, words)
-
-    def _checkpoints(self, saved: bool | None) -> Judgement:
-        if saved is None and self.setting:
-            return unknown("checkpoint interval")
-        words = "it saves checkpoints" if saved else "it saves no checkpoints (spot.checkpoint_interval)"
-        return removes_if(bool(self.setting) and not saved, words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,7 @@ def fit(log: JobLog, user: str | None = None) -> WaitQuantiles:
     waits.advance(log.end_s)
     reading = waits.reading(log.end_s)
     is_known = any(job.user == user for job in (*log.jobs, *log.waiting))
-    own = waits.own_class(user, log.end_s) if user and is_known else None
+    own = waits.own_jobs.class_of(user, log.end_s) if user and is_known else None
     states = (QueueState(backlog, own) for backlog in BACKLOGS)
     everything = waits.expect(ALL)
     if everything is None:
@@ -162,7 +162,8 @@ def fit(log: JobLog, user: str | None = None) -> WaitQuantiles:
     counts = sorted(
         waits.bins(), key=lambda item: (item[0] != ALL, [name or "" for name in item[0]], -item[1])
     )
-    bins = [_wait_bin(which, count, _read(waits, which, reading)) for which, count in counts]
+    grid_of = {which: grid for which, _ in counts if (grid := waits.expect(which)) is not None}
+    bins = [_wait_bin(which, count, grids.to_waits_s(reading.of(grid_of[which]))) for which, count in counts]
     return WaitQuantiles(
         size_unit=log.size_unit,
         num_jobs=len(log.jobs),
@@ -190,12 +191,6 @@ def _too_few(what: str) -> InputError:
     )
 
 
-def _read(waits: Waits, which: Bin, reading: grids.GridReading) -> grids.Array:
-    expected = waits.expect(which)
-    assert expected is not None, "a bin with enough jobs has quantiles"  # noqa: S101
-    return grids.to_waits_s(reading.of(expected))
-
-
 def _wait_bin(which: Bin, num_jobs: int, waits_s: grids.Array) -> WaitBin:
     # Means of equal quantiles differ by a rounding.
     rising = tuple(np.maximum.accumulate(waits_s).tolist())
@@ -211,19 +206,14 @@ def _wait_bin(which: Bin, num_jobs: int, waits_s: grids.Array) -> WaitBin:
     )
 
 
-def _surge_times(fitted: WaitQuantiles) -> float:
-    """How many times as long as before all jobs wait at the p90; 0 where that is short."""
-    now_s = next(each.p90_s for each in fitted.bins if each.key == ALL)
-    if now_s < _LEAST_SURGE_S:
-        return 0.0
-    before = grids.to_log_minutes(now_s) - fitted.offset_p90
-    return now_s / max(float(grids.to_waits_s(np.array(before))), MINUTE_S)
-
-
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
     """What makes an answer doubtful: no GPUs or few such jobs in the log, or a surge at its end."""
     warnings: list[Finding] = []
-    if (times := _surge_times(fitted)) > SURGE_TIMES:
+    # How many times as long as before all jobs wait at the p90.
+    now_s = next(each.p90_s for each in fitted.bins if each.key == ALL)
+    before = np.array(grids.to_log_minutes(now_s) - fitted.offset_p90)
+    times = now_s / max(float(grids.to_waits_s(before)), MINUTE_S)
+    if now_s >= _LEAST_SURGE_S and times > SURGE_TIMES:
         warnings.append(WaitUnsure(why="surge", times=times))
     if fitted.size_unit != GPUS:
         warnings.append(WaitUnsure(why="other-unit", size_unit=fitted.size_unit, size=size))

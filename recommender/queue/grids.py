@@ -142,15 +142,13 @@ class GridReading:
 
     shares: Array
     """Of the waits, by cell of a grid [NUM_CELLS]."""
-    places: Array
-    """Where in a grid each of its levels stands [levels]."""
     longest: float
     """The longest wait that lasts still, in log minutes: it ends the cell above a grid."""
 
-    @classmethod
-    def by(cls, shares: Array, longest: float) -> "GridReading":
-        """Of grids whose cells get these shares of the waits [NUM_CELLS]."""
-        return cls(shares=shares, places=np.interp(LEVELS, _reached(shares), _ENDS), longest=longest)
+    @property
+    def places(self) -> Array:
+        """Where in a grid each of its levels stands [levels]."""
+        return np.asarray(np.interp(LEVELS, _reached(self.shares), _ENDS))
 
     def levels_of(self, other: "GridReading") -> Array:
         """At which levels quantiles that are read so are those of another reading [levels]."""

@@ -65,7 +65,11 @@ class Tally:
         """Waits [n] in log minutes, when their jobs were submitted [n], and what was foreseen [n, levels]."""
         miss = waits[:, None] - grids[:, [_P50, _P90]]
         losses = np.maximum(np.array([0.5, 0.9]) * miss, np.array([-0.5, -0.1]) * miss)
-        rows = np.hstack([np.ones((len(waits), 1)), miss <= _EQUAL, losses, _below_tails(waits, grids)])
+        # How much of each wait lies below the tails.
+        cells = [cells_of(grid, wait) for grid, wait in zip(grids.tolist(), waits.tolist(), strict=True)]
+        low, high = (np.array(CELL_ENDS)[list(ends)][:, None] for ends in zip(*cells, strict=True))
+        below = np.clip((_TAILS - low) / (high - low), 0, 1)
+        rows = np.hstack([np.ones((len(waits), 1)), miss <= _EQUAL, losses, below])
         days = ((submits_s - self._begin_s) // DAY_S).astype(int)
         np.add.at(self._sums, days, rows)
 
@@ -91,13 +95,6 @@ def pinball(value: float, quantile: float, probability: float) -> float:
     """
     miss = value - quantile
     return max(probability * miss, (probability - 1) * miss)
-
-
-def _below_tails(waits: Array, grids: Array) -> Array:
-    """How much of each wait lies below the tails [n, 2]."""
-    cells = [cells_of(grid, wait) for grid, wait in zip(grids.tolist(), waits.tolist(), strict=True)]
-    low, high = (np.array(CELL_ENDS)[list(ends)][:, None] for ends in zip(*cells, strict=True))
-    return np.asarray(np.clip((_TAILS - low) / (high - low), 0, 1))
 
 
 def _standard_error(counts: Array, covered: Array) -> float:

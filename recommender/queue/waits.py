@@ -246,7 +246,7 @@ class Waits:
         self._bursts = Bursts()
         self._correction = grids.GridCorrection()
         self._by_state: dict[QueueState, grids.GridCorrection] = defaultdict(grids.GridCorrection)
-        self._own_jobs = OwnJobs()
+        self.own_jobs = OwnJobs()
         self._num_waiting: Counter[str] = Counter()
         # Those that wait, by their start: when it will be, and their number.
         self._queued: list[tuple[float, int, Queued]] = []
@@ -273,11 +273,7 @@ class Waits:
         for wider in _states(state):
             alike, _ = self._still_waiting(now_s, wider)
             shares = self._by_state[wider].shares(now_s, alike, wider=shares)
-        return grids.GridReading.by(shares, longest)
-
-    def own_class(self, user: str, now_s: float) -> int | None:
-        """The class of a user's next job by the others."""
-        return self._own_jobs.class_of(user, now_s)
+        return grids.GridReading(shares=shares, longest=longest)
 
     def _still_waiting(self, now_s: float, state: QueueState | None = None) -> tuple[grids.Array, float]:
         """Weights of jobs that wait, by the cell that they have reached, and the longest that one has."""
@@ -303,10 +299,10 @@ class Waits:
         """A job enters the queue at its time of submission."""
         self.advance(job.submit_s)
         expected = self.expect(bin_of(job)) if job.submit_s >= self._foreseen_from_s else None
-        own = self._own_jobs.class_of(job.user, job.submit_s)
+        own = self.own_jobs.class_of(job.user, job.submit_s)
         queued = Queued(job, expected, QueueState(backlog_class(self._num_waiting[job.queue]), own))
         heapq.heappush(self._queued, (job.start_s, self._num_submitted, queued))
-        self._own_jobs.enter(job.user, self._num_submitted, job.submit_s, expected)
+        self.own_jobs.enter(job.user, self._num_submitted, job.submit_s, expected)
         self._num_submitted += 1
         self._num_waiting[job.queue] += 1
         return queued
@@ -316,7 +312,7 @@ class Waits:
         while self._queued and self._queued[0][0] <= now_s:
             start_s, number, (job, expected, state) = heapq.heappop(self._queued)
             self._num_waiting[job.queue] -= 1
-            self._own_jobs.start(job.user, number, start_s)
+            self.own_jobs.start(job.user, number, start_s)
             if not self._bursts.is_new(job):
                 continue
             wait = grids.to_log_minutes(job.wait_s)

@@ -99,14 +99,9 @@ def with_shifts(
         shift = cheapest_start(points, run_s=run_s, now=now) if points and math.isfinite(run_s) else None
         if shift is not None:
             # Prices of the past promise nothing: it says what they were, of all nodes.
-            advice = LaterStart(
-                delay_h=shift.delay_h,
-                start_at=shift.start_at.isoformat(),
-                saving_usd=shift.saving_usd * num_nodes,
-                spread_usd=shift.spread_usd * num_nodes,
-                usd=shift.usd * num_nodes,
-                num_days=shift.num_days,
-            )
+            usd = {name: getattr(shift, name) * num_nodes for name in ("saving_usd", "spread_usd", "usd")}
+            start_at = shift.start_at.isoformat()
+            advice = LaterStart(delay_h=shift.delay_h, start_at=start_at, num_days=shift.num_days, **usd)
             option = replace(option, reasons=(*option.reasons, advice))
         shifted.append(option)
     return replace(recommendation, options=tuple(shifted))

@@ -179,11 +179,15 @@ def accumulated(trace: Trace, passes: int) -> Trace | None:
         return None
     last = max((i for i, op in enumerate(trace.ops) if op.phase is Phase.BACKWARD), default=-1)
     # Behind the last gradient they are clipped: once a step.
-    in_passes = (_repeated(op, passes) if i <= last else op for i, op in enumerate(trace.ops))
-    counts = Counter(parameters)
+    in_passes = []
+    for i, op in enumerate(trace.ops):
+        if i <= last and op.phase is not Phase.OPTIMIZER:
+            flows = tuple(replace(flow, count=flow.count * passes) for flow in op.flows)
+            op = replace(op, count=op.count * passes, flows=flows)
+        in_passes.append(op)
     additions = (
         made_op("aten::add_", Phase.BACKWARD, (tensor, tensor), (tensor,), {"alpha": 1}, count * (passes - 1))
-        for tensor, count in counts.items()
+        for tensor, count in Counter(parameters).items()
     )
     loss = (TensorSpec(shape=(), dtype="float32", stride=()),)
     scaled = (
@@ -195,13 +199,6 @@ def accumulated(trace: Trace, passes: int) -> Trace | None:
         accumulation=trace.accumulation * passes,
         memory=of_more_passes(trace.memory),
     )
-
-
-def _repeated(op: Op, passes: int) -> Op:
-    if op.phase is Phase.OPTIMIZER:
-        return op
-    flows = tuple(replace(flow, count=flow.count * passes) for flow in op.flows)
-    return replace(op, count=op.count * passes, flows=flows)
 
 
 def _parameters(trace: Trace) -> tuple[TensorSpec, ...]:

@@ -113,17 +113,14 @@ class _Passes(NamedTuple):
 
 def _passes(memory: MemoryUse) -> _Passes | None:
     """As recorded; a trace without passes of their own is taken to have its peak in them."""
-    activation_bytes = _known(memory.pass_activation_bytes, memory.activation_bytes)
-    peak_bytes = _known(memory.pass_peak_bytes, memory.peak_bytes)
+    activation_bytes, peak_bytes = memory.pass_activation_bytes, memory.pass_peak_bytes
+    activation_bytes = memory.activation_bytes if activation_bytes is None else activation_bytes
+    peak_bytes = memory.peak_bytes if peak_bytes is None else peak_bytes
     if activation_bytes is None or peak_bytes is None:
         return None
     kept_bytes = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
     most_bytes = memory.most_activation_bytes or activation_bytes
     return _Passes(kept_bytes, peak_bytes, activation_bytes, most_bytes)
-
-
-def _known(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)
 
 
 def _with(memory: MemoryUse, passes: _Passes) -> MemoryUse:

@@ -33,27 +33,23 @@ def turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     changed = only_turned(ops)
     if changed is ops:
         return ops
-    pairs = zip((None, *ops), changed, strict=False)
-    return tuple(part for last, op in pairs for part in (*_copies(op), *_flattened(op, last), op))
+    parts: list[Op] = []
+    for last, op in zip((None, *ops), changed, strict=False):
+        # To NCHW of what an operator reads, and back of what it writes.
+        images = (op.inputs[0], op.outputs[0]) if base_name(op.name) in _OF_NCHW else ()
+        parts += [*(copy for image in images for copy in _copy(op, image)), *_flattened(op, last), op]
+    return tuple(parts)
 
 
 def only_turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     """The same where nothing has to be copied, since whatever needs another layout reads it as it is."""
-    changed = tuple(_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in ops)
-    return ops if all(new is old for new, old in zip(changed, ops, strict=True)) else changed
-
-
-def _changed(op: Op) -> Op:
-    inputs, outputs = tuple(map(_turned, op.inputs)), tuple(map(_turned, op.outputs))
-    if (inputs, outputs) == (op.inputs, op.outputs):
-        return op
-    return replace(op, inputs=inputs, outputs=outputs, measured_s=None, kernels=())
-
-
-def _copies(op: Op) -> Iterator[Op]:
-    """To NCHW of what an operator reads, and back of what it writes."""
-    images = (op.inputs[0], op.outputs[0]) if base_name(op.name) in _OF_NCHW else ()
-    return (copy for image in images for copy in _copy(op, image))
+    changed = []
+    for op in ops:
+        tensors = tuple(map(_turned, op.inputs)), tuple(map(_turned, op.outputs))
+        if base_name(op.name) in _OF_IMAGES and tensors != (op.inputs, op.outputs):
+            op = replace(op, inputs=tensors[0], outputs=tensors[1], measured_s=None, kernels=())
+        changed.append(op)
+    return ops if all(new is old for new, old in zip(changed, ops, strict=True)) else tuple(changed)
 
 
 def _flattened(op: Op, last: Op | None) -> Iterator[Op]:

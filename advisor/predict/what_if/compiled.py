@@ -9,7 +9,7 @@ ends at a product or a norm, so as many kernels of element-wise operators are le
 """
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -110,7 +110,7 @@ class Chains:
             return False
         if maker.op.phase is not reader.op.phase:
             return False
-        if _reduces_image(reader.op) and len(self._readers[source]) > 1:
+        if len(self._readers[source]) > 1 and _reduces_image(reader.op):
             return False
         others = (other for other in _flows_of(reader.flow) if other != source)
         return not any(self._lies_between(source, other) for other in others)
@@ -296,12 +296,16 @@ def _by_share(ops: tuple[Op, ...], left_share: float) -> tuple[Op, ...]:
     """The same of a trace that does not tell what made which operand."""
     weights = _weights(ops)
     words = ["" if _is_cast_of(op, weights) else _streaming_word(op) for op in ops]
-    of_streams = {phase: _kernels_of_stream(ops, words, phase) for phase in _PASSES}
+    # Calls of element-wise operators by phase, and of others.
+    streams, others = Counter[Phase](), Counter[Phase]()
+    for op, word in zip(ops, words, strict=True):
+        (streams if word == ELEMENTWISE.word else others)[op.phase] += op.count
     joined = []
     for op, word in zip(ops, words, strict=True):
         # What a batch norm divides by is known when a kernel has seen the batch; rows stay on their SM.
-        of_norm = 2 if "batch_norm" in op.name else 1
-        kernels = of_streams[op.phase] if word == ELEMENTWISE.word else of_norm
+        kernels = 2.0 if "batch_norm" in op.name else 1.0
+        if word == ELEMENTWISE.word:  # there is a chain for each product or norm at most
+            kernels = min(others[op.phase] / streams[op.phase], 1.0)
         joined.append(_joined(op, left_share, kernels) if word else op)
     return tuple(joined)
 
@@ -320,15 +324,6 @@ def _weights(ops: Sequence[Op]) -> frozenset[Shape]:
 def _is_cast_of(op: Op, weights: frozenset[Shape]) -> bool:
     is_cast = base_name(op.name) == "_to_copy"
     return is_cast and any(is_of(weights, tensor) for tensor in op.inputs)
-
-
-def _kernels_of_stream(ops: Sequence[Op], words: Sequence[str], phase: Phase) -> float:
-    """Of a call of an element-wise operator: there is a chain for each product or norm at most."""
-    calls = {True: 0, False: 0}
-    for op, word in zip(ops, words, strict=True):
-        if op.phase is phase:
-            calls[word == ELEMENTWISE.word] += op.count
-    return min(calls[False] / calls[True], 1.0) if calls[True] else 1.0
 
 
 def _joined(op: Op, left_share: float, kernels: float) -> Op:

@@ -38,7 +38,8 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
         followed = in_flash_layout(trace.ops) if dtype == "bfloat16" else trace.ops
         ops, casts = lowered_by_flows(followed, dtype, trace.accumulation)
     else:
-        ops, casts = _lowered_by_shapes(trace.ops, dtype)
+        walk = _ShapeWalk(lower=dtype, parameters=parameter_shapes(trace.ops))
+        ops, casts = [walk.lowered(op) for op in shared(tuple(trace.ops))], walk.casts
     gradient_bytes = trace.memory.gradient_bytes or 0
     if dtype == "float16" and gradient_bytes:
         gradients = TensorSpec(shape=(gradient_bytes // 4,), dtype=_FULL)
@@ -300,7 +301,10 @@ class _FlowWalk:
         if flow.is_of_view:
             return self._all_in(op, of.result)
         if base_name(op.name) in _SUMS and all(self._is_gradient(source) for source in flow.sources):
-            return self._all_in(op, self._operand_dtype(op, forward, of))
+            # Those of the forward call's operand of this size are added up.
+            operands = zip(self.makers[forward].inputs, of.given, strict=True)
+            sizes = {numel(tensor): dtype for tensor, dtype in reversed([*operands])}
+            return self._all_in(op, sizes.get(numel(op.outputs[0]), of.result))
         if of.runs_in is not None:
             return self._all_in(op, of.runs_in)
         given = self._given(op, [self._saved_or_gradient(source, forward, of) for source in flow.sources])
@@ -321,12 +325,6 @@ class _FlowWalk:
         if self._is_gradient(source) and not is_step_of_same:
             return of.result
         return self._made(source)
-
-    def _operand_dtype(self, op: Op, forward: int, of: _Run) -> str:
-        """Of the forward call's operand whose gradients are added up: the one of this size."""
-        operands = zip(self.makers[forward].inputs, of.given, strict=True)
-        size = numel(op.outputs[0])
-        return next((dtype for tensor, dtype in operands if numel(tensor) == size), of.result)
 
     def _is_gradient(self, source: int) -> bool:
         maker = self.makers.get(source)
@@ -359,12 +357,6 @@ _FORWARD_OF = {"threshold": "relu"}
 _Call = tuple[int, str | None, tuple[str, ...]]
 
 
-def _lowered_by_shapes(ops: Sequence[Op], lower: str) -> tuple[list[Op], list[Op]]:
-    """The operators as autocast runs them, and its casts."""
-    walk = _ShapeWalk(lower=lower, parameters=parameter_shapes(ops))
-    return [walk.lowered(op) for op in shared(tuple(ops))], walk.casts
-
-
 @dataclass(slots=True, kw_only=True)
 class _ShapeWalk:
     """Follows the operators in the order they were recorded."""
@@ -391,7 +383,13 @@ class _ShapeWalk:
         """The operator as autocast runs it."""
         if op.phase is Phase.OPTIMIZER:
             return op
-        given, runs_in = self._given(op), self._precision(op)
+        given, runs_in, is_factor = (
+            self._given(op),
+            _asked_dtype(op, self.lower),
+            base_name(op.name) in FACTORS,
+        )
+        if runs_in is None and op.phase is Phase.BACKWARD and op.inputs and not is_factor:
+            runs_in = self.forward.get(_key(op))
         key = id(op), runs_in, given
         if key not in self.made:
             result = runs_in or _result_of(op, given)
@@ -403,18 +401,12 @@ class _ShapeWalk:
         self.casts += own_casts
         if op.phase is Phase.FORWARD and op.inputs:
             self.forward[_key(op)] = result
-            if base_name(op.name) in FACTORS:
+            if is_factor:
                 largest = max(range(len(given)), key=lambda i: numel(op.inputs[i]))
                 self.factors[_key(op)] = given[largest]
         for tensor in lowered.outputs:
             self._put(tensor, op)
         return lowered
-
-    def _precision(self, op: Op) -> str | None:
-        asked = _asked_dtype(op, self.lower)
-        if asked is None and op.phase is Phase.BACKWARD and op.inputs and base_name(op.name) not in FACTORS:
-            return self.forward.get(_key(op))
-        return asked
 
     def _given(self, op: Op) -> tuple[str, ...]:
         """Dtypes of the operands; a factor's gradient is multiplied by what the forward pass was given."""

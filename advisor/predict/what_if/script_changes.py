@@ -65,6 +65,7 @@ PASSES = 4
 _TF32_LEAST = (8, 0)
 _PRODUCTS = frozenset(family.word for family in FAMILIES if family.compute.tensor_cores)
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+_ALREADY, _FULL_ALREADY = NoGain(why="already"), NoGain(why="nothing", lacking="products in FP32")
 
 Maker = Callable[[Trace], TraceChange | Finding]
 
@@ -72,51 +73,44 @@ Maker = Callable[[Trace], TraceChange | Finding]
 def _tf32(trace: Trace) -> TraceChange | Finding:
     changed = allow_tf32(trace)
     if changed is None:
-        return _already() if trace.precision.tf32_matmul else _nothing("products in FP32")
+        return _ALREADY if trace.precision.tf32_matmul else _FULL_ALREADY
     return TraceChange(
         name="tf32",
         trace=changed,
-        why_not_on=_why_no_tf32,
+        why_not_on=partial(_why_no_rate, "tf32"),
         new_kernels=_PRODUCTS,
         steps=(EditScript(what="allow-tf32"),),
         assumption=WhatIf(how="tf32"),
     )
 
 
-def _why_no_tf32(gpu: GpuSpec) -> Finding | None:
+def _why_no_rate(rate: str, gpu: GpuSpec) -> Finding | None:
+    """Where there is bfloat16, float16 is no faster and needs a scaler."""
+    if rate == "fp16" and "bf16" in gpu.tensor_flops_per_s:
+        return NoGain(why="bf16-instead", gpu=gpu.name)
     major, _, minor = gpu.compute_capability.partition(".")
     is_new = major.isdecimal() and minor.isdecimal() and (int(major), int(minor)) >= _TF32_LEAST
-    return None if is_new and "tf32" in gpu.tensor_flops_per_s else _no_rate(gpu, "tf32")
+    is_there = rate in gpu.tensor_flops_per_s and (is_new or rate != "tf32")
+    return None if is_there else NoGain(why="no-rate", gpu=gpu.name, rate=rate)
 
 
 def _autocast(name: str, trace: Trace) -> TraceChange | Finding:
     dtype = _DTYPES[name]
     changed = under_autocast(trace, dtype)
     if changed is None:
-        return _already() if trace.precision.amp_dtype else _nothing("products in FP32")
+        return _ALREADY if trace.precision.amp_dtype else _FULL_ALREADY
     steps = [EditScript(what="use-autocast", name=dtype)]
     if dtype == "float16":
         steps.append(EditScript(what="add-grad-scaler"))
     return TraceChange(
         name=name,
         trace=changed,
-        why_not_on=_why_no_bf16 if name == "bf16" else _why_no_fp16,
+        why_not_on=partial(_why_no_rate, name),
         new_kernels=_PRODUCTS,
         sigma=SIGMA_AUTOCAST,
         steps=tuple(steps),
         assumption=WhatIf(how="autocast", dtype=dtype),
     )
-
-
-def _why_no_bf16(gpu: GpuSpec) -> Finding | None:
-    return None if "bf16" in gpu.tensor_flops_per_s else _no_rate(gpu, "bf16")
-
-
-def _why_no_fp16(gpu: GpuSpec) -> Finding | None:
-    """Where there is bfloat16, it is as fast and needs no scaler."""
-    if _why_no_bf16(gpu) is None:
-        return NoGain(why="bf16-instead", gpu=gpu.name)
-    return None if "fp16" in gpu.tensor_flops_per_s else _no_rate(gpu, "fp16")
 
 
 class _Rewrite(NamedTuple):
@@ -168,7 +162,7 @@ def _rewritten(name: str, trace: Trace) -> TraceChange | Finding:
     rewrite = _REWRITES[name]
     changed = rewrite.change(trace)
     if changed is None:
-        return _already() if rewrite.is_done(trace) else _nothing(rewrite.lacking)
+        return _ALREADY if rewrite.is_done(trace) else NoGain(why="nothing", lacking=rewrite.lacking)
     if name == "compile" and (num_breaks := graph_breaks(trace)):
         return NoGain(why="graph-breaks", num_breaks=num_breaks)
     return TraceChange(
@@ -215,18 +209,6 @@ def _feeding(name: str, trace: Trace) -> TraceChange | Finding:
         steps=(feeding.step,),
         assumption=WhatIf(how="fed-faster"),
     )
-
-
-def _already() -> Finding:
-    return NoGain(why="already")
-
-
-def _nothing(lacking: str) -> Finding:
-    return NoGain(why="nothing", lacking=lacking)
-
-
-def _no_rate(gpu: GpuSpec, rate: str) -> Finding:
-    return NoGain(why="no-rate", gpu=gpu.name, rate=rate)
 
 
 CHANGES: Mapping[str, Maker] = {

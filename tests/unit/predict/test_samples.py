@@ -1,12 +1,14 @@
 """What kind of samples a batch holds, and the table of what one takes of a CPU."""
 
 import importlib
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from advisor.core.errors import CatalogError
+from advisor.core.gpus import catalog_path
 from advisor.core.values import Op, TensorSpec, Trace
 from advisor.predict import loading
 from tests.builders import make_op, make_trace
@@ -75,11 +77,12 @@ def test_seconds_go_by_pixels_and_tokens_are_nearly_free():
 
 def test_every_kind_has_quantiles_in_order_a_source_and_a_date():
     priors = loading.load_loader_priors()
+    entries = tomllib.loads(catalog_path(loading.LOADERS_FILE).read_text())
     assert set(priors) == set(loading.KINDS)
-    for prior in priors.values():
-        assert 0 < prior.cpu_s.p10 < prior.cpu_s.p50 < prior.cpu_s.p90
-        assert prior.source
-        assert prior.as_of.startswith("20")
+    for kind, cpu_s in priors.items():
+        assert 0 < cpu_s.p10 < cpu_s.p50 < cpu_s.p90
+        assert entries[kind]["source"]
+        assert str(entries[kind]["as_of"]).startswith("20")
 
 
 GOOD = "p10_ns = 1\np50_ns = 2\np90_ns = 3\nsource = 'a'\nas_of = 'b'\n"

@@ -17,7 +17,7 @@ TOP = grids.NUM_CELLS - 1
 def reading(
     correction: grids.GridCorrection, now_s: float = 0.0, waiting: np.ndarray = NOBODY, longest: float = 0.0
 ) -> grids.GridReading:
-    return grids.GridReading.by(correction.shares(now_s, waiting), longest)
+    return grids.GridReading(shares=correction.shares(now_s, waiting), longest=longest)
 
 
 def corrected(
