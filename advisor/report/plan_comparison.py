@@ -230,7 +230,7 @@ def _beside(line: Line) -> str:
 
 def _times(ratio: float) -> str:
     """Two decimals; below 0.1, where these would be one digit or none, two digits."""
-    return f"{ratio:.2f}" if round(ratio, 2) >= 0.1 else f"{ratio:.2g}"
+    return f"{ratio:.2f}" if not ratio or abs(round(ratio, 2)) >= 0.1 else f"{ratio:.2g}"
 
 
 def _notes(comparison: PlanComparison) -> Iterator[doc.Section]:

@@ -127,20 +127,15 @@ def _is_new(store: Store, run: Run, listener: Listener) -> bool:
     from advisor.store.ledger import find_run
 
     before = find_run(store, run.id)
-    is_whole = run.status is not RunStatus.LOST
-    if before is not None and before.status is RunStatus.LOST and is_whole:
+    if before is not None and before.status is RunStatus.LOST is not run.status:
         return True
     if before is not None and before != run:
+        cost = "an unknown amount" if before.cost_usd is None else f"{before.cost_usd:g} USD"
         raise InputError(
             f"{listener.name_of('run_id')}: {run.id!r} is the id of another run, which started at"
-            f" {before.started_at.isoformat()} and cost {_amount(before.cost_usd)}. Nothing was recorded:"
-            " choose another id."
+            f" {before.started_at.isoformat()} and cost {cost}. Nothing was recorded: choose another id."
         )
     return before is None
-
-
-def _amount(cost_usd: float | None) -> str:
-    return "an unknown amount" if cost_usd is None else f"{cost_usd:g} USD"
 
 
 def _check_moment(argument: str, moment: datetime) -> None:
@@ -186,11 +181,12 @@ def _run(
             f"{listener.name_of('cost_usd')} must be above 0 US dollars, got {request.cost_usd:g}: at most"
             f" {MAX_USD:,.0f}, and 0 is for a machine of your own."
         )
+    project, script = ("", "") if advised is None else (advised.project, advised.script)
     return Run(
         id=request.run_id or new_id(),
         recommendation_id=advised.id if advised is not None else None,
-        project=_first(request.project, None if advised is None else advised.project),
-        script=_first(request.script, None if advised is None else advised.script),
+        project=project if request.project is None else request.project,
+        script=script if request.script is None else request.script,
         provider=provider,
         gpu=gpu,
         num_gpus=num_gpus,
@@ -213,10 +209,6 @@ def num_nodes_of(advised: LedgerEntry | None, gpu: str | None, num_gpus: int | N
         return 1
     followed = advised is not None and (advised.gpu, advised.num_gpus) == (gpu, num_gpus)
     return advised.num_nodes if advised is not None and followed else None
-
-
-def _first(*texts: str | None) -> str:
-    return next((text for text in texts if text is not None), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,18 +337,16 @@ def begin(run: Run, where: MachineHere, steps_folder: Path, database: StoreSetti
     from advisor.receipt.receipt_files import ReceiptFile
     from advisor.receipt.receipt_files import begin as begin_file
 
+    # As JSON takes it: steps under a name of other bytes than UTF-8 are lost if advisor is killed.
+    steps = str(steps_folder)
+    kept = ReceiptFile(run=run, steps_folder=steps if as_text(steps) == steps else None)
     try:
-        file = begin_file(_folder(database), ReceiptFile(run=run, steps_folder=_writable(steps_folder)))
+        file = begin_file(_folder(database), kept)
     except OSError as error:
         why = f"{error.strerror or error} ({_folder(database)})"
         lost = f"this run leaves no trace if advisor is killed: {why}"
         return Begun(run=run, where=where, file=None, warnings=(lost,))
     return Begun(run=run, where=where, file=file)
-
-
-def _writable(folder: Path) -> str | None:
-    """As JSON takes it: steps under a name of other bytes than UTF-8 are lost if advisor is killed."""
-    return str(folder) if as_text(str(folder)) == str(folder) else None
 
 
 def keep(
@@ -374,7 +364,12 @@ def keep(
     from advisor.store.ledger import record_run
 
     receipt = ReceiptFile(run=run)
-    trouble = [] if also is None else _write(also, ReceiptFile(run=run, canary=canary))
+    trouble = []
+    try:
+        if also is not None:
+            write_atomically(also, ReceiptFile(run=run, canary=canary).to_bytes())
+    except OSError as error:
+        trouble = [f"cannot write the receipt {also}: {error.strerror or error}"]
     # Before the database is asked: if we are ended meanwhile, nothing is lost.
     path = _folder(database) / f"{run.id}.json"
     waits = _waits(begun, receipt, path)
@@ -386,14 +381,6 @@ def keep(
     with suppress(OSError):
         path.unlink()
     return True, trouble
-
-
-def _write(path: Path, receipt: ReceiptFile) -> list[str]:
-    try:
-        write_atomically(path, receipt.to_bytes())
-    except OSError as error:
-        return [f"cannot write the receipt {path}: {error.strerror or error}"]
-    return []
 
 
 def _waits(begun: Begun, receipt: ReceiptFile, path: Path) -> str:
@@ -423,7 +410,7 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
     folder = _folder(database)
     if not folder.is_dir():
         return 0
-    from advisor.receipt.receipt_files import left_behind, read_receipt
+    from advisor.receipt.receipt_files import left_behind, read_receipt, read_steps
     from advisor.store.ledger import record_run
 
     num_refused = 0
@@ -436,26 +423,19 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
                 listener.warn([f"{error} Look at it, or delete it."])
                 num_refused += 1
                 continue
+            run, folder_of_steps = receipt.run, receipt.steps_folder
+            steps = read_steps(Path(folder_of_steps), math.inf)[0] if folder_of_steps is not None else None
+            if steps is not None:
+                run = replace(run, num_steps=steps.num_steps, step_s=steps.step_s)
             with open_store(database.url) as store:
-                record_run(store, _with_steps(receipt))
+                record_run(store, run)
             path.unlink(missing_ok=True)
-            entered.append(receipt.run.status)
+            entered.append(run.status)
     if entered:
         by_status = ", ".join(f"{num:,} {status}" for status, num in sorted(Counter(entered).items()))
         runs = f"{len(entered):,} run{'' if len(entered) == 1 else 's'}"
         listener.note(f"entered {runs} that waited in {folder} ({by_status})")
     return num_refused
-
-
-def _with_steps(receipt: ReceiptFile) -> Run:
-    from advisor.receipt.receipt_files import read_steps
-
-    if receipt.steps_folder is None:
-        return receipt.run
-    steps, _ = read_steps(Path(receipt.steps_folder), math.inf)
-    if steps is None:
-        return receipt.run
-    return replace(receipt.run, num_steps=steps.num_steps, step_s=steps.step_s)
 
 
 def _folder(database: StoreSettings) -> Path:

@@ -182,7 +182,11 @@ def _state(name: str, settings: ChannelSettings, last: Posted | None) -> Channel
 
     secrets = Secrets(os.environ)
     values = settings.model_dump(mode="json", by_alias=True)
-    texts = {key: _text(value) for key, value in values.items() if value not in (None, [])}
+    texts = {
+        key: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for key, value in values.items()
+        if value not in (None, [])
+    }
     references = [text for text in texts.values() if text.startswith(SECRET_FORMS)]
     return ChannelState(
         name=name,
@@ -192,10 +196,6 @@ def _state(name: str, settings: ChannelSettings, last: Posted | None) -> Channel
         secrets=tuple((reference, _problem(secrets, reference)) for reference in references),
         last=last,
     )
-
-
-def _text(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _problem(secrets: Secrets, reference: str) -> str | None:

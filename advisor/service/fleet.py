@@ -16,6 +16,7 @@ from advisor.core.units import HOUR_S, HOURS_PER_MONTH
 from advisor.core.values import Market
 from advisor.service.prices.live import now
 from advisor.service.sweeping import Choice, Grid, SweepJob, Swept
+from advisor.store.database import existing_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
@@ -358,11 +359,15 @@ def fleet_of(swept: Sequence[Swept], grid: Grid, database: StoreSettings | None)
         database: with the runs that are recorded; None where commitments are not asked for. If it cannot be
             read, planned runs count, and a warning says so.
     """
+    from advisor.store.ledger import runs
+
     end = now()
     recorded: Sequence[Run] = ()
     warnings = []
     try:
-        recorded = _ledger(database, end - _YEAR) if database else ()
+        if database is not None:
+            with existing_store(database.url) as store:
+                recorded = runs(store, since=end - _YEAR) if store else ()
     except StoreError as error:
         warnings.append(f"capacity counts planned runs alone: {error}")
     picks = picks_of(swept, grid)
@@ -373,11 +378,3 @@ def fleet_of(swept: Sequence[Swept], grid: Grid, database: StoreSettings | None)
         pools=pools_of(picks, recorded, grid.commitments, end),
         warnings=warnings,
     )
-
-
-def _ledger(database: StoreSettings, since: datetime) -> Sequence[Run]:
-    from advisor.store.database import existing_store
-    from advisor.store.ledger import runs
-
-    with existing_store(database.url) as store:
-        return runs(store, since=since) if store else ()

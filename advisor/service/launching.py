@@ -76,6 +76,11 @@ def handoff_of(
     python = trace.python or settings.python or Path(sys.executable)
     requirements = script.parent / REQUIREMENTS
     packages, not_packaged = ((), ()) if requirements.is_file() else packages_of(script, python)
+    # A cluster may have several kinds of nodes under one name.
+    of_cluster = (
+        one for one in clusters if (option.plan.tier, option.plan.provider) == (Tier.CLUSTER, one.name)
+    )
+    walltimes = (one.walltime for one in of_cluster if catalog_name(one.gpu) == option.plan.gpu)
     return Handoff(
         command=(str(script), *redact_words(trace.arguments, os.environ)),
         option=option,
@@ -85,14 +90,8 @@ def handoff_of(
         checkpoint_interval_s=spot.checkpoint_interval,
         budget_usd=answer.recommendation.job.budget_usd,
         recommendation=answer.entry_id,
-        walltime_s=next((one.walltime for one in clusters if _is_of(option, one)), None),
+        walltime_s=next(walltimes, None),
     )
-
-
-def _is_of(option: Option, cluster: ClusterSettings) -> bool:
-    """Whether the option runs on these nodes; a cluster may have several kinds under one name."""
-    is_cluster = option.plan.tier is Tier.CLUSTER and cluster.name == option.plan.provider
-    return is_cluster and catalog_name(cluster.gpu) == option.plan.gpu
 
 
 def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

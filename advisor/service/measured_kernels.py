@@ -104,15 +104,13 @@ def calibrate_gpu(
     recording = read_recording(source) if source is not None else _measured(tracing.profile.python, listener)
     calibration = calibrate(recording)
     constants = {constant.name: constant.after for constant in calibration.constants}
-    where = HERE if source is None else RECORDED
-    networks = shipped().fingerprint
     path = write_calibration(
         calibration.gpu,
         calibration.source,
         constants,
         kernels=calibration.kernels,
-        where=where,
-        networks=networks,
+        where=HERE if source is None else RECORDED,
+        networks=shipped().fingerprint,
     )
     return calibration, path
 

@@ -12,7 +12,7 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import TimeOfUnsupportedGpu
 from advisor.core.gpus import load_gpus, parse_gpu_request
-from advisor.core.values import WHOLE, Confirmation, Fabric, IterationEstimate, Layout, Split, Trace
+from advisor.core.values import WHOLE, Confirmation, IterationEstimate, Layout, Split, Trace
 from advisor.edits.parsed_script import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
@@ -22,7 +22,6 @@ from advisor.service.traces import TraceRequest, check_exists, holds_data, trace
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
     from advisor.config.settings import Settings
-    from advisor.pricing.instance_types import InstanceType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,23 +227,22 @@ def layout_of(gpu: str, num_gpus: int, num_nodes: int | None = None) -> Layout:
         num_nodes: how many there shall be; None for as few as will do.
     """
     from advisor.pricing.instance_types import load_instances
+    from advisor.pricing.node_counts import fabric_of
 
     machines = [machine for machine in load_instances().values() if machine.gpu == gpu]
     if num_nodes is None:
         largest = max([machine.num_gpus for machine in machines], default=num_gpus)
         num_nodes = num_gpus // largest if num_gpus > largest and num_gpus % largest == 0 else 1
     gpus_per_node = num_gpus // num_nodes
-    fabrics = [_fabric(machine) for machine in machines if machine.num_gpus == gpus_per_node]
+    fabrics = [
+        fabric_of(machine.provider, machine.instance_type, load_gpus()[gpu])
+        for machine in machines
+        if machine.num_gpus == gpus_per_node
+    ]
     # Of machines alike the slowest network counts, and of networks an unknown one last.
     slowest = min(fabrics, key=lambda fabric: fabric.network_bytes_per_s or math.inf, default=None)
     fabric = slowest if num_nodes > 1 else None
     return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
-
-
-def _fabric(machine: InstanceType) -> Fabric:
-    from advisor.pricing.node_counts import fabric_of
-
-    return fabric_of(machine.provider, machine.instance_type, load_gpus()[machine.gpu])
 
 
 def _batch_options(source: object) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +43,9 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
         live = _live(log, listener) if is_live(log, SLURM) else None
         if live is not None:
             listener.warn(live.doubts)
-            fitted = replace(fitted, limits=_of_later(live.limits))
+            # What is in use now says nothing of later.
+            later = {at: tuple(replace(one, in_use=None) for one in of) for at, of in live.limits.items()}
+            fitted = replace(fitted, limits=later)
     if out is not None:
         write_fit(out, fitted)
         listener.note(f"wrote {str(out)!r}")
@@ -73,11 +74,6 @@ def fitted_waits(
 
     with listener.step(f"reading {source.name}"), log_or_live(source) as there:
         return load_fit(there, timezone, user)
-
-
-def _of_later(limits: Mapping[str, tuple[QueueLimit, ...]]) -> dict[str, tuple[QueueLimit, ...]]:
-    """Without what is in use now."""
-    return {queue: tuple(replace(one, in_use=None) for one in known) for queue, known in limits.items()}
 
 
 def _live(source: Path, listener: Listener, job: str | None = None) -> SlurmNow | None:

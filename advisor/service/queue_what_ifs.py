@@ -317,16 +317,12 @@ def _classes(
     jobs: Sequence[QueuedJob], today_s: Sequence[float], then_s: Sequence[float]
 ) -> list[ClassWaits]:
     names = [next(name for name, most in SIZES.items() if job.size <= most) for job in jobs]
+    all_waits = [job.wait_s for job in jobs], today_s, then_s
     classes = []
     for size in ("any", *SIZES):
         chosen = [i for i, name in enumerate(names) if size in ("any", name)]
         if chosen:
-            waits = (
-                [jobs[i].wait_s for i in chosen],
-                [today_s[i] for i in chosen],
-                [then_s[i] for i in chosen],
-            )
-            logged, today, then = map(_quantiles, waits)
+            logged, today, then = (_quantiles([waits[i] for i in chosen]) for waits in all_waits)
             classes.append(
                 ClassWaits(size=size, num_jobs=len(chosen), logged_s=logged, today_s=today, what_if_s=then)
             )

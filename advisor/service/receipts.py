@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.command import CommandEnding, GpuUse
-    from advisor.receipt.guard import CanaryVerdict, Expected, Pace
     from advisor.receipt.receipt_files import ProcessSteps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
@@ -130,15 +129,7 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
     with temporary_folder("steps") as own:
         folder = outer or own
 
-        watch = _watch(
-            request,
-            listener,
-            price=lambda: rent_of(machine(), request, config),
-            grace_s=config.settings.run.grace,
-            expected=lambda: expected_of(advised, machine().place, _nodes_of_job(request, machine())),
-            judge=lambda pace: verdict_of(advised, pace, config.settings.choice),
-            folder=folder,
-        )
+        watch = _watch(request, config, listener, machine=machine, advised=advised, folder=folder)
 
         def begun_at(moment: datetime) -> Begun | Exception:
             try:
@@ -183,33 +174,31 @@ def _outer_folder(environment: Mapping[str, str]) -> Path | None:
 
 def _watch(
     request: CommandRequest,
+    config: Config,
     listener: Listener,
     *,
-    price: Callable[[], float | None],
-    grace_s: float,
-    expected: Callable[[], Expected],
-    judge: Callable[[Pace], CanaryVerdict | None],
+    machine: Callable[[], MachineHere],
+    advised: LedgerEntry | None,
     folder: Path,
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.
 
     Raises InputError: the price of what may cost so much at most is unknown.
     """
-    wanted = request.watch
-    if wanted == WatchRequest():
+    if request.watch == WatchRequest():
         return None
-    if wanted.max_usd is not None and price() is None:
+    if request.watch.max_usd is not None and rent_of(machine(), request, config) is None:
         named = listener.name_of
         raise InputError(
             f"{named('max_usd')} needs the price of this machine, which is not known: give"
             f" {named('usd_per_h')}, or {named('plan')} ID. Nothing was run."
         )
     return Watch(
-        wanted,
-        grace_s=grace_s,
-        usd_per_h=price,
-        expected=expected,
-        judge=judge,
+        request.watch,
+        grace_s=config.settings.run.grace,
+        usd_per_h=lambda: rent_of(machine(), request, config),
+        expected=lambda: expected_of(advised, machine().place, _nodes_of_job(request, machine())),
+        judge=lambda pace: verdict_of(advised, pace, config.settings.choice),
         folder=folder,
         listener=listener,
     )

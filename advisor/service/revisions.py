@@ -97,17 +97,6 @@ def _lay_out(repository: Repository, commit: str, root: Path) -> None:
 
     ``git archive`` would leave out files that have an attribute, and run filters of the configuration.
     """
-    entries = _entries(repository, commit)
-    if sum(entry.size_bytes for entry in entries) > _MOST_BYTES:
-        raise _too_large(commit)
-    # Links last: no file is written through one.
-    entries.sort(key=lambda entry: entry.mode == _LINK)
-    for entry, contents in zip(entries, _contents(repository, entries), strict=True):
-        _write(root, entry, contents)
-
-
-def _entries(repository: Repository, commit: str) -> list[_Entry]:
-    """Files and links; a submodule's are in another repository."""
     with repository.reading("ls-tree", "-r", "-z", "--long", "--full-tree", commit) as (git, answer):
         listing = answer.read(_MOST_LISTED_BYTES)
         if answer.read(1):
@@ -117,11 +106,17 @@ def _entries(repository: Repository, commit: str) -> list[_Entry]:
     lines = (line.partition(b"\t") for line in listing.split(b"\0")[:-1])
     facts = ((*kind.decode().split(), os.fsdecode(name)) for kind, _, name in lines)
     # Git writes no number where it lacks the contents; they are missed when they are read.
-    return [
+    entries = [
         _Entry(mode, blob, int(size) if size.isdigit() else 0, name)
         for mode, kind, blob, size, name in facts
         if kind == "blob"
     ]
+    if sum(entry.size_bytes for entry in entries) > _MOST_BYTES:
+        raise _too_large(commit)
+    # Links last: no file is written through one.
+    entries.sort(key=lambda entry: entry.mode == _LINK)
+    for entry, contents in zip(entries, _contents(repository, entries), strict=True):
+        _write(root, entry, contents)
 
 
 def _too_large(commit: str) -> InputError:

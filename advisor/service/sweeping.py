@@ -289,7 +289,9 @@ class Sweep:
         keys = {job: key_of(job, bases[job]) for job in jobs}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            before = self._last()
+            before = {
+                name: key for name, key in _read(self.folder / "last.json").items() if isinstance(key, str)
+            }
             then = {job: self._kept(before.get(job.digest, "")) for job in jobs}
             known = {key: kept.advice for key in keys.values() if (kept := self._kept(key))}
             missing = {key: job for job, key in keys.items() if key not in known}
@@ -342,10 +344,6 @@ class Sweep:
                 if wait_s is None:
                     raise
                 time.sleep(wait_s)
-
-    def _last(self) -> dict[str, str]:
-        known = _read(self.folder / "last.json")
-        return {name: key for name, key in known.items() if isinstance(key, str)}
 
     def _kept(self, key: str) -> Kept | None:
         """What an earlier sweep computed; a damaged file is computed again."""

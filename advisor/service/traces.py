@@ -68,15 +68,11 @@ def _other_size(trace: Trace, script: Path) -> int | None:
     if trace.backend != "fake":
         return None
     if trace.world_size is None:
-        return 2 if _reads_world(script) else None
+        with script.open("rb") as file:
+            return 2 if b"WORLD_SIZE" in file.read(_MOST_BYTES) else None
     if trace.world_size == 1:
         return 2
     return None if trace.is_sharded else 1
-
-
-def _reads_world(script: Path) -> bool:
-    with script.open("rb") as file:
-        return b"WORLD_SIZE" in file.read(_MOST_BYTES)
 
 
 def _work_of(elsewhere: Trace, trace: Trace) -> RankWork | None:

@@ -30,7 +30,6 @@ from advisor.store.database import open_store
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
-    from advisor.config.layers import PricingSettings
     from advisor.config.settings import PriceSettings
     from advisor.pricing.answers import Answer
     from advisor.pricing.refresh import RefreshedPart
@@ -110,6 +109,7 @@ def _started(book: PriceBook, live: Sequence[PriceSource], store: Store) -> subp
 
 def _process(book: PriceBook, names: Sequence[str]) -> subprocess.Popen[bytes]:
     """Settings may hold passwords: they go through a pipe, not by arguments or the environment."""
+    settings = TypeAdapter(type(book.settings)).dump_python(book.settings, mode="json")
     process = start(
         _COMMAND,
         stdin=subprocess.PIPE,
@@ -119,16 +119,10 @@ def _process(book: PriceBook, names: Sequence[str]) -> subprocess.Popen[bytes]:
     )
     assert process.stdin is not None  # noqa: S101 - a pipe
     with suppress(BrokenPipeError), process.stdin as pipe:
-        pipe.write(json.dumps({"names": list(names), "pricing": _as_json(book.settings)}).encode())
+        pipe.write(json.dumps({"names": list(names), "pricing": settings}).encode())
     # Its caller may never wait for its end; in a long Python session it would stay a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return process
-
-
-def _as_json(pricing: PricingSettings) -> object:
-    from advisor.config.layers import PricingSettings
-
-    return TypeAdapter(PricingSettings).dump_python(pricing, mode="json")
 
 
 def _follow(

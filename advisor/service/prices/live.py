@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +51,14 @@ def run_refresh(
 
     query = OfferQuery(regions=book.regions, providers=providers)
     names = ", ".join(source.name for source in sources)
-    with _pulling(listener, names) as progress:
+    num_offers = 0
+    with listener.step(f"pulling prices of {names}", at_once=True) as step:
+
+        def progress(part: RefreshedPart) -> None:
+            nonlocal num_offers
+            num_offers += part.num_offers
+            step.update(f"{num_offers:,} offers, last {part.source} {part.scope}")
+
         within_s = book.settings.prices.refresh_within
         kept = refresh(sources, query, store, now=now, progress=progress, within_s=within_s)
     forget_points(store, moment_ago(book.settings.store.retention))
@@ -201,16 +207,3 @@ def failures_in_words(kept: Sequence[RefreshedPart]) -> list[str]:
 
 def _some(scopes: Sequence[str]) -> str:
     return ", ".join(scopes) if len(scopes) <= 3 else f"{', '.join(scopes[:2])} and {len(scopes) - 2} more"
-
-
-@contextmanager
-def _pulling(listener: Listener, names: str) -> Iterator[Callable[[RefreshedPart], None]]:
-    num_offers = 0
-    with listener.step(f"pulling prices of {names}", at_once=True) as step:
-
-        def add(kept: RefreshedPart) -> None:
-            nonlocal num_offers
-            num_offers += kept.num_offers
-            step.update(f"{num_offers:,} offers, last {kept.source} {kept.scope}")
-
-        yield add

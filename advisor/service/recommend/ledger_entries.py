@@ -34,18 +34,13 @@ def keep_recommendation(
 
     Raises StoreError: a number is not finite, or the database cannot be written.
     """
+    from advisor.core.redaction import redact_words
     from advisor.store.ledger import record_recommendation
 
-    entry = _entry(answer, project, None if arguments is None else _command(arguments))
-
+    words = None if arguments is None else shlex.join(("advisor", *redact_words(arguments, os.environ)))
+    entry = _entry(answer, project, words)
     with open_store(database.url) as store:
         record_recommendation(store, entry)
-
-
-def _command(arguments: Sequence[str]) -> str:
-    from advisor.core.redaction import redact_words
-
-    return shlex.join(("advisor", *redact_words(arguments, os.environ)))
 
 
 def _entry(answer: RecommendAnswer, project: str, command: str | None) -> LedgerEntry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
@@ -111,39 +111,35 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> OwnMachine:
     from recommender.plans.candidates import OwnMachine
 
     p50, p90 = cluster.wait_p50, cluster.wait_p90
-    fitted = _fitted(cluster, listener)
-    return OwnMachine(
-        tier=Tier.CLUSTER,
-        name=cluster.name,
-        gpu=_gpu_of(cluster),
-        num_gpus=cluster.num_gpus,
-        usd_per_gpu_h=cluster.usd_per_gpu_h,
-        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
-        waits={} if fitted is None else _logged_waits(fitted, cluster),
-        num_vcpus=cluster.vcpus,
-        num_nodes=cluster.num_nodes,
-        fabric=_fabric_of(cluster),
-        power_limit_w=cluster.power_limit_w,
-        walltime_s=cluster.walltime,
-        queue_limits=() if fitted is None else fitted.limits.get(cluster.queue or "", ()),
-    )
+    try:
+        gpu, fitted = resolve_gpu(cluster.gpu), _fitted(cluster, listener)
+        sizes = {count * num_nodes: num_nodes for count, num_nodes in _sizes(cluster)} if fitted else {}
+        return OwnMachine(
+            tier=Tier.CLUSTER,
+            name=cluster.name,
+            gpu=gpu.name,
+            num_gpus=cluster.num_gpus,
+            usd_per_gpu_h=cluster.usd_per_gpu_h,
+            wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+            waits={}
+            if fitted is None
+            else {n: _logged_wait(fitted, cluster, n, of) for n, of in sizes.items()},
+            num_vcpus=cluster.vcpus,
+            num_nodes=cluster.num_nodes,
+            fabric=_fabric_of(cluster, gpu),
+            power_limit_w=cluster.power_limit_w,
+            walltime_s=cluster.walltime,
+            queue_limits=() if fitted is None else fitted.limits.get(cluster.queue or "", ()),
+        )
+    except (ConfigError, InputError, UnknownGpuError) as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 
 
-def _fabric_of(cluster: ClusterSettings) -> Fabric | None:
+def _fabric_of(cluster: ClusterSettings, gpu: GpuSpec) -> Fabric | None:
     """What the settings say of its links and network; None where nothing is said and needed."""
     if cluster.link is None and cluster.network is None and cluster.num_nodes == 1:
         return None
-    try:
-        return stated_fabric(resolve_gpu(cluster.gpu), cluster.link, cluster.network)
-    except ConfigError as error:
-        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
-
-
-def _gpu_of(cluster: ClusterSettings) -> str:
-    try:
-        return resolve_gpu(cluster.gpu).name
-    except UnknownGpuError as error:
-        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
+    return stated_fabric(gpu, cluster.link, cluster.network)
 
 
 def _fitted(cluster: ClusterSettings, listener: Listener) -> WaitQuantiles | None:
@@ -152,23 +148,8 @@ def _fitted(cluster: ClusterSettings, listener: Listener) -> WaitQuantiles | Non
         return None
     from advisor.site_files.fitted_files import load_fit
 
-    path = cluster.wait_log
-    try:
-        with listener.step(f"reading {path.name}"):
-            return load_fit(path, cluster.timezone, user_name())
-    except InputError as error:
-        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
-
-
-def _logged_waits(fitted: WaitQuantiles, cluster: ClusterSettings) -> Mapping[int, NotedWait]:
-    """Waits by number of GPUs, of a part of a node or of whole nodes."""
-    try:
-        return {
-            count * num_nodes: _logged_wait(fitted, cluster, count * num_nodes, num_nodes)
-            for count, num_nodes in _sizes(cluster)
-        }
-    except InputError as error:
-        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
+    with listener.step(f"reading {cluster.wait_log.name}"):
+        return load_fit(cluster.wait_log, cluster.timezone, user_name())
 
 
 def _sizes(cluster: ClusterSettings) -> Iterator[tuple[int, int]]:

@@ -111,7 +111,8 @@ class ScheduleService:
         """
         next_at = self.begin_due()
         while not self._world.is_stopping():
-            self._world.wait(self._pause_s(next_at))
+            left_s = LONGEST_WAIT_S if next_at is None else (next_at - self._world.now()).total_seconds()
+            self._world.wait(min(max(left_s, 0.0), LONGEST_WAIT_S))
             if not self._world.is_stopping():
                 next_at = self._begin_due_or_log()
         if self._running:
@@ -138,11 +139,6 @@ class ScheduleService:
         except AdvisorError as error:
             self._world.log(f"{error} Trying again within a minute.")
             return None
-
-    def _pause_s(self, next_at: datetime | None) -> float:
-        if next_at is None:
-            return LONGEST_WAIT_S
-        return min(max((next_at - self._world.now()).total_seconds(), 0.0), LONGEST_WAIT_S)
 
     def _begin(self, schedule: Schedule, unfinished: Occurrence | None) -> datetime | None:
         try:

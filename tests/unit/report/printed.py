@@ -6,21 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from advisor.report.document import Block, Column, Document, Row, Table
 from advisor.report.printing import Format, text_of
 from advisor.report.writers.terminal import Screen, to_terminal
 
 
-def read_csv(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
-    """Rows by column."""
-    return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-
-
-def read_json(capsys: pytest.CaptureFixture[str]) -> Any:
-    """The document."""
-    return json.loads(capsys.readouterr().out)
+def rows_of(document: Document) -> list[dict[str, str]]:
+    """What a spreadsheet reads: rows by column."""
+    return list(csv.DictReader(io.StringIO(text_of(document, Format.CSV))))
 
 
 def json_of(document: Document) -> Any:

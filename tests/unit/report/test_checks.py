@@ -1,9 +1,8 @@
 """Findings of the doctor, all of them, in order."""
 
 from advisor.report.config_tables import checks_document
-from advisor.report.printing import Format, print_document
 from advisor.service.health import Check
-from tests.unit.report.printed import read_csv, read_json
+from tests.unit.report.printed import json_of, on_screen, rows_of
 
 CHECKS = [
     Check(name="python", state="ok", detail="3.12"),
@@ -13,24 +12,19 @@ CHECKS = [
 FACTS = [("python", "ok", "3.12"), ("native", "note", "slow"), ("catalog", "broken", CHECKS[2].detail)]
 
 
-def test_rows(capsys):
-    print_document(checks_document(CHECKS), Format.CSV)
-    assert [(row["Check"], row["State"], row["Detail"]) for row in read_csv(capsys)] == FACTS
+def test_rows():
+    assert [(row["Check"], row["State"], row["Detail"]) for row in rows_of(checks_document(CHECKS))] == FACTS
 
 
-def test_json(capsys):
-    print_document(checks_document(CHECKS), Format.JSON)
-    checks = read_json(capsys)["checks"]
+def test_json():
+    checks = json_of(checks_document(CHECKS))["checks"]
     assert [(check["name"], check["state"], check["detail"]) for check in checks] == FACTS
 
 
-def test_the_table_shows_every_state_and_takes_no_markup(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    print_document(checks_document(CHECKS), Format.TABLE)
-    out = capsys.readouterr().out
+def test_the_table_shows_every_state_and_takes_no_markup():
+    out = on_screen(checks_document(CHECKS), 120)
     assert all(text in out for fact in FACTS for text in fact)
 
 
-def test_no_findings_are_an_empty_list(capsys):
-    print_document(checks_document([]), Format.JSON)
-    assert read_json(capsys)["checks"] == []
+def test_no_findings_are_an_empty_list():
+    assert json_of(checks_document([]))["checks"] == []

@@ -10,8 +10,8 @@ from advisor.config.layers import Config, environment_variable
 from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
 from advisor.core.values import Market
 from advisor.report.config_tables import settings_document, template
-from advisor.report.printing import Format, print_document
-from tests.unit.report.printed import read_csv, read_json
+from advisor.report.printing import Format, text_of
+from tests.unit.report.printed import json_of, rows_of
 
 LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}
 
@@ -20,30 +20,29 @@ def config_of(origins: dict[str, str] | None = None, **values: Any) -> Config:
     return Config(settings=Settings.model_validate(values), origins=origins or {}, warnings=("mind this",))
 
 
-def rows(capsys: pytest.CaptureFixture[str], config: Config) -> dict[str, tuple[str, str]]:
-    print_document(settings_document(config), Format.CSV)
-    return {row["Setting"]: (row["Value"], row["Set by"]) for row in read_csv(capsys)}
+def rows(config: Config) -> dict[str, tuple[str, str]]:
+    return {row["Setting"]: (row["Value"], row["Set by"]) for row in rows_of(settings_document(config))}
 
 
-def test_every_setting_has_a_row(capsys):
-    lines = rows(capsys, config_of())
+def test_every_setting_has_a_row():
+    lines = rows(config_of())
     assert list(lines) == setting_names()
     assert {origin for _, origin in lines.values()} == {"default"}
 
 
-def test_values_in_words(capsys):
-    by_name = {name: value for name, (value, _) in rows(capsys, config_of()).items()}
+def test_values_in_words():
+    by_name = {name: value for name, (value, _) in rows(config_of()).items()}
     assert (by_name["local.gpu"], by_name["clusters"]) == ("-", "none")
     assert (by_name["cloud.max_gpus"], by_name["cloud.startup"]) == ("8", "5m")
     assert (by_name["cloud.providers"], by_name["cloud.regions"]) == ("*", "*")
     assert by_name["cloud.markets"] == "on-demand, spot"
 
 
-def test_options_of_sources_in_words(capsys):
+def test_options_of_sources_in_words():
     options = {"custom": {"files": ["a.csv", "b.yaml"]}, "gpuhunt": {"catalog_dir": None}}
-    lines = rows(capsys, config_of(prices={"options": options}))
+    lines = rows(config_of(prices={"options": options}))
     assert lines["prices.options"][0] == "custom: files: a.csv, b.yaml; gpuhunt: catalog_dir: -"
-    assert rows(capsys, config_of())["prices.options"][0] == "none"
+    assert rows(config_of())["prices.options"][0] == "none"
 
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.JSON])
@@ -58,9 +57,8 @@ def test_options_of_sources_in_words(capsys):
         {"prices": {"options": {"acme": {"regions": [{"name": "a", "Token": "hunter2"}]}}}},
     ],
 )
-def test_secrets_are_never_shown(capsys, values, output):
-    print_document(settings_document(config_of(**values)), output)
-    printed = capsys.readouterr().out
+def test_secrets_are_never_shown(values, output):
+    printed = text_of(settings_document(config_of(**values)), output)
     assert "hunter2" not in printed
     assert "***" in printed.replace("\n", "")
 
@@ -68,25 +66,22 @@ def test_secrets_are_never_shown(capsys, values, output):
 @pytest.mark.parametrize(
     "url", ["postgresql://db.example:5432/advisor", "postgresql://me@db:5432/a", "sqlite:///a"]
 )
-def test_a_url_without_a_password_is_shown_as_it_is(capsys, url):
-    assert rows(capsys, config_of(store={"url": url}))["store.url"][0] == url
+def test_a_url_without_a_password_is_shown_as_it_is(url):
+    assert rows(config_of(store={"url": url}))["store.url"][0] == url
 
 
-def test_a_setting_names_the_layer_it_came_from(capsys):
+def test_a_setting_names_the_layer_it_came_from():
     config = config_of(
         {"cloud.max_gpus": "flag", "clusters": "a file"}, cloud={"max_gpus": 2}, clusters=[LAB]
     )
-    lines = rows(capsys, config)
+    lines = rows(config)
     assert lines["cloud.max_gpus"] == ("2", "flag")
     assert lines["clusters"] == ("lab (8 x T4)", "a file")
     assert lines["cloud.startup"][1] == "default"
 
 
-def test_json_has_value_origin_and_warnings(capsys):
-    print_document(
-        settings_document(config_of({"local.num_gpus": "flag"}, local={"num_gpus": 3})), Format.JSON
-    )
-    document = read_json(capsys)
+def test_json_has_value_origin_and_warnings():
+    document = json_of(settings_document(config_of({"local.num_gpus": "flag"}, local={"num_gpus": 3})))
     assert document["settings"]["local.num_gpus"] == {"value": 3, "origin": "flag"}
     assert document["settings"]["local.gpu"] == {"value": None, "origin": "default"}
     assert document["warnings"] == ["mind this"]
@@ -125,10 +120,10 @@ def test_the_example_contract_is_one():
     assert (rule.markets, rule.until) == ((Market.ON_DEMAND,), date(2027, 6, 30))
 
 
-def test_a_contract_in_words(capsys):
+def test_a_contract_in_words():
     contract = {"provider": "aws", "instance_types": ["p5*", "p4d*"], "discount": 0.1}
-    assert rows(capsys, config_of(contracts=[contract]))["contracts"][0] == "aws p5* p4d*"
-    assert rows(capsys, config_of())["contracts"][0] == "none"
+    assert rows(config_of(contracts=[contract]))["contracts"][0] == "aws p5* p4d*"
+    assert rows(config_of())["contracts"][0] == "none"
 
 
 @pytest.mark.parametrize(

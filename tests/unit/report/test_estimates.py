@@ -9,10 +9,10 @@ from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Method, StepWork
 from advisor.report.document import Block, Chart, Section
 from advisor.report.estimates import COLUMNS, estimate_json, estimates_document
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import Format, text_of
 from tests.builders import make_estimate, make_trace
 from tests.findings import sample, texts
-from tests.unit.report.printed import read_csv, read_json
+from tests.unit.report.printed import json_of, on_screen, rows_of
 
 FULL = make_estimate(
     "X",
@@ -29,13 +29,12 @@ FULL = make_estimate(
 )
 
 
-def printed_rows(capsys: pytest.CaptureFixture[str], *estimates: IterationEstimate) -> list[dict[str, str]]:
-    print_document(estimates_document(make_trace(), estimates), Format.CSV)
-    return read_csv(capsys)
+def printed_rows(*estimates: IterationEstimate) -> list[dict[str, str]]:
+    return rows_of(estimates_document(make_trace(), estimates))
 
 
-def test_a_row_in_every_column(capsys):
-    (row,) = printed_rows(capsys, FULL)
+def test_a_row_in_every_column():
+    (row,) = printed_rows(FULL)
     assert list(row.values()) == [
         "X",
         "4",
@@ -51,33 +50,30 @@ def test_a_row_in_every_column(capsys):
     ("memory_bytes", "memory", "fits"),
     [(16 * GIB, "16 GiB", "yes"), (16 * GIB + 1, "16 GiB", "no"), (None, "unknown", "?")],
 )
-def test_whether_it_fits(memory_bytes, memory, fits, capsys):
-    (row,) = printed_rows(capsys, make_estimate(memory_bytes=memory_bytes))
+def test_whether_it_fits(memory_bytes, memory, fits):
+    (row,) = printed_rows(make_estimate(memory_bytes=memory_bytes))
     assert (row["Memory"], row["Fits"]) == (memory, fits)
 
 
-def test_the_order_given_is_kept(capsys):
-    rows = printed_rows(capsys, make_estimate("B", 0.2), make_estimate("A", 0.1), make_estimate("C", 0.3))
+def test_the_order_given_is_kept():
+    rows = printed_rows(make_estimate("B", 0.2), make_estimate("A", 0.1), make_estimate("C", 0.3))
     assert [row["GPU"] for row in rows] == ["B", "A", "C"]
 
 
-def test_nothing_to_print_is_a_header(capsys):
-    print_document(estimates_document(make_trace(), []), Format.CSV)
-    assert capsys.readouterr().out == ",".join(column.name for column in COLUMNS) + "\n"
+def test_nothing_to_print_is_a_header():
+    header = text_of(estimates_document(make_trace(), []), Format.CSV)
+    assert header == ",".join(column.name for column in COLUMNS)
 
 
-def test_the_table_shows_the_same(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    print_document(
-        estimates_document(make_trace(), [FULL, make_estimate("TINY", memory_limit_bytes=1)]), Format.TABLE
+def test_the_table_shows_the_same():
+    out = on_screen(
+        estimates_document(make_trace(), [FULL, make_estimate("TINY", memory_limit_bytes=1)]), 120
     )
-    out = capsys.readouterr().out
     assert all(text in out for text in ("200 ms", "gemm 50%", "TINY", "no"))
 
 
-def test_json_holds_plain_numbers(capsys):
-    print_document(estimates_document(make_trace(warnings=texts("mind this")), [FULL]), Format.JSON)
-    document = read_json(capsys)
+def test_json_holds_plain_numbers():
+    document = json_of(estimates_document(make_trace(warnings=texts("mind this")), [FULL]))
     assert document["warnings"] == ["mind this"]
     assert [one["code"] for one in document["warning_findings"]] == ["text"]
     assert document["trace"]["script"] == "train.py"
@@ -114,24 +110,17 @@ def test_json_holds_plain_numbers(capsys):
     ]
 
 
-def test_methods_are_named_by_their_share_of_the_iteration(capsys):
+def test_methods_are_named_by_their_share_of_the_iteration():
     methods = {Method.WAVE: 0.3, Method.LEARNED: 0.624, Method.ROOFLINE: 0.004}
-    (row,) = printed_rows(capsys, make_estimate("X", 1.0, by_method=methods))
+    (row,) = printed_rows(make_estimate("X", 1.0, by_method=methods))
     assert row["How"] == "62% learned, 30% wave"
 
 
 # --- The table and what is below it --------------------------------------------------------------------
 
 
-def printed_table(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    columns: int,
-    *estimates: IterationEstimate,
-) -> list[str]:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    print_document(estimates_document(make_trace(), estimates), Format.TABLE)
-    return capsys.readouterr().out.splitlines()
+def printed_table(columns: int, *estimates: IterationEstimate) -> list[str]:
+    return on_screen(estimates_document(make_trace(), estimates), columns).splitlines()
 
 
 WORDY = (
@@ -148,8 +137,8 @@ WORDY = (
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120, 160])
-def test_it_fits_the_terminal_and_tells_how(columns, capsys, monkeypatch):
-    lines = printed_table(capsys, monkeypatch, columns, *WORDY)
+def test_it_fits_the_terminal_and_tells_how(columns):
+    lines = printed_table(columns, *WORDY)
     assert max(map(len, lines)) <= columns
     table = lines[: lines.index("What the estimates rest on")]
     # A line for each GPU where there is no room for more: how comes after the share of the first method.
@@ -162,30 +151,30 @@ def test_it_fits_the_terminal_and_tells_how(columns, capsys, monkeypatch):
     assert ("Largest shares" in text) == (columns > 100)
 
 
-def test_a_long_name_leaves_no_room_for_how(capsys, monkeypatch):
+def test_a_long_name_leaves_no_room_for_how():
     long = make_estimate(
         "RTX-PRO-6000-Workstation-of-a-long-name", num_gpus=16, by_method={Method.LEARNED: 0.1}
     )
-    heading, _, row = printed_table(capsys, monkeypatch, 80, long)[1:4]
+    heading, _, row = printed_table(80, long)[1:4]
     assert heading.split()[-2:] == ["Memory", "Fits"]
     assert row.split()[0] == "RTX-PRO-6000-Workstation-of-a-long-name:16"
 
 
-def test_what_differs_in_the_gpu_alone_is_told_once(capsys, monkeypatch):
+def test_what_differs_in_the_gpu_alone_is_told_once():
     names = [f"T{number}" for number in range(9)]
     estimates = [
         make_estimate(name, assumptions=(AttentionUnfused(gpu=name, dtype="bfloat16", head_size=128),))
         for name in names
     ]
-    text = " ".join(" ".join(printed_table(capsys, monkeypatch, 100, *estimates)).split())
+    text = " ".join(" ".join(printed_table(100, *estimates)).split())
     assert text.count("no fused kernel runs the script's attention on these GPUs (bfloat16") == 1
     assert text.endswith("[T0, T1, T2, T3, T4, T5, 3 more]")
-    alone = " ".join(printed_table(capsys, monkeypatch, 100, *estimates[:1]))
+    alone = " ".join(printed_table(100, *estimates[:1]))
     assert "attention on T0 (bfloat16" in alone
 
 
-def test_assumptions_are_below_the_table_once(capsys, monkeypatch):
-    lines = printed_table(capsys, monkeypatch, 100, *WORDY)
+def test_assumptions_are_below_the_table_once():
+    lines = printed_table(100, *WORDY)
     below = lines[lines.index("What the estimates rest on") + 1 :]
     assert below[0] == "  of both"
     assert below[1].startswith("  of one and more")
@@ -194,13 +183,12 @@ def test_assumptions_are_below_the_table_once(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_programs_get_rows_alone(output, capsys):
-    print_document(estimates_document(make_trace(), WORDY), output)
-    assert "of both" not in capsys.readouterr().out
+def test_programs_get_rows_alone(output):
+    assert "of both" not in text_of(estimates_document(make_trace(), WORDY), output)
 
 
-def test_nothing_is_said_where_nothing_is_assumed(capsys, monkeypatch):
-    assert "rest on" not in " ".join(printed_table(capsys, monkeypatch, 100, make_estimate("T4")))
+def test_nothing_is_said_where_nothing_is_assumed():
+    assert "rest on" not in " ".join(printed_table(100, make_estimate("T4")))
 
 
 def test_unknown_memory_is_null_and_not_false():
@@ -208,9 +196,9 @@ def test_unknown_memory_is_null_and_not_false():
     assert (document["memory_bytes"], document["fits_memory"]) == (None, None)
 
 
-def test_of_another_number_of_ranks_the_time_is_unknown(capsys):
+def test_of_another_number_of_ranks_the_time_is_unknown():
     other = replace(FULL, gpu="Y", assumptions=(sample(OtherWorld),))
-    known, unknown = printed_rows(capsys, FULL, other)
+    known, unknown = printed_rows(FULL, other)
     assert known["Iteration p10 .. p50 .. p90"] == "100 ms .. 200 ms .. 400 ms"
     assert unknown["Iteration p10 .. p50 .. p90"] == "unknown"
     assert (unknown["Largest shares"], unknown["How"]) == ("", "")

@@ -3,13 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.price_history import PriceSeries, series_of
 from advisor.report.prices import history_document
-from advisor.report.printing import Format, print_document
-from tests.unit.report.printed import read_csv
+from tests.unit.report.printed import on_screen, rows_of
 
 UNTIL = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -29,14 +26,12 @@ SERIES: tuple[PriceSeries, ...] = series_of(
 )
 
 
-def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> list[str]:
-    monkeypatch.setenv("COLUMNS", str(width))
-    print_document(history_document(SERIES, UNTIL), Format.TABLE)
-    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+def printed(width: int) -> list[str]:
+    return [line.rstrip() for line in on_screen(history_document(SERIES, UNTIL), width).splitlines()]
 
 
-def test_eighty_columns_break_no_word_and_leave_nothing_out(capsys, monkeypatch):
-    assert printed(capsys, monkeypatch, 80)[1:] == [
+def test_eighty_columns_break_no_word_and_leave_nothing_out():
+    assert printed(80)[1:] == [
         " Machine,                                 Since,    First,   Lowest,",
         " place                                   changes      last   highest    Median",
         " " + "─" * 77,
@@ -48,8 +43,8 @@ def test_eighty_columns_break_no_word_and_leave_nothing_out(capsys, monkeypatch)
     ]
 
 
-def test_a_wide_terminal_has_a_line_a_series(capsys, monkeypatch):
-    lines = printed(capsys, monkeypatch, 160)
+def test_a_wide_terminal_has_a_line_a_series():
+    lines = printed(160)
     assert len(lines) == 6
     assert lines[3].split() == [
         "gcp", "n1-standard-16+4xV100", "northamerica-northeast1", "on-demand", "gcp", "2026-11-01", "1",
@@ -57,7 +52,7 @@ def test_a_wide_terminal_has_a_line_a_series(capsys, monkeypatch):
     ]  # fmt: skip
 
 
-def test_other_formats_do_not_depend_on_the_terminal(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    print_document(history_document(SERIES, UNTIL), Format.CSV)
-    assert [row["Machine"] for row in read_csv(capsys)] == ["gcp n1-standard-16+4xV100"] * 2
+def test_other_formats_do_not_depend_on_the_terminal():
+    assert [row["Machine"] for row in rows_of(history_document(SERIES, UNTIL))] == [
+        "gcp n1-standard-16+4xV100"
+    ] * 2

@@ -4,36 +4,28 @@ from dataclasses import replace
 
 import pytest
 
+from advisor.core import values
 from advisor.core.units import GIB
-from advisor.core.values import (
-    Fit,
-    Interval,
-    IterationEstimate,
-    LargestBatch,
-    MemoryEstimate,
-    MemoryPart,
-    Remedy,
-)
 from advisor.report.estimates import memory_facts, memory_json
 from advisor.report.words.estimate_notes import remedy_text
 from tests.builders import make_estimate, make_trace
 
-NEED = Interval(p10=15.0 * GIB, p50=17.0 * GIB, p90=20.0 * GIB)
-MEMORY = MemoryEstimate(
-    parts={MemoryPart.WEIGHTS: 7 * GIB, MemoryPart.ACTIVATIONS: 10 * GIB}, need_bytes=NEED
+NEED = values.Interval(p10=15.0 * GIB, p50=17.0 * GIB, p90=20.0 * GIB)
+MEMORY = values.MemoryEstimate(
+    parts={values.MemoryPart.WEIGHTS: 7 * GIB, values.MemoryPart.ACTIVATIONS: 10 * GIB}, need_bytes=NEED
 )
-REMEDY = Remedy(
+REMEDY = values.Remedy(
     changes=("checkpointing", "zero-3"),
     batch_size=64,
-    need_bytes=Interval(p10=5.0 * GIB, p50=6.0 * GIB, p90=7.0 * GIB),
-    fit=Fit.LIKELY,
-    slower=Interval(p10=1.2, p50=1.3, p90=1.4),
+    need_bytes=values.Interval(p10=5.0 * GIB, p50=6.0 * GIB, p90=7.0 * GIB),
+    fit=values.Fit.LIKELY,
+    slower=values.Interval(p10=1.2, p50=1.3, p90=1.4),
 )
-LARGEST = LargestBatch(share=0.5, certain=24, likely=32)
-TIGHT: IterationEstimate = make_estimate(memory=MEMORY, largest_batch=LARGEST, remedies=(REMEDY,))
+LARGEST = values.LargestBatch(share=0.5, certain=24, likely=32)
+TIGHT: values.IterationEstimate = make_estimate(memory=MEMORY, largest_batch=LARGEST, remedies=(REMEDY,))
 
 
-def lines(estimate: IterationEstimate, **changes: object) -> dict[str, str]:
+def lines(estimate: values.IterationEstimate, **changes: object) -> dict[str, str]:
     return {fact.name: fact.value for fact in memory_facts(estimate, make_trace(**changes))}
 
 
@@ -57,14 +49,14 @@ def test_how_surely_it_fits(limit_gib, words):
 
 
 def test_a_part_of_nothing_has_no_line():
-    parts = MEMORY.parts | {MemoryPart.TEMPORARY: 0}
+    parts = MEMORY.parts | {values.MemoryPart.TEMPORARY: 0}
     assert "temporary" not in lines(replace(TIGHT, memory=replace(MEMORY, parts=parts)))
 
 
 def test_one_figure_where_certain_and_likely_agree():
     same = replace(TIGHT, largest_batch=replace(LARGEST, certain=32))
     assert lines(same)["largest batch"] == "32; 64 was profiled"
-    unknown = replace(TIGHT, largest_batch=LargestBatch(share=0.5, certain=None, likely=None))
+    unknown = replace(TIGHT, largest_batch=values.LargestBatch(share=0.5, certain=None, likely=None))
     assert lines(unknown)["largest batch"] == "0.5 of the profiled one"
     assert {fact.name: fact.value for fact in memory_facts(same)}["largest batch"] == "32"
 
@@ -89,7 +81,7 @@ def test_no_command_where_nobody_knows_which_argument_it_is(arguments, changes):
 
 
 def test_no_command_for_no_batch():
-    none = replace(TIGHT, largest_batch=LargestBatch(share=0.0, certain=0, likely=0))
+    none = replace(TIGHT, largest_batch=values.LargestBatch(share=0.0, certain=0, likely=0))
     assert "to confirm" not in lines(none, arguments=("--batch-size", "64"))
 
 

@@ -2,10 +2,9 @@
 
 from advisor.core.values import Market, QuoteKind
 from advisor.report.prices import offers_document
-from advisor.report.printing import Format, print_document
 from tests.builders import make_offer, make_price
 from tests.findings import texts
-from tests.unit.report.printed import read_csv, read_json
+from tests.unit.report.printed import json_of, rows_of
 
 OFFER = make_offer(
     "X",
@@ -18,9 +17,8 @@ OFFER = make_offer(
 )
 
 
-def test_a_row_in_every_column(capsys):
-    print_document(offers_document([OFFER], [make_price(20.0, 30.0)], []), Format.CSV)
-    (row,) = read_csv(capsys)
+def test_a_row_in_every_column():
+    (row,) = rows_of(offers_document([OFFER], [make_price(20.0, 30.0)], []))
     # 20 dollars contracted (not 32) for 8 GPUs are 2.50 for one.
     assert list(row.values()) == [
         "aws x.xlarge",
@@ -36,18 +34,15 @@ def test_a_row_in_every_column(capsys):
     ]
 
 
-def test_without_a_zone_the_region_is_the_place(capsys):
-    print_document(offers_document([make_offer()], [make_price()], []), Format.CSV)
-    (row,) = read_csv(capsys)
+def test_without_a_zone_the_region_is_the_place():
+    (row,) = rows_of(offers_document([make_offer()], [make_price()], []))
     assert (row["Zone"], row["Market"]) == ("us-east-1", "on-demand")
 
 
-def test_json_tells_list_and_contracted_prices_apart(capsys):
-    print_document(
-        offers_document([OFFER, make_offer()], [make_price(20.0, 30.0), make_price()], texts("old prices")),
-        Format.JSON,
+def test_json_tells_list_and_contracted_prices_apart():
+    document = json_of(
+        offers_document([OFFER, make_offer()], [make_price(20.0, 30.0), make_price()], texts("old prices"))
     )
-    document = read_json(capsys)
     first, second = document["offers"]
     assert (first["usd_per_h"], first["list_usd_per_h"], first["contracted_usd_per_h"]) == (20, 32, 20)
     assert (second["usd_per_h"], second["list_usd_per_h"], second["contracted_usd_per_h"]) == (1, 1, None)
@@ -59,21 +54,21 @@ def test_json_tells_list_and_contracted_prices_apart(capsys):
     assert document["warnings"] == ["old prices"]
 
 
-def test_the_order_given_is_kept(capsys):
-    print_document(
-        offers_document(
-            [make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)],
-            [make_price(2.0), make_price(1.0), make_price(3.0)],
-            [],
-        ),
-        Format.CSV,
-    )
-    assert [row["GPUs"] for row in read_csv(capsys)] == ["1 x B", "1 x A", "1 x C"]
+def test_the_order_given_is_kept():
+    assert [
+        row["GPUs"]
+        for row in rows_of(
+            offers_document(
+                [make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)],
+                [make_price(2.0), make_price(1.0), make_price(3.0)],
+                [],
+            )
+        )
+    ] == ["1 x B", "1 x A", "1 x C"]
 
 
-def test_a_price_that_was_never_quoted_is_marked(capsys):
+def test_a_price_that_was_never_quoted_is_marked():
     guess = make_price(1.2, 2.0, QuoteKind.DERIVED, 512.4)
-    print_document(offers_document([make_offer()], [guess], []), Format.CSV)
-    (row,) = read_csv(capsys)
+    (row,) = rows_of(offers_document([make_offer()], [guess], []))
     assert (row["USD/h"], row["Likely (p90)"]) == ("~1.0000", "1.2000 (2.0000)")
     assert row["Quote"] == "derived, 512 d"

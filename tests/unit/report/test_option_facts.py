@@ -5,18 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core import values
 from advisor.core.findings.about_options import Alike
-from advisor.core.values import (
-    DataPlace,
-    DataSet,
-    Interval,
-    Market,
-    Option,
-    Quantiles,
-    Recommendation,
-    Scaling,
-    Tier,
-)
 from advisor.report.document import Document
 from advisor.report.option_facts import find_option, ranked, selection, status
 from advisor.report.options_table import options_table
@@ -47,17 +37,17 @@ OPTION_FIELDS = {
 def answer():
     plans = [
         make_plan("FAST", 3.0, wait_s=None),
-        make_plan("CHEAP", 0.9, market=Market.SPOT),
+        make_plan("CHEAP", 0.9, market=values.Market.SPOT),
         make_plan("DEAR", 50.0),
         make_plan("WORSE", 3.2),
         make_plan("SMALL", 0.1),
-        make_plan("LAB", None, tier=Tier.CLUSTER, wait_s=Quantiles(p50=3600.0, p90=7200.0)),
+        make_plan("LAB", None, tier=values.Tier.CLUSTER, wait_s=values.Quantiles(p50=3600.0, p90=7200.0)),
     ]
     seconds = {"FAST": 0.1, "CHEAP": 0.25, "DEAR": 0.09, "WORSE": 0.2, "SMALL": 0.3, "LAB": 0.2}
     estimates = {
         (name, ONE_GPU): make_estimate(
             name,
-            Interval(p10=s / 1.1, p50=s, p90=s * 1.1),
+            values.Interval(p10=s / 1.1, p50=s, p90=s * 1.1),
             memory_limit_bytes=1 if name == "SMALL" else 16 * 2**30,
             assumptions=texts("an assumption"),
         )
@@ -73,7 +63,7 @@ def answer():
     )
 
 
-def answered(recommendation: Recommendation) -> Document:
+def answered(recommendation: values.Recommendation) -> Document:
     return recommendation_document(recommendation, top=None)
 
 
@@ -150,8 +140,8 @@ def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer):
     job = json_of(answered(answer))["job"]
     assert job["scaling"] == {"mode": "weak", "source": "assumed", "num_gpus": 1, "global_batch_size": 64}
     assert job["data"] is None
-    place = DataPlace(name="s3://photos", provider="aws", region="us-east-1")
-    asked = replace(answer.job, scaling=Scaling.STRONG, data=DataSet(gib=150.0, place=place))
+    place = values.DataPlace(name="s3://photos", provider="aws", region="us-east-1")
+    asked = replace(answer.job, scaling=values.Scaling.STRONG, data=values.DataSet(gib=150.0, place=place))
     script = as_written(make_trace(), {}, asked).script
     job = json_of(answered(replace(answer, script=script, job=asked)))["job"]
     assert (job["scaling"]["mode"], job["scaling"]["source"]) == ("strong", "given")
@@ -182,9 +172,9 @@ def test_find_by_id_and_by_number(answer):
     first = ranked(answer)[0]
     for wanted in (first.plan.id, "1", "#1"):
         option = find_option(answer, wanted)
-        assert isinstance(option, Option)
+        assert isinstance(option, values.Option)
         assert option.plan.id == first.plan.id
-    assert not isinstance(find_option(answer, "99"), Option)
+    assert not isinstance(find_option(answer, "99"), values.Option)
 
 
 # --- What-ifs ---------------------------------------------------------------------------------------
@@ -199,7 +189,7 @@ def with_what_ifs(answer):
             by_id[name],
             plan=replace(by_id[name].plan, id=f"{name}+bf16"),
             what_if="bf16",
-            cost_usd=Quantiles(p50=usd, p90=usd),
+            cost_usd=values.Quantiles(p50=usd, p90=usd),
         )
         for name, usd in ((answer.recommended or "", 2.0), ("DEAR", 1.0))
     ]
@@ -228,7 +218,7 @@ def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs):
 
 def test_a_what_if_is_found_by_its_id(with_what_ifs):
     option = find_option(with_what_ifs, "DEAR+bf16")
-    assert isinstance(option, Option)
+    assert isinstance(option, values.Option)
     assert option.what_if == "bf16"
 
 

@@ -9,13 +9,13 @@ from advisor.core.findings import Finding
 from advisor.core.values import Quantiles
 from advisor.report.logs import basis, check_document, wait_document, what_if_document
 from advisor.report.logs import queue_fit_document as fit_document
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import Format, text_of
 from advisor.service.queue_waits import Wait
 from advisor.service.queue_what_ifs import ClassWaits, QueueWhatIf
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score, Tails
 from tests.findings import texts
-from tests.unit.report.printed import read_json
+from tests.unit.report.printed import json_of, on_screen
 
 SCORE = Score(
     coverage=Quantiles(p50=0.512, p90=0.899),
@@ -95,9 +95,8 @@ def wait_of(
         ),
     ],
 )
-def test_the_state_of_a_queue_in_words(state, words, capsys):
-    print_document(wait_document(wait_of(ALIKE, **state)), Format.TABLE)
-    assert capsys.readouterr().out.startswith(f"{words} (1,812 jobs")
+def test_the_state_of_a_queue_in_words(state, words):
+    assert on_screen(wait_document(wait_of(ALIKE, **state)), 80).startswith(f"{words} (1,812 jobs")
 
 
 @pytest.mark.parametrize(
@@ -108,51 +107,43 @@ def test_which_jobs_a_wait_is_from(alike, words):
     assert basis(alike, "gpus") == words
 
 
-def test_a_wait_as_json(capsys):
-    print_document(
-        wait_document(wait_of(ANYONE, size_unit="nodes", warnings=texts("mind this"))), Format.JSON
-    )
-    document = read_json(capsys)
+def test_a_wait_as_json():
+    document = json_of(wait_document(wait_of(ANYONE, size_unit="nodes", warnings=texts("mind this"))))
     assert document["wait_s"] == {"p50": 0.0, "p90": 60.0}
     assert document["based_on"] == {"size": None, "walltime": None, "queue": None}
     assert (document["jobs"], document["size_unit"], document["warnings"]) == (8000, "nodes", ["mind this"])
 
 
-def test_a_wait_as_csv(capsys):
-    print_document(wait_document(wait_of(ALIKE)), Format.CSV)
-    header, row = capsys.readouterr().out.splitlines()
+def test_a_wait_as_csv():
+    header, row = text_of(wait_document(wait_of(ALIKE)), Format.CSV).splitlines()
     assert header == "Size,Walltime,Queue,Jobs,Wait p50,Wait p90"
     assert row == '4..7,<=12h,gpu,"1,812",2 min,2.0 h'
 
 
-def test_every_bin_has_a_row(capsys):
-    print_document(fit_document(fitted(ANYONE, ALIKE)), Format.MARKDOWN)
-    lines = capsys.readouterr().out.splitlines()
+def test_every_bin_has_a_row():
+    lines = text_of(fit_document(fitted(ANYONE, ALIKE)), Format.MARKDOWN).splitlines()
     assert lines[2:] == [
         "| any | any | any | 8,000 | 0 s | 1 min |",
         "| 4..7 | <=12h | gpu | 1,812 | 2 min | 2.0 h |",
     ]
 
 
-def test_a_fit_as_json_is_the_whole_fit(capsys):
-    print_document(fit_document(fitted(ALIKE)), Format.JSON)
-    document = read_json(capsys)
+def test_a_fit_as_json_is_the_whole_fit():
+    document = json_of(fit_document(fitted(ALIKE)))
     assert document["left_out"] == {"never started": 3}
     assert document["bins"][0]["p90_s"] == 7200.0
 
 
-def test_a_check_beside_its_baseline(capsys):
-    print_document(check_document(CHECK), Format.CSV)
-    rows = capsys.readouterr().out.splitlines()[1:]
+def test_a_check_beside_its_baseline():
+    rows = text_of(check_document(CHECK), Format.CSV).splitlines()[1:]
     assert rows[0].endswith(",45.0% +- 3.1%,87.5% +- 1.2%,0.244,0.152")
     assert rows[1].endswith(",51.2% +- 3.1%,89.9% +- 1.2%,0.244,0.152")
     assert rows[2].endswith(",40.0%,80.0%,1.000,2.000")
     assert rows[3] == "of all jobs,40.0%,80.0%,1.000,2.000"
 
 
-def test_a_check_as_json(capsys):
-    print_document(check_document(CHECK), Format.JSON)
-    document = read_json(capsys)
+def test_a_check_as_json():
+    document = json_of(check_document(CHECK))
     assert (document["jobs"], document["jobs_checked"]) == (6203, 1861)
     assert document["coverage"] == {"p50": 0.512, "p90": 0.899}
     assert document["pinball"] == {"p50": 0.244, "p90": 0.152}

@@ -1,6 +1,5 @@
 """Recordings and calibrations in each output format."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,10 @@ from advisor.report.catalog_tables import (
     recording_document,
     skipped_lines,
 )
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import Format, text_of
 from tests.findings import texts
 from tests.recordings import make_header, make_measurement
+from tests.unit.report.printed import json_of
 
 RECORDING = Recording(
     header=make_header(),
@@ -57,16 +57,14 @@ def test_reasons_are_counted_most_frequent_first():
 
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
-def test_rows_of_a_recording(capsys, output):
-    print_document(recording_document(RECORDING, Path("k.jsonl"), []), output)
-    out = capsys.readouterr().out
+def test_rows_of_a_recording(output):
+    out = text_of(recording_document(RECORDING, Path("k.jsonl"), []), output)
     for text in ("Median spread", "gemm", "norm and softmax", "5.0 us", "1.0%"):
         assert text in out
 
 
-def test_a_recording_as_json(capsys):
-    print_document(recording_document(RECORDING, Path("k.jsonl"), texts("hot")), Format.JSON)
-    document = json.loads(capsys.readouterr().out)
+def test_a_recording_as_json():
+    document = json_of(recording_document(RECORDING, Path("k.jsonl"), texts("hot")))
     assert set(document) == {
         "schema_version",
         "recording",
@@ -83,17 +81,15 @@ def test_a_recording_as_json(capsys):
 
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
-def test_rows_of_a_calibration(capsys, output):
-    print_document(calibration_document(CALIBRATION, Path("L4.toml")), output)
-    out = capsys.readouterr().out
+def test_rows_of_a_calibration(output):
+    out = text_of(calibration_document(CALIBRATION, Path("L4.toml")), output)
     for text in ("Before", "gemm_fraction.fp16", "0.600", "0.512", "5.0%"):
         assert text in out
     assert ("L4: written to L4.toml" in out) == (output is Format.TABLE)
 
 
-def test_a_calibration_as_json(capsys):
-    print_document(calibration_document(CALIBRATION, Path("L4.toml")), Format.JSON)
-    document = json.loads(capsys.readouterr().out)
+def test_a_calibration_as_json():
+    document = json_of(calibration_document(CALIBRATION, Path("L4.toml")))
     assert document["calibration"]["constants"][0]["after"] == 0.5123
     assert document["warnings"] == ["it was hot"]
     assert [one["facts"] for one in document["warning_findings"]] == [{"text": "it was hot"}]

@@ -3,9 +3,8 @@
 import pytest
 
 from advisor.core.values import Interval, RunStatus
-from advisor.report.printing import Format, print_document
 from advisor.report.runs import gpus_of, recorded_document, runs_document
-from tests.unit.report.printed import on_screen, read_csv, read_json
+from tests.unit.report.printed import json_of, on_screen, rows_of
 from tests.unit.store.test_ledger import make_run
 
 RUNS = (make_run(0, id="a", note="first"), make_run(24, id="b", market=None, provider="lab", project=""))
@@ -21,68 +20,53 @@ def test_a_row_a_run_and_their_sum():
     assert lines[-1] == "2 runs, $43.92"
 
 
-def test_an_unknown_cost_or_end_is_no_zero(capsys):
+def test_an_unknown_cost_or_end_is_no_zero():
     unknown = make_run(48, id="c", cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
     document = runs_document((*RUNS, unknown))
     (row,) = [line for line in on_screen(document, 160).splitlines() if "2026-11-03" in line]
     assert row.count("unknown") == 2
     assert " lost " in row
     assert on_screen(document, 160).splitlines()[-1] == "3 runs, $43.92 and the unknown cost of 1"
-    print_document(document, Format.JSON)
-    facts = read_json(capsys)
+    facts = json_of(document)
     assert (facts["total_usd"], facts["num_unknown_costs"]) == (2 * 21.957642, 1)
     assert (facts["runs"][2]["cost_usd"], facts["runs"][2]["duration_s"]) == (None, None)
 
 
-def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal():
     timed = make_run(1, status=RunStatus.INTERRUPTED, step_s=Interval(p10=0.1, p50=0.178, p90=0.2))
-    print_document(runs_document((RUNS[0], timed)), Format.TABLE)
-    out = capsys.readouterr().out
+    out = on_screen(runs_document((RUNS[0], timed)), 80)
     assert (out.count("interrupted"), out.count("finished")) == (1, 0)
     (row,) = [line for line in on_screen(runs_document((timed,)), 160).splitlines() if "13:00" in line]
     assert "178 ms" in row
 
 
-def test_no_run_is_one_line(capsys):
-    print_document(runs_document(()), Format.TABLE)
-    assert capsys.readouterr().out == "0 runs, $0.00\n"
+@pytest.mark.parametrize("width", [30, 80])
+def test_no_run_is_one_line(width):
+    assert on_screen(runs_document(()), width) == "0 runs, $0.00"
 
 
-def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    print_document(runs_document(RUNS), Format.TABLE)
-    lines = capsys.readouterr().out.splitlines()
+def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole():
+    lines = on_screen(runs_document(RUNS), 80).splitlines()
     assert max(map(len, lines)) <= 80
     assert sum("$21.96" in line and " 12:00 " in line for line in lines) == 2
     for text in ("8 x A100-SXM-40GB, aws on-demand", "vision", "train.py", "first"):
         assert any(text in line for line in lines), text
 
 
-def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once(capsys, monkeypatch):
+def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once():
     script, note = ("train_resnet50_imagenet_large.py", "killed once, resumed from a checkpoint " * 3)
     runs = [make_run(hour, id=str(hour), script=script, note=note) for hour in range(3)]
-    monkeypatch.setenv("COLUMNS", "80")
-    print_document(runs_document(runs), Format.TABLE)
-    out = capsys.readouterr().out
+    out = on_screen(runs_document(runs), 80)
     assert max(map(len, out.splitlines())) <= 80
     assert (out.count(script), out.count("resumed"), out.count("checkpoint")) == (3, 9, 9)
     assert out.count("vision") == 1
     assert "project: vision\n3 runs" in out
-    print_document(runs_document([*runs, make_run(9, id="9", project="speech")]), Format.TABLE)
-    out = capsys.readouterr().out
+    out = on_screen(runs_document([*runs, make_run(9, id="9", project="speech")]), 80)
     assert (out.count("vision"), out.count("speech"), out.count("project:")) == (3, 1, 0)
 
 
-def test_a_narrow_terminal_without_runs_shows_no_table(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "30")
-    print_document(runs_document(()), Format.TABLE)
-    assert capsys.readouterr().out == "0 runs, $0.00\n"
-
-
-def test_a_program_reads_every_field(capsys):
-    print_document(runs_document(RUNS), Format.JSON)
-    document = read_json(capsys)
+def test_a_program_reads_every_field():
+    document = json_of(runs_document(RUNS))
     assert document["total_usd"] == 2 * 21.957642
     assert document["num_unknown_costs"] == 0
     assert document["runs"][0] == {
@@ -123,18 +107,13 @@ def test_machines_stand_before_their_gpus(num_nodes, words):
     assert gpus_of(make_run(gpu="A100", num_gpus=16, num_nodes=num_nodes)) == words
 
 
-def test_csv_has_a_line_a_run(capsys):
-    print_document(runs_document(RUNS), Format.CSV)
-    assert [row["Where"] for row in read_csv(capsys)] == ["aws on-demand", "lab"]
+def test_csv_has_a_line_a_run():
+    assert [row["Where"] for row in rows_of(runs_document(RUNS))] == ["aws on-demand", "lab"]
 
 
-def test_what_was_entered_is_told_with_its_id(capsys):
-    print_document(recorded_document(RUNS[0], is_new=True), Format.TABLE)
-    print_document(recorded_document(RUNS[0], is_new=False), Format.TABLE)
-    assert capsys.readouterr().out.splitlines() == [
-        "Recorded as a.",
-        "Nothing changed: it was recorded before as a.",
-    ]
-    print_document(recorded_document(RUNS[0], is_new=False), Format.JSON)
-    document = read_json(capsys)
+def test_what_was_entered_is_told_with_its_id():
+    again = "Nothing changed: it was recorded before as a."
+    for is_new, words in ((True, "Recorded as a."), (False, again)):
+        assert on_screen(recorded_document(RUNS[0], is_new=is_new), 80) == words
+    document = json_of(recorded_document(RUNS[0], is_new=False))
     assert (document["run"]["id"], document["is_new"]) == ("a", False)

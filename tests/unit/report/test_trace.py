@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from advisor.core.findings.about_traces import World
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Collective, MemoryUse, Phase, Precision
 from advisor.report.estimates import summary, trace_document
-from advisor.report.printing import Format, print_document
 from tests.builders import make_op, make_trace
 from tests.findings import texts
-from tests.unit.report.printed import read_csv, read_json
+from tests.unit.report.printed import json_of, rows_of
 
 OPS = (
     make_op(flops=10, num_bytes=1, count=3),
@@ -25,10 +22,12 @@ UNKNOWN = MemoryUse(
 )
 
 
-def lines(capsys: pytest.CaptureFixture[str], **changes: Any) -> dict[str, str]:
+def lines(**changes: Any) -> dict[str, str]:
     """The printed text of each fact."""
-    print_document(trace_document(make_trace(**changes), Path("folder/x.trace")), Format.CSV)
-    return {row["Trace"]: row[""] for row in read_csv(capsys)}
+    return {
+        row["Trace"]: row[""]
+        for row in rows_of(trace_document(make_trace(**changes), Path("folder/x.trace")))
+    }
 
 
 def test_calls_are_counted_by_phase():
@@ -47,7 +46,7 @@ def test_a_trace_without_operators_sums_to_zero():
     assert (facts["flops"], facts["bytes"], facts["forward_ops"]) == (0, 0, 0)
 
 
-def test_numbers_have_thousands_and_bytes_their_unit(capsys):
+def test_numbers_have_thousands_and_bytes_their_unit():
     memory = MemoryUse(
         parameter_bytes=GIB,
         gradient_bytes=2 * GIB,
@@ -55,44 +54,43 @@ def test_numbers_have_thousands_and_bytes_their_unit(capsys):
         activation_bytes=3 * MIB,
         peak_bytes=0,
     )
-    texts = lines(capsys, memory=memory, ops=(make_op(flops=12_345, num_bytes=2 * MIB),))
+    texts = lines(memory=memory, ops=(make_op(flops=12_345, num_bytes=2 * MIB),))
     assert (texts["parameter_bytes"], texts["gradient_bytes"]) == ("1 GiB", "2 GiB")
     assert (texts["optimizer_bytes"], texts["activation_bytes"]) == ("512 B", "3 MiB")
     assert (texts["peak_bytes"], texts["bytes"], texts["flops"]) == ("0 B", "2 MiB", "12,345")
     assert (texts["samples_per_epoch"], texts["batch_size"]) == ("1,281,167", "64")
 
 
-def test_what_is_unknown_says_so_and_no_autocast_is_none(capsys):
-    texts = lines(capsys, memory=UNKNOWN, batch_size=None, samples_per_epoch=None, num_workers=None)
+def test_what_is_unknown_says_so_and_no_autocast_is_none():
+    texts = lines(memory=UNKNOWN, batch_size=None, samples_per_epoch=None, num_workers=None)
     for name in ("batch_size", "samples_per_epoch", "num_workers", "peak_bytes", "data_loading_s"):
         assert texts[name] == "unknown", name
     assert texts["amp_dtype"] == "none"
 
 
-def test_flags_are_words(capsys):
+def test_flags_are_words():
     precision = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=False)
-    texts = lines(capsys, precision=precision)
+    texts = lines(precision=precision)
     assert (texts["amp_dtype"], texts["tf32_matmul"], texts["tf32_cudnn"]) == ("bfloat16", "yes", "no")
 
 
-def test_arguments_versions_and_loading_time(capsys):
+def test_arguments_versions_and_loading_time():
     versions = {"torch": "2.13.0", "python": "3.12"}
-    texts = lines(capsys, arguments=("--lr", "0.1"), versions=versions, data_loading_s=0.25)
+    texts = lines(arguments=("--lr", "0.1"), versions=versions, data_loading_s=0.25)
     assert texts["arguments"] == "'--lr 0.1"  # no formula
     assert texts["versions"] == "torch 2.13.0, python 3.12"
     assert texts["data_loading_s"].startswith("250 ms")
-    assert lines(capsys)["arguments"] == "none"
+    assert lines()["arguments"] == "none"
 
 
-def test_the_path_comes_first(capsys):
-    texts = lines(capsys)
+def test_the_path_comes_first():
+    texts = lines()
     assert str(Path("folder/x.trace")) == next(iter(texts.values()))
 
 
-def test_json_holds_the_summary_the_path_and_the_warnings(capsys):
+def test_json_holds_the_summary_the_path_and_the_warnings():
     trace = make_trace(ops=OPS, warnings=(*texts("mind this"), World(of="unused", world_size=8)))
-    print_document(trace_document(trace, Path("x.trace")), Format.JSON)
-    document = read_json(capsys)
+    document = json_of(trace_document(trace, Path("x.trace")))
     assert document["trace"] == {"path": "x.trace", **summary(trace)}
     assert document["warnings"] == [
         "mind this", "--world 8 had no effect: the script made no process group",
@@ -104,9 +102,9 @@ def test_json_holds_the_summary_the_path_and_the_warnings(capsys):
     }
 
 
-def test_collectives_are_counted_with_size_and_ranks(capsys):
+def test_collectives_are_counted_with_size_and_ranks():
     bucket = Collective(kind="all_reduce", num_bytes=25 * MIB, world_size=8, count=4)
     unknown = Collective(kind="nccl", num_bytes=None, world_size=None, count=3)
-    text = lines(capsys, collectives=(bucket, unknown))["collectives"]
+    text = lines(collectives=(bucket, unknown))["collectives"]
     assert text == "4 all_reduce of 25 MiB among 8, 3 nccl of unknown size"
-    assert lines(capsys)["collectives"] == "none"
+    assert lines()["collectives"] == "none"

@@ -2,15 +2,7 @@
 
 from datetime import timedelta
 
-from advisor.core.findings import Finding
-from advisor.core.findings.about_spending import (
-    BillsOverlap,
-    ChargesUntagged,
-    LeftOut,
-    OtherCurrency,
-    ReportGap,
-    RunCostsUnknown,
-)
+from advisor.core.findings import Finding, about_spending
 from advisor.core.values import CostKind
 from advisor.report.words import sentence
 from advisor.review.budgets import Scope
@@ -43,7 +35,7 @@ def codes(
 ) -> set[type[Finding] | str]:
     found = reviewed(*runs, bills=bills, scope=scope).unknown
     unknown: list[type[Finding] | str] = [
-        one.what if isinstance(one, ReportGap) else type(one) for one in found
+        one.what if isinstance(one, about_spending.ReportGap) else type(one) for one in found
     ]
     assert len(unknown) == len(set(unknown))
     return set(unknown) - {"forecast", "prices"}
@@ -65,19 +57,19 @@ def test_each_unknown_has_a_code():
     )
     again = make_bill(make_charge(), name="again.csv")
     assert codes(*runs, bills=(bill, again)) == {
-        RunCostsUnknown,
+        about_spending.RunCostsUnknown,
         "estimated",
         "machines",
-        OtherCurrency,
+        about_spending.OtherCurrency,
         "long-charges",
-        BillsOverlap,
-        LeftOut,
+        about_spending.BillsOverlap,
+        about_spending.LeftOut,
     }
 
 
 def test_what_cannot_be_true_is_named_and_counted():
     (finding,) = unknown_runs((), [f"the run {number}: cost_usd is inf" for number in range(5)])
-    assert isinstance(finding, LeftOut)
+    assert isinstance(finding, about_spending.LeftOut)
     assert "5 records" in (line := sentence(finding))
     assert "the run 2: cost_usd is inf; and 2 more" in line
 
@@ -85,26 +77,29 @@ def test_what_cannot_be_true_is_named_and_counted():
 def test_charges_without_a_project_are_a_teams_matter():
     bills = (make_bill(make_charge(project=None)),)
     scope = Scope(team="vision", projects=frozenset({"resnet"}))
-    assert ChargesUntagged in codes(make_run(), bills=bills, scope=scope)
-    assert ChargesUntagged not in codes(make_run(), bills=bills)
+    assert about_spending.ChargesUntagged in codes(make_run(), bills=bills, scope=scope)
+    assert about_spending.ChargesUntagged not in codes(make_run(), bills=bills)
 
 
 def test_an_empty_period_is_told_first():
     late = make_run(started_at=WEEK.until + timedelta(days=1))
-    assert isinstance(reviewed(late).unknown[0], ReportGap)
+    assert isinstance(reviewed(late).unknown[0], about_spending.ReportGap)
     assert reviewed(late).unknown[0].facts["what"] == "runs"
 
 
 def test_prices_and_a_forecast_that_nobody_knows_are_told():
     unknown = reviewed(make_run()).unknown
-    assert {ReportGap(what="prices", names=["A10G"]), ReportGap(what="forecast", num=4)} <= set(unknown)
+    assert {
+        about_spending.ReportGap(what="prices", names=["A10G"]),
+        about_spending.ReportGap(what="forecast", num=4),
+    } <= set(unknown)
 
 
 def test_the_first_faults_of_a_bill_are_quoted():
     faults = tuple(RowFault(line=line, reason="BilledCost is empty") for line in range(2, 8))
     (told,) = [
         one for one in reviewed(make_run(), bills=(make_bill(make_charge(), faults=faults),)).unknown
-        if isinstance(one, LeftOut)
+        if isinstance(one, about_spending.LeftOut)
     ]  # fmt: skip
     assert told.facts["num_left_out"] == 6
     assert told.facts["first"] == [f"line {line}: BilledCost is empty" for line in (2, 3, 4)]

@@ -6,35 +6,25 @@ from datetime import date
 import pytest
 
 from advisor.core.values import Interval, Quantiles
-from advisor.report.document import (
-    BLANK,
-    USD,
-    Axis,
-    Block,
-    Chart,
-    Column,
-    Fact,
-    Lines,
-    Row,
-    Section,
-    Series,
-    Sum,
-    Table,
-    Tone,
-    Worded,
-)
+from advisor.report import document as doc
 from advisor.report.writers.html import sort_value, to_html
 from tests.unit.report.printed import of
 from tests.unit.report.test_html import EVIL, Page
 
-CHART = Chart(x=Axis(USD), y=Axis(USD), series=(Series(EVIL, ((1.0, 2.0),)),), title=EVIL)
-BLOCKS: tuple[Block, ...] = (
-    Table(
-        columns=(Column(EVIL), Column("Cost", USD)), rows=(Row(((EVIL, "x"), 1.5), Tone.BEST),), caption=EVIL
+CHART = doc.Chart(
+    x=doc.Axis(doc.USD), y=doc.Axis(doc.USD), series=(doc.Series(EVIL, ((1.0, 2.0),)),), title=EVIL
+)
+BLOCKS: tuple[doc.Block, ...] = (
+    doc.Table(
+        columns=(doc.Column(EVIL), doc.Column("Cost", doc.USD)),
+        rows=(doc.Row(((EVIL, "x"), 1.5), doc.Tone.BEST),),
+        caption=EVIL,
     ),
-    Lines((EVIL,)),
-    BLANK,
-    Section(EVIL, (EVIL, Fact(EVIL, EVIL, EVIL), Sum((Fact("a", "1"), Fact("total", "1"))))),
+    doc.Lines((EVIL,)),
+    doc.BLANK,
+    doc.Section(
+        EVIL, (EVIL, doc.Fact(EVIL, EVIL, EVIL), doc.Sum((doc.Fact("a", "1"), doc.Fact("total", "1"))))
+    ),
     CHART,
 )
 
@@ -61,13 +51,15 @@ def test_numbers_stand_to_the_right_in_the_words_of_their_kind():
 
 
 def test_blanks_and_empty_captions_leave_nothing():
-    assert to_html(of(BLANK)) == ""
-    assert "caption" not in to_html(of(Table(columns=(), rows=())))
+    assert to_html(of(doc.BLANK)) == ""
+    assert "caption" not in to_html(of(doc.Table(columns=(), rows=())))
 
 
 def test_texts_facts_and_sums_are_lists_of_their_own():
-    sums = Sum((Fact("a", "1"), Fact("total", "1")))
-    html = to_html(of(Section("T", ("- one", "two", Fact("rate", "$1", "a list"), Fact("plain", "x"), sums))))
+    sums = doc.Sum((doc.Fact("a", "1"), doc.Fact("total", "1")))
+    html = to_html(
+        of(doc.Section("T", ("- one", "two", doc.Fact("rate", "$1", "a list"), doc.Fact("plain", "x"), sums)))
+    )
     assert "<ul><li>one</li><li>two</li></ul>" in html
     assert (
         "<div><dt>rate</dt> <dd>$1 <small>a list</small></dd></div><div><dt>plain</dt> <dd>x</dd></div>"
@@ -89,8 +81,8 @@ def test_texts_facts_and_sums_are_lists_of_their_own():
         (date(2026, 11, 21), "2026-11-21"),
         (Quantiles(p50=2.0, p90=9.0), "2.0"),
         (Interval(p10=1.0, p50=2.0, p90=9.0), "2.0"),
-        (Worded("~3.67, 111 d", 3.67), "3.67"),
-        (Worded("", None), ""),
+        (doc.Worded("~3.67, 111 d", 3.67), "3.67"),
+        (doc.Worded("", None), ""),
         ((7, "below"), "7"),
         ((), None),
     ],
