@@ -96,6 +96,10 @@ class MemoryTracker:
         entry = self._live.get(tensor.untyped_storage()._cdata)
         return None if entry is None else entry[0]
 
+    def outlives_steps(self, serial: int | None) -> bool:
+        """Whether the storage is older than the current span."""
+        return serial in self._span_start
+
     def size(self, tensor: torch.Tensor) -> int:
         """Bytes of the tensor's storage, as they are counted; 0 of one that is not."""
         entry = self._live.get(tensor.untyped_storage()._cdata)

@@ -306,6 +306,8 @@ class Recorder:
         self.phase: OperatorPhase = "forward"
         """``forward`` or ``optimizer``; backward follows from the autograd engine."""
         self._step_depth = 0
+        self._averages: set[int | None] | None = None
+        """Behind a step, the storages of what was computed of weights alone; None once other work began."""
         self.next_call = 0
         """The number that the next call will get; calls count through all spans."""
         self.wrote_weights = False
@@ -355,6 +357,7 @@ class Recorder:
         self._step_depth -= 1
         if self._step_depth <= 0:
             self.phase = "forward"
+            self._averages = set()
 
     def resume_step(self) -> None:
         """What a step called that is no work of its own is over."""
@@ -420,7 +423,7 @@ class Recorder:
         signature, inputs, outputs, attributes = described
         attributes += self._attention.of(signature.name, inputs)
         phase = self._phase(signature.name)
-        if phase == "forward" and self._updates_by_hand(signature, args):
+        if phase == "forward" and self._updates(signature, args, result):
             phase = "optimizer"
         entry = self._count(RecordedCall(signature.name, phase, inputs, outputs, attributes), call)
         if phase != "optimizer":
@@ -440,6 +443,8 @@ class Recorder:
         self, name: str, tensor: torch.Tensor, dtype: torch.dtype, *, call: int | None = None
     ) -> int:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
+        if name == "advisor::h2d_copy":
+            self._averages = None
         source = self._spec(tensor)
         copied = (source[0], self._dtype(dtype), source[2])
         return self._count(RecordedCall(name, self._phase(name), (source,), (copied,), ()), call).numbers[-1]
@@ -500,8 +505,8 @@ class Recorder:
             return "optimizer"
         return self.phase
 
-    def _updates_by_hand(self, signature: Signature, args: Args) -> bool:
-        """Whether a call outside of any step writes to weights, or reads their gradients."""
+    def _updates(self, signature: Signature, args: Args, result: object) -> bool:
+        """Whether a call outside of any step writes to weights, reads their gradients, or averages them."""
         kinds = self._memory.kind
         written = [tensor for index in signature.written for tensor in self._tensors(args[index : index + 1])]
         for tensor in written:
@@ -511,7 +516,23 @@ class Recorder:
             if is_leaf or kinds(tensor) == "parameter":
                 self.wrote_weights = True
                 return True
-        return any(kinds(tensor) == "gradient" for tensor in self._tensors(args))
+        is_of_gradient = any(kinds(tensor) == "gradient" for tensor in self._tensors(args))
+        return is_of_gradient or self._averages_weights(args, result)
+
+    def _averages_weights(self, args: Args, result: object) -> bool:
+        """Whether a call right behind a step computes without autograd of what outlives steps alone."""
+        if self._averages is None:
+            return False
+        operands = [self._memory.serial(tensor) for tensor in self._tensors(args)]
+        is_average = not torch.is_grad_enabled() and not self.is_evaluating()
+        if not is_average or not operands or not all(map(self._is_average, operands)):
+            self._averages = None
+            return False
+        self._averages |= {self._memory.serial(tensor) for tensor in self._tensors(result)}
+        return True
+
+    def _is_average(self, serial: int | None) -> bool:
+        return self._memory.outlives_steps(serial) or serial in (self._averages or ())
 
     def _tensors(self, value: object) -> Iterator[torch.Tensor]:
         if isinstance(value, torch.Tensor):

@@ -217,6 +217,29 @@ def norms(dtype, of_weight=None, amp=False, shape=(4, 6, 8)):
 half, full = torch.bfloat16, torch.float32
 result = [norms(half, half), norms(full, full), norms(half), norms(half, full), norms(half, full, amp=True)]
 """,
+    "averages of weights": """
+def step():
+    session.recorder.start_span()
+    session.memory.start_span()
+    session.recorder.begin_step()
+    session.recorder.end_step()
+def phases():
+    return [[e["name"].removeprefix("aten::"), e["phase"]] for e in session.recorder.operators()]
+weight, average = (torch.zeros(8, device="cuda") for _ in range(2))
+step()
+with torch.no_grad():
+    average.add_(0.1 * (weight - average))
+    copied = torch.zeros(8).to("cuda")
+    average.mul_(0.9)
+result = [phases()]
+step()
+with torch.no_grad():
+    torch.zeros(8, device="cuda").neg_()
+result.append(phases())
+step()
+average.neg_()
+result.append(phases())
+""",
     "graph breaks": """
 session.recorder.start_span()
 session.compiled.start_span()
