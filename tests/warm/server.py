@@ -24,8 +24,10 @@ PATIENCE_S = 30.0
 # What torch imports late, for nearly every job under the fake GPU.
 LATE = (
     "sympy", "torch.fx.experimental.symbolic_shapes", "torch.distributed.fsdp", "torch.distributed.tensor",
-    "torch.export",
+    "torch.export", "torch._dynamo.config", "torch._functorch.config", "torch._subclasses.schema_check_mode",
 )  # fmt: skip
+# And of the payload.
+MODULES = ("session", "checkpoints", "fake.repeated_passes", "recording.iteration", "recording.random_steps")
 # What training libraries import, as far as they are installed: no part of it looks at the GPU or at torch's
 # functions, which are patched in the fork alone. Of transformers only its table of models.
 LIBRARIES = (
@@ -47,7 +49,8 @@ def load(child_path):
 def load_fake(child, libraries=LIBRARIES):
     """What jobs under the fake GPU import besides; only the stand-in for dynamo changes torch."""
     child.load_payload("lazy_dynamo").install()
-    child.load_payload("session")
+    for module in MODULES:
+        child.load_payload(module)
     for file in set(child.load_payload("backend").PATCHES.values()):
         child.load_payload(f"fake.patches.{file}")
     for name in LATE:
@@ -55,6 +58,32 @@ def load_fake(child, libraries=LIBRARIES):
     for name in libraries:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # With a GPU autograd would start threads, which no fork has.
+    if not importlib.import_module("torch").cuda.is_available():
+        take_step()
+
+
+def take_step():
+    """What torch makes at an operator's first call and keeps: its schema, its decomposition, how it is faked.
+
+    On the CPU, without a session.
+    """
+    torch = importlib.import_module("torch")
+    nn = torch.nn
+    with importlib.import_module("torch._subclasses").FakeTensorMode():
+        model = nn.Sequential(
+            nn.Embedding(8, 8), nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), nn.Unflatten(1, (2, 2)),
+            nn.Conv2d(2, 8, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32, 8),
+            nn.GELU(),
+        )  # fmt: skip
+        optimizers = (torch.optim.SGD(model.parameters(), 0.1), torch.optim.AdamW(model.parameters()))
+        for _ in range(2):
+            output = model(torch.randint(8, (4, 4)))
+            nn.functional.cross_entropy(output, torch.randint(8, (4,))).backward()
+            nn.functional.mse_loss(model(torch.randint(8, (4, 4))), torch.randn(4, 8)).backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
 
 
 class Server:

@@ -51,18 +51,22 @@ def run_probe(session, code):
     return names["result"]
 
 
+def told(function, *arguments):
+    """The function's JSON result, or how it failed."""
+    try:
+        return {"result": function(*arguments)}
+    except BaseException as error:  # noqa: BLE001 - told to the test
+        return {"error": f"{type(error).__name__}: {error}"[:2000]}
+
+
 def forked(function, *arguments):
-    """The function's JSON result, run in a fork, or how it failed."""
+    """The same, run in a fork."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read)
-        try:
-            reply = {"result": function(*arguments)}
-        except BaseException as error:  # noqa: BLE001 - told to the test
-            reply = {"error": f"{type(error).__name__}: {error}"[:2000]}
         with os.fdopen(write, "w") as out:
-            json.dump(reply, out)
+            json.dump(told(function, *arguments), out)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as source:
@@ -72,9 +76,10 @@ def forked(function, *arguments):
 
 
 def run_group(payload, skip, probes):
-    """Probes that share a set of patches share their installation."""
+    """Probes that share a set of patches share their installation; one alone needs no fork from it."""
     session = start_session(payload, skip)
-    return {name: forked(run_probe, session, code) for name, code in probes.items()}
+    run = forked if len(probes) > 1 else told
+    return {name: run(run_probe, session, code) for name, code in probes.items()}
 
 
 def answer(payload, asked, answered):
