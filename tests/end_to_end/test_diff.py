@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -140,7 +139,7 @@ def test_wrong_uses(shell, arguments, code, message):
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
-def test_a_revision_against_the_working_tree(tmp_path):
+def test_a_revision_against_the_working_tree(warm_folder, tmp_path):
     """A deeper network by a file that the script reads, before and after, from git; then against a trace."""
     script = (
         "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
@@ -158,7 +157,7 @@ def test_a_revision_against_the_working_tree(tmp_path):
         subprocess.run(["git", *names, *arguments], cwd=tmp_path, check=True, capture_output=True)
     (tmp_path / "depth.txt").write_text("8")
     shell = Shell(folder=tmp_path)
-    python = os.path.relpath(sys.executable, tmp_path)
+    python = os.path.relpath(warm_folder / "bin" / "python", tmp_path)
     script = ("--backend", "fake", "--python", python)
     answer = shell.run("diff", "main:train.py", "train.py", *JOB, *script, "--json")
     assert answer.code == 0, answer.err

@@ -24,7 +24,8 @@ PATIENCE_S = 30.0
 # What torch imports late, for nearly every job under the fake GPU.
 LATE = (
     "sympy", "torch.fx.experimental.symbolic_shapes", "torch.distributed.fsdp", "torch.distributed.tensor",
-    "torch.export", "torch._dynamo.config", "torch._functorch.config", "torch._subclasses.schema_check_mode",
+    "torch.distributed.checkpoint.state_dict", "torch.export", "torch._dynamo.config",
+    "torch._functorch.config", "torch._subclasses.schema_check_mode",
 )  # fmt: skip
 # And of the payload.
 MODULES = ("session", "checkpoints", "fake.repeated_passes", "recording.iteration", "recording.random_steps")
@@ -72,9 +73,9 @@ def take_step():
     nn = torch.nn
     with importlib.import_module("torch._subclasses").FakeTensorMode():
         model = nn.Sequential(
-            nn.Embedding(8, 8), nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), nn.Unflatten(1, (2, 2)),
-            nn.Conv2d(2, 8, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32, 8),
-            nn.GELU(),
+            nn.Embedding(8, 8), nn.TransformerEncoderLayer(8, 2, 8, batch_first=True),
+            nn.Unflatten(1, (2, 2)), nn.Conv2d(2, 8, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Flatten(), nn.Linear(32, 8), nn.GELU(),
         )  # fmt: skip
         optimizers = (torch.optim.SGD(model.parameters(), 0.1), torch.optim.AdamW(model.parameters()))
         for _ in range(2):
