@@ -29,6 +29,7 @@ from advisor.report.printing import Format, print_document, text_of
 
 if TYPE_CHECKING:
     from advisor.service.bookkeeping import RunRequest
+    from advisor.service.watching import WatchRequest
 
 
 ProjectOption = Annotated[
@@ -111,50 +112,68 @@ app = group(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """What ends a run early, and what its rent is counted by."""
+
+    max_usd: float | None = asked(
+        "Stop it in order when its rent comes to so much; warn at 80 %.", "--max-cost", metavar="USD"
+    )
+    max_time: str | None = asked(
+        "Stop it in order after so long, such as 20h; warn at 80 %.", metavar="DURATION"
+    )
+    num_nodes: int | None = asked(
+        "Machines whose rent counts; default: Slurm's number, else one.",
+        "--nodes",
+        metavar="N",
+        min=1,
+        max=4096,
+    )
+    canary: Canary | None = asked(
+        "Compare the first steps with --recommendation; if slower than its p90: go-on, ask or stop.",
+        metavar="WHAT",
+        case_sensitive=False,
+    )
+
+    def request(self) -> WatchRequest:
+        """What to watch. Raises InputError: --max-time is no duration."""
+        from advisor.service.watching import WatchRequest
+
+        max_s = None if self.max_time is None else duration_s("--max-time", self.max_time)
+        return WatchRequest(max_usd=self.max_usd, max_s=max_s, canary=self.canary, num_nodes=self.num_nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What is known of a run before it starts."""
+
+    recommendation: str | None = asked(
+        "What it follows: an id that `recommend --record` printed, or last.", metavar="ID"
+    )
+    plan: PlanOption = None
+    project: ProjectOption = None
+    cost_usd: float | None = asked(
+        "What it costs before tax; default: the machine's price x time.", "--cost", metavar="USD"
+    )
+    usd_per_h: float | None = asked(
+        "The machine's price; default: of the price list.", "--usd-per-hour", metavar="USD"
+    )
+    note: NoteOption = ""
+    receipt: Path | None = asked("Write the receipt there as well, as JSON.", metavar="FILE")
+
+
 @app.command("command")
 def command(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="-- COMMAND", help="The program and what it gets.")
     ] = None,
-    recommendation: Annotated[
-        str | None, option("What it follows: an id that `recommend --record` printed, or last.", metavar="ID")
-    ] = None,
-    plan: PlanOption = None,
-    project: ProjectOption = None,
-    cost: Annotated[
-        float | None, option("What it costs before tax; default: the machine's price x time.", metavar="USD")
-    ] = None,
-    usd_per_hour: Annotated[
-        float | None, option("The machine's price; default: of the price list.", metavar="USD")
-    ] = None,
+    *,
+    known: RunOptions,
     metadata: Annotated[
         bool | None,
         option("Ask AWS or GCP which machine this is.", "--metadata/--no-metadata", show_default=False),
     ] = None,
-    max_cost: Annotated[
-        float | None, option("Stop it in order when its rent comes to so much; warn at 80 %.", metavar="USD")
-    ] = None,
-    max_time: Annotated[
-        str | None, option("Stop it in order after so long, such as 20h; warn at 80 %.", metavar="DURATION")
-    ] = None,
-    nodes: Annotated[
-        int | None,
-        option(
-            "Machines whose rent counts; default: Slurm's number, else one.", metavar="N", min=1, max=4096
-        ),
-    ] = None,
-    canary: Annotated[
-        Canary | None,
-        option(
-            "Compare the first steps with --recommendation; if slower than its p90: go-on, ask or stop.",
-            metavar="WHAT",
-            case_sensitive=False,
-        ),
-    ] = None,
-    note: NoteOption = "",
-    receipt: Annotated[
-        Path | None, option("Write the receipt there as well, as JSON.", metavar="FILE")
-    ] = None,
+    watch: WatchOptions,
 ) -> None:
     """Run a command as it is and keep a receipt of it; `advisor run -- COMMAND` is short for this.
 
@@ -165,24 +184,8 @@ def command(
     """
     from advisor.report.runs import receipt_document
     from advisor.service.receipts import CommandRequest, run_and_keep
-    from advisor.service.watching import WatchRequest
 
-    request = CommandRequest(
-        command=tuple(words or ()),
-        recommendation=recommendation,
-        plan=plan,
-        project=project,
-        cost_usd=cost,
-        usd_per_h=usd_per_hour,
-        note=note,
-        receipt=receipt,
-        watch=WatchRequest(
-            max_usd=max_cost,
-            max_s=None if max_time is None else duration_s("--max-time", max_time),
-            canary=canary,
-            num_nodes=nodes,
-        ),
-    )
+    request = CommandRequest(command=tuple(words or ()), watch=watch.request(), **given(known))
     kept = run_and_keep(request, settings_with(run__metadata=metadata), TERMINAL)
     print_aside(text_of(receipt_document(kept), Format.TABLE))
     raise typer.Exit(kept.exit_code)

@@ -65,13 +65,7 @@ def plans_of(
     wanted = wanted_counts(gpus, listener)
     cloud = book.settings.cloud
     terms = cloud_terms(cloud, site.data, site.spot.history)
-    said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
-    numbers = said if num_nodes is None else {*said, num_nodes}
-    if len(numbers) > 1:
-        texts = " and ".join(map(str, sorted(numbers)))
-        by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
-        raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
-    nodes = _node_limits(book.settings, next(iter(numbers), None), listener)
+    nodes = _node_limits(book.settings, gpus, num_nodes, listener)
     # A setting of clouds says nothing of clusters, an argument is meant for all plans.
     own_nodes = nodes if book.settings.is_given("cloud.max_nodes") else replace(nodes, most=None)
     own = [
@@ -100,16 +94,25 @@ def plans_of(
     return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
 
 
-def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: Listener) -> NodeLimits:
+def _node_limits(
+    pricing: PricingSettings, gpus: Sequence[str], num_nodes: int | None, listener: Listener
+) -> NodeLimits:
     """How many nodes a plan may have: what is asked for within what the settings allow.
 
-    Raises InputError: more nodes than the settings allow, or fewer than one.
+    Raises InputError: several numbers of nodes, more than the settings allow, or fewer than one.
     """
     from advisor.pricing.node_counts import NodeLimits
     from advisor.service.prices.query_limits import setting_in_words
 
     name = "cloud.max_nodes"
     most = pricing.cloud.max_nodes if name in pricing.origins else None
+    said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
+    numbers = said if num_nodes is None else {*said, num_nodes}
+    if len(numbers) > 1:
+        texts = " and ".join(map(str, sorted(numbers)))
+        by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
+        raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
+    num_nodes = next(iter(numbers), None)
     if num_nodes is not None:
         called = listener.name_of("num_nodes")
         check_count(called, num_nodes, most=MAX_NODES)

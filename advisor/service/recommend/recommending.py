@@ -23,7 +23,7 @@ from advisor.service.prices.live import now
 from advisor.service.recommend import pipeline
 from advisor.service.recommend.own_machines import own_machines
 from advisor.service.recommend.past_runs import past_runs
-from advisor.service.recommend.plan_sources import data_set_of
+from advisor.service.recommend.plan_sources import checkpoints_of, data_set_of, plans_of, rates_of, spot_terms
 from advisor.service.recommend.policy_in_force import (
     Site,
     check_project_of,
@@ -195,7 +195,6 @@ def places_of(
         NoOfferError: there is nothing to choose from.
         AdvisorError: rules, prices or the database cannot be read.
     """
-    from advisor.service.recommend.plan_sources import checkpoints_of, plans_of, rates_of, spot_terms
     from recommender import Conditions
 
     settings = config.settings
@@ -226,26 +225,27 @@ def places_of(
         num_nodes=request.num_nodes,
     )
     plans = that_suit(plans, request.job.split)
-    scaling = settings.profile.scaling
-    job = replace(
-        request.job,
-        data=data,
-        scaling=None if scaling is None else Scaling(scaling),
-        checkpoints=checkpoints_of(config),
-    )
     # Data is copied to rented machines alone, so without one its size is no matter.
     is_rented = any(plan.offer is not None for plan in plans)
-    matter = (
-        one for one in doubts if is_rented or not (isinstance(one, Unknown) and one.what == "data-size")
-    )
+    matter = (one for one in doubts if is_rented or one != Unknown(what="data-size"))
     return pipeline.Places(
         plans=tuple(plans),
         gpus=load_gpus(),
-        job=with_objective(job, site.policy, settings.choice),
+        job=_job(request.job, site, config),
         conditions=conditions,
         policy=site.policy,
         corrections=past.corrections,
         warnings=(*matter, *warnings, *past.drifts_on({plan.gpu for plan in plans})),
+    )
+
+
+def _job(job: Job, site: Site, config: Config) -> Job:
+    scaling = config.settings.profile.scaling
+    return replace(
+        with_objective(job, site.policy, config.settings.choice),
+        data=site.data,
+        scaling=None if scaling is None else Scaling(scaling),
+        checkpoints=checkpoints_of(config),
     )
 
 
