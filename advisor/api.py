@@ -21,7 +21,7 @@ from advisor.core.findings import Finding
 from advisor.core.values import Confirmation, IterationEstimate, Job, PriceOrder, Recommendation, Trace
 from advisor.report.plain import shown_lines
 from advisor.service.listening import Listener, Step
-from advisor.service.traces import TraceRequest
+from advisor.service.traces import TraceRequest, profile_script
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -371,8 +371,6 @@ def profile(
         InputError: there is no such script, backend or interpreter.
         ProfileError: the script yields no iteration.
     """
-    from advisor.service.traces import profile_script
-
     request = request_of(script, arguments, pretended_gpu=pretended_gpu, world_size=world_size)
     hears = listener or Logged()
     return profile_script(request, config_of({}, settings, hears).settings.profile, hears)

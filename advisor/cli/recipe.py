@@ -14,7 +14,7 @@ from advisor.cli.common import group, load_settings, option
 from advisor.cli.options import AS_TABLE, OutputOptions, asked, completing
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
-from advisor.report.plain import flag_of
+from advisor.report.plain import flag_of, print_lines, print_text
 from advisor.report.printing import print_document
 
 if TYPE_CHECKING:
@@ -158,7 +158,6 @@ def show(
 ) -> None:
     """Print the script that a recipe is."""
     from advisor.recipes.recipes import script_of
-    from advisor.report.plain import print_text
 
     print_text(script_of(sizes.order(name, samples=samples, offline=offline)).rstrip("\n"))
 
@@ -174,7 +173,6 @@ def write(
 ) -> None:
     """Save the script that a recipe is, to change it and to train with it."""
     from advisor.recipes.recipes import script_of
-    from advisor.report.plain import print_lines
 
     text = script_of(sizes.order(name, samples=samples, offline=offline))
     if out.suffix != ".py":

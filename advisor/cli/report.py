@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from advisor.cli.common import moment_or_duration_s, option, settings_with
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import JsonOption, asked
-from advisor.cli.sending import PreviewOption, ToOption
+from advisor.cli.sending import PreviewOption, ToOption, check_delivered, outlet
 from advisor.core.errors import InputError
 from advisor.core.files import check_can_be_file, write_atomically
 from advisor.report.plain import Shown, print_text
@@ -132,7 +132,6 @@ def report(
 
     Exits with 5 above --fail-above, when the report is written and sent.
     """
-    from advisor.cli.sending import check_delivered, outlet
     from advisor.service.recommend.diffing import parse_share
     from advisor.service.reporting import check_budgets, report_of
 

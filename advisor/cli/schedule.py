@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +18,6 @@ from advisor.report.printing import print_document
 from advisor.schedule.schedulable import schedulable, when_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from advisor.config.delivery_settings import DeliverySettings
     from advisor.config.settings import Settings, StoreSettings
     from advisor.delivery.posting import Delivery

@@ -21,7 +21,7 @@ from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.formats.user_files import at_home
 from advisor.service.listening import Listener
-from advisor.service.plan_facts import Place, PlanRequest, place_of
+from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.prices.live import now
 from advisor.service.recommend.past_runs import compared_runs
 from advisor.spend.charges import Bill
@@ -31,7 +31,6 @@ from advisor.store.handle import Store
 if TYPE_CHECKING:
     from advisor.receipt.guard import CanaryVerdict
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
-    from advisor.service.plan_facts import MachineHere
     from advisor.store.ledger import LedgerEntry, Run
 
 

@@ -17,13 +17,12 @@ from advisor.config.setting_kinds import catalog_name
 from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
-from advisor.core.values import Tier
+from advisor.core.values import Option, Tier
 from advisor.service.job_files import KINDS, MARK, Handoff
 from advisor.service.recommend.policy_in_force import check_guarded
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, PolicySettings, ProfileSettings, SpotSettings
-    from advisor.core.values import Option
     from advisor.service.receipts import CommandRequest
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest

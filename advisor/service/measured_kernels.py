@@ -12,7 +12,7 @@ from advisor.core.errors import InputError, RecordingError
 from advisor.core.files import temporary_folder
 from advisor.core.findings import Finding
 from advisor.core.gpus import is_known
-from advisor.formats.recording_files import Recording
+from advisor.formats.recording_files import Recording, read_recording
 from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def calibrate_gpu(
         CalibrationError: what was measured makes no sense beside the data sheet.
         ProfileError: the measuring process failed.
     """
-    from advisor.formats.recording_files import read_recording
     from advisor.predict.calibrating import calibrate
     from advisor.predict.knowledge import HERE, RECORDED, shipped, write_calibration
 

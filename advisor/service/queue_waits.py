@@ -14,8 +14,8 @@ from advisor.core.processes import user_name
 from advisor.core.values import Market, QueueLimit, StartWait
 from advisor.schedule.recurrence import zone_of
 from advisor.service.listening import Listener
-from advisor.site_files.job_logs import SLURM, is_live, log_or_live
-from recommender.queue.waits import GPUS
+from advisor.site_files.job_logs import SLURM, is_live, log_or_live, read_job_log
+from recommender.queue.waits import GPUS, Asked, JobLog, delaying, forbidding
 
 if TYPE_CHECKING:
     from advisor.pricing.spot_odds import SpotOdds
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from recommender.outcome.spot_history import Watched
     from recommender.queue.fitted import WaitBin, WaitQuantiles
     from recommender.queue.scoring import QueueCheck
-    from recommender.queue.waits import JobLog
 
 
 def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
@@ -139,7 +138,6 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     cannot be read.
     """
     from recommender.queue.fitted import warnings_of
-    from recommender.queue.waits import Asked, delaying, forbidding
 
     live, request = _asked_live(request, listener)
     num_gpus = request.num_gpus or 0
@@ -222,8 +220,6 @@ def read_log(path: Path, timezone: str | None, listener: Listener) -> JobLog:
 
     Raises InputError: no such time zone, or the log cannot be read.
     """
-    from advisor.site_files.job_logs import read_job_log
-
     with log_or_live(path) as there:
         log = read_job_log(there, None if timezone is None else zone_of(timezone))
     for reason, count in log.left_out.items():

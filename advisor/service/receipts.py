@@ -18,20 +18,18 @@ from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.processes import STEPS_FOLDER_VARIABLE, user_name
 from advisor.core.redaction import redact, redact_words
 from advisor.core.units import HOUR_S, whole_number
-from advisor.core.values import CostKind, Interval, RunStatus
+from advisor.core.values import CostKind, Interval, Offer, RunStatus
 from advisor.service.bookkeeping import Begun, begin, keep, num_nodes_of, recommendation_of
 from advisor.service.listening import Listener
-from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
+from advisor.service.plan_facts import MachineHere, Place, PlanRequest, cheapest_at, place_of
 from advisor.service.recommend.policy_in_force import check_guarded
 from advisor.service.watching import Watch, WatchRequest, expected_of, verdict_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import RunSettings, Settings, StoreSettings
-    from advisor.core.values import Offer
     from advisor.receipt.command import CommandEnding, GpuUse
     from advisor.receipt.receipt_files import ProcessSteps
-    from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
 
 _MOST_NAME = 200
@@ -425,8 +423,6 @@ def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime |
 
 def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:
     """The offer behind a rented machine: that of its zone, else the cheapest of its region."""
-    from advisor.service.plan_facts import cheapest_at
-
     place = where.place
     if not (place.provider and place.instance_type and place.market):
         return None

@@ -240,7 +240,6 @@ def bills_of(
     bills = read_bills(report, files, listener)
     if report.cost_explorer:
         from advisor.pricing.sources.aws.aws_calls import read_options
-        from advisor.spend.charges import Bill
         from advisor.spend.cost_explorer import NAME, ask_cost_explorer
 
         options = read_options(prices.options.get("aws", {}))

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
-from advisor.pricing.sources.aws.aws_calls import HOME_REGION, Clients, items_of
+from advisor.pricing.sources.aws.aws_calls import HOME_REGION, AwsOptions, Clients, items_of
 from advisor.spend import cells
 from advisor.spend.charges import Bill, Charge, RowFault
-
-if TYPE_CHECKING:
-    from advisor.pricing.sources.aws.aws_calls import AwsOptions
 
 NAME = "AWS Cost Explorer"
 ACTION = "ce:GetCostAndUsage"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.aws_calls import AwsOptions, read_options
+from advisor.pricing.sources.aws.aws_calls import AwsOptions, Clients, may_have_credentials, read_options
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, OfferQuery, Part
 
 WHOLE = "regions"
@@ -68,8 +68,6 @@ class AwsSource:
 
         Raises CloudError: the AWS configuration of this machine cannot be used.
         """
-        from advisor.pricing.sources.aws.aws_calls import Clients, may_have_credentials
-
         are_there = may_have_credentials() and Clients(self._options).has_credentials()
         return Credentials.FOUND if are_there else Credentials.MISSING
 
