@@ -34,13 +34,17 @@ def keep_recommendation(
 
     Raises StoreError: a number is not finite, or the database cannot be written.
     """
-    from advisor.core.redaction import redact_words
     from advisor.store.ledger import record_recommendation
 
-    words = None if arguments is None else shlex.join(("advisor", *redact_words(arguments, os.environ)))
-    entry = _entry(answer, project, words)
+    entry = _entry(answer, project, None if arguments is None else _command(arguments))
     with open_store(database.url) as store:
         record_recommendation(store, entry)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    from advisor.core.redaction import redact_words
+
+    return shlex.join(("advisor", *redact_words(arguments, os.environ)))
 
 
 def _entry(answer: RecommendAnswer, project: str, command: str | None) -> LedgerEntry:
