@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError, ProfileError
+from advisor.payload.protocol import Status
 from advisor.payload.script import is_of_a_file, problem_of, syntax_details
 from advisor.profile.failures import failure
 
@@ -41,7 +42,18 @@ def test_what_is_no_python_is_not_called_a_mistake(tmp_path, source):
     assert problem(tmp_path, source)[0] == "not_python"
 
 
-def test_a_script_without_a_mistake_has_no_problem(tmp_path):
+@pytest.mark.parametrize("codec", ["rot13", "base64", "hex", "zlib", "undefined", "mbcs", "no-such", "idna"])
+@pytest.mark.parametrize("line", ["vzcbeg gbepu", "x = 1", "x ="])
+def test_an_encoding_that_is_none_of_text(tmp_path, codec, line):
+    """rot13, base64, hex, zlib and undefined were a traceback."""
+    found = problem(tmp_path, f"# coding: {codec}\n{line}\n".encode())
+    assert found is None or found[0] in (Status.NOT_PYTHON, Status.SYNTAX_ERROR)
+    assert (found is None) == (codec == "idna" and line == "x = 1")
+
+
+@pytest.mark.parametrize("source", [b"(" * 100_000, b"-" * 1_000_000 + b"1", b"x = 1\0"])
+def test_what_no_compiler_takes(tmp_path, source):
+    assert problem(tmp_path, source)[1]["message"]
     assert problem(tmp_path, b"x = 1\n") is None
 
 
