@@ -56,11 +56,15 @@ def is_possible(usd_per_h: float, gpu: str, num_gpus: int, most_gpus: int | None
 
 
 def has_possible_prices(offer: Offer) -> bool:
-    """Whether all prices of an offer may be: as listed, after discounts, and what spot cost before."""
-    spot = offer.spot_usd_per_h
-    given = (offer.list_usd_per_h, offer.contracted_usd_per_h, offer.effective_usd_per_h)
-    every = given if spot is None else (*given, spot.p10, spot.p50, spot.p90)
-    return all(is_possible(usd, offer.gpu, offer.num_gpus) for usd in every if usd is not None)
+    """Whether all prices of an offer may be."""
+    return all(is_possible(usd, offer.gpu, offer.num_gpus) for usd in prices_of(offer))
+
+
+def prices_of(offer: Offer) -> list[float]:
+    """All of an offer: as listed, after discounts, and what spot cost before."""
+    spot, discounted = offer.spot_usd_per_h, (offer.contracted_usd_per_h, offer.effective_usd_per_h)
+    quantiles = () if spot is None else (spot.p10, spot.p50, spot.p90)
+    return [offer.list_usd_per_h, *(usd for usd in discounted if usd is not None), *quantiles]
 
 
 def possible_points(points: Iterable[PricePoint], offers: Iterable[Offer] = ()) -> Iterator[PricePoint]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
+from itertools import compress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from advisor.core.processes import user_name
 from advisor.core.redaction import redact_message
 from advisor.core.units import DAY_S, HOUR_S, format_duration
 from advisor.core.values import Market, Offer, PricePoint
-from advisor.pricing.price_checks import has_possible_prices, named, possible_points
+from advisor.pricing.price_checks import has_possible_prices, named, possible_points, prices_of
 from advisor.pricing.price_history import with_quantiles
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part, PriceSource, credentials_of
 from advisor.store.handle import Store
@@ -57,8 +58,9 @@ def checked(part: object) -> Part:
 def _checked(answer: Part, scope: str) -> Part:
     if answer.failure is not None:
         return Part(scope=scope, failure=redact_message(str(answer.failure)))
-    unpriced = [one for one in answer.offers if isinstance(one, Offer) and not _has_prices(one)]
-    offers = tuple(one for one in answer.offers if not isinstance(one, Offer) or _has_prices(one))
+    whole = [not isinstance(one, Offer) or all(map(_is_price, prices_of(one))) for one in answer.offers]
+    offers = tuple(compress(answer.offers, whole))
+    unpriced = [one for one, is_whole in zip(answer.offers, whole, strict=True) if not is_whole]
     history = tuple(p for p in answer.history if not isinstance(p, PricePoint) or _is_price(p.usd_per_h))
     num_lost = len(unpriced) + len(answer.history) - len(history)
     lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
@@ -98,14 +100,6 @@ def _plausible(part: Part) -> Part:
         troubles=(*part.troubles, *gaps),
         unpriced=tuple(unpriced),
     )
-
-
-def _has_prices(offer: Offer) -> bool:
-    spot = offer.spot_usd_per_h
-    quantiles = () if spot is None else (spot.p10, spot.p50, spot.p90)
-    discounted = (offer.contracted_usd_per_h, offer.effective_usd_per_h)
-    given = [price for price in discounted if price is not None]
-    return all(map(_is_price, (offer.list_usd_per_h, *given, *quantiles)))
 
 
 def _is_price(usd_per_h: object) -> bool:

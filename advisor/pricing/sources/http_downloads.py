@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from advisor.core.deadlines import LateError, left_s, within
 from advisor.core.units import MB, format_duration
+
+if TYPE_CHECKING:
+    from urllib3.response import BaseHTTPResponse
 
 REPLY_BYTES = 32 * MB
 """Most that one reply may hold, unpacked: pages of the clouds hold 8 MB at most."""
@@ -40,15 +43,9 @@ class Allowance:
                 raise LongReplyError(self._most_bytes)
 
 
-class _Body(Protocol):
-    """A body that urllib3 has not read yet."""
-
-    def read1(self, amt: int, *, decode_content: bool) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
-def read_whole(raw: _Body, allowance: Allowance, *, within_s: float, unpacks: bool = False) -> bytes:
+def read_whole(
+    raw: BaseHTTPResponse, allowance: Allowance, *, within_s: float, unpacks: bool = False
+) -> bytes:
     """The body of a reply that urllib3 has not read; closed unless it was read to its end. ``unpacks`` gzip.
 
     Raises LongReplyError, LateError: too much, or not whole within ``within_s``, nor while the call lasts.

@@ -165,11 +165,8 @@ def test_a_quote_at_a_quarter_of_its_like_is_no_bargain_of_one_and_a_quarter():
     assert price.usd_per_h.p90 > 2.5 * lucky[0].usd_per_h
 
 
-def test_between_two_ages_the_weight_is_interpolated():
+def test_between_two_ages_the_weight_is_interpolated_and_beyond_the_last_nothing_more_is_known():
     assert price_of(spot(2.0, 50.0)).usd_per_h.p50 == pytest.approx(2.0**0.75 * 4.0**0.25)
-
-
-def test_beyond_the_last_age_nothing_more_is_known():
     assert price_of(spot(2.0, 100.0)).usd_per_h == price_of(spot(2.0, 900.0)).usd_per_h
 
 
@@ -185,10 +182,7 @@ def test_what_was_derived_at_the_floor_lies_between_its_family_and_on_demand():
     assert usd.p50 == pytest.approx(math.sqrt(4.0 * 10.0))
     assert usd.p90 == pytest.approx(10.0)
     assert usd.p10 < 4.0
-
-
-def test_what_somebody_quoted_at_the_floor_is_its_family():
-    assert price_of(spot(1.0, 2.0)).usd_per_h.p50 == pytest.approx(4.0)
+    assert price_of(spot(1.0, 2.0)).usd_per_h.p50 == pytest.approx(4.0), "what somebody quoted is its family"
 
 
 def test_a_price_of_this_moment_moves_on_while_a_job_runs():
@@ -200,12 +194,9 @@ def test_a_price_of_this_moment_moves_on_while_a_job_runs():
     assert price.p90_over(0.0) < price.p90_over(10.0) < price.p90_over(90.0) == price.p90_over(900.0)
 
 
-def test_what_was_agreed_is_exact_however_old():
-    usd = price_of(spot(4.0, 900.0, contracted_usd_per_h=3.0)).usd_per_h
-    assert (usd.p10, usd.p50, usd.p90) == (3.0, 3.0, 3.0)
-
-
-def test_an_on_demand_quote_stands():
+def test_what_was_agreed_is_exact_however_old_and_an_on_demand_quote_stands():
+    agreed = price_of(spot(4.0, 900.0, contracted_usd_per_h=3.0)).usd_per_h
+    assert agreed == Interval(p10=3.0, p50=3.0, p90=3.0)
     old = make_offer("X", 10.0, retrieved_at=NOW - timedelta(days=400))
     assert price_of(old).usd_per_h == Interval(p10=10.0, p50=10.0, p90=10.0)
 
@@ -226,11 +217,8 @@ def test_a_history_of_its_own_counts_from_the_first_day():
     assert (fell.p50, fell.p90) == (6.0, pytest.approx(6.0))
 
 
-def test_a_quote_from_the_future_has_no_age():
+def test_a_quote_from_the_future_has_no_age_and_nothing_offered_no_price():
     assert price_of(spot(2.0, -1.0)).age_days == 0.0
-
-
-def test_nothing_offered_has_no_price():
     assert likely_prices([], now=NOW, on_demand={}) == ()
 
 

@@ -130,18 +130,10 @@ def test_a_machine_at_a_price_is_an_offer():
 
 
 @pytest.mark.parametrize(("architecture", "cpus"), [("arm64", "72 vCPU (Arm)"), ("x86_64", "72 vCPU")])
-def test_an_arm_host_is_named(architecture, cpus):
-    parts = price_includes(
-        vcpus=72, memory_bytes=480 * GIB, local_ssd_bytes=375 * GB, architecture=architecture
-    )
-    assert parts == (cpus, "480 GiB RAM", "375 GB local SSD")
-
-
-def test_a_machine_without_disks_names_none():
-    assert price_includes(vcpus=4, memory_bytes=GIB, local_ssd_bytes=0, architecture="x86_64") == (
-        "4 vCPU",
-        "1 GiB RAM",
-    )
+@pytest.mark.parametrize(("disk_gb", "disks"), [(375, ("375 GB local SSD",)), (0, ())])
+def test_an_arm_host_and_disks_are_named(architecture, cpus, disk_gb, disks):
+    host = {"vcpus": 72, "memory_bytes": 480 * GIB, "local_ssd_bytes": disk_gb * GB}
+    assert price_includes(**host, architecture=architecture) == (cpus, "480 GiB RAM", *disks)
 
 
 class Colour(StrEnum):

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,23 +125,16 @@ def test_prices_in_another_unit_give_quantiles_in_that_unit(prices, factor):
         assert scaled == Interval(p10=plain.p10 * factor, p50=plain.p50 * factor, p90=plain.p90 * factor)
 
 
-@given(changes)
-def test_quantiles_are_prices_that_were_asked(prices):
-    interval = quantiles(prices)
-    if interval is not None:
-        assert {interval.p10, interval.p50, interval.p90} <= set(prices.values())
-
-
-def test_a_long_price_weighs_more_than_many_short_ones():
-    """Five dear quotes within ten minutes, then four hours at the low price."""
-    prices = {0: 5.0, 2: 6.0, 4: 7.0, 6: 8.0, 8: 9.0, 10: 1.0}
-    assert quantiles(prices) == Interval(p10=1.0, p50=1.0, p90=1.0)
-
-
-def test_the_price_at_the_start_is_the_last_one_before_it():
-    assert quantiles({-90: 9.0, -30: 1.0, 150: 2.0}) == Interval(p10=1.0, p50=1.0, p90=2.0)
-
-
-def test_without_any_time_there_are_no_quantiles():
-    assert quantiles({}) is None
-    assert quantiles({WINDOW_MIN: 1.0, WINDOW_MIN + 7: 2.0}) is None
+@pytest.mark.parametrize(
+    ("prices", "expected"),
+    [
+        # Five dear quotes within ten minutes, then four hours at the low price.
+        ({0: 5.0, 2: 6.0, 4: 7.0, 6: 8.0, 8: 9.0, 10: 1.0}, Interval(p10=1.0, p50=1.0, p90=1.0)),
+        # The price at the start is the last one before it.
+        ({-90: 9.0, -30: 1.0, 150: 2.0}, Interval(p10=1.0, p50=1.0, p90=2.0)),
+        ({}, None),
+        ({WINDOW_MIN: 1.0, WINDOW_MIN + 7: 2.0}, None),
+    ],
+)
+def test_a_price_weighs_as_long_as_it_held_in_the_window(prices, expected):
+    assert quantiles(prices) == expected

@@ -302,24 +302,26 @@ def test_who_cannot_tell_what_it_holds_has_a_gap():
     assert "it cannot tell what it holds: RuntimeError: no file" in state.gaps
 
 
-def test_one_reason_of_many_machines_and_regions_is_one_line():
-    scopes = ("us-east1 spot", "us-west1 spot")
-    gaps = [(scope, f"{machine} {scope}: no price of L4 GPU") for scope in scopes for machine in ("g2", "g4")]
-    assert joined(gaps) == ("us-east1 spot, us-west1 spot: no price of L4 GPU: g2, g4",)
-
-
-def test_machines_that_lack_it_elsewhere_have_a_line_of_their_own():
-    gaps = [("a", "m1 a: x"), ("a", "m2 a: x"), ("b", "m1 b: x"), ("b", "m3 b: y")]
-    assert joined(gaps) == ("a, b: x: m1", "a: x: m2", "b: y: m3")
-
-
-def test_gaps_without_a_machine_stay_as_they_are():
-    assert joined([("a", "late: 2 types"), ("b", "late: 2 types"), ("b", "lost")]) == (
-        "a, b: late: 2 types",
-        "b: lost",
-    )
-    assert joined([("a", "one"), ("a", "one")]) == ("a: one",)
-    assert joined([]) == ()
+@pytest.mark.parametrize(
+    ("gaps", "lines"),
+    [
+        # One reason of many machines and regions is one line; machines that lack it elsewhere have their own.
+        (
+            [(at, f"{of} {at}: lost") for at in ("a b", "c b") for of in ("g2", "g4")],
+            ("a b, c b: lost: g2, g4",),
+        ),
+        (
+            [("a", "m1 a: x"), ("a", "m2 a: x"), ("b", "m1 b: x"), ("b", "m3 b: y")],
+            ("a, b: x: m1", "a: x: m2", "b: y: m3"),
+        ),
+        # Without a machine they stay as they are.
+        ([("a", "late: 2"), ("b", "late: 2"), ("b", "lost")], ("a, b: late: 2", "b: lost")),
+        ([("a", "one"), ("a", "one")], ("a: one",)),
+        ([], ()),
+    ],
+)
+def test_gaps_alike_are_one_line(gaps, lines):
+    assert joined(gaps) == lines
 
 
 NAMES = st.sampled_from(["r1 spot", "r2 spot", "r10 spot"])

@@ -56,18 +56,11 @@ def test_history_comes_back_in_order_of_time(store):
     assert set(kept) == {replace(point, source="aws") for point in points}
 
 
-def test_points_are_not_doubled(store):
+def test_points_are_not_doubled_and_known_ones_stay_as_they_are(store):
     history = tuple(make_point(hours, 2.0) for hours in range(5))
-    save(store, spot(5), history=history)
-    save(store, spot(5), history=history)
-    save(store, spot(5), history=history[3:])
+    for again in (history, history, history[3:], (make_point(0, 9.0),)):
+        save(store, spot(5), history=again)
     assert curve(store) == [(0, 2.0), (1, 2.0), (2, 2.0), (3, 2.0), (4, 2.0), (5, 1.0)]
-
-
-def test_a_known_point_stays_as_it_is(store):
-    save(store, history=(make_point(0, 1.0),))
-    save(store, history=(make_point(0, 9.0),))
-    assert curve(store) == [(0, 1.0)]
 
 
 @pytest.mark.parametrize("market", [Market.SPOT, Market.ON_DEMAND])

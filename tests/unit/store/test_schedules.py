@@ -64,11 +64,8 @@ def begun(store: Store, schedule: Schedule, **changes: object) -> Occurrence:
     return occurrence
 
 
-def test_a_schedule_comes_back_as_it_was(store, weekly):
+def test_a_schedule_comes_back_as_it_was_and_a_name_is_taken_once(store, weekly):
     assert schedules(store) == (weekly,)
-
-
-def test_a_name_is_taken_once(store, weekly):
     assert not add_schedule(store, replace(weekly, id="other", cron="1 1 1 1 *"))
     assert schedules(store) == (weekly,)
 

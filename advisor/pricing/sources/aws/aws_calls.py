@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from advisor.core.deadlines import LateError, left_s, within
@@ -141,16 +142,6 @@ class ElsewhereError(Exception):
     """A redirect: AWS's interfaces know none, and calls are signed for one address."""
 
 
-class _Body:
-    """What botocore asks of a body."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def stream(self) -> Iterator[bytes]:
-        yield self._body
-
-
 def send_limited(
     session: URLLib3Session, allowance: Allowance, reply_s: float, request: AWSPreparedRequest
 ) -> AWSResponse:
@@ -176,7 +167,7 @@ def send_limited(
         raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from None
     if 300 <= response.status_code < 400:
         raise ElsewhereError
-    response.raw = _Body(body)
+    response.raw = SimpleNamespace(stream=lambda: [body])  # all that botocore asks of a body
     return response
 
 

@@ -135,23 +135,15 @@ MINIMUM_BILLED_S = 60.0
 _GPU_VENDORS = ("NVIDIA", "AMD")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """What EC2 says of types that the catalog lacks."""
-
-    machines: Mapping[str, InstanceType]
-    """Those with whole GPUs, by instance type."""
-    gaps: tuple[str, ...]
-    """What the others are, and GPUs that the catalog lacks, in words."""
-
-
 def catalog_machines() -> Mapping[str, InstanceType]:
     """AWS's instance types of the catalog by name. Raises CatalogError: it is missing or broken."""
     return {name: machine for (provider, name), machine in load_instances().items() if provider == "aws"}
 
 
-def described_machines(client: BaseClient, instance_types: Collection[str], *, today: date) -> Described:
-    """Types that the catalog lacks, as EC2 describes them. Raises CloudError: the call failed."""
+def described_machines(
+    client: BaseClient, instance_types: Collection[str], *, today: date
+) -> tuple[Mapping[str, InstanceType], tuple[str, ...]]:
+    """Those with whole GPUs of types that the catalog lacks; what the others are. Raises CloudError."""
     filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
     rows: list[Row] = items_of(client, TYPES_ACTION, "InstanceTypes", Filters=filters)
     replies = [reply for reply in rows if reply["InstanceType"] in instance_types]
@@ -173,9 +165,7 @@ def described_machines(client: BaseClient, instance_types: Collection[str], *, t
         ("types that EC2 does not describe here are left out",
          set(instance_types) - {reply["InstanceType"] for reply in replies}),
     )  # fmt: skip
-    return Described(
-        machines=machines, gaps=tuple(f"{what}: {listed(names)}" for what, names in reasons if names)
-    )
+    return machines, tuple(f"{what}: {listed(names)}" for what, names in reasons if names)
 
 
 def _machine(reply: Row, gpu: Row, today: date) -> InstanceType:
@@ -296,11 +286,11 @@ def _machines(
     if not new:
         return region.catalog, (), ()
     try:
-        described = described_machines(region.ec2, new, today=region.clock().date())
+        machines, gaps = described_machines(region.ec2, new, today=region.clock().date())
     except CloudError as error:
         trouble = f"types newer than the catalog are left out ({listed(new)}): {error}"
         return region.catalog, (), (trouble,)
-    return {**region.catalog, **described.machines}, described.gaps, ()
+    return {**region.catalog, **machines}, gaps, ()
 
 
 def _offered(region: SurveyedRegion, machines: Mapping[str, InstanceType]) -> frozenset[str]:

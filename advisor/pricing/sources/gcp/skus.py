@@ -169,17 +169,9 @@ Place = tuple[str, str, Market]
 """Component, region, market."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkuRate:
-    """What one unit of a component costs for an hour."""
-
-    usd_per_h: Decimal | None = None
-    """None if unknown."""
-    fault: str | None = None
-    """Why it is unknown, in words; None otherwise."""
-
-
-NO_SKU = SkuRate(fault="no SKU")
+SkuRate = Decimal | str
+"""What one unit of a component costs for an hour; in words why that is unknown."""
+NO_SKU = "no SKU"
 
 
 def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, SkuRate]:
@@ -193,10 +185,11 @@ def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, SkuRate]:
         if not (known := recognise(sku.description, sku.usage_type)):
             continue
         component, market = known
+        rate: SkuRate
         try:
-            rate = SkuRate(usd_per_h=usd_per_h(sku, component, now))
+            rate = usd_per_h(sku, component, now)
         except ValueError as error:
-            rate = SkuRate(fault=f"SKU {sku.sku_id} {error}")
+            rate = f"SKU {sku.sku_id} {error}"
         for region in sku.regions:
             by_place.setdefault((component, region, market), set()).add((sku.sku_id, rate))
     return {place: _agreed(priced) for place, priced in by_place.items()}
@@ -204,13 +197,12 @@ def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, SkuRate]:
 
 def _agreed(priced: set[tuple[str, SkuRate]]) -> SkuRate:
     """The one rate of several SKUs."""
-    if faults := sorted(rate.fault for _, rate in priced if rate.fault):
-        return SkuRate(fault=", ".join(faults))
+    if faults := sorted(rate for _, rate in priced if isinstance(rate, str)):
+        return ", ".join(faults)
     rates = {rate for _, rate in priced}
     if len(rates) == 1:
         return rates.pop()
-    prices = ", ".join(sorted(f"{sku_id} {rate.usd_per_h:f}" for sku_id, rate in priced))
-    return SkuRate(fault=f"SKUs disagree (USD/h: {prices})")
+    return f"SKUs disagree (USD/h: {', '.join(sorted(f'{sku_id} {rate:f}' for sku_id, rate in priced))})"
 
 
 PROVIDER = "gcp"
@@ -336,8 +328,6 @@ def part_of(
 
 def machine_usd_per_h(machine: MachineType, rates: Mapping[str, SkuRate]) -> tuple[Decimal | None, str]:
     """Sum over components of amount x rate; without a sum, which components have no price and why."""
-    known = {name: rate.usd_per_h for name, rate in rates.items() if rate.usd_per_h is not None}
-    missing = [f"{name} ({rate.fault})" for name, rate in rates.items() if rate.usd_per_h is None]
-    if missing:
+    if missing := [f"{name} ({rate})" for name, rate in rates.items() if isinstance(rate, str)]:
         return None, f"no price of {', '.join(missing)}"
-    return sum((machine.needs[name] * usd for name, usd in known.items()), Decimal(0)), ""
+    return sum((machine.needs[name] * Decimal(rate) for name, rate in rates.items()), Decimal(0)), ""

@@ -159,15 +159,12 @@ def test_a_rate_of_one_gpu_is_multiplied(tmp_path, name):
     assert offer.usd_per_h == pytest.approx(7.2)
 
 
-@pytest.mark.parametrize("alias", ["A100-SXM-80GB", "a100 sxm4 80gb", "NVIDIA A100-SXM4-80GB"])
-def test_any_name_of_a_gpu_will_do(tmp_path, alias):
-    (offer,) = offers_of(write_yaml(tmp_path / "r.yaml", RATE | {"gpu": alias}))
-    assert offer.gpu == "A100-SXM-80GB"
-
-
 @pytest.mark.parametrize(
     ("change", "name", "expected"),
     [
+        ({"gpu": "A100-SXM-80GB"}, "gpu", "A100-SXM-80GB"),
+        ({"gpu": "a100 sxm4 80gb"}, "gpu", "A100-SXM-80GB"),
+        ({"gpu": "NVIDIA A100-SXM4-80GB"}, "gpu", "A100-SXM-80GB"),
         ({"provider": "AWS"}, "provider", "aws"),
         ({"instance_type": "  p5  "}, "instance_type", "p5"),
         ({"includes": ["power"]}, "includes", ("power",)),
@@ -240,22 +237,23 @@ def test_a_rate_without_a_price_is_refused(tmp_path, name):
     assert "give either usd_per_h" in faults_of(WRITERS[name](tmp_path / name, without(RATE, "usd_per_h")))
 
 
-@pytest.mark.parametrize("value", ["7.2", "8"])
-def test_a_number_as_text_is_refused_in_yaml(tmp_path, value):
-    for name in ("usd_per_h", "num_gpus", "minimum_billed_s"):
-        faults = faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
-        assert f"'{name}': " in faults
-        assert f"(a number is written without quotes); got '{value}'." in faults
-
-
-@pytest.mark.parametrize(("name", "value"), [("num_gpus", True), ("usd_per_h", True), ("instance_type", 5)])
-def test_what_yaml_reads_as_something_else_is_refused(tmp_path, name, value):
-    assert f"'{name}': " in faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
-
-
-def test_a_time_of_day_is_no_day(tmp_path):
-    row = RATE | {"as_of": datetime(2026, 11, 1, 3, tzinfo=UTC)}
-    assert "'as_of': it must be a valid date" in faults_of(write_yaml(tmp_path / "r.yaml", row))
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        *(
+            (name, value, f"(a number is written without quotes); got '{value}'.")
+            for name in ("usd_per_h", "num_gpus", "minimum_billed_s")
+            for value in ("7.2", "8")
+        ),
+        *((name, True, "") for name in ("num_gpus", "usd_per_h")),
+        ("instance_type", 5, ""),
+        ("as_of", datetime(2026, 11, 1, 3, tzinfo=UTC), "'as_of': it must be a valid date"),
+    ],
+)
+def test_what_yaml_reads_as_something_else_is_refused(tmp_path, name, value, words):
+    faults = faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
+    assert f"'{name}': " in faults
+    assert words in faults
 
 
 def test_all_faults_of_all_files_are_told_at_once(tmp_path):

@@ -40,23 +40,18 @@ def test_a_row_becomes_an_offer(tmp_path):
     assert offer.source == f"gpuhunt {gpuhunt_version()}"
 
 
-def test_spot_and_a_place_without_a_name():
-    row = item(spot=True, location="", disk_size=None)
+def test_spot_a_place_without_a_name_and_an_unknown_host():
+    row = item(spot=True, location="", cpu=None, memory=200.0, disk_size=None)
     (offer,), gaps = offers_of([row], LAMBDA, RETRIEVAL)
-    assert (offer.market, offer.region, offer.includes) == (Market.SPOT, "any", ("30 vCPU", "200 GB RAM"))
-    assert (offer.retrieved_at, offer.source, gaps) == (WRITTEN, "a test", ())
-
-
-def test_what_a_row_does_not_tell_of_its_host_is_unknown():
-    (offer,), gaps = offers_of([item(cpu=None, memory=None, disk_size=None)], LAMBDA, RETRIEVAL)
-    assert (offer.num_vcpus, offer.includes, gaps) == (None, (), ())
+    assert (offer.market, offer.region, offer.includes) == (Market.SPOT, "any", ("200 GB RAM",))
+    assert (offer.num_vcpus, offer.retrieved_at, offer.source, gaps) == (None, WRITTEN, "a test", ())
 
 
 @pytest.mark.parametrize(
     ("changes", "gap"),
     [
-        ({"price": None}, "no price"),
-        ({"price": "1"}, "no price"),
+        *(({"price": price}, "no price") for price in (None, "1", 0.0, -1.0, float("nan"), float("inf"))),
+        ({"provider_data": {"pod_counts": [2, 3]}}, "rented only as a cluster of several machines"),
         ({"gpu_count": None}, "no name or no number of GPUs"),
         ({"instance_name": None}, "no name or no number of GPUs"),
         ({"gpu_memory": "much"}, "cannot be read"),
@@ -122,19 +117,6 @@ def test_other_gpus_are_kept_under_their_own_name_and_told(tmp_path, name, memor
     assert part.gaps == (f"lambda {kept_as} {reason}, so no time can be predicted (2 of 2 rows)",)
 
 
-@pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_row_without_a_price_is_a_gap(tmp_path, price):
-    part = part_of(tmp_path, item(), item("free", price))
-    assert [offer.instance_type for offer in part.offers] == ["gpu_1x_a10"]
-    assert part.gaps == ("no price (1 of 2 rows)",)
-
-
-def test_what_is_rented_in_clusters_only_is_a_gap(tmp_path):
-    part = part_of(tmp_path, item(), item("pods", provider_data={"pod_counts": [2, 3]}))
-    assert len(part.offers) == 1
-    assert part.gaps == ("rented only as a cluster of several machines (1 of 2 rows)",)
-
-
 def test_a_name_that_stands_for_several_sizes_gets_the_size(tmp_path):
     """RunPod calls every machine as its GPU."""
     sizes = [item("NVIDIA L4", 0.4 * count, gpu_name="L4", gpu_count=count) for count in (1, 4)]
@@ -149,20 +131,15 @@ def test_the_cheapest_of_equal_rows_is_kept(tmp_path):
     ]  # fmt: skip
 
 
-def test_rows_that_gpuhunt_skips_are_gaps(tmp_path):
-    part = part_of(tmp_path, item(), more="broken,us-west-1,cheap,1,1,1,A10,24,False,1,nvidia,,x86,{}\n")
-    assert len(part.offers) == 1
-    (gap,) = part.gaps
-    assert gap.startswith(
-        "Skipping malformed row in lambdalabs catalog at line 3: Cannot parse field 'price'"
-    )
-
-
-def test_many_messages_are_counted(tmp_path):
+def test_rows_that_gpuhunt_skips_are_gaps_and_many_are_counted(tmp_path):
     bad = "broken,us-west-1,cheap,1,1,1,A10,24,False,1,nvidia,,x86,{}\n"
     part = part_of(tmp_path, item(), more=8 * bad)
-    assert len(part.gaps) == 4
-    assert part.gaps[-1] == "... and 5 more messages of gpuhunt"
+    assert len(part.offers) == 1
+    first, _, _, more = part.gaps
+    assert first.startswith(
+        "Skipping malformed row in lambdalabs catalog at line 3: Cannot parse field 'price'"
+    )
+    assert more == "... and 5 more messages of gpuhunt"
 
 
 # --- Clouds whose machines our catalog has ------------------------------------------------------------

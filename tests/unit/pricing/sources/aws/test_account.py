@@ -53,14 +53,10 @@ def test_a_bucket_says_where_it_lies(bucket, region):
     assert bucket_region(bucket, OPTIONS) == region
 
 
-def test_a_bucket_that_is_not_there_is_an_error_in_words():
-    with pytest.raises(CloudError, match="NoSuchBucket"):
-        bucket_region("nobodys", OPTIONS)
-
-
-def test_a_name_that_no_bucket_has_is_an_error_in_words():
-    with pytest.raises(CloudError):
-        bucket_region("No such name", OPTIONS)
+@pytest.mark.parametrize(("bucket", "words"), [("nobodys", "NoSuchBucket"), ("No such name", r"\w")])
+def test_a_bucket_that_is_not_there_or_cannot_be_is_an_error_in_words(bucket, words):
+    with pytest.raises(CloudError, match=words):
+        bucket_region(bucket, OPTIONS)
 
 
 BLOCKS = "us-east-1 capacity-block"
@@ -136,17 +132,15 @@ def test_scores_come_best_first(start):
 def test_quotas_are_vcpus_by_family_and_market(start):
     quotas = {"L-DB2E81BA": 64.0, "L-417A185B": 0.0, "L-3819A6DF": 96.0}
     start(dataclasses.replace(small_world(), quotas=quotas))
-    rows = vcpu_quotas("us-east-1", options=ONCE)
-    assert rows == (
+    assert vcpu_quotas("us-east-1", options=ONCE) == tuple(
         VcpuQuota(
-            region="us-east-1", market=Market.ON_DEMAND, families=("g", "vt"), code="L-DB2E81BA", num_vcpus=64
-        ),
-        VcpuQuota(
-            region="us-east-1", market=Market.ON_DEMAND, families=("p",), code="L-417A185B", num_vcpus=0
-        ),
-        VcpuQuota(
-            region="us-east-1", market=Market.SPOT, families=("g", "vt"), code="L-3819A6DF", num_vcpus=96
-        ),
+            region="us-east-1", market=market, families=families, code=code, num_vcpus=int(quotas[code])
+        )
+        for market, families, code in (
+            (Market.ON_DEMAND, ("g", "vt"), "L-DB2E81BA"),
+            (Market.ON_DEMAND, ("p",), "L-417A185B"),
+            (Market.SPOT, ("g", "vt"), "L-3819A6DF"),
+        )
     )
 
 

@@ -21,11 +21,8 @@ from advisor.pricing.sources.protocol import Credentials, credentials_of
 from tests.clouds.aws_server import SECRET
 
 
-def test_without_options_the_defaults_hold():
+def test_options_are_taken_over_and_without_them_the_defaults_hold():
     assert read_options({}) == AwsOptions()
-
-
-def test_options_are_taken_over():
     given = {"history_days": 7, "capacity_blocks": True, "max_attempts": 2, "timeout_s": 3}
     assert read_options(given) == AwsOptions(**given)
 
@@ -100,37 +97,31 @@ def bare(monkeypatch, tmp_path):
     monkeypatch.setattr(calls, "VENDOR", tmp_path / "sys_vendor")
 
 
-def test_without_any_hint_there_are_none():
+@pytest.mark.parametrize("name", calls._VARIABLES)
+def test_every_variable_is_a_hint_and_without_any_there_is_none(monkeypatch, name):
     assert not may_have_credentials()
     assert aws_source({}).credentials() is Credentials.MISSING
-
-
-@pytest.mark.parametrize("name", calls._VARIABLES)
-def test_every_variable_is_a_hint(monkeypatch, name):
     monkeypatch.setenv(name, "x")
     assert may_have_credentials()
 
 
-@pytest.mark.parametrize("usual", [".aws/credentials", ".aws/config"])
-def test_files_of_the_sdk_are_hints(tmp_path, usual):
-    path = tmp_path / usual
-    path.parent.mkdir()
-    path.write_text("")
-    assert may_have_credentials()
-
-
-def test_a_file_elsewhere_is_one(monkeypatch, tmp_path):
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "mine"))
+@pytest.mark.parametrize(
+    ("place", "text", "is_hint"),
+    [
+        (".aws/credentials", "", True),
+        (".aws/config", "", True),
+        ("mine", "", True),
+        ("sys_vendor", "Amazon EC2\n", True),
+        ("sys_vendor", "ACME\n", False),
+    ],
+)
+def test_files_of_the_sdk_and_a_machine_of_amazons_are_hints(monkeypatch, tmp_path, place, text, is_hint):
+    if place == "mine":
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "mine"))
     assert not may_have_credentials()
-    (tmp_path / "mine").write_text("")
-    assert may_have_credentials()
-
-
-def test_a_machine_of_amazons_is_one(tmp_path):
-    (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
-    assert may_have_credentials()
-    (tmp_path / "sys_vendor").write_text("ACME\n")
-    assert not may_have_credentials()
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_text(text)
+    assert may_have_credentials() is is_hint
 
 
 def test_looking_for_hints_loads_no_sdk():

@@ -88,22 +88,20 @@ def test_what_is_not_wanted_is_not_asked_for(aws):
 # --- Without being let in ----------------------------------------------------------------------------
 
 
-def test_without_credentials_one_part_says_so(aws, monkeypatch):
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("AWS_ACCESS_KEY_ID", "", "no AWS credentials were found"),
+        ("AWS_PROFILE", "nobody", "ProfileNotFound"),
+        ("AWS_ENDPOINT_URL_EC2", "http://127.0.0.1:9", "cannot be reached"),
+    ],
+)
+def test_who_is_not_let_in_is_told_in_one_part(aws, monkeypatch, name, value, words):
+    monkeypatch.setenv(name, value)
     parts = ask()
     assert parts.keys() == {"regions"}
-    assert "no AWS credentials were found" in (parts["regions"].failure or "")
+    assert words in (parts["regions"].failure or "")
     assert aws.calls == []
-
-
-def test_a_profile_that_does_not_exist_is_told(aws, monkeypatch):
-    monkeypatch.setenv("AWS_PROFILE", "nobody")
-    assert "ProfileNotFound" in (ask()["regions"].failure or "")
-
-
-def test_an_endpoint_that_nobody_listens_at_is_told(aws, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_EC2", "http://127.0.0.1:9")
-    assert "cannot be reached" in (ask()["regions"].failure or "")
 
 
 # --- Faults ------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ def test_memory_in_mib_is_that_of_the_catalog_in_gib(monkeypatch, gpu, memory_mi
         "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]},
     }
     monkeypatch.setattr(survey, "items_of", lambda *_, **__: [reply])
-    described = described_machines(None, ["g99.xlarge"], today=date(2026, 11, 22))
-    assert (described.machines["g99.xlarge"].gpu, described.gaps) == (name, ())
+    machines, gaps = described_machines(None, ["g99.xlarge"], today=date(2026, 11, 22))
+    assert (machines["g99.xlarge"].gpu, gaps) == (name, ())
 
 
 REGION = "us-east-1"

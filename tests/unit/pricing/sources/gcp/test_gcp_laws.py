@@ -15,7 +15,6 @@ from advisor.pricing.sources.gcp.skus import (
     PriceTier,
     Pricing,
     Sku,
-    SkuRate,
     kind_of,
     load_machines,
     machine_usd_per_h,
@@ -91,7 +90,7 @@ def needing(component: str) -> set[str]:
 def test_a_machine_costs_the_sum_of_its_parts(data):
     machine = data.draw(st.sampled_from(MACHINES))
     nanos = {component: data.draw(NANOS) for component in machine.needs}
-    rates = {name: SkuRate(usd_per_h=Decimal(n) / 10**9) for name, n in nanos.items()}
+    rates = {name: Decimal(n) / 10**9 for name, n in nanos.items()}
     total, missing = machine_usd_per_h(machine, rates)
     assert total is not None
     assert not missing
@@ -201,5 +200,5 @@ def test_an_a100_machine_of_the_sample():
     """Decision 6: host 0.739477 + A100 2.933908, never one of them alone."""
     rates = {"A2 core": "0.031611", "A2 RAM": "0.004237", "A100-40GB GPU": "2.933908"}
     machine = next(m for m in MACHINES if m.instance.instance_type == "a2-highgpu-1g")
-    priced = {name: SkuRate(usd_per_h=Decimal(usd)) for name, usd in rates.items()}
+    priced = {name: Decimal(usd) for name, usd in rates.items()}
     assert machine_usd_per_h(machine, priced) == (Decimal("3.673385"), "")

@@ -167,72 +167,53 @@ def test_a_price_is_units_and_nanos(units, nanos):
         assert usd_per_h(item, "A2 core", NOW) == Decimal(units * 10**9 + nanos) / 10**9
 
 
-def test_memory_is_priced_by_gib_hours_and_disks_by_months_of_730_hours():
-    memory = sku(pricing(tier(0, 4_237_000), unit="GiBy.h", base_units=GIB_HOURS))
-    assert usd_per_h(memory, "A2 RAM", NOW) == Decimal("0.004237")
-    disk = sku(pricing(tier(0, 80_000_000), unit="GiBy.mo", base_units=GIB_HOURS * 744))
-    assert usd_per_h(disk, "local SSD", NOW) == Decimal("0.08") / 730
+OLD = pricing(tier(1), effective_at=NOW - timedelta(days=400))
+NEW = pricing(tier(2), effective_at=NOW - timedelta(days=1))
+AHEAD = pricing(tier(3), effective_at=NOW + timedelta(seconds=1))
+UNDATED = pricing(tier(4), effective_at=None)
+MEMORY = pricing(tier(0, 4_237_000), unit="GiBy.h", base_units=GIB_HOURS)
+DISK = pricing(tier(0, 80_000_000), unit="GiBy.mo", base_units=GIB_HOURS * 744)
 
 
 @pytest.mark.parametrize(
-    ("component", "unit", "base_units", "message"),
+    ("component", "prices", "usd"),
     [
-        ("A2 core", "mo", 0, "is priced per 'mo', not per h"),
-        ("A2 core", "h", 60, "counts 60 base units per h"),
-        ("A2 RAM", "h", 3600, "is priced per 'h', not per GiBy.h"),
-        ("A2 RAM", "GiBy.h", 3600, "counts 3600 base units per GiBy.h"),
-        ("A2 RAM", "GBy.h", 0, "is priced per 'GBy.h'"),
-        ("local SSD", "GiBy.h", GIB_HOURS, "is priced per 'GiBy.h', not per GiBy.mo"),
+        ("A2 RAM", [MEMORY], Decimal("0.004237")),
+        ("local SSD", [DISK], Decimal("0.08") / 730),
+        ("A2 core", [pricing(tier(1), base_units=0)], 1),
+        # The first tier that is not free counts, and the newest price in effect.
+        ("A2 core", [pricing(tier(), tier(2), tier(3))], 2),
+        ("A2 core", [AHEAD, NEW, UNDATED, OLD], 2),
+        ("A2 core", [UNDATED], 4),
+        ("A2 core", [UNDATED, AHEAD], 4),
+        ("A2 core", [pricing(tier(2)), pricing(tier(2))], 2),
     ],
 )
-def test_a_price_per_another_unit_is_none(component, unit, base_units, message):
-    with pytest.raises(ValueError, match=message):
-        usd_per_h(sku(pricing(tier(1), unit=unit, base_units=base_units)), component, NOW)
-
-
-def test_base_units_may_be_left_out():
-    assert usd_per_h(sku(pricing(tier(1), base_units=0)), "A2 core", NOW) == 1
-
-
-def test_the_first_tier_that_is_not_free_counts():
-    assert usd_per_h(sku(pricing(tier(), tier(2), tier(3))), "A2 core", NOW) == 2
+def test_what_counts(component, prices, usd):
+    assert usd_per_h(sku(*prices), component, NOW) == usd
 
 
 @pytest.mark.parametrize(
-    ("tiers", "message"),
+    ("component", "prices", "message"),
     [
-        ([], "price 0, which means unknown"),
-        ([tier()], "price 0, which means unknown"),
-        ([tier(-1)], "has the price -1"),
-        ([tier(0, -5)], "has the price -5E-9"),
-        ([tier(), tier(-1), tier(3)], "has the price -1"),
-        ([tier(68, currency="IDR")], "is priced in IDR, not in USD"),
-        ([tier(68, currency="")], "is priced in no currency"),
+        ("A2 core", [pricing(tier(1), unit="mo", base_units=0)], "is priced per 'mo', not per h"),
+        ("A2 core", [pricing(tier(1), base_units=60)], "counts 60 base units per h"),
+        ("A2 RAM", [pricing(tier(1))], "is priced per 'h', not per GiBy.h"),
+        ("A2 RAM", [pricing(tier(1), unit="GiBy.h")], "counts 3600 base units per GiBy.h"),
+        ("A2 RAM", [pricing(tier(1), unit="GBy.h", base_units=0)], "is priced per 'GBy.h'"),
+        ("local SSD", [MEMORY], "is priced per 'GiBy.h', not per GiBy.mo"),
+        ("A2 core", [pricing()], "price 0, which means unknown"),
+        ("A2 core", [pricing(tier())], "price 0, which means unknown"),
+        ("A2 core", [pricing(tier(-1))], "has the price -1"),
+        ("A2 core", [pricing(tier(0, -5))], "has the price -5E-9"),
+        ("A2 core", [pricing(tier(), tier(-1), tier(3))], "has the price -1"),
+        ("A2 core", [pricing(tier(68, currency="IDR"))], "is priced in IDR, not in USD"),
+        ("A2 core", [pricing(tier(68, currency=""))], "is priced in no currency"),
+        ("A2 core", [], "has no price yet"),
+        ("A2 core", [AHEAD], "has no price yet"),
+        ("A2 core", [pricing(tier(2)), pricing(tier(3))], "several prices from the same moment"),
     ],
 )
-def test_prices_that_cannot_be_used(tiers, message):
+def test_prices_that_cannot_be_used(component, prices, message):
     with pytest.raises(ValueError, match=message):
-        usd_per_h(sku(pricing(*tiers)), "A2 core", NOW)
-
-
-def test_the_newest_price_in_effect_counts():
-    old = pricing(tier(1), effective_at=NOW - timedelta(days=400))
-    new = pricing(tier(2), effective_at=NOW - timedelta(days=1))
-    ahead = pricing(tier(3), effective_at=NOW + timedelta(seconds=1))
-    undated = pricing(tier(4), effective_at=None)
-    assert usd_per_h(sku(ahead, new, undated, old), "A2 core", NOW) == 2
-    assert usd_per_h(sku(undated), "A2 core", NOW) == 4
-    assert usd_per_h(sku(undated, ahead), "A2 core", NOW) == 4
-
-
-def test_without_a_price_in_effect_there_is_none():
-    ahead = pricing(tier(3), effective_at=NOW + timedelta(seconds=1))
-    for item in (sku(), sku(ahead)):
-        with pytest.raises(ValueError, match="has no price yet"):
-            usd_per_h(item, "A2 core", NOW)
-
-
-def test_two_prices_from_the_same_moment_on_must_agree():
-    assert usd_per_h(sku(pricing(tier(2)), pricing(tier(2))), "A2 core", NOW) == 2
-    with pytest.raises(ValueError, match="several prices from the same moment"):
-        usd_per_h(sku(pricing(tier(2)), pricing(tier(3))), "A2 core", NOW)
+        usd_per_h(sku(*prices), component, NOW)

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -75,7 +74,9 @@ def test_pages_are_read_to_the_end(behaviour):
     assert {(call["pageSize"], call["currencyCode"]) for call in behaviour.calls} == {("5000", "USD")}
 
 
-def test_no_credentials_go_to_a_stand_in(behaviour):
+def test_a_stand_in_needs_no_credentials_and_gets_none(behaviour):
+    assert GcpSource().credentials() is Credentials.NOT_NEEDED
+    assert not behaviour.calls
     pull()
     assert all("authorization" not in map(str.lower, headers) for headers in behaviour.headers)
 
@@ -283,23 +284,14 @@ def test_an_api_key_serves_where_nobody_has_logged_in(stranger, monkeypatch):
         assert "GOOGLE_API_KEY must be allowed" in failure()
 
 
-def test_a_stand_in_needs_no_credentials(behaviour):
-    assert GcpSource().credentials() is Credentials.NOT_NEEDED
-    assert not behaviour.calls
-
-
 # --- The plug-in ----------------------------------------------------------------------------------
 
 
-def test_it_is_a_price_source_found_by_its_entry_point():
+def test_it_is_a_price_source_without_options_found_by_its_entry_point():
     source: PriceSource = load("advisor.price_sources", "gcp")({})
     assert (source.name, source.capabilities.providers) == ("gcp", ("gcp",))
     assert source.capabilities.is_live
     assert Market.CAPACITY_BLOCK not in source.capabilities.markets
     assert not source.freshness()
-
-
-def test_it_has_no_options():
-    options: dict[str, Any] = {"regoin": "us-central1"}
     with pytest.raises(ConfigError, match="'gcp' has no option 'regoin'"):
-        gcp_source(options)
+        gcp_source({"regoin": "us-central1"})
