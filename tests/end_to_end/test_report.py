@@ -10,13 +10,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.made_up_team import write_team
 from tests.end_to_end.cli import ALL_REGIONS, Shell, assert_plain_error
-from tests.unit.spend.bills import FOCUS_ROW, focus_text, without, write_focus
+from tests.unit.spend.bills import write_focus
 
 END = datetime(2026, 11, 1, tzinfo=UTC)
 SINCE = END - timedelta(days=365)
@@ -385,6 +383,7 @@ def test_an_empty_period_says_so(shell):
         (("--since", "0s"), "so the period is empty: give an earlier one, such as 7d"),
         (("--until", "2999-01-01"), "--until 2999-01-01T00:00:00+00:00 lies in the future"),
         (("--format", "xml"), "'xml' is not one of"),
+        (("--bills", "none.csv"), "cannot read 'none.csv': No such file"),
     ],
 )
 def test_what_was_typed_wrong_is_told(shell, flags, words):
@@ -443,22 +442,6 @@ def test_a_csv_that_is_cut_off_counts_its_torn_row(shell):
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv")
     assert "1 row left out that cannot be read, beside 1 that could ($0.00 in all, 1 of unknown" in answer.out
     assert "Not included" in answer.out
-
-
-def test_a_parquet_file_that_is_cut_off_is_refused(shell):
-    pq.write_table(pa.Table.from_pylist([dict(FOCUS_ROW)]), shell.folder / "bill.parquet")
-    whole = (shell.folder / "bill.parquet").read_bytes()
-    (shell.folder / "bill.parquet").write_bytes(whole[: len(whole) // 2])
-    answer = shell.run("report", "--bills", "bill.parquet")
-    assert_plain_error(answer, 2, "bill.parquet", "no whole Parquet file: copy or export it again")
-
-
-def test_a_focus_file_without_needed_columns_is_refused(shell):
-    text = focus_text(without(FOCUS_ROW, ["BilledCost", "ChargePeriodEnd"]))
-    shell.write("bill.csv", text)
-    answer = shell.run("report", "--bills", "bill.csv")
-    assert_plain_error(answer, 2, "looks like a FOCUS file without BilledCost, ChargePeriodEnd")
-    assert_plain_error(shell.run("report", "--bills", "none.csv"), 2, "cannot read 'none.csv': No such file")
 
 
 def test_names_of_runs_do_nothing_to_who_reads_them(shell):

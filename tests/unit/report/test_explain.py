@@ -115,24 +115,19 @@ def test_the_lines_of_a_section_are_aligned():
         assert len(ends) == 1, title
 
 
-def test_preemptions_have_lines_of_time_and_money():
+def test_preemptions_and_dearer_hours_have_lines_of_time_and_money():
     spot = make_plan("X", 4.0, market=Market.SPOT, startup_s=300.0)
     option = make_option(
-        plan=spot, iterations=9000, cost_breakdown_usd={"training": 2.0, "start-up": 1.0, "preemptions": 2.0}
+        plan=spot,
+        iterations=9000,
+        cost_breakdown_usd={"training": 2.0, "start-up": 1.0, "preemptions": 2.0, "price rise": 2.0},
     )
     assert value(option, TIME, "training") == "0:30:00 9,000 iterations x 200 ms"
     assert value(option, TIME, "preemptions").startswith("0:30:00 ")
     assert value(option, TIME, "total").startswith("1:06:00 ")
     assert value(option, MONEY, "preemptions").startswith("$2.00 ")
-
-
-def test_dearer_hours_have_a_line_of_money():
-    spot = make_plan("X", 4.0, market=Market.SPOT)
-    option = make_option(plan=spot, cost_breakdown_usd={"training": 2.0, "start-up": 1.0, "price rise": 2.0})
-    assert (
-        value(option, MONEY, "price rise")
-        == "$2.00 hours that get dearer than the median, as past prices did"
-    )
+    dearer = "$2.00 hours that get dearer than the median, as past prices did"
+    assert value(option, MONEY, "price rise") == dearer
 
 
 def test_what_medians_of_a_sum_differ_by_is_told():
@@ -143,8 +138,11 @@ def test_what_medians_of_a_sum_differ_by_is_told():
     assert "together" not in text_of(make_option())
 
 
-def test_an_unknown_wait_is_not_shown_as_none():
-    assert "unknown" in value(make_option(wait_s=None), TIME, "wait")
+def test_what_is_unknown_of_an_own_machine_is_not_shown_as_none():
+    option = make_option(plan=make_plan("X", None, tier=Tier.CLUSTER), wait_s=None)
+    assert "unknown" in value(option, TIME, "wait")
+    assert "unknown" in value(option, "Rates", "rate")
+    assert "price from" not in text_of(option)
 
 
 def test_odds_appear_with_their_limit_alone():
@@ -175,32 +173,25 @@ def test_what_billing_adds_is_a_line_with_its_rule(cause, words):
     assert value(option, MONEY, cause) == f"$1.00 {words}"
 
 
-def test_what_the_price_includes():
-    offer = make_offer(includes=("8 vCPU", "32 GiB RAM"))
-    option = make_option(plan=make_plan(offer=offer))
-    assert value(option, "Rates", "includes") == "8 vCPU, 32 GiB RAM"
+def test_list_contracted_and_effective_price_stand_apart_where_they_differ():
+    def shown(**prices: float) -> Option:
+        offer = make_offer(includes=("8 vCPU", "32 GiB RAM"), **prices)
+        return make_option(plan=make_plan("X", offer.usd_per_h, offer=offer))
 
-
-def test_one_price_is_one_line():
-    offer = make_offer(usd_per_h=4.0)
-    text = text_of(make_option(plan=make_plan("X", 4.0, offer=offer)))
-    assert not any(word in text for word in ("list price", "contracted", "effective"))
-
-
-def test_list_contracted_and_effective_price_stand_apart():
-    offer = make_offer(usd_per_h=40.0, contracted_usd_per_h=36.0, effective_usd_per_h=30.6)
-    option = make_option(plan=make_plan("X", offer.usd_per_h, offer=offer))
-    assert value(option, "Rates", "rate") == "$30.60 per hour"
-    assert value(option, "Rates", "list price") == "$40.00 per hour"
-    assert value(option, "Rates", "contracted price") == "$36.00 per hour"
-    assert value(option, "Rates", "effective price") == "$30.60 per hour"
-
-
-def test_a_commitment_without_a_discount_has_no_contracted_price():
-    offer = make_offer(usd_per_h=40.0, effective_usd_per_h=30.0)
-    text = text_of(make_option(plan=make_plan("X", 30.0, offer=offer)))
-    assert "list price" in text
-    assert "contracted price" not in text
+    assert value(shown(), "Rates", "includes") == "8 vCPU, 32 GiB RAM"
+    one_price = text_of(shown(usd_per_h=4.0))
+    assert not any(word in one_price for word in ("list price", "contracted", "effective"))
+    option = shown(usd_per_h=40.0, contracted_usd_per_h=36.0, effective_usd_per_h=30.6)
+    names = ("rate", "list price", "contracted price", "effective price")
+    assert [value(option, "Rates", name).split()[0] for name in names] == [
+        "$30.60",
+        "$40.00",
+        "$36.00",
+        "$30.60",
+    ]
+    undiscounted = text_of(shown(usd_per_h=40.0, effective_usd_per_h=30.0))
+    assert "list price" in undiscounted
+    assert "contracted price" not in undiscounted
 
 
 def test_disks_and_egress_have_lines_with_rate_source_and_date():
@@ -226,12 +217,6 @@ def test_the_data_set_has_its_own_lines():
     assert "data set" not in text_of(make_option())
 
 
-def test_an_own_machine_has_no_source_of_its_price():
-    option = make_option(plan=make_plan("X", None, tier=Tier.CLUSTER))
-    assert "unknown" in value(option, "Rates", "rate")
-    assert "price from" not in text_of(option)
-
-
 def test_shares_of_an_iteration_are_of_its_median():
     option = make_option()
     title = "One iteration"
@@ -241,9 +226,6 @@ def test_shares_of_an_iteration_are_of_its_median():
     assert value(option, title, "exposed communication") == "50.0 ms 25%"
     assert value(option, title, "total") == "200.0 ms"
     assert value(option, title, "methods") == "wave 25%, roofline 50%"
-
-
-def test_no_communication_is_no_line():
     assert "communication" not in text_of(make_option(estimate=make_estimate("X", 0.2)))
 
 
@@ -319,15 +301,9 @@ def test_memory_needed_and_available():
 )
 def test_an_empty_section_has_no_title(field, title):
     assert title not in text_of(make_option())
-    filled = make_option(**{field: texts("do this", "and that")})
-    assert sections(filled)[title] == ["  do this", "  and that"]
-
-
-def test_every_assumption_is_told():
-    assert sections(make_option())["What the estimate rests on"] == [
-        "  first assumption",
-        "  second assumption",
-    ]
+    filled = sections(make_option(**{field: texts("do this", "and that")}))
+    assert filled[title] == ["  do this", "  and that"]
+    assert filled["What the estimate rests on"] == ["  first assumption", "  second assumption"]
 
 
 def test_what_never_ends_is_said_in_words():

@@ -71,27 +71,14 @@ def captions(document: Document) -> list[str]:
     return [block.caption for block in document.page() if isinstance(block, Table)]
 
 
-def test_all_that_is_known_has_a_table():
+def test_all_that_is_known_has_a_table_and_what_has_nothing_to_show_is_left_out():
     assert captions(review_document(whole())) == [
-        "In short",
-        "What to do",
-        "The month and its budgets",
-        "Where money leaks",
-        "Rules that runs did not keep",
-        "Who spent it: projects",
-        "What a unit costs",
-        "Spending by week",
-        "Runs by GPU",
-        "Runs by market",
-        "Spending by provider",
-        "Billed by clouds, and what runs explain of it",
-        "Predicted and actual",
-        "Prices of what the team uses, USD per hour",
-        "Not known",
-    ]
-
-
-def test_what_has_nothing_to_show_is_left_out():
+        "In short", "What to do", "The month and its budgets", "Where money leaks",
+        "Rules that runs did not keep", "Who spent it: projects", "What a unit costs", "Spending by week",
+        "Runs by GPU", "Runs by market", "Spending by provider",
+        "Billed by clouds, and what runs explain of it", "Predicted and actual",
+        "Prices of what the team uses, USD per hour", "Not known",
+    ]  # fmt: skip
     bare = whole(make_run(market=None, provider="local"), bills=(), violations=(), jobs=())
     shown = captions(review_document(bare))
     assert not {"What to do", "Where money leaks", "Predicted and actual"} & set(shown)
@@ -117,12 +104,6 @@ def test_a_limit_of_nothing_is_a_limit():
     text = text_of(review_document(whole(budgets=(none,))), Format.HTML)
     assert "of $0.00" in text
     assert "no limit" not in text
-
-
-def test_tax_is_told_once():
-    tax = make_charge(usd="0.81", category=ChargeCategory.TAX)
-    assert on_screen(review_document(whole(bills=(make_bill(tax, make_charge()),))), 200).count("tax") == 2
-    # "before tax" of what was billed, and what it is in what was not included
 
 
 def test_a_page_has_a_chart_of_weeks_the_month_predictions_and_prices():
@@ -151,6 +132,8 @@ def test_a_saving_is_told_with_the_command_that_shows_it():
         " -- --lr 1"
     )
     text = on_screen(review_document(found), 200)
+    assert text.index("November, everybody") < text.index("Could have been saved")
+    assert text.index("Could have been saved") < text.index("Within the predicted p90")
     assert "daily job train.py of resnet is 60% cheaper on L4 in aws us-west4 (on-demand): $4.00" in text
     # A command is a line of its own, in one piece.
     assert f"\n    {command_of(saving)}\n" in on_screen(review_document(found), 60)
@@ -203,11 +186,14 @@ def test_programs_read_null_where_no_cost_is_known_and_the_sum_where_some_are():
     assert json_of(review_document(whole(*runs[:2])))["spending"]["usd"] is None
 
 
-def test_one_thing_is_told_as_one():
+def test_one_thing_is_told_as_one_and_tax_once():
     text = on_screen(review_document(whole(*RUNS[:1])), 200)
     assert "1 run " in text
     assert "1 recommendation, at p50" in text
     assert "1 charge, before tax" in text
+    tax = make_charge(usd="0.81", category=ChargeCategory.TAX)
+    # "before tax" of what was billed, and what it is in what was not included
+    assert on_screen(review_document(whole(bills=(make_bill(tax, make_charge()),))), 200).count("tax") == 2
 
 
 def test_a_cost_that_nobody_knows_makes_a_sum_a_least():
@@ -236,12 +222,6 @@ def test_two_reports_of_the_same_records_are_one_answer():
     assert identity(run, days=0.0) == identity(run, days=0.01) != identity(run, other, days=0.01)
 
 
-def test_what_could_be_saved_stands_above_the_record_of_predictions():
-    text = on_screen(review_document(whole()), 200)
-    assert text.index("November, everybody") < text.index("Could have been saved")
-    assert text.index("Could have been saved") < text.index("Within the predicted p90")
-
-
 @pytest.mark.parametrize("width", [70, 80, 120, 200])
 def test_tables_fit_a_terminal_without_breaking_words(width):
     budgets = (Budget(rule="policies/organisation.yaml:12", owner=Owner.EVERYBODY, most_usd=5000.0),)
@@ -254,13 +234,17 @@ def test_tables_fit_a_terminal_without_breaking_words(width):
     assert re.search(r"\$[\d,]+\.\d\d +\d+\.\d%", text), "the forecast's p90, whole"
 
 
-def test_each_format_has_its_text():
+def test_each_format_has_its_text_and_a_mail_its_figure_in_the_subject():
     document = review_document(whole())
     assert text_of(document, Format.MARKDOWN).startswith("### Report of everybody, 2026-11-02")
     assert text_of(document, Format.CSV).count("\n") == len(RUNS)
     page = text_of(review_document(whole(*RUNS, make_run(script="<script>alert(1)</script>"))), Format.HTML)
     assert "<h1>Report of everybody" in page
     assert "<script>alert" not in page
+    document = review_document(whole(bills=(), organisation="Acme"))
+    assert document.subject == "Acme: $42.00 spent, 02 Nov to 09 Nov 2026"
+    unknown = review_document(whole(make_run(usd=None), bills=(), jobs=()))
+    assert unknown.subject.startswith("everybody: unknown")
 
 
 def test_the_first_report_says_what_to_do():
@@ -274,11 +258,3 @@ def test_cents_of_parts_add_up_to_the_cents_of_the_whole(parts):
     cents = [round(usd * 100) for usd in in_cents(parts)]
     assert abs(sum(cents) - float(sum(parts)) * 100) <= 0.5 + 1e-4
     assert all(abs(one - float(part) * 100) < 1.001 for one, part in zip(cents, parts, strict=True))
-
-
-def test_a_mail_has_the_figure_in_its_subject():
-    document = review_document(whole(bills=(), organisation="Acme"))
-    assert document.subject == "Acme: $42.00 spent, 02 Nov to 09 Nov 2026"
-    assert review_document(whole(make_run(usd=None), bills=(), jobs=())).subject.startswith(
-        "everybody: unknown"
-    )

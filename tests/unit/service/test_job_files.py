@@ -123,13 +123,6 @@ def test_on_demand_nothing_is_preempted():
     assert KINDS["skypilot"].command(job_file(whole, "skypilot")) == ("sky", "launch", "--yes", "--down")
 
 
-def test_skypilot_gets_what_to_install_and_a_limit():
-    (task,) = documents(job_file(handoff(gpus=8), "skypilot"))
-    assert task["setup"] == "pip install timm==1.0.1 torch==2.13.0"
-    # What 50 dollars pay for at 2 dollars an hour; twice the p90 of 20 hours is more.
-    assert task["run"].startswith("timeout --signal=TERM --kill-after=120 90000 torchrun")
-
-
 WALLTIME = "Its walltime is the p90 and a fifth; longer jobs may start later."
 
 
@@ -211,7 +204,11 @@ def test_gcp_names_the_gpu_and_the_zone():
     assert resources["accelerators"] == {"L4": 1}
 
 
-def test_dstack_keeps_to_the_price_of_one_machine():
+def test_tools_get_what_to_install_and_limits_of_time_and_price():
+    (task,) = documents(job_file(handoff(gpus=8), "skypilot"))
+    assert task["setup"] == "pip install timm==1.0.1 torch==2.13.0"
+    # What 50 dollars pay for at 2 dollars an hour; twice the p90 of 20 hours is more.
+    assert task["run"].startswith("timeout --signal=TERM --kill-after=120 90000 torchrun")
     (task,) = documents(job_file(handoff(gpus=8, nodes=2), "dstack"))
     assert (task["nodes"], task["max_price"], task["spot_policy"]) == (2, 2.2, "spot")
     assert task["max_duration"] == "45000s"
@@ -244,12 +241,7 @@ def test_a_job_of_several_nodes_has_one_guard_which_starts_all_of_them():
 
 
 @pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
-def test_a_script_that_needs_no_package_installs_none(kind, tier):
-    assert "pip install" not in job_file(handoff(tier=tier, packages=()), kind)
-
-
-@pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
-def test_words_of_others_are_one_word_of_the_shell(kind, tier):
+def test_words_of_others_are_one_word_of_the_shell_and_no_package_installs_none(kind, tier):
     """Names of clusters, branches and files are not ours."""
     text = job_file(
         handoff(tier=tier, packages=("a @ git+https://x/$(id);rm#q",), recommendation="$(id)"), kind
@@ -257,12 +249,13 @@ def test_words_of_others_are_one_word_of_the_shell(kind, tier):
     for line in text.splitlines():
         if not line.startswith("#") and "$(id)" in line:
             assert "'a @ git+https://x/$(id);rm#q'" in line or "--recommendation '$(id)'" in line
+    assert "pip install" not in job_file(handoff(tier=tier, packages=()), kind)
 
 
-def test_what_no_index_has_is_named():
-    assert "Only on this machine, in no index of packages: mylib, nowhere." in job_file(
-        handoff(not_packaged=("mylib", "nowhere")), "command"
-    )
+def test_packages_of_no_index_are_named_and_a_file_of_ones_own_comes_first():
+    text = job_file(handoff(not_packaged=("mylib", "nowhere"), requirements="my reqs.txt"), "command")
+    assert "Only on this machine, in no index of packages: mylib, nowhere." in text
+    assert f"pip install -r {shlex.quote('my reqs.txt')}\n" in text
 
 
 def test_what_is_to_do_and_what_is_counted_on_stands_first():
@@ -273,11 +266,6 @@ def test_what_is_to_do_and_what_is_counted_on_stands_first():
     assert "# A secret was left out" in text
     steady = job_file(handoff(market=Market.ON_DEMAND), "command")
     assert "Counted on" not in steady
-
-
-def test_a_file_of_ones_own_packages_comes_first():
-    text = job_file(handoff(requirements="my reqs.txt"), "command")
-    assert f"pip install -r {shlex.quote('my reqs.txt')}\n" in text
 
 
 @pytest.mark.parametrize(

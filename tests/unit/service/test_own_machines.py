@@ -15,9 +15,11 @@ from advisor.report.words import sentences
 from advisor.service.listening import Listener
 from advisor.service.recommend.own_machines import own_machines
 from advisor.site_files.fitted_files import write_fit
+from advisor.site_files.job_logs import read_job_log
 from recommender.outcome.nodes import times_of_one
 from recommender.plans.candidates import plans_of_machine
 from recommender.queue.fitted import fit
+from recommender.queue.waits import JobLog
 from tests.findings import said
 from tests.jobs import csv_of, job_log, make_job
 from tests.listening import Heard
@@ -108,36 +110,31 @@ def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
 
 def test_what_the_slowest_card_may_draw_counts(cards):
     cards += [card("Tesla T4", 60.0), card("Tesla T4", 50.0), card("NVIDIA L4"), card("Tesla T4")]
-    machines = own_machines(Settings(local={"usd_per_kwh": 0.5}), Listener())
-    assert [(machine.gpu, machine.power_limit_w) for machine in machines] == [("T4", 50.0), ("L4", None)]
-    limited, whole = machines
-    assert limited.usd_per_gpu_h == pytest.approx(0.5 * 0.05)
+    limited, whole = own_machines(Settings(local={"usd_per_kwh": 0.5}), Listener())
+    assert (limited.gpu, limited.power_limit_w, whole.gpu, whole.power_limit_w) == ("T4", 50.0, "L4", None)
+    assert (limited.usd_per_gpu_h, whole.usd_per_gpu_h) == pytest.approx((0.5 * 0.05, 0.5 * 0.072))
     assert limited.cost_source == (
         "electricity alone: 50 W a GPU (its power limit) at 0.5 USD/kWh (local.usd_per_kwh)"
     )
-    assert whole.usd_per_gpu_h == pytest.approx(0.5 * 0.072)
 
 
-def test_a_card_that_tells_nonsense_is_not_limited(cards):
-    cards += [card("Tesla T4", 0.0)]
-    (machine,) = own_machines(Settings(), Listener())
-    assert machine.power_limit_w is None
-
-
-def test_electricity_costs_what_a_card_may_draw_be_it_more_than_its_data_sheet_says(cards):
-    cards += [card("Tesla T4", 80.0)]
-    (machine,) = own_machines(Settings(local={"usd_per_kwh": 0.5}), Listener())
-    assert machine.usd_per_gpu_h == pytest.approx(0.5 * 0.08)
-    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 100, "usd_per_kwh": 1}), Listener())
-    assert named.usd_per_gpu_h == pytest.approx(0.1)
-
-
-def test_the_configured_limit_wins_over_the_card(cards):
-    cards += [card("Tesla T4", 60.0)]
-    (machine,) = own_machines(Settings(local={"power_limit_w": 40}), Listener())
-    assert machine.power_limit_w == 40.0
-    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 50}), Listener())
-    assert named.power_limit_w == 50.0
+@pytest.mark.parametrize(
+    ("local", "told_w", "limit_w", "usd"),
+    [
+        # A card that tells nonsense is not limited; what is configured wins over the card.
+        ({}, 0.0, None, None),
+        ({"power_limit_w": 40}, 60.0, 40.0, None),
+        ({"gpu": "L4", "power_limit_w": 50}, 60.0, 50.0, None),
+        # Electricity costs what a card may draw, be it more than its data sheet says.
+        ({"usd_per_kwh": 0.5}, 80.0, 80.0, 0.5 * 0.08),
+        ({"gpu": "L4", "power_limit_w": 100, "usd_per_kwh": 1}, 80.0, 100.0, 0.1),
+        ({"gpu": "T4", "usd_per_kwh": 0}, 80.0, None, 0),
+    ],
+)
+def test_what_a_card_may_draw_is_its_limit_and_its_electricity(cards, local, told_w, limit_w, usd):
+    cards += [card("Tesla T4", told_w)]
+    (machine,) = own_machines(Settings(local=local), Listener())
+    assert (machine.power_limit_w, machine.usd_per_gpu_h) == (limit_w, usd and pytest.approx(usd))
 
 
 def test_a_cluster_says_what_its_cards_may_draw(cards):
@@ -175,16 +172,12 @@ def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
     assert {plan.wait_s for plan in free} == {Quantiles(p50=0.0, p90=0.0)}
 
 
-def test_where_all_are_busy_each_plan_says_so(cards):
+def test_where_all_are_busy_each_plan_says_so_and_a_configured_gpu_is_nobody_elses(cards):
     cards += [busy(), busy(utilization=0.5)]
     (machine,) = own_machines(Settings(), Listener())
     notes = {plan.num_gpus: sentences(plan.notes) for plan in plans_of_machine(machine)}
     both = ["GPU 0 is in use: 92 % busy", "GPU 1 is in use: 50 % busy"]
     assert notes == {1: both, 2: both}
-
-
-def test_a_configured_gpu_is_nobody_elses(cards):
-    cards += [busy()]
     (machine,) = own_machines(Settings(local={"gpu": "T4"}), Listener())
     assert machine.in_use == ()
 
@@ -211,11 +204,6 @@ def test_a_configured_cost_goes_before_electricity(cards):
     assert plans_of_machine(machine)[0].rates == {}
 
 
-def test_free_electricity_is_known_to_be_free(cards):
-    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_kwh": 0}), Listener())
-    assert machine.usd_per_gpu_h == 0
-
-
 # --- Waits from a log --------------------------------------------------------------------------------
 
 
@@ -238,13 +226,9 @@ def waits_of(**changes: Any) -> dict[int, Quantiles | None]:
     return {plan.num_gpus: plan.wait_s for plan in plans_of_machine(machine)}
 
 
-def test_each_number_of_gpus_has_its_own_wait(cards, log):
+def test_each_number_of_gpus_has_its_own_wait_in_each_queue(cards, log):
     waits = waits_of(wait_log=log, queue="fast")
-    assert waits[1].p90 < 600 < HOUR_S < waits[4].p50
-
-
-def test_the_queue_narrows_the_wait(cards, log):
-    assert waits_of(wait_log=log, queue="fast")[4].p50 < waits_of(wait_log=log, queue="slow")[4].p50
+    assert waits[1].p90 < 600 < HOUR_S < waits[4].p50 < waits_of(wait_log=log, queue="slow")[4].p50
 
 
 def test_a_row_says_which_jobs_its_wait_is_from(cards, log):
@@ -258,8 +242,6 @@ def test_a_row_says_which_jobs_its_wait_is_from(cards, log):
 
 
 def test_a_fit_tells_the_same_as_its_log(cards, log, tmp_path):
-    from advisor.site_files.job_logs import read_job_log
-
     write_fit(tmp_path / "fit.json", fit(read_job_log(log)))
     assert waits_of(wait_log=tmp_path / "fit.json") == waits_of(wait_log=log)
 
@@ -292,27 +274,15 @@ def test_what_a_cluster_exchanges_over_is_written_in_words(cards):
 
 
 def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
-    from recommender.queue.waits import JobLog
-
     jobs = job_log([make_job(10 * i, size=1 + i % 2, wait_s=60.0) for i in range(100)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
     lab = cluster(wait_log=tmp_path / "fit.json", num_gpus=4, num_nodes=2)
     (machine,) = own_machines(Settings(clusters=(lab,)), Listener())
     *_, one, two = plans_of_machine(machine)
-    assert sentences(one.notes)[0].endswith("jobs of 1 nodes")
+    assert sentences(one.notes)[0] == "wait from 50 jobs of 1 nodes"
+    assert "counts nodes, not GPUs" in sentences(one.notes)[1]
     assert "of 2..3 nodes" in sentences(two.notes)[0]
     assert "this is the wait of size 2" in sentences(two.notes)[1]
-
-
-def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
-    from recommender.queue.waits import JobLog
-
-    jobs = job_log([make_job(10 * i, size=1, wait_s=60.0) for i in range(50)]).jobs
-    write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
-    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=tmp_path / "fit.json"),)), Listener())
-    for plan in plans_of_machine(machine):
-        assert sentences(plan.notes)[0] == "wait from 50 jobs of 1 nodes"
-        assert "counts nodes, not GPUs" in sentences(plan.notes)[1]
 
 
 @pytest.mark.parametrize(

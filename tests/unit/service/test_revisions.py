@@ -11,22 +11,28 @@ from advisor.service import revisions
 from advisor.service.revisions import ScriptOrTrace, laid_out
 from tests.programs import write_program
 
+NAMES = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+
+
+def git(repository, *arguments, content=b""):
+    command = ["git", *NAMES, *arguments]
+    done = subprocess.run(command, cwd=repository, input=content, check=True, capture_output=True)
+    return done.stdout.decode().strip()
+
+
+def commit(repository, *, tag):
+    for arguments in (("add", "."), ("commit", "-qm", tag), ("tag", tag)):
+        git(repository, *arguments)
+
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """``old`` has a script and a module beside it; the working tree differs."""
-
-    def git(*arguments):
-        names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-        subprocess.run(["git", *names, *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    git("init", "-q")
+    git(tmp_path, "init", "-q")
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text("import layers")
     (tmp_path / "src" / "layers.py").write_text("WIDTH = 1")
-    git("add", ".")
-    git("commit", "-qm", "old")
-    git("tag", "old")
+    commit(tmp_path, tag="old")
     (tmp_path / "src" / "layers.py").write_text("WIDTH = 2")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -40,25 +46,14 @@ def test_a_revision_has_all_its_files(repository):
     assert (repository / "src" / "layers.py").read_text() == "WIDTH = 2"
 
 
-def test_from_a_folder_below_the_path_is_from_the_root(repository, monkeypatch):
+def test_the_path_is_from_the_root_or_begins_with_a_dot_and_the_script_runs_in_the_same_folder(
+    repository, monkeypatch
+):
     monkeypatch.chdir(repository / "src")
-    with laid_out("old:src/train.py") as version:
-        assert version.path.exists()
-
-
-def test_from_here_the_path_begins_with_a_dot_and_the_script_runs_in_the_same_folder(repository, monkeypatch):
-    monkeypatch.chdir(repository / "src")
-    with laid_out("old:./train.py") as version:
-        assert version.path.read_text() == "import layers"
-        assert (version.folder / "layers.py").read_text() == "WIDTH = 1"
-    with laid_out("old:../src/train.py") as version:
-        assert version.path.name == "train.py"
-
-
-def commit(repository, *, tag):
-    names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    for arguments in (("add", "."), ("commit", "-qm", tag), ("tag", tag)):
-        subprocess.run(["git", *names, *arguments], cwd=repository, check=True, capture_output=True)
+    for text in ("old:src/train.py", "old:./train.py", "old:../src/train.py"):
+        with laid_out(text) as version:
+            assert version.path.read_text() == "import layers"
+            assert (version.folder / "layers.py").read_text() == "WIDTH = 1"
 
 
 def test_attributes_and_filters_change_nothing(repository):
@@ -66,7 +61,7 @@ def test_attributes_and_filters_change_nothing(repository):
     ran = repository.parent / f"{repository.name}-ran"
     (repository / ".gitattributes").write_text("src/layers.py export-ignore\n*.py filter=evil\n")
     commit(repository, tag="filtered")
-    subprocess.run(["git", "config", "filter.evil.smudge", f"touch {ran}; cat"], cwd=repository, check=True)
+    git(repository, "config", "filter.evil.smudge", f"touch {ran}; cat")
     with laid_out("filtered:src/train.py") as version:
         assert (version.path.parent / "layers.py").read_text() == "WIDTH = 2"
     assert not ran.exists()
@@ -90,19 +85,7 @@ def test_names_modes_and_links_are_kept(repository):
 
 def test_a_tree_cannot_name_a_file_outside(repository):
     """As only a hostile repository has it."""
-
-    def write(*arguments, content):
-        done = subprocess.run(
-            ["git", *arguments], cwd=repository, input=content, check=True, capture_output=True
-        )
-        return done.stdout.strip()
-
-    blob = write("hash-object", "-w", "--stdin", content=b"evil")
-    below = write("mktree", content=b"100644 blob " + blob + b"\tout.py\n")
-    raw = b"40000 ..\0" + bytes.fromhex(below.decode())
-    tree = write("hash-object", "-t", "tree", "-w", "--stdin", "--literally", content=raw)
-    names = ("-c", "user.name=a", "-c", "user.email=a@b")
-    head = write(*names, "commit-tree", "-m", "evil", tree.decode(), content=b"").decode()
+    head = tree_with(repository, (b"40000", b"..", [(b"100644", b"out.py", b"evil")]))
     with (
         pytest.raises(InputError, match=r"names a file '../out.py', which lies outside"),
         laid_out(f"{head}:x"),
@@ -119,25 +102,16 @@ def tree_with(repository, *entries):
     """
 
     def write(kind, content):
-        command = ["git", "hash-object", "-t", kind, "-w", "--stdin", "--literally"]
-        return subprocess.run(
-            command, cwd=repository, input=content, check=True, capture_output=True
-        ).stdout.strip()
+        return git(repository, "hash-object", "-t", kind, "-w", "--stdin", "--literally", content=content)
 
     def tree(entries):
         raw = b""
         for mode, name, content in entries:
             kept = write("blob", content) if isinstance(content, bytes) else tree(content)
-            raw += b"%s %s\0" % (mode, name) + bytes.fromhex(kept.decode())
+            raw += b"%s %s\0" % (mode, name) + bytes.fromhex(kept)
         return write("tree", raw)
 
-    names = ("-c", "user.name=a", "-c", "user.email=a@b")
-    command = ["git", *names, "commit-tree", "-m", "evil", tree(entries).decode()]
-    return (
-        subprocess.run(command, cwd=repository, input=b"", check=True, capture_output=True)
-        .stdout.decode()
-        .strip()
-    )
+    return git(repository, "commit-tree", "-m", "evil", tree(entries))
 
 
 def test_a_link_with_a_zero_byte(repository):
@@ -200,8 +174,7 @@ def test_a_link_of_a_megabyte_is_none(repository):
 
 
 def test_contents_that_were_never_fetched(repository):
-    done = subprocess.run(["git", "rev-parse", "old:src/layers.py"], cwd=repository, capture_output=True)
-    name = done.stdout.decode().strip()
+    name = git(repository, "rev-parse", "old:src/layers.py")
     (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
     with pytest.raises(InputError, match="fetch them"), laid_out("old:src/train.py"):
         pass
@@ -209,8 +182,7 @@ def test_contents_that_were_never_fetched(repository):
 
 def clone(repository, kind, *arguments):
     folder = repository.parent / f"{repository.name}-{kind}"
-    command = ["git", "clone", "-q", *arguments, f"file://{repository}", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
+    git(repository, "clone", "-q", *arguments, f"file://{repository}", str(folder))
     return folder
 
 
@@ -279,14 +251,11 @@ def test_what_is_not_there_is_said(repository, text, message):
     assert message in str(raised.value)
 
 
-def test_without_a_repository(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+def test_without_a_repository_and_without_git(repository, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("none"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(Path.cwd().parent))
     with pytest.raises(InputError, match="no revision of a git repository here"), laid_out("main:train.py"):
         pass
-
-
-def test_without_git(repository, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(InputError, match="git is not installed"), laid_out("old:src/train.py"):
         pass

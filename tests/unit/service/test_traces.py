@@ -58,17 +58,13 @@ def profiled(monkeypatch):
         ("trace.json5", b"[{", False),
         ("trace", gzip.compress(b"x", mtime=0), True),
         ("trace", b"\x1f", False),
+        ("x.json", None, False),
     ],
 )
-def test_data_is_told_by_content_and_then_by_name(name, content, expected, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    assert holds_data(tmp_path / name) is expected
-
-
-def test_a_folder_holds_no_data(tmp_path):
-    folder = tmp_path / "x.json"
-    folder.mkdir()
-    assert holds_data(folder) is False
+def test_data_is_told_by_content_and_then_by_name_and_a_folder_holds_none(name, content, expected, tmp_path):
+    path = tmp_path / name
+    _ = path.mkdir() if content is None else path.write_bytes(content)
+    assert holds_data(path) is expected
 
 
 def test_what_is_not_there_is_refused(tmp_path, profiled):
@@ -80,44 +76,33 @@ def test_what_is_not_there_is_refused(tmp_path, profiled):
     assert profiled == []
 
 
-@pytest.mark.parametrize("arguments", [None, []])
-def test_a_saved_trace_is_read(arguments, tmp_path, profiled):
+def test_a_saved_trace_is_read_and_takes_no_arguments(tmp_path, profiled):
     path = tmp_path / "t.json.gz"
     write_trace(make_trace(), path)
-    assert load_trace(path, arguments, DEFAULTS) == make_trace()
+    assert load_trace(path, None, DEFAULTS) == load_trace(path, [], DEFAULTS) == make_trace()
+    with pytest.raises(InputError, match="arguments"):
+        load_trace(path, ["--lr", "1"], DEFAULTS)
+    path = tmp_path / "x.json"
+    path.write_text('{"traceEvents": []}')
+    with pytest.raises(InputError, match="--world was fixed"):
+        load_trace(path, None, DEFAULTS, world_size=8)
+    path.write_text("{")  # damaged, which is no script
+    with pytest.raises(TraceError):
+        load_trace(path, None, DEFAULTS)
     assert profiled == []
 
 
-def test_a_saved_trace_takes_no_arguments(tmp_path):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    with pytest.raises(InputError, match="arguments"):
-        load_trace(path, ["--lr", "1"], DEFAULTS)
-
-
 def test_an_export_is_read_with_its_origin(tmp_path, monkeypatch):
-    import advisor.kineto.export
-
     seen = []
-
-    def read(path: Path, origin_gpu: str | None) -> Any:
-        seen.append((path, origin_gpu))
-        return make_trace()
-
-    monkeypatch.setattr(advisor.kineto.export, "read_kineto", read)
+    monkeypatch.setattr(
+        "advisor.kineto.export.read_kineto",
+        lambda path, origin_gpu: seen.append((path, origin_gpu)) or make_trace(),
+    )
     path = tmp_path / "x.pt.trace.json"
     path.write_text('{"traceEvents": []}')
     load_trace(path, None, DEFAULTS, origin_gpu="T4")
     load_trace(path, None, DEFAULTS)
     assert seen == [(path, "T4"), (path, None)]
-
-
-def test_damaged_data_is_no_script(tmp_path, profiled):
-    path = tmp_path / "x.json"
-    path.write_text("{")
-    with pytest.raises(TraceError):
-        load_trace(path, None, DEFAULTS)
-    assert profiled == []
 
 
 def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
@@ -150,19 +135,13 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
     }
 
 
-def test_a_script_may_be_told_of_a_world(tmp_path, profiled):
+def test_a_script_may_be_told_of_a_world_and_its_steps_are_heard(tmp_path, profiled):
     script = tmp_path / "train.py"
     script.write_text("pass\n")
-    load_trace(script, None, DEFAULTS, world_size=8)
+    heard = Heard()
+    load_trace(script, None, DEFAULTS, heard, world_size=8)
     assert profiled[0][2]["world_size"] == 8
-
-
-def test_the_world_of_a_saved_trace_is_fixed(tmp_path, profiled):
-    path = tmp_path / "x.json"
-    path.write_text('{"traceEvents": []}')
-    with pytest.raises(InputError, match="--world was fixed"):
-        load_trace(path, None, DEFAULTS, world_size=8)
-    assert profiled == []
+    assert heard.steps == ["profiling train.py"]
 
 
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
@@ -210,14 +189,6 @@ def test_a_trace_at_hand_is_taken_as_it_is(profiled):
     with pytest.raises(InputError, match=r"the trace holds a profile: profile\.samples is for a script"):
         load_trace(trace, None, given, Listener())
     assert profiled == []
-
-
-def test_steps_are_heard_in_their_order(tmp_path, profiled):
-    script = tmp_path / "train.py"
-    script.write_text("pass\n")
-    heard = Heard()
-    load_trace(script, None, DEFAULTS, heard)
-    assert heard.steps == ["profiling train.py"]
 
 
 # --- A second world, which shows what a script does with its batch -----------------------------------
@@ -274,35 +245,32 @@ def test_a_distributed_script_is_profiled_alone_as_well(worlds):
     assert heard.steps == ["profiling train.py", "profiling train.py as one of 1"]
 
 
-def test_a_script_that_makes_a_group_by_itself_is_profiled_as_one_of_two(worlds):
-    trace, asked, _ = worlds(TORCHRUN, lambda _: 64, world_size=1)
-    assert asked == [1, 2]
-    assert trace.work_elsewhere.world_size == 2
+STRONG = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
 
 
-def test_a_script_by_itself_is_profiled_once(worlds):
-    trace, asked, _ = worlds("model.train()", lambda _: 64)
-    assert (asked, trace.work_elsewhere) == ([None], None)
-
-
-def test_a_script_that_reads_the_size_of_the_world_and_makes_no_group_shows_nothing(worlds):
-    trace, asked, _ = worlds("os.environ.get('WORLD_SIZE')", lambda _: 64)
-    assert (asked, trace.work_elsewhere) == ([None, 2], None)
+@pytest.mark.parametrize(
+    ("text", "world_size", "settings", "worlds_asked", "elsewhere"),
+    [
+        (TORCHRUN, 1, DEFAULTS, [1, 2], 2),
+        ("model.train()", None, DEFAULTS, [None], None),
+        # It makes no group, so the second world shows nothing.
+        ("os.environ.get('WORLD_SIZE')", None, DEFAULTS, [None, 2], None),
+        # Who says how it scales needs no second world.
+        (TORCHRUN, 8, STRONG, [8], None),
+    ],
+)
+def test_a_script_is_profiled_in_the_worlds_that_show_something(
+    worlds, text, world_size, settings, worlds_asked, elsewhere
+):
+    trace, asked, _ = worlds(text, lambda _: 64, world_size=world_size, settings=settings)
+    assert asked == worlds_asked
+    assert (trace.work_elsewhere and trace.work_elsewhere.world_size) == elsewhere
 
 
 def test_where_the_second_world_fails_the_first_counts(worlds):
     trace, asked, heard = worlds(TORCHRUN, lambda size: 32 if size == 8 else None, world_size=8)
     assert (asked, trace.work_elsewhere) == ([8, 1], None)
     assert "how it scales is assumed" in " ".join(heard.notes)
-
-
-def test_who_says_how_it_scales_needs_no_second_world(worlds):
-    config = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
-    _, asked, _ = worlds(TORCHRUN, lambda size: 256 // size, world_size=8, settings=config)
-    assert asked == [8]
-
-
-STRONG = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
 
 
 @pytest.mark.parametrize("settings", [DEFAULTS, STRONG])
