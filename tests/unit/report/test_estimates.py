@@ -36,14 +36,8 @@ def printed_rows(*estimates: IterationEstimate) -> list[dict[str, str]]:
 def test_a_row_in_every_column():
     (row,) = printed_rows(FULL)
     assert list(row.values()) == [
-        "X",
-        "4",
-        "100 ms .. 200 ms .. 400 ms",
-        "5 GiB",
-        "yes",
-        "gemm 50%, optimizer 25%",
-        "85% roofline",
-    ]
+        "X", "4", "100 ms .. 200 ms .. 400 ms", "5 GiB", "yes", "gemm 50%, optimizer 25%", "85% roofline",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -55,12 +49,9 @@ def test_whether_it_fits(memory_bytes, memory, fits):
     assert (row["Memory"], row["Fits"]) == (memory, fits)
 
 
-def test_the_order_given_is_kept():
+def test_the_order_given_is_kept_and_nothing_to_print_is_a_header():
     rows = printed_rows(make_estimate("B", 0.2), make_estimate("A", 0.1), make_estimate("C", 0.3))
     assert [row["GPU"] for row in rows] == ["B", "A", "C"]
-
-
-def test_nothing_to_print_is_a_header():
     header = text_of(estimates_document(make_trace(), []), Format.CSV)
     assert header == ",".join(column.name for column in COLUMNS)
 
@@ -173,22 +164,16 @@ def test_what_differs_in_the_gpu_alone_is_told_once():
     assert "attention on T0 (bfloat16" in alone
 
 
-def test_assumptions_are_below_the_table_once():
+def test_assumptions_are_below_the_table_once_and_not_for_programs():
     lines = printed_table(100, *WORDY)
     below = lines[lines.index("What the estimates rest on") + 1 :]
     assert below[0] == "  of both"
     assert below[1].startswith("  of one and more")
     assert " ".join(" ".join(below).split()).endswith("words [A100-PCIE-40GB:8]")
     assert sum("of both" in line for line in lines) == 1
-
-
-@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_programs_get_rows_alone(output):
-    assert "of both" not in text_of(estimates_document(make_trace(), WORDY), output)
-
-
-def test_nothing_is_said_where_nothing_is_assumed():
     assert "rest on" not in " ".join(printed_table(100, make_estimate("T4")))
+    for output in (Format.CSV, Format.MARKDOWN):
+        assert "of both" not in text_of(estimates_document(make_trace(), WORDY), output)
 
 
 def test_unknown_memory_is_null_and_not_false():

@@ -57,34 +57,28 @@ def policy(folder: Path, text: str) -> Path:
     return path
 
 
-def test_where_there_is_no_database_none_is_made(config, tmp_path):
+def test_where_there_is_no_database_none_is_made_and_an_empty_one_is_no_ledger(config, tmp_path):
     assert report_of(ReportRequest(), config, Listener()) is None
     assert not (tmp_path / "advisor.db").exists()
-
-
-def test_a_database_in_which_nothing_was_recorded_is_no_ledger(config):
     fill(config)
     assert report_of(ReportRequest(), config, Listener()) is None
 
 
-def test_runs_of_another_time_make_an_empty_report_and_not_a_first_one(config):
-    fill(config, make_run(-1000))
-    assert report(config).runs == ()
-
-
-def test_the_period_has_its_first_moment_and_not_its_last(config):
-    fill(config, make_run(-0.001, id="before"), make_run(0, id="first"), make_run(7, id="after"))
-    assert [run.id for run in report(config).runs] == ["first"]
-
-
-def test_since_counts_back_from_the_end(config):
-    fill(config, make_run(5, id="in"), make_run(3, id="out"))
-    assert [run.id for run in report(config, since=3 * 86_400.0).runs] == ["in"]
-
-
-def test_a_very_long_time_is_all_there_is(config):
-    fill(config, make_run(-1000))
-    assert len(report(config, since=1e12).runs) == 1
+@pytest.mark.parametrize(
+    ("days", "since", "counted"),
+    [
+        # Runs of another time make an empty report, and not a first one.
+        ([-1000], WEEK.since, []),
+        # The period has its first moment and not its last.
+        ([-0.001, 0, 7], WEEK.since, [0]),
+        # It counts back from its end; a very long time is all there is.
+        ([5, 3], 3 * 86_400.0, [5]),
+        ([-1000], 1e12, [-1000]),
+    ],
+)
+def test_runs_of_the_period_are_counted(config, days, since, counted):
+    fill(config, *(make_run(day, id=f"day{day}") for day in days))
+    assert [run.id for run in report(config, since=since).runs] == [f"day{day}" for day in counted]
 
 
 def test_a_recommendation_of_long_ago_is_looked_up_for_its_run(config):
@@ -103,11 +97,13 @@ def test_a_team_counts_its_projects_alone(config):
     assert [run.id for run in report(config, team="vision", project="resnet").runs] == ["a"]
 
 
-def test_arguments_have_the_names_of_their_caller(config):
+def test_arguments_have_the_names_of_their_caller(config, tmp_path):
     with pytest.raises(InputError, match=r"^team: no team is called 'visoin'"):
         report(config, team="visoin")
     with pytest.raises(InputError, match=r"^until .* lies in the future"):
         report(config, until=datetime.now(WEEK.until.tzinfo) + timedelta(days=1))
+    with pytest.raises(PolicyError, match="cannot read"):
+        report(config, policies=(tmp_path / "none.yaml",))
 
 
 @pytest.mark.parametrize("layer", ["organisation", "team", "project"])
@@ -176,11 +172,6 @@ def test_rules_that_runs_did_not_keep_are_named_once_each(config, tmp_path):
         ("spot", "spot.allowed"),
         ("there", "deny.regions"),
     }
-
-
-def test_a_policy_that_cannot_be_read_ends_the_report(config, tmp_path):
-    with pytest.raises(PolicyError, match="cannot read"):
-        report(config, policies=(tmp_path / "none.yaml",))
 
 
 def test_bills_of_settings_and_caller_are_read_once_each(config, tmp_path):

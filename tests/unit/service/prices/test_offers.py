@@ -71,13 +71,15 @@ def asked(monkeypatch):
 # --- Offers -----------------------------------------------------------------------------------------
 
 
-def test_settings_become_the_query(asked):
+def test_settings_become_the_query_and_without_a_limit_any_age_and_price_will_do(asked):
     cloud = {"providers": ("gcp",), "regions": ("us-*", "*-east-1"), "markets": (Market.SPOT,)}
     within = book(cloud=cloud, prices={"max_age": "30d"})
     query_offers(within, OfferFilter(wanted={"L4": set()}, max_usd_per_h=2.5), Listener())
-    ((query, _, max_age_s),) = asked
+    query_offers(book(), OfferFilter(wanted={}), Listener())
+    (query, _, max_age_s), (every, _, any_age) = asked
     assert (query.providers, query.regions, query.markets) == (("gcp",), ("us-*", "*-east-1"), (Market.SPOT,))
     assert (query.gpus, query.max_usd_per_h, max_age_s) == (("L4",), 2.5, 30 * DAY_S)
+    assert (every.gpus, every.max_usd_per_h, any_age) == ((), None, None)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +114,6 @@ def test_a_machine_has_at_least_what_is_asked_for(monkeypatch, floors, counts):
         return
     found = list_prices(PricesRequest(**floors), pricing(), Listener())
     assert {one.num_gpus for one in found.offers} == counts
-
-
-def test_without_a_limit_any_age_and_price_will_do(asked):
-    query_offers(book(), OfferFilter(wanted={}), Listener())
-    ((query, _, max_age_s),) = asked
-    assert (query.gpus, query.max_usd_per_h, max_age_s) == ((), None, None)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +222,7 @@ def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.Monke
     return query_offers(book(), OfferFilter(wanted={}), Listener(), only_open=only_open)
 
 
-def test_what_is_left_out_is_counted(monkeypatch):
+def test_what_is_left_out_is_counted_and_where_nothing_else_is_left_the_way_out_is_named(monkeypatch):
     answered = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert answered.offers == (OPEN,)
     (note,) = (warning for warning in answered.warnings if isinstance(warning, OptInRegions))
@@ -234,9 +230,6 @@ def test_what_is_left_out_is_counted(monkeypatch):
     every = query(only_open=False, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert set(every.offers) == {CLOSED, OPEN}
     assert OptInRegions not in {type(warning) for warning in every.warnings}
-
-
-def test_where_nothing_else_is_left_the_way_out_is_named(monkeypatch):
     words = r"Without cloud\.opt_in_regions there is 1: aws l4.xlarge in me-south-1"
     with pytest.raises(NoOfferError, match=words):
         query(only_open=True, offers=(CLOSED,), monkeypatch=monkeypatch)
