@@ -21,10 +21,10 @@ from advisor.cli.schedule import in_words
 from advisor.delivery.channel import Message, Parcel, Secrets
 from advisor.delivery.posting import Clock, Post
 from advisor.service.schedule.child_commands import Command, Ending, Ran
-from advisor.service.schedule.running import Inline, Outgoing, ScheduleService, ServiceLimits, Surroundings
+from advisor.service.schedule.running import Inline, Outgoing, ScheduleService, Surroundings
 from advisor.store.database import open_store
 
-LIMITS = ServiceLimits(catch_up_s=86_400, timeout_s=3600, remember_s=400 * 86_400)
+LIMITS = {"catch_up_s": 86_400, "timeout_s": 3600, "remember_s": 400 * 86_400}
 STOPPED = 1.0
 
 
@@ -103,7 +103,7 @@ def serve(folder: Path, name: str) -> None:
     with open_store(f"sqlite:///{folder}/advisor.db") as store:
         world = Surroundings(
             store=store,
-            limits=LIMITS,
+            **LIMITS,
             name=name,
             now=now,
             wait=wait,

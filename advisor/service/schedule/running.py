@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock as ThreadLock
@@ -38,7 +38,7 @@ GRACE_S = 60.0
 LONGEST_WAIT_S = 60.0
 _POSTPONED_S = 5 * MINUTE_S
 # How often it is checked that the lock is still held.
-_CHECK_S = 20.0
+_CHECK = timedelta(seconds=20)
 _LOST = "its end is not noted: the schedule was removed, or another service has run it again"
 # Exit codes of an answer: nothing feasible is one, wrong words are none.
 _ANSWERS = (0, 3, 4, 5)
@@ -57,24 +57,17 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceLimits:
-    """The time limits of a service."""
+class Surroundings:
+    """What a service works with."""
 
+    store: Store
+    """The database that services share."""
     catch_up_s: float
     """How late the latest occurrence may still run."""
     timeout_s: float
     """Of one command."""
     remember_s: float
     """How long occurrences are kept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a service works with."""
-
-    store: Store
-    """The database that services share."""
-    limits: ServiceLimits
     name: str
     """Of this process, for people to read."""
     now: Callable[[], datetime]
@@ -114,7 +107,11 @@ class ScheduleService:
             left_s = LONGEST_WAIT_S if next_at is None else (next_at - self._world.now()).total_seconds()
             self._world.wait(min(max(left_s, 0.0), LONGEST_WAIT_S))
             if not self._world.is_stopping():
-                next_at = self._begin_due_or_log()
+                try:
+                    next_at = self.begin_due()
+                except AdvisorError as error:
+                    self._world.log(f"{error} Trying again within a minute.")
+                    next_at = None
         if self._running:
             self._world.log(f"ending: {self._running} running, {format_duration(GRACE_S)} to finish")
         self._stopped_at = self._world.now()
@@ -132,13 +129,6 @@ class ScheduleService:
         }
         times = [self._begin(schedule, unfinished.get(schedule.id)) for schedule in known]
         return min((at for at in times if at is not None), default=None)
-
-    def _begin_due_or_log(self) -> datetime | None:
-        try:
-            return self.begin_due()
-        except AdvisorError as error:
-            self._world.log(f"{error} Trying again within a minute.")
-            return None
 
     def _begin(self, schedule: Schedule, unfinished: Occurrence | None) -> datetime | None:
         try:
@@ -162,14 +152,12 @@ class ScheduleService:
             lock = kept.schedule_lock(self._world.store, schedule, self._world.name)
         except LockedError:
             return
-        try:
+        with ExitStack() as unless_submitted:
+            unless_submitted.callback(lock.release)
             running = self._next_attempt(schedule)
             if running is None:
-                lock.release()
                 return
-        except BaseException:
-            lock.release()
-            raise
+            unless_submitted.pop_all()
         with self._counting:
             self._running += 1
         self._pool.submit(self._carry_out, schedule, running, lock)
@@ -181,9 +169,9 @@ class ScheduleService:
             if before.schedule_id == schedule.id:
                 return self._attempt_again(schedule, before)
         world, now = self._world, self._world.now()
-        now_due = due(schedule, now, catch_up_s=world.limits.catch_up_s)
+        now_due = due(schedule, now, catch_up_s=world.catch_up_s)
         running = None if now_due.run_at is None else _running(schedule, now_due.run_at, world)
-        forget_before = now - timedelta(seconds=world.limits.remember_s)
+        forget_before = now - timedelta(seconds=world.remember_s)
         if not kept.settle(
             world.store, schedule, running, now_due.missed, until=now, forget_before=forget_before
         ):
@@ -264,7 +252,7 @@ def run_occurrence(
     """
     again = f", attempt {running.attempts}" if running.attempts > 1 else ""
     world.log(f"{schedule.name}: begins, due at {_in_utc(running.due_at)}{again}")
-    ended = _attempt(schedule, running, world, _MayGoOn(lock, world.now, is_cut_short))
+    ended = _attempt(schedule, running, world, lock, is_cut_short)
     if ended is None:
         world.log(f"{schedule.name}: stopped before its end; the next service runs it again")
         return running
@@ -276,38 +264,30 @@ def run_occurrence(
     return ended
 
 
-class _MayGoOn:
-    """Whether a command may go on: neither is the service ending nor the lock lost."""
-
-    def __init__(self, lock: Lock, now: Callable[[], datetime], is_cut_short: Callable[[], bool]) -> None:
-        self._lock, self._now, self._is_cut_short = lock, now, is_cut_short
-        self._checked_at = now()
-
-    def __call__(self) -> bool:
-        if self._is_cut_short():
-            return False
-        if (self._now() - self._checked_at).total_seconds() < _CHECK_S:
-            return True
-        self._checked_at = self._now()
-        return self.is_locked()
-
-    def is_locked(self) -> bool:
-        return self._lock.is_held()
-
-
 def occurrence_key(schedule: Schedule, due_at: datetime) -> str:
     """The key of an occurrence, the same for all attempts: its answer is sent once."""
     return f"{schedule.id}@{due_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def _attempt(
-    schedule: Schedule, running: Occurrence, world: Surroundings, may_go_on: _MayGoOn
+    schedule: Schedule, running: Occurrence, world: Surroundings, lock: Lock, is_cut_short: Callable[[], bool]
 ) -> Occurrence | None:
+    checked_at = world.now()
+
+    def may_go_on() -> bool:
+        nonlocal checked_at
+        if is_cut_short():
+            return False
+        if (now := world.now()) - checked_at < _CHECK:
+            return True
+        checked_at = now
+        return lock.is_held()
+
     command = Command(
         words=schedule.command,
         folder=schedule.folder,
         key=occurrence_key(schedule, running.due_at),
-        timeout_s=world.limits.timeout_s,
+        timeout_s=world.timeout_s,
     )
     try:
         # Others may write to a shared database without our command line.
@@ -318,10 +298,15 @@ def _attempt(
         return replace(running, state=OccurrenceState.FAILED, outcome=outcome, ended_at=world.now())
     if ran.ending is Ending.STOPPED:
         return None
+    outcome = _MEANINGS.get(ran.exit_code or 0, f"exit code {ran.exit_code}")
+    if ran.ending is Ending.TIMED_OUT:
+        outcome = f"ended after {format_duration(world.timeout_s)}, the limit of schedule.timeout"
+    elif ran.recommended is not None:
+        outcome = f"recommends {ran.recommended}"
     ended = replace(
         running,
         state=OccurrenceState.DONE if ran.exit_code in _ANSWERS else OccurrenceState.FAILED,
-        outcome=_outcome(ran, world.limits),
+        outcome=outcome,
         ended_at=world.now(),
         exit_code=ran.exit_code,
         recommended=ran.recommended,
@@ -332,7 +317,7 @@ def _attempt(
         return _undelivered(ended, ran.undelivered, world)
     if schedule.channel is None:
         return ended
-    return _delivered(schedule, ended, world, schedule.channel) if may_go_on.is_locked() else None
+    return _delivered(schedule, ended, world, schedule.channel) if lock.is_held() else None
 
 
 def _running(schedule: Schedule, due_at: datetime, world: Surroundings, *, attempts: int = 1) -> Occurrence:
@@ -344,14 +329,6 @@ def _running(schedule: Schedule, due_at: datetime, world: Surroundings, *, attem
         started_at=world.now(),
         attempts=attempts,
     )
-
-
-def _outcome(ran: Ran, limits: ServiceLimits) -> str:
-    if ran.ending is Ending.TIMED_OUT:
-        return f"ended after {format_duration(limits.timeout_s)}, the limit of schedule.timeout"
-    if ran.recommended is not None:
-        return f"recommends {ran.recommended}"
-    return _MEANINGS.get(ran.exit_code or 0, f"exit code {ran.exit_code}")
 
 
 def _delivered(schedule: Schedule, ended: Occurrence, world: Surroundings, channel: str) -> Occurrence:
@@ -387,24 +364,16 @@ def _failed(ended: Occurrence, why: str) -> Occurrence:
 
 
 def _why_not(schedule: Schedule, ended: Occurrence, before: Occurrence | None) -> str | None:
-    match schedule.when:
-        case DeliverWhen.ALWAYS:
-            return None
-        case DeliverWhen.OK:
-            return None if ended.exit_code == 0 else "wanted only with exit code 0"
-        case DeliverWhen.FAILS:
-            return None if ended.exit_code != 0 else "wanted only with another exit code than 0"
-        case DeliverWhen.OVER:
-            is_over = ended.exit_code == ThresholdExceededError.exit_code
-            return None if is_over else "wanted only above the threshold"
-        case DeliverWhen.CHANGES:
-            if before is None or _answer(before) != _answer(ended):
-                return None
-            return "nothing changed"
-
-
-def _answer(occurrence: Occurrence) -> tuple[int | None, str | None]:
-    return occurrence.exit_code, occurrence.recommended
+    code = ended.exit_code
+    is_new = before is None or (before.exit_code, before.recommended) != (code, ended.recommended)
+    is_wanted, why_not = {
+        DeliverWhen.ALWAYS: (True, ""),
+        DeliverWhen.OK: (code == 0, "wanted only with exit code 0"),
+        DeliverWhen.FAILS: (code != 0, "wanted only with another exit code than 0"),
+        DeliverWhen.OVER: (code == ThresholdExceededError.exit_code, "wanted only above the threshold"),
+        DeliverWhen.CHANGES: (is_new, "nothing changed"),
+    }[schedule.when]
+    return None if is_wanted else why_not
 
 
 def _missed_in_words(schedule: Schedule, now_due: Due) -> str:
@@ -500,12 +469,10 @@ def _surroundings(
     with open_store(database.url) as store:
         yield Surroundings(
             store=store,
-            limits=ServiceLimits(
-                catch_up_s=limits.catch_up,
-                timeout_s=limits.timeout,
-                # Databases hold no time before the year 1.
-                remember_s=min(database.retention, _MOST_REMEMBERED_S),
-            ),
+            catch_up_s=limits.catch_up,
+            timeout_s=limits.timeout,
+            # Databases hold no time before the year 1.
+            remember_s=min(database.retention, _MOST_REMEMBERED_S),
             name=f"process {os.getpid()} on {socket.gethostname()}",
             now=now,
             wait=wait,

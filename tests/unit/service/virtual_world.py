@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from advisor.core.errors import AdvisorError
 from advisor.service.schedule.child_commands import Command, Ending, Ran
-from advisor.service.schedule.running import Outgoing, ServiceLimits, Surroundings
+from advisor.service.schedule.running import Outgoing, Surroundings
 from advisor.store.handle import Store
 from tests.schedules import AT
 
-LIMITS = ServiceLimits(catch_up_s=86_400, timeout_s=3600, remember_s=400 * 86_400)
+LIMITS = {"catch_up_s": 86_400, "timeout_s": 3600, "remember_s": 400 * 86_400}
 MayGoOn = Callable[[], bool]
 
 
@@ -53,7 +53,7 @@ class VirtualWorld:
         """As a service sees it."""
         return Surroundings(
             store=store,
-            limits=LIMITS,
+            **LIMITS,
             name=name,
             now=lambda: self.clock[0],
             wait=self._wait,
