@@ -24,25 +24,20 @@ def rows(config: Config) -> dict[str, tuple[str, str]]:
     return {row["Setting"]: (row["Value"], row["Set by"]) for row in rows_of(settings_document(config))}
 
 
-def test_every_setting_has_a_row():
+def test_every_setting_has_a_row_with_its_value_in_words():
     lines = rows(config_of())
     assert list(lines) == setting_names()
     assert {origin for _, origin in lines.values()} == {"default"}
-
-
-def test_values_in_words():
-    by_name = {name: value for name, (value, _) in rows(config_of()).items()}
-    assert (by_name["local.gpu"], by_name["clusters"]) == ("-", "none")
+    by_name = {name: value for name, (value, _) in lines.items()}
+    assert {by_name[name] for name in ("clusters", "contracts", "prices.options")} == {"none"}
+    assert (by_name["local.gpu"], by_name["cloud.markets"]) == ("-", "on-demand, spot")
     assert (by_name["cloud.max_gpus"], by_name["cloud.startup"]) == ("8", "5m")
     assert (by_name["cloud.providers"], by_name["cloud.regions"]) == ("*", "*")
-    assert by_name["cloud.markets"] == "on-demand, spot"
-
-
-def test_options_of_sources_in_words():
+    contract = {"provider": "aws", "instance_types": ["p5*", "p4d*"], "discount": 0.1}
     options = {"custom": {"files": ["a.csv", "b.yaml"]}, "gpuhunt": {"catalog_dir": None}}
-    lines = rows(config_of(prices={"options": options}))
+    lines = rows(config_of(prices={"options": options}, contracts=[contract]))
     assert lines["prices.options"][0] == "custom: files: a.csv, b.yaml; gpuhunt: catalog_dir: -"
-    assert rows(config_of())["prices.options"][0] == "none"
+    assert lines["contracts"][0] == "aws p5* p4d*"
 
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.JSON])
@@ -107,23 +102,14 @@ def test_every_default_of_the_template_is_the_default():
         assert set(entry) == set(LIST_SECTIONS[section].model_fields)
 
 
-def test_the_example_cluster_is_one():
+def test_the_example_cluster_and_contract_are_such():
     (lab,) = Settings.model_validate({"clusters": uncommented()["clusters"]}).clusters
     assert (lab.num_nodes, lab.network) == (4, "infiniband 8x200 Gbit")
     assert (lab.num_gpus, lab.usd_per_gpu_h, lab.wait_p50, lab.wait_p90) == (8, 0.5, 3 * 3600, 8 * 3600)
-
-
-def test_the_example_contract_is_one():
     (rule,) = Settings.model_validate({"contracts": uncommented()["contracts"]}).contracts
     assert (rule.provider, rule.instance_types, rule.regions) == ("aws", ("p5*",), ("us-*",))
     assert (rule.discount, rule.commitment_discount, rule.coverage) == (0.05, 0.27, 0.8)
     assert (rule.markets, rule.until) == ((Market.ON_DEMAND,), date(2027, 6, 30))
-
-
-def test_a_contract_in_words():
-    contract = {"provider": "aws", "instance_types": ["p5*", "p4d*"], "discount": 0.1}
-    assert rows(config_of(contracts=[contract]))["contracts"][0] == "aws p5* p4d*"
-    assert rows(config_of())["contracts"][0] == "none"
 
 
 @pytest.mark.parametrize(

@@ -107,31 +107,25 @@ def test_which_jobs_a_wait_is_from(alike, words):
     assert basis(alike, "gpus") == words
 
 
-def test_a_wait_as_json():
+def test_a_wait_as_json_and_csv():
     document = json_of(wait_document(wait_of(ANYONE, size_unit="nodes", warnings=texts("mind this"))))
     assert document["wait_s"] == {"p50": 0.0, "p90": 60.0}
     assert document["based_on"] == {"size": None, "walltime": None, "queue": None}
     assert (document["jobs"], document["size_unit"], document["warnings"]) == (8000, "nodes", ["mind this"])
-
-
-def test_a_wait_as_csv():
-    header, row = text_of(wait_document(wait_of(ALIKE)), Format.CSV).splitlines()
-    assert header == "Size,Walltime,Queue,Jobs,Wait p50,Wait p90"
-    assert row == '4..7,<=12h,gpu,"1,812",2 min,2.0 h'
-
-
-def test_every_bin_has_a_row():
-    lines = text_of(fit_document(fitted(ANYONE, ALIKE)), Format.MARKDOWN).splitlines()
-    assert lines[2:] == [
-        "| any | any | any | 8,000 | 0 s | 1 min |",
-        "| 4..7 | <=12h | gpu | 1,812 | 2 min | 2.0 h |",
+    assert text_of(wait_document(wait_of(ALIKE)), Format.CSV).splitlines() == [
+        "Size,Walltime,Queue,Jobs,Wait p50,Wait p90",
+        '4..7,<=12h,gpu,"1,812",2 min,2.0 h',
     ]
 
 
-def test_a_fit_as_json_is_the_whole_fit():
-    document = json_of(fit_document(fitted(ALIKE)))
-    assert document["left_out"] == {"never started": 3}
-    assert document["bins"][0]["p90_s"] == 7200.0
+def test_a_fit_has_a_row_for_every_bin_and_is_whole_as_json():
+    document = fit_document(fitted(ANYONE, ALIKE))
+    assert text_of(document, Format.MARKDOWN).splitlines()[2:] == [
+        "| any | any | any | 8,000 | 0 s | 1 min |",
+        "| 4..7 | <=12h | gpu | 1,812 | 2 min | 2.0 h |",
+    ]
+    facts = json_of(document)
+    assert (facts["left_out"], facts["bins"][1]["p90_s"]) == ({"never started": 3}, 7200.0)
 
 
 def test_a_check_beside_its_baseline():
@@ -140,16 +134,11 @@ def test_a_check_beside_its_baseline():
     assert rows[1].endswith(",51.2% +- 3.1%,89.9% +- 1.2%,0.244,0.152")
     assert rows[2].endswith(",40.0%,80.0%,1.000,2.000")
     assert rows[3] == "of all jobs,40.0%,80.0%,1.000,2.000"
-
-
-def test_a_check_as_json():
     document = json_of(check_document(CHECK))
-    assert (document["jobs"], document["jobs_checked"]) == (6203, 1861)
-    assert document["coverage"] == {"p50": 0.512, "p90": 0.899}
+    assert (document["jobs"], document["jobs_checked"], document["fits_frozen"]) == (6203, 1861, 16)
+    assert document["coverage"] == document["online"]["coverage"] == {"p50": 0.512, "p90": 0.899}
     assert document["pinball"] == {"p50": 0.244, "p90": 0.152}
     assert document["baseline_pinball"] == {"p50": 1.0, "p90": 2.0}
-    assert document["fits_frozen"] == 16
-    assert document["online"]["coverage"] == document["coverage"]
     assert document["frozen"] == {
         "coverage": {"p50": 0.45, "p90": 0.875},
         "coverage_se": {"p50": 0.031, "p90": 0.012},

@@ -78,10 +78,12 @@ def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn():
     ]
 
 
-def test_nothing_to_draw_is_said():
+def test_nothing_to_draw_is_said_and_one_option_is_a_plot_too():
     small = removed(WORSE, RemovedByMemory)
     text = scatter(answer(small, frontier=(), recommended=None), width=70)
     assert text == "There is nothing to plot: no option runs and ends."
+    rows = rows_of(scatter(answer(FAST, frontier=("FAST",), recommended="FAST"), width=70))
+    assert "".join(rows).strip() == "A"
 
 
 def test_what_is_free_stands_at_the_left_edge():
@@ -90,11 +92,6 @@ def test_what_is_free_stands_at_the_left_edge():
     assert next(row for row in rows_of(text) if "C" in row).startswith("C")
     axis = text.splitlines()[text.splitlines().index(next(li for li in text.splitlines() if "+--" in li)) + 1]
     assert axis.split() == ["free", "$100.00"]
-
-
-def test_one_option_is_a_plot_too():
-    rows = rows_of(scatter(answer(FAST, frontier=("FAST",), recommended="FAST"), width=70))
-    assert "".join(rows).strip() == "A"
 
 
 @given(st.integers(3, 400), st.integers(30, 200), st.integers(1, 40))

@@ -75,14 +75,15 @@ def test_days_by_tag_and_machine_are_charges(moto):
     )  # fmt: skip
 
 
-def test_all_pages_are_asked_for(moto):
+def test_all_pages_are_asked_for_and_money_of_other_countries_keeps_its_currency(moto):
     post(
         moto,
         {"ResultsByTime": [day(1, group("a", "g5.xlarge", "1"))], "NextPageToken": "two"},
         {"ResultsByTime": [day(2, group("a", "g5.xlarge", "2"))], "NextPageToken": "three"},
-        {"ResultsByTime": [day(2, group("b", "g5.xlarge", "4"))]},
+        {"ResultsByTime": [day(2, group("b", "g5.xlarge", "4", unit="CNY"))]},
     )
-    assert sum(charge.billed_cost for charge in ask().charges) == 7
+    costs = [(charge.billed_cost, charge.currency) for charge in ask().charges]
+    assert costs == [(1, "USD"), (2, "USD"), (4, "CNY")]
 
 
 def test_a_group_that_cannot_be_true_is_left_out(moto):
@@ -100,13 +101,11 @@ def test_a_group_that_cannot_be_true_is_left_out(moto):
     ]
 
 
-def test_money_of_other_countries_keeps_its_currency(moto):
-    post(moto, {"ResultsByTime": [day(1, group("a", "g5.xlarge", "3", unit="CNY"))]})
-    assert [charge.currency for charge in ask().charges] == ["CNY"]
-
-
-def test_nothing_billed_is_an_empty_bill(moto):
+def test_nothing_billed_is_an_empty_bill_and_an_endpoint_that_is_away_is_told(moto, monkeypatch):
     assert ask().charges == ()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_COST_EXPLORER", "http://127.0.0.1:9")
+    with pytest.raises(CloudError, match="ce:GetCostAndUsage cannot be reached"):
+        ask()
 
 
 def test_without_credentials_the_way_to_them_is_named(moto, monkeypatch, tmp_path):
@@ -116,10 +115,4 @@ def test_without_credentials_the_way_to_them_is_named(moto, monkeypatch, tmp_pat
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(CloudError, match="no AWS credentials were found"):
-        ask()
-
-
-def test_an_endpoint_that_is_away_is_told(moto, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_COST_EXPLORER", "http://127.0.0.1:9")
-    with pytest.raises(CloudError, match="ce:GetCostAndUsage cannot be reached"):
         ask()

@@ -78,10 +78,6 @@ def test_nothing_names_a_place_to_load_from(make):
     assert "url(" not in "".join(one.texts["style"])
 
 
-def test_a_page_without_charts_does_without_vega():
-    assert len(text_of(WORDS, Format.HTML)) < 20_000
-
-
 def test_the_sentences_on_top_lead_and_the_rest_follows():
     html = text_of(of(*WORDS.blocks, BLANK, title="So"), Format.HTML)
     assert "<title>So</title>" in html
@@ -91,10 +87,11 @@ def test_the_sentences_on_top_lead_and_the_rest_follows():
     assert re.findall("<p>(.*?)</p>", body) == ["below", "Not above."]
 
 
-def test_a_page_may_show_other_blocks_than_a_terminal():
+def test_a_page_may_show_other_blocks_than_a_terminal_and_without_charts_does_without_vega():
     html = text_of(of(Lines(("in a terminal",)), page=lambda: (Lines(("on a page",)),)), Format.HTML)
     assert "on a page" in html
     assert "in a terminal" not in html
+    assert len(html) < 20_000
 
 
 def test_an_answer_has_its_chart_its_table_and_its_warnings():
@@ -103,9 +100,6 @@ def test_an_answer_has_its_chart_its_table_and_its_warnings():
     chart, table, warnings = (html.index(part) for part in ("<figure>", "<caption>Options", "prices are old"))
     assert chart < table < warnings
     assert '<ol class="legend">' in html
-
-
-def test_a_script_without_a_name_is_this_script():
     assert "<h1>Where to run this script</h1>" in text_of(answer_page(""), Format.HTML)
 
 
@@ -152,15 +146,12 @@ def test_without_a_place_to_keep_it_the_runtime_is_made_again(bundles, tmp_path)
 # --- files -------------------------------------------------------------------------------------------
 
 
-def test_a_page_is_written_whole_over_the_old_one(tmp_path):
+def test_a_page_is_written_whole_over_the_old_one_or_leaves_nothing(tmp_path):
+    with pytest.raises(InputError, match="cannot write the page"):
+        write_page(WORDS, tmp_path / "missing" / "x.html")
+    assert list(tmp_path.iterdir()) == []
     path = tmp_path / "a page.html"
     path.write_text("old")
     write_page(WORDS, path)
     assert path.read_text("utf-8") == text_of(WORDS, Format.HTML)
     assert [one.name for one in tmp_path.iterdir()] == ["a page.html"]
-
-
-def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path):
-    with pytest.raises(InputError, match="cannot write the page"):
-        write_page(WORDS, tmp_path / "missing" / "x.html")
-    assert list(tmp_path.iterdir()) == []
