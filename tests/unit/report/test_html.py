@@ -113,16 +113,9 @@ def test_values_do_not_bring_their_renderer():
     assert not [name for name in modules if name.startswith(("advisor.report", "rich", "numpy"))]
 
 
-def test_without_somebody_who_draws_a_notebook_shows_the_text(monkeypatch):
+def test_without_somebody_who_draws_a_notebook_shows_the_text_and_who_draws_can_be_replaced(monkeypatch):
+    assert html_of(make_plan("X")) is None  # a value without a form of its own
     monkeypatch.setattr(notebook, "_render", None)
     assert make_trace()._repr_html_() is None
-
-
-def test_who_draws_can_be_replaced(monkeypatch):
-    monkeypatch.setattr(notebook, "_render", None)
     notebook.show_with(lambda value: f"<b>{type(value).__name__}</b>")
     assert make_trace()._repr_html_() == "<b>Trace</b>"
-
-
-def test_a_value_without_a_form_of_its_own_is_left_to_the_notebook():
-    assert html_of(make_plan("X")) is None

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.core import values
 from advisor.core.units import GIB
+from advisor.predict.largest_batch import CHANGES
 from advisor.report.estimates import memory_facts, memory_json
 from advisor.report.words.estimate_notes import remedy_text
 from tests.builders import make_estimate, make_trace
@@ -41,14 +42,9 @@ def test_parts_the_need_and_what_would_fit():
     }
 
 
-@pytest.mark.parametrize(
-    ("limit_gib", "words"), [(16, "16 GiB, not enough"), (18, "18 GiB, likely"), (24, "24 GiB")]
-)
-def test_how_surely_it_fits(limit_gib, words):
-    assert lines(replace(TIGHT, memory_limit_bytes=limit_gib * GIB))["available"] == words
-
-
-def test_a_part_of_nothing_has_no_line():
+def test_how_surely_it_fits_and_a_part_of_nothing_has_no_line():
+    for limit_gib, words in ((16, "16 GiB, not enough"), (18, "18 GiB, likely"), (24, "24 GiB")):
+        assert lines(replace(TIGHT, memory_limit_bytes=limit_gib * GIB))["available"] == words
     parts = MEMORY.parts | {values.MemoryPart.TEMPORARY: 0}
     assert "temporary" not in lines(replace(TIGHT, memory=replace(MEMORY, parts=parts)))
 
@@ -62,8 +58,13 @@ def test_one_figure_where_certain_and_likely_agree():
 
 
 def test_the_command_that_confirms_it_changes_the_batch_alone():
-    facts = lines(TIGHT, script="a script.py", arguments=("--lr", "64", "--batch-size", "64", "x y"))
+    arguments = ("--lr", "64", "--batch-size", "64", "x y")
+    facts = lines(TIGHT, script="a script.py", arguments=arguments)
     assert facts["to confirm"] == "advisor predict 'a script.py' --gpu X -- --lr 64 --batch-size 32 'x y'"
+    # Samples of a pass are what the script takes.
+    assert lines(TIGHT, arguments=("--batch", "16"), accumulation=4)["to confirm"].endswith("-- --batch 8")
+    none = replace(TIGHT, largest_batch=values.LargestBatch(share=0.0, certain=0, likely=0))
+    assert "to confirm" not in lines(none, arguments=arguments)
 
 
 @pytest.mark.parametrize(
@@ -78,16 +79,6 @@ def test_the_command_that_confirms_it_changes_the_batch_alone():
 )
 def test_no_command_where_nobody_knows_which_argument_it_is(arguments, changes):
     assert "to confirm" not in lines(TIGHT, arguments=arguments, **changes)
-
-
-def test_no_command_for_no_batch():
-    none = replace(TIGHT, largest_batch=values.LargestBatch(share=0.0, certain=0, likely=0))
-    assert "to confirm" not in lines(none, arguments=("--batch-size", "64"))
-
-
-def test_samples_of_a_pass_are_what_the_script_takes():
-    facts = lines(TIGHT, arguments=("--batch", "16"), accumulation=4)
-    assert facts["to confirm"].endswith("-- --batch 8")
 
 
 def test_an_unknown_need_is_told():
@@ -108,7 +99,5 @@ def test_json_has_all_of_it():
 
 
 def test_every_change_has_words():
-    from advisor.predict.largest_batch import CHANGES
-
     for name in CHANGES:
         assert remedy_text({"changes": [name], "needed_bytes": GIB, "slower": 1.0})

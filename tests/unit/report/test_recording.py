@@ -57,35 +57,26 @@ def test_reasons_are_counted_most_frequent_first():
 
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
-def test_rows_of_a_recording(output):
+def test_rows_of_a_recording_and_of_a_calibration(output):
     out = text_of(recording_document(RECORDING, Path("k.jsonl"), []), output)
     for text in ("Median spread", "gemm", "norm and softmax", "5.0 us", "1.0%"):
         assert text in out
+    out = text_of(calibration_document(CALIBRATION, Path("L4.toml")), output)
+    for text in ("Before", "gemm_fraction.fp16", "0.600", "0.512", "5.0%"):
+        assert text in out
+    assert ("L4: written to L4.toml" in out) == (output is Format.TABLE)
 
 
 def test_a_recording_as_json():
     document = json_of(recording_document(RECORDING, Path("k.jsonl"), texts("hot")))
-    assert set(document) == {
-        "schema_version",
-        "recording",
-        "families",
-        "skipped",
-        "warnings",
-        "warning_findings",
+    assert {"schema_version", "families", "recording", "skipped", "warnings", "warning_findings"} == {
+        *document
     }
     assert document["recording"]["path"] == "k.jsonl"
     assert document["recording"]["drift"] == pytest.approx(0.1)
     assert document["skipped"] == {"out of memory": 2, "no such thing": 1}
     assert document["warnings"] == ["hot"]
     assert [one["code"] for one in document["warning_findings"]] == ["text"]
-
-
-@pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
-def test_rows_of_a_calibration(output):
-    out = text_of(calibration_document(CALIBRATION, Path("L4.toml")), output)
-    for text in ("Before", "gemm_fraction.fp16", "0.600", "0.512", "5.0%"):
-        assert text in out
-    assert ("L4: written to L4.toml" in out) == (output is Format.TABLE)
 
 
 def test_a_calibration_as_json():

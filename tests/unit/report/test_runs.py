@@ -40,11 +40,6 @@ def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal():
     assert "178 ms" in row
 
 
-@pytest.mark.parametrize("width", [30, 80])
-def test_no_run_is_one_line(width):
-    assert on_screen(runs_document(()), width) == "0 runs, $0.00"
-
-
 def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole():
     lines = on_screen(runs_document(RUNS), 80).splitlines()
     assert max(map(len, lines)) <= 80
@@ -107,8 +102,10 @@ def test_machines_stand_before_their_gpus(num_nodes, words):
     assert gpus_of(make_run(gpu="A100", num_gpus=16, num_nodes=num_nodes)) == words
 
 
-def test_csv_has_a_line_a_run():
+def test_csv_has_a_line_a_run_and_no_run_is_one_line():
     assert [row["Where"] for row in rows_of(runs_document(RUNS))] == ["aws on-demand", "lab"]
+    for width in (30, 80):
+        assert on_screen(runs_document(()), width) == "0 runs, $0.00"
 
 
 def test_what_was_entered_is_told_with_its_id():

@@ -56,9 +56,6 @@ def test_the_list_has_both_clocks_and_the_last_end():
         "2026-11-30T08:00:00+01:00",
     )
     assert (row["when"], row["last"]["state"]) == ("changes", "done")
-
-
-def test_an_empty_list_says_how_to_begin():
     assert wide(schedules_document([])) == NO_SCHEDULES
 
 
@@ -86,14 +83,11 @@ def test_what_was_added_says_where_and_when():
     assert text.startswith("Added weekly: advisor recommend 'my script.py' in /home/ann/train, next Mon")
 
 
-def test_what_is_sent_says_which_schedule_and_how_it_ended():
+def test_what_is_sent_and_what_ran_now_say_which_schedule_and_how_it_ended():
     document = output_document(PLANNED.schedule, DONE)
     assert "advisor prices refresh: recommends aws/x" in wide(document)
     assert "Schedule weekly, due Mon 2026-11-23 08:00 CET" in wide(document)
     assert json.loads(text_of(document, Format.JSON))["occurrence"]["exit_code"] == 0
-
-
-def test_what_ran_now_ends_with_how():
     assert wide(ran_document("weekly", DONE)).endswith("weekly: done, recommends aws/x; sent to team")
 
 

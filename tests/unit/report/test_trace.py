@@ -30,18 +30,11 @@ def lines(**changes: Any) -> dict[str, str]:
     }
 
 
-def test_calls_are_counted_by_phase():
+def test_calls_are_counted_by_phase_and_work_is_summed_over_all_calls():
     facts = summary(make_trace(ops=OPS))
     assert (facts["forward_ops"], facts["backward_ops"], facts["optimizer_ops"]) == (4, 2, 7)
-
-
-def test_work_is_summed_over_all_calls():
-    facts = summary(make_trace(ops=OPS))
     assert facts["flops"] == 3 * 10 + 2 * 100 + 1000
     assert facts["bytes"] == 3 * 1 + 2 * 20 + 7 * 300 + 4000
-
-
-def test_a_trace_without_operators_sums_to_zero():
     facts = summary(make_trace(ops=()))
     assert (facts["flops"], facts["bytes"], facts["forward_ops"]) == (0, 0, 0)
 
@@ -68,24 +61,16 @@ def test_what_is_unknown_says_so_and_no_autocast_is_none():
     assert texts["amp_dtype"] == "none"
 
 
-def test_flags_are_words():
+def test_flags_arguments_versions_and_loading_time_are_words_below_the_path():
     precision = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=False)
-    texts = lines(precision=precision)
-    assert (texts["amp_dtype"], texts["tf32_matmul"], texts["tf32_cudnn"]) == ("bfloat16", "yes", "no")
-
-
-def test_arguments_versions_and_loading_time():
     versions = {"torch": "2.13.0", "python": "3.12"}
-    texts = lines(arguments=("--lr", "0.1"), versions=versions, data_loading_s=0.25)
+    texts = lines(precision=precision, arguments=("--lr", "0.1"), versions=versions, data_loading_s=0.25)
+    assert next(iter(texts.values())) == str(Path("folder/x.trace"))
+    assert (texts["amp_dtype"], texts["tf32_matmul"], texts["tf32_cudnn"]) == ("bfloat16", "yes", "no")
     assert texts["arguments"] == "'--lr 0.1"  # no formula
     assert texts["versions"] == "torch 2.13.0, python 3.12"
     assert texts["data_loading_s"].startswith("250 ms")
     assert lines()["arguments"] == "none"
-
-
-def test_the_path_comes_first():
-    texts = lines()
-    assert str(Path("folder/x.trace")) == next(iter(texts.values()))
 
 
 def test_json_holds_the_summary_the_path_and_the_warnings():

@@ -39,13 +39,13 @@ def test_parts_are_named_and_sorted_by_cost():
     assert spending.all.usd == Decimal("10.3")
 
 
-def test_ten_dimes_are_a_dollar():
+def test_ten_dimes_are_a_dollar_and_an_unknown_cost_is_counted_apart():
     assert spent(*(make_run(usd=0.1) for _ in range(10))).all.usd == 1
-
-
-def test_an_unknown_cost_is_counted_apart():
     share = spent(make_run(usd=None), make_run(usd=2.0)).all
     assert (share.usd, share.num_runs, share.num_unknown) == (2, 2, 1)
+    assert spent(make_run(usd=None)).all.is_unknown
+    assert not spent(make_run(usd=None), make_run(usd=0.0)).all.is_unknown
+    assert not spent().all.is_unknown
 
 
 def test_hours_of_gpus_are_unknown_where_a_length_is():
@@ -56,24 +56,15 @@ def test_hours_of_gpus_are_unknown_where_a_length_is():
 def test_own_machines_have_no_market_and_clouds_may_have_an_unknown_one():
     spending = spent(make_run(provider="local", market=None), make_run(market=None), make_run())
     assert {share.name for share in spending.by_market} == {OWN, OF_CLOUDS, "on-demand"}
-
-
-def test_a_run_of_nobody_knows_where_is_not_of_a_cloud():
     assert [share.name for share in spent(make_run(provider="", market=None)).by_market] == [""]
 
 
-def test_a_share_is_unknown_if_all_its_runs_are():
-    assert spent(make_run(usd=None)).all.is_unknown
-    assert not spent(make_run(usd=None), make_run(usd=0.0)).all.is_unknown
-    assert not spent().all.is_unknown
-
-
-def test_a_week_without_a_run_is_a_week_of_nothing():
-    spending = spent()
+def test_a_week_without_a_run_is_a_week_of_nothing_and_the_last_moment_belongs_to_its_week():
     nothing = Share(
         name="2026-11-02", usd=Decimal(0), num_runs=0, num_unknown=0, gpu_h=0.0, spent_usd=Decimal(0)
     )
-    assert spending.by_week == (nothing,)
+    assert spent().by_week == (nothing,)
+    assert spent(make_run(started_at=at(6.9999))).by_week[-1].num_runs == 1
 
 
 @given(RUNS)
@@ -86,7 +77,3 @@ def test_however_it_is_parted_it_is_the_same_money(runs):
         assert sum(part.usd for part in parts) == spending.all.usd
         assert sum(part.num_runs for part in parts) == len(runs)
         assert sum(part.num_unknown for part in parts) == len(runs) - len(known)
-
-
-def test_the_last_moment_of_a_period_belongs_to_its_week():
-    assert spent(make_run(started_at=at(6.9999))).by_week[-1].num_runs == 1

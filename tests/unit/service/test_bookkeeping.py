@@ -130,17 +130,12 @@ def find_entry(config: Config, entry_id: str) -> LedgerEntry:
     return entry
 
 
-def test_a_recommendation_tells_where_script_and_project(config):
+def test_a_recommendation_tells_where_script_and_project_and_another_place_has_no_market_of_it(config):
     entry_id = recommended(config)
     run, _ = kept(config, a_run(recommendation=entry_id, script=None, project=None, **OWN))
     assert (run.provider, run.gpu, run.num_gpus, run.market) == ("aws", "V100-PCIE-32GB", 8, Market.ON_DEMAND)
     assert (run.recommendation_id, run.script, run.project) == (entry_id, "train.py", "team")
-
-
-def test_a_run_elsewhere_than_recommended_has_no_market_of_it(config):
-    entry_id = recommended(config)
-    moved = a_run(recommendation=entry_id, **(OWN | {"provider": "lab"}), project="")
-    run, _ = kept(config, moved)
+    run, _ = kept(config, a_run(recommendation=entry_id, **(OWN | {"provider": "lab"}), project=""))
     assert (run.provider, run.market, run.project) == ("lab", None, "")
 
 
@@ -171,10 +166,8 @@ def test_a_recommendation_is_kept_as_it_was_given(config):
     offer = chosen.plan.offer
     assert (entry.instance_type, entry.region) == (offer.instance_type, offer.region)
     assert entry.iteration_s == chosen.estimate.iteration_s
-    assert (entry.budget_usd, entry.deadline_s) == (
-        recommendation.job.budget_usd,
-        recommendation.job.deadline_s,
-    )
+    job = recommendation.job
+    assert (entry.budget_usd, entry.deadline_s) == (job.budget_usd, job.deadline_s)
     assert entry.command == "advisor recommend train.py --epochs 9 -- --api-key '***' --note 'two words'"
     first = entry.options[: len(recommendation.frontier)]
     assert {one.plan_id for one in first if one.on_frontier} == {*recommendation.frontier}
@@ -271,15 +264,11 @@ def test_an_unknown_recommendation_is_refused_with_what_is_near(config):
     assert listed(config) == ()
 
 
-def test_the_same_id_twice_is_not_doubled(config):
+def test_the_same_id_twice_is_not_doubled_nor_the_same_moment_in_another_zone(config):
     assert kept(config, a_run(run_id="mine"))[1]
     assert not kept(config, a_run(run_id="mine"))[1]
-    assert len(listed(config)) == 1
-
-
-def test_the_same_moment_in_another_zone_is_the_same_run(config):
-    kept(config, a_run(run_id="mine"))
     assert not kept(config, a_run(run_id="mine", start="2026-11-01T10:30+01:00"))[1]
+    assert len(listed(config)) == 1
 
 
 @pytest.mark.parametrize("change", [{"cost_usd": 13.0}, {"duration": "7h"}, {"note": ""}, {"gpu": "L4:4"}])

@@ -128,7 +128,10 @@ def test_python_names_its_arguments_and_no_flags(monkeypatch, tmp_path):
             advisor.confirm(tmp_path / "train.py", gpu=gpu)  # type: ignore[arg-type]
 
 
-def test_a_batch_that_is_no_argument_cannot_be_set(monkeypatch, tmp_path):
+def test_a_batch_that_is_no_argument_and_a_saved_trace_cannot_be_set(monkeypatch, tmp_path):
+    request = PredictRequest(trace=TraceRequest(source=trace_at(BATCH)), gpus=("L4",), confirm=True)
+    with pytest.raises(InputError, match="is a saved trace"):
+        predict(request, CONFIG, Heard())
     with pytest.raises(InputError, match=r"the batch of .* cannot be set"):
         answered(monkeypatch, tmp_path, "L4", trace=replace(trace_at(BATCH), arguments=()))
 
@@ -137,12 +140,6 @@ def test_a_batch_that_is_no_argument_cannot_be_set(monkeypatch, tmp_path):
 def test_one_gpu_is_confirmed_at_a_time_and_nothing_is_profiled_before(gpus, monkeypatch, tmp_path):
     with pytest.raises(InputError, match="is for one GPU"):
         answered(monkeypatch, tmp_path, *gpus)
-
-
-def test_a_saved_trace_cannot_be_profiled_again():
-    request = PredictRequest(trace=TraceRequest(source=trace_at(BATCH)), gpus=("L4",), confirm=True)
-    with pytest.raises(InputError, match="is a saved trace"):
-        predict(request, CONFIG, Heard())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Where a data set lies, as people write it: addresses of buckets, regions, at home."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,16 +71,9 @@ def test_an_unknown_size_is_not_included_and_a_warning_says_so():
     assert "are not included" in said([warning])
     assert data_set_of(pricing(dataset_gb=0), Listener()) == (None, ())
     assert data_set_of(pricing(data="us-east-1", dataset_gb=0), Listener()) == (None, ())
-
-
-def test_a_place_without_a_size_is_half_a_question():
     with pytest.raises(InputError, match="not how large it is"):
         data_set_of(pricing(data="us-east-1"), Listener())
-
-
-def test_a_size_without_a_place_says_what_is_assumed():
-    data, (warning,) = data_set_of(pricing(dataset_gb=5), Listener())
-    assert (data, warning) == (DataSet(gib=5), Unknown(what="data-place"))
+    assert data_set_of(pricing(dataset_gb=5), Listener()) == (DataSet(gib=5), (Unknown(what="data-place"),))
 
 
 @pytest.fixture
@@ -98,19 +92,13 @@ def asked(monkeypatch):
     return questions
 
 
-def test_a_bucket_is_looked_up(asked):
-    data, warnings = data_set_of(pricing(data="s3://photos/train", dataset_gb=5), Listener())
-    assert data == DataSet(
-        gib=5, place=DataPlace(name="s3://photos/train", provider="aws", region="us-east-2")
-    )
-    assert (asked, warnings) == (["photos"], ())
-
-
-def test_a_region_that_is_given_is_believed(asked):
-    data, warnings = data_set_of(pricing(data="s3://photos@us-west-2", dataset_gb=5), Listener())
-    assert data is not None
-    assert data.place == DataPlace(name="s3://photos", provider="aws", region="us-west-2")
-    assert (asked, warnings) == ([], ())
+def test_a_bucket_is_looked_up_unless_its_region_is_given(asked):
+    place = DataPlace(name="s3://photos/train", provider="aws", region="us-west-2")
+    given = data_set_of(pricing(data="s3://photos/train@us-west-2", dataset_gb=5), Listener())
+    assert (asked, given) == ([], (DataSet(gib=5, place=place), ()))
+    found = data_set_of(pricing(data="s3://photos/train", dataset_gb=5), Listener())
+    ohio = replace(place, region="us-east-2")
+    assert (asked, found) == (["photos"], (DataSet(gib=5, place=ohio), ()))
 
 
 def test_a_refusal_is_told_and_the_place_unknown(asked):

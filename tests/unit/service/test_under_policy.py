@@ -34,24 +34,18 @@ def policy(folder: Path, objective: str) -> Policy:
     return read_policies([path])
 
 
-def test_the_settings_say_what_an_hour_is_worth():
-    assert with_objective(make_job(), None, SETTINGS.settings.choice).value_of_time_usd_per_h == 7.0
+def test_the_settings_say_what_an_hour_is_worth_unless_a_policy_does(tmp_path):
     plain = with_objective(make_job(), None, DEFAULTS.settings.choice)
     assert plain.value_of_time_usd_per_h == VALUE_OF_TIME_USD_PER_H
-
-
-def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path):
-    job = with_objective(make_job(), policy(tmp_path, "{pick: safest}"), SETTINGS.settings.choice)
-    assert (job.pick, job.value_of_time_usd_per_h) == (PickName.SAFEST, 7.0)
-
-
-@pytest.mark.parametrize(
-    ("objective", "pick"),
-    [("{value_of_time_usd_per_h: 5}", None), ("{pick: safest, value_of_time_usd_per_h: 5}", PickName.SAFEST)],
-)
-def test_a_policys_value_stands_beside_its_pick(tmp_path, objective, pick):
-    job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS.settings.choice)
-    assert (job.pick, job.value_of_time_usd_per_h) == (pick, 5.0)
+    for objective, pick, usd in (
+        (None, None, 7.0),
+        ("{pick: safest}", PickName.SAFEST, 7.0),
+        ("{value_of_time_usd_per_h: 5}", None, 5.0),
+        ("{pick: safest, value_of_time_usd_per_h: 5}", PickName.SAFEST, 5.0),
+    ):
+        rules = objective and policy(tmp_path, objective)
+        job = with_objective(make_job(), rules, SETTINGS.settings.choice)
+        assert (job.pick, job.value_of_time_usd_per_h) == (pick, usd)
 
 
 def test_what_was_typed_goes_before_everything(tmp_path):
