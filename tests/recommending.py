@@ -61,12 +61,12 @@ def recommend(
     plans: Sequence[Plan],
     job: Job,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
     policy: Any = None,
     **conditions: Any,
 ) -> Recommendation:
-    """Rank plans by given estimates."""
-    workloads = workloads_of(trace, _there(estimates), gpus, job)
+    """Rank plans by given estimates, by default with one seed."""
+    workloads, rng = workloads_of(trace, _there(estimates), gpus, job), rng or np.random.default_rng(0)
     return recommended(workloads, plans, job, policy, rng=rng, conditions=_conditions(**conditions))
 
 
@@ -77,12 +77,12 @@ def judge(
     plans: Sequence[Plan],
     job: Job,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
     policy: Any = None,
     **conditions: Any,
 ) -> list[Judged]:
-    """Judge plans by given estimates."""
-    workloads = workloads_of(trace, _there(estimates), gpus, job)
+    """Judge plans by given estimates, by default with one seed."""
+    workloads, rng = workloads_of(trace, _there(estimates), gpus, job), rng or np.random.default_rng(0)
     return judged(workloads, plans, job, policy, rng=rng, conditions=_conditions(**conditions))
 
 

@@ -1,12 +1,11 @@
 """What the samples of an iteration take: measured where it was profiled, else assumed by their kind."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import NamedTuple
 
 from advisor.core.errors import CatalogError
 from advisor.core.findings import Change
@@ -176,28 +175,23 @@ def is_uncounted(trace: Trace, device_s: float) -> bool:
     return 0 < (trace.data_loading_s or 0.0) < SHORTEST_S and device_s < SHORTEST_S
 
 
-class Feeding(NamedTuple):
-    """A change of the input pipeline: in a word, the trace of the changed script, and what to change."""
+def faster_feeding(trace: Trace) -> dict[str, tuple[Trace, Change]]:
+    """By name the trace of a changed input pipeline, and what to change.
 
-    name: str
-    trace: Trace
-    step: Change
-
-
-def faster_feeding(trace: Trace) -> Iterator[Feeding]:
-    """More workers, samples stored as training wants them, and disks that never keep a worker waiting."""
-    work = input_work(trace)
+    More workers, samples stored as training wants them, and disks that never keep a worker waiting.
+    """
+    work, ways = input_work(trace), dict[str, tuple[Trace, Change]]()
     if work is None:
-        return
+        return ways
     if trace.num_workers is not None:
-        yield Feeding("workers", replace(trace, num_workers=None), EditScript(what="use-workers"))
+        ways["workers"] = replace(trace, num_workers=None), EditScript(what="use-workers")
     # To read and collate samples of which nothing is decoded.
     numbers = sum(op.count * prod(op.inputs[0].shape) for op in copied_batches(trace.ops))
     packed_s = load_loader_priors()[ARRAY].p50 * numbers
     if numbers and work.num_samples and packed_s < work.cpu_s.p50:
         each_s = packed_s / work.num_samples
         packed = replace(trace, loader_cpu_s_per_sample=each_s, data_loading_s=None)
-        yield Feeding("packed", packed, EditScript(what="pack-data"))
+        ways["packed"] = packed, EditScript(what="pack-data")
     if work.wait_s:
-        quick = replace(trace, data_loading_s=work.cpu_s.p50)
-        yield Feeding("nvme", quick, EditScript(what="use-nvme"))
+        ways["nvme"] = replace(trace, data_loading_s=work.cpu_s.p50), EditScript(what="use-nvme")
+    return ways

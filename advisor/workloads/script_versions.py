@@ -28,9 +28,7 @@ _POWERS = (1, 2, 4, 8, 16)
 # What takes fewer changes of a script comes first; the others are tried where it is not enough.
 _SPLITS = (
     tuple(values.Split(sharding=one) for one in values.Sharding if one is not values.Sharding.NONE),
-    tuple(values.Split(tensor=tensor, pipeline=pipeline) for tensor, pipeline in product(_POWERS, _POWERS))[
-        1:
-    ],
+    tuple(values.Split(tensor=tensor, pipeline=stages) for tensor, stages in product(_POWERS, _POWERS))[1:],
 )
 
 
@@ -40,42 +38,19 @@ _SPLITS = (
 _MOST_REMEDIES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Noting:
-    """What is said of workloads of one script, each worked out once."""
-
-    script_work: Callable[[int], values.ScriptWork]
-    """Of so many GPUs."""
-    scaling: Callable[[int], tuple[Finding, ...]]
-    """Of so many GPUs."""
-    memory: Callable[[values.IterationEstimate], tuple[Finding, ...]]
-    """Of an estimate."""
+Notes = tuple[values.Trace, values.ScriptWork, tuple[Finding, ...]]
+"""The script as one of so many GPUs runs it, what to change in it, and what its steps rest on."""
 
 
-def noting(trace: values.Trace, steps: values.Steps, change: tuple[Finding, ...] = ()) -> Noting:
-    """The notes on a script."""
-
+def _noting(trace: values.Trace, steps: values.Steps, change: tuple[Finding, ...]) -> Callable[[int], Notes]:
     @cache
-    def there(num_gpus: int) -> values.Trace:
-        """The script as one of so many GPUs runs it."""
-        return trace_at(trace, batch_share(trace, steps.share(num_gpus)))
+    def of(num_gpus: int) -> Notes:
+        there = trace_at(trace, batch_share(trace, steps.share(num_gpus)))
+        sharing, tuning = tuple(_sharing(there, steps, num_gpus)), tuple(_tuning(steps, num_gpus))
+        work = values.ScriptWork(change=change, sharing=sharing, tuning=tuning)
+        return there, work, tuple(_scaling(num_gpus, there, steps))
 
-    @cache
-    def script_work(num_gpus: int) -> values.ScriptWork:
-        return values.ScriptWork(
-            change=change,
-            sharing=tuple(_sharing(there(num_gpus), steps, num_gpus)),
-            tuning=tuple(_tuning(steps, num_gpus)),
-        )
-
-    @cache
-    def scaling(num_gpus: int) -> tuple[Finding, ...]:
-        return tuple(_scaling(num_gpus, there(num_gpus), steps))
-
-    def memory(estimate: values.IterationEstimate) -> tuple[Finding, ...]:
-        return tuple(_memory(estimate, there(estimate.layout.num_gpus)))
-
-    return Noting(script_work=script_work, scaling=scaling, memory=memory)
+    return of
 
 
 def _memory(estimate: values.IterationEstimate, trace: values.Trace) -> Iterator[Finding]:
@@ -174,7 +149,8 @@ class Version:
     """How its model is divided."""
     gpus: Mapping[str, values.GpuSpec]
     _length: Length
-    _notes: Noting
+    _notes: Callable[[int], Notes]
+    """On so many GPUs."""
     _predicted: Predicting
 
     def workloads(self, plans: Iterable[values.Plan]) -> list[values.Workload]:
@@ -201,6 +177,7 @@ class Version:
     def workload(self, gpu: values.GpuSpec, estimate: values.IterationEstimate) -> values.Workload:
         """The workload with this estimate, of a GPU of any catalog."""
         num_gpus = estimate.layout.num_gpus
+        there, script_work, scaling_notes = self._notes(num_gpus)
         return values.Workload(
             script=self.script,
             variant=self.variant,
@@ -209,9 +186,9 @@ class Version:
             iterations=self._length.whole(num_gpus),
             iterations_per_epoch=self._length.per_epoch(num_gpus),
             share=self._length.steps.share(num_gpus),
-            script_work=self._notes.script_work(num_gpus),
-            memory_notes=() if gpu.name == CPU else self._notes.memory(estimate),
-            scaling_notes=self._notes.scaling(num_gpus),
+            script_work=script_work,
+            memory_notes=() if gpu.name == CPU else tuple(_memory(estimate, there)),
+            scaling_notes=scaling_notes,
         )
 
 
@@ -342,7 +319,7 @@ def _version(
         split=job.split,
         gpus=gpus,
         _length=length,
-        _notes=noting(trace, length.steps, change),
+        _notes=_noting(trace, length.steps, change),
         _predicted=predicted,
     )
 

@@ -27,19 +27,16 @@ def steps_of(trace: Trace, job: Job) -> Steps:
     """
     seen = seen_scaling(trace)
     source = ScalingSource.GIVEN if job.scaling else ScalingSource.SEEN if seen else ScalingSource.ASSUMED
+    # What shows that GPUs take different samples: a process group, a library, a DataLoader.
+    is_distributed = trace.world_size is not None or bool(trace.collectives) or trace.parallel_by is not None
+    may_share = is_distributed or _has_loader(trace) or trace.batch_size is not None
     return Steps(
-        scaling=job.scaling or seen or (Scaling.WEAK if _may_share(trace) else Scaling.UNSHARED),
+        scaling=job.scaling or seen or (Scaling.WEAK if may_share else Scaling.UNSHARED),
         source=source,
         num_ranks=trace.world_size or 1,
         batch_size=trace.batch_size,
         split=job.split,
     )
-
-
-def _may_share(trace: Trace) -> bool:
-    """Whether anything shows that GPUs take different samples: a DataLoader, a process group, a library."""
-    is_distributed = trace.world_size is not None or bool(trace.collectives) or trace.parallel_by is not None
-    return is_distributed or _has_loader(trace) or trace.batch_size is not None
 
 
 def _has_loader(trace: Trace) -> bool:

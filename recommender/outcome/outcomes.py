@@ -43,7 +43,7 @@ class DrawnRun:
     @property
     def stays(self) -> bool:
         """Whether no draw of it goes on elsewhere."""
-        return not isinstance(self.moved_share, np.ndarray) and not isinstance(self.on_demand_s, np.ndarray)
+        return not any(isinstance(part, np.ndarray) for part in (self.moved_share, self.on_demand_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -254,18 +254,14 @@ def best_what_if(answer: values.Recommendation) -> WhatIfGain | None:
     """
     worth = worth_for(answer.job)
     changes = dict.fromkeys(option.what_if for option in answer.what_ifs if option.what_if is not None)
-    helping = [
-        ((what_if.same is None, preference(what_if.option, worth)), what_if)
-        for what_if in (_what_if(change, answer) for change in changes)
-        if what_if.option is not None
-    ]
+    by_id = {option.plan.id: option for option in answer.what_ifs}
+    helping = []
+    for change in changes:
+        same = None if answer.chosen is None else by_id.get(changed_id(answer.chosen, change))
+        what_if = WhatIfGain(change=change, same=same, instead=best_with(change, answer))
+        if what_if.option is not None:
+            helping.append(((same is None, preference(what_if.option, worth)), what_if))
     return min(helping, key=lambda item: item[0])[1] if helping else None
-
-
-def _what_if(change: str, answer: values.Recommendation) -> WhatIfGain:
-    wanted = None if answer.chosen is None else changed_id(answer.chosen, change)
-    same = next((option for option in answer.what_ifs if option.plan.id == wanted), None)
-    return WhatIfGain(change=change, same=same, instead=best_with(change, answer))
 
 
 def best_with(change: str, answer: values.Recommendation) -> values.Option | None:

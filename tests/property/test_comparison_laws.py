@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -27,7 +26,7 @@ def judged_of(pair: tuple[list[Plan], list[IterationEstimate]], job: Job) -> lis
     plans, estimates = pair
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
     by_key = {(plan.gpu, plan.layout): one for plan, one in zip(plans, estimates, strict=True)}
-    return judge(make_trace(), by_key, gpus, plans, job, rng=np.random.default_rng(0))
+    return judge(make_trace(), by_key, gpus, plans, job)
 
 
 def mirrored(verdict: Finding) -> dict[str, object]:
@@ -84,7 +83,7 @@ def test_figures_and_choice_are_those_of_the_recommendation(pair, value):
     answer = compared(one, other, job)
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
     by_key = {(plan.gpu, plan.layout): one for plan, one in zip(plans, estimates, strict=True)}
-    ranked = recommend(make_trace(), by_key, gpus, plans, job, rng=np.random.default_rng(0))
+    ranked = recommend(make_trace(), by_key, gpus, plans, job)
     for option in (answer.a, answer.b):
         same = ranked.option(option.plan.id)
         assert same is not None

@@ -43,12 +43,6 @@ def test_a_new_point_only_removes_what_it_dominates(points, new):
     assert all(dominates(new, point) for point in before - after)
 
 
-@given(POINTS)
-def test_is_never_empty_where_something_is_finite(points):
-    finite = any(all(map(math.isfinite, point)) for point in points)
-    assert bool(frontier(points)) == finite
-
-
 Point3 = tuple[float, float, float]
 POINTS3 = st.lists(st.tuples(AXIS, AXIS, st.integers(0, 3).map(float)), max_size=25)
 

@@ -233,6 +233,5 @@ def choice(offers: list[Offer], hours: list[float], value_usd_per_h: float) -> s
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans_of_offers(offers, terms=TERMS, prices=prices),
         make_job(value_of_time_usd_per_h=value_usd_per_h),
-        rng=np.random.default_rng(0),
         spot=SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0),
     ).recommended

@@ -216,7 +216,6 @@ def test_a_hopeless_spot_plan_is_infinite_and_never_on_the_frontier():
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans,
         make_job(iterations=10**8),
-        rng=np.random.default_rng(0),
         spot=SpotTerms(preemptions_per_h=5, checkpoint_interval_h=None),
     )
     assert answer.options[0].time_s.p50 == float("inf")

@@ -289,15 +289,28 @@ def _in_world(trace: Trace, num_ranks: int, sizes: dict[int, int], memory: Memor
 
 
 def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
-    pass_peak_bytes = _grown_pass_peak(memory, growth)
+    peak_bytes, pass_bytes, held_bytes = (
+        memory.peak_bytes,
+        memory.pass_peak_bytes,
+        memory.pass_activation_bytes,
+    )
+    grown_pass, kept_bytes = None, _kept_bytes(memory)
+    if pass_bytes is not None and held_bytes is not None:
+        # What passes hold of the batch stays; gradients count as far as they are there when a pass peaks.
+        own = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
+        gradients = min(memory.gradient_bytes or 0, max(pass_bytes - held_bytes - own, 0))
+        grown_pass = round(pass_bytes + (growth - 1) * (own + gradients))
     names = ("parameter_bytes", "gradient_bytes", "optimizer_bytes")
     state = {name: getattr(memory, name) for name in names}
-    return replace(
-        memory,
-        **{name: None if part is None else round(part * growth) for name, part in state.items()},
-        peak_bytes=_grown_peak(memory, growth, pass_peak_bytes),
-        pass_peak_bytes=pass_peak_bytes,
-    )
+    if peak_bytes is None or None in state.values():
+        peak_bytes = None
+    elif pass_bytes is None or grown_pass is None:
+        peak_bytes = round(peak_bytes + (growth - 1) * memory.state_bytes)
+    else:  # of a step that exceeds the passes all is state, and what is made of it
+        of_step = round(kept_bytes + growth * (peak_bytes - kept_bytes)) if peak_bytes > pass_bytes else 0
+        peak_bytes = max(grown_pass, of_step)
+    grown = {name: None if part is None else round(part * growth) for name, part in state.items()}
+    return replace(memory, **grown, peak_bytes=peak_bytes, pass_peak_bytes=grown_pass)
 
 
 def _with_state(trace: Trace, growth: float) -> MemoryUse:
@@ -334,26 +347,3 @@ def _kept_bytes(memory: MemoryUse) -> int:
     """What is there at any time beside the model's state, such as buffers of a library."""
     held = (memory.pass_activation_bytes or 0) + memory.state_bytes
     return max((memory.pass_peak_bytes or 0) - held, 0)
-
-
-def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -> int | None:
-    parts = memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes
-    if memory.peak_bytes is None or None in parts:
-        return None
-    if memory.pass_peak_bytes is None or pass_peak_bytes is None:
-        return round(memory.peak_bytes + (growth - 1) * memory.state_bytes)
-    # Of a step that exceeds the passes all is state, and what is made of it.
-    is_of_step = memory.peak_bytes > memory.pass_peak_bytes
-    kept_bytes = _kept_bytes(memory)
-    of_step = kept_bytes + growth * (memory.peak_bytes - kept_bytes)
-    return max(pass_peak_bytes, round(of_step) if is_of_step else 0)
-
-
-def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:
-    """What passes hold of the batch stays; gradients count as far as they are there when a pass peaks."""
-    peak_bytes, held_bytes = memory.pass_peak_bytes, memory.pass_activation_bytes
-    if peak_bytes is None or held_bytes is None:
-        return None
-    state = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
-    gradients = min(memory.gradient_bytes or 0, max(peak_bytes - held_bytes - state, 0))
-    return round(peak_bytes + (growth - 1) * (state + gradients))

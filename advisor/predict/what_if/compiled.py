@@ -168,7 +168,9 @@ def laid_out(ops: tuple[Op, ...], vendor: str, release: str) -> tuple[Op, ...]:
 def chooses_channels_last(ops: Sequence[Op]) -> bool:
     """Inductor's rule, by the convolutions of the forward pass."""
     forward = [op for op in ops if op.phase is Phase.FORWARD]
-    convolutions = [op for op in forward if _is_told_convolution(op)]
+    # Whose weight and groups a trace holds; exported profiles do not.
+    named = [op for op in forward if base_name(op.name) == "convolution" and "groups" in op.attributes]
+    convolutions = [op for op in named if len(op.inputs) > 1 and len(op.inputs[1].shape) > _LEAST_DIMENSIONS]
     calls = sum(op.count for op in convolutions)
     if not calls or sum(op.count for op in forward) >= _MOST_NODES_A_CONVOLUTION * calls:
         return False
@@ -176,12 +178,6 @@ def chooses_channels_last(ops: Sequence[Op]) -> bool:
         is_slower = any(_is_grouped(op) or _is_narrowing(op) for op in convolutions)
         return not is_slower and not all(map(_has_few_channels, convolutions))
     return sum((_time_ratio(op) - 1) * op.flops * op.count for op in convolutions) <= 0
-
-
-def _is_told_convolution(op: Op) -> bool:
-    """Whether it is one whose weight and groups a trace holds; exported profiles do not."""
-    has_weight = len(op.inputs) > 1 and len(op.inputs[1].shape) > _LEAST_DIMENSIONS
-    return base_name(op.name) == "convolution" and has_weight and "groups" in op.attributes
 
 
 def _is_grouped(op: Op) -> bool:

@@ -282,16 +282,12 @@ class _FlowWalk:
             return self._backward(op, flow, forward)
         if Role.GRADIENT in flow.sources:  # each is cast before it is added to those of other passes
             return self._all_in(op, _FULL)
-        given = self._given(op, [self._made(source) for source in flow.sources])
-        runs_in = self.lower if self._adds_bias(op, flow) else _asked_dtype(op, self.lower)
-        return self._of(op, given, runs_in)
-
-    def _adds_bias(self, op: Op, flow: Flow) -> bool:
-        """Whether a product that was taken apart adds its bias, which is cast with its operands."""
+        given, runs_in = self._given(op, list(map(self._made, flow.sources))), _asked_dtype(op, self.lower)
         is_sum = base_name(op.name) in _SUMS and len(op.inputs) == 2 and len(op.inputs[1].shape) == 1
-        if not is_sum or flow.sources[1] != Role.PARAMETER or flow.sources[0] not in self.makers:
-            return False
-        return _is_lowered(self.makers[flow.sources[0]])
+        if is_sum and flow.sources[1] == Role.PARAMETER and flow.sources[0] in self.makers:
+            # A product that was taken apart adds its bias, which is cast with its operands.
+            runs_in = self.lower if _is_lowered(self.makers[flow.sources[0]]) else runs_in
+        return self._of(op, given, runs_in)
 
     def _backward(self, op: Op, flow: Flow, forward: int) -> _Run:
         """Gradients have the dtype of what they are of; what the forward call kept, that which it ran in."""

@@ -199,14 +199,15 @@ def _larger_step(name: str, trace: Trace) -> TraceChange | Finding:
 
 
 def _feeding(name: str, trace: Trace) -> TraceChange | Finding:
-    feeding = next((one for one in faster_feeding(trace) if one.name == name), None)
-    if feeding is None:
+    ways = faster_feeding(trace)
+    if name not in ways:
         return NoGain(why="not-fed")
+    fed_faster, step = ways[name]
     return TraceChange(
         name=name,
-        trace=feeding.trace,
+        trace=fed_faster,
         why_not_fed=NoGain(why="not-fed"),
-        steps=(feeding.step,),
+        steps=(step,),
         assumption=WhatIf(how="fed-faster"),
     )
 

@@ -21,11 +21,8 @@ def loads(cpu_s: float | None = 0.02, wait_s: float = 0.0, **changes: object) ->
 
 
 def seconds_by_way(trace: Trace, vcpus: float = 16) -> dict[str, float]:
-    seconds = {}
-    for way in faster_feeding(trace):
-        work = input_work(way.trace)
-        seconds[way.name] = 0.0 if work is None else input_s(work, vcpus).p50
-    return seconds
+    works = {name: input_work(changed) for name, (changed, _) in faster_feeding(trace).items()}
+    return {name: 0.0 if work is None else input_s(work, vcpus).p50 for name, work in works.items()}
 
 
 def test_workers_for_every_vcpu_share_the_work():
@@ -53,11 +50,11 @@ def test_a_disk_that_keeps_nobody_waiting_is_offered_where_one_does():
 
 
 def test_nothing_is_offered_to_a_script_that_loads_nothing():
-    assert list(faster_feeding(make_trace())) == []
+    assert faster_feeding(make_trace()) == {}
 
 
 def test_each_way_says_what_to_do():
-    steps = [way.step for way in faster_feeding(loads(wait_s=1.0))]
+    steps = [step for _, step in faster_feeding(loads(wait_s=1.0)).values()]
     assert steps == [
         EditScript(what="use-workers"),
         EditScript(what="pack-data"),

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from advisor.core.findings.about_options import RateUnknown, WaitAssumed, WaitOfStarts
 from advisor.core.findings.about_traces import LengthUnknown, ProfileLacks
 from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
@@ -17,7 +15,7 @@ def answer_of(*plans: Plan, trace: Trace | None = None, job: Job | None = None) 
     estimates = {(plan.gpu, plan.layout): make_estimate(plan.gpu, num_gpus=plan.num_gpus) for plan in plans}
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
     trace, job = trace or make_trace(), job or make_job()
-    return recommend(trace, estimates, gpus, plans, job, rng=np.random.default_rng(0))
+    return recommend(trace, estimates, gpus, plans, job)
 
 
 def warnings(*plans: Plan, trace: Trace | None = None, job: Job | None = None) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
-from advisor.operators.registry import cost_of
+from advisor.predict.what_if.batch import made_op
 from tests.builders import make_trace
 
 DTYPE, ITEM = "bfloat16", 2
@@ -22,17 +22,7 @@ def op(
     phase: Phase = Phase.FORWARD,
 ) -> Op:
     """With the cost of its shapes."""
-    cost = cost_of(f"aten::{name}", inputs, outputs, {})
-    return Op(
-        name=f"aten::{name}",
-        phase=phase,
-        inputs=inputs,
-        outputs=outputs,
-        attributes={},
-        flops=cost.flops,
-        bytes=cost.bytes,
-        count=count,
-    )
+    return made_op(f"aten::{name}", phase, inputs, outputs, {}, count)
 
 
 def transformer(

@@ -1,10 +1,11 @@
 """Operators that are followed: each call says what made its operands."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
-from advisor.operators.registry import cost_of
+from advisor.predict.what_if.batch import made_op
 
 OUTSIDE, WEIGHT, GRADIENT = Role.OUTSIDE, Role.PARAMETER, Role.GRADIENT
 
@@ -44,18 +45,9 @@ def followed(
     attributes: dict[str, Any] | None = None,
 ) -> Op:
     """An operator with as many calls as its flows have."""
-    cost = cost_of(f"aten::{name}", tuple(inputs), tuple(outputs), attributes or {})
-    return Op(
-        name=f"aten::{name}",
-        phase=phase,
-        inputs=tuple(inputs),
-        outputs=tuple(outputs),
-        attributes=attributes or {},
-        flops=cost.flops,
-        bytes=cost.bytes,
-        count=sum(one.count for one in flows),
-        flows=flows,
-    )
+    count = sum(one.count for one in flows)
+    made = made_op(f"aten::{name}", phase, tuple(inputs), tuple(outputs), attributes or {}, count)
+    return replace(made, flows=flows)
 
 
 def backward(name: str, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], *flows: Flow) -> Op:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import MemoryUse, Op, Phase, Role, TensorSpec
-from advisor.operators.registry import cost_of
-from advisor.predict.what_if.batch import with_batch
+from advisor.predict.what_if.batch import made_op, with_batch
 from tests.builders import make_trace
 from tests.unit.predict.what_if.following import flow, followed
 
@@ -24,17 +23,7 @@ def tensor(*shape: int, stride: Shape | None = None) -> TensorSpec:
 
 
 def op(name: str, inputs: list[TensorSpec], outputs: list[TensorSpec], phase: Phase = Phase.FORWARD) -> Op:
-    cost = cost_of(f"aten::{name}", inputs, outputs, {})
-    return Op(
-        name=f"aten::{name}",
-        phase=phase,
-        inputs=tuple(inputs),
-        outputs=tuple(outputs),
-        attributes={},
-        flops=cost.flops,
-        bytes=cost.bytes,
-        count=1,
-    )
+    return made_op(f"aten::{name}", phase, tuple(inputs), tuple(outputs), {}, 1)
 
 
 WEIGHT = tensor(WIDTH, WIDTH)

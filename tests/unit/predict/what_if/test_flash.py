@@ -1,12 +1,10 @@
 """Attention that is written out, as one call."""
 
-from dataclasses import replace
-
 from advisor.core.values import Op, Phase, TensorSpec
 from advisor.operators.attention_kernels import attention_call
-from advisor.operators.registry import cost_of
+from advisor.predict.what_if.batch import made_op
 from advisor.predict.what_if.flash import with_fused_attention
-from tests.builders import make_op, make_trace
+from tests.builders import make_trace
 
 HEADS, LENGTH, SIZE = 96, 512, 64
 
@@ -19,9 +17,7 @@ ROWS, SCORES = tensor(HEADS, LENGTH, SIZE), tensor(HEADS, LENGTH, LENGTH)
 
 
 def op(name: str, inputs: list[TensorSpec], output: TensorSpec, phase: Phase = Phase.FORWARD) -> Op:
-    cost = cost_of(f"aten::{name}", inputs, [output], {})
-    made = make_op(f"aten::{name}", phase=phase, count=12)
-    return replace(made, inputs=tuple(inputs), outputs=(output,), flops=cost.flops, bytes=cost.bytes)
+    return made_op(f"aten::{name}", phase, tuple(inputs), (output,), {}, 12)
 
 
 LINEAR = op("mm", [tensor(4096, 768), tensor(768, 768)], tensor(4096, 768))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace
+from advisor.predict.what_if.batch import made_op
 from advisor.predict.what_if.held_tensors import Held, held
 from research.what_if_agreement import FOLDER
 from research.what_if_scripts import SCRIPTS
@@ -30,16 +31,7 @@ X, WEIGHT = tensor(ROWS, WIDTH), tensor(WIDTH, WIDTH)
 
 
 def op(name: str, inputs: Sequence[TensorSpec], output: TensorSpec, phase: Phase = Phase.BACKWARD) -> Op:
-    return Op(
-        name=f"aten::{name}",
-        phase=phase,
-        inputs=tuple(inputs),
-        outputs=(output,),
-        attributes={},
-        flops=0,
-        bytes=0,
-        count=1,
-    )
+    return made_op(f"aten::{name}", phase, tuple(inputs), (output,), {}, 1)
 
 
 STEP = op("_foreach_add_", [WEIGHT], WEIGHT, Phase.OPTIMIZER)

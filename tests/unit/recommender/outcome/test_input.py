@@ -42,7 +42,6 @@ def decide(plans: list[Plan], estimates: list[IterationEstimate]) -> Recommendat
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans,
         make_job(),
-        rng=np.random.default_rng(0),
         spot=CALM,
     )
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,7 +35,6 @@ def option(plan: Plan, *, epochs: int = 90, step_s: float = 0.1, spot: SpotTerms
         {"X": make_gpu("X")},
         [plan],
         make_job(iterations=8 * PER_EPOCH * epochs),
-        rng=np.random.default_rng(0),
         spot=spot,
     )
     return answer.options[0]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +32,6 @@ def option(plan: Plan, *, step_s: float = 0.1, per_epoch: int | None = 1000) -> 
         {"X": make_gpu("X")},
         [plan],
         make_job(iterations=5000),
-        rng=np.random.default_rng(0),
     )
     return answer.options[0]
 

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,7 +64,7 @@ def answered(*names: str, gpu: str = "A100-SXM-80GB", **limits: Any) -> Recommen
     trace, gpus = make_trace(), {gpu: CATALOG[gpu]}
     plans = [make_plan(gpu, 2.0)]
     estimates, job = estimates_for(trace, plans, gpus), make_job(**limits)
-    answer = recommend(trace, estimates, gpus, plans, job, rng=np.random.default_rng(0))
+    answer = recommend(trace, estimates, gpus, plans, job)
     return with_changes(answer, gpus, trace, names)
 
 
@@ -122,7 +121,7 @@ def test_a_copy_on_local_disks_is_the_plans_matter(instance_type, gib, code, wai
     assert plan.offer is not None
     plan = replace(plan, offer=replace(plan.offer, instance_type=instance_type, num_vcpus=192))
     estimates, job = estimates_for(trace, [plan], gpus), make_job(iterations=90_000)
-    answer = recommend(trace, estimates, gpus, [plan], job, rng=np.random.default_rng(0))
+    answer = recommend(trace, estimates, gpus, [plan], job)
     (gain,) = with_changes(answer, gpus, trace, ("nvme",)).gains
     assert gain.why_not is not None
     assert gain.why_not.facts["why"] == code

@@ -130,7 +130,7 @@ def test_a_later_start_saves_on_every_node():
         estimate = make_estimate("A", 0.1 * num_nodes, layout=layout)
         options = recommend(
             make_trace(), {("A", layout): estimate}, {"A": make_gpu("A")}, [plan], make_job(),
-            rng=np.random.default_rng(0), spot=SpotTerms(preemptions_per_h=0.0),
+            spot=SpotTerms(preemptions_per_h=0.0),
         )  # fmt: skip
         (option,) = with_shifts(options, {"A": history(night)}, NOW).options
         return float(str(option.reasons[-1].facts["saving_usd"]))
@@ -146,7 +146,6 @@ def test_the_option_says_so_and_the_others_do_not():
         {name: make_gpu(name) for name in "AB"},
         plans,
         make_job(),
-        rng=np.random.default_rng(0),
     )
     a, b = with_shifts(recommendation, {"A": history(night)}, NOW).options
     assert b == recommendation.options[1]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from advisor.core import values
@@ -24,7 +23,6 @@ def answer(
         {plan.gpu: make_gpu(plan.gpu, compute_capability="8.0") for plan, _ in given},
         [plan for plan, _ in given],
         job or make_job(iterations=1000),
-        rng=np.random.default_rng(0),
     )
 
 

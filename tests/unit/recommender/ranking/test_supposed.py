@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from advisor.core.findings.about_estimates import DivideLayers, EditScript, ShardModel, Supposed
@@ -27,7 +26,7 @@ def plan_of(num_gpus: int, **changes: object) -> Plan:
 def divided(plans: Sequence[Plan], *, trace: Trace = TRACE, **of_job: object) -> Recommendation:
     job = make_job(**of_job)
     estimates = estimates_for(trace, plans, GPUS, job)
-    answer = recommend(trace, estimates, GPUS, plans, job, rng=np.random.default_rng(0))
+    answer = recommend(trace, estimates, GPUS, plans, job)
     return with_divisions(answer, GPUS, trace)
 
 
@@ -59,7 +58,7 @@ def test_what_runs_as_it_is_needs_no_division():
     large = replace(GPUS["X"], memory_bytes=80 * GIB)
     plans, job = [plan_of(8)], make_job()
     estimates = estimates_for(TRACE, plans, {"X": large}, job)
-    answer = recommend(TRACE, estimates, {"X": large}, plans, job, rng=np.random.default_rng(0))
+    answer = recommend(TRACE, estimates, {"X": large}, plans, job)
     assert with_divisions(answer, {"X": large}, TRACE) is answer
 
 
@@ -74,7 +73,7 @@ def test_the_figures_are_those_of_the_supposition(num_gpus):
     hint = next(option for option in divided(plans).what_ifs if option.what_if == split.name)
     job = make_job(split=split)
     estimates = estimates_for(TRACE, plans, GPUS, job)
-    supposed = recommend(TRACE, estimates, GPUS, plans, job, rng=np.random.default_rng(0))
+    supposed = recommend(TRACE, estimates, GPUS, plans, job)
     chosen = supposed.chosen
     assert chosen is not None
     assert (chosen.time_s, chosen.cost_usd) == (hint.time_s, hint.cost_usd)
@@ -85,9 +84,7 @@ def test_copies_of_a_divided_model_take_one_batch_each():
     def iterations(split: Split) -> int:
         plans, job = [plan_of(8)], make_job(split=split)
         estimates = estimates_for(TRACE, plans, GPUS, job)
-        option: Option = recommend(TRACE, estimates, GPUS, plans, job, rng=np.random.default_rng(0)).options[
-            0
-        ]
+        option: Option = recommend(TRACE, estimates, GPUS, plans, job).options[0]
         return option.iterations
 
     assert iterations(Split(sharding=Sharding.ZERO_3)) == iterations(Split())

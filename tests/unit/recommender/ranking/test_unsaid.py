@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from advisor.core import values
@@ -112,7 +111,6 @@ def two_to_choose_from(job: values.Job) -> values.Recommendation:
             make_plan("SURE", 40.0, wait_s=wait_s["SURE"]),
         ],
         job,
-        rng=np.random.default_rng(0),
     )
 
 
