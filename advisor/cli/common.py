@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
@@ -158,11 +158,10 @@ class PlainGroup(WholeLines):
         _check_words(args)
         if args[0] == "help" and "help" not in self.commands:
             args = [*args[1:], "--help"]
-        return super().resolve_command(ctx, args) if args[0] != "--help" else self._own_help(ctx)
-
-    def _own_help(self, ctx: Click) -> Click:
-        typer.echo(self.get_help(ctx))
-        ctx.exit()
+        if args[0] == "--help":
+            typer.echo(self.get_help(ctx))
+            ctx.exit()
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Click) -> Click:
         """Parse and run the command."""
@@ -185,19 +184,16 @@ def _check_words(words: list[str]) -> None:
     for at, word in enumerate(own):
         if _WRITTEN.match(word):
             target = at if "=" in word else at + 1
-            if _is_same_file(names[target : target + 1], names[:target] + names[target + 1 :]):
+            others = names[:target] + names[target + 1 :]
+            if any(_is_same(written, other) for written in names[target : target + 1] for other in others):
                 raise InputError(f"{word} would replace a file that this command reads: give another name.")
 
 
-def _is_same_file(written: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether the file that will be written is one of these, whatever links lead there."""
-    return any(_is_same(Path(name), Path(other)) for name in written for other in others)
-
-
-def _is_same(path: Path, other: Path) -> bool:
+def _is_same(written: str, other: str) -> bool:
+    """Whether both name one file, whatever links lead there."""
     # A word may be no path at all, such as a program's text, or one that may not be looked at.
     with suppress(OSError, ValueError):
-        return path.is_file() and path.samefile(other)
+        return Path(written).is_file() and Path(written).samefile(other)
     return False
 
 

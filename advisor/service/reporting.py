@@ -345,9 +345,7 @@ def todays_prices_for(
             wanted.setdefault(one.gpu, set()).add(one.num_gpus)
     try:
         book, asked = PriceBook(settings=config.pricing), OfferFilter(wanted=wanted)
-        offers = (
-            query_offers(book, asked, listener, may_refresh=True, only_open=True).offers if wanted else ()
-        )
+        offers = query_offers(book, asked, listener, to_rent=True).offers if wanted else ()
     except NoOfferError:  # the report names the jobs that cannot be priced
         offers = ()
     spot = spot_terms(config.settings.spot)

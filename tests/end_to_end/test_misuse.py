@@ -148,7 +148,7 @@ MISUSES = [
     ("catalog build --out folder", 1, "`advisor prices refresh` pulls them"),
     # queue, spot, recipe
     ("queue fit text.csv --out mine.json", 2, "'text.csv' has no column of the submission time"),
-    ("queue fit log.csv --timezone Mars/Base", 2, "give one such as Europe/Berlin or UTC"),
+    ("queue fit log.csv --timezone Mars/Base", 2, "give one such as Europe/Zurich or UTC"),
     ("queue check log.csv", 2, "Export a longer time"),
     ("queue show mine.json", 2, "advisor queue fit LOG --out FILE"),
     ("queue simulate log.csv --capacity 8", 2, "the log has no run times"),

@@ -56,12 +56,7 @@ def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[O
 
 
 def query_offers(
-    book: PriceBook,
-    asked: limits.OfferFilter,
-    listener: Listener,
-    *,
-    may_refresh: bool = False,
-    only_open: bool = False,
+    book: PriceBook, asked: limits.OfferFilter, listener: Listener, *, to_rent: bool = False
 ) -> Offers:
     """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
 
@@ -69,8 +64,8 @@ def query_offers(
 
     Args:
         book: which clouds, regions and markets, and how old prices may be.
-        may_refresh: pull live prices first where they are due.
-        only_open: leave out regions that the account must enable first, and say so.
+        to_rent: pull live prices first where they are due, and leave out regions that the account must enable
+            first, with a warning.
 
     Raises:
         UnknownGpuError: a name that no GPU and no family has.
@@ -88,7 +83,7 @@ def query_offers(
         markets=cloud.markets,
         max_usd_per_h=asked.max_usd_per_h,
     )
-    answers = current_answers(book, query, listener, may_refresh=may_refresh)
+    answers = current_answers(book, query, listener, may_refresh=to_rent)
     if query.providers:
         limits.check_providers(
             book.settings, {provider for answer in answers for provider in answer.providers}, listener
@@ -98,7 +93,7 @@ def query_offers(
     counts = asked.node_counts(small)
     kept = tuple(o for o in small if counts.of(o) and all(floor.keeps(o) for floor in asked.floors))
     closed: tuple[Finding, ...] = ()
-    if only_open:
+    if to_rent:
         asked = replace(asked, opens=is_open(cloud, answers))
         kept, closed = _only_open(kept, asked)
     _check_against_all(book, asked, kept, listener)

@@ -176,7 +176,7 @@ def _rented(
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
-    answer = query_offers(book, asked, listener, may_refresh=True, only_open=True)
+    answer = query_offers(book, asked, listener, to_rent=True)
     offers, unknown = with_known_gpu(answer.offers, load_gpus())
     plans = plans_of_offers(
         offers,

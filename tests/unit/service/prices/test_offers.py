@@ -215,24 +215,24 @@ def test_a_region_of_the_same_name_elsewhere_is_another():
     assert is_open(CloudSettings())(make_offer("L4", region="me-south-1", provider="lab"))
 
 
-def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
+def query(*, to_rent: bool, offers: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
     answer = Answer(source="a test", is_live=False, offers=offers, providers=("aws",))
     monkeypatch.setattr(daily, "current_answers", lambda *_, **__: [answer])
     monkeypatch.setattr(PriceBook, "known", lambda *_: [answer])
-    return query_offers(book(), OfferFilter(wanted={}), Listener(), only_open=only_open)
+    return query_offers(book(), OfferFilter(wanted={}), Listener(), to_rent=to_rent)
 
 
 def test_what_is_left_out_is_counted_and_where_nothing_else_is_left_the_way_out_is_named(monkeypatch):
-    answered = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
+    answered = query(to_rent=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert answered.offers == (OPEN,)
     (note,) = (warning for warning in answered.warnings if isinstance(warning, OptInRegions))
     assert note.facts == {"num_offers": 1, "regions": ["me-south-1"]}
-    every = query(only_open=False, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
+    every = query(to_rent=False, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert set(every.offers) == {CLOSED, OPEN}
     assert OptInRegions not in {type(warning) for warning in every.warnings}
     words = r"Without cloud\.opt_in_regions there is 1: aws l4.xlarge in me-south-1"
     with pytest.raises(NoOfferError, match=words):
-        query(only_open=True, offers=(CLOSED,), monkeypatch=monkeypatch)
+        query(to_rent=True, offers=(CLOSED,), monkeypatch=monkeypatch)
 
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
