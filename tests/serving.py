@@ -13,7 +13,7 @@ from unittest.mock import patch
 import uvicorn
 
 from advisor.config.layers import load_config
-from advisor.serve import hosting
+from advisor.serve import site
 from advisor.serve.hosting import Hosting, host
 from advisor.serve.views import Reader
 from advisor.store.database import open_store
@@ -79,13 +79,13 @@ def served(url: str, settings: Mapping[str, object] | None = None, **options: An
             addresses.append(address)
             ready.set()
 
-        made = hosting._server
+        made = site.server_of
 
         def remembered(*arguments: Any) -> uvicorn.Server:
             servers.append(made(*arguments))
             return servers[0]
 
-        with patch.object(hosting, "_server", remembered):
+        with patch.object(site, "server_of", remembered):
             asked = Hosting(port=0, **options)
             thread = threading.Thread(target=host, args=(Reader(config), asked, told), daemon=True)
             thread.start()

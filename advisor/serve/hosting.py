@@ -22,7 +22,6 @@ from advisor.store.database import existing_store, open_store
 
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
-    from advisor.serve.site import Server
     from advisor.serve.views import Reader
 
 _SHORTEST_TOKEN = 16
@@ -152,7 +151,14 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
         Exception: what runs beside it failed.
         InputError: it cannot listen there, or the extra is not installed.
     """
-    server = _server(reader, hosting.access(), beside.stop if beside else lambda: None)
+    try:
+        from advisor.serve.site import server_of
+    except ImportError as error:
+        raise InputError(
+            f"the service needs starlette and uvicorn ({error}): pip install 'gpu-advisor[serve]' in"
+            " advisor's own environment."
+        ) from error
+    server = server_of(reader, hosting.access(), beside.stop if beside else lambda: None)
     with hosting.listen() as bound:
         address, port = bound.getsockname()[:2]
         failures: list[Exception] = []
@@ -183,14 +189,3 @@ def host(reader: Reader, hosting: Hosting, told: Callable[[str], None], beside: 
                 thread.join()
     for failure in failures:
         raise failure
-
-
-def _server(reader: Reader, access: Access, stop_beside: Callable[[], object]) -> Server:
-    try:
-        from advisor.serve.site import server_of
-    except ImportError as error:
-        raise InputError(
-            f"the service needs starlette and uvicorn ({error}): pip install 'gpu-advisor[serve]' in"
-            " advisor's own environment."
-        ) from error
-    return server_of(reader, access, stop_beside)

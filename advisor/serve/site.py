@@ -60,6 +60,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_LOG_IN = 'Basic realm="advisor", charset="UTF-8", Bearer realm="advisor"'
 # Its address changes with its bytes.
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
@@ -198,7 +199,11 @@ class RequestGuard:
 
         refusal = self._refusal(scope)
         try:
-            app = self._app if refusal is None else _refused(refusal)
+            app = self._app
+            if refusal is not None:
+                headers = {"allow": "GET, HEAD"} if refusal.status == 405 else {}
+                headers |= {"www-authenticate": _LOG_IN} if refusal.status == 401 else {}
+                app = _json({"error": refusal.why}, refusal.status, headers)
             await app(scope, receive, send_safely)
         finally:
             path = getattr(scope.get("route"), "path", "other")
@@ -223,13 +228,6 @@ class RequestGuard:
             return None
         peer = (scope.get("client") or ("",))[0]
         return self._access.why_not_host(headers) or self._access.why_not(headers, peer)
-
-
-def _refused(refusal: Refusal) -> ASGI:
-    headers = {"allow": "GET, HEAD"} if refusal.status == 405 else {}
-    if refusal.status == 401:
-        headers["www-authenticate"] = 'Basic realm="advisor", charset="UTF-8", Bearer realm="advisor"'
-    return _json({"error": refusal.why}, refusal.status, headers)
 
 
 def _json(
@@ -258,7 +256,14 @@ class Site:
             Route("/metrics", self._metrics),
             Route("/api/openapi.json", self._openapi),
             *([Route(self._vega_path, self._vega_script)] if self._vega_path else []),
-            *(route for view in self._views for route in self._routes(view)),
+            *(
+                Route(f"{prefix}{view.path}", self._endpoint(view, write, kind))
+                for view in self._views
+                for prefix, write, kind in (
+                    ("", self._page, "text/html"),
+                    ("/api", _as_json, "application/json"),
+                )
+            ),
         ]
         starlette = Starlette(routes=routes, exception_handlers={404: self._nothing_here})
         # What would repeat the host of a request in an address.
@@ -269,10 +274,6 @@ class Site:
         """Make no answer any more."""
         self._answers.close()
         self._watched.close()
-
-    def _routes(self, view: View) -> Iterator[Route]:
-        for prefix, write, kind in (("", self._page, "text/html"), ("/api", _as_json, "application/json")):
-            yield Route(f"{prefix}{view.path}", self._endpoint(view, write, kind))
 
     def _endpoint(
         self, view: View, write: Callable[[View, Document], bytes], kind: str
@@ -327,27 +328,27 @@ class Site:
 
     async def _health(self, _: Request) -> Response:
         """Whether the database can be read; without a token nothing else is shown."""
+
+        def look() -> bytes:
+            with self._reader.store():
+                return b""
+
         try:
-            await self._watched.of("health", self._looked)
+            await self._watched.of("health", look)
         except errors.StoreError:
             return _json({"status": "the database cannot be read"}, 503)
         return _json({"status": "ok"})
 
-    def _looked(self) -> bytes:
-        with self._reader.store():
-            return b""
-
     async def _metrics(self, _: Request) -> Response:
+        def look() -> bytes:
+            return "".join(f"{line}\n" for line in self._reader.metrics()).encode()
+
         try:
-            gauges = await self._watched.of("metrics", self._gauges)
+            gauges = await self._watched.of("metrics", look)
         except errors.StoreError:
             gauges = b"advisor_store_up 0\n"
         counters = "\n".join(self._served.lines()).encode()
         return Response(gauges + counters + b"\n", media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    def _gauges(self) -> bytes:
-        """Of the store; a price's age is that of the last pull that succeeded."""
-        return "".join(f"{line}\n" for line in self._reader.metrics()).encode()
 
 
 def _as_json(_: View, document: Document) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -16,7 +15,7 @@ from advisor.config.setting_kinds import PositiveDuration
 from advisor.core.errors import InputError, StoreError
 from advisor.core.units import DAY_S, format_duration_short
 from advisor.formats.user_files import fault_in_words
-from advisor.report.document import COUNT, Block, Column, Document, PageLink, Row, Table, columns
+from advisor.report.document import COUNT, Column, Document, PageLink, Row, Table, columns
 from advisor.report.writers.text_formats import SCHEMA_VERSION
 from advisor.service.listening import Listener
 from advisor.service.prices.live import moment_ago, now
@@ -158,11 +157,16 @@ class Reader:
         series = price_history(query.gpu, query.since, self.config.pricing, Listener())
         with self.store() as store:
             pulled = pulls(store)
-        at = now()
-        rows = [Row((p.source, p.scope, p.num_offers, _age(p.succeeded_at, at), p.failure)) for p in pulled]
+        at, rows = now(), []
+        for p in pulled:
+            age_s = None if p.succeeded_at is None else (at - p.succeeded_at).total_seconds()
+            age = "never pulled" if age_s is None else format_duration_short(age_s)
+            rows.append(Row((p.source, p.scope, p.num_offers, age, p.failure)))
         ages = (*columns("Source", "Scope"), Column("Offers", COUNT), *columns("Age", "Last failure"))
         table = Table(columns=ages, rows=tuple(rows), caption="Age of prices")
-        return _with(history_document(series, at), (table,) if rows else ())
+        document = history_document(series, at)
+        made = document.page or (lambda: document.blocks)
+        return replace(document, page=lambda: (*made(), *((table,) if rows else ())))
 
     def report(self, query: ReportQuery) -> Document:
         """Spending by team, user and tag, and predictions against runs, as ``advisor report`` shows it."""
@@ -232,10 +236,6 @@ def _label(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _age(moment: datetime | None, at: datetime) -> str:
-    return "never pulled" if moment is None else format_duration_short((at - moment).total_seconds())
-
-
 def _linked(document: Document, hrefs: list[str]) -> Document:
     (block,) = document.blocks
     if not isinstance(block, Table):
@@ -243,11 +243,6 @@ def _linked(document: Document, hrefs: list[str]) -> Document:
     rows = zip(block.rows, hrefs, strict=True)
     linked = tuple(replace(row, cells=(PageLink(str(row.cells[0]), to), *row.cells[1:])) for row, to in rows)
     return replace(document, blocks=(replace(block, rows=linked, narrow=()),))
-
-
-def _with(document: Document, more: tuple[Block, ...]) -> Document:
-    made = document.page
-    return replace(document, page=lambda: (*(document.blocks if made is None else made()), *more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +268,10 @@ _COUNT: Mapping[str, object] = {"type": "integer", "minimum": 0}
 
 def views_of(reader: Reader) -> tuple[View, ...]:
     """All of them; those with a title are linked from each page."""
+
+    def _list(of: Mapping[str, object]) -> Mapping[str, object]:
+        return {"type": "array", "items": of}
+
     run, job, option = ({"$ref": f"{NAMED}{kind}"} for kind in KEPT)
     runs = {"runs": _list(run), "total_usd": {"type": "number"}}
     runs |= {"num_unknown_costs": _COUNT, "num_left_out": _COUNT}
@@ -305,10 +304,6 @@ _OF_WAITS = (
     "size_unit num_jobs num_waiting left_out queues first_submit_s last_submit_s offset_p50 offset_p90 levels"
     " waiting end_s backlog_levels bins limits"
 )
-
-
-def _list(of: Mapping[str, object]) -> Mapping[str, object]:
-    return {"type": "array", "items": of}
 
 
 # The JSON API as an OpenAPI document, from the queries and answers of the views.
@@ -362,22 +357,21 @@ def answer_schema(view: View) -> dict[str, Any]:
 
 
 def _operation(view: View) -> Mapping[str, object]:
-    failures = {status: _response(why, _ERROR) for status, why in _WHY.items()}
+    answers = [("200", "The answer", answer_schema(view)), *((*one, _ERROR) for one in _WHY.items())]
+    of_path = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+    of_query: dict[str, Any] = view.query.model_json_schema(mode="serialization")
     return {
         "summary": view.document.__doc__,
         "operationId": view.document.__name__,
-        "parameters": list(_parameters(view)),
-        "responses": {"200": _response("The answer", answer_schema(view)), **failures},
+        "parameters": [
+            *([of_path] if "{name}" in view.path else []),
+            *(
+                {"name": name, "in": "query", "required": False, "schema": kind}
+                for name, kind in of_query.get("properties", {}).items()
+            ),
+        ],
+        "responses": {
+            status: {"description": words, "content": {"application/json": {"schema": schema}}}
+            for status, words, schema in answers
+        },
     }
-
-
-def _response(words: str, schema: Mapping[str, object]) -> Mapping[str, object]:
-    return {"description": words, "content": {"application/json": {"schema": schema}}}
-
-
-def _parameters(view: View) -> Iterator[Mapping[str, object]]:
-    if "{name}" in view.path:
-        yield {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    of_query: dict[str, Any] = view.query.model_json_schema(mode="serialization")
-    for name, kind in of_query.get("properties", {}).items():
-        yield {"name": name, "in": "query", "required": False, "schema": kind}

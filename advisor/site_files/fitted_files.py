@@ -39,12 +39,8 @@ class FitKind:
     """Of its fields."""
     noun: str
     log: str
-    command: str
-
-    @property
-    def advice(self) -> str:
-        """What to do about a file that is no good."""
-        return f"Write it anew: {self.command}"
+    advice: str
+    """What to do about a file that is no good."""
 
 
 def write_fit_file(path: Path, kind: FitKind, body: Mapping[str, object]) -> None:
@@ -81,14 +77,12 @@ def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:
     return body
 
 
-FORMAT = "advisor-queue-waits"
-FORMAT_VERSION = 3
 WAITS = FitKind(
-    format=FORMAT,
-    version=FORMAT_VERSION,
+    format="advisor-queue-waits",
+    version=3,
     noun="queue waits",
     log="a job log",
-    command="advisor queue fit LOG --out FILE",
+    advice="Write it anew: advisor queue fit LOG --out FILE",
 )
 
 
@@ -106,32 +100,26 @@ def load_fit(path: Path, timezone: str | None = None, user: str | None = None) -
     Raises InputError: unreadable, neither of both, of another version, or no such time zone.
     """
     zone = None if timezone is None else zone_of(timezone)
-    if is_fit_file(path):
-        return _read_fit(path)
-    log = read_job_log(path, zone)
-    return fit(log, user if is_of_now(log.end_s, time.time()) else None)
-
-
-def _read_fit(path: Path) -> WaitQuantiles:
+    if not is_fit_file(path):
+        log = read_job_log(path, zone)
+        return fit(log, user if is_of_now(log.end_s, time.time()) else None)
     try:
         fitted = TypeAdapter(WaitQuantiles).validate_python(read_fit_file(path, WAITS))
     except ValidationError as error:
         raise InputError(f"{str(path)!r}: {fault_in_words(error.errors()[0])} {WAITS.advice}.") from error
     if not any(found_bin.key == ALL for found_bin in fitted.bins):
         raise InputError(f"{str(path)!r} lacks the bin of all jobs. {WAITS.advice}.")
-    if fitted.levels != LEVELS or any(not _rises(one.waits_s) for one in fitted.bins):
+    if fitted.levels != LEVELS or not all(_rise((0.0, *one.waits_s)) for one in fitted.bins):
         raise InputError(f"{str(path)!r} has waits that are no quantiles. {WAITS.advice}.")
-    if len(fitted.backlog_levels) != len(BACKLOGS) or not all(map(_are_levels, fitted.backlog_levels)):
+    if len(fitted.backlog_levels) != len(BACKLOGS) or not all(
+        _rise((0.0, *levels, 1.0), len(LEVELS) + 2) for levels in fitted.backlog_levels
+    ):
         raise InputError(f"{str(path)!r} has backlog_levels that are no levels. {WAITS.advice}.")
     return fitted
 
 
-def _rises(waits_s: Sequence[float]) -> bool:
-    return len(waits_s) == len(LEVELS) and waits_s[0] >= 0 and all(a <= b for a, b in pairwise(waits_s))
-
-
-def _are_levels(levels: Sequence[float]) -> bool:
-    return len(levels) == len(LEVELS) and all(a <= b for a, b in pairwise((0.0, *levels, 1.0)))
+def _rise(values: Sequence[float], num: int = len(LEVELS) + 1) -> bool:
+    return len(values) == num and all(a <= b for a, b in pairwise(values))
 
 
 SPOT_HISTORY = FitKind(
@@ -139,7 +127,7 @@ SPOT_HISTORY = FitKind(
     version=1,
     noun="a log of spot machines",
     log="such a log",
-    command="advisor spot fit LOG --out FILE",
+    advice="Write it anew: advisor spot fit LOG --out FILE",
 )
 
 
@@ -155,12 +143,9 @@ def load_history(path: Path, now: datetime | None = None) -> SpotHistory:
     body = read_fit_file(path, SPOT_HISTORY)
     try:
         history = TypeAdapter(SpotHistory).validate_python(body)
-    except InputError as error:
-        raise InputError(f"{str(path)!r}: {error} {SPOT_HISTORY.advice}.") from error
-    except ValidationError as error:
-        raise InputError(
-            f"{str(path)!r}: {fault_in_words(error.errors()[0])} {SPOT_HISTORY.advice}."
-        ) from error
+    except (InputError, ValidationError) as error:
+        why = str(error) if isinstance(error, InputError) else fault_in_words(error.errors()[0])
+        raise InputError(f"{str(path)!r}: {why} {SPOT_HISTORY.advice}.") from error
     if not all(seen.up_h + seen.down_h > 0 for seen in history.machines.values()):
         raise InputError(f"{str(path)!r} holds a machine that was never watched. {SPOT_HISTORY.advice}.")
     return history

@@ -48,7 +48,16 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     records, passed_over = _read(path, zone)
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
-        raise InputError(_without_sizes(path, records))
+        message = f"{str(path)!r} does not tell how large its jobs are: "
+        if empty := sorted({unit for record in records for unit in record.sizes}):
+            raise InputError(
+                f"{message}none asks for any {' or '.join(empty)}."
+                " Export jobs that do, or one more of the columns gpus, nodes or cores."
+                " Slurm counts GPUs only with AccountingStorageTRES=gres/gpu in its slurm.conf."
+            )
+        raise InputError(
+            f"{message}it needs a column gpus, nodes or cores (of sacct: ReqTRES, NNodes or NCPUS)."
+        )
     now_s = time.time()
     # A log of another machine, whose clock differs, may be of tomorrow.
     reasons = [_why_left_out(record, unit, now_s + DAY_S) for record in records]
@@ -68,20 +77,6 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     left_out.update(passed_over)
     return JobLog(
         jobs=started, size_unit=unit or "", left_out=dict(sorted((+left_out).items())), waiting=still
-    )
-
-
-def _without_sizes(path: Path, records: Iterable[Record]) -> str:
-    empty = sorted({unit for record in records for unit in record.sizes})
-    if empty:
-        return (
-            f"{str(path)!r} does not tell how large its jobs are: none asks for any {' or '.join(empty)}."
-            " Export jobs that do, or one more of the columns gpus, nodes or cores."
-            " Slurm counts GPUs only with AccountingStorageTRES=gres/gpu in its slurm.conf."
-        )
-    return (
-        f"{str(path)!r} does not tell how large its jobs are: it needs a column gpus, nodes or cores"
-        " (of sacct: ReqTRES, NNodes or NCPUS)."
     )
 
 
@@ -146,17 +141,13 @@ def _records(
                 break
         elif record is not None:
             records.append(record)
-    if faults:
-        raise InputError(_in_words(path, faults, place))
-    return records
-
-
-def _in_words(path: Path, faults: Iterable[str], place: str) -> str:
-    lines = list(faults)
-    at_least = "at least " if len(lines) > _MOST_COUNTED else ""
-    num_more = len(lines) - MOST_FAULTS
+    if not faults:
+        return records
+    at_least = "at least " if len(faults) > _MOST_COUNTED else ""
+    num_more = len(faults) - MOST_FAULTS
     more = [f"and {at_least}{num_more:,} more {place}s"] if num_more > 0 else []
-    return "\n  ".join([f"{str(path)!r} is not a job log as it should be:", *lines[:MOST_FAULTS], *more])
+    title = f"{str(path)!r} is not a job log as it should be:"
+    raise InputError("\n  ".join([title, *faults[:MOST_FAULTS], *more]))
 
 
 def _why_left_out(record: Record, unit: str | None, latest_s: float) -> str | None:
@@ -349,7 +340,7 @@ SCHEDULERS = {
     "kueue": log_rows.KUEUE,
     "volcano": log_rows.VOLCANO,
 }
-"""What asks each for its jobs: the word stands for the cluster at hand, in the place of a log."""
+"""What asks each for the jobs of all users, Slurm for the last 180 days: the word stands for a log."""
 # 2 million jobs take a minute.
 _WITHIN_S = 600.0
 _MOST_WORDS = 300
@@ -370,19 +361,15 @@ def log_or_live(source: Path) -> Iterator[Path]:
         yield source
         return
     with temporary_folder(name) as folder:
-        _ask(name, path := folder / name)
+        try:
+            answer = answer_of(name, SCHEDULERS[name], within_s=_WITHIN_S)
+        except InputError as error:
+            raise InputError(f"{error} Give a log instead.") from error
+        write_atomically(path := folder / name, answer)
         try:
             yield path
         except InputError as error:
             raise InputError(str(error).replace(repr(str(path)), f"what {name} tells")) from error
-
-
-def _ask(name: str, path: Path) -> None:
-    """Write the jobs of all users, of Slurm those of the last 180 days; times are in UTC."""
-    try:
-        write_atomically(path, answer_of(name, SCHEDULERS[name], within_s=_WITHIN_S))
-    except InputError as error:
-        raise InputError(f"{error} Give a log instead.") from error
 
 
 def answer_of(name: str, command: Sequence[str], *, within_s: float) -> bytes:

@@ -59,7 +59,8 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
     with _opened(path) as text:
         first = next((line for line in _lines(text) if line.strip()), "")
     with _opened(path) as text:
-        if _is_swf(first):
+        is_plain = len(first.split()) == len(_SWF) and "," not in first and "|" not in first
+        if is_plain or first.lstrip().startswith(";"):
             yield from _swf_rows(_lines(text))
         else:
             yield from _table_rows(_lines(text), "|" if "|" in first else ",", path, _check_header)
@@ -124,12 +125,6 @@ def is_json(path: Path) -> bool:
     with _opened(path) as text:
         pieces = iter(lambda: text.read(io.DEFAULT_BUFFER_SIZE), "")
         return next(filter(None, map(str.lstrip, pieces)), "").startswith("{")
-
-
-def _is_swf(first: str) -> bool:
-    return first.lstrip().startswith(";") or (
-        len(first.split()) == len(_SWF) and "," not in first and "|" not in first
-    )
 
 
 def _swf_rows(lines: Iterable[str]) -> Iterator[tuple[int, Row | ValueError]]:
@@ -236,7 +231,9 @@ def times_of(
     entered = sorted({max(times) for times in product(submit, eligible)} if eligible else set(submit))
     if not start:
         return Times(entered_s=entered[-1], start_s=None, end_s=end[-1] if end else None)
-    start = _that_fit(start, end, run_s)
+    if len(start) > 1 and run_s is not None:
+        # Readings that agree with the end and the run time, or all.
+        start = tuple(s for s in start if any(abs(e - s - run_s) <= MINUTE_S for e in end)) or start
     waits = sorted((s - e, s) for s in start for e in entered)
     possible = [(wait_s, start_s) for wait_s, start_s in waits if wait_s >= 0] or waits[-1:]
     wait_s, start_s = possible[0]
@@ -256,14 +253,6 @@ def finite(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _that_fit(start: Readings, end: Readings, run_s: float | None) -> Readings:
-    """Readings of the start that agree with the end and the run time, or all."""
-    if len(start) == 1 or run_s is None or not end:
-        return start
-    near = tuple(s for s in start if any(abs(e - s - run_s) <= MINUTE_S for e in end))
-    return near or start
 
 
 # JSON of kubectl -> rows.

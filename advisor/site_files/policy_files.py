@@ -67,7 +67,18 @@ def _read(path: Path) -> Source | list[PolicyFault]:
     if not isinstance(document.value, Mapping):
         message = "a policy file holds keys such as 'version: 1', 'layer: project' and 'limits:'"
         return [PolicyFault(file=file, line=1, message=message)]
-    content, errors = _validated(document.value)
+    content: PolicyFile | None = None
+    errors: list[ErrorDetails] = []
+    try:
+        content = PolicyFile.model_validate(document.value)
+    except ValidationError as error:
+        # A list is too short once its entries are refused: that is no fault of its own.
+        errors = [
+            # A key that is no text would look like the index of a list entry.
+            item | {"loc": (*item["loc"][:-1], str(item["input"]))} if item["type"] == "invalid_key" else item
+            for item in error.errors()
+            if item["type"] != "too_short" or not item["input"]
+        ]
     places = {item["loc"]: _words(item["loc"], item) for item in errors}
     # An unknown key is reported as such, whatever it holds; and what is empty is reported once.
     unknown = {item["loc"] for item in errors if item["type"] == "extra_forbidden"}
@@ -80,19 +91,6 @@ def _read(path: Path) -> Source | list[PolicyFault]:
     if content is None or faults:
         return sorted(faults, key=lambda fault: fault.line or 0)
     return Source(file=file, content=content, lines=document.lines)
-
-
-def _validated(value: object) -> tuple[PolicyFile | None, list[ErrorDetails]]:
-    try:
-        return PolicyFile.model_validate(value), []
-    except ValidationError as error:
-        # A list is too short once its entries are refused: that is no fault of its own.
-        return None, [
-            # A key that is no text would look like the index of a list entry.
-            item | {"loc": (*item["loc"][:-1], str(item["input"]))} if item["type"] == "invalid_key" else item
-            for item in error.errors()
-            if item["type"] != "too_short" or not item["input"]
-        ]
 
 
 def _empty(value: object, place: Place = ()) -> Iterator[Place]:
@@ -119,7 +117,10 @@ def _words(place: Place, item: ErrorDetails) -> str:
         case "invalid_key":
             return f"a key must be a text, not {given!r}"
         case "missing":
-            return f"{name!r} is missing: {_description(str(place[-1]))}"
+            key = str(place[-1])
+            fields = {**PolicyFile.model_fields, **Approval.model_fields, **Prefer.model_fields}
+            what = {"version": "write version: 1", "layer": "write layer: organisation, team or project"}
+            return f"{name!r} is missing: {what.get(key, str(fields[key].description))}"
         case "too_short":
             return f"{name}: an empty list allows or denies nothing: name something or remove it"
         case "bool_type":
@@ -146,13 +147,6 @@ def _near(place: Place) -> str:
     dotted = [key for key in LOCKABLE if key.endswith(f".{name}")]
     hint = did_you_mean(name, keys) or did_you_mean(f"{around}.{name}", dotted)
     return hint or f" There are {', '.join(keys)}."
-
-
-def _description(key: str) -> str:
-    fields = {**PolicyFile.model_fields, **Approval.model_fields, **Prefer.model_fields}
-    return {"version": "write version: 1", "layer": "write layer: organisation, team or project"}.get(
-        key, str(fields[key].description)
-    )
 
 
 def _shortened(value: object) -> object:

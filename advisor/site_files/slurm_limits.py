@@ -6,6 +6,7 @@ QOS, the job's QOS and the association set the same limit, the first counts (wit
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from advisor.core.errors import InputError
@@ -152,7 +153,10 @@ class _Asked:
         """Of a partition's jobs."""
         own = self._association(partition.get("PartitionName", ""))
         account = "" if own is None else own["Account"]
-        job_qos = _qos_name(own) if self.job is None else self.job["QOS"]
+        job_qos = "" if self.job is None else self.job["QOS"]
+        if self.job is None and own is not None:
+            allowed = own["QOS"].split(",")
+            job_qos = own["DefaultQOS"] or ("normal" if "normal" in allowed else allowed[0])
         flags = self.accounts.qos.get(job_qos, {}).get("Flags", "").split(",")
         lifted = {_LIFTS[flag] for flag in flags if flag in _LIFTS}
         yield from (one for one in _of_partition(partition) if one.name not in lifted)
@@ -215,13 +219,6 @@ class _Asked:
 
     def _running(self, is_counted: Callable[[Row], bool]) -> list[Row]:
         return [job for job in self.queue if job["StateCompact"] == "R" and is_counted(job)]
-
-
-def _qos_name(association: Row | None) -> str:
-    if association is None:
-        return ""
-    allowed = association["QOS"].split(",")
-    return association["DefaultQOS"] or ("normal" if "normal" in allowed else allowed[0])
 
 
 def _up(account: str, above: Mapping[str, Row]) -> Iterator[str]:
@@ -296,6 +293,11 @@ def _queued(mine: Row, queue: Iterable[Row], now_s: float) -> QueuedNow:
     since = [
         one for name in ("EligibleTime", "SubmitTime") for one in log_rows.readings_s(mine[name], name, None)
     ]
+    cells: list[str] = []
+    with suppress(InputError):  # sprio does not work with priority/basic
+        ask = ("sprio", "--noheader", f"--jobs={mine['JobID']}", f"--format={'|'.join(_FACTORS.values())}")
+        cells = "|".join(_lines(*ask)[:1]).split("|")
+    parts = dict(zip(_FACTORS, map(log_rows.finite, cells), strict=False))
     return QueuedNow(
         job_id=mine["JobID"],
         num_gpus=_count(_GPUS, mine["tres-alloc"]) or 0,
@@ -306,20 +308,9 @@ def _queued(mine: Row, queue: Iterable[Row], now_s: float) -> QueuedNow:
         priority=whole_number(mine["PriorityLong"]) or 0,
         place=len(ahead) + 1,
         num_waiting=len(alike),
-        factors=_factors(mine["JobID"]),
+        factors={name: value for name, value in parts.items() if value},
     )
 
 
 def _order(row: Row) -> tuple[int, int]:
     return -(whole_number(row["PriorityLong"]) or 0), whole_number(row["JobID"]) or 0
-
-
-def _factors(job_id: str) -> dict[str, float]:
-    """Nothing where sprio does not work, as with priority/basic."""
-    try:
-        lines = _lines("sprio", "--noheader", f"--jobs={job_id}", f"--format={'|'.join(_FACTORS.values())}")
-    except InputError:
-        return {}
-    cells = lines[0].split("|") if lines else []
-    parts = dict(zip(_FACTORS, map(log_rows.finite, cells), strict=False))
-    return {name: value for name, value in parts.items() if value}
