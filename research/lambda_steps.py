@@ -317,9 +317,12 @@ boards':
 | BERT-base, A40; BERT-large, A40; A5000 | -32; -28; -28 % | -2; +5; +5 % |
 
 These five ran without TF32, whatever the table says: on the A5000 GNMT takes 3.0 times as long as in half
-precision, on the A6000 and A100 1.7 to 2.0. They stay in all figures: BERT-large has batches too small to
-tell such rows by their times alone. Without them and with what ships, steps are 7.1 % off instead of 8.0,
-speed relative to an A100 7.3 instead of 8.4, at worst 25 instead of 34.
+precision, on the A6000 and A100 1.7 to 2.0. Transformer-XL, which judges nothing here, says so of the A40 and
+A5000 too: half precision is 2.3 times as fast there, 1.4 to 1.9 times on other boards of Ampere (RTX 3080:
+2.0). But the A4000 has 1.8, and BERT-base on the same A5000 ran in TF32. So nothing that the table states
+tells such rows. They stay in all figures: BERT-large has batches too small to tell them by times alone.
+Without them and with what ships, steps are 7.1 % off instead of 8.0, speed relative to an A100 7.3 instead
+of 8.4, at worst 25 instead of 34.
 
 **Speed relative to an A100** hangs on software. In half precision, steps of 2020 are 13 % too fast on A100s,
 which were new, and right on the mean on other Ampere boards; those of 2022 are 2 % too fast and 2 too slow.
