@@ -5,7 +5,7 @@ import json
 import pytest
 
 from advisor.core.errors import TraceError
-from advisor.core.findings import Text, TraceWarning
+from advisor.core.findings import TraceWarning
 from advisor.core.findings.about_traces import EvaluationSeen, KernelsLeftOut, NoStep, World
 from advisor.formats.trace_files import known_warning, read_trace, warning_of, write_trace
 from advisor.payload.protocol import Warned
@@ -71,19 +71,15 @@ def test_sentences_of_an_older_advisor_are_texts(path):
     assert read_trace(path).warnings == texts(*map(in_names, WARNINGS))
 
 
-def test_a_code_of_a_newer_advisor_is_its_sentence(path):
+@pytest.mark.parametrize(
+    "finding", [{"code": "of-tomorrow", "facts": {"any": ["thing"]}}, {"code": "budget", "facts": {}}]
+)
+def test_a_code_of_a_newer_advisor_or_of_no_trace_is_its_sentence(path, finding):
     document = json.loads(path.read_text())
     document["warnings"][1] = "something new"
-    document["warning_findings"][1] = {"code": "of-tomorrow", "facts": {"any": ["thing"]}}
+    document["warning_findings"][1] = finding
     path.write_text(json.dumps(document))
     assert read_trace(path).warnings == (WARNINGS[0], *texts("something new"), *WARNINGS[2:])
-
-
-def test_a_code_that_no_trace_warns_of_is_its_sentence(path):
-    document = json.loads(path.read_text())
-    document["warning_findings"][1] = {"code": "budget", "facts": {}}
-    path.write_text(json.dumps(document))
-    assert isinstance(read_trace(path).warnings[1], Text)
 
 
 def test_wrong_facts_are_damage(path):

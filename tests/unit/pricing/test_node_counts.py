@@ -1,12 +1,10 @@
 """How many machines make one plan, and over what they exchange."""
 
-from collections.abc import Collection, Mapping
-
 import pytest
 
 from advisor.core.fabrics import board_fabric, linked
 from advisor.core.gpus import load_gpus
-from advisor.core.values import Link, Network, Offer
+from advisor.core.values import Link, Network
 from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, fabric_of, node_counts, numbers_of_nodes
 from tests.builders import make_offer
 
@@ -15,55 +13,46 @@ G5_SMALL = make_offer("A10G", provider="aws", instance_type="g5.12xlarge", num_g
 G5_LARGE = make_offer("A10G", provider="aws", instance_type="g5.48xlarge", num_gpus=8)
 A_HOST = make_offer("RTX-4090", provider="vastai", instance_type="4x_RTX4090", num_gpus=4)
 OFFERS = (P4D, G5_SMALL, G5_LARGE, A_HOST)
-ANY: Mapping[str, Collection[int]] = {}
-
-
-def counts(
-    offer: Offer,
-    limits: NodeLimits,
-    wanted: Mapping[str, Collection[int]] = ANY,
-    beyond: Mapping[str, Collection[int]] = ANY,
-) -> tuple[int, ...]:
-    return node_counts(OFFERS, limits, wanted, beyond).of(offer)
 
 
 @pytest.mark.parametrize("limits", [ALONE, USEFUL, NodeLimits(exactly=1), NodeLimits(most=1, exactly=1)])
 def test_machines_stay_alone_unless_more_are_asked_for(limits):
-    assert [counts(offer, limits) for offer in OFFERS] == [(1,)] * 4
+    assert [*map(node_counts(OFFERS, limits, {}, {}).of, OFFERS)] == [(1,)] * 4
 
 
-def test_the_largest_machines_of_their_gpu_go_together_in_useful_numbers():
-    assert counts(P4D, NodeLimits(most=6)) == (1, 2, 4, 6)
-    assert counts(G5_LARGE, NodeLimits(most=2)) == (1, 2)
-    assert counts(G5_SMALL, NodeLimits(most=2)) == (1,)
+WANTED = {"A100-SXM-40GB": {8, 24}, "A10G": {4, 16}}
+SIXTEEN, TWELVE = {"A100-SXM-40GB": {16}}, {"A100-SXM-40GB": {12}}
 
 
-def test_a_machine_of_unknown_network_stays_alone():
-    assert counts(A_HOST, NodeLimits(most=8)) == (1,)
-    assert counts(A_HOST, NodeLimits(most=8, exactly=2)) == ()
-
-
-def test_an_exact_number_leaves_no_other():
-    assert counts(P4D, NodeLimits(most=None, exactly=3)) == (3,)
-    assert counts(G5_SMALL, NodeLimits(most=None, exactly=3)) == ()
-
-
-def test_numbers_of_gpus_count_all_nodes():
-    wanted = {"A100-SXM-40GB": {8, 24}, "A10G": {4, 16}}
-    assert counts(P4D, NodeLimits(most=4), wanted) == (1, 3)
-    assert counts(P4D, NodeLimits(most=2), wanted) == (1,)
-    assert counts(G5_SMALL, NodeLimits(most=4), wanted) == (1,)
-    assert counts(G5_LARGE, NodeLimits(most=4), wanted) == (2,)
-    assert counts(A_HOST, NodeLimits(most=4), wanted) == ()
-    assert counts(P4D, NodeLimits(most=None, exactly=2), wanted) == ()
-
-
-def test_what_no_machine_has_is_made_of_nodes_where_nobody_limits_them():
-    wanted = {"A100-SXM-40GB": {16}}
-    assert counts(P4D, USEFUL, wanted, beyond=wanted) == (2,)
-    assert counts(P4D, ALONE, wanted, beyond=wanted) == ()
-    assert counts(P4D, USEFUL, wanted) == ()
-    assert counts(P4D, USEFUL, {"A100-SXM-40GB": {12}}, beyond={"A100-SXM-40GB": {12}}) == ()
+@pytest.mark.parametrize(
+    ("offer", "limits", "wanted", "beyond", "numbers"),
+    [
+        # The largest machines of their GPU go together, in useful numbers.
+        (P4D, NodeLimits(most=6), {}, {}, (1, 2, 4, 6)),
+        (G5_LARGE, NodeLimits(most=2), {}, {}, (1, 2)),
+        (G5_SMALL, NodeLimits(most=2), {}, {}, (1,)),
+        # One of unknown network stays alone.
+        (A_HOST, NodeLimits(most=8), {}, {}, (1,)),
+        (A_HOST, NodeLimits(most=8, exactly=2), {}, {}, ()),
+        # An exact number leaves no other.
+        (P4D, NodeLimits(most=None, exactly=3), {}, {}, (3,)),
+        (G5_SMALL, NodeLimits(most=None, exactly=3), {}, {}, ()),
+        # Numbers of GPUs count all nodes.
+        (P4D, NodeLimits(most=4), WANTED, {}, (1, 3)),
+        (P4D, NodeLimits(most=2), WANTED, {}, (1,)),
+        (G5_SMALL, NodeLimits(most=4), WANTED, {}, (1,)),
+        (G5_LARGE, NodeLimits(most=4), WANTED, {}, (2,)),
+        (A_HOST, NodeLimits(most=4), WANTED, {}, ()),
+        (P4D, NodeLimits(most=None, exactly=2), WANTED, {}, ()),
+        # What no machine has is made of nodes where nobody limits them.
+        (P4D, USEFUL, SIXTEEN, SIXTEEN, (2,)),
+        (P4D, ALONE, SIXTEEN, SIXTEEN, ()),
+        (P4D, USEFUL, SIXTEEN, {}, ()),
+        (P4D, USEFUL, TWELVE, TWELVE, ()),
+    ],
+)
+def test_how_many_go_together(offer, limits, wanted, beyond, numbers):
+    assert node_counts(OFFERS, limits, wanted, beyond).of(offer) == numbers
 
 
 def test_nodes_of_one_s_own_are_as_many_as_there_are():

@@ -21,19 +21,11 @@ DISK = StorageRate(
 EGRESS = replace(DISK, kind=RateKind.EGRESS_INTERNET)
 
 
-def test_an_amount_is_paid_tier_by_tier():
+@pytest.mark.parametrize(("gib", "usd"), [(0, 0), (4, 12), (10, 30), (30, 30 + 40), (100, 30 + 40 + 70)])
+def test_an_amount_is_paid_tier_by_tier_and_beyond_the_last_nothing_is_guessed(gib, usd):
     tiers = [replace(EGRESS, up_to_gib=limit, usd=usd) for limit, usd in ((10, 3), (30, 2), (math.inf, 1))]
-    assert usd_of(tiers, 0) == 0
-    assert usd_of(tiers, 4) == pytest.approx(12)
-    assert usd_of(tiers, 10) == pytest.approx(30)
-    assert usd_of(tiers, 30) == pytest.approx(30 + 40)
-    assert usd_of(tiers, 100) == pytest.approx(30 + 40 + 70)
-
-
-def test_beyond_the_last_known_tier_nothing_is_guessed():
-    tiers = [replace(EGRESS, up_to_gib=10)]
-    assert usd_of(tiers, 10) == pytest.approx(0.8)
-    assert usd_of(tiers, 10.5) is None
+    assert usd_of(tiers, gib) == pytest.approx(usd)
+    assert usd_of(tiers[:1], gib) == (None if gib > 10 else pytest.approx(usd))
     assert usd_of((), 1) is None
 
 

@@ -38,16 +38,12 @@ def test_zones_are_ids_and_the_newest_price_counts(aws):
     assert {offer.retrieved_at for offer in part.offers} == {NOW}
 
 
-def test_quantiles_are_weighted_over_the_90_days(aws):
+@pytest.mark.parametrize(("days", "usual"), [(90, 0.2), (20, 0.3)])
+def test_quantiles_are_weighted_over_the_days_that_are_asked_for(aws, days, usual):
     """0.2 held for 50 of 90 days (from before the start), 0.3 for 30, 0.4 for 10."""
-    offers = {offer.zone: offer for offer in ask()[SPOT].offers}
-    assert offers["use1-az2"].spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
+    offers = {offer.zone: offer for offer in ask(history_days=days)[SPOT].offers}
+    assert offers["use1-az2"].spot_usd_per_h == Interval(p10=usual, p50=usual, p90=0.4)
     assert offers["use1-az1"].spot_usd_per_h == Interval(p10=0.25, p50=0.25, p90=0.25)
-
-
-def test_fewer_days_of_history_can_be_asked_for(aws):
-    offers = {offer.zone: offer for offer in ask(history_days=20)[SPOT].offers}
-    assert offers["use1-az2"].spot_usd_per_h == Interval(p10=0.3, p50=0.3, p90=0.4)
 
 
 def test_all_points_are_history_with_their_own_times(aws):
@@ -73,15 +69,11 @@ def test_pages_are_put_together(start):
     assert aws.calls.count(("DescribeSpotPriceHistory", "us-east-1")) == 4
 
 
-def test_a_quote_above_on_demand_is_kept(start):
-    start(quoting(quote("0.95")))
-    assert usd_per_h(ask()[SPOT]) == {("g6.xlarge", "use1-az2"): 0.95}
-
-
-def test_a_quote_at_the_floor_is_told_and_not_offered(start):
-    start(quoting(quote("0.0804"), quote("0.09", zone="us-east-1b")))
+@pytest.mark.parametrize("other", ["0.09", "0.95"])
+def test_a_quote_at_the_floor_is_told_and_not_offered_and_one_above_on_demand_is_kept(start, other):
+    start(quoting(quote("0.0804"), quote(other, zone="us-east-1b")))
     part = ask()[SPOT]
-    assert usd_per_h(part) == {("g6.xlarge", "use1-az1"): 0.09}
+    assert usd_per_h(part) == {("g6.xlarge", "use1-az1"): float(other)}
     assert "quotes at the floor of 10 % of on-demand (no demand): g6.xlarge in use1-az2" in part.gaps
 
 
