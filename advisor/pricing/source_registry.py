@@ -125,15 +125,12 @@ def _held_answer(source: protocol.PriceSource, query: protocol.OfferQuery, store
     whole = [(pull.place, pull) for pull in pulls(store, source.name) if pull.place is not None]
     covered = covered_places(store, source.name) | {place for place, _ in whole}
     asked = [(place, pull.succeeded_at) for place, pull in whole if pull.succeeded_at is not None]
+    # What it no longer answers for was pulled under other options, and would never be pulled anew.
+    sold = (offer for offer in held if offer.market in able.markets)
     return Answer(
         source=source.name,
         is_live=True,
-        # What it no longer answers for was pulled under other options, and would never be pulled anew.
-        offers=tuple(
-            offer
-            for offer in held
-            if offer.market in able.markets and (not able.providers or offer.provider in able.providers)
-        ),
+        offers=tuple(one for one in sold if not able.providers or one.provider in able.providers),
         providers=providers_of(source) if able.knows_all else tuple(sorted({place[0] for place in covered})),
         covers=covered if able.knows_all else frozenset(),
         knows_all=able.knows_all,

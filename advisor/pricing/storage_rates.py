@@ -92,9 +92,9 @@ def charge(
 def dearest_rate(rates: Sequence[StorageRate], kind: RateKind, provider: str) -> StorageRate:
     """The dearest known of a provider, or else of all. Raises CatalogError: none of this kind is known."""
     known = [rate for rate in rates if rate.kind is kind]
-    own = [rate for rate in known if same_name(rate.provider, provider)]
     if not known:
         raise CatalogError(f"no rate of {kind} is known: install gpu-advisor anew, or pass load_rates().")
+    own = [rate for rate in known if same_name(rate.provider, provider)]
     return max(own or known, key=lambda rate: rate.usd)
 
 

@@ -310,14 +310,37 @@ def answered_by(*offers: Offer, is_live: bool = False) -> Answer:
     return Answer(source="fixed", is_live=is_live, offers=offers)
 
 
-def test_the_age_of_prices_is_told_by_provider():
-    known = answered_by(aged(age_days=124), aged(age_days=511), aged(provider="gcp"))
-    offers = load_offers(OfferQuery(), now=NOW, answers=[known])
-    (warning,) = sentences(offers.warnings)
-    assert warning == (
-        "prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
-        f" gcp 100 days old (2026-08-13){REFRESH}"
-    )
+LIVE = answered_by(aged(age_days=0), is_live=True)
+LONG_AGO = answered_by(aged(age_days=800), is_live=True)
+DATED_GCP = answered_by(aged(provider="gcp"))
+AGES_OF_THREE = "aws 124 to 511 days old (2025-06-28 to 2026-07-20); gcp 100 days old (2026-08-13)"
+THREE = answered_by(aged(age_days=124), aged(age_days=511), aged(provider="gcp"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "now", "told"),
+    [
+        # Live prices have no age to tell; what was pulled long ago is told like a dated file.
+        ([LIVE], NOW, ""),
+        ([LIVE, DATED_GCP], NOW, f"1 of 2 prices are not live: gcp 100 days old (2026-08-13){REFRESH}"),
+        ([LONG_AGO], NOW, f"prices are not live: aws 800 days old (2024-09-12){REFRESH}"),
+        ([THREE], NOW, f"prices are not live: {AGES_OF_THREE}{REFRESH}"),
+        # Whose prices nobody publishes are not told to be pulled.
+        ([answered_by(aged(provider="lab"))], NOW, "prices are not live: lab 100 days old (2026-08-13)"),
+        # A date of today east of Greenwich is no wrong clock.
+        (
+            [answered_by(aged(age_days=0))],
+            NOW - timedelta(hours=10),
+            "prices are not live: aws 0 days old (2026-11-21)",
+        ),
+    ],
+)
+def test_the_age_of_prices_is_told_by_provider(answers, now, told):
+    assert said(load_offers(OfferQuery(), now=now, answers=answers).warnings) == told
+
+
+def test_how_long_a_pull_counts_as_live_may_be_said():
+    assert load_offers(OfferQuery(), now=NOW, fresh_s=1000 * DAY_S, answers=[LONG_AGO]).warnings == ()
 
 
 def test_a_family_is_widened_aloud_and_an_alias_silently():
@@ -360,11 +383,13 @@ def test_an_explicit_age_limit_makes_old_prices_an_error():
     assert "`prices.max_age`" in message
 
 
-def test_only_prices_that_match_must_be_young_enough():
+def test_only_prices_that_match_and_have_the_word_must_be_young_enough():
     known = answered_by(aged(age_days=5), aged(age_days=40, provider="gcp"))
     query = OfferQuery(providers=("aws",))
     offers = load_offers(query, now=NOW, max_age_s=5 * DAY_S, answers=[known])
     assert len(offers.offers) == 1
+    answers = [LIVE, answered_by(aged(age_days=400))]
+    assert len(load_offers(OfferQuery(), now=NOW, max_age_s=DAY_S, answers=answers).offers) == 1
 
 
 def test_a_dear_price_still_silences_what_is_less_trusted():
@@ -374,37 +399,6 @@ def test_a_dear_price_still_silences_what_is_less_trusted():
         OfferQuery(max_usd_per_h=2.0), now=NOW, answers=[answered_by(dear), answered_by(aged())]
     )
     assert offers.offers == ()
-
-
-def test_live_prices_have_no_age_to_tell():
-    live = answered_by(aged(age_days=0), is_live=True)
-    assert load_offers(OfferQuery(), now=NOW, answers=[live]).warnings == ()
-    mixed = load_offers(OfferQuery(), now=NOW, answers=[live, answered_by(aged(provider="gcp"))])
-    text = f"1 of 2 prices are not live: gcp 100 days old (2026-08-13){REFRESH}"
-    assert said(mixed.warnings) == text
-
-
-def test_what_was_pulled_long_ago_is_told_like_a_dated_file():
-    live = answered_by(aged(age_days=800), is_live=True)
-    (warning,) = sentences(load_offers(OfferQuery(), now=NOW, answers=[live]).warnings)
-    assert warning.startswith("prices are not live: aws 800 days old")
-    assert load_offers(OfferQuery(), now=NOW, fresh_s=1000 * DAY_S, answers=[live]).warnings == ()
-
-
-def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled():
-    own = answered_by(aged(provider="lab"), is_live=False)
-    text = said(load_offers(OfferQuery(), now=NOW, answers=[own]).warnings)
-    assert text == "prices are not live: lab 100 days old (2026-08-13)"
-
-
-def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock():
-    offers = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answered_by(aged(age_days=0))])
-    assert said(offers.warnings) == "prices are not live: aws 0 days old (2026-11-21)"
-
-
-def test_only_answers_that_have_the_word_must_be_young_enough():
-    fresh, old = (answered_by(aged(age_days=0), is_live=True), answered_by(aged(age_days=400)))
-    assert len(load_offers(OfferQuery(), now=NOW, max_age_s=DAY_S, answers=[fresh, old]).offers) == 1
 
 
 def test_without_answers_the_shipped_snapshot_is_asked():

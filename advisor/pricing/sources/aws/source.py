@@ -33,13 +33,9 @@ class AwsSource:
     ) -> None:
         self._options = options
         self._clock = clock
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """On-demand and spot; capacity blocks where the options ask for them."""
-        blocks = (Market.CAPACITY_BLOCK,) if self._options.capacity_blocks else ()
+        blocks = (Market.CAPACITY_BLOCK,) if options.capacity_blocks else ()
         markets = (Market.ON_DEMAND, Market.SPOT, *blocks)
-        return Capabilities(providers=("aws",), markets=markets, is_live=True)
+        self.capabilities = Capabilities(providers=("aws",), markets=markets, is_live=True)
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:
         """A part for each region and market, as they are known; one for all where there is none to ask."""
