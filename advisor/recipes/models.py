@@ -72,13 +72,9 @@ _GATED = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "gemma", "gemma2", "g
 _TWO_STACKS = ("t5", "whisper", "bart", "mbart", "mt5")
 
 
+@cache
 def known_models() -> Mapping[str, Model]:
     """The catalog's models by name."""
-    return _catalog()
-
-
-@cache
-def _catalog() -> Mapping[str, Model]:
     tables = tomllib.loads(catalog_path("models.toml").read_text(encoding="utf-8"))
     return {
         name: Model(

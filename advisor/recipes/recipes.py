@@ -140,7 +140,12 @@ def script_of(order: Order) -> str:
     amount = _amount_of(order, recipe)
     if amount is not None:
         per_sample = sequence or 1 if recipe.unit == "tokens" else 1
-        _check_amount(amount, recipe, batch * accumulation * per_sample)
+        per_step = batch * accumulation * per_sample
+        if amount < _FEWEST_STEPS * per_step:
+            raise InputError(
+                f"`{recipe.unit}` must be at least {_FEWEST_STEPS * per_step:,}, got {amount:,}: one GPU's"
+                f" step takes {per_step:,} of them, and a plan needs {_FEWEST_STEPS} steps."
+            )
         settings[recipe.unit.upper()] = amount
     is_plain = model.kind in _PLAIN and not any(model.config.get(name) for name in _BEYOND)
     replaced = {} if is_plain else {"decoder": "hf_decoder"}
@@ -205,28 +210,16 @@ def _amount_of(order: Order, recipe: Recipe) -> int | None:
         raise InputError(f"`tokens`: {error}.") from error
 
 
-def _check_amount(amount: int, recipe: Recipe, per_step: int) -> None:
-    fewest = _FEWEST_STEPS * per_step
-    if amount < fewest:
-        raise InputError(
-            f"`{recipe.unit}` must be at least {fewest:,}, got {amount:,}: one GPU's step takes {per_step:,}"
-            f" of them, and a plan needs {_FEWEST_STEPS} steps."
-        )
-
-
 def _check_suits(recipe: Recipe, model: Model) -> None:
-    suits = model.kind in recipe.kinds if recipe.kinds else model.kind not in _NOT_DECODERS
-    if suits:
-        return
-    fitting = [
-        name
-        for name, other in known_models().items()
-        if (other.kind in recipe.kinds if recipe.kinds else other.kind not in _NOT_DECODERS)
-    ]
-    raise InputError(
-        f"the recipe {recipe.name!r} does not train {model.name!r}, which is a {model.kind}. It trains"
-        f" {', '.join(fitting)}, and others of these architectures."
-    )
+    def suits(one: Model) -> bool:
+        return one.kind in recipe.kinds if recipe.kinds else one.kind not in _NOT_DECODERS
+
+    if not suits(model):
+        fitting = [name for name, other in known_models().items() if suits(other)]
+        raise InputError(
+            f"the recipe {recipe.name!r} does not train {model.name!r}, which is a {model.kind}. It trains"
+            f" {', '.join(fitting)}, and others of these architectures."
+        )
 
 
 # A recipe's script with its parts written in and its settings filled in: one file that runs by itself.

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.schedule.recurrence import zone_of
 from advisor.site_files import job_logs, log_rows
 from advisor.site_files.fitted_files import load_fit
 from advisor.site_files.job_logs import parse_walltime_s, read_job_log
@@ -235,13 +234,6 @@ def test_a_change_of_clocks_makes_no_wait_an_hour_wrong(tmp_path, submit, start,
     waits_min = [job.wait_s / 60 for job in log.jobs[1:]]
     assert waits_min == ([] if wait_min is None else [wait_min])
     assert log.left_out == ({"waited in the hour that a clock repeats": 1} if wait_min is None else {})
-
-
-def test_an_unknown_zone_is_refused(tmp_path):
-    for name in ("Mars/Olympus", "../etc/passwd", ""):
-        with pytest.raises(InputError, match="there is no time zone"):
-            zone_of(name)
-    assert zone_of("Europe/Berlin") == BERLIN
 
 
 @pytest.mark.parametrize(
