@@ -109,10 +109,9 @@ def test_a_service_that_is_asked_to_end_ends(settings):
 
 def test_asked_twice_it_hurries():
     stop = Stop()
-    stop(signal.SIGTERM, None)
-    assert (stop.is_asked, stop.is_hurried) == (True, False)
-    stop(signal.SIGTERM, None)
-    assert (stop.is_asked, stop.is_hurried) == (True, True)
+    for is_hurried in (False, True):
+        stop(signal.SIGTERM, None)
+        assert (stop.is_asked, stop.is_hurried) == (True, is_hurried)
 
 
 def test_inline_runs_at_once_and_gives_what_came_of_it():

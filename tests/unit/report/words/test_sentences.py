@@ -76,11 +76,7 @@ def test_a_finding_within_another_is_told_and_read():
         ("wait", 0, "the median or more"),
         ("move", 1, "; when preempted, moves to the other zone of the region"),
         ("wait-or-on-demand", 0, "; continues on demand where spot would miss the deadline"),
-        (
-            "move-or-on-demand",
-            2,
-            "zones of the region; continues on demand where spot would miss the deadline",
-        ),
+        ("move-or-on-demand", 2, "the region; continues on demand where spot would miss the deadline"),
     ],
 )
 def test_a_risk_tells_how_the_job_recovers(recovery, num_zones, end):

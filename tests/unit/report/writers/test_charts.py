@@ -28,11 +28,8 @@ def test_each_point_goes_with_its_detail_or_with_none():
     known = doc.Detail(label="L4", x_range=(0.5, 2.0))
     both = replace(series, details=(known, doc.NO_DETAIL))
     assert [detail for _, detail in both.detailed()] == [known, doc.NO_DETAIL]
-
-
-def test_a_detail_too_few_is_a_fault_of_ours():
     with pytest.raises(ValueError, match="shorter"):
-        list(replace(POINTS.series[0], details=(doc.NO_DETAIL,)).detailed())
+        list(replace(series, details=(doc.NO_DETAIL,)).detailed())
 
 
 def test_a_terminal_leaves_out_what_it_cannot_draw():
@@ -56,16 +53,11 @@ def test_bars_stand_beside_their_names_one_series_on_the_other():
     ]
 
 
-def test_a_credit_has_no_bar_and_counts_in_the_sum():
-    credit = replace(
-        WEEKS, bars=("1",), series=(doc.Series("a", ((0, 30.0),)), doc.Series("b", ((0, -10.0),)))
-    )
-    line = on_screen(of(credit), 40).splitlines()[1]
+def test_a_credit_has_no_bar_and_counts_in_the_sum_and_nothing_has_no_length():
+    series = doc.Series("a", ((0, 30.0),)), doc.Series("b", ((0, -10.0),))
+    line = on_screen(of(replace(WEEKS, bars=("1",), series=series)), 40).splitlines()[1]
     assert line.endswith("A $20.00")
     assert "B" not in line
-
-
-def test_bars_of_nothing_have_no_length():
     nothing = replace(WEEKS, series=(doc.Series("a", ((0, 0.0),)),))
     assert on_screen(of(nothing), 40).splitlines()[1] == "1  | $0.00"
 

@@ -90,7 +90,4 @@ def test_dots_lie_under_letters_and_widen_the_scale():
     assert rows[0].endswith(".")
     assert "".join(rows).count(".") == 1
     assert text.splitlines()[-1] == "A a"
-
-
-def test_dots_alone_are_a_drawing():
     assert "." in "".join(grid_of(drawn({}, dots=[(1.0, 1.0)])))

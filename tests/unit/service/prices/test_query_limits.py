@@ -197,21 +197,12 @@ def test_no_smaller_set_helps_and_none_of_that_size_lets_in_fewer(offers):
             assert not left or rank(dropped, len(left)) >= rank(given_way, len(let_in))
 
 
-def test_the_gpu_gives_way_after_the_place():
+def test_the_gpu_gives_way_after_the_place_and_one_limit_before_two_that_would_let_in_fewer():
     elsewhere = [replace(make_offer("L4", 1.0), region="b", market=Market.SPOT)] * 3
     another = replace(make_offer("T4", 1.0), region="a", market=Market.SPOT)
-    assert [limit.name for limit in way_out(LIMITS, [*elsewhere, another])[0]] == ["--region"]
+    for other in (another, replace(another, market=Market.ON_DEMAND)):
+        given_way, let_in = way_out(LIMITS, [*elsewhere, other])
+        assert ([limit.name for limit in given_way], let_in) == (["--region"], tuple(elsewhere))
     assert [limit.name for limit in way_out(LIMITS, [another])[0]] == ["--gpu"]
-
-
-def test_one_limit_goes_before_two_that_would_let_in_fewer():
-    elsewhere = [replace(make_offer("L4", 1.0), region="b", market=Market.SPOT)] * 3
-    wholly_other = replace(make_offer("T4", 1.0), region="a", market=Market.ON_DEMAND)
-    given_way, let_in = way_out(LIMITS, [*elsewhere, wholly_other])
-    assert [limit.name for limit in given_way] == ["--region"]
-    assert let_in == tuple(elsewhere)
-
-
-def test_without_an_offer_no_limit_is_in_the_way():
     with pytest.raises(ValueError, match="no offer at all"):
         way_out(LIMITS, [])
