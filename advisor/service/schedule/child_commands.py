@@ -97,11 +97,13 @@ def run_command(command: Command, may_go_on: Callable[[], bool]) -> Ran:
             for one in (deliveries if isinstance(deliveries, list) else ())
             if isinstance(one, dict) and one.get("outcome") in _MAY_BE_SENT_LATER
         ]
+        output = "\n".join(filter(None, (_kept(out), _kept(err))))
+        out.seek(0)
         return Ran(
             ending=ending,
             exit_code=child.returncode if ending is Ending.BY_ITSELF else None,
-            output="\n".join(filter(None, (_kept(out), _kept(err)))),
-            output_sha256=_sha256(out),
+            output=output,
+            output_sha256=hashlib.file_digest(out, "sha256").hexdigest(),
             recommended=recommended if isinstance(recommended, str) else None,
             undelivered="; ".join(lost),
         )
@@ -150,14 +152,6 @@ def _kept(written: BinaryIO) -> str:
     begin, end = head.rpartition("\n")[0], tail.partition("\n")[2]
     left_out = size - len(begin.encode()) - len(end.encode())
     return redact(f"{begin}\n[... {left_out:,} bytes are left out ...]\n{end}").rstrip()
-
-
-def _sha256(written: BinaryIO) -> str:
-    written.seek(0)
-    digest = hashlib.sha256()
-    while chunk := written.read(MOST_KEPT_BYTES):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _facts(answer: Path) -> Mapping[str, object]:
