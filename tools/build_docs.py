@@ -42,8 +42,8 @@ TRUST = """## Project files
 
 A `.advisor.yaml` may come with a repository that you do not know. So it may only do what the column
 *a project may* allows ([why](decisions/0014-what-a-project-may-set.md)). Each line that goes further is
-ignored with a warning. It must be a regular file of at most 64 kB, and the files that it names lie in its
-own folder.
+ignored with a warning. Its lists of `clusters`, `quotas` and `policy.files` are added to yours. It must be a
+regular file of at most 64 kB, no link, and the files that it names lie in its own folder.
 
 - `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes. The policies and tables that it
   names are not watched.
