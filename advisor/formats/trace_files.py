@@ -15,7 +15,7 @@ from typing import get_type_hints
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Text, TraceWarning, about_traces, quoted  # noqa: F401 (its classes are what a trace warns of)
-from advisor.core.values import Op, Trace
+from advisor.core.values import Kernel, Op, Trace
 from advisor.formats.foreign_files import damage_of, first_bytes, open_unpacked, read_members
 from advisor.formats.typed_json import WrongValueError, reader_of, typed
 
@@ -225,15 +225,19 @@ def check_op(op: Op) -> None:
             raise ValueError(f"a tensor of {op.name} has {strides} strides and {sizes} dimensions")
         if prod(tensor.shape) > _MOST:
             raise ValueError(f"the shape of a tensor of {op.name} is {reprlib.repr(tensor.shape)}")
-    launched = [("grid", kernel.grid, _MOST_BLOCKS) for kernel in op.kernels]
-    launched += [("block", kernel.block, _MOST_IN_BLOCK) for kernel in op.kernels]
-    for name, size in ((name, size) for name, size, most in launched if prod(size) > most):
-        raise ValueError(f"{name} of a kernel of {op.name} is {reprlib.repr(size)}")
+    for kernel in op.kernels:
+        _check_kernel(kernel, op.name)
     for sources in (flow.sources for flow in op.flows):
         if len(sources) != len(op.inputs):
             raise ValueError(f"a flow of {op.name} has {len(sources)} sources of {len(op.inputs)} operands")
     if op.flows and sum(flow.count for flow in op.flows) != op.count:
         raise ValueError(f"the flows of {op.name} are not of its {op.count:,} calls")
+
+
+def _check_kernel(kernel: Kernel, owner: str) -> None:
+    for name, size, most in (("grid", kernel.grid, _MOST_BLOCKS), ("block", kernel.block, _MOST_IN_BLOCK)):
+        if prod(size) > most:
+            raise ValueError(f"{name} of a kernel of {owner} is {reprlib.repr(size)}")
 
 
 def _check_printable(what: str, text: str) -> None:

@@ -388,9 +388,17 @@ def _keep(store: Store, source: str, answer: object, at: datetime) -> RefreshedP
     if part.failure is None:
         try:
             offers = _with_quantiles(store, source, part, at)
-            place, unpriced = part.place, part.unpriced
-            told = (part.scope, offers, part.history, part.gaps, at)
-            save_part(store, source, *told, place=place, unpriced=unpriced)
+            save_part(
+                store,
+                source,
+                part.scope,
+                offers,
+                part.history,
+                part.gaps,
+                at,
+                place=part.place,
+                unpriced=part.unpriced,
+            )
         except Exception as error:  # noqa: BLE001 - what one plug-in says must not stop the others
             part = Part(scope=part.scope, failure=f"cannot be kept: {error_in_words(error)}")
     if part.failure is not None:
@@ -415,8 +423,13 @@ def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tupl
     from advisor.store.pulls import price_points
 
     start = at - timedelta(seconds=RECENT_S)
-    places = {"providers": {one.provider for one in bare}, "regions": {one.region for one in bare}}
-    wanted = {name: tuple(names) for name, names in places.items()}
-    points = price_points(store, sources=(source,), markets=(Market.SPOT,), since=start, **wanted)
+    points = price_points(
+        store,
+        sources=(source,),
+        providers=tuple({offer.provider for offer in bare}),
+        regions=tuple({offer.region for offer in bare}),
+        markets=(Market.SPOT,),
+        since=start,
+    )
     possible = possible_points(points, part.offers)
     return with_quantiles(part.offers, (*possible, *part.history), start=start, end=at)

@@ -84,19 +84,10 @@ def answers_of(
     """
     answers = []
     for source in sources:
-        try:
-            if not source.capabilities.is_live:
-                with held_back():
-                    answers.append(_possible(answer_of(source, query)))
-            elif store is not None:
-                answers.append(_possible(_held_answer(source, query, store)))
-        except AdvisorError:
-            raise
-        except Exception as error:
-            raise CatalogError(
-                f"the price source {source.name!r} failed: {error_in_words(error)}."
-                " Update the plug-in, or leave it out with prices.sources."
-            ) from error
+        if not source.capabilities.is_live:
+            answers.append(_possible(_own_answer(source, query)))
+        elif store is not None:
+            answers.append(_possible(_held_answer(source, query, store)))
     return answers
 
 
@@ -115,6 +106,19 @@ def _possible(answer: Answer) -> Answer:
         return answer
     offers = tuple(offer for offer in answer.offers if has_possible_prices(offer))
     return replace(answer, offers=offers, unpriced=answer.unpriced | set(map(machine_of, wrong)))
+
+
+def _own_answer(source: protocol.PriceSource, query: protocol.OfferQuery) -> Answer:
+    try:
+        with held_back():
+            return answer_of(source, query)
+    except AdvisorError:
+        raise
+    except Exception as error:
+        raise CatalogError(
+            f"the price source {source.name!r} failed: {error_in_words(error)}."
+            " Update the plug-in, or leave it out with prices.sources."
+        ) from error
 
 
 def _held_answer(source: protocol.PriceSource, query: protocol.OfferQuery, store: Store) -> Answer:

@@ -249,9 +249,15 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env
 
 def _savers(tree: list[Process]) -> list[Process]:
     """The highest processes that have a handler for SIGUSR1: those below one are its own (data loaders)."""
-    catching = {process.pid: process for process in tree if process.catches(signal.SIGUSR1)}
-    own = {one.pid for top in catching.values() for one in tree_of(top.pid, {p.pid: p for p in tree})[1:]}
-    return [process for pid, process in catching.items() if pid not in own]
+    chosen: list[Process] = []
+    covered: set[int] = set()
+    for process in tree:
+        if process.parent in covered:
+            covered.add(process.pid)
+        elif process.catches(signal.SIGUSR1):
+            covered.add(process.pid)
+            chosen.append(process)
+    return chosen
 
 
 def _trainings(tree: list[Process]) -> list[Process]:

@@ -403,7 +403,9 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
         "head": summary(answer.head),
         "change": {
             **doc.facts_of(change, "measure relative"),
-            **{name: _option_json(getattr(change, name)) for name in ("base", "same", "head")},
+            "base": _option_json(change.base),
+            "same": _option_json(change.same),
+            "head": _option_json(change.head),
         },
         "machines": [
             doc.facts_of(one, "gpu num_gpus")

@@ -23,7 +23,8 @@ _TONES = {
 }
 _FILE_COLUMNS = (*columns("File", "Layer", "Name"), Column("Rules", PLAIN))
 _RULE_COLUMNS = (
-    *(Column("Rule", wraps=False), Column("Value")),
+    Column("Rule", wraps=False),
+    Column("Value"),
     *columns("From", "Layer", wraps=False),
     Column("State"),
 )

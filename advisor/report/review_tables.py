@@ -111,7 +111,8 @@ def _spending_table(
     sums = in_cents([share.usd for share in shares])
     spent = in_cents([share.spent_usd or NOTHING for share in shares]) if with_spent else []
     head = (
-        *(doc.Column(name), *doc.columns(("Runs", doc.COUNT), ("GPU hours", _HOURS), wraps=False)),
+        doc.Column(name),
+        *doc.columns(("Runs", doc.COUNT), ("GPU hours", _HOURS), wraps=False),
         *doc.columns(*(("Of runs", "Spent") if with_spent else ("Cost",)), kind=doc.CENTS, wraps=False),
         *doc.columns(("Share", doc.SHARE), *([("Cost unknown", doc.COUNT)] if unknown else []), wraps=False),
     )
@@ -257,7 +258,8 @@ def accuracy_table(review: TeamReview) -> doc.Table:
     """How well the intervals held."""
     counts = "Runs", "Within p90", ("Expected", _ONE_DECIMAL), "Within p50"
     head = (
-        *(doc.Column("Predicted"), *doc.columns(*counts, kind=doc.COUNT, wraps=False)),
+        doc.Column("Predicted"),
+        *doc.columns(*counts, kind=doc.COUNT, wraps=False),
         doc.Column("Actual / predicted", doc.DECIMALS, wraps=False),
     )
     records: Mapping[str, PredictionRecord | None] = {

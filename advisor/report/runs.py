@@ -15,7 +15,8 @@ _FIGURES = doc.columns(("Duration", doc.DURATION), ("Cost", doc.USD), wraps=Fals
 COLUMNS = (
     _STARTED,
     *doc.columns("Project", "Script", "Where", "GPUs", "Status", ("Step", doc.DURATION), wraps=False),
-    *(*_FIGURES, doc.Column("Note")),
+    *_FIGURES,
+    doc.Column("Note"),
 )
 # What takes a line of its own in a narrow terminal: texts that people write may be of any length.
 NARROW_COLUMNS = (_STARTED, doc.Column("GPUs, and where"), *_FIGURES)
@@ -173,7 +174,8 @@ def _prediction(predicted_s: Interval, run: Run) -> str:
 
 NONE_YET = "No recommendation is recorded yet: `advisor recommend --record` keeps one."
 _JOB_COLUMNS = (
-    *(*doc.columns("Script", "Project", wraps=False), doc.Column("Take")),
+    *doc.columns("Script", "Project", wraps=False),
+    doc.Column("Take"),
     *doc.columns(("Time (p90)", doc.SHORT_DURATION), ("Cost (p90)", doc.USD), "Asked (UTC)", wraps=False),
 )
 

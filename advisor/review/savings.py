@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.iterables import grouped
 from advisor.core.units import DAY_S, HOUR_S
-from advisor.core.values import Plan, Quantiles, RunStatus
+from advisor.core.values import Market, Plan, Quantiles, RunStatus
 
 if TYPE_CHECKING:
     from advisor.store.ledger import LedgerEntry, Run
@@ -259,13 +259,16 @@ def _elsewhere(
         return
     for alternative in job.entry.alternatives:
         for plan in by_gpus.get((alternative.gpu, alternative.num_gpus), ()):
-            if plan.offer is not None and plan.offer.market in {
-                run.market for run in job.runs if run.market is not None
-            }:
+            if plan.offer is not None and plan.offer.market in _markets(job):
                 train_s = Quantiles(
                     p50=alternative.train_p50_s * job.slower, p90=alternative.train_p90_s * job.slower
                 )
                 yield _saving(job, plan, *market.lasting(plan, train_s))
+
+
+def _markets(job: Recurring) -> Collection[Market]:
+    """The terms that the job has lived with: it is unknown whether another one survives spot machines."""
+    return {run.market for run in job.runs if run.market is not None}
 
 
 def _saving(job: Recurring, plan: Plan, done_s: Quantiles, billed_s: Quantiles) -> Saving:

@@ -201,15 +201,7 @@ def due(schedule: Schedule, now: datetime, *, catch_up_s: float) -> Due:
 
     Raises InputError: its fields or its zone cannot be read.
     """
-    since_settled = now - schedule.settled_until
-    span = min(
-        since_settled, timedelta(seconds=min(catch_up_s, since_settled.total_seconds())) + _MICROSECOND
-    )
-    latest = (
-        deque(_between(schedule, now - nearer, now), maxlen=1)
-        for nearer in (*(one for one in _SPANS if one < span), span)
-    )
-    run_at = next((last[0] for last in latest if last), None)
+    run_at = _latest(schedule, now, catch_up_s)
     end = now if run_at is None else run_at - _MICROSECOND
     missed = tuple(islice(_between(schedule, schedule.settled_until, end), MOST_MISSED + 1))
     return Due(run_at=run_at, missed=missed[:MOST_MISSED], are_all=len(missed) <= MOST_MISSED)
@@ -220,3 +212,16 @@ def _between(schedule: Schedule, after: datetime, until: datetime) -> Iterator[d
         if moment > until:
             return
         yield moment
+
+
+def _latest(schedule: Schedule, now: datetime, catch_up_s: float) -> datetime | None:
+    """The last time it was due since it was settled, at most so long ago; None if there is none."""
+    since_settled = now - schedule.settled_until
+    whole = min(
+        since_settled, timedelta(seconds=min(catch_up_s, since_settled.total_seconds())) + _MICROSECOND
+    )
+    for span in (*(span for span in _SPANS if span < whole), whole):
+        last = deque(_between(schedule, now - span, now), maxlen=1)
+        if last:
+            return last[0]
+    return None

@@ -126,7 +126,8 @@ def _is_new(store: Store, run: Run, listener: Listener) -> bool:
     from advisor.store.ledger import find_run
 
     before = find_run(store, run.id)
-    if before is not None and before.status is RunStatus.LOST is not run.status:
+    is_whole = run.status is not RunStatus.LOST
+    if before is not None and before.status is RunStatus.LOST and is_whole:
         return True
     if before is not None and before != run:
         cost = "an unknown amount" if before.cost_usd is None else f"{before.cost_usd:g} USD"

@@ -6,7 +6,6 @@ QOS, the job's QOS and the association set the same limit, the first counts (wit
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from advisor.core.errors import InputError
@@ -293,11 +292,6 @@ def _queued(mine: Row, queue: Iterable[Row], now_s: float) -> QueuedNow:
     since = [
         one for name in ("EligibleTime", "SubmitTime") for one in log_rows.readings_s(mine[name], name, None)
     ]
-    cells: list[str] = []
-    with suppress(InputError):  # sprio does not work with priority/basic
-        ask = ("sprio", "--noheader", f"--jobs={mine['JobID']}", f"--format={'|'.join(_FACTORS.values())}")
-        cells = "|".join(_lines(*ask)[:1]).split("|")
-    parts = dict(zip(_FACTORS, map(log_rows.finite, cells), strict=False))
     return QueuedNow(
         job_id=mine["JobID"],
         num_gpus=_count(_GPUS, mine["tres-alloc"]) or 0,
@@ -308,9 +302,20 @@ def _queued(mine: Row, queue: Iterable[Row], now_s: float) -> QueuedNow:
         priority=whole_number(mine["PriorityLong"]) or 0,
         place=len(ahead) + 1,
         num_waiting=len(alike),
-        factors={name: value for name, value in parts.items() if value},
+        factors=_factors(mine["JobID"]),
     )
 
 
 def _order(row: Row) -> tuple[int, int]:
     return -(whole_number(row["PriorityLong"]) or 0), whole_number(row["JobID"]) or 0
+
+
+def _factors(job_id: str) -> dict[str, float]:
+    """Nothing where sprio does not work, as with priority/basic."""
+    try:
+        lines = _lines("sprio", "--noheader", f"--jobs={job_id}", f"--format={'|'.join(_FACTORS.values())}")
+    except InputError:
+        return {}
+    cells = lines[0].split("|") if lines else []
+    parts = dict(zip(_FACTORS, map(log_rows.finite, cells), strict=False))
+    return {name: value for name, value in parts.items() if value}

@@ -124,12 +124,8 @@ def current_offers(
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_OFFERS.pull_scope, _OFFERS.position)).all()
     return tuple(
-        Offer(
-            **dict(zip(_PLAIN, row, strict=False)),
-            spot_usd_per_h=None if p10 is None else Interval(p10=p10, p50=p50, p90=p90),
-        )
+        Offer(**dict(zip(_PLAIN, row, strict=False)), spot_usd_per_h=_quantiles(*row[-len(_SPOT) :]))
         for row in rows
-        for p10, p50, p90 in (row[-len(_SPOT) :],)
     )
 
 
@@ -176,6 +172,10 @@ def _columns(offer: Offer) -> dict[str, object]:
     spot = offer.spot_usd_per_h
     quantiles = (None, None, None) if spot is None else (spot.p10, spot.p50, spot.p90)
     return {name: getattr(offer, name) for name in _PLAIN} | dict(zip(_SPOT, quantiles, strict=True))
+
+
+def _quantiles(p10: float | None, p50: float | None, p90: float | None) -> Interval | None:
+    return None if p10 is None or p50 is None or p90 is None else Interval(p10=p10, p50=p50, p90=p90)
 
 
 def price_points(

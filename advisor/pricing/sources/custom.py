@@ -133,8 +133,10 @@ def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> OwnRate 
 
 def _fault(item: ErrorDetails) -> str:
     name = ".".join(map(str, item["loc"]))
-    if item["type"] in ("extra_forbidden", "missing"):
-        return f"{name!r} is missing." if item["type"] == "missing" else unknown_column(name)
+    if item["type"] == "extra_forbidden":
+        return unknown_column(name)
+    if item["type"] == "missing":
+        return f"{name!r} is missing."
     return f"{name!r}: {fault_in_words(item)}" if name else f"{item['msg'].removeprefix('Value error, ')}."
 
 
@@ -178,7 +180,7 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
     first: dict[MachineKey, str] = {}
     for path in paths:
         offers = []
-        for where, read in _read(path) if len(faults) <= _MOST_COUNTED else ():
+        for where, read in _read(path):
             if not isinstance(read, Offer):
                 faults += [f"{where}: {fault}" for fault in read]
             elif (earlier := first.setdefault(key_of(read), where)) != where:
@@ -186,13 +188,17 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
             else:
                 offers.append(read)
             if len(faults) > _MOST_COUNTED:
-                break
+                raise _refused(faults)
         by_file[path] = tuple(offers)
     if faults:
-        at_least = "at least " if len(faults) > _MOST_COUNTED else ""
-        more = [f"... and {at_least}{len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
-        raise ConfigError("\n".join([*faults[:MOST_FAULTS], *more, _ADVICE]))
+        raise _refused(faults)
     return by_file
+
+
+def _refused(faults: Sequence[str]) -> ConfigError:
+    at_least = "at least " if len(faults) > _MOST_COUNTED else ""
+    more = [f"... and {at_least}{len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
+    return ConfigError("\n".join([*faults[:MOST_FAULTS], *more, _ADVICE]))
 
 
 def _read(path: Path) -> Iterator[tuple[str, Offer | list[str]]]:

@@ -157,11 +157,14 @@ def _(it: about_answers.EpochLengthUnknown) -> str:
 def _(it: about_answers.Tipping) -> str:
     cost = "at a cost that is not configured" if it.cost_usd is None else f"for {format_usd(it.cost_usd)}"
     after = f" after {named_work(it.work)}" if it.work else ""
-    condition = _condition(it)
-    if it.by == "checkpoints":
-        resumes, saves = "resumed from checkpoints (--checkpoints resumes)", "saves no checkpoints"
-        condition = f"if {it.script} {resumes if it.is_known else f'{saves} (--checkpoints none)'}"
+    condition = _of_checkpoints(it) if it.by == "checkpoints" else _condition(it)
     return f"{condition}, take {in_names(it.instead)}: {format_duration(it.time_s)} {cost}{after}"
+
+
+def _of_checkpoints(it: about_answers.Tipping) -> str:
+    if it.is_known:
+        return f"if {it.script} resumed from checkpoints (--checkpoints resumes)"
+    return f"if {it.script} saves no checkpoints (--checkpoints none)"
 
 
 def _condition(it: about_answers.Tipping) -> str:

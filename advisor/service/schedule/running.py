@@ -298,15 +298,10 @@ def _attempt(
         return replace(running, state=OccurrenceState.FAILED, outcome=outcome, ended_at=world.now())
     if ran.ending is Ending.STOPPED:
         return None
-    outcome = _MEANINGS.get(ran.exit_code or 0, f"exit code {ran.exit_code}")
-    if ran.ending is Ending.TIMED_OUT:
-        outcome = f"ended after {format_duration(world.timeout_s)}, the limit of schedule.timeout"
-    elif ran.recommended is not None:
-        outcome = f"recommends {ran.recommended}"
     ended = replace(
         running,
         state=OccurrenceState.DONE if ran.exit_code in _ANSWERS else OccurrenceState.FAILED,
-        outcome=outcome,
+        outcome=_outcome(ran, world.timeout_s),
         ended_at=world.now(),
         exit_code=ran.exit_code,
         recommended=ran.recommended,
@@ -329,6 +324,14 @@ def _running(schedule: Schedule, due_at: datetime, world: Surroundings, *, attem
         started_at=world.now(),
         attempts=attempts,
     )
+
+
+def _outcome(ran: Ran, timeout_s: float) -> str:
+    if ran.ending is Ending.TIMED_OUT:
+        return f"ended after {format_duration(timeout_s)}, the limit of schedule.timeout"
+    if ran.recommended is not None:
+        return f"recommends {ran.recommended}"
+    return _MEANINGS.get(ran.exit_code or 0, f"exit code {ran.exit_code}")
 
 
 def _delivered(schedule: Schedule, ended: Occurrence, world: Surroundings, channel: str) -> Occurrence:

@@ -76,10 +76,15 @@ def placement_scores(
     Raises CloudError: no permission for `SCORE_ACTION`, or the call failed.
     """
     client = aws_calls.Clients(options or aws_calls.AwsOptions()).client("ec2", aws_calls.HOME_REGION)
-    wanted = {"InstanceTypes": [*instance_types], "TargetCapacity": num_instances}
-    where = {"SingleAvailabilityZone": True, "RegionNames": [*regions]}
-    rows: list[aws_calls.Row]
-    rows = aws_calls.items_of(client, SCORE_ACTION, "SpotPlacementScores", **wanted, **where)
+    rows: list[aws_calls.Row] = aws_calls.items_of(
+        client,
+        SCORE_ACTION,
+        "SpotPlacementScores",
+        InstanceTypes=list(instance_types),
+        TargetCapacity=num_instances,
+        SingleAvailabilityZone=True,
+        RegionNames=list(regions),
+    )
     scores = (
         PlacementScore(region=row["Region"], zone=row["AvailabilityZoneId"], score=int(row["Score"]))
         for row in rows

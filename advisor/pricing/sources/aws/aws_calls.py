@@ -66,13 +66,22 @@ def read_options(options: _Options) -> AwsOptions:
     """The options of the settings. Raises ConfigError: one is unknown, of the wrong type or out of range."""
     check_options("aws", options, [field.name for field in fields(AwsOptions)])
     for name, value in options.items():
-        low, high = _LIMITS.get(name, (False, True))
-        kinds = (int, float) if name == "timeout_s" else (type(low),)
-        if type(value) not in kinds or not low <= value <= high:
-            number = "number" if name == "timeout_s" else "whole number"
-            must = f"a {number} from {low} to {high}" if name in _LIMITS else "true or false"
-            raise ConfigError(f"prices.options.aws.{name} is {value!r}: it must be {must}.")
+        _check(name, value)
     return AwsOptions(**options)
+
+
+def _check(name: str, value: object) -> None:
+    if name not in _LIMITS:
+        if not isinstance(value, bool):
+            raise ConfigError(f"prices.options.aws.{name} is {value!r}: it must be true or false.")
+        return
+    low, high = _LIMITS[name]
+    kinds = (int, float) if name == "timeout_s" else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        whole = "" if name == "timeout_s" else "whole "
+        raise ConfigError(
+            f"prices.options.aws.{name} is {value!r}: it must be a {whole}number from {low} to {high}."
+        )
 
 
 # What the firmware of Amazon's machines calls itself: there a service of the machine gives credentials.

@@ -115,15 +115,17 @@ def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
     }
     unpriced = [name for name, usd in prices.items() if usd != sound[name] or not usd]
     doubtful = [name for name, usd in sound.items() if len(usd) > 1]
-    gaps = {
-        f"list prices that are not above 0 USD an hour count as unknown: {listed(unpriced)}": unpriced,
-        f"AWS lists different prices for one type, so none is taken: {listed(doubtful)}": doubtful,
-        f"{counted(num_unread, 'row')} of the price list could not be read": num_unread,
-    }
+    gaps = []
+    if unpriced:
+        gaps.append(f"list prices that are not above 0 USD an hour count as unknown: {listed(unpriced)}")
+    if doubtful:
+        gaps.append(f"AWS lists different prices for one type, so none is taken: {listed(doubtful)}")
+    if num_unread:
+        gaps.append(f"{counted(num_unread, 'row')} of the price list could not be read")
     return ListPrices(
         usd_per_h={name: min(usd) for name, usd in sorted(sound.items()) if len(usd) == 1},
         named=frozenset(prices),
-        gaps=tuple(gap for gap, is_there in gaps.items() if is_there),
+        gaps=tuple(gaps),
         num_unread=num_unread,
     )
 
