@@ -529,6 +529,7 @@ class Iterations:
             if self._draws is not None and torch.is_grad_enabled():
                 self._draws.begin()
             self._models[id(module)] = module
+            self._session.recorder.enter_model()
             self._first_call = self._session.recorder.next_call
         self.depth += 1
 

@@ -359,6 +359,10 @@ class Recorder:
             self.phase = "forward"
             self._averages = set()
 
+    def enter_model(self) -> None:
+        """What follows a step computes no averages of weights any more, as a teacher without autograd."""
+        self._averages = None
+
     def resume_step(self) -> None:
         """What a step called that is no work of its own is over."""
         self.phase = "optimizer"
@@ -532,7 +536,8 @@ class Recorder:
         return True
 
     def _is_average(self, serial: int | None) -> bool:
-        return self._memory.outlives_steps(serial) or serial in (self._averages or ())
+        is_made_behind = serial is not None and serial in (self._averages or ())
+        return is_made_behind or self._memory.outlives_steps(serial)
 
     def _tensors(self, value: object) -> Iterator[torch.Tensor]:
         if isinstance(value, torch.Tensor):

@@ -239,6 +239,15 @@ result.append(phases())
 step()
 average.neg_()
 result.append(phases())
+teacher, held = torch.nn.Linear(8, 8, device="cuda").requires_grad_(False), torch.zeros(4, 8, device="cuda")
+import importlib
+payload = type(session).__module__.rpartition(".")[0]
+importlib.import_module(payload + ".recording.iteration").Iterations(session, lambda _: None).install()
+step()
+with torch.no_grad():
+    average.mul_(0.9)
+    teacher(held)
+result.append(phases())
 """,
     "graph breaks": """
 session.recorder.start_span()

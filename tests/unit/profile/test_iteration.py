@@ -56,6 +56,9 @@ class Part:
         if self.depth == 0:
             self.phase = "forward"
 
+    def enter_model(self) -> None:
+        pass
+
     def has_forward_work(self) -> bool:
         return self.works
 

@@ -31,11 +31,12 @@ OF_SPARSE = [["aten::_sparse_mm"], ["aten::_sparse_mm"], ["aten::_sparse_addmm"]
          [[[None, None]] * 2, [[["flash"], None]] * 2, [[None, None]] * 2,
          [[["efficient", "cudnn"], None]] * 2,
           [[["cudnn", "flash"], True]] * 2, [[["flash", "efficient"], None]] * 2]),
-        # Right behind a step, without autograd, of what is older than the step.
+        # Right behind a step, without autograd, of what is older than the step; a teacher's pass is none.
         ("averages of weights",
          [[["sub", "optimizer"], ["mul", "optimizer"], ["add_", "optimizer"],
            ["advisor::h2d_copy", "forward"], ["mul_", "forward"]],
-          [["zeros", "forward"], ["neg_", "forward"]], [["neg_", "forward"]]]),
+          [["zeros", "forward"], ["neg_", "forward"]], [["neg_", "forward"]],
+          [["mul_", "optimizer"], ["addmm", "forward"]]]),
         # As torch._dynamo.explain of 2.13 has it; an index by numbers breaks none, nor a write by a mask.
         ("graph breaks",
          [["aten::index", 1], ["aten::item", 2], ["aten::masked_select", 1], ["aten::nonzero", 1]]),
