@@ -178,7 +178,7 @@ def _divided_product(op: Op, widths: Widths, ranks: int) -> Op:
     if {k, n} <= known and (m == widths.tokens or k != widths.tokens):
         axis = "k" if k in widths.divided and n not in widths.divided else "n"
     elif {m, n} <= known:
-        axis = "m" if m in widths.divided else "n"
+        axis = "n" if n in widths.divided and m not in widths.divided else "m"
     if axis == "m":
         tensors = (*bias, along(left, 0, ranks), right), (along(out, 0, ranks),)
     elif axis == "k":

@@ -51,6 +51,12 @@ def test_products_and_attention_are_divided_whatever_wrote_them(name, ranks):
     assert part == pytest.approx(whole / ranks, rel=1e-3)
 
 
+def test_the_gradient_of_a_square_weight_is_divided_by_its_rows():
+    ops = divided(transformer(length=256), 4)
+    (gradient,) = [op for op in ops if op.phase is Phase.BACKWARD and op.outputs[0].shape == (128, 512)]
+    assert [tensor.shape for tensor in gradient.inputs] == [(128, 1024), (1024, 512)]
+
+
 def test_what_works_on_the_stream_stays_whole():
     trace = traced("gpt2-xl-fp16-1024")
     norms = ("native_layer_norm", "native_layer_norm_backward")
