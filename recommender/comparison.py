@@ -215,9 +215,11 @@ class ScriptChange:
     @property
     def measure(self) -> Measure:
         """Cost, or time where a machine has no known price or costs nothing."""
-        pair = [option for option in (self.base, self.now) if option is not None and option.cost_usd.p50 > 0]
-        priced = [option for option in pair if option.plan.usd_per_h is not None]
-        return Measure.COST if len(priced) == 2 else Measure.TIME
+        are_priced = all(
+            option is not None and option.plan.usd_per_h is not None and option.cost_usd.p50 > 0
+            for option in (self.base, self.now)
+        )
+        return Measure.COST if are_priced else Measure.TIME
 
     @property
     def relative(self) -> float | None:

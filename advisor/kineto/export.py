@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,12 +167,19 @@ def _steps(recording: kineto_events.KinetoEvents, calls: Sequence[KinetoCall]) -
             )
     spans = spans or _between_optimizer_steps(recording)
     begins = [call.begin_s for call in calls]
-    # Each ends where the next one begins: no call is in two of them.
-    ends = [*(begin for _, begin, _ in spans[1:]), math.inf]
-    places = [(bisect.bisect_left(begins, begin), bisect.bisect_left(begins, min(end, next_begin)))
-              for (_, begin, end), next_begin in zip(spans, ends, strict=False)]  # fmt: skip
-    pairs = zip(spans, places, strict=True)
-    return [KinetoStep(name=name, calls=tuple(calls[first:last])) for (name, *_), (first, last) in pairs]
+    return [
+        KinetoStep(
+            name=name, calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)])
+        )
+        for name, begin, end in _apart(spans)
+    ]
+
+
+def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, float, float]]:
+    """Spans in order of time, each ended where the next one begins: no call is in two of them."""
+    following = [*(begin for _, begin, _ in spans[1:]), math.inf]
+    for (name, begin, end), next_begin in zip(spans, following, strict=False):
+        yield name, begin, min(end, next_begin)
 
 
 def _between_optimizer_steps(recording: kineto_events.KinetoEvents) -> list[tuple[str, float, float]]:

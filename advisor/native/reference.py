@@ -120,8 +120,8 @@ def scale_factor(blocks: int, g: float, origin: Side, destination: Side, form: W
         compute = origin.wave_size / destination.wave_size * clock
         return float(memory**g * compute ** (1.0 - g))
     waves = _ceil_ratio(blocks, destination.wave_size, origin.wave_size)
-    memory *= destination.wave_size / origin.wave_size
-    return float(waves * memory**g * clock ** (1.0 - g))
+    memory_of_wave = memory * destination.wave_size / origin.wave_size
+    return float(waves * memory_of_wave**g * clock ** (1.0 - g))
 
 
 def count_resident_blocks(kernels: KernelArrays, gpus: GpuArrays) -> NDArray[np.int64]:

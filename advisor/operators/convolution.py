@@ -182,8 +182,9 @@ def _backward(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attr
 def _backward_bytes(inputs: work.Tensors, outputs: work.Tensors, attributes: work.Attributes) -> int:
     """Reads the weight for the input's gradient and the input for the weight's."""
     mask = cast("tuple[bool, ...]", attributes["output_mask"])
-    read = [tensor for tensor, is_wanted in zip(inputs[2:0:-1], mask, strict=False) if is_wanted]
-    return work.total_bytes([inputs[0], *read, *outputs])
+    grad_output, source, weight = inputs[:3]
+    read = [tensor for tensor, is_wanted in zip((weight, source), mask, strict=False) if is_wanted]
+    return work.total_bytes([grad_output, *read, *outputs])
 
 
 # Of the rate of others; fitted to NVIDIA's steps of ResNeXt-101 in FP32 on V100s, EfficientNet's judge

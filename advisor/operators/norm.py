@@ -117,13 +117,7 @@ def _norms(index: int, caps: case.Caps) -> Iterator[case.Case]:
     for image_norm in (_group_norm, _batch_norm):
         draw = case.Draw(image_norm.__name__, index)
         dtype = draw.choice(case.FLOATS)
-        batch, channels, side = draw.size(1, 256), draw.size(16, 1024, 8), draw.size(4, 128)
-
-        def fits(batch: int, side: int, channels: int = channels, dtype: str = dtype) -> bool:
-            return caps.allow(4 * batch * channels * side**2, dtype)
-
-        batch, side = case.shrunk((batch, side), fits, least=2)
-        yield from case.both_ways("norm", dtype, *image_norm((batch, channels, side, side), dtype))
+        yield from case.both_ways("norm", dtype, *image_norm(_image(draw, caps, dtype), dtype))
 
 
 def _layer_norm(rows: int, columns: int, dtype: str) -> tuple[case.Call, case.Call]:
@@ -200,6 +194,14 @@ def _softmaxes(index: int, caps: case.Caps) -> Iterator[case.Case]:
 def _matrix(draw: case.Draw, caps: case.Caps, dtype: str, multiple: int) -> tuple[int, ...]:
     sizes = draw.size(32, 65536), draw.size(64, 32768, multiple)
     return case.shrunk(sizes, lambda *it: caps.allow(4 * math.prod(it), dtype))
+
+
+def _image(draw: case.Draw, caps: case.Caps, dtype: str) -> tuple[int, ...]:
+    batch, channels, side = draw.size(1, 256), draw.size(16, 1024, 8), draw.size(4, 128)
+    batch, side = case.shrunk(
+        (batch, side), lambda batch, side: caps.allow(4 * batch * channels * side**2, dtype), least=2
+    )
+    return batch, channels, side, side
 
 
 def _named(name: str, shape: tuple[int, ...], dtype: str) -> case.Argument:

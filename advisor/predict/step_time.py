@@ -156,9 +156,11 @@ def step_time(step: RankStep) -> StepTime:
     # Where ranks draw batches alike, they do not wait for them.
     sigma_others_s = (others_s - _waiting(step) * own_s.p50) / values.Z90
     # While a pipeline fills and drains, one pass of a stage for each other stage.
-    layers_s = float(step.sums.time_s[list(step.rank.in_layers)].sum()) / step.trace.accumulation
-    of_pass_s = layers_s * own_s.p50 / step.sums.gpu_s + within.layers.seconds
-    stages_s = (step.rank.split.pipeline - 1) * of_pass_s
+    stages_s = 0.0
+    if step.rank.split.pipeline > 1:
+        layers_s = float(step.sums.time_s[list(step.rank.in_layers)].sum()) / step.trace.accumulation
+        of_pass_s = layers_s * own_s.p50 / step.sums.gpu_s + within.layers.seconds
+        stages_s = (step.rank.split.pipeline - 1) * of_pass_s
     device_s = own_s.p50 + others_s + stages_s + exchange.seconds - copies_s
     variance = exchange.sigma_s**2 + sigma_others_s**2 + _variance(step, own_s.p50, device_s)
     gpu_s = step.sums.gpu_s + copies_s

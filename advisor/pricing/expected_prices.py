@@ -284,7 +284,11 @@ def likely_prices(
     kinds = [_kind_of(*one) for one in zip(offers, age_days.tolist(), is_low.tolist(), strict=True)]
     standing = np.where(is_low, 0, np.where(is_near, 1, 2))
     quotes = _quotes(known, kinds, age_days, np.log(quoted), standing, model)
-    logs = _with_histories(offers, quantiles_of(quotes))
+    logs = quantiles_of(quotes)
+    # What spot cost before it may cost again, on the first day as well.
+    for i, past in _histories(offers):
+        logs[0, i] = min(logs[0, i], math.log(past.p10))
+        logs[2:, i] = np.maximum(logs[2:, i], math.log(past.p90))
     over_quote = np.exp(np.vstack((logs, np.maximum(quotes.most, logs.max(axis=0)))) - quotes.quoted)
     usd_per_h = over_quote * np.array([offer.usd_per_h for offer in offers])
     return tuple(
@@ -431,14 +435,6 @@ def _families(known: _Known, spot: Sequence[int], quoted: Array, model: PriceMod
             share = num_places / (num_places + model.family_places)
             family[:, i] = share * at + (1 - share) * family[:, i]
     return family
-
-
-def _with_histories(offers: Sequence[Offer], logs: Array) -> Array:
-    """What spot cost before it may cost again, on the first day as well."""
-    for i, past in _histories(offers):
-        logs[0, i] = min(logs[0, i], math.log(past.p10))
-        logs[2:, i] = np.maximum(logs[2:, i], math.log(past.p90))
-    return logs
 
 
 def _histories(offers: Sequence[Offer]) -> Iterator[tuple[int, Interval]]:

@@ -8,9 +8,15 @@ from typing import BinaryIO
 
 from advisor.core.errors import ProfileError
 
-# A link leads to a file that is none of the script's business, or to one that never ends; who opens a pipe
-# waits for its writer.
-_FLAGS = sum(getattr(os, f"O_{name}", 0) for name in ("RDONLY", "CLOEXEC", "NOCTTY", "NOFOLLOW", "NONBLOCK"))
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    # A link leads to a file that is none of the script's business, or to one that never ends.
+    | getattr(os, "O_NOFOLLOW", 0)
+    # Opening a pipe waits for its writer.
+    | getattr(os, "O_NONBLOCK", 0)
+)
 # All that a process may have to tell; to measure a whole grid takes a tenth.
 _MOST_LINES_BYTES = 64 * 2**20
 _MOST_AT_ONCE_BYTES = 2**20

@@ -55,7 +55,10 @@ def _tie_to(advisor: int) -> None:
 
 
 def _end_like(code: int) -> None:
-    # Kill all children; the children of each are ours then. Nothing where the system does not list them.
+    """End as a process that gave this code did, after all that is left of it.
+
+    All children are killed; the children of each are ours then. Nothing is where the system lists none.
+    """
     deadline_s = time.monotonic() + _MOST_S
     with contextlib.suppress(OSError):
         while time.monotonic() < deadline_s:

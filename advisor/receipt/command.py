@@ -209,34 +209,12 @@ class GpuUse:
 
 
 @dataclass(slots=True)
-class _Sum:
-    num: int = 0
-    total: float = 0.0
-
-    def add(self, value: float | None) -> None:
-        if value is not None:
-            self.num += 1
-            self.total += value
-
-
-@dataclass(slots=True)
 class _Card:
+    """Of the busy share, watts and MHz of a GPU: how often each was told, and its sum."""
+
     peak_bytes: int = 0
-    busy: _Sum = field(default_factory=_Sum)
-    watts: _Sum = field(default_factory=_Sum)
-    clock_hz: _Sum = field(default_factory=_Sum)
-
-    def add(self, used_mib: float, busy: float, watts: float | None, mhz: float | None) -> None:
-        self.peak_bytes = max(self.peak_bytes, round(used_mib * MIB))
-        self.busy.add(busy / 100)
-        self.watts.add(watts)
-        self.clock_hz.add(None if mhz is None else mhz * 1e6)
-
-
-def _mean(sums: Iterable[_Sum]) -> float | None:
-    """Over the samples of all; None where there are none."""
-    known = [one for one in sums if one.num]
-    return sum(one.total for one in known) / sum(one.num for one in known) if known else None
+    nums: list[int] = field(default_factory=lambda: [0] * 3)
+    sums: list[float] = field(default_factory=lambda: [0.0] * 3)
 
 
 @dataclass(slots=True)
@@ -252,9 +230,14 @@ class GpuSampler:
     def add(self, lines: Iterable[bytes]) -> None:
         """Count what nvidia-smi tells of cards, until it ends."""
         for uuid, *rest in _rows(lines):
-            used_mib, busy, *others = map(number, rest) if len(rest) == 4 else (None,) * 4
-            if used_mib is not None and busy is not None:
-                self._cards.setdefault(uuid, _Card()).add(used_mib, busy, *others)
+            used_mib, *values = map(number, rest) if len(rest) == 4 else (None,) * 4
+            if used_mib is None or values[0] is None:
+                continue
+            card = self._cards.setdefault(uuid, _Card())
+            card.peak_bytes = max(card.peak_bytes, round(used_mib * MIB))
+            for column, value in enumerate(values):
+                card.nums[column] += value is not None
+                card.sums[column] += value or 0.0
 
     def add_users(self, lines: Iterable[bytes]) -> None:
         """Keep the cards on which one of our own processes works: they are what the command started."""
@@ -271,14 +254,19 @@ class GpuSampler:
         is_sure = self.are_chosen or len(self._cards) == 1
         which = self._cards.keys() & self._used if not is_sure else self._cards.keys()
         cards = [self._cards[uuid] for uuid in which or self._cards]
-        busy_share = _mean(one.busy for one in cards)
-        if busy_share is None:
+        if not cards:
             return None
+
+        def mean(column: int) -> float | None:
+            num = sum(one.nums[column] for one in cards)
+            return sum(one.sums[column] for one in cards) / num if num else None
+
+        clock_mhz = mean(2)
         return GpuUse(
-            busy_share=busy_share,
+            busy_share=(mean(0) or 0.0) / 100,
             peak_bytes=max(one.peak_bytes for one in cards),
-            mean_w=_mean(one.watts for one in cards),
-            mean_clock_hz=_mean(one.clock_hz for one in cards),
+            mean_w=mean(1),
+            mean_clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
             num_unsure=0 if which else len(cards),
         )
 

@@ -431,10 +431,11 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
 
     cheapest = []
     for group in grouped(plans, machine_of).values():
+        if len(group) == 1:
+            cheapest += group
+            continue
         kept: list[tuple[float, ...]] = []
-        keyed = [(order(plan), plan) for plan in group] if len(group) > 1 else []
-        cheapest += [] if keyed else group
-        for (costs, *_), plan in sorted(keyed, key=itemgetter(0)):
+        for (costs, *_), plan in sorted(((order(plan), plan) for plan in group), key=itemgetter(0)):
             if not any(all(map(le, other, costs)) for other in kept):
                 kept.append(costs)
                 cheapest.append(plan)

@@ -85,13 +85,13 @@ def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[PolicyFault, ...]]:
     ordered = sorted(sources, key=lambda source: source.layer.rank)
     rules = [rule for source in ordered for rule in rules_of(source)]
     groups = grouped(rules, lambda rule: rule.merge_key)
-    overruled: dict[int, policy_rules.Rule] = {}
-    for group in groups.values():
-        merging = group[0].merging
-        if merging is not policy_rules.Merging.ALL:
-            is_strictest = merging is policy_rules.Merging.STRICTEST
-            winner = min(group, key=lambda one: one.strictness if is_strictest else -one.origin.layer.rank)
-            overruled |= {id(rule): winner for rule in group if rule is not winner}
+    overruled = {
+        id(rule): winner
+        for group in groups.values()
+        if (winner := _winner(group)) is not None
+        for rule in group
+        if rule is not winner
+    }
     policy = Policy(
         rules=tuple(rule for rule in rules if id(rule) not in overruled),
         overruled=tuple((rule, overruled[id(rule)]) for rule in rules if id(rule) in overruled),
@@ -100,16 +100,24 @@ def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[PolicyFault, ...]]:
     return policy, (*_broken_locks(ordered), *_contradictions(rules), *_empty_allowances(rules))
 
 
+def _winner(rules: Sequence[policy_rules.Rule]) -> policy_rules.Rule | None:
+    """The rule that goes before the others of its key; None where all count."""
+    match rules[0].merging:
+        case policy_rules.Merging.STRICTEST:
+            return min(rules, key=lambda rule: rule.strictness)
+        case policy_rules.Merging.NEAREST:
+            return max(rules, key=lambda rule: rule.origin.layer.rank)
+        case policy_rules.Merging.ALL:
+            return None
+
+
 def rules_of(source: Source) -> Iterator[policy_rules.Rule]:
     """Every rule of a file in the order of the documentation."""
     content = source.content
     for name in SECTIONS:
         for key, value in getattr(content, name):
-            parts: list[tuple[tuple[str | int, ...], Any]] = [] if value is None else [((name, key), value)]
-            if name == "deny" and parts:  # each entry removes by itself
-                parts = [((name, key, index), (entry,)) for index, entry in enumerate(value)]
-            for place, setting in parts:
-                yield _RULES[name](key=f"{name}.{key}", origin=source.origin(*place), setting=setting)
+            if value is not None:
+                yield from _rules_of_key(source, name, key, value)
     if content.prefer is not None:
         yield policy_rules.PreferRule(key="prefer", origin=source.origin("prefer"), setting=content.prefer)
     for index, entry in enumerate(content.approval):
@@ -127,6 +135,14 @@ _RULES: Mapping[str, type[policy_rules.Rule]] = {
 }
 
 
+def _rules_of_key(source: Source, section: str, key: str, value: Any) -> Iterator[policy_rules.Rule]:
+    parts: list[tuple[tuple[str | int, ...], Any]] = [((section, key), value)]
+    if section == "deny":  # each entry removes by itself
+        parts = [((section, key, index), (name,)) for index, name in enumerate(value)]
+    for place, setting in parts:
+        yield _RULES[section](key=f"{section}.{key}", origin=source.origin(*place), setting=setting)
+
+
 def _broken_locks(ordered: Sequence[Source]) -> Iterator[PolicyFault]:
     for upper in ordered:
         below = [source for source in ordered if source.layer.rank > upper.layer.rank]
@@ -140,13 +156,16 @@ def _broken_locks(ordered: Sequence[Source]) -> Iterator[PolicyFault]:
 
 
 def _set_in_spite(lower: Source, lock: str, place: policy_rules.Origin) -> Iterator[PolicyFault]:
-    rules = (rule for rule in rules_of(lower) if rule.key == lock or rule.key.startswith(f"{lock}."))
-    for key, (first, *_) in grouped(rules, lambda rule: rule.key).items():
+    origins: dict[str, policy_rules.Origin] = {}
+    for rule in rules_of(lower):
+        if rule.key == lock or rule.key.startswith(f"{lock}."):
+            origins.setdefault(rule.key, rule.origin)
+    for key, origin in origins.items():
         message = (
-            f"{key} is locked by the {place.layer} ({place}), so a {first.origin.layer} cannot set it:"
+            f"{key} is locked by the {place.layer} ({place}), so a {origin.layer} cannot set it:"
             " remove it here, or have the lock lifted there"
         )
-        yield PolicyFault(file=first.origin.file, line=first.origin.line, message=message)
+        yield PolicyFault(file=origin.file, line=origin.line, message=message)
 
 
 def _contradictions(rules: Sequence[policy_rules.Rule]) -> Iterator[PolicyFault]:

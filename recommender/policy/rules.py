@@ -172,19 +172,21 @@ class ObjectiveRule(Rule):
     """``objective.*``."""
 
     merging: ClassVar[Merging] = Merging.NEAREST
-    is_about: ClassVar[str] = "it ranks what is left"
 
     def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
-        """Nothing of a single plan."""
-        return silent(self.is_about)
+        """Nothing: it ranks what is left."""
+        return silent("it ranks what is left")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardRule(ObjectiveRule):
-    """``runs.guard``: `advisor run` and `advisor launch` obey it."""
+class GuardRule(Rule):
+    """``runs.guard``."""
 
     merging: ClassVar[Merging] = Merging.STRICTEST
-    is_about: ClassVar[str] = "it is about how a job is started"
+
+    def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
+        """Nothing: `advisor run` and `advisor launch` obey it."""
+        return silent("it is about how a job is started")
 
 
 _FACT_OF_LIST = {
@@ -330,8 +332,9 @@ class SpotRule(Rule):
             case "spot.needs_checkpoints":
                 if saved is None and self.setting:
                     return unknown("checkpoint interval")
-                words = f"it saves {'' if saved else 'no '}checkpoints"
-                words += "" if saved else " (spot.checkpoint_interval)"
+                words = (
+                    "it saves checkpoints" if saved else "it saves no checkpoints (spot.checkpoint_interval)"
+                )
                 return removes_if(bool(self.setting) and not saved, words)
             case "spot.jobs_under":
                 if train_s is None:

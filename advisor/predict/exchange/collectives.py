@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 from advisor.core.values import Collective, MemoryUse, Op, Phase, TensorSpec, Trace
 from advisor.operators.work import tensor_bytes
@@ -240,7 +241,7 @@ def resharded(trace: Trace, num_ranks: int) -> Trace:
     if world is None or num_ranks == world:
         return trace
     if state_group(trace) is not None:
-        memory = _with_state(trace, shard_growth(trace, num_ranks))
+        memory = _with_state(trace.memory, shard_growth(trace, num_ranks), _parts(trace))
         return _in_world(trace, num_ranks, {world: num_ranks}, memory)
     group, other = sharding_group(trace), group_at(trace, num_ranks)
     if group is None or other is None:
@@ -289,61 +290,94 @@ def _in_world(trace: Trace, num_ranks: int, sizes: dict[int, int], memory: Memor
 
 
 def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
-    peak_bytes, pass_bytes, held_bytes = (
-        memory.peak_bytes,
-        memory.pass_peak_bytes,
-        memory.pass_activation_bytes,
+    pass_peak_bytes = _grown_pass_peak(memory, growth)
+    state = [memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes]
+    parameters, gradients, optimizer = (None if part is None else round(part * growth) for part in state)
+    return replace(
+        memory,
+        parameter_bytes=parameters,
+        gradient_bytes=gradients,
+        optimizer_bytes=optimizer,
+        peak_bytes=_grown_peak(memory, growth, pass_peak_bytes),
+        pass_peak_bytes=pass_peak_bytes,
     )
-    grown_pass, kept_bytes = None, _kept_bytes(memory)
-    if pass_bytes is not None and held_bytes is not None:
-        # What passes hold of the batch stays; gradients count as far as they are there when a pass peaks.
-        own = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
-        gradients = min(memory.gradient_bytes or 0, max(pass_bytes - held_bytes - own, 0))
-        grown_pass = round(pass_bytes + (growth - 1) * (own + gradients))
-    names = ("parameter_bytes", "gradient_bytes", "optimizer_bytes")
-    state = {name: getattr(memory, name) for name in names}
-    if peak_bytes is None or None in state.values():
-        peak_bytes = None
-    elif pass_bytes is None or grown_pass is None:
-        peak_bytes = round(peak_bytes + (growth - 1) * memory.state_bytes)
-    else:  # of a step that exceeds the passes all is state, and what is made of it
-        of_step = round(kept_bytes + growth * (peak_bytes - kept_bytes)) if peak_bytes > pass_bytes else 0
-        peak_bytes = max(grown_pass, of_step)
-    grown = {name: None if part is None else round(part * growth) for name, part in state.items()}
-    return replace(memory, **grown, peak_bytes=peak_bytes, pass_peak_bytes=grown_pass)
 
 
-def _with_state(trace: Trace, growth: float) -> MemoryUse:
-    memory, gathered, more = trace.memory, gathered_bytes(trace), growth - 1
+class _Parts(NamedTuple):
+    """Bytes of its part that a rank keeps beside the optimizer's state, where ranks gather the weights.
+
+    Of the weights once more, in FP32, of all gradients when it steps, and of those that earlier passes of the
+    iteration left, which count as activations.
+    """
+
+    copied: int = 0
+    stepped: int = 0
+    between: float = 0.0
+
+
+def _parts(trace: Trace) -> _Parts:
+    gathered, memory = gathered_bytes(trace), trace.memory
+    if gathered is None:
+        return _Parts()
+    leaves = 1 < trace.accumulation == exchanging_passes(trace)
+    return _Parts(
+        copied=max((memory.parameter_bytes or 0) - gathered, 0),
+        stepped=memory.gradient_bytes or 0,
+        between=min(gathered / (trace.world_size or 1), memory.pass_activation_bytes or 0) if leaves else 0.0,
+    )
+
+
+def _with_state(memory: MemoryUse, growth: float, parts: _Parts) -> MemoryUse:
     optimizer, peak_bytes, pass_bytes = memory.optimizer_bytes, memory.peak_bytes, memory.pass_peak_bytes
     if optimizer is None or peak_bytes is None:
         return replace(memory, peak_bytes=None, pass_peak_bytes=None)
-    # Where ranks gather the weights, a rank keeps its part of them once more, in FP32, of all gradients when
-    # it steps, and of those that earlier passes of the iteration left, which count as activations.
-    copied, stepped, between = 0, 0, 0.0
-    if gathered is not None:
-        copied, stepped = max((memory.parameter_bytes or 0) - gathered, 0), memory.gradient_bytes or 0
-        if 1 < trace.accumulation == exchanging_passes(trace):
-            between = min(gathered / (trace.world_size or 1), memory.pass_activation_bytes or 0)
-    state = optimizer + copied
-    moments = [(peak_bytes if pass_bytes is None else pass_bytes) + more * (state + between)]
+    state, more = optimizer + parts.copied, growth - 1
+    moments = [(peak_bytes if pass_bytes is None else pass_bytes) + more * (state + parts.between)]
     if pass_bytes is not None and peak_bytes > pass_bytes:
         # What the optimizer makes beside its state, in a step that exceeds the passes.
         made = max(peak_bytes - memory.state_bytes - _kept_bytes(memory), 0)
-        moments.append(peak_bytes + more * (state + stepped + made))
-    parts = dict.fromkeys(("activation_bytes", "pass_activation_bytes", "most_activation_bytes"), between)
-    parts |= {"parameter_bytes": copied, "gradient_bytes": stepped}
-    before = {name: getattr(memory, name) for name in parts}
+        moments.append(peak_bytes + more * (state + parts.stepped + made))
     return replace(
         memory,
-        **{name: part if part is None else round(part + more * parts[name]) for name, part in before.items()},
+        parameter_bytes=_plus(memory.parameter_bytes, more * parts.copied),
+        gradient_bytes=_plus(memory.gradient_bytes, more * parts.stepped),
         optimizer_bytes=round(growth * optimizer),
+        activation_bytes=_plus(memory.activation_bytes, more * parts.between),
+        pass_activation_bytes=_plus(memory.pass_activation_bytes, more * parts.between),
+        most_activation_bytes=_plus(memory.most_activation_bytes, more * parts.between),
         peak_bytes=round(max(moments)),
         pass_peak_bytes=None if pass_bytes is None else round(moments[0]),
     )
+
+
+def _plus(num_bytes: int | None, more: float) -> int | None:
+    return None if num_bytes is None else round(num_bytes + more)
 
 
 def _kept_bytes(memory: MemoryUse) -> int:
     """What is there at any time beside the model's state, such as buffers of a library."""
     held = (memory.pass_activation_bytes or 0) + memory.state_bytes
     return max((memory.pass_peak_bytes or 0) - held, 0)
+
+
+def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -> int | None:
+    parts = memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes
+    if memory.peak_bytes is None or None in parts:
+        return None
+    if memory.pass_peak_bytes is None or pass_peak_bytes is None:
+        return round(memory.peak_bytes + (growth - 1) * memory.state_bytes)
+    # Of a step that exceeds the passes all is state, and what is made of it.
+    is_of_step = memory.peak_bytes > memory.pass_peak_bytes
+    kept_bytes = _kept_bytes(memory)
+    of_step = kept_bytes + growth * (memory.peak_bytes - kept_bytes)
+    return max(pass_peak_bytes, round(of_step) if is_of_step else 0)
+
+
+def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:
+    """What passes hold of the batch stays; gradients count as far as they are there when a pass peaks."""
+    peak_bytes, held_bytes = memory.pass_peak_bytes, memory.pass_activation_bytes
+    if peak_bytes is None or held_bytes is None:
+        return None
+    state = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
+    gradients = min(memory.gradient_bytes or 0, max(peak_bytes - held_bytes - state, 0))
+    return round(peak_bytes + (growth - 1) * (state + gradients))

@@ -298,9 +298,9 @@ class _FlowWalk:
             return self._all_in(op, of.result)
         if base_name(op.name) in _SUMS and all(self._is_gradient(source) for source in flow.sources):
             # Those of the forward call's operand of this size are added up.
-            operands = zip(self.makers[forward].inputs, of.given, strict=True)
-            sizes = {numel(tensor): dtype for tensor, dtype in reversed([*operands])}
-            return self._all_in(op, sizes.get(numel(op.outputs[0]), of.result))
+            operands, size = zip(self.makers[forward].inputs, of.given, strict=True), numel(op.outputs[0])
+            dtypes = (dtype for tensor, dtype in operands if numel(tensor) == size)
+            return self._all_in(op, next(dtypes, of.result))
         if of.runs_in is not None:
             return self._all_in(op, of.runs_in)
         given = self._given(op, [self._saved_or_gradient(source, forward, of) for source in flow.sources])
@@ -379,11 +379,8 @@ class _ShapeWalk:
         """The operator as autocast runs it."""
         if op.phase is Phase.OPTIMIZER:
             return op
-        given, runs_in, is_factor = (
-            self._given(op),
-            _asked_dtype(op, self.lower),
-            base_name(op.name) in FACTORS,
-        )
+        given, runs_in = self._given(op), _asked_dtype(op, self.lower)
+        is_factor = base_name(op.name) in FACTORS
         if runs_in is None and op.phase is Phase.BACKWARD and op.inputs and not is_factor:
             runs_in = self.forward.get(_key(op))
         key = id(op), runs_in, given

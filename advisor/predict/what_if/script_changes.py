@@ -65,7 +65,7 @@ PASSES = 4
 _TF32_LEAST = (8, 0)
 _PRODUCTS = frozenset(family.word for family in FAMILIES if family.compute.tensor_cores)
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
-_ALREADY, _FULL_ALREADY = NoGain(why="already"), NoGain(why="nothing", lacking="products in FP32")
+_ALREADY, _NOTHING_IN_FP32 = NoGain(why="already"), NoGain(why="nothing", lacking="products in FP32")
 
 Maker = Callable[[Trace], TraceChange | Finding]
 
@@ -73,7 +73,7 @@ Maker = Callable[[Trace], TraceChange | Finding]
 def _tf32(trace: Trace) -> TraceChange | Finding:
     changed = allow_tf32(trace)
     if changed is None:
-        return _ALREADY if trace.precision.tf32_matmul else _FULL_ALREADY
+        return _ALREADY if trace.precision.tf32_matmul else _NOTHING_IN_FP32
     return TraceChange(
         name="tf32",
         trace=changed,
@@ -98,7 +98,7 @@ def _autocast(name: str, trace: Trace) -> TraceChange | Finding:
     dtype = _DTYPES[name]
     changed = under_autocast(trace, dtype)
     if changed is None:
-        return _ALREADY if trace.precision.amp_dtype else _FULL_ALREADY
+        return _ALREADY if trace.precision.amp_dtype else _NOTHING_IN_FP32
     steps = [EditScript(what="use-autocast", name=dtype)]
     if dtype == "float16":
         steps.append(EditScript(what="add-grad-scaler"))

@@ -272,7 +272,17 @@ def occurrence_key(schedule: Schedule, due_at: datetime) -> str:
 def _attempt(
     schedule: Schedule, running: Occurrence, world: Surroundings, lock: Lock, is_cut_short: Callable[[], bool]
 ) -> Occurrence | None:
-    may_go_on = _check_of(lock, world.now, is_cut_short)
+    checked_at = world.now()
+
+    def may_go_on() -> bool:
+        nonlocal checked_at
+        if is_cut_short():
+            return False
+        if (now := world.now()) - checked_at < _CHECK:
+            return True
+        checked_at = now
+        return lock.is_held()
+
     command = Command(
         words=schedule.command,
         folder=schedule.folder,
@@ -303,24 +313,6 @@ def _attempt(
     if schedule.channel is None:
         return ended
     return _delivered(schedule, ended, world, schedule.channel) if lock.is_held() else None
-
-
-def _check_of(
-    lock: Lock, now: Callable[[], datetime], is_cut_short: Callable[[], bool]
-) -> Callable[[], bool]:
-    """Whether a command may go on: neither is the service ending nor the lock lost."""
-    checked_at = now()
-
-    def may_go_on() -> bool:
-        nonlocal checked_at
-        if is_cut_short():
-            return False
-        if (moment := now()) - checked_at < _CHECK:
-            return True
-        checked_at = moment
-        return lock.is_held()
-
-    return may_go_on
 
 
 def _running(schedule: Schedule, due_at: datetime, world: Surroundings, *, attempts: int = 1) -> Occurrence:

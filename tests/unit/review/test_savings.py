@@ -34,7 +34,7 @@ def rent(usd_per_h: float = 1.0, p90: float | None = None, **changes: Any) -> Pl
 
 
 def test_a_weekly_job_that_costs_less_elsewhere():
-    (saving,) = saved(rent(3.0, region="eu-west-1"), rent(2.0), rent(2.1))
+    (saving,) = saved(rent(2.0), rent(3.0, region="eu-west-1"), rent(2.1))
     assert saving.plan == rent(2.0)
     assert saving.usd == Quantiles(p50=4.0, p90=6.0)
     assert saving.time_s == Quantiles(p50=7200.0, p90=10_800.0)

@@ -92,9 +92,8 @@ def install_downloads(session: Session) -> None:
     wrap(torch.hub, "load_state_dict_from_url", load_state_dict_from_url)
     wrap(torch.nn.Module, "load_state_dict", load_state_dict)
     _refuse_downloads(session)
-    for name in ("hf_hub_download", "snapshot_download"):
-        module = f"huggingface_hub.{'file_download' if name.startswith('hf') else '_snapshot_download'}"
-        when_imported(module, functools.partial(_name, session, name))
+    for name, module in (("hf_hub_download", "file_download"), ("snapshot_download", "_snapshot_download")):
+        when_imported(f"huggingface_hub.{module}", functools.partial(_name, session, name))
     when_imported("timm.models._builder", functools.partial(_keep_initial_weights, session))
     when_imported("transformers.modeling_utils", functools.partial(_make_weights, session))
     for name, uploads in _UPLOADS.items():
@@ -275,7 +274,7 @@ class Silence:
 def _silence(session: Session, names: tuple[str, ...] | None, module: ModuleType) -> None:
     tell = functools.partial(_tell, session, module.__name__.partition(".")[0])
     if names is None:
-        functions = {name for name, it in vars(module).items() if callable(it) and not isinstance(it, type)}
+        functions = [name for name, it in vars(module).items() if callable(it) and not isinstance(it, type)]
         names = tuple(name for name in functions if not name.startswith("_"))
     for name in names:
         if hasattr(module, name):

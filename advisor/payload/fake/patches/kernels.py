@@ -28,20 +28,17 @@ def install_dropout(session: Session) -> None:
     Wrap ``torch.nn.functional.dropout`` and ``torch.dropout``.
     """
 
-    def fused(
-        original: Original, given: torch.Tensor, p: float, train: bool, *, inplace: bool = False
-    ) -> object:
-        if session.is_fake(given) and train and not inplace and 0 < p < 1:
-            return torch.native_dropout(given, p, True)[0]
-        return original(given, p, train, *((True,) if inplace else ()))
-
     def dropout(
         original: Original, input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False  # noqa: A002
     ) -> object:  # fmt: skip
-        return fused(original, input, p, training, inplace=inplace)
+        if session.is_fake(input) and training and not inplace and 0 < p < 1:
+            return torch.native_dropout(input, p, True)[0]
+        return original(input, p, training, inplace)
 
     def torch_dropout(original: Original, input: torch.Tensor, p: float, train: bool) -> object:  # noqa: A002
-        return fused(original, input, p, train)
+        if session.is_fake(input) and train and 0 < p < 1:
+            return torch.native_dropout(input, p, True)[0]
+        return original(input, p, train)
 
     wrap(torch.nn.functional, "dropout", dropout)
     wrap(torch, "dropout", torch_dropout)

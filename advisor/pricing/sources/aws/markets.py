@@ -119,7 +119,11 @@ def spot_part(region: SurveyedRegion, survey: Survey, scope: str) -> Part:
     zones = zone_ids(region.ec2)
     now = region.clock()
     start = now - timedelta(days=region.options.history_days)
-    readings = read_points(_asked(region, survey, start), region.name, zones, survey.rentable)
+    wanted = {"instance-type": sorted(survey.rentable), "product-description": [LINUX]}
+    filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
+    limits = {"StartTime": start, "Filters": filters, "MaxResults": 1000}
+    rows: list[Row] = items_of(region.ec2, SPOT_ACTION, "SpotPriceHistory", **limits)
+    readings = read_points(rows, region.name, zones, survey.rentable)
     places = sorted(readings.by_place.items())
     listed_usd_per_h = survey.prices.usd_per_h if survey.prices else {}
     least = {place: FLOOR_FRACTION * listed_usd_per_h.get(place[0], 0.0) for place, _ in places}
@@ -187,13 +191,6 @@ def read_points(
         unsound=frozenset(place for place, of_one in read.items() if not is_sound(max(of_one, key=_moment))),
         num_elsewhere=num_elsewhere,
     )
-
-
-def _asked(region: SurveyedRegion, survey: Survey, start: datetime) -> list[Row]:
-    wanted = {"instance-type": sorted(survey.rentable), "product-description": [LINUX]}
-    filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
-    limits = {"StartTime": start, "Filters": filters, "MaxResults": 1000}
-    return items_of(region.ec2, SPOT_ACTION, "SpotPriceHistory", **limits)
 
 
 def _moment(point: PricePoint) -> tuple[datetime, float]:
