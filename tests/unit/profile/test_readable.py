@@ -166,9 +166,7 @@ def test_what_the_setting_names(home, tmp_path):
     assert tmp_path / "more" in shown(home, added=[tmp_path / "more"])
     # Said in so many words.
     assert home in shown(home, added=[home])
-    for path, words in (
-        ("/no/such", "names '/no/such', which does not exist"),
-        ("/", "is the whole machine"),
-    ):
-        with pytest.raises(InputError, match=f"`profile.sandbox_read` names .*{words}|{words}"):
-            shown(home, added=[Path(path)])
+    with pytest.raises(InputError, match=r"`profile.sandbox_read` names '/no/such', which does not exist"):
+        shown(home, added=[Path("/no/such")])
+    with pytest.raises(InputError, match="is the whole machine"):
+        shown(home, added=[Path("/")])
