@@ -54,7 +54,7 @@ MOMENTS = [
     ("prices refresh", "requests.get"),
     ("prices refresh", "advisor.pricing.refresh._keep"),
     ("prices history --gpu L4", "advisor.service.prices.history.price_history"),
-    (f"recommend {JOB}", "advisor.service.recommend.plan_sources.plans_of"),
+    (f"recommend {JOB}", "advisor.service.recommend.recommending.plans_of"),
     (f"recommend {JOB}", "recommender.engine.evaluate_ways"),
     (f"recommend {JOB} --html mine.html", REPLACING),
     (f"recommend {JOB} --record", "advisor.store.ledger.insert_into"),

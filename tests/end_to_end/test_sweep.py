@@ -311,7 +311,7 @@ def test_a_ledger_that_cannot_be_read_ends_no_sweep(swept_fleet, monkeypatch):
     def broken(*_given):
         raise StoreError("no ledger")
 
-    monkeypatch.setattr(fleet, "_ledger", broken)
+    monkeypatch.setattr(fleet, "existing_store", broken)
     command = ("sweep", "grid.yaml", "--offline")
     assert "no ledger" not in swept_fleet.run(*command, "--show", "best").err
     capacity = swept_fleet.run(*command, "--show", "capacity")
