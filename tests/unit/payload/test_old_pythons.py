@@ -44,8 +44,8 @@ def test_a_python_that_is_too_old_says_so_in_its_result(tmp_path, monkeypatch):
     result, job = tmp_path / "result.json", tmp_path / "job.json"
     job.write_text(json.dumps({"version": VERSION, "result": str(result)}))
     monkeypatch.setattr(child_program, "die_with_the_parent", lambda: None)
-    monkeypatch.setattr(child_program.sys, "argv", ["child.py", str(job)])
-    monkeypatch.setattr(child_program.sys, "version_info", (3, 9, 18))
+    monkeypatch.setattr(sys, "argv", ["child.py", str(job)])
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     child_program.main()
     monkeypatch.undo()
     assert read_recording(result) | {"format_version": 0} == {

@@ -94,10 +94,12 @@ def test_a_saved_trace_is_read_and_takes_no_arguments(tmp_path, profiled):
 
 def test_an_export_is_read_with_its_origin(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        "advisor.kineto.export.read_kineto",
-        lambda path, origin_gpu: seen.append((path, origin_gpu)) or make_trace(),
-    )
+
+    def read(path, origin_gpu):
+        seen.append((path, origin_gpu))
+        return make_trace()
+
+    monkeypatch.setattr("advisor.kineto.export.read_kineto", read)
     path = tmp_path / "x.pt.trace.json"
     path.write_text('{"traceEvents": []}')
     load_trace(path, None, DEFAULTS, origin_gpu="T4")
