@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from advisor.pricing.source_registry import Sources
     from advisor.pricing.sources.protocol import OfferQuery
 
-_ALL = "*"
+ANY = "*"
+"""Among the providers or regions of the settings: no limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class PriceBook:
     def _source_settings(self) -> PriceSettings:
         """Gpuhunt reads the catalogs of those whom ``cloud.providers`` names, too."""
         settings = self.settings.prices
-        named = [name.lower() for name in self.settings.cloud.providers if name != _ALL]
+        named = [name.lower() for name in self.settings.cloud.providers if name != ANY]
         if not named or not self.settings.may_add_providers:
             return settings
         from advisor.pricing.providers import load_providers
@@ -74,7 +75,13 @@ class PriceBook:
             return answers_of(self.sources.sources, query, store)
 
     @property
+    def providers(self) -> tuple[str, ...]:
+        """Those to ask for; empty for all."""
+        providers = self.settings.cloud.providers
+        return () if ANY in providers else providers
+
+    @property
     def regions(self) -> tuple[str, ...]:
-        """Regions to ask for; empty for all."""
+        """Those to ask for; empty for all."""
         regions = self.settings.cloud.regions
-        return () if _ALL in regions else regions
+        return () if ANY in regions else regions

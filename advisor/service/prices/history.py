@@ -57,11 +57,9 @@ def doubtful_prices(
     """
     from advisor.pricing.price_checks import doubtful_prices
 
-    book, cloud = PriceBook(settings=pricing), pricing.cloud
+    book = PriceBook(settings=pricing)
     wanted = wanted_counts(gpus, listener)
-    query = OfferQuery(
-        providers=() if "*" in cloud.providers else cloud.providers, regions=cloud.regions, gpus=tuple(wanted)
-    )
+    query = OfferQuery(providers=book.providers, regions=pricing.cloud.regions, gpus=tuple(wanted))
     check_names(book, OfferFilter(gpus=gpus, wanted=wanted), listener)
     answers = current_answers(book, query, listener, may_refresh=False)
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
@@ -83,11 +81,7 @@ def _points(
         if store is None:
             return ()
         points = price_points(
-            store,
-            gpus=tuple(wanted),
-            providers=() if "*" in cloud.providers else cloud.providers,
-            markets=cloud.markets,
-            since=start,
+            store, gpus=tuple(wanted), providers=book.providers, markets=cloud.markets, since=start
         )
     points = seen_from(points, start)
     there = [point for point in points if is_any(cloud.regions, point.region)]

@@ -77,7 +77,7 @@ def query_offers(
 
     cloud = book.settings.cloud
     query = OfferQuery(
-        providers=() if limits.ANY in cloud.providers else cloud.providers,
+        providers=book.providers,
         regions=cloud.regions,
         gpus=tuple(asked.wanted),
         markets=cloud.markets,
@@ -171,7 +171,7 @@ def check_names(
     def offers() -> Iterator[Offer]:
         return (offer for answer in answers() for offer in answer.offers)
 
-    if limits.ANY not in book.settings.cloud.providers:
+    if book.providers:
         known = {provider for answer in answers() for provider in answer.providers}
         limits.check_providers(book.settings, known, listener)
     limits.check_regions(book.settings, lambda: (offer.region for offer in offers()), listener, regions)

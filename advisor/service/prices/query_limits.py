@@ -15,6 +15,7 @@ from advisor.core.units import GIB
 from advisor.core.values import GpuSpec, Offer
 from advisor.pricing.node_counts import ALONE, NodeCounts, NodeLimits, node_counts
 from advisor.service.listening import Listener
+from advisor.service.prices.book import ANY
 from advisor.service.prices.live import why_not_refreshed
 
 if TYPE_CHECKING:
@@ -170,7 +171,6 @@ def way_out(limits: Sequence[Limit], offers: Iterable[Offer]) -> tuple[tuple[Lim
     return failed, tuple(by_failed[failed])
 
 
-ANY = "*"
 # What people call them; for hints alone.
 _CALLED = {"amazon": "aws", "ec2": "aws", "google": "gcp", "gce": "gcp", "google-cloud": "gcp"}
 # What callers give by a name of their own; other settings are known by theirs.

@@ -113,7 +113,6 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> OwnMachine:
     p50, p90 = cluster.wait_p50, cluster.wait_p90
     try:
         gpu, fitted = resolve_gpu(cluster.gpu), _fitted(cluster, listener)
-        sizes = {count * num_nodes: num_nodes for count, num_nodes in _sizes(cluster)} if fitted else {}
         return OwnMachine(
             tier=Tier.CLUSTER,
             name=cluster.name,
@@ -123,7 +122,7 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> OwnMachine:
             wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
             waits={}
             if fitted is None
-            else {n: _logged_wait(fitted, cluster, n, of) for n, of in sizes.items()},
+            else {count * of: _logged_wait(fitted, cluster, count * of, of) for count, of in _sizes(cluster)},
             num_vcpus=cluster.vcpus,
             num_nodes=cluster.num_nodes,
             fabric=_fabric_of(cluster, gpu),

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from advisor.core.changes import ALL, CHANGE_NAMES
 from advisor.core.errors import AdvisorError, InputError, NoOfferError, StoreError, did_you_mean
@@ -176,11 +175,15 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     trace = trace_of(request.trace, config.tracing, listener)
     places = with_cpu(places, trace, request, config, listener)
     ranked = ranked_on(places, trace, request, book)
-    is_kept = config.settings.store.record and ranked.recommended is not None
+    entry_id = None
+    if config.settings.store.record and ranked.recommended is not None:
+        from advisor.store.ledger import new_id
+
+        entry_id = new_id()
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
         best_what_if=best_what_if(ranked),
-        entry_id=uuid4().hex if is_kept else None,
+        entry_id=entry_id,
         patch=script_patch(request, ranked) if request.patch else None,
     )
 
