@@ -3,12 +3,12 @@
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from advisor.core.findings import Finding
 from advisor.core.iterables import grouped
-from advisor.core.units import GB
+from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Recording
 from advisor.operators.registry import family_of
@@ -19,14 +19,18 @@ from advisor.report import document as doc
 from advisor.report.document import columns
 from advisor.report.words import warnings_json
 
+# CC is the compute capability.
 COLUMNS = (
-    *columns("GPU", "Architecture", ("SMs", doc.ROUNDED), ("Memory", doc.BYTES), ("GB/s", doc.ROUNDED)),
+    doc.Column("GPU", wraps=False),
+    *columns("Architecture", "CC", ("SMs", doc.ROUNDED), ("GiB", doc.ROUNDED), ("GB/s", doc.ROUNDED)),
     *columns("FP32", "TF32", "FP16", "BF16", ("NVLink GB/s", doc.ROUNDED), kind=doc.FOUR_DIGITS),
 )
-_MULTIPLES = (*COLUMNS[:2], *columns(*(column.name for column in COLUMNS[2:]), kind=doc.MULTIPLE))
+# Without the architecture and BF16 a terminal of 80 characters shows each GPU in one line.
+_NARROW = [i for i, column in enumerate(COLUMNS) if column.name not in ("Architecture", "BF16")]
+_MULTIPLES = (*COLUMNS[:3], *columns(*(column.name for column in COLUMNS[3:]), kind=doc.MULTIPLE))
 TFLOPS = 1e12
 # What one of a column is, in the units of a GpuSpec.
-_UNITS = (1, 1, GB, *[TFLOPS] * 4, GB)
+_UNITS = (1, GIB, GB, *[TFLOPS] * 4, GB)
 
 
 def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> doc.Document:
@@ -37,9 +41,9 @@ def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> doc.
     """
     columns = COLUMNS if base is None else _MULTIPLES
     units = _UNITS if base is None else _figures(base)
-    rows = tuple(doc.Row(_cells(spec, units)) for spec in specs)
+    table = doc.Table(columns=columns, rows=tuple(doc.Row(_cells(spec, units)) for spec in specs))
     facts = {"gpus": [_json(spec) for spec in specs]}
-    return doc.Document(facts=facts, blocks=(doc.Table(columns=columns, rows=rows),), title="GPUs")
+    return doc.Document(facts=facts, blocks=(replace(table, narrow=(table.in_order(_NARROW),)),), title="GPUs")
 
 
 def _json(spec: GpuSpec) -> Mapping[str, object]:
@@ -67,7 +71,7 @@ def _figures(spec: GpuSpec) -> list[float | None]:
 def _cells(spec: GpuSpec, units: Sequence[float | None]) -> tuple[doc.Cell, ...]:
     pairs = zip(_figures(spec), units, strict=True)
     figures = (None if value is None or not unit else value / unit for value, unit in pairs)
-    return spec.name, f"{spec.architecture} {spec.compute_capability}".strip(), *figures
+    return spec.name, spec.architecture, spec.compute_capability, *figures
 
 
 _COLUMNS = (

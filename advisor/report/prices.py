@@ -306,9 +306,11 @@ COLUMNS = (
     *doc.columns("USD/h", "Likely (p90)", "USD/h GPU", kind=doc.USD_PER_H),
     *doc.columns("Quote", "As of", "Source"),
 )
+# A row has two lines here, so that machines and GPUs need not be broken.
 NARROW_COLUMNS = (
-    doc.Column("Where"),
-    *doc.columns("GPUs", ("Likely (p90)", doc.USD_PER_H), "Quote", wraps=False),
+    *doc.columns("Where", "GPUs"),
+    doc.Column("Likely (p90)", doc.USD_PER_H, wraps=False),
+    doc.Column("Quote"),
 )
 
 
