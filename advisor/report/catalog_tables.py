@@ -43,7 +43,8 @@ def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> doc.
     units = _UNITS if base is None else _figures(base)
     table = doc.Table(columns=columns, rows=tuple(doc.Row(_cells(spec, units)) for spec in specs))
     facts = {"gpus": [_json(spec) for spec in specs]}
-    return doc.Document(facts=facts, blocks=(replace(table, narrow=(table.in_order(_NARROW),)),), title="GPUs")
+    fitting = replace(table, narrow=(table.in_order(_NARROW),))
+    return doc.Document(facts=facts, blocks=(fitting,), title="GPUs")
 
 
 def _json(spec: GpuSpec) -> Mapping[str, object]:
