@@ -1,6 +1,7 @@
 """Two plans for one job line by line, and two versions of a script: what decides, and what a change costs."""
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -166,7 +167,8 @@ def _if_known(option: Option, usd: float) -> float | None:
 
 _COLUMNS = (doc.Column("", wraps=False), *doc.columns("A", "B"), doc.Column("B beside A", wraps=False))
 # Where all four would break words, the difference stands below B.
-_NARROW = doc.columns("", "A", "B, and beside A")
+_NARROW = (doc.Column("", wraps=False), *doc.columns("A", "B, and beside A"))
+_NARROW_NAME = 22
 _SHEET = doc.columns("group", "line", "a", "b", "difference", "ratio")
 
 
@@ -212,9 +214,21 @@ def _rows(groups: Iterable[Group], *, is_narrow: bool) -> Iterator[doc.Row]:
         for line in lines:
             (a,), (b,) = doc.cell_lines(line.a, line.kind), doc.cell_lines(line.b, line.kind)
             beside = _beside(line)
-            below = (b, beside) if beside and line.difference else b
-            last = (below,) if is_narrow else (b, beside)
-            yield doc.Row((f"  {line.name}", a, *last))
+            if is_narrow:
+                below = (beside,) if beside and line.difference else ()
+                yield doc.Row((_in_lines(line.name), _at_slashes(a), (*_at_slashes(b), *below)))
+            else:
+                yield doc.Row((f"  {line.name}", a, b, beside))
+
+
+def _in_lines(name: str) -> tuple[str, ...]:
+    return tuple(textwrap.wrap(name, _NARROW_NAME, initial_indent="  ", subsequent_indent="    "))
+
+
+def _at_slashes(text: str) -> tuple[str, ...]:
+    """An id of a plan in two lines: ``aws/p4d.24xlarge/`` and ``us-east-1/spot``."""
+    *first, last = text.split("/", 2)
+    return ("/".join((*first, "")), last) if len(first) == 2 else (text,)
 
 
 def _beside(line: Line) -> str:
