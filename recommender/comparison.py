@@ -133,12 +133,13 @@ def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
     faster, slower = (b, a) if _is_less(b.whole.time_s, a.whole.time_s) else (a, b)
     unpriced = [side.name for side in (a, b) if side.option.plan.usd_per_h is None]
     if unpriced:
-        return about_answers.ComparedByTime(unpriced=unpriced, **_faster(faster, slower))
+        return about_answers.Compared(by="time-alone", unpriced=unpriced, **_faster(faster, slower))
     even = _even_usd_per_h(faster.whole, slower.whole) if _pays_for_time(faster.whole, slower.whole) else None
     if even is not None:  # time for money
-        return about_answers.ComparedTrade(
-            times_dearer=_ratio(faster.whole.usd, slower.whole.usd),
-            more_usd=faster.whole.usd - slower.whole.usd,
+        return about_answers.Compared(
+            by="trade",
+            times_in_cost=_ratio(faster.whole.usd, slower.whole.usd),
+            cost_differs_by_usd=faster.whole.usd - slower.whole.usd,
             change_usd=faster.whole.change_usd - slower.whole.change_usd,
             even_usd_per_h=even,
             value_usd_per_h=worth.hour_usd,
@@ -148,9 +149,10 @@ def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
     better, worse = (b, a) if _is_less(b.whole.total_usd, a.whole.total_usd) else (a, b)
     if not _is_less(better.whole.total_usd, worse.whole.total_usd):
         return about_answers.ComparedSame(usd=a.whole.usd, time_s=a.whole.time_s)
-    return about_answers.ComparedBetter(
-        times_cheaper=_ratio(worse.whole.usd, better.whole.usd),
-        less_usd=worse.whole.usd - better.whole.usd,
+    return about_answers.Compared(
+        by="both",
+        times_in_cost=_ratio(worse.whole.usd, better.whole.usd),
+        cost_differs_by_usd=worse.whole.usd - better.whole.usd,
         change_usd=worse.whole.change_usd - better.whole.change_usd,
         **_faster(better, worse),
     )

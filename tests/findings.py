@@ -21,7 +21,8 @@ from advisor.report.words import in_names, sentences
 
 _TRACES: Mapping[str, Fact] = {"basis": "fitted", "num_traces": 47, "source": "traces", "as_of": "2026-11-22"}
 _LOADING: Mapping[str, Fact] = {
-    "is_nearly": False,
+    "by": "workers",
+    "is_bound": True,
     "loading_s": 0.5,
     "samples_per_s": 128.0,
     "num_workers": 4,
@@ -50,7 +51,18 @@ _BEFORE_AND_AFTER: Mapping[str, Fact] = {
 }
 _INSTEAD: Mapping[str, Fact] = {"instead": _MACHINE, "time_s": 3600.0, "cost_usd": 10.0}
 
-_LEAK: Mapping[str, Fact] = {"usd": 12.5, "num_runs": 3, "num_unknown": 1, "scripts": ["train.py", "a.py"]}
+_LEAK: Mapping[str, Fact] = {
+    "usd": 12.5,
+    "num_runs": 3,
+    "num_unknown": 1,
+    "scripts": ["train.py", "a.py"],
+    "provider": "aws",
+    "instance_type": "g5.xlarge",
+    "amortised_usd": 20.0,
+    "share_of_commitments": 0.83,
+    "num_commitments": 1,
+    "commitments": ["ml plan"],
+}
 
 _FASTER: Mapping[str, Fact] = {
     "faster": "A",
@@ -61,20 +73,19 @@ _FASTER: Mapping[str, Fact] = {
 }
 
 FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
-    about_answers.ComparedBetter: {**_FASTER, "times_cheaper": 1.4, "less_usd": 12.0, "change_usd": 25.0},
-    about_answers.ComparedByTime: {**_FASTER, "unpriced": ["B"]},
-    about_answers.ComparedNeither: {"why_a": quoted("does not fit"), "why_b": quoted("too late")},
-    about_answers.ComparedOne: {"take": "A", "other": "B", "why": quoted("does not fit")},
-    about_answers.ComparedSame: {"usd": 12.5, "time_s": 7200.0},
-    about_answers.ComparedTrade: {
+    about_answers.Compared: {
         **_FASTER,
-        "times_dearer": 1.4,
-        "more_usd": 12.0,
-        "change_usd": 0.0,
+        "times_in_cost": 1.4,
+        "cost_differs_by_usd": 12.0,
+        "change_usd": 25.0,
         "even_usd_per_h": 12.0,
         "value_usd_per_h": 2.0,
         "take": "B",
+        "unpriced": ["B"],
     },
+    about_answers.ComparedNeither: {"why_a": quoted("does not fit"), "why_b": quoted("too late")},
+    about_answers.ComparedOne: {"take": "A", "other": "B", "why": quoted("does not fit")},
+    about_answers.ComparedSame: {"usd": 12.5, "time_s": 7200.0},
     about_answers.CurveOfNone: {},
     about_answers.CurveStops: {
         "machine": _MACHINE,
@@ -97,13 +108,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "time_p90_s": 36_000.0,
         "deadline_s": 86_400.0,
     },
-    about_spending.LeakIdle: {
-        "provider": "aws",
-        "instance_type": "g5.xlarge",
-        "usd": 3.5,
-        "amortised_usd": 20.0,
-        "num_runs": 4,
-    },
     about_spending.SpendJump: {
         "project": "resnet",
         "day": "2026-11-05",
@@ -113,7 +117,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "maker_usd": 380.0,
         "is_run": True,
     },
-    about_spending.LeakUnused: {"usd": 6583.0, "share": 0.83, "num": 1, "names": ["ml plan"]},
     about_spending.LeftOut: {
         "where": "a.csv",
         "num_left_out": 2,
@@ -124,9 +127,15 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     },
     about_spending.ReportGap: {"num": 4, "names": ["L4"]},
     about_options.WaitUnsure: {"enough_jobs": 40, "size_unit": "nodes", "size": 1.0, "times": 3.0},
-    about_spending.BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
-    about_spending.ChargesUntagged: {"usd": 4.2},
-    about_spending.OtherCurrency: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
+    about_spending.ChargesDoubtful: {
+        "usd": 4.2,
+        "currency": "EUR",
+        "amount": 12.5,
+        "num_charges": 1,
+        "bills": ["a.csv", "b.csv"],
+        "provider": "aws",
+        "num_days": 3,
+    },
     about_spending.RunCostsUnknown: {"num_runs": 4, "runs": ["run-1", "run-2", "run-3"]},
     Text: {"text": "a sentence of somebody else"},
     about_options.RemovedByMemory: {
@@ -184,8 +193,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "file": "org.yaml:9",
         "detail": "the job costs $120.00 at p90",
     },
-    about_options.CopiedLocally: {"gib": 3000.0, "time_s": 515.0, "read_s": 0.169},
-    about_options.ReadOnce: {"gib": 150.0, "time_s": 1288.0},
     about_options.PlaceContended: {"is_taken_back": False},
     about_options.QueueAssumed: {"num_jobs": 9000, "num_logs": 5, "size": "2..8", "walltime": None},
     about_options.QuotaNeeded: {
@@ -198,6 +205,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     },
     about_options.Reading: {
         "gib": 3000.0,
+        "time_s": 515.0,
         "read_s": 0.2,
         "bytes_per_s": 6.25e9,
         "bits_per_s": 100e9,
@@ -220,11 +228,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "used_bytes": 40 * 2**30,
         "memory_bytes": 80 * 2**30,
     },
-    about_options.HostMemoryTight: {
-        "needed_bytes": 15e9,
-        "needed_p90_bytes": 18e9,
-        "available_bytes": 16 * 2**30,
-    },
     about_options.RemovedByHostMemory: {"needed_bytes": 18e9, "available_bytes": 16 * 2**30},
     about_options.MemoryTight: {
         "needed_bytes": 15 * 2**30,
@@ -244,7 +247,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "instead_of_time_s": 14400.0,
         "instead_of_cost_usd": 9.0,
     },
-    about_options.InputInTurn: {"is_bound": True, "loading_s": 0.5, "gpu_s": None},
     about_options.LaterStart: {
         "delay_h": 8,
         "start_at": "2026-11-01T20:00:00+00:00",
@@ -308,7 +310,8 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "asked": 2.0,
         "in_use": 3.0,
     },
-    about_options.RiskPreemption: {
+    about_options.Risk: {
+        "of": "preemption",
         "num_nodes": 1,
         "preemptions_per_h": 0.1,
         "times_of_one": 1.0,
@@ -343,8 +346,11 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "rates_by_constant": {"gemm": ["bf16", "fp16"], "streaming": []},
     },
     about_estimates.DataParallel: {"bucket_bytes": 25 * 2**20, "slowdown": 0.3, "spread": 0.04},
-    about_estimates.Launching: {"launching_s": {"p10": 0.014, "p50": 0.023, "p90": 0.038}},
-    about_estimates.KernelFloor: {"kernel_s": 2e-6, "operator_s": 5e-6},
+    about_estimates.HostLaunches: {
+        "kernel_s": 2e-6,
+        "operator_s": 5e-6,
+        "launching_s": {"p10": 0.014, "p50": 0.023, "p90": 0.038},
+    },
     about_estimates.MemoryByPart: {"fragmentation_p50": 0.05, "fragmentation_p90": 0.12},
     about_estimates.NotLearned: {"families": ["conv", "norm"], "partly": ["norm"]},
     about_estimates.OtherWorld: {"num_ranks": 8, "num_gpus": 1},
@@ -352,8 +358,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     about_estimates.Sharded: {"num_gpus": 8},
     about_estimates.StepCompiled: {"mode": "default"},
     about_estimates.PowerLimited: {"limit_w": 500.0, "tdp_w": 700.0, "slowdown": 1.1},
-    about_estimates.ClocksDrifted: {"drift": 0.2},
-    about_estimates.KernelsDisagree: {"constant": "gemm_fraction.fp16", "num_kernels": 3, "spread": 0.69},
+    about_estimates.KernelsDoubtful: {"constant": "gemm_fraction.fp16", "num_kernels": 3, "spread": 0.69},
     about_answers.BestOfTotal: {
         "value_usd_per_h": 10.0,
         "cost_usd": 20.0,
@@ -412,7 +417,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "is_whole": True,
         "restarts": False,
     },
-    about_answers.SummaryDoubt: {"tipped_by": about_answers.NothingTips()},
+    about_answers.SummaryDoubt: {"tipped_by": None},
     about_answers.Tipping: {"work": ["ddp"]},
     about_answers.SummaryWork: {
         "work": ["ddp", "checkpoints"],
@@ -461,21 +466,17 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "factor": 4,
     },
     about_traces.CredentialsInSight: {"path": "/home/me/.aws"},
-    about_traces.DataSetReplaced: {
-        "name": "ImageNet",
-        "error": "OSError: no such folder",
-        "num_samples": None,
+    about_traces.FakeData: {"data_set": "ImageNet", "error": "OSError: no such folder", "num_samples": None},
+    about_traces.IterationSeen: {"num": 5, "names": ["Adam", "SGD"]},
+    about_traces.LengthAssumed: {
+        "num_samples": 10**8,
+        "num_batches": 10**6,
+        "num_iterations": 20019,
+        "others": [5, None],
     },
-    about_traces.DataWithoutEnd: {"num_samples": 10**8, "num_batches": 10**6},
-    about_traces.NoStep: {"has_updates": True},
     about_traces.OffloadUncounted: {"parts": ["optimizer", "parameters"]},
-    about_traces.OptimizerIdle: {"optimizers": ["Adam", "SGD"], "num_steps": 5},
     about_traces.ProfiledWithoutGpu: {"reason": "the GPU has no memory left"},
-    about_traces.SamplerWithoutLength: {"num_iterations": 20019},
-    about_traces.SeveralLoaders: {"num_batches": 100, "others": [5, None]},
-    about_traces.SizesAssumed: {"assumptions": ["all elements are unique", "half of a mask is true"]},
     about_traces.StepsDiffer: {"num_steps": 16, "lightest": 0.8, "heaviest": 1.15},
-    about_traces.StepTaken: {"step": "ProfilerStep#2", "num_steps": 3},
     about_traces.TorchUntested: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
     about_traces.VariablesWithheld: {"names": ["DB_PASS", "SLACK_WEBHOOK"]},
 }

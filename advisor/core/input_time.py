@@ -9,13 +9,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import InputAssumed, InputBound, InputInTurn
+from advisor.core.findings.about_options import InputAssumed, InputBound
 from advisor.core.values import InputWork, Interval, IterationEstimate, Method
 
 WAITING = "waiting for data"
 # Three of four machines of the catalog have as many for each GPU, or more.
 ASSUMED_VCPUS_PER_GPU = 8.0
-_NOTES = (InputBound, InputInTurn)
 
 
 def num_cores(work: InputWork, vcpus_per_gpu: float | None) -> float:
@@ -55,7 +54,7 @@ def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEs
     load_s = input_s(work, vcpus_per_gpu)
     changed = _loaded(estimate, load_s)
     note = input_note(estimate, vcpus_per_gpu)
-    others = (assumption for assumption in estimate.assumptions if type(assumption) not in _NOTES)
+    others = (assumption for assumption in estimate.assumptions if not isinstance(assumption, InputBound))
     method = Method.MEASURED if work.kind is None else Method.ASSUMED
     parts = dict(estimate.by_method)
     parts[method] = parts.get(method, 0.0) + changed["loading_s"] - estimate.loading_s
@@ -122,13 +121,14 @@ def input_note(
     if work is None:
         return None
     load_s = input_s(work, vcpus_per_gpu)
-    gpu_s = device_s.p50 if names_gpu_time else None
+    gpu_s, is_bound = device_s.p50 if names_gpu_time else None, load_s.p50 > device_s.p50
     if estimate.loads_in_turn:
-        return InputInTurn(is_bound=load_s.p50 > device_s.p50, loading_s=load_s.p50, gpu_s=gpu_s)
-    if load_s.p50 <= device_s.p50 and load_s.p90 < device_s.p90:
+        return InputBound(by="main-process", is_bound=is_bound, loading_s=load_s.p50, gpu_s=gpu_s)
+    if not is_bound and load_s.p90 < device_s.p90:
         return None
     return InputBound(
-        is_nearly=load_s.p50 <= device_s.p50,
+        by="workers",
+        is_bound=is_bound,
         loading_s=load_s.p50,
         samples_per_s=None if work.num_samples is None else work.num_samples / load_s.p50,
         num_workers=work.num_workers,

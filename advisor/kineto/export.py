@@ -11,7 +11,7 @@ from pathlib import Path
 
 from advisor.core.errors import InputError, TraceError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_traces import KernelsLeftOut, ProfileLacks, StepTaken
+from advisor.core.findings.about_traces import IterationSeen, KernelsLeftOut, ProfileLacks
 from advisor.core.gpus import resolve_gpu
 from advisor.core.iterables import grouped
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
@@ -330,7 +330,7 @@ def _memory(recording: kineto_events.KinetoEvents, num_steps: int) -> MemoryUse:
 def _warnings(
     steps: Sequence[KinetoStep], step: KinetoStep, unjoined: Unjoined, recording: kineto_events.KinetoEvents
 ) -> tuple[Finding, ...]:
-    warnings: list[Finding] = [StepTaken(step=step.name, num_steps=len(steps))]
+    warnings: list[Finding] = [IterationSeen(of="median-step", names=[step.name], num=len(steps))]
     if unjoined.kernels:
         warnings.append(
             KernelsLeftOut(

@@ -80,11 +80,7 @@ class Warned(StrEnum):
     WORLD = "world"
     NOT_DONE = "not-done"
     BATCHES_WARM_UP = "batches-warm-up"
-    DATA_SET_REPLACED = "data-set-replaced"
-    NO_STEP = "no-step"
     OFFLOAD_UNCOUNTED = "offload-uncounted"
-    OPTIMIZER_IDLE = "optimizer-idle"
-    SIZES_ASSUMED = "sizes-assumed"
     TORCH_UNTESTED = "torch-untested"
     VARIABLES_WITHHELD = "variables-withheld"
 

@@ -165,7 +165,8 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
     if span is None or session.backend == "cuda":
         return Status.NO_ITERATION, details
     if span is iterations.last:
-        session.warn(Warned.ITERATION_SEEN, of="ended-early", num=iterations.num_spans)
+        of = "ended-at-once" if iterations.num_spans == 1 else "ended-early"
+        session.warn(Warned.ITERATION_SEEN, of=of, num=iterations.num_spans)
     return found(session, iterations, span)
 
 

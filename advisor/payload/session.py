@@ -138,7 +138,7 @@ class Session:
             for name, error in self.mode.unknown_operators.items()
         ]
         if self.mode.assumptions:
-            unknown.append(notice(Warned.SIZES_ASSUMED, assumptions=list(self.mode.assumptions)))
+            unknown.append(notice(Warned.PROFILE_LACKS, what="values", names=list(self.mode.assumptions)))
         if self.fake_data is not None:
             unknown.append(self.fake_data.summary())
         return [*self.warnings.values(), *self.variables.warnings(), *self.world.warnings(), *unknown]

@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.core.errors import CalibrationError, RecordingError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import ClocksDrifted, KernelsDisagree
+from advisor.core.findings.about_estimates import KernelsDoubtful
 from advisor.core.gpus import resolve_gpu
 from advisor.core.iterables import grouped
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
@@ -141,7 +141,8 @@ def calibrate(recording: Recording) -> Calibration:
     versions, wide = recording.header.versions, [one for one in fitted if one.spread > _WIDE]
     parts = [f"{name} {versions[name]}" for name in ("driver", "torch") if versions.get(name)]
     disagree = (
-        KernelsDisagree(constant=one.name, num_kernels=one.num_kernels, spread=one.spread) for one in wide
+        KernelsDoubtful(why="disagree", constant=one.name, num_kernels=one.num_kernels, spread=one.spread)
+        for one in wide
     )
     return Calibration(
         gpu=gpu.name,
@@ -253,7 +254,7 @@ def why_unknown(device_name: str) -> str:
 
 def drift_warnings(recording: Recording) -> tuple[Finding, ...]:
     """Whether the clocks changed while it was recorded."""
-    return (ClocksDrifted(drift=recording.drift),) if recording.drift > MOST_DRIFT else ()
+    return (KernelsDoubtful(why="clocks", spread=recording.drift),) if recording.drift > MOST_DRIFT else ()
 
 
 def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:

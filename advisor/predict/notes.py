@@ -105,10 +105,13 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     """What bounds the iteration, of which ``by_bound`` are the seconds, and what is not counted."""
     trace, num_gpus = step.trace, step.layout.num_gpus
     notes: list[Finding] = [
-        about_estimates.KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[HostCall.FORWARD])
+        about_estimates.HostLaunches(
+            of="floor", kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[HostCall.FORWARD]
+        )
     ]
     if step.measured_s is None:
-        notes.append(about_estimates.Launching(launching_s=asdict(launching_s(trace, step.stepping))))
+        told_s = asdict(launching_s(trace, step.stepping))
+        notes.append(about_estimates.HostLaunches(of="step", launching_s=told_s))
     stated_w, limit_w, gpu = step.layout.power_limit_w, step.power_limit_w, step.gpu
     if step.measured_s is None and lowers(stated_w, gpu):  # it slows the GPU down, or does not count
         slower = None if limit_w is None else slowdown(gpu, limit_w)
@@ -116,7 +119,7 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
             about_estimates.PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
         )
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
-    notes.append(about_estimates.HostLaunches(how="bound" if is_host_bound else "hidden"))
+    notes.append(about_estimates.HostLaunches(of="bound" if is_host_bound else "hidden"))
     lost = fragmentation()
     by_part = about_estimates.MemoryByPart(fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)
     notes.append(by_part if has_memory else Unknown(what="memory-of-profile"))

@@ -82,15 +82,17 @@ def _iterations(loading: Loading) -> tuple[int | None, list[Finding]]:
     if loading["samples"] is None:
         return None, [about_traces.LengthUnknown(why="batch-size")]
     per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
-    return per_epoch, [about_traces.SamplerWithoutLength(num_iterations=per_epoch)]
+    return per_epoch, [about_traces.LengthAssumed(of="sampler", num_iterations=per_epoch)]
 
 
 def _warnings(loading: Loading) -> Iterator[Finding]:
     samples, batches = loading["num_samples"] or 0, loading["num_batches"] or 0
     if samples >= _ENDLESS_SAMPLES or batches >= _ENDLESS_BATCHES:
-        yield about_traces.DataWithoutEnd(num_samples=samples, num_batches=batches)
+        yield about_traces.LengthAssumed(of="endless", num_samples=samples, num_batches=batches)
     if loading["rivals"]:
-        yield about_traces.SeveralLoaders(num_batches=loading["num_batches"], others=loading["rivals"])
+        yield about_traces.LengthAssumed(
+            of="several-loaders", num_batches=loading["num_batches"], others=loading["rivals"]
+        )
     if loading["is_dynamic"] and loading["batch_sizes"] is not None:
         smallest, largest = loading["batch_sizes"]
         yield about_traces.BatchesDiffer(smallest=smallest, largest=largest, batch_size=loading["samples"])

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_spending import Leak, LeakIdle, LeakUnused
+from advisor.core.findings.about_spending import Leak
 from advisor.core.iterables import grouped
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
@@ -371,15 +371,17 @@ def _idle(billing: Billing) -> Iterator[Finding]:
     if billing.unused_usd > 0:
         paid_usd = total(one.used_usd + one.unused_usd for one in billing.commitments)
         names = [one.name for one in billing.commitments if one.unused_usd > 0 and one.name]
-        yield LeakUnused(
+        yield Leak(
+            of="unused",
             usd=float(billing.unused_usd),
-            share=float(billing.unused_usd / paid_usd),
-            num=len(names),
-            names=names[:_MOST_NAMES],
+            share_of_commitments=float(billing.unused_usd / paid_usd),
+            num_commitments=len(names),
+            commitments=names[:_MOST_NAMES],
         )
     for machine in billing.machines:
         if machine.idle_usd > 0:
-            yield LeakIdle(
+            yield Leak(
+                of="idle",
                 provider=machine.provider,
                 instance_type=machine.instance_type,
                 usd=float(machine.idle_usd),

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.config.settings import ReportSettings
 from advisor.core.findings import Finding
-from advisor.core.findings.about_spending import (
-    BillsOverlap,
-    ChargesUntagged,
-    LeftOut,
-    OtherCurrency,
-    ReportGap,
-    RunCostsUnknown,
-)
+from advisor.core.findings.about_spending import ChargesDoubtful, LeftOut, ReportGap, RunCostsUnknown
 from advisor.core.iterables import grouped
 from advisor.core.values import CostKind, Interval, Market, PricePoint
 from advisor.pricing.price_history import PriceSeries, series_of, spot_quantiles
@@ -172,11 +165,13 @@ def unknown_bills(
         odd = ((b.name, c.odd) for b in bills for c in b.charges if c.odd and period.holds(c.start))
         yield ReportGap(what="odd-cells", num=billing.num_odd, names=[", ".join(next(odd))])
     for currency, (amount, num) in billing.other_currencies.items():
-        yield OtherCurrency(currency=currency, amount=float(amount), num_charges=num)
+        yield ChargesDoubtful(why="other-currency", currency=currency, amount=float(amount), num_charges=num)
     for overlap in billing.overlaps:
-        yield BillsOverlap(bills=list(overlap.bills), provider=overlap.provider, num_days=overlap.days)
+        yield ChargesDoubtful(
+            why="overlap", bills=list(overlap.bills), provider=overlap.provider, num_days=overlap.days
+        )
     if is_of_team and billing.untagged_usd:
-        yield ChargesUntagged(usd=float(billing.untagged_usd))
+        yield ChargesDoubtful(why="untagged", usd=float(billing.untagged_usd))
     if billing.num_long:
         yield ReportGap(what="long-charges", num=billing.num_long)
     if billing.num_without_machine:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from advisor.core.errors import InputError
-from advisor.core.findings.about_options import RiskPreemption
+from advisor.core.findings.about_options import Risk
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Limited, Market, Offer, Option, Recovery, Tier
@@ -268,7 +268,7 @@ def _recovery(handoff: Handoff) -> Recovery | None:
     option = handoff.option
     if option.plan.offer is None or option.plan.offer.market is not Market.SPOT:
         return None
-    return Recovery(option.risk.recovery) if isinstance(option.risk, RiskPreemption) else Recovery.WAIT
+    return Recovery(option.risk.recovery) if isinstance(option.risk, Risk) else Recovery.WAIT
 
 
 def _falls_back(handoff: Handoff) -> bool:

@@ -76,6 +76,7 @@ def _memory(estimate: values.IterationEstimate, trace: values.Trace) -> Iterator
         )
     elif estimate.memory is not None and estimate.fit is values.Fit.LIKELY:
         yield about_options.MemoryTight(
+            of="gpu",
             needed_bytes=estimate.memory_bytes or 0,
             needed_p90_bytes=round(estimate.memory.need_bytes.p90),
             available_bytes=estimate.memory_limit_bytes,

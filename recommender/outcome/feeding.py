@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import CopiedLocally, Reading, ReadOnce, Unknown
+from advisor.core.findings.about_options import Reading, Unknown
 from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
@@ -114,15 +114,16 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
     if not plan.read_gib or plan.offer is None:
         return None
     if plan.kept_share == 1:
-        return ReadOnce(gib=plan.read_gib, time_s=plan.copied_s)
+        return Reading(of="once", gib=plan.read_gib, time_s=plan.copied_s)
     if each_s is None:
         return Unknown(what="reading")
     if plan.copied_s and not plan.kept_share:
-        return CopiedLocally(gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
+        return Reading(of="local-copy", gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
     if each_s.p90 <= estimate.device_s.p50:
         return None
     bits_per_s = network_bits_per_s(plan)
     return Reading(
+        of="each-epoch",
         gib=plan.read_gib * missed_share(plan.kept_share),
         read_s=each_s.p50,
         bytes_per_s=_bytes_per_s(plan),

@@ -147,7 +147,8 @@ def risk_of(plan: values.Plan, spot: SpotTerms, run_days: float = 0.0) -> Findin
     if not is_spot(plan):
         return _RISKS[plan.tier]
     rise = price_rise(plan, run_days)
-    return about_options.RiskPreemption(
+    return about_options.Risk(
+        of="preemption",
         num_nodes=plan.num_nodes,
         preemptions_per_h=spot.preemptions_per_h,
         times_of_one=times_of_one(spot.num_nodes),
@@ -282,6 +283,6 @@ def host_memory_notes(plan: values.Plan, estimate: values.IterationEstimate) -> 
     if fit is values.Fit.NO:
         yield about_options.RemovedByHostMemory(needed_bytes=need.p50, available_bytes=known.memory_bytes)
     elif fit is values.Fit.LIKELY:
-        yield about_options.HostMemoryTight(
-            needed_bytes=need.p50, needed_p90_bytes=need.p90, available_bytes=known.memory_bytes
+        yield about_options.MemoryTight(
+            of="host", needed_bytes=need.p50, needed_p90_bytes=need.p90, available_bytes=known.memory_bytes
         )

@@ -15,7 +15,7 @@ import numpy as np
 from advisor.core import values
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import NoGain
-from advisor.core.findings.about_options import CopiedLocally, Reading, RemovedByMemory, RemovedByPolicy
+from advisor.core.findings.about_options import Reading, RemovedByMemory, RemovedByPolicy
 from advisor.core.units import HOUR_S
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
@@ -176,10 +176,11 @@ def _gain(
 
 def _about_disks(name: str, before: values.Option | None) -> Finding | None:
     """Why a copy on local disks brings nothing where a data set is read: the plan has chosen already."""
-    codes = {type(reason) for reason in before.reasons} if name == "nvme" and before is not None else set()
-    if CopiedLocally in codes:
+    reasons = before.reasons if name == "nvme" and before is not None else ()
+    ways = {reason.of for reason in reasons if isinstance(reason, Reading)}
+    if "local-copy" in ways:
         return NoGain(why="copied")
-    return NoGain(why="not-copied") if Reading in codes else None
+    return NoGain(why="not-copied") if "each-epoch" in ways else None
 
 
 def _train_s(option: values.Option) -> float:

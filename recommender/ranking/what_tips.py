@@ -181,7 +181,7 @@ def what_tips(
     late: Sequence[Option] = (),
     others: Iterable[Tip] = (),
     ways: Iterable[Option] = (),
-) -> Finding:
+) -> Finding | None:
     """The fact that would change the advice.
 
     Args:
@@ -203,10 +203,10 @@ def what_tips(
     decides = is_best_value and worth.hour_usd > 0
     later = list(by_later_deadline(list(filter(_ends, late)), chosen, job, worth)) if decides else []
     if not rivals or not _ends(chosen):
-        return later[0].fact if later else about_answers.NothingTips()
+        return later[0].fact if later else None
     if not is_best_value:
         best = value.least_total([chosen, *rivals], worth)
-        return about_answers.NothingTips() if best is chosen else tip_of("objective", best)
+        return None if best is chosen else tip_of("objective", best)
     if not decides:
         return _by_value(rivals, chosen, worth)
     next_best = value.least_total(rivals, worth)
@@ -307,7 +307,7 @@ def _rent_usd(option: Option) -> float:
     return option.cost_usd.p50 - others
 
 
-def _by_value(rivals: Iterable[Option], chosen: Option, worth: value.Worth) -> Finding:
+def _by_value(rivals: Iterable[Option], chosen: Option, worth: value.Worth) -> Finding | None:
     """The worth of an hour at which another goes before, the nearest to today's in ratio."""
     tips = [
         (abs(math.log(usd_per_h / worth.hour_usd)) if worth.hour_usd else usd_per_h, usd_per_h, rival)
@@ -315,7 +315,7 @@ def _by_value(rivals: Iterable[Option], chosen: Option, worth: value.Worth) -> F
         if (usd_per_h := value.even_usd_per_h(rival, chosen, worth)) > 0
     ]
     if not tips:
-        return about_answers.NothingTips()
+        return None
     _, usd_per_h, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
     return tip_of("value", rival, usd_per_h=usd_per_h, is_above=usd_per_h > worth.hour_usd)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.cli import app
 from advisor.core.errors import AdvisorError
-from advisor.core.findings.about_traces import KernelsLeftOut, SeveralLoaders
+from advisor.core.findings.about_traces import KernelsLeftOut, LengthAssumed
 from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Trace
 from advisor.formats.trace_files import FORMAT
 from advisor.report.words import finding_json
@@ -40,7 +40,11 @@ def measured_op(name: str, **changes: Any) -> Op:
     )
 
 
-WARNINGS = (*texts("a warning"), sample(SeveralLoaders), sample(KernelsLeftOut, which="unjoined"))
+WARNINGS = (
+    *texts("a warning"),
+    sample(LengthAssumed, of="several-loaders"),
+    sample(KernelsLeftOut, which="unjoined"),
+)
 TRACES: dict[str, Trace] = {
     "measured": make_trace(
         ops=(measured_op("aten::mm"), measured_op("aten::add"), measured_op("aten::sum")),
@@ -181,7 +185,7 @@ def test_one_absurd_value_is_answered_or_told(place, value, output, folder, caps
         (("warning_findings",), [], "0 findings of 3 warnings"),
         (("warning_findings", 0, "facts"), {}, "the facts of text are {}"),
         (("warning_findings", 0, "facts", "text"), 3, "text of text is 3"),
-        (("warning_findings", 1, "facts", "others"), [1, -1], "others of several-loaders is -1"),
+        (("warning_findings", 1, "facts", "others"), [1, -1], "others of length-assumed is -1"),
         (("warning_findings", 2, "facts", "share_of_time"), "", "share_of_time of kernels-left-out is"),
         (("arguments", 0), 3, "arguments is 3"),
     ],

@@ -137,7 +137,7 @@ FORGED: list[object] = [
     {"code": "iteration-seen", "facts": {"of": "closure-repeated", "num": 10**30}},
     {"code": "iteration-seen", "facts": {"of": "closure-repeated", "num": True}},
     {"code": "kernels-left-out", "facts": {"which": "unmarked", "share_of_time": float("nan")}},
-    {"code": "sizes-assumed", "facts": {"assumptions": ["one", ["two"]]}},
+    {"code": "profile-lacks", "facts": {"what": "values", "names": ["one", ["two"]]}},
     {"code": "text", "facts": {"text": ["x" * 10**6] * 3}},
 ]
 

@@ -61,9 +61,6 @@ class Machine(Note):
     market: str | None
 
 
-class NothingTips(Note): ...
-
-
 class SummaryChoice(Note):
     machine: Finding
     is_rented: bool
@@ -92,7 +89,7 @@ class SummaryWork(Note):
 
 
 class SummaryDoubt(Note):
-    tipped_by: Finding
+    tipped_by: Finding | None
 
 
 TippedBy = Literal[
@@ -169,24 +166,20 @@ class ChangeRulesOut(Caution):
 # What decides between two plans, and where more GPUs of one stop paying.
 
 
-class ComparedBetter(Note):
+class Compared(Note):
+    by: Literal["both", "time-alone", "trade"]
     faster: str
     slower: str
     times_faster: float | None
     less_s: float
     p_sooner: float
-    times_cheaper: float | None
-    less_usd: float
-    change_usd: float
-
-
-class ComparedByTime(Note):
-    faster: str
-    slower: str
-    times_faster: float | None
-    less_s: float
-    p_sooner: float
-    unpriced: Sequence[str]
+    times_in_cost: float | None = None
+    cost_differs_by_usd: float = 0.0
+    change_usd: float = 0.0
+    even_usd_per_h: float | None = None
+    value_usd_per_h: float | None = None
+    take: str | None = None
+    unpriced: Sequence[str] = ()
 
 
 class ComparedNeither(Caution):
@@ -203,20 +196,6 @@ class ComparedOne(Note):
 class ComparedSame(Note):
     usd: float
     time_s: float
-
-
-class ComparedTrade(Note):
-    faster: str
-    slower: str
-    times_faster: float | None
-    less_s: float
-    p_sooner: float
-    times_dearer: float | None
-    more_usd: float
-    change_usd: float
-    even_usd_per_h: float
-    value_usd_per_h: float
-    take: str
 
 
 class CurveOfNone(Caution): ...

@@ -106,16 +106,10 @@ class DataParallel(Note):
 
 
 class HostLaunches(Note):
-    how: Literal["bound", "hidden"]
-
-
-class KernelFloor(Note):
-    kernel_s: float
-    operator_s: float
-
-
-class Launching(Note):
-    launching_s: Mapping[str, float]
+    of: Literal["bound", "floor", "hidden", "step"]
+    kernel_s: float = 0.0
+    operator_s: float = 0.0
+    launching_s: Mapping[str, float] | None = None
 
 
 class MemoryByPart(Note):
@@ -213,11 +207,8 @@ class Constant(Note):
 # What makes measured kernels doubtful.
 
 
-class ClocksDrifted(Caution):
-    drift: float
-
-
-class KernelsDisagree(Caution):
-    constant: str
-    num_kernels: int
+class KernelsDoubtful(Caution):
+    why: Literal["clocks", "disagree"]
     spread: float
+    constant: str = ""
+    num_kernels: int = 0

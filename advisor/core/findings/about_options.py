@@ -119,23 +119,14 @@ class Unknown(Caution):
     names: Sequence[str] = ()
 
 
-class CopiedLocally(Note):
-    gib: float
-    time_s: float
-    read_s: float
-
-
-class ReadOnce(Note):
-    gib: float
-    time_s: float
-
-
 class Reading(Note):
+    of: Literal["each-epoch", "local-copy", "once"]
     gib: float
-    read_s: float
-    bytes_per_s: float
-    bits_per_s: float
-    by_storage: bool
+    time_s: float = 0.0
+    read_s: float = 0.0
+    bytes_per_s: float = 0.0
+    bits_per_s: float = 0.0
+    by_storage: bool = False
     by_disk: bool = False
 
 
@@ -171,19 +162,14 @@ class InputAssumed(Caution):
 
 
 class InputBound(Caution):
-    is_nearly: bool
-    loading_s: float
-    samples_per_s: float | None
-    num_workers: int | None
-    vcpus_per_gpu: float | None
-    cpu_s: float
-    gpu_s: float | None
-
-
-class InputInTurn(Caution):
+    by: Literal["main-process", "workers"]
     is_bound: bool
     loading_s: float
     gpu_s: float | None
+    samples_per_s: float | None = None
+    num_workers: int | None = None
+    vcpus_per_gpu: float | None = None
+    cpu_s: float = 0.0
 
 
 class LaterStart(Note):
@@ -195,13 +181,8 @@ class LaterStart(Note):
     num_days: int
 
 
-class HostMemoryTight(Note):
-    needed_bytes: float
-    needed_p90_bytes: float
-    available_bytes: float
-
-
 class MemoryTight(Caution):
+    of: Literal["gpu", "host"]
     needed_bytes: float
     needed_p90_bytes: float
     available_bytes: float
@@ -326,15 +307,12 @@ class WaitOfStarts(Note):
 
 
 class Risk(Note):
-    of: Literal["capacity", "none", "wait"]
-
-
-class RiskPreemption(Note):
-    num_nodes: int
-    preemptions_per_h: float
-    times_of_one: float
-    rate_source: Finding
-    price_rise: float | None
+    of: Literal["capacity", "none", "preemption", "wait"]
+    num_nodes: int = 1
+    preemptions_per_h: float = 0.0
+    times_of_one: float = 1.0
+    rate_source: Finding | None = None
+    price_rise: float | None = None
     recovery: str = "wait"
     num_zones: int = 0
 

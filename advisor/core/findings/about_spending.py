@@ -60,26 +60,17 @@ class SavingFound(Change, code="saving"):
 
 
 class Leak(Caution):
-    of: Literal["failed", "interrupted", "lost", "unadvised", "above-p90"]
+    of: Literal["above-p90", "failed", "idle", "interrupted", "lost", "unadvised", "unused"]
     usd: float
-    num_runs: int
-    num_unknown: int
-    scripts: Sequence[str]
-
-
-class LeakIdle(Caution):
-    provider: str
-    instance_type: str
-    usd: float
-    amortised_usd: float
-    num_runs: int
-
-
-class LeakUnused(Caution):
-    usd: float
-    share: float
-    num: int
-    names: Sequence[str]
+    num_runs: int = 0
+    num_unknown: int = 0
+    scripts: Sequence[str] = ()
+    provider: str | None = None
+    instance_type: str | None = None
+    amortised_usd: float = 0.0
+    share_of_commitments: float = 0.0
+    num_commitments: int = 0
+    commitments: Sequence[str] = ()
 
 
 class SpendJump(Caution):
@@ -104,14 +95,15 @@ class LeftOut(Caution):
     first: Sequence[str]
 
 
-class BillsOverlap(Caution):
-    bills: Sequence[str]
-    provider: str
-    num_days: int
-
-
-class ChargesUntagged(Caution):
-    usd: float
+class ChargesDoubtful(Caution):
+    why: Literal["other-currency", "overlap", "untagged"]
+    usd: float = 0.0
+    currency: str | None = None
+    amount: float = 0.0
+    num_charges: int = 0
+    bills: Sequence[str] = ()
+    provider: str | None = None
+    num_days: int = 0
 
 
 class ReportGap(Note):
@@ -121,12 +113,6 @@ class ReportGap(Note):
     ]  # fmt: skip
     num: int = 0
     names: Sequence[str] = ()
-
-
-class OtherCurrency(Caution):
-    currency: str
-    amount: float
-    num_charges: int
 
 
 class RunCostsUnknown(Caution):

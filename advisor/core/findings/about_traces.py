@@ -26,6 +26,14 @@ class LengthUnknown(TraceWarning):
     why: Literal["batch-size", "no-length", "no-batch", "no-loader"]
 
 
+class LengthAssumed(TraceWarning):
+    of: Literal["endless", "sampler", "several-loaders"]
+    num_samples: int = 0
+    num_batches: int | None = 0
+    num_iterations: int = 0
+    others: Sequence[int | None] = ()
+
+
 class NotDone(TraceWarning):
     what: Literal["call", "export", "export-failed", "tracking", "writing", "removal", "download"]
     name: str | None = None
@@ -41,20 +49,13 @@ class CredentialsInSight(TraceWarning):
     path: str
 
 
-class DataSetReplaced(TraceWarning):
-    name: str
-    error: str
-    num_samples: int | None
-
-
-class DataWithoutEnd(TraceWarning):
-    num_samples: int
-    num_batches: int
-
-
 class IterationSeen(TraceWarning):
-    of: Literal["ended-early", "steps-unequal", "closure-repeated", "first-turn"]
-    num: int
+    of: Literal[
+        "closure-repeated", "ended-at-once", "ended-early", "first-turn", "median-step", "no-step",
+        "optimizer-idle", "steps-unequal", "updates-alone",
+    ]  # fmt: skip
+    num: int = 0
+    names: Sequence[str] = ()
 
 
 class EvaluationSeen(TraceWarning):
@@ -68,6 +69,9 @@ class EvaluationSeen(TraceWarning):
 
 class FakeData(TraceWarning):
     num_loaders: int = 0
+    data_set: str | None = None
+    error: str | None = None
+    num_samples: int | None = None
 
 
 class KernelsLeftOut(TraceWarning):
@@ -79,7 +83,8 @@ class KernelsLeftOut(TraceWarning):
 
 
 class ProfileLacks(TraceWarning):
-    what: Literal["dtypes", "shapes", "flags", "recurrent-memory"]
+    what: Literal["dtypes", "flags", "recurrent-memory", "shapes", "values"]
+    names: Sequence[str] = ()
 
 
 class OperatorUnknown(TraceWarning):
@@ -87,45 +92,18 @@ class OperatorUnknown(TraceWarning):
     error: str | None = None
 
 
-class NoStep(TraceWarning):
-    has_updates: bool
-
-
 class OffloadUncounted(TraceWarning):
     parts: Sequence[str]
-
-
-class OptimizerIdle(TraceWarning):
-    optimizers: Sequence[str]
-    num_steps: int
 
 
 class ProfiledWithoutGpu(TraceWarning):
     reason: str
 
 
-class SamplerWithoutLength(TraceWarning):
-    num_iterations: int
-
-
-class SeveralLoaders(TraceWarning):
-    num_batches: int | None
-    others: Sequence[int | None]
-
-
-class SizesAssumed(TraceWarning):
-    assumptions: Sequence[str]
-
-
 class StepsDiffer(TraceWarning):
     num_steps: int
     lightest: float
     heaviest: float
-
-
-class StepTaken(TraceWarning):
-    step: str
-    num_steps: int
 
 
 class TorchUntested(TraceWarning):

@@ -70,8 +70,8 @@ class SampleMaker:
         if num_samples is None:
             self._forget_lengths()
         self._warn(
-            Warned.DATA_SET_REPLACED,
-            name=cls.__name__,
+            Warned.FAKE_DATA,
+            data_set=cls.__name__,
             error=f"{type(error).__name__}: {' '.join(str(error).split())}"[:200],
             num_samples=num_samples,
         )

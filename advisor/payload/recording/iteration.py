@@ -62,7 +62,7 @@ class ByHand:
 
     @property
     def warning(self) -> Notice:
-        return notice(Warned.NO_STEP, has_updates=self._has_updates)
+        return notice(Warned.ITERATION_SEEN, of="updates-alone" if self._has_updates else "no-step")
 
 
 def watch_backward(begin: Callable[[], None], end: Callable[[], None]) -> None:
@@ -466,7 +466,8 @@ class Iterations:
         missing = self._period.missing() if self._period.has_begun else []
         if missing:
             names = sorted({type(optimizer).__name__ for optimizer in missing})
-            warnings.append(notice(Warned.OPTIMIZER_IDLE, optimizers=names, num_steps=self._period.num_steps))
+            num = self._period.num_steps
+            warnings.append(notice(Warned.ITERATION_SEEN, of="optimizer-idle", names=names, num=num))
         if self._period.num_in_span > 1 and self._period.most_steps > 1 and not self._by_call:
             warnings.append(notice(Warned.ITERATION_SEEN, of="steps-unequal", num=self._period.most_steps))
         if self._session.compiled.is_asked and self._session.compiled.mode() is None:

@@ -10,37 +10,30 @@ _UNSURE = (0.1, 0.9)
 
 
 @in_names.register
-def _(it: about_answers.ComparedBetter) -> str:
+def _(it: about_answers.Compared) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
-    cost = _times(it.times_cheaper, format_usd(it.less_usd), "cheaper")
-    gains = " and ".join(filter(None, (time, cost)))
-    counted = _counted(it.change_usd, it.slower, it.faster)
-    return (
-        f"{it.faster} is on average {gains} than {it.slower}{counted}: take {it.faster}, whatever an hour is"
-        f" worth{_sure(it.p_sooner)}"
+    cost = _times(
+        it.times_in_cost, format_usd(it.cost_differs_by_usd), "dearer" if it.by == "trade" else "cheaper"
     )
-
-
-@in_names.register
-def _(it: about_answers.ComparedTrade) -> str:
-    time = _times(it.times_faster, format_duration(it.less_s), "faster")
-    cost = _times(it.times_dearer, format_usd(it.more_usd), "dearer")
-    counted = _counted(it.change_usd, it.faster, it.slower)
-    return (
-        f"{it.faster} is on average {time} and {cost} than {it.slower}{counted}: worth it where an hour until"
-        f" the job is done is worth more than {format_usd(it.even_usd_per_h)}. At"
-        f" {format_usd(it.value_usd_per_h)} (--value-of-time) take {it.take}{_sure(it.p_sooner)}"
-    )
-
-
-@in_names.register
-def _(it: about_answers.ComparedByTime) -> str:
-    time = _times(it.times_faster, format_duration(it.less_s), "faster")
-    than = f"{it.faster} is on average {time} than {it.slower}" if time else "A and B are as fast"
-    return (
-        f"{than}; what {' and '.join(it.unpriced)} costs is unknown, so time alone"
-        f" decides{_sure(it.p_sooner)}"
-    )
+    match it.by:
+        case "time-alone":
+            than = f"{it.faster} is on average {time} than {it.slower}" if time else "A and B are as fast"
+            told = f"{than}; what {' and '.join(it.unpriced)} costs is unknown, so time alone decides"
+        case "trade":
+            counted = _counted(it.change_usd, it.faster, it.slower)
+            told = (
+                f"{it.faster} is on average {time} and {cost} than {it.slower}{counted}: worth it where an"
+                f" hour until the job is done is worth more than {format_usd(it.even_usd_per_h or 0.0)}. At"
+                f" {format_usd(it.value_usd_per_h or 0.0)} (--value-of-time) take {it.take}"
+            )
+        case _:
+            gains = " and ".join(filter(None, (time, cost)))
+            counted = _counted(it.change_usd, it.slower, it.faster)
+            told = (
+                f"{it.faster} is on average {gains} than {it.slower}{counted}: take {it.faster}, whatever an"
+                " hour is worth"
+            )
+    return f"{told}{_sure(it.p_sooner)}"
 
 
 def _times(times: float | None, amount: str, than: str) -> str:

@@ -165,12 +165,19 @@ def _(it: about_estimates.Drift) -> str:
 
 @in_names.register
 def _(it: about_options.InputBound) -> str:
+    if it.by == "main-process":
+        then = "" if it.gpu_s is None else f", then takes {format_duration(it.gpu_s)}"
+        return (
+            f"{'input-bound: ' if it.is_bound else ''}loading takes {format_duration(it.loading_s)} per"
+            f" iteration in the main process (on the machine that profiled) and the GPU waits{then}: workers"
+            " of a DataLoader would overlap them"
+        )
     rate = "" if it.samples_per_s is None else f" ({it.samples_per_s:,.0f} samples/s)"
     beside = "" if it.gpu_s is None else f", the GPU {format_duration(it.gpu_s)}"
     return (
-        f"{'nearly ' if it.is_nearly else ''}input-bound: loading takes {format_duration(it.loading_s)} per"
+        f"{'' if it.is_bound else 'nearly '}input-bound: loading takes {format_duration(it.loading_s)} per"
         f" iteration{rate} with {_loaders(it.num_workers, it.vcpus_per_gpu)}, {format_duration(it.cpu_s)} of"
-        f" CPU{beside}{': on slower vCPUs the GPU waits' if it.is_nearly else ''}"
+        f" CPU{beside}{'' if it.is_bound else ': on slower vCPUs the GPU waits'}"
     )
 
 

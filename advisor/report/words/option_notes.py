@@ -11,6 +11,7 @@ from advisor.report.words.sentences import effort, in_names, named_work
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005
 _MOST_GPUS = 3
+_RISKS = {"capacity": "capacity not checked", "none": "none known", "wait": "wait"}
 
 
 @in_names.register
@@ -29,6 +30,17 @@ def _(it: about_options.Alike) -> str:
 
 @in_names.register
 def _(it: about_options.Reading) -> str:
+    if it.of == "once":
+        return (
+            f"{it.gib:,.10g} GiB of data are read once at each start, in {format_duration(it.time_s)}"
+            " (assumed): the machine's memory holds them after that"
+        )
+    if it.of == "local-copy":
+        return (
+            f"{it.gib:,.10g} GiB of data are copied to the machine's own disks at each start, in"
+            f" {format_duration(it.time_s)}, and read there in {format_duration(it.read_s)} per iteration"
+            " (assumed): over its network each epoch may take longer"
+        )
     if it.by_disk:
         return (
             f"reading {it.gib:,.10g} GiB each epoch takes {format_duration(it.read_s)} per iteration at"
@@ -172,7 +184,9 @@ def _if_unknown(is_cost_known: bool) -> str:
 
 
 @in_names.register
-def _(it: about_options.RiskPreemption) -> str:
+def _(it: about_options.Risk) -> str:
+    if it.of != "preemption":
+        return _RISKS[it.of]
     gang = f" of any of {it.num_nodes} nodes, which stops all" if it.num_nodes > 1 else ""
     times = (
         f", {it.times_of_one:.2g} times (assumed) that of one node, which is" if it.times_of_one > 1 else ""
@@ -180,7 +194,8 @@ def _(it: about_options.RiskPreemption) -> str:
     dearer = ""
     if it.price_rise is not None:
         dearer = f"; 1 in 10 such prices comes to {it.price_rise:.2f} times the median or more"
-    rate = f"preemption{gang}, {it.preemptions_per_h:.3g} per hour{times} {in_names(it.rate_source)}{dearer}"
+    source = "" if it.rate_source is None else in_names(it.rate_source)
+    rate = f"preemption{gang}, {it.preemptions_per_h:.3g} per hour{times} {source}{dearer}"
     zones = "the other zone" if it.num_zones == 1 else f"one of {it.num_zones} other zones"
     moves = f"; when preempted, moves to {zones} of the region" if it.num_zones else ""
     on_demand = "; continues on demand where spot would miss the deadline"

@@ -121,15 +121,6 @@ def _figures(usd: float | None, seconds: float) -> str:
 
 
 @in_names.register
-def _(it: about_traces.DataWithoutEnd) -> str:
-    claimed = f"{it.num_samples:,} samples" if it.num_samples else f"{it.num_batches:,} batches"
-    return (
-        f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
-        " before, give `iterations`, or `iterations_per_epoch` with `epochs`"
-    )
-
-
-@in_names.register
 def _(it: about_traces.OffloadUncounted) -> str:
     return (
         f"DeepSpeed keeps {' and '.join(it.parts)} in main memory (offload): copies to it and the CPU's work"
@@ -138,41 +129,30 @@ def _(it: about_traces.OffloadUncounted) -> str:
 
 
 @in_names.register
-def _(it: about_traces.SeveralLoaders) -> str:
-    beside = ", ".join(map(_batches, it.others))
-    return (
-        f"{1 + len(it.others)} DataLoaders feed an iteration: the one with {_batches(it.num_batches)}"
-        f" is taken to drive the loop, so that its end is an epoch's and its batches are counted; beside it"
-        f" {beside}. `iterations_per_epoch` says otherwise"
-    )
+def _(it: about_traces.LengthAssumed) -> str:
+    match it.of:
+        case "endless":
+            claimed = f"{it.num_samples:,} samples" if it.num_samples else f"{it.num_batches:,} batches"
+            return (
+                f"the script's data claims {claimed} an epoch, as samplers without an end do: if training"
+                " stops before, give `iterations`, or `iterations_per_epoch` with `epochs`"
+            )
+        case "sampler":
+            return (
+                f"the script's sampler has no length: {it.num_iterations:,} iterations, one pass over the"
+                " data set, count as an epoch; `iterations_per_epoch` says otherwise"
+            )
+        case "several-loaders":
+            beside = ", ".join(map(_batches, it.others))
+            return (
+                f"{1 + len(it.others)} DataLoaders feed an iteration: the one with {_batches(it.num_batches)}"
+                " is taken to drive the loop, so that its end is an epoch's and its batches are counted;"
+                f" beside it {beside}. `iterations_per_epoch` says otherwise"
+            )
 
 
 def _batches(count: int | None) -> str:
     return "batches without end" if count is None else f"{count:,} batches"
-
-
-@in_names.register
-def _(it: about_traces.IterationSeen) -> str:
-    match it.of:
-        case "ended-early":
-            first = ", set-up work included" if it.num == 1 else ""
-            return f"the script ended after {it.num} iteration(s): the trace is of the last one{first}"
-        case "steps-unequal":
-            return (
-                f"an iteration is one step of the optimizer that steps least, and {it.num} steps of another:"
-                " `iterations` counts the former"
-            )
-        case "first-turn":
-            return (
-                f"the loop in line {it.num} trains epochs on a new DataLoader in each turn (folds, stages,"
-                " settings): its first turn is recorded. Let `epochs` count those of all turns, and profile"
-                " a turn with other batches by itself"
-            )
-        case "closure-repeated":
-            return (
-                f"the optimizer evaluated the model {it.num} times in the recorded iteration; how often it"
-                " does so depends on values, which are made up here"
-            )
 
 
 @in_names.register
@@ -196,6 +176,14 @@ def _(it: about_traces.CompileSeen) -> str:
 
 @in_names.register
 def _(it: about_traces.FakeData) -> str:
+    if it.data_set is not None:
+        instead = (
+            "fake samples take its place, and how many it has is unknown: give `profile.samples` N, or"
+            " `iterations_per_epoch`"
+            if it.num_samples is None
+            else f"{it.num_samples:,} fake samples take its place"
+        )
+        return f"the data set {it.data_set} could not be made ({it.error}): {instead}"
     if it.num_loaders:
         return (
             f"{it.num_loaders} DataLoader(s) were fed fake data: how long loading takes is unknown, and is"

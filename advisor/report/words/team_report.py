@@ -47,29 +47,6 @@ def _(it: about_spending.SavingFound) -> str:
 
 
 @in_names.register
-def _(it: about_spending.LeakIdle) -> str:
-    explained = (
-        f"{counted(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
-    )
-    return (
-        f"{it.provider} {it.instance_type} cost {format_usd(it.amortised_usd)} (amortised), and"
-        f" {explained if it.num_runs else 'no run explains any of it'}: machines that were left on, or runs"
-        " that were not recorded"
-    )
-
-
-@in_names.register
-def _(it: about_spending.LeakUnused) -> str:
-    names = (
-        f" ({', '.join(it.names)}{f' and {it.num - len(it.names)} more' if it.num > len(it.names) else ''})"
-    )
-    return (
-        f"{format_usd(it.usd)} of commitments was paid and not used, {it.share:.0%} of"
-        f" them{names if it.names else ''}: move steady jobs onto them, or let them expire"
-    )
-
-
-@in_names.register
 def _(it: about_spending.SpendJump) -> str:
     whose = it.project or "what names no project"
     made = f"run {it.maker}" if it.is_run else f"billed for {it.maker}"
@@ -94,20 +71,24 @@ def _(it: about_spending.LeftOut) -> str:
 
 
 @in_names.register
-def _(it: about_spending.BillsOverlap) -> str:
-    return (
-        f"{' and '.join(it.bills)} both cover {it.provider} on {counted(it.num_days, 'day')}: unless they are"
-        " of different accounts, these charges count twice"
-    )
-
-
-@in_names.register
-def _(it: about_spending.OtherCurrency) -> str:
-    charges = counted(it.num_charges, "charge")
-    return (
-        f"{charges} in {it.currency}, {it.amount:,.2f} in all,"
-        f" {_were(it.num_charges)} not converted and {'is' if it.num_charges == 1 else 'are'} not included"
-    )
+def _(it: about_spending.ChargesDoubtful) -> str:
+    match it.why:
+        case "overlap":
+            return (
+                f"{' and '.join(it.bills)} both cover {it.provider} on {counted(it.num_days, 'day')}: unless"
+                " they are of different accounts, these charges count twice"
+            )
+        case "untagged":
+            return (
+                f"{format_usd(it.usd)} of charges name no project, so they count for no team"
+                " (report.project_tag)"
+            )
+        case "other-currency":
+            return (
+                f"{counted(it.num_charges, 'charge')} in {it.currency}, {it.amount:,.2f} in all,"
+                f" {_were(it.num_charges)} not converted and {'is' if it.num_charges == 1 else 'are'} not"
+                " included"
+            )
 
 
 @in_names.register
@@ -126,6 +107,21 @@ def _(it: about_spending.Leak) -> str:
     runs, cost = counted(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
     mostly = f" (most of it: {', '.join(it.scripts)})" if it.scripts else ""
     match it.of:
+        case "idle":
+            explained = f"{runs} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
+            return (
+                f"{it.provider} {it.instance_type} cost {format_usd(it.amortised_usd)} (amortised), and"
+                f" {explained if it.num_runs else 'no run explains any of it'}: machines that were left on,"
+                " or runs that were not recorded"
+            )
+        case "unused":
+            unnamed = it.num_commitments - len(it.commitments)
+            more = f" and {unnamed} more" if unnamed else ""
+            names = f" ({', '.join(it.commitments)}{more})" if it.commitments else ""
+            return (
+                f"{format_usd(it.usd)} of commitments was paid and not used, {it.share_of_commitments:.0%} of"
+                f" them{names}: move steady jobs onto them, or let them expire"
+            )
         case "failed":
             return f"{runs} failed and cost {cost}{mostly}"
         case "interrupted":

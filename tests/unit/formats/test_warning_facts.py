@@ -6,7 +6,7 @@ import pytest
 
 from advisor.core.errors import TraceError
 from advisor.core.findings import TraceWarning
-from advisor.core.findings.about_traces import EvaluationSeen, KernelsLeftOut, NoStep, World
+from advisor.core.findings.about_traces import EvaluationSeen, KernelsLeftOut, TorchUntested, World
 from advisor.formats.trace_files import known_warning, read_trace, warning_of, write_trace
 from advisor.payload.protocol import Warned
 from advisor.report.words import in_names
@@ -36,9 +36,9 @@ def test_the_facts_of_each_are_of_their_types(warning):
 
 
 def test_numbers_and_truth_are_not_mixed_up():
-    for facts in ({"has_updates": 1}, {"has_updates": "yes"}):
-        with pytest.raises(ValueError, match="has_updates"):
-            warning_of(NoStep, facts)
+    for is_newer in (1, "yes"):
+        with pytest.raises(ValueError, match="is_newer"):
+            warning_of(TorchUntested, {"version": "2.14", "tested": "2.13", "is_newer": is_newer})
     with pytest.raises(ValueError, match="num_batches"):
         warning_of(EvaluationSeen, {"where": "left-out", "num_batches": True})
     assert (

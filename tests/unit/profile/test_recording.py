@@ -184,7 +184,7 @@ def test_no_secret_reaches_a_person(key, tmp_path):
     if key == "warnings":
         words = [
             {"code": "text", "facts": {"text": text}},
-            {"code": "sizes-assumed", "facts": {"assumptions": ["few", text]}},
+            {"code": "profile-lacks", "facts": {"what": "values", "names": ["few", text]}},
             {"code": "unheard-of", "facts": {"text": text}},
             {"code": "not-done", "facts": {"what": "download", "name": text, "more": 1}},
         ]

@@ -44,9 +44,9 @@ FAST, SLOW = make_option("Fast", 10, 140), make_option("Slow", 20, 100)
 def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value, take):
     answer = pair(FAST, SLOW, value_of_time_usd_per_h=value)
     facts = answer.verdict.facts
-    assert isinstance(answer.verdict, about_answers.ComparedTrade)
+    assert answer.verdict.by == "trade"
     assert (facts["faster"], facts["slower"], facts["take"]) == ("A", "B", take)
-    assert (facts["times_faster"], facts["times_dearer"]) == (pytest.approx(2), pytest.approx(1.4))
+    assert (facts["times_faster"], facts["times_in_cost"]) == (pytest.approx(2), pytest.approx(1.4))
     # 40 dollars more for ten hours less.
     assert answer.even_usd_per_h == facts["even_usd_per_h"] == pytest.approx(4.0)
     assert (answer.p_a_cheaper, answer.p_a_sooner) == (0.0, 1.0)
@@ -70,7 +70,7 @@ def test_what_both_predictions_share_is_no_doubt_of_their_ratio():
 def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer():
     parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     facts = pair(parallel, SLOW).verdict.facts
-    assert (facts["more_usd"], facts["change_usd"]) == (pytest.approx(15.0), 25.0)
+    assert (facts["cost_differs_by_usd"], facts["change_usd"]) == (pytest.approx(15.0), 25.0)
     assert "1.1 x dearer than B ($25.00 to change the script for A counted): worth" in sentence(
         pair(parallel, SLOW).verdict
     )
@@ -84,7 +84,7 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference():
     assert "than B ($25.00 to change the script for B counted): worth" in sentence(pair(FAST, slow).verdict)
     best = make_option("Best", 5, 90)
     of_both = pair(best, replace(SLOW, script_changes=changes)).verdict
-    assert (type(of_both), of_both.facts["less_usd"]) == (about_answers.ComparedBetter, pytest.approx(35.0))
+    assert (of_both.by, of_both.cost_differs_by_usd) == ("both", pytest.approx(35.0))
     # Medians may differ the other way: preemptions are rare and long.
     assert sentence(of_both).startswith("A is on average ")
     assert "cheaper than B ($25.00 to change the script for B counted): take A" in sentence(of_both)
@@ -92,15 +92,15 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference():
 
 def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour():
     answer = pair(SLOW, make_option("Best", 5, 50))
-    assert isinstance(answer.verdict, about_answers.ComparedBetter)
+    assert answer.verdict.by == "both"
     facts = answer.verdict.facts
-    assert (facts["faster"], facts["times_faster"], facts["times_cheaper"]) == ("B", 4.0, 2.0)
+    assert (facts["faster"], facts["times_faster"], facts["times_in_cost"]) == ("B", 4.0, 2.0)
     assert answer.even_usd_per_h is None
 
 
 def test_of_two_as_fast_the_cheaper_one_is_better():
     answer = pair(make_option("Dear", 5, 80), make_option("Cheap", 5, 50))
-    assert isinstance(answer.verdict, about_answers.ComparedBetter)
+    assert answer.verdict.by == "both"
     assert answer.verdict.facts["faster"] == "B"
     assert (answer.p_a_sooner, answer.p_a_cheaper) == (0.5, 0.0)
 
@@ -139,7 +139,7 @@ def test_of_two_that_fail_both_reasons_are_named():
 def test_an_unknown_rent_is_never_the_cheaper_one():
     free = make_option("Own", 30, 0, plan=make_plan("Own", None))
     answer = pair(free, FAST)
-    assert isinstance(answer.verdict, about_answers.ComparedByTime)
+    assert answer.verdict.by == "time-alone"
     assert (answer.verdict.facts["faster"], answer.verdict.facts["unpriced"]) == ("B", ["A"])
     assert answer.p_a_cheaper is answer.even_usd_per_h is None
 
@@ -147,7 +147,7 @@ def test_an_unknown_rent_is_never_the_cheaper_one():
 def test_beside_what_is_free_there_is_no_ratio_but_an_amount():
     free = make_option("Own", 30, 0, plan=make_plan("Own", 0.0))
     facts = pair(free, FAST).verdict.facts
-    assert (facts["times_dearer"], facts["more_usd"]) == (None, 140.0)
+    assert (facts["times_in_cost"], facts["cost_differs_by_usd"]) == (None, 140.0)
 
 
 def test_medians_stand_in_where_a_draw_never_ends():
@@ -155,7 +155,7 @@ def test_medians_stand_in_where_a_draw_never_ends():
     spot = make_option("Spot", 10, 140, expected=endless)
     answer = pair(spot, SLOW)
     assert [whole.time_s / HOUR_S for whole in answer.whole] == [10, 20]
-    assert answer.verdict.facts["times_dearer"] == pytest.approx(1.4)
+    assert answer.verdict.facts["times_in_cost"] == pytest.approx(1.4)
 
 
 def test_odds_follow_from_the_draws():

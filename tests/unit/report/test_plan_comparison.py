@@ -108,7 +108,7 @@ def test_the_sheet_and_json_have_the_same_lines_as_numbers():
     assert (facts["p_a_cheaper"], facts["p_a_sooner"], facts["even_usd_per_h"]) == (0.0, 1.0, 4.0)
     assert facts["times_as_fast"] == pytest.approx({"p10": 0.5, "p50": 0.5, "p90": 0.5})
     assert next(row["b"] for row in rows if row["line"] == "times_as_fast") == "0.50 x (0.50 to 0.50)"
-    assert facts["verdict_finding"]["code"] == "compared-trade"
+    assert facts["verdict_finding"]["facts"]["by"] == "trade"
     assert not {"on_frontier", "recommended"} & {*facts["a"]}
     assert facts["warnings"]
 

@@ -164,8 +164,8 @@ def test_programs_read_the_same_figures():
         "num": 4, "num_within_p90": 4, "num_within_p50": 4, "median_ratio": 1.0, "expected_within_p90": 3.6,
     }  # fmt: skip
     assert facts["savings"][0]["finding"]["code"] == "saving"
-    assert [one["facts"].get("of", one["code"]) for one in facts["leak_findings"]] == [
-        "leak-idle", "failed", "unadvised",
+    assert [one["facts"]["of"] for one in facts["leak_findings"]] == [
+        "idle", "failed", "unadvised",
     ]  # fmt: skip
     assert len(facts["warnings"]) == len(facts["warning_findings"])
 

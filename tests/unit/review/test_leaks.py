@@ -1,6 +1,7 @@
 """Where money leaks: each kind with its sum, the dearest first."""
 
 from advisor.core.findings import Finding
+from advisor.core.findings.about_spending import Leak
 from advisor.core.values import RunStatus
 from advisor.report.words import sentence
 from advisor.review.budgets import Scope
@@ -17,7 +18,7 @@ def leaks(*runs: Run) -> dict[object, Finding]:
     assert [float(str(one.facts["usd"])) for one in found] == sorted(
         (float(str(one.facts["usd"])) for one in found), reverse=True
     )
-    return {one.facts.get("of", "idle"): one for one in found}
+    return {one.facts["of"]: one for one in found}
 
 
 def advised(usd: float | None = 10.0, **changes: object) -> Run:
@@ -37,10 +38,8 @@ def test_runs_that_ended_badly_are_told_by_how():
         advised(1.0, status=RunStatus.LOST),
     )
     assert found.keys() == {"failed", "interrupted", "lost"}
-    assert found["failed"].facts == {
-        "of": "failed",
-        "usd": 3.1, "num_runs": 3, "num_unknown": 1, "scripts": ["a.py", "b.py", "train.py"],
-    }  # fmt: skip
+    scripts = ["a.py", "b.py", "train.py"]
+    assert found["failed"] == Leak(of="failed", usd=3.1, num_runs=3, num_unknown=1, scripts=scripts)
 
 
 def test_runs_nobody_asked_about_are_told_and_own_machines_are_not():
@@ -59,9 +58,8 @@ def test_machines_that_no_run_explains_are_idle_and_others_are_not():
     runs = make_run(usd=10.0), make_run(usd=5.0, instance_type="g6.xlarge")
     billing = billing_of([make_bill(*charges)], runs, WEEK, Scope())
     (leak,) = leaks_of(runs, (), billing, lambda _: True)
-    assert leak.facts == {
-        "provider": "aws", "instance_type": "g5.xlarge", "usd": 2.0, "amortised_usd": 12.0, "num_runs": 1,
-    }  # fmt: skip
+    machine = {"provider": "aws", "instance_type": "g5.xlarge"}
+    assert leak == Leak(of="idle", usd=2.0, amortised_usd=12.0, num_runs=1, **machine)
     assert "aws g5.xlarge cost $12.00 (amortised), and 1 run explains all but $2.00" in sentence(leak)
     (alone,) = leaks_of((), (), billing_of([make_bill(charges[0])], (), WEEK, Scope()), lambda _: True)
     assert "no run explains any of it" in sentence(alone)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from advisor.core.errors import InputError
-from advisor.core.findings.about_options import RiskPreemption
+from advisor.core.findings.about_options import Risk
 from advisor.core.values import Elsewhere, Layout, Limited, Market, Quantiles, QueueLimit, Tier
 from advisor.service.job_files import KINDS, MARK, Handoff, job_file
 from tests.builders import make_plan
@@ -85,7 +85,7 @@ def test_arguments_reach_the_script_as_they_were(kind, tier):
 
 
 def recovering(whole: Handoff, recovery: str) -> Handoff:
-    risk = RiskPreemption(**{**FACTS[RiskPreemption], "recovery": recovery})
+    risk = Risk(**{**FACTS[Risk], "recovery": recovery})
     there = Elsewhere(num_zones=2, usd_per_h=2.0, on_demand=make_plan("X", 5.0))
     option = replace(whole.option, risk=risk, plan=replace(whole.option.plan, elsewhere=there))
     return replace(whole, option=option)

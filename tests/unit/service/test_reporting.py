@@ -184,7 +184,7 @@ def test_bills_of_settings_and_caller_are_read_once_each(config, tmp_path):
     assert heard.steps == ["reading ours.csv", "reading theirs.csv"]
     assert found.billing is not None
     assert found.billing.usd == 2.5
-    assert [one.code for one in found.unknown if "overlap" in one.code] == ["bills-overlap"]
+    assert [one.facts["why"] for one in found.unknown if "why" in one.facts] == ["overlap"]
 
 
 def test_another_tag_names_the_projects(config, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings.about_estimates import EditScript
-from advisor.core.findings.about_options import Reading, ReadOnce
+from advisor.core.findings.about_options import Reading
 from advisor.core.units import GIB
 from advisor.core.values import Option, Plan
 from advisor.pricing.instance_types import load_instances
@@ -35,8 +35,8 @@ def test_case_23_the_first_epoch_reads_from_the_disk_and_the_others_from_memory(
     assert once.plan.kept_share == 1
     assert once.plan.copied_s == pytest.approx(1200.0)
     assert once.plan.startup_s == pytest.approx(1200.0)
-    assert ReadOnce in codes(once)
-    assert not {EditScript(what="use-nvme"), Reading} & codes(once)
+    assert [note.of for note in once.reasons if isinstance(note, Reading)] == ["once"]
+    assert EditScript(what="use-nvme") not in codes(once)
     each = feeding.read_s(moved(150.0, "g4dn.xlarge"), 1000)
     assert each is not None
     assert 1000 * each.p50 == pytest.approx(1200.0)

@@ -10,7 +10,7 @@ import pytest
 from advisor.core import values
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding, about_options
-from advisor.core.findings.about_estimates import EditScript, Launching, RetuneLearningRate
+from advisor.core.findings.about_estimates import EditScript, HostLaunches, RetuneLearningRate
 from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.units import GIB
 from advisor.report.words import error_text, sentence
@@ -348,7 +348,7 @@ def test_every_limit_missed_is_named_in_order():
 def test_attention_that_pytorch_would_refuse_removes():
     estimate = replace(
         builders.make_estimate("X", 0.1),
-        assumptions=(sample(about_options.RemovedByAttention), sample(Launching)),
+        assumptions=(sample(about_options.RemovedByAttention), sample(HostLaunches, of="step")),
     )
     option = option_of(builders.make_plan(), estimate=estimate)
     assert option.removed_by == (about_options.RemovedByAttention.code,)
@@ -436,7 +436,7 @@ def test_a_run_within_the_interval_and_one_that_saves_none_need_no_checkpoint():
 def test_each_tier_has_its_risk():
     risks = {tier: option_of(builders.make_plan(tier=tier)).risk for tier in values.Tier}
     assert len(set(risks.values())) == 3
-    assert risks[values.Tier.CLUSTER] == sample(about_options.Risk, of="wait")
+    assert risks[values.Tier.CLUSTER] == about_options.Risk(of="wait")
     spot = option_of(builders.make_plan(market=values.Market.SPOT), terms=SpotTerms(preemptions_per_h=0.25))
     assert "preemption" in sentence(spot.risk)
     assert "0.25" in sentence(spot.risk)
@@ -489,9 +489,9 @@ def test_what_is_assumed_of_the_input_is_said_where_it_may_matter():
         fed = replace(fed, input=replace(fed.input, cpu_s=unsure, kind="image"))
         return option_of(with_vcpus(8), estimate=fed).reasons
 
-    for iteration_s, is_nearly in ((0.1, [False]), (0.2, [True])):
+    for iteration_s, is_bound in ((0.1, [True]), (0.2, [False])):
         found = notes(iteration_s)
-        assert [note.is_nearly for note in found if isinstance(note, about_options.InputBound)] == is_nearly
+        assert [note.is_bound for note in found if isinstance(note, about_options.InputBound)] == is_bound
         assert any(isinstance(note, about_options.InputAssumed) for note in found)
     assert not any(isinstance(note, about_options.InputAssumed) for note in notes(0.3))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.about_options import HostMemoryTight, RemovedByHostMemory
+from advisor.core.findings.about_options import MemoryTight, RemovedByHostMemory
 from advisor.core.values import InputWork, Interval, IterationEstimate, MemoryEstimate, MemoryPart
 from recommender.outcome.reasons import host_bytes, host_memory_notes
 from tests.builders import make_estimate
@@ -24,8 +24,8 @@ def estimate(weights_gb: float, num_workers: int | None = 4, num_gpus: int = 1) 
     ("instance_type", "weights_gb", "finding"),
     [
         ("g5.xlarge", 14.0, RemovedByHostMemory),  # a bf16 model of 7 B on 16 GiB, where the GPU has 24
-        ("g5.xlarge", 8.0, HostMemoryTight),
-        ("g5.2xlarge", 14.0, HostMemoryTight),
+        ("g5.xlarge", 8.0, MemoryTight),
+        ("g5.2xlarge", 14.0, MemoryTight),
         ("g5.4xlarge", 14.0, None),
         ("nobody.knows", 1e6, None),
     ],

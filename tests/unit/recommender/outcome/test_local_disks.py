@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.findings.about_estimates import EditScript
-from advisor.core.findings.about_options import CopiedLocally, Reading
+from advisor.core.findings.about_options import Reading
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Market, Option, Plan
 from advisor.report.words import sentence
@@ -52,9 +52,9 @@ def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_
     )
     assert one.estimate.iteration_s.p50 == pytest.approx(3000 * GIB / PER_EPOCH / 30.4e9)
     assert one.time_s.p50 == pytest.approx(one.plan.copied_s + 90 * 3000 * GIB / 30.4e9)
-    assert {CopiedLocally, EditScript(what="use-nvme")} <= codes(one)
-    assert Reading not in codes(one)
-    (told,) = (found for found in one.reasons if isinstance(found, CopiedLocally))
+    assert EditScript(what="use-nvme") in codes(one)
+    (told,) = (found for found in one.reasons if isinstance(found, Reading))
+    assert told.of == "local-copy"
     assert told.facts["read_s"] == pytest.approx(one.estimate.iteration_s.p50)  # which binds
     assert sentence(told).startswith("3,000 GiB of data are copied")
     assert "in 8 min 35 s" in sentence(told) or "in 9 min" in sentence(told)
@@ -63,7 +63,8 @@ def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_
 def test_a_single_epoch_is_read_where_it_is():
     one = option(machine(3000.0), epochs=1)
     assert one.plan.copied_s == 0
-    assert {CopiedLocally, EditScript(what="use-nvme")} & codes(one) == set()
+    assert EditScript(what="use-nvme") not in codes(one)
+    assert "local-copy" not in {found.of for found in one.reasons if isinstance(found, Reading)}
 
 
 @pytest.mark.parametrize(

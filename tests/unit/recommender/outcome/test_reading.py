@@ -80,7 +80,9 @@ def test_what_reads_longer_than_it_computes_is_bound_by_its_input():
     assert bound.train_s.p50 == pytest.approx(5000 * 8 * GIB / 1.25e9)
     (note,) = (reason for reason in bound.reasons if isinstance(reason, Reading))
     assert note.facts == {
+        "of": "each-epoch",
         "gib": 1000.0,
+        "time_s": 0.0,
         "read_s": pytest.approx(8 * GIB / 1.25e9),
         "bytes_per_s": 1.25e9 / 8,
         "bits_per_s": 2.5e9,

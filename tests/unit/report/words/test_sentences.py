@@ -7,13 +7,7 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import EpochLengthUnknown
-from advisor.core.findings.about_estimates import (
-    DataParallel,
-    KernelFloor,
-    Launching,
-    MemoryByPart,
-    OtherWorld,
-)
+from advisor.core.findings.about_estimates import DataParallel, HostLaunches, MemoryByPart, OtherWorld
 from advisor.core.findings.about_options import (
     ApprovalNeeded,
     LaterStart,
@@ -21,7 +15,7 @@ from advisor.core.findings.about_options import (
     RemovedBySharding,
     RemovedBySpot,
     RentOrWait,
-    RiskPreemption,
+    Risk,
     Tie,
     Unknown,
 )
@@ -61,7 +55,7 @@ def test_programs_read_code_severity_and_facts(kind):
 
 
 def test_a_finding_within_another_is_told_and_read():
-    risk = sample(RiskPreemption)
+    risk = sample(Risk)
     assert "per hour assumed" in sentence(risk)
     assert finding_json(risk)["facts"]["rate_source"] == {
         "code": "preemption-rate",
@@ -80,7 +74,7 @@ def test_a_finding_within_another_is_told_and_read():
     ],
 )
 def test_a_risk_tells_how_the_job_recovers(recovery, num_zones, end):
-    assert variant(RiskPreemption, recovery=recovery, num_zones=num_zones).endswith(end)
+    assert variant(Risk, recovery=recovery, num_zones=num_zones).endswith(end)
 
 
 def test_braces_in_a_name_are_no_part_of_the_words():
@@ -129,8 +123,10 @@ def test_a_wait_that_never_pays_and_one_that_is_known():
 
 def test_shares_and_times_keep_their_units():
     assert "within 5 % in time and cost" in sentence(sample(Tie))
-    assert "each kernel takes 2 us or more, each forward operator 5 us" in sentence(sample(KernelFloor))
-    assert "takes the host 23 ms (14 ms .. 38 ms)" in sentence(sample(Launching))
+    assert "each kernel takes 2 us or more, each forward operator 5 us" in sentence(
+        sample(HostLaunches, of="floor")
+    )
+    assert "takes the host 23 ms (14 ms .. 38 ms)" in sentence(sample(HostLaunches, of="step"))
     assert "buckets as backward completes them, kernels take 30 % longer" in sentence(sample(DataParallel))
     assert "peak + 5% fragmentation (12% at worst)" in sentence(sample(MemoryByPart))
     assert "(20:00 UTC)" in sentence(sample(LaterStart))
