@@ -331,6 +331,7 @@ class _Known:
         self._has_floor = np.array([share is not None for share in shares])
         self.floor_share = np.array([USUAL_FLOOR if share is None else share for share in shares])
         """Of on-demand, below which no spot price falls [n]; the usual one where none is stated."""
+        self._known_base = np.nan_to_num(self.base)
         self._kept: dict[object, tuple[int, Array] | None] = {}
         self._places: dict[object, Sequence[tuple[float, tuple[str, str]]]] = {}
 
@@ -355,7 +356,7 @@ class _Known:
             logs = [log for log, place in self._places[machine] if place != own]
             self._kept[key] = (len(logs), _deciles(logs)) if logs else None
         ratios = self._kept[key]
-        return ratios and (ratios[0], ratios[1] + np.nan_to_num(self.base[i]))
+        return ratios and (ratios[0], ratios[1] + self._known_base[i])
 
 
 def _kind_of(offer: Offer, age_days: float, is_low: bool) -> QuoteKind:

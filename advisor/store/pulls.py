@@ -3,19 +3,23 @@
 The history is a list of points: times from which on a machine cost so much.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
 from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, selected, writing
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 LONGEST_REFRESH = timedelta(hours=1)
 """No two refreshes that overtake each other begin further apart."""

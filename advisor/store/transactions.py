@@ -128,10 +128,13 @@ def writing(store: Store) -> Iterator[sa.Connection]:
 
 def insert_into(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that takes an ON CONFLICT: both databases have it, SQLAlchemy in their own dialects."""
-    from sqlalchemy.dialects import postgresql, sqlite
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
 
-    is_server = connection.dialect.name == "postgresql"
-    return postgresql.insert(table) if is_server else sqlite.insert(table)
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
 
 
 @contextmanager

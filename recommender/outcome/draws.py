@@ -68,7 +68,9 @@ class Draws:
             own = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).permutation(shared)
             mixed = math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own
             # Their order, on the strata: quantiles stay exact.
-            self.kept[what, name] = np.sort(shared)[np.argsort(np.argsort(mixed))]
+            drawn = np.empty_like(shared)
+            drawn[np.argsort(mixed)] = _strata(len(shared))
+            self.kept[what, name] = drawn
         return self.kept[what, name]
 
 

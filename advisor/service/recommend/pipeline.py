@@ -89,14 +89,14 @@ def with_variants(
     from advisor.workloads.script_versions import ONE_LINE, changed
     from recommender.ranking.what_ifs import with_gains, with_what_ifs
 
-    versions = [
-        changed(name, trace, places.gpus, places.job, places.corrections)
-        for name in (ONE_LINE if names is None else names)
-    ]
+    asked = ONE_LINE if names is None else names
+    variants = [changed(name, trace, places.gpus, places.job, places.corrections) for name in asked]
+    versions = [version for version in variants if not isinstance(version, Variant)]
+    if names is None:
+        versions = _most_helpful(versions, answer, places)
     options = [
         option
         for version in versions
-        if not isinstance(version, Variant)
         for option in _changed_options(version, answer, places, best_only=names is None)
     ]
     answer = with_what_ifs(answer, options)
@@ -104,19 +104,37 @@ def with_variants(
         # A line that makes it fit is less work than another way to train.
         may_divide = not answer.what_ifs and places.job.split.is_none
         return with_splits(answer, trace, places) if may_divide else answer
-    variants = [version if isinstance(version, Variant) else version.variant for version in versions]
-    return with_gains(answer, variants, options)
+    return with_gains(answer, [one if isinstance(one, Variant) else one.variant for one in variants], options)
+
+
+def _most_helpful(versions: list[Version], answer: Recommendation, places: Places) -> list[Version]:
+    """The one that helps the recommended machine most, whatever else the others do; all where none does."""
+    from recommender.ranking.value import preference, worth_for
+    from recommender.ranking.what_ifs import with_what_ifs
+
+    helping = []
+    for version in versions:
+        chosen = [one for one in _suited(version, answer, places) if one.plan.id == answer.recommended]
+        helped = with_what_ifs(answer, _options_of(version, chosen, places)).what_ifs
+        helping += [(preference(option, worth_for(answer.job)), version) for option in helped]
+    return [min(helping, key=lambda one: one[0])[1]] if helping else versions
+
+
+def _suited(version: Version, answer: Recommendation, places: Places) -> list[Option]:
+    from recommender.ranking.what_ifs import suited
+
+    # A changed script was not timed on the CPU.
+    cpu = None if places.cpu is None else places.cpu.plan.gpu
+    return [option for option in suited(version.variant, answer) if option.plan.gpu != cpu]
 
 
 def _changed_options(
     version: Version, answer: Recommendation, places: Places, *, best_only: bool
 ) -> list[Option]:
     """Options that a change suits, with the change; of many only those that could be the best."""
-    from recommender.ranking.what_ifs import best_of_each_gpu, nearest, suited
+    from recommender.ranking.what_ifs import best_of_each_gpu, nearest
 
-    # A changed script was not timed on the CPU.
-    cpu = None if places.cpu is None else places.cpu.plan.gpu
-    options = [option for option in suited(version.variant, answer) if option.plan.gpu != cpu]
+    options = _suited(version, answer, places)
     if best_only and places.job.pick is None:
         probes = best_of_each_gpu(options, places.job)
         options = nearest(options, version.workloads(option.plan for option in probes), answer)
