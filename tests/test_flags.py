@@ -77,7 +77,7 @@ def test_no_room_below_the_report_speaks_flags():
 
 
 def test_what_they_name_is_known_and_nothing_else_is():
-    modules = (*MODULES, Path("advisor/report/words/script_notes.py"))
+    modules = (*MODULES, Path("advisor/report/words/estimate_notes.py"))
     named = {name for path in modules for text in texts(ROOT / path) for name in NAME.findall(text)}
     named |= set(NAME.findall((ROOT / "advisor/report/words/texts.toml").read_text("utf-8")))
     # profile_callable, which takes a setup, is no command.

@@ -14,7 +14,7 @@ ALLOWED = {
     # Waits beside the script and imports nothing of ours; the path of its program is found before it starts.
     "advisor/profile/launcher.py": {"os.posix_spawnp"},
     # A copy of this process, for a function that is profiled from Python; starts no program.
-    "advisor/profile/callables.py": {"os.fork"},
+    "advisor/profile/profiling.py": {"os.fork"},
     # The user's own command, as it is: its program is found as a shell finds it.
     "advisor/receipt/command.py": {"subprocess.Popen"},
     # What the script's own calls are led around; starts nothing.

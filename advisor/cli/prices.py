@@ -57,8 +57,8 @@ def history(
 ) -> None:
     """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
     from advisor.report.prices import history_document
-    from advisor.service.prices.history import price_history
     from advisor.service.prices.live import now
+    from advisor.service.prices.offers import price_history
 
     form = output.form
     if plot and form is not Format.TABLE:
@@ -89,7 +89,7 @@ def check(
     Exits with 1 if there are any.
     """
     from advisor.report.prices import findings_document
-    from advisor.service.prices.history import doubtful_prices
+    from advisor.service.prices.offers import doubtful_prices
 
     config = settings_with(cloud__providers=provider, cloud__regions=region)
     doubts = doubtful_prices(gpu or (), config.pricing, TERMINAL)

@@ -303,8 +303,8 @@ def diff(
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
     from advisor.report.plan_comparison import diff_document
-    from advisor.service.recommend.diffing import check_threshold, parse_share
-    from advisor.service.recommend.diffing import diff as compared
+    from advisor.service.recommend.comparing import check_threshold, parse_share
+    from advisor.service.recommend.comparing import diff as compared
     from advisor.service.recommend.recommending import RecommendRequest
     from advisor.service.traces import TraceRequest
 

@@ -132,7 +132,7 @@ def report(
 
     Exits with 5 above --fail-above, when the report is written and sent.
     """
-    from advisor.service.recommend.diffing import parse_share
+    from advisor.service.recommend.comparing import parse_share
     from advisor.service.reporting import check_budgets, report_of
 
     request = period.request()

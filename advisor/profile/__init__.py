@@ -6,7 +6,6 @@
 """
 
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, ScriptGpu
-from advisor.profile.callables import profile_callable
-from advisor.profile.profiling import pretend, profile
+from advisor.profile.profiling import pretend, profile, profile_callable
 
 __all__ = ["DEFAULT_TIMEOUT_S", "ScriptGpu", "pretend", "profile", "profile_callable"]

@@ -8,7 +8,7 @@ from advisor.core.units import HOUR_S, MINUTE_S, format_duration, format_duratio
 from advisor.core.values import Interval, Quantiles
 from advisor.report import document as doc
 from advisor.report.words import all_told, sentences, warnings_json
-from advisor.report.words.option_notes import basis as log_basis
+from advisor.report.words.answer_notes import basis as log_basis
 from advisor.service.queue_waits import FittedMachine, Wait
 from advisor.service.queue_what_ifs import ClassWaits, QueueWhatIf
 from advisor.site_files.slurm_limits import QueuedNow

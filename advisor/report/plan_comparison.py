@@ -14,8 +14,7 @@ from advisor.report.estimates import summary, trace_texts
 from advisor.report.option_facts import STATUS_OF_REMOVAL, gpus, option_alone, where
 from advisor.report.prices import quote_text
 from advisor.report.words import all_told, sentence, sentences, told, warnings_json
-from advisor.service.recommend.comparing import CompareAnswer
-from advisor.service.recommend.diffing import DiffAnswer, PartChange
+from advisor.service.recommend.comparing import CompareAnswer, DiffAnswer, PartChange
 from recommender.comparison import MachineChange, PlanComparison, change_findings
 
 PROBABILITY = doc.Kind("probability", "{:.2f}".format)

@@ -151,7 +151,7 @@ class Reader:
     def prices(self, query: PricesQuery) -> Document:
         """How prices changed, as ``advisor prices history`` shows it, and how old they are."""
         from advisor.report.prices import history_document
-        from advisor.service.prices.history import price_history
+        from advisor.service.prices.offers import price_history
         from advisor.store.pulls import pulls
 
         series = price_history(query.gpu, query.since, self.config.pricing, Listener())

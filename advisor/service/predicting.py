@@ -13,7 +13,7 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import TimeOfUnsupportedGpu
 from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.values import WHOLE, Confirmation, IterationEstimate, Layout, Split, Trace
-from advisor.edits.parsed_script import batch_options, read_script
+from advisor.edits.patch import batch_options, read_script
 from advisor.formats.user_files import read_text
 from advisor.service.listening import Listener
 from advisor.service.recommend.past_runs import past_runs

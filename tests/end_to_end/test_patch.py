@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.edits.parsed_script import edited, read_script
-from advisor.edits.patch import PLACES
+from advisor.edits.patch import PLACES, edited, read_script
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.operators.convolution import is_channels_last
 from tests.builders import make_trace

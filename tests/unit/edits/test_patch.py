@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
 from advisor.core.findings.about_estimates import NotPatched
-from advisor.edits.parsed_script import edited, lines_of, read_script
-from advisor.edits.patch import PLACES, patch_of
+from advisor.edits.patch import PLACES, edited, lines_of, patch_of, read_script
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = sorted([*ROOT.glob("examples/*.py"), *ROOT.glob("benchmarks/jobs_scripts/*.py")])

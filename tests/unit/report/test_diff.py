@@ -8,7 +8,7 @@ from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import Phase, Quantiles
 from advisor.report.plan_comparison import diff_document
 from advisor.report.writers.text_formats import to_markdown
-from advisor.service.recommend.diffing import DiffAnswer, PartChange
+from advisor.service.recommend.comparing import DiffAnswer, PartChange
 from recommender.comparison import script_change
 from tests.builders import make_plan, make_trace
 from tests.recommendations import make_option, removed

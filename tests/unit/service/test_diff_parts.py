@@ -6,7 +6,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.predict.iteration import predict
 from advisor.predict.step_time import OTHERS
-from advisor.service.recommend.diffing import _parts
+from advisor.service.recommend.comparing import _parts
 from tests.builders import make_trace
 from tests.recommendations import make_option
 
