@@ -510,6 +510,7 @@ class Iterations:
         # Frozen parameters belong to no optimizer.
         for model in list(self._models.values()):
             self._tag_weights(model.parameters())
+            self._session.memory.shapes_of_models.update(buffer.shape for buffer in model.buffers())
         self._tag_weights(self._session.recorder.written_leaves.values())
         self._session.recorder.making.resume()
 

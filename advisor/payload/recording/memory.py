@@ -29,6 +29,8 @@ class MemoryTracker:
         """How many were counted, and the serial number of the next."""
         self.kinds: dict[int, str] = {}
         """What storages hold, by their serial numbers."""
+        self.shapes_of_models: set[torch.Size] = set()
+        """Of parameters and buffers; those of averages of them are the same."""
         self._span_start: dict[int, int] = {}
         self._span_events: list[tuple[int, int]] = []
         self._of_steps: list[range] = []
@@ -82,6 +84,8 @@ class MemoryTracker:
         tensor = getattr(tensor, "_local_tensor", tensor)
         self.track(tensor)
         self.kinds[self._live[tensor.untyped_storage()._cdata][0]] = kind
+        if kind == "parameter":
+            self.shapes_of_models.add(tensor.shape)
 
     def kind(self, tensor: torch.Tensor) -> str | None:
         """What the tensor's storage was said to hold, None if nothing was said."""

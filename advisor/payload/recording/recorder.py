@@ -524,10 +524,10 @@ class Recorder:
         return is_of_gradient or self._averages_weights(args, result)
 
     def _averages_weights(self, args: Args, result: object) -> bool:
-        """Whether a call right behind a step computes without autograd of what outlives steps alone."""
+        """Whether a call right behind a step computes without autograd of what is like a model's alone."""
         if self._averages is None:
             return False
-        operands = [self._memory.serial(tensor) for tensor in self._tensors(args)]
+        operands = list(self._tensors(args))
         is_average = not torch.is_grad_enabled() and not self.is_evaluating()
         if not is_average or not operands or not all(map(self._is_average, operands)):
             self._averages = None
@@ -535,9 +535,13 @@ class Recorder:
         self._averages |= {self._memory.serial(tensor) for tensor in self._tensors(result)}
         return True
 
-    def _is_average(self, serial: int | None) -> bool:
-        is_made_behind = serial is not None and serial in (self._averages or ())
-        return is_made_behind or self._memory.outlives_steps(serial)
+    def _is_average(self, tensor: torch.Tensor) -> bool:
+        """Whether it was made by such calls, or is older than the step and has a shape of a model."""
+        serial = self._memory.serial(tensor)
+        if serial is not None and serial in (self._averages or ()):
+            return True
+        is_like = tensor.dim() == 0 or tensor.shape in self._memory.shapes_of_models
+        return is_like and self._memory.outlives_steps(serial)
 
     def _tensors(self, value: object) -> Iterator[torch.Tensor]:
         if isinstance(value, torch.Tensor):

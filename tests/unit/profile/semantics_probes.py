@@ -226,6 +226,8 @@ def step():
 def phases():
     return [[e["name"].removeprefix("aten::"), e["phase"]] for e in session.recorder.operators()]
 weight, average = (torch.zeros(8, device="cuda") for _ in range(2))
+images = torch.zeros(64, 3, device="cuda")
+session.memory.tag(weight, "parameter")
 step()
 with torch.no_grad():
     average.add_(0.1 * (weight - average))
@@ -238,6 +240,12 @@ with torch.no_grad():
 result.append(phases())
 step()
 average.neg_()
+result.append(phases())
+step()
+with torch.no_grad():
+    average.mul_(0.9)
+    images[:8].sub(0.5)
+    average.mul_(0.9)
 result.append(phases())
 teacher, held = torch.nn.Linear(8, 8, device="cuda").requires_grad_(False), torch.zeros(4, 8, device="cuda")
 import importlib

@@ -33,6 +33,7 @@ class Part:
         self.phase = "forward"
         self.num_backward_passes = 1
         self.tags: dict[int, str] = {}
+        self.shapes_of_models: set[Any] = set()
         self.loading: dict[str, Any] | None = None
         self.wrote_weights = self.follows_leaves = False
         self.written_leaves: dict[int, Any] = {}
@@ -275,7 +276,7 @@ def test_frozen_parameters_are_those_of_outermost_modules(run):
 
 
 def a_model(*parameters: Any) -> Any:
-    return Thing(parameters=lambda: iter(parameters))
+    return Thing(parameters=lambda: iter(parameters), buffers=lambda: ())
 
 
 def test_hooks_are_installed_and_also_see_modules_that_raise(run, monkeypatch):

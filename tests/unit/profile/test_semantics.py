@@ -31,11 +31,13 @@ OF_SPARSE = [["aten::_sparse_mm"], ["aten::_sparse_mm"], ["aten::_sparse_addmm"]
          [[[None, None]] * 2, [[["flash"], None]] * 2, [[None, None]] * 2,
          [[["efficient", "cudnn"], None]] * 2,
           [[["cudnn", "flash"], True]] * 2, [[["flash", "efficient"], None]] * 2]),
-        # Right behind a step, without autograd, of what is older than the step; a teacher's pass is none.
+        # Right behind a step, without autograd, of what is older and has a weight's shape; neither images
+        # that lie on the GPU nor a teacher's pass are.
         ("averages of weights",
          [[["sub", "optimizer"], ["mul", "optimizer"], ["add_", "optimizer"],
            ["advisor::h2d_copy", "forward"], ["mul_", "forward"]],
           [["zeros", "forward"], ["neg_", "forward"]], [["neg_", "forward"]],
+          [["mul_", "optimizer"], ["sub", "forward"], ["mul_", "forward"]],
           [["mul_", "optimizer"], ["addmm", "forward"]]]),
         # As torch._dynamo.explain of 2.13 has it; an index by numbers breaks none, nor a write by a mask.
         ("graph breaks",
